@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// A Phase is a stretch of a turn, from the caller's last voiced sample to the
+// agent's first audible packet. Phases follow each other without gaps, so their
+// sum is the turn.
+type Phase string
+
+// Phases, in the order in which they pass.
+const (
+	PhaseJitter     Phase = "jitter_ms"     // the last voiced sample waited in the jitter buffer
+	PhaseVAD        Phase = "vad_ms"        // until the verdict that the caller fell silent
+	PhaseASR        Phase = "asr_ms"        // until the transcript was usable; 0 if it already was
+	PhaseClassifier Phase = "classifier_ms" // exposed time of the end-of-turn classifier
+	PhaseEOUWait    Phase = "eou_wait_ms"   // waited by policy until the commit
+	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text
+	PhaseTTS        Phase = "tts_ms"        // until the first audible sample was ready
+	PhaseOut        Phase = "out_ms"        // queue and pacing until its packet left
+)
+
+// A Span is how long one phase took.
+type Span struct {
+	Phase Phase
+	For   time.Duration
+}
+
+// An Ending is how a turn ended. Every turn ends in exactly one.
+type Ending string
+
+// Endings.
+const (
+	Answered       Ending = "answered"         // the caller heard the whole answer
+	Merged         Ending = "merged"           // glued to the fragment that followed
+	Interrupted    Ending = "interrupted"      // the caller spoke into the answer, or left
+	SilentByPolicy Ending = "silent_by_policy" // there was nothing to say
+	Failed         Ending = "failed"           // a provider broke; the caller heard an apology
+)
+
+// A Turn is what one caller turn cost, and how it ended. Turn 0 is the greeting.
+type Turn struct {
+	Number      int
+	Spans       []Span // only the phases that ran
+	Raw         map[string]time.Duration
+	Ending      Ending
+	Reason      string // why the turn was committed when it was
+	Interrupted bool
+	MergedFrom  int  // fragments glued together; 0 where none were
+	Estimated   bool // t0 had to be estimated
+	TokensIn    int
+	TokensOut   int
+	Chars       int // of text given to the voice
+}
+
+// Total is the caller's last voiced sample to the agent's first audible
+// packet: the sum of the phases.
+func (t Turn) Total() time.Duration {
+	var sum time.Duration
+	for _, s := range t.Spans {
+		sum += s.For
+	}
+	return sum
+}
+
+// MarshalJSON writes the item of GET /v1/calls/{id}/turns.
+func (t Turn) MarshalJSON() ([]byte, error) {
+	m := map[string]any{}
+	for _, s := range t.Spans {
+		m[string(s.Phase)] = Millis(s.For)
+	}
+	if len(t.Spans) > 0 {
+		m["turn_ms"] = Millis(t.Total())
+	}
+	raw := map[string]float64{}
+	for k, d := range t.Raw {
+		raw[k] = Millis(d)
+	}
+	m["raw"] = raw
+	for k, n := range map[string]int{"llm_tokens_in": t.TokensIn, "llm_tokens_out": t.TokensOut, "tts_chars": t.Chars} {
+		if n > 0 {
+			m[k] = n
+		}
+	}
+	item := map[string]any{"turn": t.Number, "metrics": m, "ending": t.Ending, "reason": t.Reason}
+	if t.Interrupted {
+		item["interrupted"] = true
+	}
+	if t.MergedFrom > 0 {
+		item["merged_from"] = t.MergedFrom
+	}
+	if t.Estimated {
+		m["estimated"] = true
+	}
+	return json.Marshal(item)
+}
+
+// Millis is d in milliseconds, to a tenth.
+func Millis(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Millisecond)*10) / 10
+}

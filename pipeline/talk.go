@@ -1,0 +1,79 @@
+package pipeline
+
+import "time"
+
+// A Brief is what an agent needs to know for one call.
+type Brief struct {
+	CallID      string
+	Greeting    string // spoken first; empty lets the caller begin
+	Prompt      string // the model's instructions
+	Language    string // BCP 47
+	Engines     Engines
+	AnsweredAt  time.Time     // t0 of the greeting: the 200 OK
+	MaxDuration time.Duration // of the conversation; 0 for no limit
+	// Watch, where set, is told of lines and turns as they come.
+	Watch Watcher
+}
+
+// Engines are the providers that an agent hears, thinks and speaks with.
+type Engines struct {
+	ASR Engine `json:"asr"`
+	LLM Engine `json:"llm"`
+	TTS Engine `json:"tts"`
+}
+
+// An Engine is one provider and what it is asked for.
+type Engine struct {
+	Provider string `json:"provider"`        // "deepgram", "openai", "elevenlabs", "espeak", "fake"
+	Model    string `json:"model,omitempty"` // the provider's own name
+	Voice    string `json:"voice,omitempty"` // the provider's own name; speech only
+}
+
+// A Watcher is told of a conversation as it happens. Its methods must not
+// block: the conversation waits for them.
+type Watcher interface {
+	Said(Line)
+	Turned(Turn)
+}
+
+// A Role is who said a line.
+type Role string
+
+// Roles.
+const (
+	RoleAgent  Role = "agent"
+	RoleCaller Role = "caller"
+)
+
+// A Line is what one side said in one go. The agent's lines hold only words
+// that were played to the caller. Times count from the answer.
+type Line struct {
+	Role        Role
+	Text        string
+	Start, End  time.Duration
+	Turn        int
+	Interrupted bool
+	Words       []Word
+}
+
+// An Outcome is how a conversation went.
+type Outcome struct {
+	Lines  []Line
+	Turns  []Turn
+	Reason Reason
+	Err    error // with AgentError: what broke
+}
+
+// A Reason is why a conversation ended.
+type Reason string
+
+// Reasons.
+const (
+	CallerHungUp Reason = "callee_hangup" // the party or its carrier ended the leg
+	AgentHungUp  Reason = "agent_hangup"
+	Stopped      Reason = "api_hangup" // the context ended
+	TooLong      Reason = "max_duration"
+	Inactive     Reason = "inactivity"
+	NoMedia      Reason = "media_timeout"
+	AgentError   Reason = "agent_error"
+)
