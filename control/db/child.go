@@ -1,0 +1,205 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A child is a running postmaster.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has exited
+}
+
+// stop asks for a fast shutdown, which rolls open transactions back.
+func (c *child) stop() {
+	_ = c.cmd.Process.Signal(syscall.SIGINT) // it may be gone already
+	select {
+	case <-c.done:
+		return
+	case <-time.After(20 * time.Second):
+	}
+	_ = c.cmd.Process.Signal(syscall.SIGQUIT) // the next start recovers
+	<-c.done
+}
+
+// launch makes the data if there is none, starts Postgres and waits until it
+// answers. The caller holds the lock.
+func (l *Local) launch(ctx context.Context) error {
+	data := filepath.Join(l.home, "data")
+	have, err := dataVersion(data)
+	if err != nil {
+		return err
+	}
+	in, err := findInstall(have)
+	if err != nil {
+		return err
+	}
+	if have == 0 {
+		if err := l.initdb(ctx, in, data); err != nil {
+			return err
+		}
+	}
+	// After a crash the first starts may fail: the lock file of a dead
+	// postmaster, or its last children still dying.
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		c, err := l.run(in, data)
+		if err != nil {
+			return err
+		}
+		err = l.await(ctx, c)
+		if err == nil {
+			l.mu.Lock()
+			l.child = c
+			l.mu.Unlock()
+			return l.makeDatabase(ctx)
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			c.stop()
+			return err
+		}
+		c.stop()
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// initdb builds the data beside its place and moves it there when it is whole.
+func (l *Local) initdb(ctx context.Context, in install, data string) error {
+	fresh := data + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	args := []string{"-D", fresh, "-U", "parley", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-instructions"}
+	if l.Fast {
+		args = append(args, "--no-sync")
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(in.bin, "initdb"), args...) //nolint:gosec // found by us
+	l.dress(cmd, in)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	// Whoever may open the socket's folder, which is 0700, may come in.
+	hba := filepath.Join(fresh, "pg_hba.conf")
+	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	if err := os.Rename(fresh, data); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	return nil
+}
+
+// dress sets what every program of Postgres gets.
+func (l *Local) dress(cmd *exec.Cmd, in install) {
+	attr := &syscall.SysProcAttr{
+		Setpgid:   true, // Ctrl-C is for us; we stop it when our work is done
+		Pdeathsig: syscall.SIGINT,
+	}
+	if l.acct.change {
+		attr.Credential = &syscall.Credential{Uid: l.acct.uid, Gid: l.acct.gid, Groups: []uint32{}}
+	}
+	cmd.SysProcAttr = attr
+	cmd.Dir = l.home
+	cmd.Env = []string{"PATH=" + in.bin + ":/usr/bin:/bin", "HOME=" + l.home, "TZ=UTC", "LC_ALL=C"}
+}
+
+// run starts the postmaster. It ends with this process, however that ends.
+func (l *Local) run(in install, data string) (*child, error) {
+	args := []string{
+		"-D", data, "-k", l.socket, "-p", "5432",
+		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=100",
+		"-c", "shared_buffers=64MB", "-c", "logging_collector=off", "-c", "timezone=UTC", "-c", "jit=off",
+		// Errors repeat the statement, and with it what it holds.
+		"-c", "log_min_error_statement=panic", "-c", "log_error_verbosity=terse",
+	}
+	if l.Fast {
+		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
+	}
+	log, err := os.OpenFile(filepath.Join(l.home, "postgres.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(in.bin, "postgres"), args...) //nolint:gosec,noctx // found by us; stop ends it
+	l.dress(cmd, in)
+	cmd.Stdout, cmd.Stderr = log, log
+
+	c := &child{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The death signal is sent when the thread that started the child
+		// exits, not the process: this goroutine keeps its thread.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // its log says why
+		}
+		close(c.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return c, nil
+}
+
+// await returns when the child answers, or with its log when it has died.
+func (l *Local) await(ctx context.Context, c *child) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		if l.answers(ctx, "postgres") == nil {
+			return nil
+		}
+		select {
+		case <-c.done:
+			text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log")) //nolint:gosec // ours
+			return fmt.Errorf("postgres exited at once: %s", lastLines(string(text), 5))
+		case <-ctx.Done():
+			return fmt.Errorf("postgres: %w", ctx.Err())
+		case <-late:
+			return errors.New("postgres does not answer within 30 s")
+		case <-tick.C:
+		}
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// makeDatabase creates the database of the program once.
+func (l *Local) makeDatabase(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, l.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var have bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'parley')").Scan(&have); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if have {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "CREATE DATABASE parley"); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return nil
+}

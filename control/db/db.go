@@ -1,0 +1,107 @@
+// Package db is the way to Postgres: a pool, the migrations, the wake-up bell,
+// and, where no database is named, a Postgres of our own as a child process.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A Config says which database to open.
+type Config struct {
+	// URL is a Postgres connection string. Empty starts, or joins, a Postgres
+	// of our own under DataDir.
+	URL string
+	// DataDir is the folder of the program's data; used without a URL only.
+	DataDir string
+	// MaxConns bounds the pool; 0 means 16.
+	MaxConns int32
+	// Log hears of the child process; nil is silent.
+	Log *slog.Logger
+}
+
+// A DB is an open, migrated database.
+type DB struct {
+	// Pool is safe for concurrent use.
+	Pool *pgxpool.Pool
+
+	local *Local
+}
+
+// Open connects, starting Postgres first where it is ours, and brings the
+// schema up to date. Several processes may open one database at a time.
+func Open(ctx context.Context, c Config) (*DB, error) {
+	d := &DB{}
+	url := c.URL
+	if url == "" {
+		d.local = &Local{Dir: c.DataDir, Log: c.Log}
+		if err := d.local.Start(ctx); err != nil {
+			return nil, err
+		}
+		url = d.local.URL("parley")
+	}
+	pool, err := connect(ctx, url, c.MaxConns)
+	if err == nil {
+		d.Pool = pool
+		err = Migrate(ctx, pool)
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close closes the pool and stops the Postgres that this process started.
+func (d *DB) Close() {
+	if d.Pool != nil {
+		d.Pool.Close()
+	}
+	if d.local != nil {
+		d.local.Stop()
+	}
+}
+
+func connect(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
+	pc, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// The parser's own error repeats the URL, and with it the password.
+		return nil, errors.New("database: the URL is not a Postgres connection string")
+	}
+	pc.MaxConns = conns
+	if conns == 0 {
+		pc.MaxConns = 16
+	}
+	pc.ConnConfig.ConnectTimeout = 10 * time.Second
+	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
+	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30000"
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return pool, nil
+}
+
+// Tx runs do in one transaction: committed if it returns nil, else rolled back.
+func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, pool, do)
+}
+
+// A Querier is a pool or a transaction.
+type Querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}

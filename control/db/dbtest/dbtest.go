@@ -1,0 +1,107 @@
+// Package dbtest gives tests a real Postgres: one child a test binary, and a
+// fresh, migrated database a test.
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// shared is the Postgres of this test binary.
+type shared struct {
+	once  sync.Once
+	err   error
+	local *db.Local
+	dir   string
+	next  atomic.Int64
+	mu    sync.Mutex // CREATE DATABASE tolerates nobody else in the template
+}
+
+var one shared //nolint:gochecknoglobals // one child a process is the point
+
+// Main runs the tests and then ends the Postgres they used. A TestMain that
+// calls it needs nothing else.
+func Main(m *testing.M) {
+	m.Run()
+	if one.local != nil {
+		one.local.Stop()
+	}
+	if one.dir != "" {
+		os.RemoveAll(one.dir)
+	}
+}
+
+// New returns an empty database of today's schema, gone when the test is over.
+func New(t *testing.T) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Config{URL: URL(t), MaxConns: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// URL makes a database like New does, and returns how to connect to it.
+func URL(t *testing.T) string {
+	t.Helper()
+	one.once.Do(one.start)
+	if one.err != nil {
+		t.Fatal(one.err)
+	}
+	name := fmt.Sprintf("test_%d", one.next.Add(1))
+	if err := one.exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE parley"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := one.exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
+	return one.local.URL(name)
+}
+
+func (s *shared) start() {
+	// t.TempDir is inside a folder that only its owner may pass through.
+	if s.dir, s.err = os.MkdirTemp("", "parley-pg-"); s.err != nil {
+		return
+	}
+	if s.err = os.Chmod(s.dir, 0o711); s.err != nil { //nolint:gosec // Postgres runs as another user
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s.local = &db.Local{Dir: s.dir, Fast: true}
+	if s.err = s.local.Start(ctx); s.err != nil {
+		return
+	}
+	template, err := db.Open(ctx, db.Config{URL: s.local.URL("parley")})
+	if err != nil {
+		s.err = err
+		return
+	}
+	template.Close()
+}
+
+func (s *shared) exec(ctx context.Context, sql string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conn, err := pgx.Connect(ctx, s.local.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

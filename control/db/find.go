@@ -1,0 +1,144 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrNoPostgres is returned where no Postgres is installed.
+var ErrNoPostgres = errors.New("no Postgres found: install it (Debian: apt-get install -y postgresql), or set PARLEY_DATABASE_URL")
+
+// An install is one Postgres found on this machine.
+type install struct {
+	bin   string // the folder of its programs
+	major int
+}
+
+// findInstall returns the newest Postgres, or the one of the version want if
+// that is not 0: data of one major version is never opened by another.
+func findInstall(want int) (install, error) {
+	all := installs()
+	if len(all) == 0 {
+		return install{}, ErrNoPostgres
+	}
+	if want == 0 {
+		return all[0], nil
+	}
+	i := slices.IndexFunc(all, func(in install) bool { return in.major == want })
+	if i < 0 {
+		return install{}, fmt.Errorf("the data directory holds data of Postgres %d, installed is %d: install postgresql-%d, or move the data with pg_dump; nothing was changed", want, all[0].major, want)
+	}
+	return all[i], nil
+}
+
+// installs lists what is there, newest first.
+func installs() []install {
+	var all []install
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
+	for _, dir := range dirs {
+		major, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
+		if err == nil && executable(filepath.Join(dir, "postgres")) && executable(filepath.Join(dir, "initdb")) {
+			all = append(all, install{dir, major})
+		}
+	}
+	if in, ok := onPath(); ok {
+		all = append(all, in)
+	}
+	slices.SortStableFunc(all, func(a, b install) int { return b.major - a.major })
+	return all
+}
+
+func executable(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+}
+
+func onPath() (install, bool) {
+	name, err := exec.LookPath("postgres")
+	if err != nil {
+		return install{}, false
+	}
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return install{}, false
+	}
+	dir := filepath.Dir(name)
+	out, err := exec.Command(name, "--version").Output() //nolint:gosec,noctx // the operator's own PATH; it prints one line
+	m := regexp.MustCompile(`\) (\d+)`).FindSubmatch(out)
+	if err != nil || m == nil || !executable(filepath.Join(dir, "initdb")) {
+		return install{}, false
+	}
+	major, err := strconv.Atoi(string(m[1]))
+	return install{dir, major}, err == nil
+}
+
+// dataVersion returns the major version of the data in dir, 0 where there is none.
+func dataVersion(dir string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "PG_VERSION")) //nolint:gosec // a folder of ours
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("data directory: %w", err)
+	}
+	v, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("data directory: %s holds %q, which is no version", filepath.Join(dir, "PG_VERSION"), text)
+	}
+	return v, nil
+}
+
+// An account is whom Postgres runs as. It refuses to run as root.
+type account struct {
+	name     string
+	uid, gid uint32
+	change   bool // it is not who we are
+}
+
+func findAccount() (account, error) {
+	if os.Geteuid() != 0 {
+		return account{name: "this user", uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil //nolint:gosec // ids are not negative on Unix
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil {
+			return account{name, uint32(uid), uint32(gid), true}, nil
+		}
+	}
+	return account{}, errors.New("postgres does not run as root, and there is neither a user postgres nor nobody")
+}
+
+// reach tells which folder above dir the account cannot pass through.
+func (a account) reach(dir string) error {
+	if !a.change {
+		return nil
+	}
+	for p := filepath.Dir(dir); ; p = filepath.Dir(p) {
+		st, err := os.Stat(p)
+		if err != nil {
+			return fmt.Errorf("data directory: %w", err)
+		}
+		sys, ok := st.Sys().(*syscall.Stat_t)
+		mine := ok && sys.Uid == a.uid && st.Mode()&0o100 != 0
+		if !mine && st.Mode()&0o001 == 0 {
+			return fmt.Errorf("data directory: user %s, as whom Postgres runs, may not pass through %s (mode %v): chmod o+x it, or choose another data directory", a.name, p, st.Mode().Perm())
+		}
+		if p == filepath.Dir(p) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package db
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Local is the Postgres of a data directory, reachable by a unix socket that
+// only its owner and root may open. The first process to start it owns the
+// child; others join it, and one of them takes over when the owner goes.
+type Local struct {
+	// Dir is the program's data directory; Postgres gets a folder in it.
+	Dir string
+	// Fast gives durability away for speed: for tests.
+	Fast bool
+	Log  *slog.Logger
+
+	home   string // Dir/postgres
+	socket string // the folder of the socket
+	acct   account
+
+	mu    sync.Mutex
+	lock  *os.File // held by the owner
+	child *child
+
+	stop chan struct{} // closed by Stop
+	over sync.WaitGroup
+	once sync.Once
+}
+
+// Start returns when the database "parley" accepts connections. It refuses
+// data of another major version, and never wipes anything.
+func (l *Local) Start(ctx context.Context) error {
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	l.stop = make(chan struct{})
+	owner, err := l.takeLock()
+	if err != nil {
+		return err
+	}
+	if !owner {
+		if owner, err = l.join(ctx); err != nil {
+			return err
+		}
+	}
+	if owner {
+		if err := l.launch(ctx); err != nil {
+			l.Stop()
+			return err
+		}
+		return nil
+	}
+	l.over.Go(l.standBy)
+	return nil
+}
+
+// Stop ends the Postgres that this process owns, and waits for its end. It may
+// be called twice.
+func (l *Local) Stop() {
+	l.once.Do(func() {
+		if l.stop != nil {
+			close(l.stop)
+		}
+		l.over.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.child != nil {
+			l.child.stop()
+		}
+		if l.lock != nil {
+			l.lock.Close() // which lets go of the lock
+		}
+	})
+}
+
+// URL is how to reach a database of it.
+func (l *Local) URL(database string) string {
+	return fmt.Sprintf("host=%s port=5432 user=parley dbname=%s sslmode=disable", l.socket, database)
+}
+
+func (l *Local) log() *slog.Logger {
+	if l.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l.Log
+}
+
+// prepare makes the folders.
+func (l *Local) prepare() error {
+	dir, err := filepath.Abs(l.Dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if l.acct, err = findAccount(); err != nil {
+		return err
+	}
+	// Others may pass through the data directory, not look into it: Postgres
+	// runs as somebody else where we are root.
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("data directory: %w", err)
+	}
+	l.home = filepath.Join(dir, "postgres")
+	if err := l.acct.reach(l.home); err != nil {
+		return err
+	}
+	l.socket = filepath.Join(l.home, "socket")
+	if len(l.socket)+len("/.s.PGSQL.5432") > 100 { // the kernel's limit is 107
+		sum := sha256.Sum256([]byte(l.home))
+		l.socket = filepath.Join(os.TempDir(), "parley-"+hex.EncodeToString(sum[:6]))
+	}
+	for _, d := range []string{l.home, l.socket} {
+		if err := l.ownDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownDir makes a folder that belongs to the account and to nobody else.
+func (l *Local) ownDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err == nil && l.acct.change {
+		err = os.Lchown(dir, int(l.acct.uid), int(l.acct.gid))
+		if err != nil {
+			return fmt.Errorf("data directory: %w", err)
+		}
+	}
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !st.IsDir() || !ok || sys.Uid != l.acct.uid {
+		return fmt.Errorf("data directory: %s belongs to someone else than %s", dir, l.acct.name)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs x
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// takeLock reports whether this process is now the owner.
+func (l *Local) takeLock() (bool, error) {
+	f, err := os.OpenFile(filepath.Join(l.home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("data directory: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+	if err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
+		}
+		return false, fmt.Errorf("data directory: lock: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lock = f
+	return true, nil
+}
+
+// join waits for the owner's Postgres. It returns true if the owner went away
+// and this process has become it.
+func (l *Local) join(ctx context.Context) (owner bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if l.answers(ctx, "parley") == nil {
+			return false, nil
+		}
+		if owner, err := l.takeLock(); owner || err != nil {
+			return owner, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("another process holds %s, but its Postgres does not answer: %w", l.home, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// standBy waits to become the owner, and then starts Postgres again.
+func (l *Local) standBy() {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		}
+		owner, err := l.takeLock()
+		if err != nil || !owner {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		if err := l.launch(ctx); err != nil {
+			l.log().ErrorContext(ctx, "the owner of Postgres went away, and it cannot be started again", "err", err)
+		}
+		cancel()
+		return
+	}
+}
+
+// answers tries to connect.
+func (l *Local) answers(ctx context.Context, database string) error {
+	// Looking first spares the driver's retries.
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(l.socket, ".s.PGSQL.5432"))
+	if err != nil {
+		return err
+	}
+	c.Close()
+	conn, err := pgx.Connect(ctx, l.URL(database))
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
