@@ -66,13 +66,20 @@ func (t Turn) Total() time.Duration {
 	return sum
 }
 
+// Audible tells whether the caller heard anything of the answer; without it
+// there is no turn_ms.
+func (t Turn) Audible() bool {
+	n := len(t.Spans)
+	return n > 0 && t.Spans[n-1].Phase == PhaseOut
+}
+
 // MarshalJSON writes the item of GET /v1/calls/{id}/turns.
 func (t Turn) MarshalJSON() ([]byte, error) {
 	m := map[string]any{}
 	for _, s := range t.Spans {
 		m[string(s.Phase)] = Millis(s.For)
 	}
-	if len(t.Spans) > 0 {
+	if t.Audible() {
 		m["turn_ms"] = Millis(t.Total())
 	}
 	raw := map[string]float64{}

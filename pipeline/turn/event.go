@@ -64,6 +64,8 @@ type Action struct {
 	Reason string        `json:"reason,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	At     time.Duration `json:"at,omitempty"`
+	// From, of Commit, is when the caller's last voiced sample arrived.
+	From time.Duration `json:"from,omitempty"`
 	// Usable, of Commit, is when the transcript was first usable.
 	Usable time.Duration `json:"usable,omitempty"`
 	// Fragments, of Commit, is how many stretches of speech Text is made of.

@@ -229,7 +229,7 @@ func (m *Machine) close(at time.Duration) []Action {
 	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
 	m.answering, m.text, m.partial, m.nudges, m.greeting = text, nil, "", 0, false
 	return []Action{
-		{Do: Commit, Text: text, Reason: reason(p), Usable: m.usable, Fragments: m.fragments + 1, At: at},
+		{Do: Commit, Text: text, Reason: reason(p), From: m.lastEnd, Usable: m.usable, Fragments: m.fragments + 1, At: at},
 		m.wake(max(at, m.lastEnd+m.policy.Filler)),
 	}
 }

@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+// An account is the book that is kept of one turn until it ends.
+type account struct {
+	number    int
+	of        *utterance // the answer
+	line      *Line      // what the caller said; nil once it is told
+	caller    bool       // there is a caller's speech: not the greeting
+	t0        time.Time  // arrival of the caller's last voiced sample; of the greeting, the answer
+	waited    time.Duration
+	verdict   time.Time
+	usable    time.Time
+	commit    time.Time
+	audible   time.Time
+	estimated bool
+	reason    string
+	fragments int
+	first     []Span // of the first fragment, where there are more
+}
+
+// spans are the phases that ran. Each mark is held to come no earlier than the
+// one before it, so that the phases add up to the turn.
+func (a *account) spans() []Span {
+	var token, ready time.Time
+	if a.of != nil {
+		token, ready, _, _ = a.of.timing()
+	}
+	phases := []struct {
+		phase Phase
+		at    time.Time
+		runs  bool
+	}{
+		{PhaseJitter, a.t0.Add(a.waited), a.caller},
+		{PhaseVAD, a.verdict, a.caller},
+		{PhaseASR, a.usable, a.caller},
+		{PhaseEOUWait, a.commit, a.caller},
+		{PhaseLLM, token, a.caller && !token.IsZero()},
+		{PhaseTTS, ready, !ready.IsZero()},
+		{PhaseOut, a.audible, !a.audible.IsZero()},
+	}
+	var spans []Span
+	last := a.t0
+	for _, p := range phases {
+		if !p.runs {
+			continue
+		}
+		at := p.at
+		if at.Before(last) {
+			at = last
+		}
+		spans = append(spans, Span{p.phase, at.Sub(last)})
+		last = at
+	}
+	return spans
+}
+
+// phases are those of the first fragment up to its commit, and from there on
+// those of the answer that was heard.
+func (a *account) phases() []Span {
+	own := a.spans()
+	if a.first == nil {
+		return own
+	}
+	var spans []Span
+	for i, s := range own {
+		if i < len(a.first) && s.Phase != PhaseLLM && s.Phase != PhaseTTS && s.Phase != PhaseOut {
+			s = a.first[i]
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+func (a *account) turn(ending Ending) Turn {
+	t := Turn{
+		Number: a.number, Spans: a.phases(), Ending: ending, Reason: a.reason,
+		Interrupted: ending == Interrupted, Estimated: a.estimated,
+		Raw: map[string]time.Duration{},
+	}
+	if a.fragments > 1 {
+		t.MergedFrom = a.fragments
+		for _, s := range a.spans() {
+			t.Raw["last_fragment_"+string(s.Phase)] = s.For
+		}
+	}
+	if a.of != nil {
+		_, _, chars, usage := a.of.timing()
+		t.Chars, t.TokensIn, t.TokensOut = chars, usage.PromptTokens, usage.CompletionTokens
+		t.Raw["answer_played_ms"] = span(a.of.rate, int(a.of.played.Load()))
+	}
+	return t
+}
+
+// greeted opens the account of the greeting.
+func (s *talk) greeted() *account {
+	s.number++
+	return &account{number: s.number - 1, t0: s.brief.AnsweredAt, reason: "answered"}
+}
+
+// heard opens the account of the caller's turn that a commits, or goes on with
+// the one that was retracted.
+func (s *talk) heard(a turn.Action) *account {
+	now := time.Now()
+	x := &account{
+		caller: true, t0: s.last.from, waited: s.last.waited, verdict: s.last.at,
+		usable: s.brief.AnsweredAt.Add(a.Usable), commit: now,
+		estimated: s.last.estimated, reason: a.Reason,
+	}
+	if s.since(s.last.from) != a.From { // the energy gate missed the speech
+		x.t0, x.waited, x.verdict, x.estimated = s.brief.AnsweredAt.Add(a.From), 0, x.usable, true
+	}
+	from := s.began.from
+	if before := s.current; before != nil && a.Fragments > 1 {
+		x.number, x.fragments, x.first = before.number, a.Fragments, before.first
+		if x.first == nil {
+			x.first = before.spans()
+		}
+		if before.line != nil {
+			from = s.brief.AnsweredAt.Add(before.line.Start)
+		}
+	} else {
+		x.number = s.number
+		s.number++
+	}
+	x.line = &Line{
+		Role: RoleCaller, Text: a.Text, Turn: x.number,
+		Start: min(s.since(from), s.since(x.t0)), End: s.since(x.t0),
+	}
+	return x
+}
+
+// tell passes a line on.
+func (s *talk) tell(l Line) {
+	s.outcome.Lines = append(s.outcome.Lines, l)
+	if s.brief.Watch != nil {
+		s.brief.Watch.Said(l)
+	}
+}
+
+// tellCaller passes on what the caller said, once it is sure not to change.
+func (s *talk) tellCaller() {
+	if s.current != nil && s.current.line != nil {
+		s.tell(*s.current.line)
+		s.current.line = nil
+	}
+}
+
+// end closes the account of the turn and the line of the answer. whole tells
+// that the answer was said to its end.
+func (s *talk) end(ending Ending, whole bool) {
+	s.tellCaller()
+	number := max(0, s.number-1)
+	if s.reply != nil {
+		s.tellAgent(s.reply.utterance, number, whole, true)
+	}
+	if s.current != nil {
+		t := s.current.turn(ending)
+		s.outcome.Turns = append(s.outcome.Turns, t)
+		if s.brief.Watch != nil {
+			s.brief.Watch.Turned(t)
+		}
+	}
+	s.current, s.reply = nil, nil
+}
+
+// tellAgent passes on what the caller heard of an utterance. Only that is
+// remembered: what nobody heard was not said.
+func (s *talk) tellAgent(u *utterance, number int, whole, remember bool) {
+	text, words := u.heard(whole)
+	if text == "" {
+		return
+	}
+	end := s.since(time.Now())
+	start := max(0, end-span(u.rate, int(u.played.Load())))
+	for i := range words {
+		words[i].Start += start
+		words[i].End += start
+	}
+	l := Line{Role: RoleAgent, Text: text, Start: start, End: end, Turn: number, Interrupted: !whole, Words: words}
+	if remember {
+		s.history.add(l)
+	}
+	s.tell(l)
+}
+
+// close ends what the end of the call found open.
+func (s *talk) close() {
+	if s.reply != nil || s.current != nil {
+		ending := Interrupted
+		if s.outcome.Reason == AgentError {
+			ending = Failed
+		}
+		s.end(ending, false)
+	}
+}

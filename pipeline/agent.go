@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+// An Agent talks. Its fields are set once; one Agent serves all calls.
+type Agent struct {
+	// The providers, by the name that a brief's engines ask for.
+	Recognizers map[string]Recognizer
+	Models      map[string]Model
+	Voices      map[string]Voice
+	Policy      turn.Policy // zero: turn.DefaultPolicy
+	Log         *slog.Logger
+
+	notices notices
+}
+
+// Check says what is wrong with engines, if anything: what they name must be
+// a provider of this agent.
+func (a *Agent) Check(e Engines) error {
+	return errors.Join(
+		known("speech.asr.provider", e.ASR.Provider, a.Recognizers),
+		known("speech.llm.provider", e.LLM.Provider, a.Models),
+		known("speech.tts.provider", e.TTS.Provider, a.Voices),
+	)
+}
+
+func known[T any](key, name string, all map[string]T) error {
+	if _, ok := all[name]; ok {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not a provider that is set up; accepted: %s",
+		key, name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+}
+
+// Talk holds the conversation on leg until the leg ends, ctx is done or the
+// agent leaves; it then hangs up. When it returns, every goroutine it started
+// has ended. The error is of the brief; what happened on the line is in the
+// Outcome.
+func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, error) {
+	if err := a.Check(brief.Engines); err != nil {
+		return Outcome{Reason: AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
+	}
+	if brief.AnsweredAt.IsZero() {
+		brief.AnsweredAt = time.Now()
+	}
+	policy := a.Policy
+	if policy == (turn.Policy{}) {
+		policy = turn.DefaultPolicy()
+	}
+	log := cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", brief.CallID)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &talk{
+		agent: a, leg: leg, brief: brief, log: log,
+		model: a.Models[brief.Engines.LLM.Provider], voice: a.Voices[brief.Engines.TTS.Provider],
+		playout: newPlayout(), failures: make(chan failure, 16),
+		listener: &listener{
+			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
+			stream:     Stream{leg.Rate(), brief.Engines.ASR.Model, brief.Language},
+			log:        log, results: make(chan Result, 16), broke: make(chan error, 1),
+		},
+		machine: turn.New(policy, brief.Greeting != ""),
+	}
+	return s.run(ctx, cancel), nil
+}
+
+// talk is one conversation. The ear owns the leg's reading side, the playout
+// its writing side, and the mind everything else.
+type talk struct {
+	agent    *Agent
+	leg      media.Leg
+	brief    Brief
+	log      *slog.Logger
+	model    Model
+	voice    Voice
+	playout  *playout
+	listener *listener
+	failures chan failure
+	wg       sync.WaitGroup
+
+	// The mind's own.
+	machine *turn.Machine
+	history history
+	timer   *time.Timer
+	reply   *reply   // being made or said; nil where there is none
+	current *account // of the turn that reply answers
+	next    int64    // number of the next utterance
+	number  int      // of the next turn
+	last    edge     // where the caller last fell silent
+	began   edge     // where the caller last began to speak
+	outcome Outcome
+}
+
+// A failure is an utterance that broke.
+type failure struct {
+	of  *utterance
+	err error
+}
+
+func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
+	e := &ear{leg: s.leg, listener: s.listener, edges: make(chan edge, remembered)}
+	s.leg.Play(s.playout)
+	var heard error
+	s.wg.Go(func() { defer cancel(); heard = e.hear(ctx) })
+	s.wg.Go(func() { s.listener.listen(ctx) })
+	s.wg.Go(func() { s.prepare(ctx) })
+	s.think(ctx, e.edges)
+	cancel()
+	cause := media.LocalHangup
+	if s.outcome.Reason == AgentError {
+		cause = media.Failure
+	}
+	if err := s.leg.Hangup(cause); err != nil {
+		s.log.Warn("hang up", "err", err)
+	}
+	s.wg.Wait()
+	s.close()
+	if heard != nil {
+		s.outcome.Reason, s.outcome.Err = AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", heard))
+	}
+	return s.outcome
+}
+
+func (s *talk) style() Style {
+	return Style{s.leg.Rate(), s.brief.Engines.TTS.Voice, s.brief.Engines.TTS.Model, s.brief.Language}
+}
+
+// utter numbers a new utterance.
+func (s *talk) utter(kind string) *utterance {
+	s.next++
+	return &utterance{number: s.next, kind: kind, rate: s.leg.Rate()}
+}
+
+// fail tells the mind that an utterance broke. There are few in a call and room
+// for many: a full channel drops the failure, for its turn is failing already.
+func (s *talk) fail(f failure) {
+	select {
+	case s.failures <- f:
+	default:
+	}
+}
+
+// since is a moment on the machine's clock, which counts from the answer.
+func (s *talk) since(t time.Time) time.Duration { return t.Sub(s.brief.AnsweredAt) }

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+// What the agent says of its own accord.
+const (
+	fillerText  = "One moment, please."
+	apologyText = "Sorry, I did not get that. Could you say it again?"
+	nudgeText   = "Are you still there?"
+)
+
+const noticeTimeout = 10 * time.Second
+
+// noticeKey names one canned line in one voice.
+type noticeKey struct {
+	engine Engine
+	lang   string
+	rate   int
+	text   string
+}
+
+// notices keeps canned lines, spoken once and then ready in an instant, so that
+// a voice that broke can still be excused.
+type notices struct {
+	mu     sync.Mutex
+	spoken map[noticeKey][]int16
+}
+
+// noticeCap bounds the lines kept. Where it is reached a voice's lines are
+// spoken anew for each call.
+const noticeCap = 256
+
+func (n *notices) get(k noticeKey) []int16 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.spoken[k]
+}
+
+func (n *notices) put(k noticeKey, pcm []int16) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.spoken == nil {
+		n.spoken = map[noticeKey][]int16{}
+	}
+	if len(n.spoken) < noticeCap {
+		n.spoken[k] = pcm
+	}
+}
+
+func (s *talk) noticeKey(text string) noticeKey {
+	return noticeKey{s.brief.Engines.TTS, s.brief.Language, s.leg.Rate(), text}
+}
+
+// prepare speaks the canned lines that are not there yet.
+func (s *talk) prepare(ctx context.Context) {
+	for _, text := range []string{fillerText, apologyText, nudgeText} {
+		key := s.noticeKey(text)
+		if s.agent.notices.get(key) != nil {
+			continue
+		}
+		if pcm := s.synthesise(ctx, text); len(pcm) > 0 {
+			s.agent.notices.put(key, pcm)
+		}
+	}
+}
+
+func (s *talk) synthesise(ctx context.Context, text string) []int16 {
+	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	speaking, err := s.voice.Open(ctx, s.style())
+	if err != nil {
+		return nil
+	}
+	defer speaking.Close()
+	if speaking.Say(text) != nil || speaking.Flush() != nil {
+		return nil
+	}
+	var pcm []int16
+	for sp, err := range speaking.Audio() {
+		if err != nil {
+			return nil
+		}
+		pcm = append(pcm, sp.PCM...)
+	}
+	return pcm[leadingSilence(pcm):]
+}
+
+// notice says a canned line. Where no voice could speak it, two soft tones tell
+// the caller that the line is alive.
+func (s *talk) notice(ctx context.Context, kind, text string) *reply {
+	ctx, cancel := context.WithCancel(ctx)
+	u := s.utter(kind)
+	pcm := s.agent.notices.get(s.noticeKey(text))
+	if pcm == nil {
+		text = ""
+		rate := s.leg.Rate()
+		pcm = append(tone.Sine(rate, rate/5, 440, 0.2), tone.Sine(rate, rate/5, 350, 0.2)...)
+	}
+	u.write(text, time.Now())
+	u.add(Speech{PCM: pcm, Words: evenly(text, span(u.rate, len(pcm)))}, time.Now())
+	s.wg.Go(func() {
+		defer cancel()
+		release, ok := s.playout.begin(ctx, kind == turn.Filler)
+		if !ok {
+			return
+		}
+		defer release()
+		_ = s.playout.push(ctx, piece{of: u, pcm: pcm, last: true}) // ends with ctx only
+	})
+	return &reply{utterance: u, cancel: cancel}
+}
+
+// evenly spreads the words of text over d.
+func evenly(text string, d time.Duration) []Word {
+	fields := strings.Fields(text)
+	var words []Word
+	for i, f := range fields {
+		n := time.Duration(len(fields))
+		words = append(words, Word{f, d * time.Duration(i) / n, d * time.Duration(i+1) / n})
+	}
+	return words
+}

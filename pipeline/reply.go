@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+// stallTime is how long a voice may say nothing in the middle of an answer.
+const stallTime = 3 * time.Second
+
+var errStalled = errors.New("voice stalled in the middle of an answer") //nolint:gochecknoglobals // sentinel
+
+// A reply is an answer on its way to the caller.
+type reply struct {
+	*utterance
+	cancel context.CancelFunc
+}
+
+// answer starts the answer to what was said so far.
+func (s *talk) answer(ctx context.Context) *reply {
+	prompt := Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Lines: s.history.lines()}
+	return s.speak(ctx, func(ctx context.Context) iter.Seq2[Delta, error] { return s.model.Reply(ctx, prompt) })
+}
+
+// greet starts the agent's first words.
+func (s *talk) greet(ctx context.Context) *reply {
+	return s.speak(ctx, func(context.Context) iter.Seq2[Delta, error] {
+		return func(yield func(Delta, error) bool) { yield(Delta{Text: s.brief.Greeting}, nil) }
+	})
+}
+
+// speak starts saying what the text stream yields.
+func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[Delta, error]) *reply {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reply{utterance: s.utter(turn.Reply), cancel: cancel}
+	s.wg.Go(func() {
+		defer cancel()
+		if err := s.say(ctx, r.utterance, text); err != nil && ctx.Err() == nil {
+			s.fail(failure{r.utterance, err})
+		}
+	})
+	return r
+}
+
+// say streams text into the voice and the voice's speech into the playout. It
+// returns when the last of it is queued.
+func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context) iter.Seq2[Delta, error]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	speaking, err := s.voice.Open(ctx, s.style())
+	if err != nil {
+		cancel()
+		return fmt.Errorf("voice: %w", err)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- s.write(ctx, u, speaking, text) }()
+	err = s.sound(ctx, u, speaking)
+	cancel()
+	closing := speaking.Close() // unblocks the writer too
+	written := <-wrote
+	switch {
+	case written != nil && !errors.Is(written, context.Canceled):
+		return written // the cause, where the voice's error is but its echo
+	case err != nil:
+		return err
+	default:
+		return ignoreCancel(closing)
+	}
+}
+
+func ignoreCancel(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// write gives the model's words to the voice as they come.
+func (s *talk) write(ctx context.Context, u *utterance, speaking Speaking, text func(context.Context) iter.Seq2[Delta, error]) error {
+	said := false
+	for d, err := range text(ctx) {
+		if err != nil {
+			_ = speaking.Close() // nothing more is coming: let the sound end
+			return fmt.Errorf("model: %w", err)
+		}
+		if d.Usage != nil {
+			u.spent(*d.Usage)
+		}
+		if d.Text == "" {
+			continue
+		}
+		said = said || strings.TrimSpace(d.Text) != ""
+		u.write(d.Text, time.Now())
+		if err := speaking.Say(d.Text); err != nil {
+			return fmt.Errorf("voice: %w", err)
+		}
+	}
+	if !said {
+		_ = speaking.Close() // nothing to say: let the sound end
+		return errors.New("model: the answer is empty")
+	}
+	if err := speaking.Flush(); err != nil {
+		return fmt.Errorf("voice: %w", err)
+	}
+	return nil
+}
+
+// sound queues the voice's speech.
+func (s *talk) sound(ctx context.Context, u *utterance, speaking Speaking) error {
+	stall := time.AfterFunc(time.Hour, func() { _ = speaking.Close() })
+	defer stall.Stop()
+	var release func()
+	defer func() {
+		if release != nil {
+			release()
+		}
+	}()
+	for sp, err := range speaking.Audio() {
+		if err != nil {
+			return fmt.Errorf("voice: %w", err)
+		}
+		pcm := u.add(sp, time.Now())
+		if len(pcm) == 0 {
+			continue
+		}
+		if release == nil {
+			var ok bool
+			if release, ok = s.playout.begin(ctx, false); !ok {
+				return ctx.Err()
+			}
+		}
+		if err := s.playout.push(ctx, piece{of: u, pcm: pcm}); err != nil {
+			return err
+		}
+		stall.Reset(span(u.rate, len(pcm)) + stallTime)
+	}
+	if ctx.Err() == nil && !stall.Stop() {
+		return errStalled
+	}
+	if release == nil {
+		return errors.New("voice: no speech came")
+	}
+	return s.playout.push(ctx, piece{of: u, last: true})
+}
