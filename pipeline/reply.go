@@ -48,20 +48,39 @@ func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[D
 	return r
 }
 
+// An opening is a voice on its way: the model is asked while it opens.
+type opening struct {
+	done     chan struct{}
+	speaking Speaking
+	err      error
+}
+
+func (s *talk) open(ctx context.Context) *opening {
+	o := &opening{done: make(chan struct{})}
+	s.wg.Go(func() {
+		defer close(o.done)
+		o.speaking, o.err = s.voice.Open(ctx, s.style())
+	})
+	return o
+}
+
 // say streams text into the voice and the voice's speech into the playout. It
 // returns when the last of it is queued.
 func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context) iter.Seq2[Delta, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
-	speaking, err := s.voice.Open(ctx, s.style())
-	if err != nil {
-		cancel()
-		return fmt.Errorf("voice: %w", err)
-	}
+	defer cancel()
+	voice := s.open(ctx)
 	wrote := make(chan error, 1)
-	go func() { wrote <- s.write(ctx, u, speaking, text) }()
-	err = s.sound(ctx, u, speaking)
+	s.wg.Go(func() { wrote <- s.write(ctx, u, voice, text) })
+	<-voice.done
+	if voice.err != nil {
+		cancel()
+		<-wrote
+		return fmt.Errorf("voice: %w", voice.err)
+	}
+	err := s.sound(ctx, u, voice.speaking)
 	cancel()
-	closing := speaking.Close() // unblocks the writer too
+	closing := voice.speaking.Close() // unblocks the writer too
 	written := <-wrote
 	switch {
 	case written != nil && !errors.Is(written, context.Canceled):
@@ -81,11 +100,25 @@ func ignoreCancel(err error) error {
 }
 
 // write gives the model's words to the voice as they come.
-func (s *talk) write(ctx context.Context, u *utterance, speaking Speaking, text func(context.Context) iter.Seq2[Delta, error]) error {
+func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[Delta, error]) error {
+	err := s.words(ctx, u, voice, text)
+	<-voice.done
+	if voice.err != nil {
+		return nil // told by whoever listens to the voice
+	}
+	if err == nil {
+		err = voice.speaking.Flush()
+	}
+	if err != nil {
+		_ = voice.speaking.Close() // nothing more is coming: let the sound end
+	}
+	return err
+}
+
+func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[Delta, error]) error {
 	said := false
 	for d, err := range text(ctx) {
 		if err != nil {
-			_ = speaking.Close() // nothing more is coming: let the sound end
 			return fmt.Errorf("model: %w", err)
 		}
 		if d.Usage != nil {
@@ -96,16 +129,15 @@ func (s *talk) write(ctx context.Context, u *utterance, speaking Speaking, text 
 		}
 		said = said || strings.TrimSpace(d.Text) != ""
 		u.write(d.Text, time.Now())
-		if err := speaking.Say(d.Text); err != nil {
+		if <-voice.done; voice.err != nil {
+			return nil
+		}
+		if err := voice.speaking.Say(d.Text); err != nil {
 			return fmt.Errorf("voice: %w", err)
 		}
 	}
 	if !said {
-		_ = speaking.Close() // nothing to say: let the sound end
 		return errors.New("model: the answer is empty")
-	}
-	if err := speaking.Flush(); err != nil {
-		return fmt.Errorf("voice: %w", err)
 	}
 	return nil
 }

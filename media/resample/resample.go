@@ -1,0 +1,117 @@
+// Package resample changes the sample rate of a stream by a polyphase
+// low-pass filter: a windowed sinc (Kaiser, β = 8) of 32 taps a phase.
+package resample
+
+import "math"
+
+const (
+	tapsPerPhase = 32
+	beta         = 8.0
+	passband     = 0.92 // of the lower Nyquist frequency
+)
+
+// A Resampler converts one stream. It belongs to one goroutine.
+type Resampler struct {
+	up, down int
+	phases   [][]float32 // taps of each phase, oldest sample first
+	recent   []float32   // input that the next output still needs
+	phase    int
+}
+
+// New returns a Resampler from one rate to another, both in Hz.
+func New(from, to int) *Resampler {
+	d := gcd(from, to)
+	r := &Resampler{up: to / d, down: from / d}
+	taps, cutoff := tapsPerPhase, passband/2
+	if to < from { // filter at the output's Nyquist frequency
+		taps = tapsPerPhase * from / to
+		cutoff = cutoff * float64(to) / float64(from)
+	}
+	r.phases = design(r.up, taps, cutoff)
+	r.recent = make([]float32, taps-1)
+	return r
+}
+
+// design cuts a low-pass filter of cutoff (of the input rate) into phases.
+func design(up, taps int, cutoff float64) [][]float32 {
+	n := up * taps
+	middle := float64(n-1) / 2
+	phases := make([][]float32, up)
+	for p := range phases {
+		row := make([]float32, taps)
+		sum := 0.0
+		h := make([]float64, taps)
+		for k := range taps {
+			x := (float64(p+k*up) - middle) / float64(up)
+			w := (float64(p+k*up) - middle) / (middle + 1)
+			h[k] = sinc(2*cutoff*x) * bessel(beta*math.Sqrt(1-w*w))
+			sum += h[k]
+		}
+		for k := range taps {
+			row[taps-1-k] = float32(h[k] / sum) // unity gain in every phase
+		}
+		phases[p] = row
+	}
+	return phases
+}
+
+// Resample converts the next stretch of the stream and appends it to dst.
+func (r *Resampler) Resample(dst, pcm []int16) []int16 {
+	for _, x := range pcm {
+		r.recent = append(r.recent, float32(x))
+	}
+	taps := len(r.phases[0])
+	at := 0
+	for at+taps <= len(r.recent) {
+		dst = append(dst, dot(r.phases[r.phase], r.recent[at:at+taps]))
+		r.phase += r.down
+		at += r.phase / r.up
+		r.phase %= r.up
+	}
+	at = min(at, len(r.recent))
+	r.recent = r.recent[:copy(r.recent, r.recent[at:])]
+	return dst
+}
+
+func dot(h, x []float32) int16 {
+	var sum float32
+	for i, c := range h {
+		sum += c * x[i]
+	}
+	return int16(math.RoundToEven(float64(max(-32768, min(32767, sum)))))
+}
+
+// PCM converts a whole recording.
+func PCM(pcm []int16, from, to int) []int16 {
+	if from == to {
+		return pcm
+	}
+	r := New(from, to)
+	delay := len(r.phases[0]) / 2
+	out := r.Resample(nil, append(pcm[:len(pcm):len(pcm)], make([]int16, delay)...))
+	return out[min(len(out), delay*to/from):]
+}
+
+func sinc(x float64) float64 {
+	if x == 0 {
+		return 1
+	}
+	return math.Sin(math.Pi*x) / (math.Pi * x)
+}
+
+// bessel is the modified Bessel function of the first kind and order zero.
+func bessel(x float64) float64 {
+	sum, term := 1.0, 1.0
+	for k := 1.0; term > sum*1e-12; k++ {
+		term *= (x / 2 / k) * (x / 2 / k)
+		sum += term
+	}
+	return sum
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,111 @@
+package tts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Espeak speaks by the espeak-ng binary, on this machine.
+type Espeak struct {
+	Path string // empty: "espeak-ng", by PATH
+}
+
+// Open implements pipeline.Voice. A style's Voice is one of espeak-ng's voices
+// (espeak-ng --voices), such as "en-us+f3".
+func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
+	path, err := exec.LookPath(cmp.Or(e.Path, "espeak-ng"))
+	if err != nil {
+		return nil, fmt.Errorf("espeak-ng is not installed (apt-get install espeak-ng): %w", err)
+	}
+	voice := cmp.Or(s.Voice, s.Language, "en")
+	return newClausal(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
+		return espeak(ctx, path, voice, clause)
+	}), nil
+}
+
+// espeak starts the binary, which gets the clause by its standard input and
+// writes a WAV stream.
+func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int, error) {
+	cmd := exec.CommandContext(ctx, path, "--stdin", "--stdout", "-v", voice) //nolint:gosec // the operator names the binary
+	cmd.Stdin = strings.NewReader(clause)
+	said := &bytes.Buffer{}
+	cmd.Stderr = said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, 0, fmt.Errorf("espeak-ng: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, 0, fmt.Errorf("espeak-ng: %w", err)
+	}
+	p := &process{out, cmd}
+	rate, err := wavRate(out)
+	if err != nil {
+		err = errors.Join(err, p.Close())
+		return nil, 0, fmt.Errorf("espeak-ng: %w: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	return p, rate, nil
+}
+
+// A process is the output of a command that Close waits for.
+type process struct {
+	io.ReadCloser
+	cmd *exec.Cmd
+}
+
+// Close ends the command.
+func (p *process) Close() error {
+	err := p.ReadCloser.Close() // one that still writes gets SIGPIPE
+	var exit *exec.ExitError
+	if waited := p.cmd.Wait(); waited != nil && !errors.As(waited, &exit) {
+		err = errors.Join(err, waited)
+	}
+	return err
+}
+
+// wavRate reads the header of a WAV stream of 16-bit mono PCM up to its sound
+// and returns its rate in Hz.
+func wavRate(r io.Reader) (int, error) {
+	var riff [12]byte
+	if _, err := io.ReadFull(r, riff[:]); err != nil {
+		return 0, fmt.Errorf("no WAV header: %w", err)
+	}
+	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
+		return 0, errors.New("not a WAV stream")
+	}
+	rate := 0
+	for {
+		var chunk [8]byte
+		if _, err := io.ReadFull(r, chunk[:]); err != nil {
+			return 0, fmt.Errorf("no sound in the WAV stream: %w", err)
+		}
+		size := binary.LittleEndian.Uint32(chunk[4:])
+		switch id := string(chunk[:4]); {
+		case id == "data" && rate > 0:
+			return rate, nil
+		case size > 1<<16:
+			return 0, fmt.Errorf("WAV chunk %q of %d bytes before the sound", id, size)
+		default:
+			b := make([]byte, size)
+			if _, err := io.ReadFull(r, b); err != nil {
+				return 0, fmt.Errorf("WAV chunk %q: %w", id, err)
+			}
+			if id != "fmt " {
+				continue
+			}
+			if size < 16 || binary.LittleEndian.Uint16(b) != 1 || binary.LittleEndian.Uint16(b[2:]) != 1 ||
+				binary.LittleEndian.Uint16(b[14:]) != 16 {
+				return 0, errors.New("the WAV stream is not 16-bit mono PCM")
+			}
+			rate = int(binary.LittleEndian.Uint32(b[4:]))
+		}
+	}
+}
