@@ -1,0 +1,61 @@
+package rtp
+
+import (
+	"net/netip"
+	"time"
+)
+
+const (
+	lockAfter   = 5                      // packets in sequence
+	relockAfter = 2 * time.Second        // of silence from the locked source
+	retryAfter  = 200 * time.Millisecond // of silence from a source not yet locked
+)
+
+// A latch decides whose packets are the party's. The address of the SDP is
+// taken at once. Behind a NAT the party sends from elsewhere, so the first
+// other source is taken too, and becomes where we send to once it has sent
+// lockAfter packets in sequence. From then on nobody else is heard, until the
+// source has been silent for relockAfter.
+type latch struct {
+	told   netip.AddrPort // by SDP
+	source netip.AddrPort // taken; invalid before the first packet
+	locked bool
+	last   time.Duration // arrival of the source's last packet
+	ssrc   uint32
+	seq    uint16
+	run    int // packets in sequence
+}
+
+// tell begins anew with the address that SDP told.
+func (l *latch) tell(told netip.AddrPort) { *l = latch{told: told} }
+
+// accept says whether a packet from src is the party's.
+func (l *latch) accept(src netip.AddrPort, p *packet, at time.Duration) bool {
+	if src != l.source {
+		patience := retryAfter
+		if l.locked {
+			patience = relockAfter
+		}
+		if l.source.IsValid() && at-l.last < patience && (l.locked || src != l.told) {
+			return false
+		}
+		l.source, l.run, l.locked = src, 0, false
+	}
+	l.last = at
+	if l.run > 0 && p.ssrc == l.ssrc && p.seq == l.seq+1 {
+		l.run++
+	} else if !l.locked {
+		l.run = 1
+	}
+	l.ssrc, l.seq = p.ssrc, p.seq
+	l.locked = l.locked || l.run >= lockAfter
+	return true
+}
+
+// target is where to send to: the address of the SDP until another is locked.
+func (l *latch) target() netip.AddrPort {
+	if l.locked || !l.told.IsValid() {
+		return l.source
+	}
+	return l.told
+}

@@ -1,0 +1,132 @@
+package rtp
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	eventsAtOnce  = 256
+	packetsAtOnce = 64 // read from one socket in one tick, so that a flood on it starves nobody
+)
+
+// A poller reads the sockets that have packets, without ever waiting for one.
+// It is called by the media clock.
+type poller struct {
+	epoll  int
+	events [eventsAtOnce]syscall.EpollEvent
+	in     reception
+
+	mu    sync.Mutex // held by whoever changes the list
+	open  atomic.Pointer[[]*listener]
+	spare []int // free places in the list
+}
+
+// A listener is a socket and who hears it.
+type listener struct {
+	mu     sync.Mutex // held while packets are read
+	closed bool
+	socket *socket
+	hear   *Session
+}
+
+func newPoller() (*poller, error) {
+	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("open epoll: %w", err)
+	}
+	p := &poller{epoll: fd}
+	p.open.Store(&[]*listener{})
+	return p, nil
+}
+
+func (p *poller) close() { _ = syscall.Close(p.epoll) }
+
+// add has s hear what comes in at its socket, until the returned remove.
+// After it nothing is read any more and the socket is closed.
+func (p *poller) add(s *Session) (remove func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &listener{socket: s.socket, hear: s}
+	list := append([]*listener(nil), *p.open.Load()...)
+	at := len(list)
+	if n := len(p.spare); n > 0 {
+		at = p.spare[n-1]
+		p.spare = p.spare[:n-1]
+		list[at] = l
+	} else {
+		list = append(list, l)
+	}
+	p.open.Store(&list)
+	event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(at)} //nolint:gosec // far below 2³¹
+	if err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, s.socket.fd, &event); err != nil {
+		p.free(at)
+		return nil, fmt.Errorf("poll media socket: %w", err)
+	}
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		l.closed = true
+		_ = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_DEL, l.socket.fd, nil)
+		l.socket.close()
+		l.mu.Unlock()
+		p.mu.Lock()
+		p.free(at)
+		p.mu.Unlock()
+	}), nil
+}
+
+// free needs p.mu.
+func (p *poller) free(at int) {
+	list := append([]*listener(nil), *p.open.Load()...)
+	list[at] = nil
+	p.open.Store(&list)
+	p.spare = append(p.spare, at)
+}
+
+// Tick implements pace.Stream.
+func (p *poller) Tick(time.Time) {
+	for {
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll),
+			uintptr(unsafe.Pointer(&p.events)), eventsAtOnce, 0, 0, 0) //nolint:gosec // the kernel writes the events during the call only
+		if errno != 0 {
+			return
+		}
+		list := *p.open.Load()
+		for _, e := range p.events[:n] {
+			// A place may have been given up, or given to another socket, since
+			// the event: then its socket is read in vain.
+			if int(e.Fd) < len(list) && list[e.Fd] != nil {
+				p.read(list[e.Fd])
+			}
+		}
+		if n < eventsAtOnce {
+			return
+		}
+	}
+}
+
+// read reads what has come in at one socket. Only its removal can hold the
+// lock against the clock, and then there is nothing to read.
+func (p *poller) read(l *listener) {
+	if !l.mu.TryLock() {
+		return
+	}
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	now := time.Now()
+	for range packetsAtOnce {
+		n, ok := p.in.receive(l.socket.fd)
+		if !ok {
+			return
+		}
+		if n >= 0 {
+			l.hear.receive(p.in.data[:n], p.in.from(), now.Add(-p.in.age(now)))
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package rtp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNoPort is returned when every port of the range is in use or rests.
+var ErrNoPort = errors.New("no free media port")
+
+// portRest is how long a port rests after a call, so that the last packets of
+// one party are not heard by the next.
+const portRest = 5 * time.Second
+
+// bindTries bounds the ports tried that other processes hold.
+const bindTries = 64
+
+// Ports is a pool of even UDP ports. The odd port above each is left to RTCP.
+type Ports struct {
+	first, count int // even ports; count 0 lets the kernel choose
+
+	mu    sync.Mutex
+	next  int               // where the search goes on, so that ports rest as long as they can
+	used  map[int]time.Time // zero while in use, else when its rest ends
+	inUse int
+}
+
+// ParsePorts reads a range such as "20000-29999", both ends included. "0-0"
+// lets the kernel choose.
+func ParsePorts(text string) (*Ports, error) {
+	from, to, ok := strings.Cut(text, "-")
+	first, err := strconv.ParseUint(from, 10, 16)
+	last, err2 := strconv.ParseUint(to, 10, 16)
+	if !ok || err != nil || err2 != nil || first > last {
+		return nil, fmt.Errorf("media ports %q: want FIRST-LAST", text)
+	}
+	p := &Ports{used: map[int]time.Time{}}
+	if last == 0 {
+		return p, nil
+	}
+	p.first = int(first+1) &^ 1 //nolint:gosec // 16 bits
+	p.count = (int(last)-p.first)/2 + 1
+	if first == 0 || int(last) < p.first { //nolint:gosec // 16 bits
+		return nil, fmt.Errorf("media ports %q: no even port above 0 in it", text)
+	}
+	p.next = rand.IntN(p.count) //nolint:gosec // spreads ports, keeps no secret
+	return p, nil
+}
+
+// InUse is how many ports are bound.
+func (p *Ports) InUse() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inUse
+}
+
+// take binds a socket to a free port of ip.
+func (p *Ports) take(ip netip.Addr, now time.Time) (*socket, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count == 0 {
+		return p.ephemeral(ip)
+	}
+	var failed error
+	tries := 0
+	for i := 0; i < p.count && tries < bindTries; i++ {
+		n := (p.next + i) % p.count
+		port := p.first + 2*n
+		if until, held := p.used[port]; held && (until.IsZero() || now.Before(until)) {
+			continue
+		}
+		tries++
+		s, err := listen(netip.AddrPortFrom(ip, uint16(port))) //nolint:gosec // within 16 bits
+		if err != nil {
+			failed = err
+			continue
+		}
+		p.next = n + 1
+		p.used[port] = time.Time{}
+		p.inUse++
+		return s, nil
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoPort, failed)
+	}
+	return nil, ErrNoPort
+}
+
+// ephemeral lets the kernel choose until it chooses an even port.
+func (p *Ports) ephemeral(ip netip.Addr) (*socket, error) {
+	var odd []*socket // kept until the end, or the kernel might offer them again
+	defer func() {
+		for _, s := range odd {
+			s.close()
+		}
+	}()
+	for range bindTries {
+		s, err := listen(netip.AddrPortFrom(ip, 0))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoPort, err)
+		}
+		if s.local.Port()%2 == 0 {
+			p.inUse++
+			return s, nil
+		}
+		odd = append(odd, s)
+	}
+	return nil, ErrNoPort
+}
+
+// give returns a port whose socket is closed.
+func (p *Ports) give(port uint16, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inUse--
+	if p.count > 0 {
+		p.used[int(port)] = now.Add(portRest)
+	}
+}

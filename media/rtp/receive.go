@@ -1,0 +1,77 @@
+package rtp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// comfortType is the static payload type of comfort noise (RFC 3389).
+const comfortType = 13
+
+// A receiver is the state of the incoming stream before its reader.
+type receiver struct {
+	params  *Params // followed
+	latch   latch
+	digits  digits
+	heard   bool
+	expired bool
+	last    time.Duration // when the party was last heard, or could have begun
+	pushed  bool          // the reader was woken since the last tick
+}
+
+// follow goes on with other parameters. The party may have moved, but is the
+// same: what it was heard saying stays heard.
+func (r *receiver) follow(p *Params, now time.Duration) {
+	if r.params == nil || r.params.Remote != p.Remote {
+		r.latch.tell(p.Remote)
+	}
+	r.params, r.last, r.expired = p, now, false
+}
+
+// receive takes one packet off the wire, on the clock.
+func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
+	r := &s.receiver
+	if r.params == nil {
+		return
+	}
+	p, ok := parse(b)
+	audio, keys := p.pt == r.params.PayloadType, p.pt == r.params.KeyType && p.pt != 0
+	if !ok || !audio && !keys && p.pt != comfortType || len(p.payload) > maxPayload {
+		s.count.malformed.Add(1)
+		return
+	}
+	now := at.Sub(s.opened)
+	if !r.latch.accept(src, &p, now) {
+		s.count.ignored.Add(1)
+		return
+	}
+	s.count.received.Add(1)
+	r.heard, r.last = true, now
+	if keys {
+		s.press(&p)
+		return
+	}
+	if !s.read.Load() {
+		return // nobody listens yet, and nobody will want to hear this later
+	}
+	if !s.in.push(&p, !audio, now) {
+		s.count.overflow.Add(1)
+		return
+	}
+	r.pushed = true
+	s.nudge()
+}
+
+// press hands a key on. A full queue drops the newest: nobody has taken a key
+// for a long while, and what was dialled first is what makes sense of the rest.
+func (s *Session) press(p *packet) {
+	key, pressed := s.receiver.digits.hear(p)
+	if !pressed {
+		return
+	}
+	select {
+	case s.keys <- key:
+	default:
+		s.count.keysLost.Add(1)
+	}
+}

@@ -1,0 +1,57 @@
+package rtp
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	ringLen    = 64  // packets; a power of two
+	maxPayload = 480 // bytes of audio in one packet: 60 ms of G.711
+)
+
+// A slot is one packet on its way to the reader, in bytes of its own.
+type slot struct {
+	at      time.Duration // of arrival, since the session began
+	ts      uint32
+	ssrc    uint32
+	seq     uint16
+	n       uint16 // of payload
+	marker  bool
+	comfort bool // comfort noise: the party is silent (RFC 3389)
+	payload [maxPayload]byte
+}
+
+// A ring carries packets from one writer to one reader without a lock.
+type ring struct {
+	slots [ringLen]slot
+	wrote atomic.Uint32 // owned by the writer
+	read  atomic.Uint32 // owned by the reader
+}
+
+// push copies a packet in. It is false where the ring is full: the reader has
+// slept for over a second, and the new packet is dropped, because the old ones
+// belong to the reader.
+func (r *ring) push(p *packet, comfort bool, at time.Duration) bool {
+	w := r.wrote.Load()
+	if w-r.read.Load() == ringLen {
+		return false
+	}
+	s := &r.slots[w%ringLen]
+	s.at, s.ts, s.ssrc, s.seq, s.marker, s.comfort = at, p.ts, p.ssrc, p.seq, p.marker, comfort
+	s.n = uint16(copy(s.payload[:], p.payload)) //nolint:gosec // at most maxPayload
+	r.wrote.Store(w + 1)
+	return true
+}
+
+// peek returns the oldest packet, or nil. It is the reader's until drop.
+func (r *ring) peek() *slot {
+	n := r.read.Load()
+	if n == r.wrote.Load() {
+		return nil
+	}
+	return &r.slots[n%ringLen]
+}
+
+// drop gives the slot of the last peek back.
+func (r *ring) drop() { r.read.Add(1) }

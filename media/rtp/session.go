@@ -1,0 +1,153 @@
+package rtp
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+)
+
+// Rate is the sample rate of every session in Hz, and of its RTP clock.
+const Rate = 8000
+
+const (
+	frameLen   = Rate / int(time.Second/media.FrameTime)
+	holeDepth  = 60 * time.Millisecond // that a hole is waited for
+	keysQueued = 32
+)
+
+// Params are what the two sides agreed on.
+type Params struct {
+	// Remote is where to send, as SDP told it. Where the party turns out to
+	// send from elsewhere, it is sent to there.
+	Remote netip.AddrPort
+	// Codec and PayloadType are those of the audio, both ways.
+	Codec       codec.Codec
+	PayloadType uint8
+	// KeyType is the payload type of telephone events; 0 where there is none.
+	KeyType uint8
+	// Mute stops sending: the party does not want to hear us.
+	Mute bool
+	// FirstWithin and Within are how long the party may be silent on the wire
+	// before it is first heard, and after. Zero lets it be silent for ever.
+	FirstWithin, Within time.Duration
+	// Expired is called once when it was silent for too long. It is called on
+	// the media clock: it must not block, nor close the session itself.
+	Expired func()
+}
+
+// A Session is the media of one party: a media.Source, the sending side of a
+// media.Leg, and a media.Arrival. ReadFrame and Arrived belong to one
+// goroutine; the rest may be called from any.
+type Session struct {
+	transport *Transport
+	socket    *socket
+	detach    func()
+	opened    time.Time // zero of the session's own time
+
+	params atomic.Pointer[Params]
+	feed   atomic.Pointer[media.Feed]
+	keys   chan rune
+	done   chan struct{}
+	wake   chan struct{} // holds at most one wish to look again
+	read   atomic.Bool   // a reader is there
+	close  sync.Once
+	count  counters
+	in     ring
+
+	sender   sender   // owned by the clock
+	receiver receiver // owned by the clock
+	reader   reader   // owned by who reads
+}
+
+func newSession(t *Transport, sock *socket) *Session {
+	s := &Session{
+		transport: t,
+		socket:    sock,
+		opened:    time.Now(),
+		keys:      make(chan rune, keysQueued),
+		done:      make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+	}
+	s.sender.init()
+	s.reader.jitter = newJitter(Rate, holeDepth)
+	return s
+}
+
+// Local is the address to tell the party in SDP.
+func (s *Session) Local() netip.AddrPort {
+	return netip.AddrPortFrom(s.transport.public, s.socket.local.Port())
+}
+
+// Start begins to send and to hear, or goes on with other parameters from the
+// next frame on. The codec of p must be set, and speak at Rate.
+func (s *Session) Start(p Params) { s.params.Store(&p) }
+
+// Play makes feed what is sent from the next frame on; nil is silence.
+func (s *Session) Play(feed media.Feed) {
+	if feed == nil {
+		s.feed.Store(nil)
+		return
+	}
+	s.feed.Store(&feed)
+}
+
+// Digits yields the keys that the party presses. It is closed by Close.
+func (s *Session) Digits() <-chan rune { return s.keys }
+
+// Close ends the session: the reader gets io.EOF, the feed is asked no more
+// and the port goes to rest. It may be called twice, but not by a feed or by
+// Expired.
+func (s *Session) Close() {
+	s.close.Do(func() {
+		s.detach()
+		close(s.done)
+		close(s.keys)
+		s.transport.closed(s)
+	})
+}
+
+// Tick implements pace.Stream: one frame leaves.
+func (s *Session) Tick(due time.Time) {
+	p := s.params.Load()
+	if p == nil {
+		return
+	}
+	if p != s.receiver.params {
+		s.receiver.follow(p, due.Sub(s.opened))
+		s.sender.aimed = netip.AddrPort{}
+	}
+	s.send(p, due)
+	// The reader keeps no time of its own. It is woken for what is due, save
+	// where a packet has just done so.
+	if s.receiver.pushed {
+		s.receiver.pushed = false
+	} else {
+		s.nudge()
+	}
+	s.watch(p, due.Sub(s.opened))
+}
+
+// nudge wakes the reader. Where it is awake already, one wish is enough.
+func (s *Session) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// watch notices that the party has been silent for too long.
+func (s *Session) watch(p *Params, now time.Duration) {
+	r := &s.receiver
+	limit := p.Within
+	if !r.heard {
+		limit = p.FirstWithin
+	}
+	if limit > 0 && !r.expired && now-r.last > limit && p.Expired != nil {
+		r.expired = true
+		p.Expired()
+	}
+}

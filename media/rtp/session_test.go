@@ -1,0 +1,196 @@
+package rtp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/pace"
+)
+
+func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+
+// newTestTransport is a running transport on 127.0.0.1.
+func newTestTransport(t *testing.T) *Transport {
+	t.Helper()
+	clock := &pace.Clock{}
+	ports, err := ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := NewTransport(clock, ports, loopback(), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ends after the sessions, in the cleanup
+	var wg sync.WaitGroup
+	wg.Go(func() { clock.Run(ctx) })
+	t.Cleanup(func() {
+		if n := tr.Open(); n != 0 {
+			t.Errorf("%d sessions left open", n)
+		}
+		tr.Close()
+		cancel()
+		wg.Wait()
+		if n := ports.InUse(); n != 0 {
+			t.Errorf("%d ports left in use", n)
+		}
+	})
+	return tr
+}
+
+func newPair(t *testing.T, tr *Transport, c codec.Codec) (a, b *Session) {
+	t.Helper()
+	var both [2]*Session
+	for i := range both {
+		s, err := tr.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		both[i] = s
+	}
+	a, b = both[0], both[1]
+	a.Start(Params{Remote: b.Local(), Codec: c, PayloadType: c.PayloadType(), KeyType: 101})
+	b.Start(Params{Remote: a.Local(), Codec: c, PayloadType: c.PayloadType(), KeyType: 101})
+	return a, b
+}
+
+// sine is a feed of one tone.
+type sine struct {
+	hz float64
+	n  int
+}
+
+func (s *sine) FillFrame(f media.Frame, _ time.Time) {
+	for i := range f {
+		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/Rate))
+		s.n++
+	}
+}
+
+// power is how much of hz is in pcm, of 1 for a pure tone.
+func power(pcm []int16, hz float64) float64 {
+	var re, im, all float64
+	for i, v := range pcm {
+		w := 2 * math.Pi * hz * float64(i) / Rate
+		re += float64(v) * math.Cos(w)
+		im += float64(v) * math.Sin(w)
+		all += float64(v) * float64(v)
+	}
+	if all == 0 {
+		return 0
+	}
+	return 2 * (re*re + im*im) / (all * float64(len(pcm)))
+}
+
+func TestAudioBothWays(t *testing.T) {
+	for _, c := range codec.All() {
+		t.Run(c.Name(), func(t *testing.T) {
+			a, b := newPair(t, newTestTransport(t), c)
+			a.Play(&sine{hz: 440})
+			b.Play(&sine{hz: 1000})
+			var wg sync.WaitGroup
+			hear := func(s *Session, hz float64) {
+				f, all := make(media.Frame, frameLen), []int16(nil)
+				for range 30 {
+					if err := s.ReadFrame(f); err != nil {
+						t.Error(err)
+						return
+					}
+					if at, ok := s.Arrived(); ok && time.Since(at) > time.Second {
+						t.Errorf("arrived %v ago", time.Since(at))
+					}
+					all = append(all, f...)
+				}
+				if p := power(all[10*frameLen:], hz); p < 0.95 {
+					t.Errorf("%v Hz has %.2f of the power", hz, p)
+				}
+			}
+			wg.Go(func() { hear(a, 1000) })
+			wg.Go(func() { hear(b, 440) })
+			wg.Wait()
+		})
+	}
+}
+
+func TestSilenceIsInTime(t *testing.T) {
+	tr := newTestTransport(t)
+	s, err := tr.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Start(Params{Codec: codec.PCMU{}})
+	f := make(media.Frame, frameLen)
+	start := time.Now()
+	for range 25 {
+		if err := s.ReadFrame(f); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.Arrived(); ok {
+			t.Error("silence arrived")
+		}
+	}
+	// 25 frames of silence, after the time that a hole is waited for.
+	if d := time.Since(start); d < 500*time.Millisecond || d > time.Second {
+		t.Errorf("25 frames of silence took %v", d)
+	}
+	if n := s.Stats().Concealed; n != 0 {
+		t.Errorf("%d frames concealed where nobody spoke", n)
+	}
+}
+
+func TestCloseUnblocks(t *testing.T) {
+	a, _ := newPair(t, newTestTransport(t), codec.PCMU{})
+	read := make(chan error)
+	go func() {
+		f := make(media.Frame, frameLen)
+		for {
+			if err := a.ReadFrame(f); err != nil {
+				read <- err
+				return
+			}
+		}
+	}()
+	var asked, after atomic.Int64
+	closed := atomic.Bool{}
+	first := make(chan struct{}, 100)
+	a.Play(media.FeedFunc(func(media.Frame, time.Time) {
+		asked.Add(1)
+		if closed.Load() {
+			after.Add(1)
+		}
+		select {
+		case first <- struct{}{}:
+		default:
+		}
+	}))
+	<-first
+	a.Close()
+	closed.Store(true)
+	a.Close()
+	if err := <-read; !errors.Is(err, io.EOF) {
+		t.Errorf("reader got %v", err)
+	}
+	if _, open := <-a.Digits(); open {
+		t.Error("digits are open")
+	}
+	if after.Load() != 0 {
+		t.Error("the feed was asked after Close")
+	}
+	if err := a.ReadFrame(make(media.Frame, frameLen)); !errors.Is(err, io.EOF) {
+		t.Errorf("second read got %v", err)
+	}
+	if err := a.ReadFrame(make(media.Frame, 10)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("a short frame got %v", err)
+	}
+}

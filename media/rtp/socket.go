@@ -1,0 +1,154 @@
+package rtp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A socket is a UDP socket outside the runtime's network poller: a packet that
+// comes in wakes nobody until the clock's next tick.
+type socket struct {
+	fd    int
+	local netip.AddrPort
+
+	dst    [syscall.SizeofSockaddrInet6]byte // of send, built by aim
+	dstLen uintptr
+}
+
+// listen binds a socket. Port 0 lets the kernel choose.
+func listen(addr netip.AddrPort) (*socket, error) {
+	family := syscall.AF_INET
+	if !addr.Addr().Is4() {
+		family = syscall.AF_INET6
+	}
+	fd, err := syscall.Socket(family, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open media socket: %w", err)
+	}
+	local, err := bind(fd, addr)
+	if err != nil {
+		_ = syscall.Close(fd)
+		return nil, fmt.Errorf("bind media socket to %s: %w", addr, err)
+	}
+	return &socket{fd: fd, local: local}, nil
+}
+
+func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
+	// Arrival is taken where the packet arrives, not where it is read.
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
+		return netip.AddrPort{}, err
+	}
+	var sa syscall.Sockaddr = &syscall.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+	if addr.Addr().Is4() {
+		sa = &syscall.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	}
+	if err := syscall.Bind(fd, sa); err != nil {
+		return netip.AddrPort{}, err
+	}
+	sa, err := syscall.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port := addr.Port()
+	switch sa := sa.(type) {
+	case *syscall.SockaddrInet4:
+		port = uint16(sa.Port) //nolint:gosec // a port
+	case *syscall.SockaddrInet6:
+		port = uint16(sa.Port) //nolint:gosec // a port
+	}
+	return netip.AddrPortFrom(addr.Addr(), port), nil
+}
+
+func (s *socket) close() { _ = syscall.Close(s.fd) }
+
+// aim sets where send sends to.
+func (s *socket) aim(to netip.AddrPort) {
+	a := to.Addr()
+	s.dst = [syscall.SizeofSockaddrInet6]byte{}
+	binary.BigEndian.PutUint16(s.dst[2:], to.Port())
+	if s.local.Addr().Is4() {
+		binary.NativeEndian.PutUint16(s.dst[:], syscall.AF_INET)
+		ip := a.Unmap()
+		if ip.Is4() {
+			b := ip.As4()
+			copy(s.dst[4:], b[:])
+		}
+		s.dstLen = syscall.SizeofSockaddrInet4
+		return
+	}
+	binary.NativeEndian.PutUint16(s.dst[:], syscall.AF_INET6)
+	b := a.As16()
+	copy(s.dst[8:], b[:])
+	s.dstLen = syscall.SizeofSockaddrInet6
+}
+
+// send sends one packet. The socket's buffer is never full for long, and a
+// packet that finds it so is lost, as it would be on the wire.
+func (s *socket) send(b []byte) bool {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
+		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, //nolint:gosec // the kernel reads b during the call only
+		uintptr(unsafe.Pointer(&s.dst)), s.dstLen) //nolint:gosec // likewise
+	return errno == 0
+}
+
+// A reception is the memory that packets are received into.
+type reception struct {
+	data  [maxPacket]byte
+	name  [syscall.SizeofSockaddrInet6]byte
+	extra [64]byte // control messages
+	iov   syscall.Iovec
+	msg   syscall.Msghdr
+}
+
+// receive reads the next packet. It is false when there is none, and for a
+// packet longer than data, which no codec of ours sends, n is negative.
+func (r *reception) receive(fd int) (n int, ok bool) {
+	r.iov.Base = &r.data[0]
+	r.iov.SetLen(len(r.data))
+	r.msg = syscall.Msghdr{Name: &r.name[0], Namelen: uint32(len(r.name)), Iov: &r.iov, Iovlen: 1, Control: &r.extra[0]}
+	r.msg.SetControllen(len(r.extra))
+	got, _, errno := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), syscall.MSG_DONTWAIT) //nolint:gosec // the kernel writes r during the call only
+	switch {
+	case errno == syscall.EINTR || errno == syscall.ECONNREFUSED:
+		return -1, true
+	case errno != 0:
+		return 0, false
+	case r.msg.Flags&syscall.MSG_TRUNC != 0:
+		return -1, true
+	default:
+		return int(got), true //nolint:gosec // at most maxPacket
+	}
+}
+
+// from is who sent the packet.
+func (r *reception) from() netip.AddrPort {
+	port := binary.BigEndian.Uint16(r.name[2:])
+	if binary.NativeEndian.Uint16(r.name[:]) == syscall.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.name[4:8])), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.name[8:24])).Unmap(), port)
+}
+
+// age is how long before now the kernel took the packet in. It is 0 where the
+// kernel does not say, or where its wall clock was set meanwhile.
+func (r *reception) age(now time.Time) time.Duration {
+	const head = syscall.SizeofCmsghdr
+	if int(r.msg.Controllen) < head+16 { //nolint:gosec // at most len(extra)
+		return 0
+	}
+	h := (*syscall.Cmsghdr)(unsafe.Pointer(&r.extra)) //nolint:gosec // the kernel wrote one there
+	if h.Level != syscall.SOL_SOCKET || h.Type != syscall.SCM_TIMESTAMPNS {
+		return 0
+	}
+	sec := int64(binary.NativeEndian.Uint64(r.extra[head:]))    //nolint:gosec // a timespec
+	nsec := int64(binary.NativeEndian.Uint64(r.extra[head+8:])) //nolint:gosec // likewise
+	age := now.Sub(time.Unix(sec, nsec))
+	if age < 0 || age > time.Second {
+		return 0
+	}
+	return age
+}

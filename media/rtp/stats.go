@@ -1,0 +1,62 @@
+package rtp
+
+import "sync/atomic"
+
+// Stats counts packets and frames of a session.
+type Stats struct {
+	Sent      int64 // packets
+	Unsent    int64 // packets that the kernel did not take
+	Received  int64 // packets of audio, comfort noise or digits from the party
+	Lost      int64 // packets that never came
+	Late      int64 // packets that came after their frame was given up
+	Duplicate int64 // packets that came twice
+	Concealed int64 // frames with holes, while the party was sending
+	Ignored   int64 // packets from another source than the party
+	Malformed int64 // packets that are not RTP, or of no payload type agreed on
+	Overflow  int64 // packets dropped because the reader slept
+	KeysLost  int64 // digits dropped because nobody took them
+	Resynced  int64 // new timelines: the party changed its stream
+	Underruns int64 // frames skipped because the clock was too far behind
+}
+
+func (s *Stats) add(o Stats) {
+	s.Sent += o.Sent
+	s.Unsent += o.Unsent
+	s.Received += o.Received
+	s.Lost += o.Lost
+	s.Late += o.Late
+	s.Duplicate += o.Duplicate
+	s.Concealed += o.Concealed
+	s.Ignored += o.Ignored
+	s.Malformed += o.Malformed
+	s.Overflow += o.Overflow
+	s.KeysLost += o.KeysLost
+	s.Resynced += o.Resynced
+	s.Underruns += o.Underruns
+}
+
+// counters are Stats while they grow. The clock writes some, the reader others.
+type counters struct {
+	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64 // the clock's
+	lost, late, duplicate, concealed, resynced                                atomic.Int64 // the reader's
+}
+
+// Stats returns the counts so far.
+func (s *Session) Stats() Stats {
+	n := &s.count
+	return Stats{
+		Sent:      n.sent.Load(),
+		Unsent:    n.unsent.Load(),
+		Received:  n.received.Load(),
+		Lost:      n.lost.Load(),
+		Late:      n.late.Load(),
+		Duplicate: n.duplicate.Load(),
+		Concealed: n.concealed.Load(),
+		Ignored:   n.ignored.Load(),
+		Malformed: n.malformed.Load(),
+		Overflow:  n.overflow.Load(),
+		KeysLost:  n.keysLost.Load(),
+		Resynced:  n.resynced.Load(),
+		Underruns: n.underruns.Load(),
+	}
+}
