@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -36,6 +37,8 @@ const (
 type Deepgram struct {
 	URL string // empty: DeepgramURL
 	Key media.Secret
+	// Dial opens the connection; nil: TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Recognize implements pipeline.Recognizer.
@@ -48,8 +51,9 @@ func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Re
 		u, _ = url.Parse(DeepgramURL) //nolint:errcheck // a constant
 	}
 	u.RawQuery = deepgramQuery(s).Encode()
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: d.Dial}
 	head := http.Header{"Authorization": {"Token " + string(d.Key)}}
-	conn, resp, err := websocket.DefaultDialer.DialContext(ctx, u.String(), head)
+	conn, resp, err := dialer.DialContext(ctx, u.String(), head)
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close() // what is left of a handshake
 	}

@@ -142,10 +142,15 @@ func (c *clausal) speak(ctx context.Context, clause string, from time.Duration) 
 	}
 	defer audio.Close()
 	convert := resample.New(rate, c.rate)
-	samples, b := 0, make([]byte, chunkSize)
+	samples, odd, b := 0, 0, make([]byte, chunkSize)
 	for {
-		n, err := io.ReadFull(audio, b)
-		if pcm := convert.Resample(nil, samples16(b[:n])); len(pcm) > 0 {
+		n, err := io.ReadAtLeast(audio, b[odd:], 2)
+		n += odd
+		pcm := convert.Resample(nil, samples16(b[:n]))
+		if odd = n % 2; odd == 1 { // a read may end in the middle of a sample
+			b[0] = b[n-1]
+		}
+		if len(pcm) > 0 {
 			samples += len(pcm)
 			if !c.yield(ctx, spoken{Speech: pipeline.Speech{PCM: pcm}}) {
 				return 0, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,6 +35,8 @@ const writeLimit = 5 * time.Second
 type ElevenLabs struct {
 	URL string // scheme and host; empty: ElevenLabsURL
 	Key media.Secret
+	// Dial opens the connection; nil: TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Open implements pipeline.Voice.
@@ -48,7 +51,8 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 	}
 	u := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
 		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input?" + q.Encode()
-	conn, resp, err := websocket.DefaultDialer.DialContext(ctx, u, http.Header{"Xi-Api-Key": {string(e.Key)}})
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: e.Dial}
+	conn, resp, err := dialer.DialContext(ctx, u, http.Header{"Xi-Api-Key": {string(e.Key)}})
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close() // what is left of a handshake
 	}

@@ -1,0 +1,190 @@
+// Package fake plays the providers: a recognizer, a model and a voice that
+// speak the wire protocols of Deepgram, OpenAI and ElevenLabs on loopback, with
+// scripted delays and faults. Words are tones (media/tone), so the recognizer
+// understands exactly what came through the line. The clients that talk with it
+// are those of production.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// A Script is how the providers behave. Its zero value answers at once.
+type Script struct {
+	PartialLag time.Duration // end of a word to the interim result that holds it
+	FinalLag   time.Duration // Finalize to the final result
+	FirstToken time.Duration // request to the first token
+	TokenGap   time.Duration // between tokens
+	FirstByte  time.Duration // first text to the first speech
+	// LeadingSilence is how much silence the voice begins with.
+	LeadingSilence time.Duration
+	// Reply is what the model says to messages, the newest last; nil repeats
+	// what it was told.
+	Reply func(messages []Message) string
+	// Fault is what goes wrong with the n-th request (from 0) to a provider;
+	// nil for nothing.
+	Fault func(p Provider, n int) Fault
+}
+
+// Typical is a script with the delays that the latency targets are set for.
+func Typical() Script {
+	return Script{
+		PartialLag: 100 * time.Millisecond, FinalLag: 150 * time.Millisecond,
+		FirstToken: 200 * time.Millisecond, TokenGap: 10 * time.Millisecond,
+		FirstByte: 100 * time.Millisecond,
+	}
+}
+
+// A Message is one message that the model is given.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// A Provider is one of those played.
+type Provider string
+
+// Providers.
+const (
+	ASR Provider = "asr"
+	LLM Provider = "llm"
+	TTS Provider = "tts"
+)
+
+// A Fault is how a provider breaks.
+type Fault string
+
+// Faults.
+const (
+	None   Fault = ""
+	Refuse Fault = "refuse" // 503 to the request
+	Drop   Fault = "drop"   // the connection is cut in the middle
+	Stall  Fault = "stall"  // nothing comes
+	Garble Fault = "garble" // what comes is not the protocol
+)
+
+// A Server plays the providers until Close.
+type Server struct {
+	script Script
+	http   *http.Server
+	listen net.Listener
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	count map[Provider]int
+}
+
+// Start plays the providers on addr, such as "127.0.0.1:0".
+func Start(ctx context.Context, addr string, script Script) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("fake providers: %w", err)
+	}
+	return Serve(l, script), nil
+}
+
+// Serve plays the providers on l, which Close closes.
+func Serve(l net.Listener, script Script) *Server {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{script: script, listen: l, count: map[Provider]int{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/listen", s.listenASR)
+	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
+	mux.HandleFunc("POST /v1/audio/speech", s.speech)
+	s.http = &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.wg.Add(1) // Shutdown does not wait for connections that became WebSockets
+			defer s.wg.Done()
+			mux.ServeHTTP(w, r)
+		}),
+	}
+	s.http.RegisterOnShutdown(cancel)
+	s.wg.Go(func() {
+		defer cancel()
+		_ = s.http.Serve(l) // ErrServerClosed
+	})
+	return s
+}
+
+// Close ends all connections and waits for them.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx) // cancels what goes on
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
+	s.wg.Wait()
+	return err
+}
+
+// Requests tells how often a provider was asked.
+func (s *Server) Requests(p Provider) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count[p]
+}
+
+// fault counts a request and tells what goes wrong with it.
+func (s *Server) fault(p Provider) Fault {
+	s.mu.Lock()
+	n := s.count[p]
+	s.count[p]++
+	s.mu.Unlock()
+	if s.script.Fault == nil {
+		return None
+	}
+	return s.script.Fault(p, n)
+}
+
+// refused answers a request that is refused or stalls before it begins.
+func refused(w http.ResponseWriter, r *http.Request, f Fault) bool {
+	switch f {
+	case Refuse:
+		http.Error(w, `{"error":{"message":"scripted refusal"}}`, http.StatusServiceUnavailable)
+		return true
+	case Stall:
+		<-r.Context().Done()
+		return true
+	case None, Drop, Garble:
+	}
+	return false
+}
+
+// wait lets d pass; it is false where ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// cut breaks the connection off in the middle of an answer.
+func cut(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close() // that is the fault
+	}
+}
+
+func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	u := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
+	return u.Upgrade(w, r, nil)
+}
