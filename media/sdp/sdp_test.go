@@ -1,0 +1,167 @@
+package sdp
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+const carrier = "v=0\r\no=- 20518 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\n" +
+	"m=audio 54400 RTP/AVP 0 8 97 13\r\na=rtpmap:97 telephone-event/8000\r\na=fmtp:97 0-15\r\na=ptime:30\r\na=sendrecv\r\n"
+
+func TestParse(t *testing.T) {
+	d, err := Parse([]byte(carrier))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Addr != netip.MustParseAddrPort("198.51.100.1:54400") || d.Ptime != 30 || d.Direction != SendRecv || d.RTCP.Port() != 54401 {
+		t.Errorf("%+v", d)
+	}
+	a, err := Agree(d)
+	if err != nil || a.Codec.Name() != "PCMU" || a.PayloadType != 0 || a.KeyType != 97 || a.Mute || a.Quiet {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestTolerance holds what real peers write.
+func TestTolerance(t *testing.T) {
+	base := "v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n"
+	for name, row := range map[string]struct {
+		text  string
+		check func(d *Description, a Agreement, err error) bool
+	}{
+		"line feeds, no last newline": {base + "m=audio 4000 RTP/AVP 8", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.Codec.Name() == "PCMA" && a.Remote.Port() == 4000
+		}},
+		"connection of the stream wins": {base + "m=audio 4000 RTP/AVP 0\nc=IN IP4 192.0.2.9\n", func(d *Description, _ Agreement, err error) bool {
+			return err == nil && d.Addr.Addr() == netip.MustParseAddr("192.0.2.9")
+		}},
+		"dynamic type for a static codec": {base + "m=audio 4000 RTP/AVP 96\na=rtpmap:96 pcmu/8000/1\n", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.Codec.Name() == "PCMU" && a.PayloadType == 96
+		}},
+		"type redefined by name": {base + "m=audio 4000 RTP/AVP 0\na=rtpmap:0 opus/48000/2\n", func(_ *Description, _ Agreement, err error) bool {
+			return errors.Is(err, ErrNoCommonCodec)
+		}},
+		"key type of another clock": {base + "m=audio 4000 RTP/AVP 0 102 101\na=rtpmap:102 telephone-event/48000\na=rtpmap:101 telephone-event/8000\n", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.KeyType == 101
+		}},
+		"refused": {base + "m=audio 0 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
+			return err != nil && d.Refused()
+		}},
+		"hold": {base + "m=audio 4000 RTP/AVP 0\na=sendonly\n", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.Mute && !a.Quiet
+		}},
+		"hold of the session": {base + "a=inactive\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.Mute && a.Quiet
+		}},
+		"hold of old (RFC 2543)": {"v=0\nc=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
+			return err == nil && a.Mute && a.Quiet
+		}},
+		"video first": {base + "m=video 5000 RTP/AVP 96\nc=IN IP4 nonsense\na=rtpmap:96 H264/90000\nm=audio 4000 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
+			return err == nil && d.Addr.Port() == 4000
+		}},
+		"second audio passed over": {base + "m=audio 4000 RTP/AVP 0\nm=audio 5000 RTP/AVP 8\na=recvonly\n", func(d *Description, a Agreement, err error) bool {
+			return err == nil && d.Addr.Port() == 4000 && a.Codec.Name() == "PCMU" && !a.Quiet
+		}},
+		"rtcp elsewhere": {base + "m=audio 4000 RTP/AVP 0\na=rtcp:53020 IN IP4 126.16.64.4\n", func(d *Description, _ Agreement, err error) bool {
+			return err == nil && d.RTCP == netip.MustParseAddrPort("126.16.64.4:53020")
+		}},
+		"version 6": {"v=0\nc=IN IP6 2001:db8::1\nm=audio 4000 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
+			return err == nil && d.Addr == netip.MustParseAddrPort("[2001:db8::1]:4000")
+		}},
+		"unknown lines": {base + "x=1\nb=AS:84\nk=clear:no\nm=audio 4000 RTP/AVP 0\na=candidate\na=\n", func(_ *Description, _ Agreement, err error) bool {
+			return err == nil
+		}},
+	} {
+		d, err := Parse([]byte(row.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if a, err := Agree(d); !row.check(d, a, err) {
+			t.Errorf("%s: %+v, %+v, %v", name, d, a, err)
+		}
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "empty",
+		"hello":                    "line 1 is not type=value",
+		"o=- 1 1 IN IP4 192.0.2.1": "want v=0 first",
+		"v=0\n":                    "no media",
+		"v=0\nm=video 1 RTP/AVP 0": "no audio over RTP",
+		"v=0\nm=audio 1 RTP/AVP 0": "no connection address",
+		"v=0\nm=audio 1":           "cut short",
+		"v=0\nc=IN IP4 x.example\nm=audio 1 RTP/AVP 0": "is not an IP",
+		"v=0\nm=audio 70000 RTP/AVP 0":                 "port",
+		"v=0\nm=audio 1 RTP/AVP x":                     "payload type",
+		"v=0\nm=audio 1 RTP/AVP 0\na=rtpmap:0 PCMU":    "rtpmap",
+		"v=0\nm=audio 1 RTP/SAVP 0":                    "no audio over RTP",
+		"v=0\n" + strings.Repeat("a=x\n", 5000):        "bytes long",
+	} {
+		if d, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, %v; want %q", text, d, err, want)
+		}
+	}
+}
+
+func TestOfferAnswer(t *testing.T) {
+	us, them := netip.MustParseAddrPort("192.0.2.1:20000"), netip.MustParseAddrPort("[2001:db8::2]:30000")
+	offer, err := Parse(Offer(us, Origin{7, 1}).Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Agree(offer)
+	if err != nil || got.Remote != us || got.Codec.Name() != "PCMU" || got.KeyType != keyType {
+		t.Fatalf("offer: %+v, %v", got, err)
+	}
+	answer, err := Parse(Answer(them, Origin{9, 2}, got).Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Agree(answer)
+	if err != nil || back.Remote != them || back.Codec != got.Codec || back.KeyType != keyType || answer.Origin != (Origin{9, 2}) {
+		t.Fatalf("answer: %+v, %v", back, err)
+	}
+}
+
+func TestAnswerDirection(t *testing.T) {
+	for theirs, want := range map[Direction]Direction{SendRecv: SendRecv, SendOnly: RecvOnly, RecvOnly: SendOnly, Inactive: Inactive} {
+		offer := Offer(netip.MustParseAddrPort("192.0.2.1:20000"), Origin{})
+		offer.Direction = theirs
+		a, err := Agree(offer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// RFC 3264 section 6.1: sendonly is answered recvonly. Whoever holds us
+		// still sends (music), and does not want to be sent to.
+		if got := Answer(offer.Addr, Origin{}, a).Direction; got != want {
+			t.Errorf("%s answered %s, want %s", theirs, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(carrier))
+	f.Add([]byte("v=0\nc=IN IP4 0.0.0.0\nm=audio 4000/2 RTP/AVP 0\na=rtcp:53020 IN IP6 ::1\n"))
+	f.Add([]byte("v=0\na=rtpmap:0 a/1\nm=audio 1 RTP/AVP 0 127\na=fmtp:127\na=ptime:-4\na=rtpmap:1 x/1/2/3"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Parse(text)
+		if err != nil {
+			return
+		}
+		a, err := Agree(d)
+		if err != nil {
+			return
+		}
+		again, err := Parse(Answer(a.Remote, d.Origin, a).Bytes())
+		if err != nil {
+			t.Fatalf("our answer to %q does not parse: %v", text, err)
+		}
+		if back, err := Agree(again); err != nil || back.Codec != a.Codec || back.PayloadType != a.PayloadType {
+			t.Fatalf("our answer to %q says %+v, %v", text, back, err)
+		}
+	})
+}
