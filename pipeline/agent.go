@@ -71,7 +71,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, 
 		listener: &listener{
 			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
 			stream:     Stream{leg.Rate(), brief.Engines.ASR.Model, brief.Language},
-			log:        log, results: make(chan Result, 16), broke: make(chan error, 1),
+			log:        log, results: make(chan Result, 16), broke: make(chan error, 1), mute: make(chan struct{}, 1),
 		},
 		machine: turn.New(policy, brief.Greeting != ""),
 	}

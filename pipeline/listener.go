@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type listener struct {
 	log        *slog.Logger
 	results    chan Result
 	broke      chan error
+	mute       chan struct{} // the open recognizer is deaf: open another
 
 	open atomic.Pointer[opened]
 
@@ -67,6 +69,10 @@ func (l *listener) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	select {
+	case <-l.mute: // it was another's
+	default:
+	}
 	l.open.Store(&opened{rec})
 	defer l.open.Store(nil)
 	for {
@@ -80,9 +86,21 @@ func (l *listener) once(ctx context.Context) error {
 			case <-ctx.Done():
 				return rec.Close()
 			}
+		case <-l.mute:
+			return errors.Join(errDeaf, rec.Close())
 		case <-ctx.Done():
 			return rec.Close()
 		}
+	}
+}
+
+var errDeaf = errors.New("recognizer did not answer") //nolint:gochecknoglobals // sentinel
+
+// renew opens another recognizer in place of one that does not answer.
+func (l *listener) renew() {
+	select {
+	case l.mute <- struct{}{}:
+	default: // one is being opened already
 	}
 }
 

@@ -129,6 +129,9 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Fill:
 			s.notice(ctx, turn.Filler, fillerText)
 		case turn.Apologise:
+			if a.Reason == turn.RecognizerSilent {
+				s.listener.renew()
+			}
 			s.excuse(ctx, Failed, apologyText)
 		case turn.Nudge:
 			s.excuse(ctx, Interrupted, nudgeText)

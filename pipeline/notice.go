@@ -79,10 +79,12 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 	if err != nil {
 		return nil
 	}
+	s.wg.Go(func() { // a voice may speak before it has heard all of the text
+		if speaking.Say(text) != nil || speaking.Flush() != nil {
+			_ = speaking.Close()
+		}
+	})
 	defer speaking.Close()
-	if speaking.Say(text) != nil || speaking.Flush() != nil {
-		return nil
-	}
 	var pcm []int16
 	for sp, err := range speaking.Audio() {
 		if err != nil {

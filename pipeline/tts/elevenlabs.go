@@ -63,7 +63,7 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 		return nil, fmt.Errorf("elevenlabs: %w", err)
 	}
 	sp := &elevenSpeaking{conn: conn, rate: s.Rate, done: make(chan struct{})}
-	sp.unhook = context.AfterFunc(ctx, func() { _ = sp.Close() })
+	sp.unhook = context.AfterFunc(ctx, sp.end)
 	if err := sp.send(map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}); err != nil {
 		return nil, errors.Join(err, sp.Close())
 	}
@@ -132,12 +132,17 @@ func (e *elevenSpeaking) send(m map[string]any) error {
 
 // Close implements pipeline.Speaking.
 func (e *elevenSpeaking) Close() error {
-	e.once.Do(func() {
-		e.unhook()
-		close(e.done)
-		_ = e.conn.Close() // the utterance is over, heard or not
-	})
+	e.unhook()
+	e.end()
 	return nil
+}
+
+// end cuts the connection: the utterance is over, heard or not.
+func (e *elevenSpeaking) end() {
+	e.once.Do(func() {
+		close(e.done)
+		_ = e.conn.Close() // wakes who reads it
+	})
 }
 
 // elevenMessage is what the API sends.

@@ -58,6 +58,10 @@ const (
 	Leave     Do = "leave"     // hang up
 )
 
+// RecognizerSilent is the reason of an apology for a recognizer that did not
+// answer.
+const RecognizerSilent = "recognizer_silent"
+
 // An Action is what to do, and why.
 type Action struct {
 	Do     Do            `json:"do"`

@@ -215,7 +215,7 @@ func (m *Machine) close(at time.Duration) []Action {
 		}
 		m.open, m.usable = false, at
 		if text == "" {
-			return m.apologise(at, "recognizer_silent")
+			return m.apologise(at, RecognizerSilent)
 		}
 	}
 	if text == "" {
