@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A Config is what an operator sets, by environment variables or a file of
+// the same keys. docs/configuration.md explains each.
+type Config struct {
+	HTTPAddr    string
+	PublicURL   string
+	MetricsAddr string
+	DataDir     string
+	DatabaseURL media.Secret
+	SIPAddr     string
+	RTPPorts    [2]int
+	MediaIP     netip.Addr
+
+	AllowInsecureWebhooks bool
+
+	RateLimit           int // 0: off
+	DialQueueDepth      int
+	SubgroupConcurrency int
+	SubgroupRate        int
+	Lease               time.Duration
+	DrainTimeout        time.Duration
+	LogLevel            string
+
+	Deepgram, OpenAI, ElevenLabs Account
+	FakeURL                      string
+}
+
+// An Account is how a provider is reached.
+type Account struct {
+	Key media.Secret
+	URL string
+}
+
+// DefaultConfig is what holds where nothing is set.
+func DefaultConfig() Config {
+	return Config{
+		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
+		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
+		RateLimit: 60, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
+		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
+	}
+}
+
+// A setting reads one value into a Config.
+type setting struct {
+	accepts string
+	set     func(c *Config, v string) error
+}
+
+func settings() map[string]setting {
+	text := func(at func(*Config) *string) func(*Config, string) error {
+		return func(c *Config, v string) error { *at(c) = v; return nil }
+	}
+	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
+		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
+	}
+	return map[string]setting{
+		"PARLEY_HTTP_ADDR":    {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
+		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
+		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
+		"PARLEY_DATA_DIR":     {"a folder", text(func(c *Config) *string { return &c.DataDir })},
+		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
+		"PARLEY_SIP_ADDR":     {"host:port", addr(func(c *Config) *string { return &c.SIPAddr })},
+		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
+		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
+
+		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setInsecure},
+
+		"PARLEY_RATE_LIMIT":           {"requests a minute, 1 or more, or off", setRate},
+		"PARLEY_DIAL_QUEUE_DEPTH":     {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
+		"PARLEY_SUBGROUP_CONCURRENCY": {"calls, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupConcurrency }, 100_000)},
+		"PARLEY_SUBGROUP_RATE":        {"calls a minute, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupRate }, 100_000)},
+		"PARLEY_LEASE":                {"a duration, 1s to 5m", length(func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute)},
+		"PARLEY_DRAIN_TIMEOUT":        {"a duration, 0s to 24h", length(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour)},
+		"PARLEY_LOG_LEVEL":            {"debug, info, warn or error", setLevel},
+
+		"PARLEY_DEEPGRAM_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Deepgram.Key })},
+		"PARLEY_DEEPGRAM_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Deepgram.URL })},
+		"PARLEY_OPENAI_API_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.OpenAI.Key })},
+		"PARLEY_OPENAI_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.OpenAI.URL })},
+		"PARLEY_ELEVENLABS_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.ElevenLabs.Key })},
+		"PARLEY_ELEVENLABS_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.ElevenLabs.URL })},
+		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.FakeURL })},
+	}
+}
+
+// errConfig marks what the operator must mend.
+type errConfig struct{ error }
+
+// LoadConfig reads file, where one is named, and the environment, which wins.
+// Its error names every key that is wrong and what it accepts.
+func LoadConfig(file string, environ []string) (Config, error) {
+	c, known := DefaultConfig(), settings()
+	var errs []error
+	if file != "" {
+		values, err := readConfig(file)
+		if err != nil {
+			return c, errConfig{err}
+		}
+		errs = append(errs, apply(&c, known, values, file)...)
+	}
+	values := map[string]string{}
+	for _, e := range environ {
+		k, v, _ := strings.Cut(e, "=")
+		if _, ok := known[k]; ok && v != "" {
+			values[k] = v
+		}
+	}
+	errs = append(errs, apply(&c, known, values, "environment")...)
+	if err := errors.Join(errs...); err != nil {
+		return c, errConfig{err}
+	}
+	return c, nil
+}
+
+func apply(c *Config, known map[string]setting, values map[string]string, where string) []error {
+	var errs []error
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		s, ok := known[k]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: unknown key %s; accepted: %s", where, k, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+			continue
+		}
+		if err := s.set(c, values[k]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w; accepted: %s", where, k, err, s.accepts))
+		}
+	}
+	return errs
+}
+
+// readConfig reads lines of KEY=VALUE. Empty lines and those that begin with #
+// are passed over; a value may stand in double quotes.
+func readConfig(file string) (map[string]string, error) {
+	f, err := os.Open(file) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	values := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		k, v, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: want KEY=VALUE", file, n)
+		}
+		v = strings.TrimSpace(v)
+		if len(v) > 1 && v[0] == '"' && v[len(v)-1] == '"' {
+			v = v[1 : len(v)-1]
+		}
+		values[strings.TrimSpace(k)] = v
+	}
+	return values, lines.Err()
+}
+
+func addr(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		_, port, err := net.SplitHostPort(v)
+		if err != nil {
+			return fmt.Errorf("%q is not an address", v)
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("port %q is not 0 to 65535 (%d)", port, n)
+		}
+		*at(c) = v
+		return nil
+	}
+}
+
+func number(at func(*Config) *int, most int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("%q is out of range", v)
+		}
+		*at(c) = n
+		return nil
+	}
+}
+
+func length(at func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("%q is out of range", v)
+		}
+		*at(c) = d
+		return nil
+	}
+}
+
+func setURL(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		u, err := url.Parse(v)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) {
+			return errors.New("not a URL of that kind")
+		}
+		*at(c) = v
+		return nil
+	}
+}
+
+func setDatabase(c *Config, v string) error {
+	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
+		return errors.New("not a Postgres connection string") // never repeated: it holds a password
+	}
+	c.DatabaseURL = media.Secret(v)
+	return nil
+}
+
+func setPorts(c *Config, v string) error {
+	from, to, ok := strings.Cut(v, "-")
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
+		return fmt.Errorf("%q is no range of ports", v)
+	}
+	c.RTPPorts = [2]int{first, last}
+	return nil
+}
+
+func setIP(c *Config, v string) error {
+	ip, err := netip.ParseAddr(v)
+	if err != nil || ip.IsUnspecified() {
+		return fmt.Errorf("%q is not an address that a carrier could send to", v)
+	}
+	c.MediaIP = ip
+	return nil
+}
+
+func setInsecure(c *Config, v string) error {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return fmt.Errorf("%q", v)
+	}
+	c.AllowInsecureWebhooks = b
+	return nil
+}
+
+func setRate(c *Config, v string) error {
+	if v == "off" {
+		c.RateLimit = 0
+		return nil
+	}
+	return number(func(c *Config) *int { return &c.RateLimit }, 1_000_000)(c, v)
+}
+
+func setLevel(c *Config, v string) error {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, v) {
+		return fmt.Errorf("%q", v)
+	}
+	c.LogLevel = v
+	return nil
+}
