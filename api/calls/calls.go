@@ -1,0 +1,196 @@
+// Package calls is the resource group of calls: placing, reading, listing and
+// ending them.
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/view"
+)
+
+// A Desk accepts orders; *place.Desk is one.
+type Desk interface {
+	Room(ctx context.Context) error
+	Place(ctx context.Context, orgID string, o place.Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error)
+}
+
+// A Store reads and ends calls; *store.Store is one.
+type Store interface {
+	Call(ctx context.Context, orgID, id string) (control.Call, error)
+	Words(ctx context.Context, callID string) (control.Words, error)
+	Turns(ctx context.Context, callID string) ([]json.RawMessage, error)
+	List(ctx context.Context, f store.Filter) ([]control.Call, bool, error)
+	End(ctx context.Context, orgID, id string) (control.Call, error)
+}
+
+// Calls answers for calls.
+type Calls struct {
+	Desk    Desk
+	Store   Store
+	Keys    *idempotency.Keys
+	Schemas *schema.Set
+	View    view.View
+	// Live are the calls of this node; nil where there are none.
+	Live *control.Live
+	// CursorKey signs the cursors of lists.
+	CursorKey []byte
+	// EndWait is how long an end request waits for the call's end; 0 means 5 s.
+	EndWait time.Duration
+	Log     *slog.Logger
+}
+
+// callID is what the ids of calls look like. Anything else is nobody's.
+var callID = regexp.MustCompile(`^call_[0-9A-Z]{26}$`) //nolint:gochecknoglobals // read-only
+
+// Create answers POST /v1/calls/phone.
+func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	body, err := schema.Read(w, r)
+	if err != nil {
+		return err
+	}
+	slot, answer, err := c.begin(r, key, body)
+	if err != nil {
+		return err
+	}
+	if answer != nil {
+		w.Header().Set("Idempotent-Replayed", "true")
+		respond.Bytes(w, answer.Status, answer.Body)
+		return nil
+	}
+	shown, err := c.place(r.Context(), key.OrgID, body, slot)
+	if err != nil {
+		if slot != nil { // refusals are not remembered
+			if err := c.Keys.Release(context.WithoutCancel(r.Context()), slot); err != nil {
+				c.Log.WarnContext(r.Context(), "an idempotency key is not released", "err", err)
+			}
+		}
+		return err
+	}
+	respond.Bytes(w, http.StatusAccepted, shown)
+	return nil
+}
+
+// place goes on where the idempotency key is settled: ceiling, schema, list.
+func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot *idempotency.Slot) ([]byte, error) {
+	if err := c.Desk.Room(ctx); err != nil {
+		return nil, err
+	}
+	order, err := c.Schemas.PhoneOrder(body)
+	if err != nil {
+		return nil, err
+	}
+	var shown []byte
+	_, err = c.Desk.Place(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call) error {
+		var err error
+		if shown, err = json.Marshal(c.View.Call(call, control.Words{})); err != nil || slot == nil {
+			return err
+		}
+		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
+	})
+	return shown, err
+}
+
+// Get answers GET /v1/calls/{id}.
+func (c *Calls) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	call, err := c.find(r, key)
+	if err != nil {
+		return err
+	}
+	return c.show(w, r, call)
+}
+
+// Turns answers GET /v1/calls/{id}/turns.
+func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	call, err := c.find(r, key)
+	if err != nil {
+		return err
+	}
+	turns, err := c.Store.Turns(r.Context(), call.ID)
+	if err != nil {
+		return err
+	}
+	if turns == nil {
+		turns = []json.RawMessage{}
+	}
+	respond.JSON(w, http.StatusOK, turns)
+	return nil
+}
+
+// End answers POST /v1/calls/{id}/end: with the call as it is when it is over,
+// or after EndWait.
+func (c *Calls) End(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	if !callID.MatchString(r.PathValue("id")) {
+		return store.NotFound()
+	}
+	call, err := c.Store.End(r.Context(), key.OrgID, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if !call.Status.Over() {
+		if call, err = c.awaitEnd(r.Context(), call); err != nil {
+			return err
+		}
+	}
+	return c.show(w, r, call)
+}
+
+// awaitEnd waits for a call that was asked to end, here or on another node.
+func (c *Calls) awaitEnd(ctx context.Context, call control.Call) (control.Call, error) {
+	var over <-chan struct{}
+	if c.Live != nil {
+		over = c.Live.End(call.ID)
+	}
+	wait := c.EndWait
+	if wait == 0 {
+		wait = 5 * time.Second
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-over:
+			over, waiting = nil, false
+		case <-tick.C:
+		case <-late.C:
+			waiting = false
+		case <-ctx.Done():
+			return control.Call{}, ctx.Err()
+		}
+		var err error
+		if call, err = c.Store.Call(ctx, call.OrgID, call.ID); err != nil || call.Status.Over() {
+			return call, err
+		}
+	}
+	return call, nil
+}
+
+func (c *Calls) find(r *http.Request, key access.Key) (control.Call, error) {
+	if id := r.PathValue("id"); callID.MatchString(id) {
+		return c.Store.Call(r.Context(), key.OrgID, id)
+	}
+	return control.Call{}, store.NotFound()
+}
+
+func (c *Calls) show(w http.ResponseWriter, r *http.Request, call control.Call) error {
+	words, err := c.Store.Words(r.Context(), call.ID)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, c.View.Call(call, words))
+	return nil
+}

@@ -1,0 +1,333 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/api"
+	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/recordings"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A house is the service without a carrier and without providers.
+type house struct {
+	t      *testing.T
+	db     *db.DB
+	store  *store.Store
+	desk   *place.Desk
+	live   *control.Live
+	bucket *recording.Folder
+	api    *api.Server
+	web    *httptest.Server
+
+	org, key, trunk, route string // of acme
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// newHouse builds one: organization acme, agent sales, trunk main, subgroup
+// default for numbers that begin with 1.
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t, db: dbtest.New(t), live: &control.Live{}}
+	h.store = &store.Store{Pool: h.db.Pool}
+	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store}
+	h.bucket = &recording.Folder{Dir: t.TempDir()}
+	h.org, h.key = h.organization("acme")
+	h.agent(h.org, "sales", true)
+	h.trunk, h.route = h.subgroup(h.org, "main", "default", []string{"1"}, "sales")
+
+	log := slog.New(slog.NewJSONHandler(h, nil))
+	key, err := h.store.SharedKey(t.Context(), "links")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := &recordings.Recordings{Calls: h.store, Bucket: h.bucket, Key: key}
+	h.api = &api.Server{
+		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: access.RateOff, Recordings: links, Log: log,
+		Calls: &calls.Calls{
+			Desk: h.desk, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
+			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key, Log: log,
+		},
+	}
+	handler, err := h.api.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.web = httptest.NewServer(handler)
+	links.PublicURL = h.web.URL
+	t.Cleanup(h.web.Close)
+	return h
+}
+
+// Write takes the log.
+func (h *house) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.Write(b)
+}
+
+func (h *house) logged() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.String()
+}
+
+func (h *house) organization(name string) (id, key string) {
+	h.t.Helper()
+	id, err := access.EnsureOrganization(h.t.Context(), h.db.Pool, name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, secret, err := access.CreateKey(h.t.Context(), h.db.Pool, access.Key{OrgID: id})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return id, string(secret)
+}
+
+func (h *house) agent(org, name string, publish bool) string {
+	h.t.Helper()
+	d := agents.Default()
+	d.Greeting, d.Prompt = "Hello {{first_name}}.", "Sell."
+	fake := pipeline.Engine{Provider: "fake"}
+	d.Speech = pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+	id, err := agents.Save(h.t.Context(), h.db.Pool, org, name, d)
+	if err == nil && publish {
+		_, err = agents.Publish(h.t.Context(), h.db.Pool, org, name)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return id
+}
+
+func (h *house) subgroup(org, trunk, name string, allowed []string, agentNames ...string) (trunkID, id string) {
+	h.t.Helper()
+	ctx, q := h.t.Context(), h.db.Pool
+	trunkID, err := trunks.Save(ctx, q, trunks.Trunk{
+		OrgID: org, Name: trunk, Proxy: "sip:127.0.0.1:5080;transport=udp", Username: "u", Password: "canary-trunk-password",
+		CallerNumbers: []string{"+12025550100", "+12025550101"},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	id, err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{
+		OrgID: org, TrunkID: trunkID, Name: name, DialPrefix: "9", AllowedDestinations: allowed,
+		ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: 6000,
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var ids []string
+	for _, name := range agentNames {
+		a, err := agents.Find(ctx, q, org, name)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ids = append(ids, a.ID)
+	}
+	if err := trunks.Attach(ctx, q, org, id, ids); err != nil {
+		h.t.Fatal(err)
+	}
+	return trunkID, id
+}
+
+// An answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// json decodes an object; list answers are decoded by their tests.
+func (a answer) json(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	return v
+}
+
+// code is the envelope's, or "".
+func (a answer) code() string {
+	var e struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(a.body, &e)
+	return e.Error.Code
+}
+
+// do sends a request with acme's key; headers come in pairs and override.
+func (h *house) do(method, path, body string, headers ...string) answer {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.web.URL+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.key)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := h.web.Client().Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, text}
+}
+
+// place posts a call that is accepted and returns its id.
+func (h *house) place() string {
+	h.t.Helper()
+	a := h.do("POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"+1 (202) 555-0123","variables":{"first_name":"Ada"}}`)
+	if a.status != http.StatusAccepted {
+		h.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return a.json(h.t)["call_id"].(string)
+}
+
+// await reads a call until it has the status.
+func (h *house) await(id, status string) map[string]any {
+	h.t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c := h.do("GET", "/v1/calls/"+id, "").json(h.t)
+		if c["status"] == status {
+			return c
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			h.t.Fatalf("call %s is %v, want %s", id, c["status"], status)
+		}
+	}
+}
+
+// node starts a node with a dialer and a talker; it stops with the test.
+func (h *house) node(d control.Dialer, talker control.Talker, taper control.Taper) *control.Node {
+	h.t.Helper()
+	bell := &db.Bell{Pool: h.db.Pool}
+	n := &control.Node{
+		Place: control.Place{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.store,
+		Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
+		Wake: bell.On(store.BellQueue), WakeEnds: bell.On(store.BellEnds),
+		Runner: &control.Runner{Ledger: h.store, Dialer: d, Talker: talker, Taper: taper, Live: h.live, Margin: time.Second},
+	}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	var over sync.WaitGroup
+	over.Go(func() { bell.Run(ctx) })
+	n.Start(ctx)
+	h.t.Cleanup(func() {
+		now, done := context.WithCancel(context.Background())
+		done()
+		n.Stop(now)
+		cancel()
+		over.Wait()
+	})
+	return n
+}
+
+// A carrier is a scripted Dialer.
+type carrier struct {
+	mu    sync.Mutex
+	dials []media.Target
+	// dial, where set, plays the far end; nil answers after ringing.
+	dial func(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
+}
+
+func (c *carrier) Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
+	c.mu.Lock()
+	c.dials = append(c.dials, to)
+	c.mu.Unlock()
+	progress(media.Sent)
+	progress(media.Ringing)
+	if c.dial != nil {
+		return c.dial(ctx, to, progress)
+	}
+	return &leg{}, nil
+}
+
+func (c *carrier) dialled() []media.Target {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]media.Target{}, c.dials...)
+}
+
+// A leg is silent.
+type leg struct {
+	mu    sync.Mutex
+	cause media.Cause
+}
+
+func (l *leg) Rate() int                   { return 8000 }
+func (l *leg) ReadFrame(media.Frame) error { return io.EOF }
+func (l *leg) Play(media.Feed)             {}
+func (l *leg) Digits() <-chan rune         { return nil }
+func (l *leg) Hangup(c media.Cause) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == "" {
+		l.cause = c
+	}
+	return nil
+}
+
+func (l *leg) Cause() media.Cause {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// A chat is a scripted Talker.
+type chat func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error)
+
+func (c chat) Talk(ctx context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
+	return c(ctx, b)
+}
+
+// shortChat says two lines and ends as the caller hangs up.
+func shortChat(_ context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+	lines := []pipeline.Line{
+		{Role: pipeline.RoleAgent, Text: b.Greeting, Start: 100 * time.Millisecond, End: time.Second},
+		{Role: pipeline.RoleCaller, Text: "No, thanks.", Start: 2 * time.Second, End: 3 * time.Second, Turn: 1},
+	}
+	turn := pipeline.Turn{Number: 0, Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}}, Ending: pipeline.Answered}
+	for _, l := range lines {
+		b.Watch.Said(l)
+	}
+	b.Watch.Turned(turn)
+	return pipeline.Outcome{Lines: lines, Turns: []pipeline.Turn{turn}, Reason: pipeline.CallerHungUp}, nil
+}

@@ -1,0 +1,129 @@
+package openapi
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const id = "call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z"
+
+func callPaths() map[string]*huma.PathItem {
+	one := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: id}}
+	missing := map[int]string{404: "call_not_found"}
+	return map[string]*huma.PathItem{
+		"/v1/calls/phone": {Post: &huma.Operation{
+			OperationID: "create-phone-call", Tags: []string{"calls"}, Summary: "Place one outbound call",
+			Description: "Registers the call and answers at once; it is dialled from a durable queue.",
+			Parameters: []*huma.Param{{
+				Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
+				Description: "A repeat with the same key returns the call that was created, as it was then. Remembered for 24 hours.",
+			}},
+			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+				"application/json": {
+					Schema:  &huma.Schema{Ref: "#/components/schemas/PhoneCall"},
+					Example: map[string]any{"agent_id": "sales", "to_number": "+12025550123", "variables": map[string]any{"first_name": "Ada"}},
+				},
+			}},
+			Responses: refusals(map[string]*huma.Response{"202": success("The call is queued", queuedCall())}, map[int]string{
+				400: "caller_number_not_allowed, destination_number_invalid, ring_duration_invalid",
+				403: "agent_not_in_subgroup, destination_not_allowed",
+				404: "trunk_not_found, subgroup_not_found",
+				409: "agent_subgroup_ambiguous, agent_not_published, idempotency_key_in_flight",
+				413: "request_too_large",
+				422: "invalid_request, idempotency_key_reuse",
+				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit",
+			}),
+		}},
+		"/v1/calls": {Get: &huma.Operation{
+			OperationID: "list-calls", Tags: []string{"calls"}, Summary: "List calls",
+			Parameters: filters(),
+			Responses: refusals(map[string]*huma.Response{"200": success("A page of calls", map[string]any{
+				"calls": []any{endedSummary()}, "has_more": false, "next_cursor": nil,
+			})}, map[int]string{400: "invalid_cursor, invalid_filter_value"}),
+		}},
+		"/v1/calls/{id}": {Get: &huma.Operation{
+			OperationID: "get-call", Tags: []string{"calls"}, Summary: "Read a call", Parameters: one,
+			Responses: refusals(map[string]*huma.Response{"200": success("The call", endedCall())}, missing),
+		}},
+		"/v1/calls/{id}/turns": {Get: &huma.Operation{
+			OperationID: "get-call-turns", Tags: []string{"calls"}, Summary: "Read a call's turn metrics", Parameters: one,
+			Responses: refusals(map[string]*huma.Response{"200": success("One item a turn", turns())}, missing),
+		}},
+		"/v1/calls/{id}/end": {Post: &huma.Operation{
+			OperationID: "end-call", Tags: []string{"calls"}, Summary: "End a call", Parameters: one,
+			Description: "Hangs up a live call. A queued call is cancelled before it is dialled.",
+			Responses:   refusals(map[string]*huma.Response{"200": success("The call", endedCall())}, missing),
+		}},
+	}
+}
+
+func filters() []*huma.Param {
+	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeNumber}
+	var all []*huma.Param
+	add := func(s *huma.Schema, names ...string) {
+		for _, n := range names {
+			all = append(all, &huma.Param{Name: n, In: "query", Schema: s})
+		}
+	}
+	add(text, "status", "call_type", "agent_id", "campaign_id", "contact_id", "import_id", "trunk_id", "route_id",
+		"to_number", "from_number", "disconnection_reason", "answered_by", "external_id")
+	add(number, "created_after", "created_before", "min_duration_s", "max_duration_s")
+	add(&huma.Schema{Type: huma.TypeInteger, Minimum: ptr(1.0), Maximum: ptr(100.0), Default: 50}, "limit")
+	add(&huma.Schema{Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"}, "order")
+	add(text, "cursor")
+	return all
+}
+
+func queuedCall() map[string]any {
+	c := map[string]any{
+		"call_id": id, "call_type": "phone", "direction": "outbound", "status": "queued", "agent_id": "sales", "agent_version": 3,
+		"to_number": "+12025550123", "from_number": "+12025550100", "trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A", "route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B",
+		"campaign_id": nil, "contact_id": nil, "attempt": 1, "metadata": map[string]any{},
+		"created_at": 1795222586.123, "dialed_at": nil, "ringing_at": nil, "answered_at": nil, "ended_at": nil,
+		"duration_s": nil, "ring_s": nil, "answered_by": nil, "disconnection_reason": nil, "hangup_by": nil, "sip_status": nil, "sip_reason": nil,
+		"transfer": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none",
+	}
+	return with(c, map[string]any{
+		"variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
+		"latency": map[string]any{"turns": 0, "turn_ms": nil, "llm_ms": nil, "tts_ms": nil, "asr_ms": nil},
+	})
+}
+
+func endedCall() map[string]any {
+	half := func(p50, p95 float64) map[string]any { return map[string]any{"p50": p50, "p95": p95} }
+	return with(queuedCall(), map[string]any{
+		"status": "ended", "dialed_at": 1795222586.31, "ringing_at": 1795222587.02, "answered_at": 1795222593.4, "ended_at": 1795222641.9,
+		"duration_s": 48.5, "ring_s": 6.38, "disconnection_reason": "callee_hangup", "hangup_by": "callee",
+		"recording_url": "https://parley.example/recordings/" + id + ".wav?exp=1795913841&sig=0f3a", "recording_status": "ready",
+		"transcript": []any{
+			map[string]any{"role": "agent", "text": "Hello, this is Parley.", "start_s": 0.18, "end_s": 1.62, "turn": 0, "interrupted": false},
+			map[string]any{"role": "caller", "text": "Hi, what is this about?", "start_s": 2.1, "end_s": 3.44, "turn": 1, "interrupted": false},
+		},
+		"latency": map[string]any{"turns": 2, "turn_ms": half(612, 790), "llm_ms": half(240, 310), "tts_ms": half(120, 160), "asr_ms": half(35, 60)},
+	})
+}
+
+func endedSummary() map[string]any {
+	c := endedCall()
+	for _, k := range []string{"variables", "transcript", "latency"} {
+		delete(c, k)
+	}
+	return c
+}
+
+func turns() []any {
+	return []any{
+		map[string]any{"turn": 0, "metrics": map[string]any{"tts_ms": 140.2, "out_ms": 12.5, "turn_ms": 152.7, "raw": map[string]any{}}},
+		map[string]any{"turn": 1, "metrics": map[string]any{
+			"jitter_ms": 20, "vad_ms": 96, "asr_ms": 35, "classifier_ms": 0, "eou_wait_ms": 80, "llm_ms": 240, "tts_ms": 120, "out_ms": 21, "turn_ms": 612, "raw": map[string]any{},
+		}, "interrupted": true},
+	}
+}
+
+func with(c, more map[string]any) map[string]any {
+	for k, v := range more {
+		c[k] = v
+	}
+	return c
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,109 @@
+// Package openapi builds the machine-readable description of the API: exact
+// for requests, open for what succeeds, with an example of each.
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/parley-voice/parley/api/schema"
+)
+
+// Document returns the OpenAPI 3.1 document as JSON. The public URL may be
+// empty: then the paths are relative to where the document was found.
+func Document(set *schema.Set, publicURL string) ([]byte, error) {
+	if publicURL == "" {
+		publicURL = "/"
+	}
+	reg := set.Registry()
+	addErrors(reg)
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Parley", Version: "1.0.0",
+			Description: "Outbound phone calls handled by voice agents. All times are epoch seconds.",
+		},
+		Servers: []*huma.Server{{URL: publicURL}},
+		Components: &huma.Components{
+			Schemas:         reg,
+			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key: parley_ and 64 hex digits"}},
+		},
+		Security: []map[string][]string{{"key": {}}},
+		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}},
+		Paths:    map[string]*huma.PathItem{},
+	}
+	for path, item := range callPaths() {
+		doc.Paths[path] = item
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	return text, nil
+}
+
+// success is an answer without a schema of its own, with an example.
+func success(what string, example any) *huma.Response {
+	open := &huma.Schema{Type: huma.TypeObject}
+	if _, list := example.([]any); list {
+		open = &huma.Schema{}
+	}
+	return &huma.Response{
+		Description: what,
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: open, Example: example}},
+	}
+}
+
+// refusals adds the errors that an operation may answer.
+func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*huma.Response {
+	all := map[int]string{401: "api_key_required, api_key_unknown, api_key_revoked", 429: "api_key_rate_limit_exceeded", 500: "internal_error", 503: "voice_backend_unavailable"}
+	for status, text := range codes {
+		if had, ok := all[status]; ok {
+			text += ", " + had
+		}
+		all[status] = text
+	}
+	for status, text := range all {
+		name := "Error"
+		if status == http.StatusUnprocessableEntity {
+			name = "ValidationError"
+		}
+		r := &huma.Response{
+			Description: text,
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/" + name}}},
+		}
+		if status == http.StatusTooManyRequests {
+			r.Headers = map[string]*huma.Param{"Retry-After": {Description: "Seconds until a retry makes sense; absent for subgroup_concurrency_limit", Schema: &huma.Schema{Type: huma.TypeInteger}}}
+		}
+		to[fmt.Sprint(status)] = r
+	}
+	return to
+}
+
+// addErrors describes the envelope.
+func addErrors(reg huma.Registry) {
+	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
+	envelope := func(message *huma.Schema) *huma.Schema {
+		return &huma.Schema{
+			Type: huma.TypeObject, Required: []string{"error"},
+			Properties: map[string]*huma.Schema{"error": {
+				Type: huma.TypeObject, Required: []string{"type", "code", "status", "message"},
+				Properties: map[string]*huma.Schema{"type": text, "code": text, "status": whole, "message": message},
+			}},
+		}
+	}
+	issue := &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"type", "loc", "msg", "input"},
+		Properties: map[string]*huma.Schema{
+			"type": text, "loc": {Type: huma.TypeArray, Items: &huma.Schema{}}, "msg": text, "input": {},
+		},
+	}
+	reg.Map()["Error"] = envelope(text)
+	reg.Map()["ValidationError"] = envelope(&huma.Schema{
+		Description: "A list with code invalid_request, else a text",
+		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: issue}, text},
+	})
+}

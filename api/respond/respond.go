@@ -1,0 +1,147 @@
+// Package respond writes what the API answers: JSON, and the one error
+// envelope.
+package respond
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// A Detail is the member error of the envelope.
+type Detail struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Status  int    `json:"status"`
+	Message any    `json:"message"`
+}
+
+// An Envelope is the body of every error.
+type Envelope struct {
+	Error Detail `json:"error"`
+}
+
+// An Issue is one thing that is wrong with a request.
+type Issue struct {
+	Type  string `json:"type"`
+	Loc   []any  `json:"loc"`
+	Msg   string `json:"msg"`
+	Input any    `json:"input"`
+}
+
+// Invalid is a request that does not fit its schema. It answers 422.
+type Invalid struct{ Issues []Issue }
+
+// Error implements error.
+func (i *Invalid) Error() string {
+	if len(i.Issues) == 0 {
+		return "invalid request"
+	}
+	return "invalid request: " + i.Issues[0].Msg
+}
+
+// A Plain is an answer whose code has no meaning beyond its status.
+type Plain struct {
+	Status  int
+	Message string
+}
+
+// Error implements error.
+func (p *Plain) Error() string { return p.Message }
+
+// statuses of the codes; what is not here is 500.
+var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only table
+	control.CodeCallerNumberDenied: 400, control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
+	control.CodeInvalidFilter: 400, control.CodeInvalidCursor: 400,
+	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401,
+	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403,
+	control.CodeTrunkNotFound: 404, control.CodeSubgroupNotFound: 404, control.CodeCallNotFound: 404,
+	control.CodeAgentSubgroupAmbig: 409, control.CodeAgentNotPublished: 409, control.CodeIdempotencyInFlight: 409,
+	control.CodeRequestTooLarge: 413,
+	control.CodeInvalidRequest:  422, control.CodeIdempotencyReuse: 422,
+	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429,
+	control.CodeInternal: 500, control.CodeVoiceBackend: 503,
+}
+
+// typeOf returns the error type of a status.
+func typeOf(status int) string {
+	switch status {
+	case 401:
+		return "authentication_error"
+	case 403:
+		return "permission_error"
+	case 404:
+		return "not_found_error"
+	case 409:
+		return "conflict_error"
+	case 429:
+		return "rate_limit_error"
+	case 503:
+		return "service_unavailable_error"
+	}
+	if status >= 500 {
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
+// Error answers err. It is the one place where errors become responses: what
+// is no refusal is logged and answered without its text.
+func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	var invalid *Invalid
+	var plain *Plain
+	var refusal *control.Error
+	var lost net.Error
+	d := Detail{Status: http.StatusInternalServerError, Code: string(control.CodeInternal), Message: "internal error"}
+	switch {
+	case errors.As(err, &invalid):
+		d = Detail{Status: http.StatusUnprocessableEntity, Code: string(control.CodeInvalidRequest), Message: invalid.Issues}
+	case errors.As(err, &plain):
+		d = Detail{Status: plain.Status, Code: typeOf(plain.Status), Message: plain.Message}
+	case errors.As(err, &refusal):
+		d.Code, d.Message = string(refusal.Code), refusal.Message
+		if s, ok := statuses[refusal.Code]; ok {
+			d.Status = s
+		}
+		if refusal.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+		}
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		log.InfoContext(r.Context(), "the client went away", "path", r.URL.Path)
+	case errors.As(err, &lost):
+		log.ErrorContext(r.Context(), "the database is away", "path", r.URL.Path, "err", err)
+		d = Detail{Status: http.StatusServiceUnavailable, Code: string(control.CodeVoiceBackend), Message: "the service cannot reach its database"}
+	default:
+		log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	d.Type = typeOf(d.Status)
+	JSON(w, d.Status, Envelope{d})
+}
+
+// JSON answers v.
+func JSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // v is ours; nothing of it can fail to be written
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"type":"api_error","code":"internal_error","status":500,"message":"internal error"}}`)
+	}
+	Bytes(w, status, body)
+}
+
+// Bytes answers JSON that is written already.
+func Bytes(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// Unix is a time as the rate limit headers show it.
+func Unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

@@ -1,0 +1,147 @@
+// Package schema reads request bodies and checks them against the published
+// schemas.
+package schema
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control"
+)
+
+// MaxBody is the size of a body in bytes.
+const MaxBody = 4 << 20
+
+// maxDepth is how deep arrays and objects may stand in each other.
+const maxDepth = 64
+
+// A Body is a request's body as it came.
+type Body struct {
+	Raw []byte
+	doc any
+	bad *respond.Invalid // why it is no JSON
+}
+
+// Read reads a body. It refuses what is too large, or nested too deep.
+func Read(w http.ResponseWriter, r *http.Request) (*Body, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return nil, control.Refuse(control.CodeRequestTooLarge, "the body is larger than 4 MiB")
+	}
+	if err != nil {
+		return nil, &respond.Plain{Status: http.StatusBadRequest, Message: "the body could not be read"}
+	}
+	if at := tooDeep(raw); at >= 0 {
+		return nil, notJSON(at, "nested deeper than 64 levels")
+	}
+	b := &Body{Raw: raw}
+	b.parse()
+	return b, nil
+}
+
+func (b *Body) parse() {
+	if len(bytes.TrimSpace(b.Raw)) == 0 {
+		b.bad = &respond.Invalid{Issues: []respond.Issue{{Type: "missing", Loc: []any{"body"}, Msg: "Field required"}}}
+		return
+	}
+	err := json.Unmarshal(b.Raw, &b.doc)
+	if err == nil {
+		return
+	}
+	at := 0
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError // a number beyond all measure
+	if errors.As(err, &syntax) {
+		at = int(syntax.Offset)
+	} else if errors.As(err, &kind) {
+		at = int(kind.Offset)
+	}
+	b.bad = notJSON(at, "JSON decode error: "+err.Error())
+}
+
+func notJSON(at int, msg string) *respond.Invalid {
+	return &respond.Invalid{Issues: []respond.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
+}
+
+// tooDeep returns where the nesting passes maxDepth, or -1. It looks at
+// brackets outside strings alone.
+func tooDeep(raw []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return -1
+}
+
+// Fingerprint is the same for bodies that say the same: white space and the
+// order of keys do not count, the spelling of numbers does. What is no JSON is
+// compared byte by byte.
+func (b *Body) Fingerprint() []byte {
+	text := b.Raw
+	if b.bad == nil {
+		d := json.NewDecoder(bytes.NewReader(b.Raw))
+		d.UseNumber()
+		var doc any
+		if d.Decode(&doc) == nil {
+			if canon, err := json.Marshal(doc); err == nil {
+				text = canon
+			}
+		}
+	}
+	sum := sha256.Sum256(text)
+	return sum[:]
+}
+
+// decode fills v, whose numbers keep their spelling where their type is open.
+func (b *Body) decode(v any) error {
+	d := json.NewDecoder(bytes.NewReader(b.Raw))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// nul finds a character that the database cannot keep.
+func nul(loc []any, v any) []respond.Issue {
+	var found []respond.Issue
+	switch v := v.(type) {
+	case string:
+		if strings.ContainsRune(v, 0) {
+			found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: v})
+		}
+	case []any:
+		for i, e := range v {
+			found = append(found, nul(join(loc, i), e)...)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if strings.ContainsRune(k, 0) {
+				found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: k})
+			}
+			found = append(found, nul(join(loc, k), e)...)
+		}
+	}
+	return found
+}
+
+// join returns a new slice: loc is shared by what stands beside it.
+func join(loc []any, more any) []any {
+	return append(append(make([]any, 0, len(loc)+1), loc...), more)
+}

@@ -1,0 +1,62 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control/place"
+)
+
+// maxMetadata is the size of a call's metadata in bytes.
+const maxMetadata = 8 << 10
+
+// A PhoneCall is the body of POST /v1/calls/phone.
+type PhoneCall struct {
+	_            struct{}       `additionalProperties:"true" json:"-"`
+	AgentID      string         `doc:"Name of the agent" example:"sales" json:"agent_id"`
+	ToNumber     string         `doc:"Number to call; all but its digits is ignored" example:"+12025550123" json:"to_number" maxLength:"256"`
+	TrunkID      *string        `doc:"Trunk to call through; empty means the agent's only one" json:"trunk_id,omitempty" nullable:"true"`
+	RouteID      *string        `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
+	SubgroupID   *string        `doc:"Another name of route_id" json:"subgroup_id,omitempty" nullable:"true"`
+	FromNumber   *string        `doc:"Caller number to show, one of the route's; empty means its first" json:"from_number,omitempty" nullable:"true"`
+	RingDuration *float64       `doc:"Seconds the phone may ring, a whole number from 5 to 120" example:"45" json:"ring_duration,omitempty" nullable:"true"`
+	Name         *string        `doc:"Name of the callee" json:"name,omitempty" maxLength:"200" nullable:"true"`
+	Variables    map[string]any `doc:"Values of {{places}} in the agent's greeting and prompt" json:"variables,omitempty" nullable:"true"`
+	Metadata     map[string]any `doc:"Echoed in the call and its webhooks; at most 8 KiB" json:"metadata,omitempty" nullable:"true"`
+	MaxDurationS *float64       `doc:"Seconds the conversation may last" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
+	Voicemail    *string        `doc:"What to do when a machine answers; empty means what the agent does" enum:"hangup,leave_message,continue" json:"voicemail,omitempty" nullable:"true"`
+	Record       *bool          `doc:"Whether to record; empty means what the agent does" json:"record,omitempty" nullable:"true"`
+}
+
+// PhoneOrder reads the body of POST /v1/calls/phone.
+func (s *Set) PhoneOrder(b *Body) (place.Order, error) {
+	var p PhoneCall
+	if err := s.Check(b, "PhoneCall", &p); err != nil {
+		return place.Order{}, err
+	}
+	// What was decoded from JSON can be written as JSON.
+	if text, err := json.Marshal(p.Metadata); err != nil || len(text) > maxMetadata {
+		return place.Order{}, &respond.Invalid{Issues: []respond.Issue{{
+			Type: "value_error", Loc: []any{"body", "metadata"}, Input: p.Metadata,
+			Msg: fmt.Sprintf("Value error, metadata has at most %d bytes", maxMetadata),
+		}}}
+	}
+	o := place.Order{
+		Agent: p.AgentID, To: p.ToNumber, TrunkID: or(p.TrunkID), RouteID: or(p.RouteID), From: or(p.FromNumber),
+		RingDuration: p.RingDuration, Name: or(p.Name), Variables: p.Variables, Metadata: p.Metadata,
+		MaxDurationS: int(or(p.MaxDurationS)), Voicemail: or(p.Voicemail), Record: p.Record,
+	}
+	if o.RouteID == "" {
+		o.RouteID = or(p.SubgroupID)
+	}
+	return o, nil
+}
+
+func or[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}

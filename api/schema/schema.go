@@ -1,0 +1,146 @@
+package schema
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/parley-voice/parley/api/respond"
+)
+
+// A Set holds the schemas of request bodies. It is read-only once built, and
+// then safe for concurrent use.
+type Set struct{ reg huma.Registry }
+
+// NewSet returns the schemas of the API.
+func NewSet() *Set {
+	s := &Set{huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
+	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
+	// A whole number may be written 60.0, which a Go int does not read; so the
+	// field is a float, and its schema an integer.
+	s.reg.Map()["PhoneCall"].Properties["max_duration_s"].Type = huma.TypeInteger
+	s.reg.Map()["PhoneCall"].Properties["max_duration_s"].Format = ""
+	return s
+}
+
+// Registry is for the OpenAPI document.
+func (s *Set) Registry() huma.Registry { return s.reg }
+
+// Check fills v with a body that fits the schema of the name, or returns what
+// does not, as *respond.Invalid.
+func (s *Set) Check(b *Body, name string, v any) error {
+	if b.bad != nil {
+		return b.bad
+	}
+	if _, ok := b.doc.(map[string]any); !ok {
+		return &respond.Invalid{Issues: []respond.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: b.doc}}}
+	}
+	var res huma.ValidateResult
+	path := huma.NewPathBuffer([]byte("body"), len("body"))
+	huma.Validate(s.reg, s.reg.Map()[name], path, huma.ModeWriteToServer, b.doc, &res)
+	var issues []respond.Issue
+	for _, err := range res.Errors {
+		issues = append(issues, issue(err))
+	}
+	issues = append(issues, nul([]any{"body"}, b.doc)...)
+	if len(issues) > 0 {
+		slices.SortStableFunc(issues, func(a, b respond.Issue) int { return strings.Compare(spot(a), spot(b)) })
+		return &respond.Invalid{Issues: issues}
+	}
+	return b.decode(v)
+}
+
+func spot(i respond.Issue) string {
+	var b strings.Builder
+	for _, p := range i.Loc {
+		switch p := p.(type) {
+		case string:
+			b.WriteString("." + p)
+		case int:
+			b.WriteString("." + strconv.Itoa(p))
+		}
+	}
+	return b.String()
+}
+
+var ( //nolint:gochecknoglobals // read-only
+	required = regexp.MustCompile(`^expected required property (\S+) to be present$`)
+	index    = regexp.MustCompile(`\[(\d+)\]`)
+	bound    = regexp.MustCompile(`^expected (?:number|length|array length) ([<>]=?) (.+)$`)
+	oneOf    = regexp.MustCompile(`^expected value to be one of "(.*)"$`)
+)
+
+// issue turns the validator's findings into the contract's.
+func issue(err error) respond.Issue {
+	var detailed huma.ErrorDetailer
+	if !errors.As(err, &detailed) {
+		return respond.Issue{Type: "value_error", Loc: []any{"body"}, Msg: err.Error()}
+	}
+	d := detailed.ErrorDetail()
+	i := respond.Issue{Loc: location(d.Location), Input: d.Value}
+	i.Type, i.Msg = kind(d.Message, d.Value)
+	if m := required.FindStringSubmatch(d.Message); m != nil {
+		i.Loc = join(i.Loc, m[1])
+	}
+	return i
+}
+
+// kind maps the validator's messages.
+func kind(msg string, value any) (typ, text string) {
+	switch msg {
+	case "expected string":
+		return "string_type", "Input should be a valid string"
+	case "expected integer":
+		if f, ok := value.(float64); ok && f != math.Trunc(f) {
+			return "int_from_float", "Input should be a valid integer, got a number with a fractional part"
+		}
+		return "int_type", "Input should be a valid integer"
+	case "expected number":
+		return "float_type", "Input should be a valid number"
+	case "expected boolean":
+		return "bool_type", "Input should be a valid boolean"
+	case "expected array":
+		return "list_type", "Input should be a valid list"
+	case "expected object":
+		return "dict_type", "Input should be a valid dictionary"
+	}
+	if required.MatchString(msg) {
+		return "missing", "Field required"
+	}
+	if m := oneOf.FindStringSubmatch(msg); m != nil {
+		return "literal_error", "Input should be one of: " + m[1]
+	}
+	m := bound.FindStringSubmatch(msg)
+	if m == nil {
+		return "value_error", "Value error, " + msg
+	}
+	switch _, isText := value.(string); {
+	case isText && m[1] == ">=":
+		return "string_too_short", "String should have at least " + m[2] + " characters"
+	case isText:
+		return "string_too_long", "String should have at most " + m[2] + " characters"
+	case m[1] == ">=":
+		return "greater_than_equal", "Input should be greater than or equal to " + m[2]
+	default:
+		return "less_than_equal", "Input should be less than or equal to " + m[2]
+	}
+}
+
+// location splits a path like body.rows[3].phone.
+func location(path string) []any {
+	loc := []any{}
+	for p := range strings.SplitSeq(index.ReplaceAllString(path, ".$1"), ".") {
+		if n, err := strconv.Atoi(p); err == nil {
+			loc = append(loc, n)
+		} else if p != "" {
+			loc = append(loc, p)
+		}
+	}
+	return loc
+}

@@ -1,0 +1,97 @@
+// Package api is the HTTP face of the service: /v1 behind API keys, and beside
+// it the schema, its explorer, recordings and the health of the process.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/docs"
+	"github.com/parley-voice/parley/api/openapi"
+	"github.com/parley-voice/parley/api/recordings"
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control/access"
+)
+
+// A Server answers HTTP.
+type Server struct {
+	Keys       *access.Keys
+	Limiter    *access.Limiter
+	Calls      *calls.Calls
+	Recordings *recordings.Recordings
+	// RateLimit is the platform's requests a minute of one key; 0 means 60,
+	// access.RateOff none, also for keys with a limit of their own.
+	RateLimit int
+	// PublicURL is the address of the service in the OpenAPI document.
+	PublicURL string
+	// Ready says what keeps the process from its work; nil is always ready.
+	Ready func(context.Context) error
+	// Observe, where set, is told of every answer: the route's pattern, the
+	// status, and how long it took.
+	Observe func(route, method string, status int, took time.Duration)
+	// Now is the clock of the rate limit; nil means time.Now.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// A keyed handler serves requests of a known key.
+type keyed func(w http.ResponseWriter, r *http.Request, key access.Key) error
+
+// Handler returns the whole face. It fails where the OpenAPI document cannot
+// be built.
+func (s *Server) Handler() (http.Handler, error) {
+	doc, err := openapi.Document(s.Calls.Schemas, s.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	v1 := func(path string, by map[string]keyed) {
+		open := methods{}
+		for method, h := range by {
+			open[method] = func(w http.ResponseWriter, r *http.Request) error {
+				key, _ := r.Context().Value(keyOf{}).(access.Key)
+				return h(w, r, key)
+			}
+		}
+		mux.Handle(path, s.open(open))
+	}
+	c := s.Calls
+	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
+	v1("/v1/calls", map[string]keyed{"GET": c.List})
+	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
+	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})
+	v1("/v1/calls/{id}/end", map[string]keyed{"POST": c.End})
+
+	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		respond.Bytes(w, http.StatusOK, doc)
+		return nil
+	}}))
+	mux.Handle("/docs", s.open(methods{"GET": docs.Page}))
+	mux.Handle("/docs/{file}", s.open(methods{"GET": docs.File}))
+	mux.Handle("/healthz", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		respond.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		return nil
+	}}))
+	mux.Handle("/readyz", s.open(methods{"GET": s.ready}))
+	if s.Recordings != nil {
+		mux.Handle("/recordings/{file}", s.open(methods{"GET": s.Recordings.Serve}))
+	}
+	mux.Handle("/", s.open(nil))
+	return s.outer(mux), nil
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+	if s.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		if err := s.Ready(ctx); err != nil {
+			s.Log.WarnContext(ctx, "not ready", "err", err)
+			return &respond.Plain{Status: http.StatusServiceUnavailable, Message: "not ready"}
+		}
+	}
+	respond.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	return nil
+}

@@ -1,0 +1,174 @@
+// Package access keeps the organizations and the API keys by which they are
+// known. The store holds a key's SHA-256 alone.
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// Rate limits that are no number of requests.
+const (
+	RateDefault = 0  // the platform's
+	RateOff     = -1 // none
+)
+
+// prefix begins every secret; 64 hex characters follow.
+const prefix = "parley_"
+
+// ErrUnknown is returned where there is no such organization or key.
+var ErrUnknown = errors.New("unknown")
+
+// A Key is what is known of an API key.
+type Key struct {
+	ID, OrgID, OrgName, Name string
+	RateLimit                int // a minute; or RateDefault, RateOff
+	Privileged               bool
+	CreatedAt                time.Time
+	RevokedAt, LastUsedAt    *time.Time
+}
+
+// EnsureOrganization returns the id of the organization of a name, which it
+// creates if there is none.
+func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
+	if strings.TrimSpace(name) == "" {
+		return "", errors.New("an organization needs a name")
+	}
+	var id string
+	err := q.QueryRow(ctx, `
+		INSERT INTO organizations (id, name) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id`,
+		control.NewID("org_", time.Now()), name).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("organization %q: %w", name, err)
+	}
+	return id, nil
+}
+
+// FindOrganization returns the id of the organization of a name, or ErrUnknown.
+func FindOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
+	var id string
+	err := q.QueryRow(ctx, "SELECT id FROM organizations WHERE name = $1", name).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("organization %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return "", fmt.Errorf("organization %q: %w", name, err)
+	}
+	return id, nil
+}
+
+// CreateKey issues a key. The secret is never shown again.
+func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret media.Secret, err error) {
+	if k.RateLimit < RateOff {
+		return "", "", fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", k.RateLimit)
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	text := prefix + hex.EncodeToString(random[:])
+	sum := sha256.Sum256([]byte(text))
+	id = control.NewID("key_", time.Now())
+	_, err = q.Exec(ctx, "INSERT INTO api_keys (id, org_id, name, hash, rate_limit, privileged) VALUES ($1, $2, $3, $4, $5, $6)",
+		id, k.OrgID, k.Name, sum[:], k.RateLimit, k.Privileged)
+	if err != nil {
+		return "", "", fmt.Errorf("create key: %w", err)
+	}
+	return id, media.Secret(text), nil
+}
+
+// ListKeys returns all keys, the oldest first.
+func ListKeys(ctx context.Context, q db.Querier) ([]Key, error) {
+	rows, err := q.Query(ctx, "SELECT "+keyColumns+" ORDER BY k.created_at, k.id")
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	return keys, nil
+}
+
+// SetRateLimit changes a key's limit, from its next request on.
+func SetRateLimit(ctx context.Context, q db.Querier, id string, limit int) error {
+	if limit < RateOff {
+		return fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", limit)
+	}
+	return change(ctx, q, id, "UPDATE api_keys SET rate_limit = $2 WHERE id = $1", id, limit)
+}
+
+// Revoke ends a key, from its next request on. A second time changes nothing.
+func Revoke(ctx context.Context, q db.Querier, id string) error {
+	return change(ctx, q, id, "UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1", id)
+}
+
+func change(ctx context.Context, q db.Querier, id, sql string, args ...any) error {
+	tag, err := q.Exec(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("key %s: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("key %s: %w", id, ErrUnknown)
+	}
+	return nil
+}
+
+const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
+	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
+
+func scanKey(row pgx.Row) (Key, error) {
+	var k Key
+	err := row.Scan(&k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.CreatedAt, &k.RevokedAt, &k.LastUsedAt)
+	return k, err
+}
+
+// Keys admits requests.
+type Keys struct{ Pool *pgxpool.Pool }
+
+// Authenticate reads the key of an Authorization header anew. It refuses with
+// the codes api_key_required, api_key_unknown and api_key_revoked.
+func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
+	secret, ok := bearer(header)
+	if !ok {
+		return Key{}, control.Refuse(control.CodeKeyRequired, "send the header Authorization: Bearer <API_KEY>")
+	}
+	sum := sha256.Sum256([]byte(secret))
+	key, err := scanKey(k.Pool.QueryRow(ctx, "SELECT "+keyColumns+" WHERE k.hash = $1", sum[:]))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Key{}, control.Refuse(control.CodeKeyUnknown, "this API key is unknown")
+	case err != nil:
+		return Key{}, fmt.Errorf("authenticate: %w", err)
+	case key.RevokedAt != nil:
+		return Key{}, control.Refuse(control.CodeKeyRevoked, "this API key was revoked")
+	}
+	if key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute {
+		// To the minute is enough, and spares a write a request.
+		if _, err := k.Pool.Exec(ctx, "UPDATE api_keys SET last_used_at = now() WHERE id = $1", key.ID); err != nil {
+			return Key{}, fmt.Errorf("authenticate: %w", err)
+		}
+	}
+	return key, nil
+}
+
+// bearer returns the one token of a header of the scheme Bearer (RFC 6750 2.1).
+func bearer(header string) (string, bool) {
+	fields := strings.Fields(header)
+	if len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") {
+		return "", false
+	}
+	return fields[1], true
+}

@@ -1,0 +1,110 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// ErrUnknown is returned where an organization has no agent of the name.
+var ErrUnknown = errors.New("no such agent")
+
+// An Agent is a named agent of an organization.
+type Agent struct {
+	ID, OrgID, Name string
+	Draft           Definition
+	Published       int // its version; 0 where none is
+}
+
+// Find returns an organization's agent by name, or ErrUnknown.
+func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) {
+	a := Agent{OrgID: orgID, Name: name}
+	var draft []byte
+	var version *int
+	err := q.QueryRow(ctx, "SELECT id, draft, published_version FROM agents WHERE org_id = $1 AND name = $2", orgID, name).
+		Scan(&a.ID, &draft, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Agent{}, fmt.Errorf("agent %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return Agent{}, fmt.Errorf("agent %q: %w", name, err)
+	}
+	if version != nil {
+		a.Published = *version
+	}
+	if err := json.Unmarshal(draft, &a.Draft); err != nil {
+		return Agent{}, fmt.Errorf("agent %q: %w", name, err)
+	}
+	return a, nil
+}
+
+// Save creates an organization's agent or changes its draft, and returns its
+// id. What is published stays what it is.
+func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (string, error) {
+	if err := d.Check(); err != nil {
+		return "", fmt.Errorf("agent %q: %w", name, err)
+	}
+	draft, err := json.Marshal(d)
+	if err != nil {
+		return "", fmt.Errorf("agent %q: %w", name, err)
+	}
+	var id string
+	err = q.QueryRow(ctx, `
+		INSERT INTO agents (id, org_id, name, draft) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (org_id, name) DO UPDATE SET draft = excluded.draft, updated_at = now()
+		RETURNING id`, control.NewID("agt_", time.Now()), orgID, name, draft).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("agent %q: %w", name, err)
+	}
+	return id, nil
+}
+
+// Publish makes the draft the version that new calls use, and returns its
+// number. A draft equal to what is published makes no new version.
+func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error) {
+	var version int
+	// The row lock puts two publishers in line.
+	err := q.QueryRow(ctx, `
+		WITH a AS (
+			SELECT id, draft, published_version FROM agents WHERE org_id = $1 AND name = $2 FOR UPDATE
+		), last AS (
+			SELECT v.version, v.definition = a.draft AS same
+			FROM agent_versions v JOIN a ON v.agent_id = a.id ORDER BY v.version DESC LIMIT 1
+		), made AS (
+			INSERT INTO agent_versions (agent_id, version, definition)
+			SELECT a.id, coalesce((SELECT version FROM last), 0) + 1, a.draft FROM a
+			WHERE NOT coalesce((SELECT same FROM last), false)
+			RETURNING version
+		)
+		UPDATE agents SET updated_at = now(),
+			published_version = coalesce((SELECT version FROM made), (SELECT version FROM last))
+		WHERE id = (SELECT id FROM a)
+		RETURNING published_version`, orgID, name).Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("agent %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publish agent %q: %w", name, err)
+	}
+	return version, nil
+}
+
+// Unpublish keeps new calls from the agent. Calls that are queued keep the
+// version they were accepted with.
+func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
+	tag, err := q.Exec(ctx, "UPDATE agents SET published_version = NULL, updated_at = now() WHERE org_id = $1 AND name = $2", orgID, name)
+	if err != nil {
+		return fmt.Errorf("unpublish agent %q: %w", name, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("agent %q: %w", name, ErrUnknown)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// CallEnded is the kind of the event of a call's end. There is exactly one a
+// call.
+const CallEnded = "call.ended"
+
+// An Event is a fact about a call, written in the transaction that made it one.
+type Event struct {
+	ID       int64
+	CallID   string
+	OrgID    string
+	Kind     string
+	Followed []string // who followed it already
+	Tries    int      // of the follower whose turn it is
+	// At is when it happened.
+	At time.Time
+}
+
+// A Follower acts on events, at least once each. An error brings the event
+// back to it later.
+type Follower interface {
+	Follow(ctx context.Context, e Event) error
+}
+
+// A Step is a follower and the name under which its work is remembered.
+type Step struct {
+	Name     string
+	Follower Follower
+}
+
+// An Outbox holds the events that are not followed to the end.
+type Outbox interface {
+	// Take leases the next event that is due, nil where there is none. Events
+	// of one call come in order.
+	Take(ctx context.Context, home string, lease time.Duration) (*Event, error)
+	// Followed notes that a step is done; over says that it was the last.
+	Followed(ctx context.Context, e *Event, step string, over bool) error
+	// Again brings the event back after wait.
+	Again(ctx context.Context, e *Event, wait time.Duration) error
+}
+
+// Followers walk events past every step, in order, each retried alone.
+type Followers struct {
+	Outbox Outbox
+	Steps  []Step
+	// Home is the data directory whose events only this node can follow.
+	Home string
+	// Workers is how many events are followed at a time; 0 means 4.
+	Workers int
+	// Poll is how often the outbox is looked at without being woken; 0 means 2 s.
+	Poll time.Duration
+	Wake <-chan struct{}
+	Log  *slog.Logger
+}
+
+// followLease is how long one step may take.
+const followLease = 2 * time.Minute
+
+// Run follows until ctx ends, and returns when all is over.
+func (f *Followers) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	wakes := make([]chan struct{}, orElse(f.Workers, 4))
+	for i := range wakes {
+		wakes[i] = make(chan struct{}, 1)
+		workers.Go(func() { f.work(ctx, wakes[i]) })
+	}
+	tick := time.NewTicker(orElse(f.Poll, 2*time.Second))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		for _, w := range wakes {
+			select {
+			case w <- struct{}{}:
+			default: // it is awake
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-f.Wake:
+		case <-tick.C:
+		}
+	}
+	workers.Wait()
+}
+
+func (f *Followers) work(ctx context.Context, wake <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		}
+		for ctx.Err() == nil {
+			more, err := f.One(ctx)
+			if err != nil && ctx.Err() == nil {
+				f.log().WarnContext(ctx, "an event is not followed", "err", err)
+			}
+			if !more {
+				break
+			}
+		}
+	}
+}
+
+// One follows one due event as far as it goes. It reports whether there was one.
+func (f *Followers) One(ctx context.Context) (bool, error) {
+	e, err := f.Outbox.Take(ctx, f.Home, followLease)
+	if err != nil || e == nil {
+		return false, err
+	}
+	for i, s := range f.Steps {
+		if slices.Contains(e.Followed, s.Name) {
+			continue
+		}
+		if err := f.step(ctx, s, *e); err != nil {
+			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
+			if ctx.Err() != nil {
+				return true, nil // the lease lapses and another follows
+			}
+			return true, errors.Join(err, f.Outbox.Again(ctx, e, Backoff(e.Tries)))
+		}
+		if err := f.Outbox.Followed(ctx, e, s.Name, i == len(f.Steps)-1); err != nil {
+			return true, fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
+		}
+		e.Followed = append(e.Followed, s.Name)
+		e.Tries = 0
+	}
+	if len(e.Followed) == 0 { // nobody follows anything
+		return true, f.Outbox.Followed(ctx, e, "", true)
+	}
+	return true, nil
+}
+
+func (f *Followers) step(ctx context.Context, s Step, e Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, followLease*3/4)
+	defer cancel()
+	return s.Follower.Follow(ctx, e)
+}
+
+// Backoff is how long an event waits after its n-th failed try, from 0: 1 s,
+// doubling, at most 5 min.
+func Backoff(n int) time.Duration {
+	if n > 8 {
+		return 5 * time.Minute
+	}
+	return min(time.Second<<n, 5*time.Minute)
+}
+
+func (f *Followers) log() *slog.Logger {
+	if f.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return f.Log
+}

@@ -1,0 +1,211 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Node claims attempts from the dial queue and runs them, keeps its leases,
+// and settles what lost nodes left behind.
+type Node struct {
+	Place  Place
+	Queue  Queue
+	Runner *Runner
+	// Lease is how long a claim lasts without a sign of life; 0 means 15 s. A
+	// third of it passes between two signs.
+	Lease time.Duration
+	// Poll is how often the queue is looked at without being woken; 0 means 1 s.
+	Poll time.Duration
+	// MaxCalls bounds the calls on this node; 0 means 1000.
+	MaxCalls int
+	// Wake and WakeEnds, where set, say that the queue, or what is asked to
+	// end, may have changed.
+	Wake, WakeEnds <-chan struct{}
+	Log            *slog.Logger
+
+	mu    sync.Mutex
+	stop  chan struct{} // closed when nothing more is to be claimed
+	calls sync.WaitGroup
+	tasks sync.WaitGroup
+	quit  context.CancelFunc
+}
+
+// Start begins to claim. The node runs until Stop.
+func (n *Node) Start(ctx context.Context) {
+	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = make(chan struct{})
+	n.tasks.Go(func() { n.claim(ctx) })
+	n.tasks.Go(func() { n.keep(ctx) })
+	n.tasks.Go(func() { n.hearEnds(ctx) })
+}
+
+// Accepting reports whether the node still claims.
+func (n *Node) Accepting() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stop == nil {
+		return false
+	}
+	select {
+	case <-n.stop:
+		return false
+	default:
+		return true
+	}
+}
+
+// Drain stops claiming and leaves the calls that are on alone.
+func (n *Node) Drain() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.stop:
+	default:
+		close(n.stop)
+	}
+}
+
+// Stop drains, waits for the calls until ctx ends, then ends them, and returns
+// when all is over. The leases are kept meanwhile.
+func (n *Node) Stop(ctx context.Context) {
+	n.Drain()
+	over := make(chan struct{})
+	go func() { n.calls.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		n.Runner.Live.endAll(errShutdown)
+		<-over
+	}
+	n.quit()
+	n.tasks.Wait()
+}
+
+// claim takes work while there is some, and then waits for more.
+func (n *Node) claim(ctx context.Context) {
+	for n.Accepting() {
+		wait := n.poll()
+		if n.Runner.Live.Count() < n.maxCalls() {
+			got, err := n.claimOne(ctx)
+			if got {
+				continue
+			}
+			if err != nil {
+				n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
+			} else if due, err := n.Queue.Due(ctx, wait); err == nil {
+				wait = due
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-n.stop:
+		case <-n.Wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (n *Node) claimOne(ctx context.Context) (bool, error) {
+	short, cancel := context.WithTimeout(ctx, n.lease()/3)
+	defer cancel()
+	c, err := n.Queue.Claim(short, n.Place, n.lease())
+	if err != nil || c == nil {
+		return false, err
+	}
+	n.calls.Add(1)
+	go func() {
+		defer n.calls.Done()
+		if err := n.Runner.Run(ctx, c); errors.Is(err, ErrFenced) {
+			n.log().WarnContext(ctx, "the call was settled by another node", "call", c.Call.ID)
+		} else if err != nil {
+			n.log().ErrorContext(ctx, "the call broke", "call", c.Call.ID, "err", err)
+		}
+	}()
+	return true, nil
+}
+
+// keep renews the leases and settles those of others.
+func (n *Node) keep(ctx context.Context) {
+	tick := time.NewTicker(n.lease() / 3)
+	defer tick.Stop()
+	for {
+		n.renew(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (n *Node) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, n.lease()/3)
+	defer cancel()
+	mine := n.Runner.Live.attempts()
+	if len(mine) > 0 {
+		held, err := n.Queue.Renew(ctx, n.Place.Owner, mine, n.lease())
+		if err != nil {
+			// The calls go on from memory; nothing new is dialled while the
+			// queue cannot be read.
+			n.log().WarnContext(ctx, "the leases are not renewed", "err", err)
+			return
+		}
+		n.Runner.Live.keepOnly(mine, held)
+	}
+	settled, err := n.Queue.Settle(ctx, n.Runner.Live.attempts())
+	if err != nil && ctx.Err() == nil {
+		n.log().WarnContext(ctx, "lapsed leases are not settled", "err", err)
+	}
+	if settled > 0 {
+		n.log().WarnContext(ctx, "settled what was left behind", "attempts", settled)
+	}
+}
+
+// hearEnds ends the calls of this node that were asked to end elsewhere.
+func (n *Node) hearEnds(ctx context.Context) {
+	tick := time.NewTicker(n.poll())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.WakeEnds:
+		case <-tick.C:
+		}
+		if n.Runner.Live.Count() == 0 {
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		ids, err := n.Queue.ToEnd(short, n.Place.Owner)
+		cancel()
+		if err != nil {
+			continue // the next look tells; the renewal logs what is wrong
+		}
+		for _, id := range ids {
+			n.Runner.Live.End(id)
+		}
+	}
+}
+
+func (n *Node) lease() time.Duration { return orElse(n.Lease, 15*time.Second) }
+func (n *Node) poll() time.Duration  { return orElse(n.Poll, time.Second) }
+func (n *Node) maxCalls() int        { return orElse(n.MaxCalls, 1000) }
+
+func (n *Node) log() *slog.Logger {
+	if n.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return n.Log
+}
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}

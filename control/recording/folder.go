@@ -1,0 +1,105 @@
+// Package recording brings the recordings of finished calls from the node that
+// made them into the bucket.
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A Bucket keeps files under keys like "recordings/call_….wav".
+type Bucket interface {
+	// Put stores what r yields. Nobody ever sees a part of it.
+	Put(ctx context.Context, key string, r io.Reader) error
+	// Open fails with fs.ErrNotExist where there is nothing under the key.
+	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
+	// Delete is no error where there is nothing.
+	Delete(ctx context.Context, key string) error
+}
+
+// A Folder is a Bucket in a local folder.
+type Folder struct{ Dir string }
+
+// Put implements Bucket. What is there when it returns survives a power cut.
+func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
+	name, err := f.name(key)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".part-*")
+	if err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			_ = os.Remove(tmp.Name())
+			err = fmt.Errorf("store %s: %w", key, err)
+		}
+	}()
+	if _, err := io.Copy(tmp, contextReader{ctx.Err, r}); err != nil {
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), name)
+}
+
+// Open implements Bucket.
+func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) {
+	name, err := f.name(key)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(name) //nolint:gosec // name keeps it in the folder
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", key, err)
+	}
+	return file, nil
+}
+
+// Delete implements Bucket.
+func (f *Folder) Delete(_ context.Context, key string) error {
+	name, err := f.name(key)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// name keeps keys inside the folder.
+func (f *Folder) name(key string) (string, error) {
+	if !fs.ValidPath(key) || key == "." {
+		return "", fmt.Errorf("%q is no key: %w", key, fs.ErrInvalid)
+	}
+	return filepath.Join(f.Dir, filepath.FromSlash(key)), nil
+}
+
+// A contextReader ends when its context does.
+type contextReader struct {
+	over func() error
+	r    io.Reader
+}
+
+// Read implements io.Reader.
+func (c contextReader) Read(b []byte) (int, error) {
+	if err := c.over(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

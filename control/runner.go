@@ -1,0 +1,203 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A Runner takes calls from their claim to their end.
+type Runner struct {
+	Ledger Ledger
+	Dialer Dialer
+	Talker Talker
+	// Taper records calls; without one nothing is recorded.
+	Taper Taper
+	Live  *Live
+	// Margin is how much of the lease must be left when the request leaves;
+	// 0 means 5 s.
+	Margin time.Duration
+	// FinishFor bounds how long a call's end is tried to be written while the
+	// database is away; 0 means 10 min.
+	FinishFor time.Duration
+	Log       *slog.Logger
+}
+
+// Run makes one attempt: intent, dial, talk, end, in a straight line. It
+// returns when the end is written, or nothing more is to be written. The end
+// of ctx ends the call.
+func (r *Runner) Run(ctx context.Context, c *Claim) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	live := r.Live.enter(c.Lease, end)
+	defer r.Live.leave(live)
+	log := r.log().With("call", c.Call.ID, "attempt", c.Lease.AttemptID)
+
+	var halt *Halt
+	switch err := r.Ledger.Intent(ctx, c.Lease); {
+	case errors.As(err, &halt):
+		return r.finish(ctx, log, c.Lease, halted(halt.Reason))
+	case errors.Is(err, ErrFenced):
+		return nil // it was cancelled, or settled by another node
+	case err != nil:
+		// Whether the intent is committed is not known, but no packet left.
+		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c.Lease))
+	}
+	// A process that was stopped between its claim and here must not dial.
+	if time.Until(c.Until) < r.margin() {
+		log.WarnContext(ctx, "too little of the lease is left to dial")
+		return r.release(ctx, c.Lease)
+	}
+
+	j := openJournal(ctx, r.Ledger, c.Lease, log)
+	var f Final
+	leg, answered := r.dial(ctx, c, j, &f)
+	if answered {
+		r.converse(ctx, log, c, leg, j, &f)
+	}
+	j.close()
+	if errors.Is(context.Cause(ctx), errLeaseLost) {
+		return ErrFenced
+	}
+	return r.finish(ctx, log, c.Lease, f)
+}
+
+// dial fills in f what is known of the attempt, all of it if nobody answered.
+func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (media.Leg, bool) {
+	var mu sync.Mutex // progress comes from the dialer's goroutines
+	progress := func(p media.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		switch {
+		case p == media.Sent && f.DialedAt.IsZero():
+			f.DialedAt = now
+			j.mark(Sent, now)
+		case p == media.Ringing && f.RingingAt.IsZero():
+			f.RingingAt = now
+			j.mark(Rang, now)
+		}
+	}
+	leg, err := r.Dialer.Dial(ctx, c.Target, progress)
+	mu.Lock()
+	defer mu.Unlock()
+	now := time.Now()
+	if err != nil {
+		unanswered(err, context.Cause(ctx), f)
+		f.EndedAt = now
+		f.Recording = RecordingNone
+		if !c.Record || r.Taper == nil {
+			f.Recording = RecordingDisabled
+		}
+		return nil, false
+	}
+	f.AnsweredAt = now
+	if f.DialedAt.IsZero() {
+		f.DialedAt = now
+	}
+	j.mark(Answered, now)
+	return leg, true
+}
+
+// converse talks, records, and fills in how it went.
+func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *journal, f *Final) {
+	f.Recording = RecordingDisabled
+	var tape Tape
+	if c.Record && r.Taper != nil {
+		taped, t, err := r.Taper.Tape(c.Call.ID, leg)
+		if err != nil {
+			// A full disk must not cost the call.
+			log.ErrorContext(ctx, "the call cannot be recorded", "err", err)
+			f.Recording = RecordingFailed
+		} else {
+			leg, tape = taped, t
+		}
+	}
+	b := c.Brief
+	b.CallID, b.AnsweredAt, b.Watch = c.Call.ID, f.AnsweredAt, j
+	out, err := r.talk(ctx, leg, b)
+	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
+	f.EndedAt = time.Now()
+	if err == nil {
+		err = out.Err
+	}
+	if err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "the conversation broke", "err", err)
+	}
+	f.Status, f.Lines, f.Turns = Ended, out.Lines, out.Turns
+	f.Reason, f.HangupBy = conversed(out.Reason, context.Cause(ctx))
+	if tape == nil {
+		return
+	}
+	f.Recording = RecordingFinalizing
+	if path, err := tape.Close(); err != nil || path == "" {
+		log.ErrorContext(ctx, "the recording is lost", "err", err)
+		f.Recording = RecordingFailed
+	}
+}
+
+// talk keeps a panic of the conversation inside its call.
+func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (out pipeline.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = pipeline.Outcome{Reason: pipeline.AgentError}
+			err = fmt.Errorf("the conversation panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return r.Talker.Talk(ctx, leg, b)
+}
+
+// finish writes the end down, and tries for long: the call took place.
+func (r *Runner) finish(ctx context.Context, log *slog.Logger, l Lease, f Final) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.finishFor())
+	defer cancel()
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		err := r.Ledger.Finish(ctx, l, f)
+		if err == nil || errors.Is(err, ErrFenced) {
+			return err
+		}
+		log.WarnContext(ctx, "the end of the call is not written yet", "err", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the end of call %s is lost: %w", l.CallID, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (r *Runner) release(ctx context.Context, l Lease) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := r.Ledger.Release(ctx, l); err != nil && !errors.Is(err, ErrFenced) {
+		return fmt.Errorf("release: %w", err)
+	}
+	return nil
+}
+
+func (r *Runner) margin() time.Duration {
+	if r.Margin == 0 {
+		return 5 * time.Second
+	}
+	return r.Margin
+}
+
+func (r *Runner) finishFor() time.Duration {
+	if r.FinishFor == 0 {
+		return 10 * time.Minute
+	}
+	return r.FinishFor
+}
+
+func (r *Runner) log() *slog.Logger {
+	if r.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return r.Log
+}

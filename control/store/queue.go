@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// alive lists the states that hold a line, for SQL.
+const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
+
+// claimSQL takes one attempt. Among the subgroups that may dial now the one
+// that waited longest comes first, and in it the oldest attempt, so that a long
+// queue of one cannot starve another.
+//
+// The rows of subgroup and trunk are locked while their tokens are taken; a
+// node that finds them locked looks elsewhere. A concurrent claim that commits
+// between this statement's snapshot and its lock has moved next_dial_at, which
+// Postgres checks again on the locked row.
+const claimSQL = `
+WITH way AS (
+	SELECT s.id, s.trunk_id, s.calls_per_minute, t.calls_per_second
+	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
+	WHERE s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock_timestamp()
+	  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')
+	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
+	  AND (t.concurrent_calls = 0 OR
+	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)
+	ORDER BY s.next_dial_at LIMIT 1
+	FOR UPDATE OF s, t SKIP LOCKED
+), pick AS (
+	SELECT q.id FROM attempts q JOIN way ON q.subgroup_id = way.id
+	WHERE q.state = 'scheduled'
+	ORDER BY q.created_at, q.id LIMIT 1
+	FOR UPDATE OF q SKIP LOCKED
+), token AS (
+	UPDATE subgroups s SET next_dial_at = clock_timestamp() + interval '1 minute' / way.calls_per_minute
+	FROM way WHERE s.id = way.id AND EXISTS (SELECT FROM pick)
+), trunk_token AS (
+	UPDATE trunks t SET next_dial_at = clock_timestamp() + interval '1 second' / way.calls_per_second
+	FROM way WHERE t.id = way.trunk_id AND way.calls_per_second > 0 AND EXISTS (SELECT FROM pick)
+)
+UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
+	claimed_at = clock_timestamp(), lease_until = clock_timestamp() + $3
+FROM pick WHERE attempts.id = pick.id
+RETURNING attempts.id, attempts.call_id, attempts.epoch`
+
+// Claim implements control.Queue.
+func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration) (*control.Claim, error) {
+	// Read before the database's clock starts the lease, so that ours is never
+	// the later one.
+	until := time.Now().Add(lease)
+	c := &control.Claim{Until: until, Lease: control.Lease{Owner: p.Owner}}
+	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
+		if err != nil {
+			return err
+		}
+		return fill(ctx, tx, c)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	return c, nil
+}
+
+// fill reads what a claimed call needs.
+func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
+	var definition []byte
+	var trunk media.Trunk
+	var err error
+	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, t.proxy, t.username, t.password`+fromCalls+`
+		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
+		JOIN trunks t ON t.id = c.trunk_id
+		WHERE c.id = $1`, c.Lease.CallID),
+		&definition, &trunk.Proxy, &trunk.Username, (*string)(&trunk.Password))
+	if err != nil {
+		return fmt.Errorf("call %s: %w", c.Lease.CallID, err)
+	}
+	var d agents.Definition
+	if err := json.Unmarshal(definition, &d); err != nil {
+		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
+	}
+	c.Target = media.Target{
+		ID: c.Lease.AttemptID, To: c.Call.DialNumber, From: c.Call.From, Trunk: trunk, RingFor: c.Call.RingFor,
+	}
+	c.Brief, c.Record = brief(c.Call, d)
+	return nil
+}
+
+func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
+	values := map[string]any{"name": c.Name}
+	for k, v := range c.Variables {
+		values[k] = v
+	}
+	longest := c.MaxDuration
+	if longest == 0 {
+		longest = time.Duration(d.MaxDurationS) * time.Second
+	}
+	return pipeline.Brief{
+		CallID: c.ID, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
+		Language: d.Language, Engines: d.Speech, MaxDuration: longest,
+	}, c.RecordingStatus != control.RecordingDisabled
+}
+
+// Due implements control.Queue.
+func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
+	var seconds *float64
+	err := s.Pool.QueryRow(ctx, `
+		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at)) - clock_timestamp())::float8
+		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
+		WHERE greatest(s.next_dial_at, t.next_dial_at) > clock_timestamp()
+		  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')`).Scan(&seconds)
+	if err != nil {
+		return limit, fmt.Errorf("dial queue: %w", err)
+	}
+	if seconds == nil {
+		return limit, nil
+	}
+	wait := time.Duration(*seconds*float64(time.Second)) + time.Millisecond
+	return min(max(wait, time.Millisecond), limit), nil
+}
+
+// Depth returns how many calls wait in the dial queue of the whole deployment,
+// and how many were taken from it in the last minute.
+func (s *Store) Depth(ctx context.Context) (waiting, drained int, err error) {
+	err = s.Pool.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM attempts WHERE state = 'scheduled'),
+		       (SELECT count(*) FROM calls WHERE created_at > now() - interval '1 hour' AND dialed_at > now() - interval '1 minute')`).
+		Scan(&waiting, &drained)
+	if err != nil {
+		return 0, 0, fmt.Errorf("dial queue: %w", err)
+	}
+	return waiting, drained, nil
+}
+
+// Renew implements control.Queue.
+func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
+	rows, err := s.Pool.Query(ctx, `
+		UPDATE attempts SET lease_until = clock_timestamp() + $3
+		WHERE owner = $1 AND id = ANY ($2) AND state IN `+alive+`
+		RETURNING id, call_id, owner, epoch`, owner, attempts, lease)
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
+	if err != nil {
+		return nil, fmt.Errorf("renew leases: %w", err)
+	}
+	return held, nil
+}
+
+// ToEnd implements control.Queue.
+func (s *Store) ToEnd(ctx context.Context, owner string) ([]string, error) {
+	rows, err := s.Pool.Query(ctx, `
+		SELECT c.id FROM attempts a JOIN calls c ON c.id = a.call_id
+		WHERE a.owner = $1 AND a.state IN `+alive+` AND c.end_requested_at IS NOT NULL`, owner)
+	if err != nil {
+		return nil, fmt.Errorf("calls to end: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("calls to end: %w", err)
+	}
+	return ids, nil
+}

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// settleAtOnce bounds one transaction of settlement.
+const settleAtOnce = 50
+
+// A leftover is an attempt that nobody takes care of any more.
+type leftover struct {
+	attempt, call string
+	state         control.AttemptState
+	until         *time.Time
+	now           time.Time
+}
+
+// Settle implements control.Queue. By the database's clock: a lapsed claim
+// goes back to the queue, since nothing left; from intent on the phone may
+// have rung, so the attempt is unknown and never dialled again; after the
+// answer the conversation took place. What waited too long has expired.
+func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
+	total := 0
+	for {
+		n, err := s.settleSome(ctx, keep)
+		total += n
+		if err != nil || n < settleAtOnce {
+			return total, err
+		}
+	}
+}
+
+func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
+	expire := s.ExpireAfter
+	if expire == 0 {
+		expire = 15 * time.Minute
+	}
+	n := 0
+	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT id, call_id, state, lease_until, clock_timestamp() FROM attempts
+			WHERE (state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY ($1))
+			   OR (state = 'scheduled' AND created_at < clock_timestamp() - $2::interval)
+			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
+		if err != nil {
+			return err
+		}
+		left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (leftover, error) {
+			var l leftover
+			err := row.Scan(&l.attempt, &l.call, &l.state, &l.until, &l.now)
+			return l, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, l := range left {
+			if err := settleOne(ctx, tx, l); err != nil {
+				return fmt.Errorf("%s: %w", l.attempt, err)
+			}
+		}
+		n = len(left)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("settle: %w", err)
+	}
+	return n, nil
+}
+
+// settleOne decides by the state alone.
+func settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
+	to, final := verdict(l)
+	// The new epoch fences the owner, should it be alive after all.
+	_, err := tx.Exec(ctx, `
+		UPDATE attempts SET state = $2, epoch = epoch + 1, lease_until = NULL,
+			owner = CASE WHEN $2 = 'scheduled' THEN '' ELSE owner END
+		WHERE id = $1`, l.attempt, to)
+	if err != nil {
+		return err
+	}
+	if to == control.Scheduled {
+		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", BellQueue)
+		return err
+	}
+	// The call may have ended in the meantime; then its event is there.
+	if err := conclude(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
+		return err
+	}
+	return nil
+}
+
+func verdict(l leftover) (control.AttemptState, control.Final) {
+	f := control.Final{Status: control.Failed, HangupBy: control.SideSystem, EndedAt: l.now, Recording: control.RecordingNone}
+	switch l.state {
+	case control.Scheduled:
+		f.Reason = control.ReasonQueueExpired
+		return control.Closed, f
+	case control.Claimed:
+		return control.Scheduled, f
+	case control.Answered:
+		f.Status, f.Reason, f.Recording = control.Ended, control.ReasonNodeLost, control.RecordingFinalizing
+		if l.until != nil { // the last sign of life is nearer to the truth
+			f.EndedAt = *l.until
+		}
+		return control.Closed, f
+	default:
+		f.Reason = control.ReasonUnknown
+		return control.Unknown, f
+	}
+}

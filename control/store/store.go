@@ -1,0 +1,144 @@
+// Package store is the SQL of calls: the dial queue, the ledger of attempts,
+// the outbox of events and the records themselves.
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Store keeps calls in Postgres. It is safe for concurrent use.
+type Store struct {
+	Pool *pgxpool.Pool
+	// ExpireAfter is how long a call may wait in the dial queue; 0 means 15 min.
+	ExpireAfter time.Duration
+	// HomeFor is how long an event waits for the node that holds its files;
+	// 0 means 10 min.
+	HomeFor time.Duration
+}
+
+// The channels of the wake-up bell.
+const (
+	BellQueue  = "parley_queue"  // something may be claimed
+	BellEnds   = "parley_ends"   // a call was asked to end
+	BellEvents = "parley_events" // an event was written
+)
+
+// columns of a call, as scanCall reads them; the table is c, the agent a.
+const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.name, c.agent_name), c.agent_version,
+	c.to_number, c.from_number, c.dial_number, c.trunk_id, c.route_id,
+	coalesce(c.campaign_id, ''), coalesce(c.contact_id, ''), coalesce(c.import_id, ''), coalesce(c.external_id, ''),
+	c.attempt, c.name, c.metadata, c.variables, c.ring_seconds, c.max_duration_seconds, c.voicemail,
+	c.created_at, c.dialed_at, c.ringing_at, c.answered_at, c.ended_at,
+	coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''), coalesce(c.hangup_by, ''),
+	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer,
+	c.recording_status, coalesce(c.recording_key, ''), c.call_analysis, c.analysis_status`
+
+const fromCalls = ` FROM calls c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
+
+func scanCall(row pgx.Row, more ...any) (control.Call, error) {
+	var c control.Call
+	var metadata, variables []byte
+	var ring, longest int
+	var dialed, ringing, answered, ended *time.Time
+	err := row.Scan(append([]any{
+		&c.ID, &c.OrgID, &c.Type, &c.Status, &c.AgentID, &c.AgentName, &c.AgentVersion,
+		&c.To, &c.From, &c.DialNumber, &c.TrunkID, &c.RouteID,
+		&c.CampaignID, &c.ContactID, &c.ImportID, &c.ExternalID,
+		&c.Attempt, &c.Name, &metadata, &variables, &ring, &longest, &c.Voicemail,
+		&c.CreatedAt, &dialed, &ringing, &answered, &ended,
+		&c.AnsweredBy, &c.Reason, &c.HangupBy,
+		&c.SIPStatus, &c.SIPReason, &c.Transfer,
+		&c.RecordingStatus, &c.RecordingKey, &c.Analysis, &c.AnalysisStatus,
+	}, more...)...)
+	if err != nil {
+		return control.Call{}, err
+	}
+	if err := errors.Join(exact(metadata, &c.Metadata), exact(variables, &c.Variables)); err != nil {
+		return control.Call{}, err
+	}
+	c.RingFor = time.Duration(ring) * time.Second
+	c.MaxDuration = time.Duration(longest) * time.Second
+	c.DialedAt, c.RingingAt, c.AnsweredAt, c.EndedAt = orZero(dialed), orZero(ringing), orZero(answered), orZero(ended)
+	return c, nil
+}
+
+// exact decodes JSON and leaves its numbers as they are written.
+func exact(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// orNull makes a zero value NULL.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// Call returns a call of an organization, or a refusal with CodeCallNotFound.
+// An empty organization stands for all of them.
+func (s *Store) Call(ctx context.Context, orgID, id string) (control.Call, error) {
+	return callIn(ctx, s.Pool, orgID, id)
+}
+
+func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, error) {
+	c, err := scanCall(q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2)", id, orgID))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return control.Call{}, NotFound()
+	}
+	if err != nil {
+		return control.Call{}, fmt.Errorf("read call: %w", err)
+	}
+	return c, nil
+}
+
+// NotFound is the refusal for calls that do not exist or belong to others.
+func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such call") }
+
+// Words returns what was said in a call. It does not ask whose call it is.
+func (s *Store) Words(ctx context.Context, callID string) (control.Words, error) {
+	var w control.Words
+	rows, err := s.Pool.Query(ctx, "SELECT item FROM call_lines WHERE call_id = $1 ORDER BY n", callID)
+	if err == nil {
+		w.Lines, err = pgx.CollectRows(rows, scanLine)
+	}
+	if err != nil {
+		return control.Words{}, fmt.Errorf("read transcript: %w", err)
+	}
+	w.Turns, err = s.Turns(ctx, callID)
+	return w, err
+}
+
+// Turns returns the items of a call's turns. It does not ask whose call it is.
+func (s *Store) Turns(ctx context.Context, callID string) ([]json.RawMessage, error) {
+	rows, err := s.Pool.Query(ctx, "SELECT item FROM call_turns WHERE call_id = $1 ORDER BY n", callID)
+	if err != nil {
+		return nil, fmt.Errorf("read turns: %w", err)
+	}
+	turns, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+	if err != nil {
+		return nil, fmt.Errorf("read turns: %w", err)
+	}
+	return turns, nil
+}

@@ -1,0 +1,196 @@
+// Package trunks keeps the carriers of organizations and the subgroups through
+// which agents may dial on them.
+package trunks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// ErrUnknown is returned where there is no trunk of the name.
+var ErrUnknown = errors.New("no such trunk")
+
+// Limits of a subgroup of which nothing is said.
+const (
+	DefaultConcurrent = 10
+	DefaultPerMinute  = 30
+)
+
+// A Trunk is a carrier of an organization.
+type Trunk struct {
+	ID, OrgID, Name string
+	Proxy           string // "sip:host:port;transport=udp"
+	Username        string
+	Password        media.Secret
+	CallerNumbers   []string
+	CallsPerSecond  float64 // 0: no limit
+	ConcurrentCalls int     // 0: no limit
+}
+
+// A Subgroup is a way onto a trunk for some agents.
+type Subgroup struct {
+	ID, OrgID, TrunkID, Name string
+	DialPrefix               string
+	AllowedDestinations      []string // prefixes of the number; empty allows all
+	CallerNumbers            []string // empty: the trunk's
+	ConcurrentCalls          int
+	CallsPerMinute           int
+}
+
+var ( //nolint:gochecknoglobals // read-only
+	proxy  = regexp.MustCompile(`^sips?:[^\s<>"@]+$`)
+	number = regexp.MustCompile(`^\+?[0-9]{3,15}$`)
+	prefix = regexp.MustCompile(`^[0-9*#]{0,16}$`)
+	digits = regexp.MustCompile(`^[0-9]{1,15}$`)
+)
+
+// Check returns what is wrong with a trunk.
+func (t Trunk) Check() error {
+	if !proxy.MatchString(t.Proxy) {
+		return fmt.Errorf(`proxy %q is no address like "sip:host:port;transport=udp"`, t.Proxy)
+	}
+	for _, n := range t.CallerNumbers {
+		if !number.MatchString(n) {
+			return fmt.Errorf("caller number %q: use + and 3 to 15 digits", n)
+		}
+	}
+	if t.CallsPerSecond < 0 || t.ConcurrentCalls < 0 {
+		return errors.New("limits are not negative")
+	}
+	for what, s := range map[string]string{"username": t.Username, "password": string(t.Password)} {
+		if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+			return fmt.Errorf("the %s holds a control character", what)
+		}
+	}
+	return nil
+}
+
+// Check returns what is wrong with a subgroup.
+func (s Subgroup) Check() error {
+	if !prefix.MatchString(s.DialPrefix) {
+		return fmt.Errorf("dial_prefix %q: use up to 16 digits", s.DialPrefix)
+	}
+	for _, d := range s.AllowedDestinations {
+		if !digits.MatchString(d) {
+			return fmt.Errorf("allowed destination %q: use the first digits of numbers, without +", d)
+		}
+	}
+	for _, n := range s.CallerNumbers {
+		if !number.MatchString(n) {
+			return fmt.Errorf("caller number %q: use + and 3 to 15 digits", n)
+		}
+	}
+	if s.ConcurrentCalls < 1 || s.CallsPerMinute < 1 {
+		return errors.New("concurrent_calls and calls_per_minute are at least 1")
+	}
+	return nil
+}
+
+// Find returns an organization's trunk by name, or ErrUnknown.
+func Find(ctx context.Context, q db.Querier, orgID, name string) (Trunk, error) {
+	t := Trunk{OrgID: orgID, Name: name}
+	err := q.QueryRow(ctx, `
+		SELECT id, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls
+		FROM trunks WHERE org_id = $1 AND name = $2`, orgID, name).
+		Scan(&t.ID, &t.Proxy, &t.Username, (*string)(&t.Password), &t.CallerNumbers, &t.CallsPerSecond, &t.ConcurrentCalls)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Trunk{}, fmt.Errorf("trunk %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return Trunk{}, fmt.Errorf("trunk %q: %w", name, err)
+	}
+	return t, nil
+}
+
+// Save creates a trunk or changes the one of its name, and returns its id.
+func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
+	if err := t.Check(); err != nil {
+		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
+	}
+	var id string
+	err := q.QueryRow(ctx, `
+		INSERT INTO trunks (id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (org_id, name) DO UPDATE SET proxy = excluded.proxy, username = excluded.username,
+			password = excluded.password, caller_numbers = excluded.caller_numbers,
+			calls_per_second = excluded.calls_per_second, concurrent_calls = excluded.concurrent_calls
+		RETURNING id`,
+		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, string(t.Password),
+		list(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
+	}
+	return id, nil
+}
+
+// FindSubgroup returns a trunk's subgroup by name, or ErrUnknown.
+func FindSubgroup(ctx context.Context, q db.Querier, orgID, trunkID, name string) (Subgroup, error) {
+	s := Subgroup{OrgID: orgID, TrunkID: trunkID, Name: name}
+	err := q.QueryRow(ctx, `
+		SELECT id, dial_prefix, allowed_destinations, caller_numbers, concurrent_calls, calls_per_minute
+		FROM subgroups WHERE org_id = $1 AND trunk_id = $2 AND name = $3`, orgID, trunkID, name).
+		Scan(&s.ID, &s.DialPrefix, &s.AllowedDestinations, &s.CallerNumbers, &s.ConcurrentCalls, &s.CallsPerMinute)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Subgroup{}, fmt.Errorf("subgroup %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return Subgroup{}, fmt.Errorf("subgroup %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// SaveSubgroup creates a subgroup or changes the one of its name, and returns
+// its id.
+func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error) {
+	if err := s.Check(); err != nil {
+		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
+	}
+	var id string
+	err := q.QueryRow(ctx, `
+		INSERT INTO subgroups (id, org_id, trunk_id, name, dial_prefix, allowed_destinations, caller_numbers, concurrent_calls, calls_per_minute)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (trunk_id, name) DO UPDATE SET dial_prefix = excluded.dial_prefix,
+			allowed_destinations = excluded.allowed_destinations, caller_numbers = excluded.caller_numbers,
+			concurrent_calls = excluded.concurrent_calls, calls_per_minute = excluded.calls_per_minute
+		RETURNING id`,
+		control.NewID("rte_", time.Now()), s.OrgID, s.TrunkID, s.Name, s.DialPrefix,
+		list(s.AllowedDestinations), list(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
+	}
+	return id, nil
+}
+
+// Attach makes agents, by id, those that may dial through a subgroup, and
+// takes it from all others.
+func Attach(ctx context.Context, q db.Querier, orgID, subgroupID string, agentIDs []string) error {
+	_, err := q.Exec(ctx, "DELETE FROM subgroup_agents WHERE subgroup_id = $1 AND NOT agent_id = ANY ($2)", subgroupID, list(agentIDs))
+	if err != nil {
+		return fmt.Errorf("attach agents: %w", err)
+	}
+	_, err = q.Exec(ctx, `
+		INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id)
+		SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`, orgID, subgroupID, list(agentIDs))
+	if err != nil {
+		return fmt.Errorf("attach agents: %w", err)
+	}
+	return nil
+}
+
+// list is s, never NULL.
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
