@@ -53,9 +53,10 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if *m.Text == "" {
-			if f != Stall {
-				_ = conn.WriteJSON(map[string]any{"isFinal": true})
+			if f == Stall {
+				continue // until the client has had enough
 			}
+			_ = conn.WriteJSON(map[string]any{"isFinal": true})
 			return
 		}
 		if !v.say(r.Context(), *m.Text) {
@@ -146,7 +147,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pcm, _ := tone.Say(24000, ask.Input)
-	b := littleEndian(pcm)
+	b := littleEndian(append(pcm, make([]int16, 24000/16)...))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if f == Drop {
 		_, _ = w.Write(b[:len(b)/2])

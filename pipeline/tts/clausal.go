@@ -144,7 +144,7 @@ func (c *clausal) speak(ctx context.Context, clause string, from time.Duration) 
 	convert := resample.New(rate, c.rate)
 	samples, odd, b := 0, 0, make([]byte, chunkSize)
 	for {
-		n, err := io.ReadAtLeast(audio, b[odd:], 2)
+		n, err := audio.Read(b[odd:])
 		n += odd
 		pcm := convert.Resample(nil, samples16(b[:n]))
 		if odd = n % 2; odd == 1 { // a read may end in the middle of a sample
@@ -156,7 +156,7 @@ func (c *clausal) speak(ctx context.Context, clause string, from time.Duration) 
 				return 0, ctx.Err()
 			}
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

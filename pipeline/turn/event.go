@@ -82,9 +82,9 @@ type Policy struct {
 	// Sustained is how long the caller must speak into the agent's speech
 	// before the agent yields; SustainedGreeting, into its first words.
 	Sustained, SustainedGreeting time.Duration
-	// Deaf is how long after the caller's last sound an answer of the
-	// recognizer is waited for.
-	Deaf time.Duration
+	// Deaf is how long after the caller's last sound the recognizer's answer
+	// is waited for; Final, where there are words to go on with.
+	Deaf, Final time.Duration
 	// Filler is how long after the caller's last sound the line may stay
 	// silent before a filler is said.
 	Filler time.Duration
@@ -104,6 +104,7 @@ func DefaultPolicy() Policy {
 		Sustained:         160 * time.Millisecond,
 		SustainedGreeting: 800 * time.Millisecond,
 		Deaf:              2 * time.Second,
+		Final:             900 * time.Millisecond,
 		Filler:            2200 * time.Millisecond,
 		GiveUp:            5500 * time.Millisecond,
 		Idle:              10 * time.Second,

@@ -210,7 +210,11 @@ func (m *Machine) turnText() string {
 func (m *Machine) close(at time.Duration) []Action {
 	text := m.turnText()
 	if m.open {
-		if due := m.lastEnd + m.policy.Deaf; at < due {
+		due := m.lastEnd + m.policy.Deaf
+		if text != "" {
+			due = m.lastEnd + m.policy.Final
+		}
+		if at < due {
 			return []Action{m.wake(due)}
 		}
 		m.open, m.usable = false, at

@@ -1,0 +1,148 @@
+package asr
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// listen opens a recognition of what a fake recognizer with script hears.
+func listen(t *testing.T, script fake.Script, rate int) (rec pipeline.Recognition, done func()) {
+	t.Helper()
+	n := fake.NewNet()
+	fakes := fake.Serve(n, script)
+	rec, err := Deepgram{URL: "ws://fake/v1/listen", Key: "k", Dial: n.Dial}.Recognize(t.Context(), pipeline.Stream{Rate: rate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec, func() {
+		if err := fakes.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// say writes text in real time, and then a little silence.
+func say(rec pipeline.Recognition, text string) {
+	pcm, _ := tone.Say(rec.Rate(), text)
+	n := media.FrameLen(rec.Rate())
+	pcm = append(pcm, make([]int16, 5*n)...)
+	for ; len(pcm) >= n; pcm = pcm[n:] {
+		<-time.After(media.FrameTime)
+		if rec.WriteFrame(pcm[:n]) != nil {
+			return // Close tells why
+		}
+	}
+}
+
+func TestRecognize(t *testing.T) {
+	for _, rate := range []int{8000, 16000} {
+		synctest.Test(t, func(t *testing.T) {
+			rec, done := listen(t, fake.Script{}, rate)
+			defer done()
+			go func() {
+				say(rec, "hello there")
+				if err := rec.Finalize(); err != nil {
+					t.Error(err)
+				}
+			}()
+			var last pipeline.Result
+			partials := 0
+			for r := range rec.Results() {
+				if last = r; r.Final {
+					break
+				}
+				partials++
+			}
+			if last.Text != "hello there" || !last.Finalized || len(last.Words) != 2 || partials != 2 {
+				t.Errorf("at %d Hz: %+v after %d partials", rate, last, partials)
+			}
+			for range 2 {
+				if err := rec.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestBrokenStreams(t *testing.T) {
+	for fault, want := range map[fake.Fault]string{fake.Drop: "receive", fake.Garble: "not JSON"} {
+		synctest.Test(t, func(t *testing.T) {
+			rec, done := listen(t, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fault }}, 8000)
+			defer done()
+			var wg sync.WaitGroup
+			wg.Go(func() { say(rec, "one two three") })
+			for range rec.Results() {
+			}
+			wg.Wait()
+			if err := rec.Close(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", fault, err, want)
+			}
+		})
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := fake.NewNet()
+		fakes := fake.Serve(n, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fake.Refuse }})
+		defer fakes.Close()
+		_, err := Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial}.Recognize(context.Background(), pipeline.Stream{Rate: 8000})
+		if err == nil || !strings.Contains(err.Error(), http.StatusText(http.StatusServiceUnavailable)) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestSlowNetwork: a provider that takes nothing must not hold the ear, and
+// ends the stream once too much is waiting.
+func TestSlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec, done := listen(t, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fake.None }}, 8000)
+		defer done()
+		f := make(media.Frame, 160)
+		full := false
+		for range 10 * queueFrames { // without time passing
+			full = full || rec.WriteFrame(f) != nil
+		}
+		if !full {
+			t.Fatal("a queue without end")
+		}
+		if err := rec.Close(); err == nil || !strings.Contains(err.Error(), "too slowly") {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+func TestWriteFrameAllocatesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec, done := listen(t, fake.Script{}, 8000)
+		defer done()
+		f := make(media.Frame, 160)
+		n := testing.AllocsPerRun(queueFrames/2, func() { _ = rec.WriteFrame(f) })
+		_ = rec.Close()
+		if n > 1 { // the writer's, not the ear's
+			t.Errorf("%v allocations a frame", n)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"type":"Results","is_final":true,"channel":{"alternatives":[{"transcript":"hi","words":[{"word":"hi"}]}]}}`))
+	f.Add([]byte(`{"type":"Error","description":"x"}`))
+	f.Add([]byte(`{"type":"Metadata"}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		_, _, _ = parseDeepgram(b)
+	})
+}

@@ -1,0 +1,208 @@
+package turn
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const ms = time.Millisecond
+
+// play steps a machine through events and returns what it did, timers apart,
+// as "do reason text" lines. Timers that come due between events fire.
+func play(m *Machine, events ...Event) []string {
+	var did []string
+	timer := time.Duration(0)
+	do := func(acts []Action) {
+		for _, a := range acts {
+			if a.Do == SetTimer {
+				timer = a.At
+				continue
+			}
+			did = append(did, strings.TrimSpace(fmt.Sprintf("%d %s %s %s", a.At/ms, a.Do, a.Reason, a.Text)))
+		}
+	}
+	do(m.Start())
+	for _, e := range events {
+		for timer > 0 && timer <= e.At {
+			at := timer
+			timer = 0
+			do(m.Step(Event{Kind: Timer, At: at}))
+		}
+		do(m.Step(e))
+	}
+	return did
+}
+
+func voice(at time.Duration) Event   { return Event{Kind: Voice, At: at + 60*ms, From: at} }
+func silence(at time.Duration) Event { return Event{Kind: Silence, At: at + 180*ms, From: at} }
+func final(at time.Duration, text string) Event {
+	return Event{Kind: Heard, At: at, Text: text, Final: true, Finalized: true}
+}
+func partial(at time.Duration, text string) Event { return Event{Kind: Heard, At: at, Text: text} }
+func agent(kind Kind, at time.Duration, what string) Event {
+	return Event{Kind: kind, At: at, Text: what}
+}
+func end(at time.Duration) Event { return Event{Kind: Deaf, At: at} } // harmless: lets timers pass
+
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []Event
+		want   []string
+	}{
+		"a plain turn waits for its patience": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2300*ms, "i am here"), end(2500 * ms)},
+			[]string{"0 finalize silence", "2400 commit silence i am here"},
+		},
+		"a finished sentence is answered sooner": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "I am here."), end(2500 * ms)},
+			[]string{"0 finalize silence", "2220 commit sentence_ended I am here."},
+		},
+		"an open sentence is waited for": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(4000 * ms)},
+			[]string{"0 finalize silence", "3600 commit long_silence i came because"},
+		},
+		"a late final commits at once": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2900*ms, "i am here")},
+			[]string{"0 finalize silence", "2900 commit silence i am here"},
+		},
+		"no final, but words: the partial text is answered": {
+			[]Event{voice(1000 * ms), partial(1900*ms, "i am here"), silence(2000 * ms), end(4100 * ms)},
+			[]string{"0 finalize silence", "2900 commit silence i am here"},
+		},
+		"no final and no words": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), end(4100 * ms)},
+			[]string{"0 finalize silence", "0 apologise recognizer_silent"},
+		},
+		"a cough is no turn": {
+			[]Event{voice(1000 * ms), silence(1200 * ms), final(1500*ms, "")},
+			[]string{"0 finalize silence", "0 drop no_words"},
+		},
+		"a pause inside a sentence": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came"), voice(2250 * ms), silence(3000 * ms),
+				final(3190*ms, "by train"), end(3500 * ms),
+			},
+			[]string{"0 finalize silence", "0 finalize silence", "3400 commit silence i came by train"},
+		},
+		"the caller goes on while the answer is made": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came"), voice(2500 * ms), silence(3000 * ms),
+				final(3190*ms, "by train"), end(3500 * ms),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit silence i came", "0 retract caller_resumed",
+				"0 finalize silence", "3400 commit silence i came by train",
+			},
+		},
+		"the caller speaks into the answer": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(3000 * ms), end(3200 * ms),
+			},
+			[]string{"0 finalize silence", "2400 commit silence hi there", "0 yield caller_speaks"},
+		},
+		"a short sound does not stop the agent": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(3000 * ms), {Kind: Silence, At: 3100 * ms, From: 3090 * ms},
+				end(3400 * ms), agent(Said, 3500*ms, Reply),
+			},
+			[]string{"0 finalize silence", "2400 commit silence hi there"},
+		},
+		"a slow answer is bridged, then excused": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(4300 * ms),
+				agent(Audible, 4320*ms, Filler), agent(Said, 5000*ms, Filler), end(8000 * ms),
+			},
+			[]string{"0 finalize silence", "2400 commit silence hi there", "0 fill answer_slow", "0 apologise answer_too_slow"},
+		},
+		"a broken answer is excused": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
+				{Kind: ReplyFail, At: 2450 * ms}, agent(Audible, 2500*ms, Notice), agent(Said, 4000*ms, Notice),
+			},
+			[]string{"0 finalize silence", "2400 commit silence hi there", "0 apologise reply_failed"},
+		},
+		"nobody says anything": {
+			[]Event{
+				end(10100 * ms), agent(Audible, 10200*ms, Notice), agent(Said, 11000*ms, Notice),
+				end(21100 * ms), agent(Audible, 21200*ms, Notice), agent(Said, 22000*ms, Notice), end(32100 * ms),
+			},
+			[]string{"0 nudge idle", "0 nudge idle", "0 leave inactivity"},
+		},
+	} {
+		if got := play(New(DefaultPolicy(), false), c.events...); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+}
+
+func TestGreetingIsNotLostToAHello(t *testing.T) {
+	got := play(New(DefaultPolicy(), true),
+		voice(50*ms), agent(Audible, 120*ms, Reply), silence(400*ms), final(700*ms, "hello"), agent(Said, 2000*ms, Reply))
+	if len(got) != 0 {
+		t.Errorf("did %q", got)
+	}
+}
+
+// TestInvariants throws anything at the machine: it must not panic, must hold
+// at most one answer at a time, and must never leave a silent caller without a
+// timer or a speech that is to come.
+func TestInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := New(DefaultPolicy(), rapid.Bool().Draw(t, "greeting"))
+		kinds := []Kind{Voice, Silence, Heard, Deaf, Timer, Audible, Said, ReplyFail}
+		at, left := time.Duration(0), false
+		armed := slices.ContainsFunc(m.Start(), func(a Action) bool { return a.Do == SetTimer && a.At > 0 })
+		for range rapid.IntRange(1, 80).Draw(t, "n") {
+			at += time.Duration(rapid.IntRange(0, 1500).Draw(t, "later")) * ms
+			e := Event{
+				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms),
+				Text:  rapid.SampledFrom([]string{"", "yes", "two words", Filler, Notice, Reply}).Draw(t, "text"),
+				Final: rapid.Bool().Draw(t, "final"), Finalized: rapid.Bool().Draw(t, "finalized"),
+			}
+			if e.Kind == Timer {
+				armed = false
+			}
+			for _, a := range m.Step(e) {
+				switch a.Do {
+				case SetTimer:
+					armed = a.At > 0
+				case Commit:
+					if a.Text == "" || a.Fragments < 1 || a.From > a.At {
+						t.Fatalf("commit %+v", a)
+					}
+				case Leave:
+					left = true
+				case Finalize, Retract, Yield, Fill, Apologise, Nudge, Drop:
+				}
+			}
+			if s := m.State(); !left && !armed && (s == Listening || s == Closing || s == Thinking) && e.Kind != Timer {
+				t.Fatalf("%s after %+v and nothing would ever happen again", s, e)
+			}
+		}
+	})
+}
+
+func TestEventsAreJSON(t *testing.T) {
+	b, err := json.Marshal(Event{Kind: Heard, At: 5, Text: "x", Final: true})
+	if err != nil || string(b) != `{"kind":"heard","at":5,"text":"x","final":true}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func TestEndOfTurn(t *testing.T) {
+	for text, want := range map[string]float64{
+		"": 0, "I see.": 0.95, "is it?": 0.95, "i see": 0.7, "well": 0.2, "i think that": 0.2, "first, ": 0.2, "yes": 0.7,
+	} {
+		if got := EndOfTurn(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
