@@ -1,0 +1,56 @@
+# Parley. `make help` says what there is.
+
+SHELL        := /bin/bash
+.SHELLFLAGS  := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED ?= 0
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TOOL    := go tool -modfile=.ci/tools.mod
+
+.PHONY: help build run test race lint fmt tidy check soak bench fuzz deps clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  \033[1m%-8s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/parley: static, pure Go
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley .
+
+run: deps build ## place one real call here on this machine and show it, then keep serving
+	@bin/parley demo
+
+test: deps ## run every test (≤ 6 min)
+	@go test -timeout 6m ./...
+
+race: deps ## run every test with the race detector
+	@CGO_ENABLED=1 go test -race -timeout 10m ./...
+
+lint: ## run the linters of .golangci.yml
+	@$(TOOL) golangci-lint run ./...
+
+fmt: ## format the code
+	@$(TOOL) golangci-lint fmt ./...
+
+tidy: ## tidy go.mod
+	@go mod tidy
+
+check: deps build ## what must hold before a change lands: format, tidy, lint, race (≤ 12 min)
+	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
+	@echo '── tidy';    go mod tidy -diff
+	@echo '── lint';    $(TOOL) golangci-lint run ./...
+	@echo '── race';    CGO_ENABLED=1 go test -race -timeout 10m ./...
+
+soak: deps build ## the long harnesses: kill -9 at random over hundreds of calls
+	@PARLEY_SOAK=1 go test -count=1 -timeout 30m -v -run 'TestSoak' .
+
+bench: deps build ## measure the media path, the turn overhead and the first word
+	@bin/parley bench all
+
+fuzz: ## fuzz everything that reads from outside, 20 s each
+	@.ci/fuzz 20s
+
+deps: ## install what the tests and the demo need and is missing (Debian)
+	@.ci/deps
+
+clean: ## remove what was built and the demo's data
+	@rm -rf bin .parley .parley-demo
