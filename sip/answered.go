@@ -1,0 +1,95 @@
+package sip
+
+import (
+	"errors"
+
+	"github.com/emiago/sipgo/sip"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/dialog"
+	"github.com/parley-voice/parley/sip/endpoint"
+)
+
+// answered takes the first 2xx: it becomes the leg, or is hung up.
+func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) {
+	defer close(a.settled)
+	d, err := dialog.FromResponse(a.invite, res)
+	if err != nil {
+		a.session.Close()
+		return nil, failed(media.RouteError, err)
+	}
+	a.mu.Lock()
+	a.forks = map[dialog.Key]*dialog.Dialog{d.Key(): d}
+	a.mu.Unlock()
+	if a.gaveUp != "" {
+		a.drop(d)
+		return nil, failed(a.gaveUp, errors.New("answered after it was given up"))
+	}
+	agreed, err := a.agree(res)
+	if err != nil {
+		a.session.Close()
+		a.drop(d)
+		return nil, failed(media.RouteError, err)
+	}
+	// The leg stands before the ACK leaves: a BYE may follow it at once.
+	leg, err := a.ua.endpoint.Establish(endpoint.Answered{Dialog: d, Session: a.session, Agreement: agreed, Origin: a.origin})
+	if err != nil {
+		a.drop(d)
+		return nil, failed(media.Cancelled, err)
+	}
+	if err := a.ack(d); err != nil {
+		_ = leg.Hangup(media.Failure)
+		return nil, failed(media.Failure, err)
+	}
+	return leg, nil
+}
+
+// agree finds what the answer agreed on. An answer without a description
+// stands by that of its early media.
+func (a *attempt) agree(res *sip.Response) (sdp.Agreement, error) {
+	theirs, there, err := endpoint.Description(res)
+	switch {
+	case err != nil:
+		return sdp.Agreement{}, err
+	case there:
+		return sdp.Agree(theirs)
+	case a.early != nil:
+		return *a.early, nil
+	default:
+		return sdp.Agreement{}, errors.New("answer without a session description")
+	}
+}
+
+// again takes every further 2xx: the same again is acknowledged again, one of
+// another phone is hung up (RFC 3261 section 13.2.2.4).
+func (a *attempt) again(invite *sip.Request, res *sip.Response) {
+	<-a.settled
+	d, err := dialog.FromResponse(invite, res)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	known, ok := a.forks[d.Key()]
+	if !ok {
+		a.forks[d.Key()] = d
+	}
+	a.mu.Unlock()
+	if ok {
+		_ = a.ack(known) // where it is lost, the answer comes once more
+		return
+	}
+	a.drop(d)
+}
+
+func (a *attempt) ack(d *dialog.Dialog) error {
+	ack := d.Ack(a.invite.CSeq().SeqNo)
+	a.ua.endpoint.Sign(ack)
+	return a.ua.endpoint.Write(ack)
+}
+
+// drop hangs up a call that was answered and is not wanted.
+func (a *attempt) drop(d *dialog.Dialog) {
+	_ = a.ack(d) // where it is lost, the answer comes once more
+	a.ua.endpoint.Go(func() { a.ua.endpoint.Bye(d) })
+}

@@ -1,0 +1,68 @@
+package endpoint
+
+import (
+	"context"
+	"sync"
+)
+
+// A group is goroutines that are waited for together. Unlike a
+// sync.WaitGroup it may be added to while it is waited for, and closes once
+// the wait is over.
+type group struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   chan struct{} // closed when n falls to 0; nil where nobody waits
+}
+
+func (g *group) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.n++
+	return true
+}
+
+func (g *group) run(f func()) bool {
+	if !g.enter() {
+		return false
+	}
+	go func() {
+		defer g.leave()
+		f()
+	}()
+	return true
+}
+
+func (g *group) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.n--; g.n == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle, g.closed = nil, true
+	}
+}
+
+// wait returns true when the last goroutine is gone, and false when ctx ends
+// before that.
+func (g *group) wait(ctx context.Context) bool {
+	g.mu.Lock()
+	if g.n == 0 {
+		g.closed = true
+		g.mu.Unlock()
+		return true
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	idle := g.idle
+	g.mu.Unlock()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

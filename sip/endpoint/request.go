@@ -1,0 +1,97 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/emiago/sipgo"
+	"github.com/emiago/sipgo/sip"
+)
+
+// maxDatagram is the longest request sent over UDP; beyond it a datagram may
+// be cut up on its way (RFC 3261 section 18.1.1).
+const maxDatagram = 1300
+
+// asIs keeps the library from completing a request by its own lights.
+func asIs(*sipgo.Client, *sip.Request) error { return nil }
+
+// Contact is where the endpoint is reached over a transport.
+func (e *Endpoint) Contact(transport string) *sip.ContactHeader {
+	uri := sip.Uri{Scheme: "sip", User: "parley", Host: e.public.Addr().String(), Port: int(e.public.Port())}
+	uri.UriParams.Add("transport", sip.NetworkToLower(transport))
+	return &sip.ContactHeader{Address: uri}
+}
+
+// Sign completes a request for a transaction of its own: with Via, and where
+// they are missing with Contact, User-Agent and Content-Length.
+func (e *Endpoint) Sign(req *sip.Request) {
+	for req.RemoveHeader("Via") { //nolint:revive // removes one at a time
+	}
+	via := &sip.ViaHeader{
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: req.Transport(),
+		Host: e.public.Addr().String(), Port: int(e.public.Port()),
+	}
+	via.Params.Add("branch", sip.GenerateBranchN(24))
+	via.Params.Add("rport", "") // RFC 3581
+	req.PrependHeader(via)
+	if req.Contact() == nil && req.Method != sip.BYE {
+		req.AppendHeader(e.Contact(req.Transport()))
+	}
+	if e.Name != "" && req.GetHeader("User-Agent") == nil {
+		req.AppendHeader(sip.NewHeader("User-Agent", e.Name))
+	}
+	req.SetBody(req.Body())
+	e.pin(req)
+}
+
+// pin has a request over UDP leave from the socket we listen on. Over TCP the
+// library finds or opens a connection to where the request goes.
+func (e *Endpoint) pin(req *sip.Request) {
+	if req.Transport() == "UDP" {
+		req.Laddr = sip.Addr{IP: net.IP(e.addr.Addr().AsSlice()), Port: int(e.addr.Port())}
+	}
+}
+
+// Fits says whether a signed request may leave over UDP.
+func Fits(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
+
+// Send begins the transaction of a signed request. ctx bounds the connecting.
+func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
+	tx, err := e.client.TransactionRequest(ctx, req, asIs)
+	if err != nil {
+		return nil, fmt.Errorf("send %s: %w", req.Method, err)
+	}
+	return tx, nil
+}
+
+// Write sends a signed request that has no transaction: an ACK.
+func (e *Endpoint) Write(req *sip.Request) error {
+	if err := e.client.WriteRequest(req, asIs); err != nil {
+		return fmt.Errorf("send %s: %w", req.Method, err)
+	}
+	return nil
+}
+
+// Ask sends a signed request and returns its final response. It takes up to 32
+// seconds where none comes (RFC 3261 timer F), and less once ctx has ended.
+func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+	tx, err := e.Send(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Terminate()
+	for {
+		select {
+		case res := <-tx.Responses():
+			if !res.IsProvisional() {
+				return res, nil
+			}
+		case <-tx.Done():
+			return nil, fmt.Errorf("%s: %w", req.Method, errors.Join(errors.New("no answer"), tx.Err()))
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: %w", req.Method, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,379 @@
+package siptest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/emiago/sipgo/sip"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/auth"
+	"github.com/parley-voice/parley/sip/dialog"
+	"github.com/parley-voice/parley/sip/endpoint"
+)
+
+// A call is one INVITE while its script runs.
+type call struct {
+	carrier *Carrier
+	req     *sip.Request
+	tx      sip.ServerTransaction
+	script  Script
+	entry   *Entry
+	in      Invite
+	tag     string
+	session *rtp.Session
+	agreed  sdp.Agreement
+
+	cancelled  chan struct{} // the transaction was cancelled
+	cancelling chan struct{} // a CANCEL is coming, and will cross the answer
+	crossed    chan struct{} // the answer has left
+}
+
+// invite runs the script of one INVITE.
+func (c *Carrier) invite(req *sip.Request, tx sip.ServerTransaction) {
+	in := read(req)
+	k := &call{
+		carrier: c, req: req, tx: tx, in: in, entry: c.journal.add(in), tag: sip.GenerateTagN(12),
+		cancelled: make(chan struct{}), cancelling: make(chan struct{}), crossed: make(chan struct{}),
+	}
+	if !tx.OnCancel(func(*sip.Request) { close(k.cancelled) }) {
+		return
+	}
+	if c.OnInvite != nil {
+		c.OnInvite(in)
+	}
+	k.script = Script{Status: http.StatusOK}
+	if c.Answer != nil {
+		k.script = c.Answer(in)
+	}
+	if k.script.AnswerOnCancel {
+		c.mu.Lock()
+		c.pending[in.CallID] = k
+		c.mu.Unlock()
+	}
+	defer k.forget()
+	if k.script.Silent {
+		k.pause(time.Minute)
+		return
+	}
+	if k.challenged() {
+		return
+	}
+	if err := k.offer(); err != nil {
+		k.respond(http.StatusNotAcceptable, err.Error())
+		return
+	}
+	if !k.ring() || !k.pause(k.script.After) {
+		k.over()
+		return
+	}
+	k.finish()
+}
+
+func (k *call) forget() {
+	k.carrier.mu.Lock()
+	defer k.carrier.mu.Unlock()
+	if k.carrier.pending[k.in.CallID] == k {
+		delete(k.carrier.pending, k.in.CallID)
+	}
+}
+
+// challenged asks for credentials where they are wanted and missing.
+func (k *call) challenged() bool {
+	want := k.script.Challenge
+	if want == nil {
+		return false
+	}
+	ask, answer, status := "WWW-Authenticate", "Authorization", http.StatusUnauthorized
+	if want.Proxy {
+		ask, answer, status = "Proxy-Authenticate", "Proxy-Authorization", http.StatusProxyAuthRequired
+	}
+	c := auth.Challenge{Realm: want.Realm, Nonce: "nonce-of-" + k.in.ID, Algorithm: "MD5", QOP: !want.NoQOP}
+	if want.Algorithm != "" {
+		c.Algorithm = want.Algorithm
+	}
+	stale := want.Stale && k.in.Credentials && k.in.CSeq <= 2
+	if want.Stale && k.in.CSeq >= 2 && !stale {
+		c.Nonce += "-fresh"
+	}
+	if h := k.req.GetHeader(answer); h != nil && want.Username != "" && !stale &&
+		c.Verify(h.Value(), want.Username, string(want.Password), string(sip.INVITE)) {
+		return false
+	}
+	if stale {
+		c.Nonce += "-fresh"
+	}
+	value := fmt.Sprintf(`Digest realm=%q, nonce=%q`, c.Realm, c.Nonce)
+	if want.Algorithm != "" {
+		value += ", algorithm=" + want.Algorithm
+	}
+	if c.QOP {
+		value += `, qop="auth"`
+	}
+	if stale {
+		value += ", stale=true"
+	}
+	k.carrier.journal.note(k.entry, func(e *Entry) { e.Challenged = true })
+	k.respond(status, "Who Are You", sip.NewHeader(ask, value))
+	return true
+}
+
+// offer takes the caller's offer and opens our media.
+func (k *call) offer() error {
+	theirs, there, err := endpoint.Description(k.req)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return errNoOffer
+	}
+	if k.agreed, err = sdp.Agree(theirs); err != nil {
+		return err
+	}
+	k.session, err = k.carrier.Media.Listen()
+	return err
+}
+
+// ring tells the caller how it goes, and is false once the call is cancelled.
+func (k *call) ring() bool {
+	if k.script.Trying > 0 {
+		if !k.pause(k.script.Trying) {
+			return false
+		}
+		k.say(http.StatusContinue, "Trying", false)
+	}
+	if k.script.Ring < 0 {
+		return true
+	}
+	for n := range max(1, k.script.Rings) {
+		wait := k.script.RingEvery
+		if n == 0 {
+			wait = k.script.Ring
+		}
+		if !k.pause(wait) {
+			return false
+		}
+		if k.script.EarlyMedia {
+			k.session.Start(endpoint.Early(k.agreed))
+			k.say(183, "Session Progress", true)
+		} else {
+			k.say(180, "Ringing", false)
+		}
+		if n > 0 {
+			continue
+		}
+		k.carrier.journal.note(k.entry, func(e *Entry) { e.Rang, e.RangAt = true, time.Now() })
+		if k.carrier.OnRing != nil {
+			k.carrier.OnRing(k.in)
+		}
+	}
+	return true
+}
+
+// pause is false where the call was cancelled meanwhile.
+func (k *call) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-k.cancelled:
+		return false
+	case <-k.carrier.endpoint.Closing():
+		return false
+	case <-k.cancelling:
+		return true
+	case <-timer.C:
+	}
+	select {
+	case <-k.cancelled:
+		return false
+	default:
+		return true
+	}
+}
+
+// say sends a provisional response.
+func (k *call) say(status int, reason string, describe bool) {
+	res := k.response(status, reason)
+	if describe {
+		endpoint.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
+	}
+	_ = k.tx.Respond(res) // where the transaction is gone, so is the call
+}
+
+// response builds a response of this phone.
+func (k *call) response(status int, reason string) *sip.Response {
+	res := sip.NewResponseFromRequest(k.req, status, reason, nil)
+	if status > 100 {
+		res.To().Params.Add("tag", k.tag)
+		res.AppendHeader(k.carrier.endpoint.Contact(k.req.Transport()))
+	}
+	return res
+}
+
+// respond sends a refusal.
+func (k *call) respond(status int, reason string, headers ...sip.Header) {
+	k.carrier.endpoint.Respond(k.tx, k.req, status, reason, headers...)
+	k.carrier.journal.note(k.entry, func(e *Entry) { e.Status, e.EndedAt = status, time.Now() })
+}
+
+// over ends a call that was cancelled, or that the carrier's closing ends.
+func (k *call) over() {
+	if k.session != nil {
+		k.session.Close()
+	}
+	select {
+	case <-k.cancelled:
+		k.carrier.journal.note(k.entry, func(e *Entry) {
+			e.Cancelled, e.Status, e.Cause, e.EndedAt = true, 487, media.Cancelled, time.Now()
+		})
+	default:
+		k.respond(http.StatusServiceUnavailable, "Closing")
+	}
+}
+
+// finish gives the final answer.
+func (k *call) finish() {
+	switch s := k.script.Status; {
+	case s == 0:
+		for k.pause(time.Minute) {
+			select {
+			case <-k.cancelling:
+				k.answer()
+				return
+			default:
+			}
+		}
+		k.over()
+	case s == http.StatusOK:
+		k.answer()
+	default:
+		k.session.Close()
+		var headers []sip.Header
+		for name, value := range k.script.Headers {
+			headers = append(headers, sip.NewHeader(name, value))
+		}
+		reason := k.script.Reason
+		if reason == "" {
+			reason = "Refused"
+		}
+		k.respond(s, reason, headers...)
+	}
+}
+
+// answer takes the call.
+func (k *call) answer() {
+	res := k.response(http.StatusOK, "OK")
+	leg, err := k.establish(res, k.tag, k.session)
+	if err != nil {
+		k.respond(http.StatusInternalServerError, "Broken")
+		return
+	}
+	for name, value := range k.script.Headers {
+		res.AppendHeader(sip.NewHeader(name, value))
+	}
+	if k.script.SDP != nil {
+		res.SetBody(k.script.SDP)
+	}
+	k.carrier.journal.note(k.entry, func(e *Entry) {
+		e.Answered, e.Status, e.AnsweredAt = true, http.StatusOK, time.Now()
+	})
+	k.carrier.endpoint.Go(func() {
+		<-leg.Ended()
+		k.carrier.journal.note(k.entry, func(e *Entry) { e.Cause, e.EndedAt = leg.Cause(), time.Now() })
+	})
+	if k.script.AnswerOnCancel {
+		_ = k.tx.Respond(res) // Repeat will tell
+		close(k.crossed)
+	}
+	if k.script.SecondAnswer {
+		k.carrier.endpoint.Go(func() { k.fork() })
+	}
+	if endpoint.Repeat(k.tx, res, leg.ACK(), leg.Ended()) == nil {
+		select {
+		case <-k.cancelled:
+			leg.Abandon(media.Cancelled)
+		default:
+			_ = leg.Hangup(media.Failure)
+		}
+		return
+	}
+	k.carrier.journal.note(k.entry, func(e *Entry) { e.Acked = true })
+	if talk := k.script.Talk; talk != nil {
+		k.carrier.endpoint.Go(func() { run(leg, talk) })
+	}
+}
+
+// run talks, and hangs up.
+func run(leg *endpoint.Leg, talk func(context.Context, media.Leg)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		select {
+		case <-leg.Ended():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	talk(ctx, leg)
+	_ = leg.Hangup(media.LocalHangup)
+	<-stop
+}
+
+// establish makes a leg of the answer that res will be.
+func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*endpoint.Leg, error) {
+	d, err := dialog.FromRequest(k.req, tag)
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	origin := sdp.Origin{ID: 1, Version: 1}
+	endpoint.WithSDP(res, sdp.Answer(session.Local(), origin, k.agreed))
+	return k.carrier.endpoint.Establish(endpoint.Answered{
+		Dialog: d, Session: session, Agreement: k.agreed, Origin: origin, Deaf: k.script.IgnoreBye,
+	})
+}
+
+// fork has a second phone answer.
+func (k *call) fork() {
+	session, err := k.carrier.Media.Listen()
+	if err != nil {
+		return
+	}
+	tag := k.tag + strings.ToUpper(sip.GenerateTagN(4))
+	res := k.response(http.StatusOK, "OK")
+	res.To().Params.Add("tag", tag)
+	leg, err := k.establish(res, tag, session)
+	if err != nil {
+		return
+	}
+	// The first answer is the first to arrive: this one follows its ACK.
+	if k.carrier.Wait(context.Background(), func([]Entry) bool { return k.acked() || closed(k.carrier.endpoint.Closing()) }) != nil {
+		return
+	}
+	_ = k.tx.Respond(res) // sent once: on loopback nothing is lost
+	<-leg.Ended()
+	k.carrier.journal.note(k.entry, func(e *Entry) { e.Forked = leg.Cause() })
+}
+
+// acked needs the journal's lock, which Wait does not hold: it asks anew.
+func (k *call) acked() bool {
+	k.carrier.journal.mu.Lock()
+	defer k.carrier.journal.mu.Unlock()
+	return k.entry.Acked
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,95 @@
+// Package sip places calls over carriers' trunks (RFC 3261) and holds them. It
+// takes no calls: what comes in from outside is refused the same way whoever
+// it is for.
+package sip
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip/endpoint"
+)
+
+// A UA is our end of every trunk. The exported fields are its wiring and must
+// not change after Start.
+type UA struct {
+	// Listen is where SIP is spoken, over UDP and TCP: "127.0.0.1:5060".
+	Listen string
+	// Public is the address to tell carriers, where it is not that of Listen.
+	Public netip.Addr
+	// Media carries the audio.
+	Media *rtp.Transport
+	// Log takes warnings; nil drops them.
+	Log *slog.Logger
+	// FirstMedia and MediaGap are how long a party may send no media after the
+	// answer, and later, before its leg ends with media.MediaTimeout. Zero
+	// means 30 s and 15 s, less than zero for ever.
+	FirstMedia, MediaGap time.Duration
+	// Resolver finds proxies by name; nil is the system's.
+	Resolver *net.Resolver
+
+	endpoint *endpoint.Endpoint
+	quit     chan struct{} // closed when Close begins
+	closing  sync.Once
+
+	mu     sync.Mutex
+	realms map[string]string // pinned, by proxy
+	active int               // attempts without an outcome
+}
+
+// Start opens the sockets.
+func (u *UA) Start() error {
+	u.realms, u.quit = map[string]string{}, make(chan struct{})
+	e := &endpoint.Endpoint{
+		Listen: u.Listen, Public: u.Public, Name: "parley", Media: u.Media, Log: u.Log,
+		FirstWithin: orDefault(u.FirstMedia, 30*time.Second),
+		Within:      orDefault(u.MediaGap, 15*time.Second),
+	}
+	if err := e.Start(); err != nil {
+		return err
+	}
+	u.endpoint = e
+	return nil
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return otherwise
+	case d < 0:
+		return 0
+	default:
+		return d
+	}
+}
+
+// Addr is where the UA listens.
+func (u *UA) Addr() netip.AddrPort { return u.endpoint.Addr() }
+
+// Calls is how many calls are up, and how many are being dialled.
+func (u *UA) Calls() (up, dialling int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.endpoint.Legs(), u.active
+}
+
+// Refused is how many messages were dropped unread, and how many could not be
+// read.
+func (u *UA) Refused() (dropped, unreadable int64) { return u.endpoint.Refused() }
+
+// Drain tells carriers that ask (OPTIONS) to go elsewhere. Calls that are up
+// go on, and calls may still be dialled.
+func (u *UA) Drain() { u.endpoint.Drain() }
+
+// Close cancels what is being dialled, hangs up what is up, and waits for the
+// carriers' word, until ctx ends. Then it closes the sockets. It may be called
+// twice.
+func (u *UA) Close(ctx context.Context) error {
+	u.closing.Do(func() { close(u.quit) })
+	return u.endpoint.Close(ctx)
+}

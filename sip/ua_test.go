@@ -1,0 +1,255 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A line is a UA and a carrier, on one clock.
+type line struct {
+	ua      *UA
+	carrier *siptest.Carrier
+	media   *rtp.Transport
+	ports   *rtp.Ports
+}
+
+func newLine(t *testing.T, answer func(siptest.Invite) siptest.Script) *line {
+	t.Helper()
+	return newLineWith(t, &UA{}, answer)
+}
+
+func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script) *line {
+	t.Helper()
+	clock := &pace.Clock{}
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ends after the calls, in the cleanup
+	var wg sync.WaitGroup
+	wg.Go(func() { clock.Run(ctx) })
+	l := &line{ua, &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: answer}, transport, ports}
+	if err := l.carrier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l.ua.Listen, l.ua.Media = "127.0.0.1:0", transport
+	if err := l.ua.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		if err := l.ua.Close(end); err != nil {
+			t.Errorf("close the UA: %v", err)
+		}
+		if up, dialling := l.ua.Calls(); up != 0 || dialling != 0 {
+			t.Errorf("%d calls up and %d dialling after Close", up, dialling)
+		}
+		if err := l.carrier.Close(); err != nil {
+			t.Errorf("close the carrier: %v", err)
+		}
+		if n := transport.Open(); n != 0 {
+			t.Errorf("%d media sessions left", n)
+		}
+		transport.Close()
+		cancel()
+		wg.Wait()
+		if n := ports.InUse(); n != 0 {
+			t.Errorf("%d ports left", n)
+		}
+	})
+	return l
+}
+
+var attempts struct { //nolint:gochecknoglobals // numbers attempts of all tests
+	sync.Mutex
+	n int
+}
+
+func (l *line) target() media.Target {
+	attempts.Lock()
+	defer attempts.Unlock()
+	attempts.n++
+	return media.Target{
+		ID: fmt.Sprintf("att-%d", attempts.n), To: "12025550123", From: "+12025550100",
+		Trunk: media.Trunk{Proxy: l.carrier.Proxy()},
+	}
+}
+
+// soon is a context for what must happen within a few seconds.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// last waits until the carrier's newest entry is as wanted.
+func (l *line) last(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry {
+	t.Helper()
+	var e siptest.Entry
+	err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+		if len(all) == 0 {
+			return false
+		}
+		e = all[len(all)-1]
+		return wanted(e)
+	})
+	if err != nil {
+		t.Fatalf("carrier saw %+v: %v", e, err)
+	}
+	return e
+}
+
+type sine struct {
+	hz float64
+	n  int
+}
+
+func (s *sine) FillFrame(f media.Frame, _ time.Time) {
+	for i := range f {
+		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/8000))
+		s.n++
+	}
+}
+
+// hear reads n frames and returns how much of hz is in the last half of them.
+func hear(leg media.Leg, n int, hz float64) (float64, error) {
+	f, all := make(media.Frame, media.FrameLen(leg.Rate())), []int16(nil)
+	for i := range n {
+		if err := leg.ReadFrame(f); err != nil {
+			return 0, err
+		}
+		if i >= n/2 {
+			all = append(all, f...)
+		}
+	}
+	var re, im, sum float64
+	for i, v := range all {
+		w := 2 * math.Pi * hz * float64(i) / 8000
+		re += float64(v) * math.Cos(w)
+		im += float64(v) * math.Sin(w)
+		sum += float64(v) * float64(v)
+	}
+	if sum == 0 {
+		return 0, nil
+	}
+	return 2 * (re*re + im*im) / (sum * float64(len(all))), nil
+}
+
+// drain reads until the leg ends.
+func drain(leg media.Leg) error {
+	f := make(media.Frame, media.FrameLen(leg.Rate()))
+	for {
+		if err := leg.ReadFrame(f); err != nil {
+			return err
+		}
+	}
+}
+
+func TestDial(t *testing.T) {
+	heard := make(chan float64, 1)
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Ring: 20 * time.Millisecond, After: 20 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
+			leg.Play(&sine{hz: 440})
+			p, err := hear(leg, 40, 1000)
+			if err != nil {
+				t.Error(err)
+			}
+			heard <- p
+			_ = drain(leg)
+		}}
+	})
+	target := l.target()
+	target.Headers = map[string]string{"X-Campaign": "spring"}
+	var told []media.Progress
+	leg, err := l.ua.Dial(t.Context(), target, func(p media.Progress) { told = append(told, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 2 || told[0] != media.Sent || told[1] != media.Ringing {
+		t.Errorf("progress %v", told)
+	}
+	if c := leg.Cause(); c != "" {
+		t.Errorf("a live leg has the cause %q", c)
+	}
+	leg.Play(&sine{hz: 1000})
+	if p, err := hear(leg, 40, 440); err != nil || p < 0.95 {
+		t.Errorf("we heard %.2f of 440 Hz, %v", p, err)
+	}
+	if _, ok := leg.(media.Arrival).Arrived(); !ok {
+		t.Error("the frame did not arrive")
+	}
+	if p := <-heard; p < 0.95 {
+		t.Errorf("the carrier heard %.2f of 1000 Hz", p)
+	}
+	conform(t, leg)
+	e := l.last(t, func(e siptest.Entry) bool { return e.Cause != "" })
+	if e.ID != target.ID || e.To != target.To || e.From != target.From || e.Headers["X-Campaign"] != "spring" ||
+		!e.Rang || !e.Answered || !e.Acked || e.Cause != media.RemoteHangup {
+		t.Errorf("the carrier saw %+v", e)
+	}
+}
+
+// conform hangs a live leg up and holds it to what a media.Leg owes.
+func conform(t *testing.T, leg media.Leg) {
+	t.Helper()
+	read := make(chan error, 1)
+	go func() { read <- drain(leg) }()
+	if err := leg.Hangup(media.LocalHangup); err != nil {
+		t.Errorf("hangup: %v", err)
+	}
+	if err := leg.Hangup(media.Failure); err != nil {
+		t.Errorf("second hangup: %v", err)
+	}
+	if c := leg.Cause(); c != media.LocalHangup {
+		t.Errorf("cause %q", c)
+	}
+	if err := <-read; !errors.Is(err, io.EOF) {
+		t.Errorf("the reader got %v", err)
+	}
+	if err := leg.ReadFrame(make(media.Frame, 160)); !errors.Is(err, io.EOF) {
+		t.Errorf("a read after the end got %v", err)
+	}
+	if _, open := <-leg.Digits(); open {
+		t.Error("digits are open after the end")
+	}
+	leg.Play(&sine{hz: 1})
+}
+
+func TestRemoteHangup(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 200, Talk: func(context.Context, media.Leg) {}}
+	})
+	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := drain(leg); !errors.Is(err, io.EOF) {
+		t.Errorf("the reader got %v", err)
+	}
+	if c := leg.Cause(); c != media.RemoteHangup {
+		t.Errorf("cause %q", c)
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.LocalHangup })
+}
