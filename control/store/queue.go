@@ -61,14 +61,26 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration)
 	// the later one.
 	until := time.Now().Add(lease)
 	c := &control.Claim{Until: until, Lease: control.Lease{Owner: p.Owner}}
+	gone := false
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
 		if err != nil {
 			return err
 		}
-		return fill(ctx, tx, c)
+		if err = fill(ctx, tx, c); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		// The trunk or the agent was deleted while the call was queued.
+		gone = true
+		if err := move(ctx, tx, c.Lease, control.Closed); err != nil {
+			return err
+		}
+		return conclude(ctx, tx, c.Lease.CallID, control.Final{
+			Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
+			EndedAt: time.Now(), Recording: control.RecordingNone,
+		})
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
+	if gone && err == nil || errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {

@@ -1,0 +1,229 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+// Options of Apply.
+type Options struct {
+	// Prune deletes what the file does not name: agents, trunks and subgroups
+	// of the organizations it names, and organizations that never made a call.
+	Prune bool
+	// AllowInsecure lets webhooks be plain http.
+	AllowInsecure bool
+}
+
+// Apply makes the database say what the file says, in one transaction: all of
+// it or nothing. A second time it changes nothing.
+func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
+	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
+		var names []string
+		for _, org := range s.Organizations {
+			if err := applyOrganization(ctx, tx, org, o); err != nil {
+				return fmt.Errorf("organization %q: %w", org.Name, err)
+			}
+			names = append(names, org.Name)
+		}
+		if !o.Prune {
+			return nil
+		}
+		_, err := tx.Exec(ctx, `
+			DELETE FROM organizations o WHERE NOT name = ANY ($1)
+			AND NOT EXISTS (SELECT FROM calls c WHERE c.org_id = o.id)`, notNull(names))
+		return err
+	})
+}
+
+func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Options) error {
+	id, err := access.EnsureOrganization(ctx, tx, org.Name)
+	if err != nil {
+		return err
+	}
+	if err := applySettings(ctx, tx, id, org); err != nil {
+		return err
+	}
+	if org.Webhooks != nil {
+		if err := applyWebhooks(ctx, tx, id, *org.Webhooks, o); err != nil {
+			return err
+		}
+	}
+	var agentNames, trunkNames []string
+	for _, a := range org.Agents {
+		if err := applyAgent(ctx, tx, id, a); err != nil {
+			return err
+		}
+		agentNames = append(agentNames, a.Name)
+	}
+	for _, t := range org.Trunks {
+		if err := applyTrunk(ctx, tx, id, t, o); err != nil {
+			return fmt.Errorf("trunk %q: %w", t.Name, err)
+		}
+		trunkNames = append(trunkNames, t.Name)
+	}
+	if !o.Prune {
+		return nil
+	}
+	_, err = tx.Exec(ctx, "DELETE FROM trunks WHERE org_id = $1 AND NOT name = ANY ($2)", id, notNull(trunkNames))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND NOT name = ANY ($2)", id, notNull(agentNames))
+	return err
+}
+
+// applySettings writes what later work reads: the keys given replace, the
+// others stay.
+func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) error {
+	given := map[string]any{}
+	for key, v := range map[string]struct {
+		is    bool
+		value any
+	}{
+		"market":           {org.Market != nil, org.Market},
+		"calling_window":   {org.CallingWindow != nil, org.CallingWindow},
+		"frequency_caps":   {org.FrequencyCaps != nil, org.FrequencyCaps},
+		"require_registry": {org.RequireRegistry != nil, org.RequireRegistry},
+		"grants":           {org.Grants != nil, org.Grants},
+		"granted_trunks":   {org.GrantedTrunks != nil, org.GrantedTrunks},
+	} {
+		if v.is {
+			given[key] = v.value
+		}
+	}
+	_, err := tx.Exec(ctx, "UPDATE organizations SET settings = settings || $2, timezone = coalesce($3, timezone) WHERE id = $1", id, given, org.Timezone)
+	if err != nil || org.Suppression == nil {
+		return err
+	}
+	numbers := []string{}
+	for _, n := range *org.Suppression {
+		numbers = append(numbers, control.Digits(n))
+	}
+	if _, err := tx.Exec(ctx, "DELETE FROM suppressions WHERE org_id = $1 AND NOT number = ANY ($2)", id, numbers); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO suppressions (org_id, number) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING", id, numbers)
+	return err
+}
+
+func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o Options) error {
+	var all []webhook.Endpoint
+	for i, h := range hooks {
+		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Events: h.Events}
+		if e.Events == nil {
+			e.Events = webhook.Types()
+		}
+		if err := e.Check(o.AllowInsecure); err != nil {
+			return fmt.Errorf("webhooks[%d]: %w", i, err)
+		}
+		all = append(all, e)
+	}
+	return webhook.Replace(ctx, tx, id, all)
+}
+
+func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent) error {
+	d := agents.Default()
+	have, err := agents.Find(ctx, tx, id, a.Name)
+	switch {
+	case err == nil:
+		d = have.Draft
+	case !errors.Is(err, agents.ErrUnknown):
+		return err
+	}
+	a.change(&d)
+	if _, err := agents.Save(ctx, tx, id, a.Name, d); err != nil {
+		return err
+	}
+	switch {
+	case a.Published == nil:
+		return nil
+	case *a.Published:
+		_, err = agents.Publish(ctx, tx, id, a.Name)
+	default:
+		err = agents.Unpublish(ctx, tx, id, a.Name)
+	}
+	return err
+}
+
+func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) error {
+	have, err := trunks.Find(ctx, tx, id, t.Name)
+	if err != nil && !errors.Is(err, trunks.ErrUnknown) {
+		return err
+	}
+	have.OrgID, have.Name = id, t.Name
+	set(&have.Proxy, t.Proxy)
+	set(&have.Username, t.Username)
+	set(&have.Password, t.Password)
+	set(&have.CallerNumbers, t.CallerNumbers)
+	if t.Limits != nil {
+		have.CallsPerSecond, have.ConcurrentCalls = t.Limits.CallsPerSecond, t.Limits.ConcurrentCalls
+	}
+	trunkID, err := trunks.Save(ctx, tx, have)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range t.Subgroups {
+		if err := applySubgroup(ctx, tx, id, trunkID, s); err != nil {
+			return fmt.Errorf("subgroup %q: %w", s.Name, err)
+		}
+		names = append(names, s.Name)
+	}
+	if o.Prune {
+		_, err = tx.Exec(ctx, "DELETE FROM subgroups WHERE trunk_id = $1 AND NOT name = ANY ($2)", trunkID, notNull(names))
+	}
+	return err
+}
+
+func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID string, s Subgroup) error {
+	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
+	if errors.Is(err, trunks.ErrUnknown) {
+		have = trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}
+	} else if err != nil {
+		return err
+	}
+	have.OrgID, have.TrunkID, have.Name = id, trunkID, s.Name
+	set(&have.DialPrefix, s.DialPrefix)
+	set(&have.AllowedDestinations, s.AllowedDestinations)
+	set(&have.CallerNumbers, s.CallerNumbers)
+	set(&have.ConcurrentCalls, s.ConcurrentCalls)
+	set(&have.CallsPerMinute, s.CallsPerMinute)
+	subgroupID, err := trunks.SaveSubgroup(ctx, tx, have)
+	if err != nil || s.Agents == nil {
+		return err
+	}
+	ids := []string{}
+	for _, name := range *s.Agents {
+		a, err := agents.Find(ctx, tx, id, name)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, a.ID)
+	}
+	return trunks.Attach(ctx, tx, id, subgroupID, ids)
+}
+
+// set changes what is given.
+func set[T any](to, given *T) {
+	if given != nil {
+		*to = *given
+	}
+}
+
+func notNull(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+)
+
+// markets are the packages of calling rules that an organization may have.
+var markets = []string{"us", "kz"} //nolint:gochecknoglobals // read-only
+
+var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+
+// check holds the values to what they may be, as far as the file alone tells.
+func (s Spec) check() error {
+	var names []string
+	for i, o := range s.Organizations {
+		at := fmt.Sprintf("organizations[%d]", i)
+		if err := named(at, o.Name, &names); err != nil {
+			return err
+		}
+		if err := o.check(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named wants a name that no other of its kind has.
+func named(at, name string, others *[]string) error {
+	if strings.TrimSpace(name) == "" {
+		return fmt.Errorf("%s.name: it is missing", at)
+	}
+	if slices.Contains(*others, name) {
+		return fmt.Errorf("%s.name: %q is there twice", at, name)
+	}
+	*others = append(*others, name)
+	return nil
+}
+
+func (o Organization) check(at string) error {
+	if o.Timezone != nil {
+		if _, err := control.Zone(*o.Timezone); err != nil {
+			return fmt.Errorf("%s.timezone: %w", at, err)
+		}
+	}
+	if o.Market != nil && *o.Market != "" && !slices.Contains(markets, *o.Market) {
+		return fmt.Errorf("%s.market: %q: use %s, or leave it out", at, *o.Market, strings.Join(markets, ", "))
+	}
+	if err := o.CallingWindow.check(at + ".calling_window"); err != nil {
+		return err
+	}
+	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
+		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
+	}
+	if o.Suppression != nil {
+		for i, n := range *o.Suppression {
+			if d := control.Digits(n); len(d) < 7 || len(d) > 20 {
+				return fmt.Errorf("%s.suppression[%d]: %q is no telephone number", at, i, n)
+			}
+		}
+	}
+	return o.checkOwned(at)
+}
+
+func (o Organization) checkOwned(at string) error {
+	var agentNames, trunkNames []string
+	for i, a := range o.Agents {
+		at := fmt.Sprintf("%s.agents[%d]", at, i)
+		if err := named(at, a.Name, &agentNames); err != nil {
+			return err
+		}
+		if a.Voicemail != nil && !slices.Contains(agents.Voicemails(), *a.Voicemail) {
+			return fmt.Errorf("%s.voicemail: %q: use %s", at, *a.Voicemail, strings.Join(agents.Voicemails(), ", "))
+		}
+	}
+	for i, t := range o.Trunks {
+		at := fmt.Sprintf("%s.trunks[%d]", at, i)
+		if err := named(at, t.Name, &trunkNames); err != nil {
+			return err
+		}
+		var subgroups []string
+		for j, s := range t.Subgroups {
+			if err := named(fmt.Sprintf("%s.subgroups[%d]", at, j), s.Name, &subgroups); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Grants != nil {
+		for i, g := range *o.Grants {
+			if g.Trunk == "" || g.To == "" {
+				return fmt.Errorf("%s.grants[%d]: trunk and to are needed", at, i)
+			}
+		}
+	}
+	if o.GrantedTrunks != nil {
+		for i, g := range *o.GrantedTrunks {
+			if g.Trunk == "" || g.Of == "" {
+				return fmt.Errorf("%s.granted_trunks[%d]: trunk and of are needed", at, i)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Window) check(at string) error {
+	if w == nil {
+		return nil
+	}
+	if len(w.Days) == 0 || slices.ContainsFunc(w.Days, func(d int) bool { return d < 0 || d > 6 }) {
+		return fmt.Errorf("%s.days: list days from 0, Monday, to 6", at)
+	}
+	if !clock.MatchString(w.Start) || !clock.MatchString(w.End) || w.Start >= w.End {
+		return fmt.Errorf("%s: start and end are HH:MM, and start is before end", at)
+	}
+	return nil
+}

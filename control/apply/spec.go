@@ -1,0 +1,145 @@
+// Package apply brings what an operator owns, written down in YAML, into the
+// database: organizations, agents, trunks and webhooks.
+package apply
+
+import (
+	"encoding/json"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A Spec is the operator's file. A key that is not given changes nothing.
+type Spec struct {
+	Organizations []Organization `yaml:"organizations"`
+}
+
+// An Organization owns everything else.
+type Organization struct {
+	Name            string          `yaml:"name"`
+	Timezone        *string         `yaml:"timezone"`
+	Market          *string         `yaml:"market"`
+	CallingWindow   *Window         `yaml:"calling_window"`
+	FrequencyCaps   *Caps           `yaml:"frequency_caps"`
+	RequireRegistry *bool           `yaml:"require_registry"`
+	Suppression     *[]string       `yaml:"suppression"`
+	Webhooks        *[]Webhook      `yaml:"webhooks"`
+	Agents          []Agent         `yaml:"agents"`
+	Trunks          []Trunk         `yaml:"trunks"`
+	Grants          *[]Grant        `yaml:"grants"`
+	GrantedTrunks   *[]GrantedTrunk `yaml:"granted_trunks"`
+}
+
+// A Window is when calls may be made, days from 0 for Monday.
+type Window struct {
+	Days  []int  `json:"days"  yaml:"days"`
+	Start string `json:"start" yaml:"start"`
+	End   string `json:"end"   yaml:"end"`
+}
+
+// Caps bound how often one number is called.
+type Caps struct {
+	Enabled   *bool `json:"enabled,omitempty"    yaml:"enabled"`
+	Daily     *int  `json:"daily,omitempty"      yaml:"daily"`
+	Rolling7D *int  `json:"rolling_7d,omitempty" yaml:"rolling_7d"`
+}
+
+// A Webhook is an endpoint.
+type Webhook struct {
+	URL    string       `yaml:"url"`
+	Secret media.Secret `yaml:"secret"`
+	Events []string     `yaml:"events"`
+}
+
+// An Agent is a voice agent.
+type Agent struct {
+	Name      string    `yaml:"name"`
+	Published *bool     `yaml:"published"`
+	Greeting  *string   `yaml:"greeting"`
+	Prompt    *string   `yaml:"prompt"`
+	Language  *string   `yaml:"language"`
+	Voicemail *string   `yaml:"voicemail"`
+	Recording *bool     `yaml:"recording"`
+	Analysis  *Analysis `yaml:"analysis"`
+	Speech    *Speech   `yaml:"speech"`
+	// MaxDurationS bounds a conversation, in seconds.
+	MaxDurationS *int `yaml:"max_duration_s"`
+}
+
+// Analysis is what a finished call is asked for.
+type Analysis struct {
+	Summary *bool   `yaml:"summary"`
+	Success *bool   `yaml:"success"`
+	Fields  *[]Open `yaml:"fields"`
+}
+
+// An Open value is whatever JSON can say.
+type Open struct{ json.RawMessage }
+
+// UnmarshalYAML implements yaml.Unmarshaler in its function form.
+func (o *Open) UnmarshalYAML(decode func(any) error) error {
+	var v any
+	if err := decode(&v); err != nil {
+		return err
+	}
+	text, err := json.Marshal(v)
+	o.RawMessage = text
+	return err
+}
+
+// Speech names the engines an agent hears, thinks and speaks with.
+type Speech struct {
+	ASR *Engine `yaml:"asr"`
+	LLM *Engine `yaml:"llm"`
+	TTS *Engine `yaml:"tts"`
+}
+
+// An Engine is one provider.
+type Engine struct {
+	Provider string `yaml:"provider"`
+	Model    string `yaml:"model"`
+	Voice    string `yaml:"voice"`
+}
+
+// A Trunk is a carrier.
+type Trunk struct {
+	Name          string        `yaml:"name"`
+	Proxy         *string       `yaml:"proxy"`
+	Username      *string       `yaml:"username"`
+	Password      *media.Secret `yaml:"password"`
+	CallerNumbers *[]string     `yaml:"caller_numbers"`
+	Limits        *Limits       `yaml:"limits"`
+	Subgroups     []Subgroup    `yaml:"subgroups"`
+}
+
+// Limits bound a trunk; 0 is no limit.
+type Limits struct {
+	CallsPerSecond  float64 `yaml:"calls_per_second"`
+	ConcurrentCalls int     `yaml:"concurrent_calls"`
+}
+
+// A Subgroup is a way onto a trunk for some agents.
+type Subgroup struct {
+	Name                string    `json:"name"                           yaml:"name"`
+	DialPrefix          *string   `json:"dial_prefix,omitempty"          yaml:"dial_prefix"`
+	AllowedDestinations *[]string `json:"allowed_destinations,omitempty" yaml:"allowed_destinations"`
+	CallerNumbers       *[]string `json:"caller_numbers,omitempty"       yaml:"caller_numbers"`
+	Agents              *[]string `json:"agents,omitempty"               yaml:"agents"`
+	ConcurrentCalls     *int      `json:"concurrent_calls,omitempty"     yaml:"concurrent_calls"`
+	CallsPerMinute      *int      `json:"calls_per_minute,omitempty"     yaml:"calls_per_minute"`
+}
+
+// A Grant lends a trunk to another organization.
+type Grant struct {
+	Trunk           string   `json:"trunk"                      yaml:"trunk"`
+	To              string   `json:"to"                         yaml:"to"`
+	CallerNumbers   []string `json:"caller_numbers,omitempty"   yaml:"caller_numbers"`
+	ConcurrentCalls int      `json:"concurrent_calls,omitempty" yaml:"concurrent_calls"`
+	CallsPerMinute  int      `json:"calls_per_minute,omitempty" yaml:"calls_per_minute"`
+}
+
+// A GrantedTrunk is a trunk that another organization lends.
+type GrantedTrunk struct {
+	Trunk     string     `json:"trunk"               yaml:"trunk"`
+	Of        string     `json:"of"                  yaml:"of"`
+	Subgroups []Subgroup `json:"subgroups,omitempty" yaml:"subgroups"`
+}

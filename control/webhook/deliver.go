@@ -1,0 +1,143 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// When an endpoint is disabled: so many events in a row dead, and no success
+// for so long.
+const (
+	deadInARow  = 10
+	noSuccessIn = 7 * 24 * time.Hour
+)
+
+// A delivery is one notice on its way.
+type delivery struct {
+	id      string
+	payload []byte
+	tries   int
+}
+
+// one makes one attempt at an endpoint. It reports whether to go on.
+func (s *Sender) one(ctx context.Context, e open) (bool, error) {
+	var d delivery
+	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		// The lease goes on, unless the endpoint was disabled, slowed down or
+		// taken over meanwhile.
+		tag, err := tx.Exec(ctx, `
+			UPDATE webhook_endpoints SET lease_until = $3
+			WHERE id = $1 AND owner = $2 AND disabled_at IS NULL AND (throttled_until IS NULL OR throttled_until <= $4)`,
+			e.id, s.Owner, s.now().Add(lease), s.now())
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return pgx.ErrNoRows
+		}
+		return tx.QueryRow(ctx, `
+			SELECT id, payload, tries FROM webhook_deliveries
+			WHERE endpoint_id = $1 AND state = 'pending' AND next_at <= $2
+			ORDER BY next_at, created_at, id LIMIT 1`, e.id, s.now()).Scan(&d.id, &d.payload, &d.tries)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("webhook delivery: %w", err)
+	}
+	status, asked, fault := s.post(ctx, e, d)
+	if status == 0 && ctx.Err() != nil {
+		return false, nil // we stop; the attempt does not count
+	}
+	v := judge(d.tries+1, status, asked, s.dice())
+	if !v.delivered {
+		s.log().InfoContext(ctx, "a webhook was not taken", "endpoint", e.id, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
+	}
+	return true, s.note(context.WithoutCancel(ctx), e, d, v, status, fault)
+}
+
+// post sends a notice. It returns 0 and why where there was no answer.
+func (s *Sender) post(ctx context.Context, e open, d delivery) (status int, asked time.Duration, fault string) {
+	key, err := signingKey(e.secret)
+	if err == nil {
+		err = CheckURL(e.url, s.AllowInsecure)
+	}
+	if err != nil {
+		return 0, 0, err.Error()
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(d.payload))
+	if err != nil {
+		return 0, 0, "the url cannot be used"
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "Parley-Webhooks/1")
+	sign(r.Header, key, d.id, s.now(), d.payload)
+	s.once.Do(func() { s.client = newClient(s.AllowInsecure) })
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return 0, 0, reason(err)
+	}
+	defer resp.Body.Close()
+	// What it says does not matter; read, the connection can be used again.
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
+}
+
+// reason is an error without the url, which may hold a token.
+func reason(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	text := err.Error()
+	return text[:min(len(text), 200)]
+}
+
+// note writes down what an attempt came to.
+func (s *Sender) note(ctx context.Context, e open, d delivery, v verdict, status int, fault string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	now := s.now()
+	state := "pending"
+	switch {
+	case v.delivered:
+		state = "delivered"
+	case v.dead:
+		state = "dead"
+	}
+	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
+			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
+				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
+			WHERE id = $1`, d.id, state, now.Add(v.wait), status, fault, now)
+		if err != nil {
+			return fmt.Errorf("webhook delivery: %w", err)
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE webhook_endpoints SET
+				last_success_at = CASE WHEN $2 THEN $6::timestamptz ELSE last_success_at END,
+				failed_in_a_row = CASE WHEN $2 THEN 0 WHEN $3 THEN failed_in_a_row + 1 ELSE failed_in_a_row END,
+				throttled_until = CASE WHEN $5::interval > '0' THEN $6::timestamptz + $5::interval END,
+				disabled_reason = CASE WHEN $4 THEN 'it answered 410 Gone'
+					WHEN $3 AND failed_in_a_row + 1 >= $7 AND coalesce(last_success_at, created_at) < $6::timestamptz - $8::interval THEN 'nothing was delivered for long'
+					ELSE disabled_reason END,
+				disabled_at = CASE WHEN $4 OR ($3 AND failed_in_a_row + 1 >= $7 AND coalesce(last_success_at, created_at) < $6::timestamptz - $8::interval)
+					THEN $6::timestamptz ELSE disabled_at END
+			WHERE id = $1`, e.id, v.delivered, v.dead, v.gone, v.throttle, now, deadInARow, noSuccessIn)
+		if err != nil {
+			return fmt.Errorf("webhook endpoint: %w", err)
+		}
+		return nil
+	})
+}

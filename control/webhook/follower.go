@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/view"
+)
+
+// Bell rings when a delivery was enqueued.
+const Bell = "parley_webhooks"
+
+// Calls reads what a notice tells; *store.Store does.
+type Calls interface {
+	Call(ctx context.Context, orgID, id string) (control.Call, error)
+	Words(ctx context.Context, callID string) (control.Words, error)
+}
+
+// A Notifier is the follower that enqueues a notice for each endpoint.
+type Notifier struct {
+	Pool  *pgxpool.Pool
+	Calls Calls
+	View  view.View
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// A notice is the body of a webhook.
+type notice struct {
+	Type           string         `json:"type"`
+	Event          string         `json:"event"`
+	EventID        string         `json:"event_id"`
+	Timestamp      int64          `json:"timestamp"`
+	OrganizationID string         `json:"organization_id"`
+	CallID         string         `json:"call_id"`
+	Metadata       map[string]any `json:"metadata"`
+	Call           view.Call      `json:"call"`
+}
+
+// Follow implements control.Follower. However often it is called, an endpoint
+// gets one notice of a type for a call.
+func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
+	if e.Kind != control.CallEnded {
+		return nil
+	}
+	c, err := n.Calls.Call(ctx, "", e.CallID)
+	if err != nil {
+		return err
+	}
+	words, err := n.Calls.Words(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	rows, err := n.Pool.Query(ctx, "SELECT id FROM webhook_endpoints WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) ORDER BY id", c.OrgID, CallEnded)
+	if err != nil {
+		return fmt.Errorf("webhook endpoints: %w", err)
+	}
+	endpoints, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("webhook endpoints: %w", err)
+	}
+	now := time.Now()
+	if n.Now != nil {
+		now = n.Now()
+	}
+	return db.Tx(ctx, n.Pool, func(tx pgx.Tx) error {
+		for _, endpoint := range endpoints {
+			if err := n.enqueue(ctx, tx, endpoint, c, words, e, now); err != nil {
+				return fmt.Errorf("enqueue webhook: %w", err)
+			}
+		}
+		_, err := tx.Exec(ctx, "SELECT pg_notify($1, '')", Bell)
+		return err
+	})
+}
+
+func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c control.Call, words control.Words, e control.Event, now time.Time) error {
+	id := control.NewID("evt_", now)
+	body, err := json.Marshal(notice{
+		Type: CallEnded, Event: CallEnded, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
+		Metadata: metadata(c), Call: n.View.Call(c, words),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6)
+		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, endpoint, c.ID, CallEnded, body, now)
+	return err
+}
+
+// metadata is the client's, and for calls of a campaign what leads back to it.
+func metadata(c control.Call) map[string]any {
+	m := map[string]any{}
+	for k, v := range c.Metadata {
+		m[k] = v
+	}
+	for k, v := range map[string]string{"contact_id": c.ContactID, "campaign_id": c.CampaignID, "import_id": c.ImportID} {
+		if v != "" {
+			m[k] = v
+		}
+	}
+	if c.CampaignID != "" {
+		m["attempt"] = c.Attempt
+	}
+	return m
+}

@@ -1,0 +1,175 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A Sender delivers what is due. Endpoints are drained beside each other, so
+// that a slow one keeps nobody else waiting; each by one node at a time.
+type Sender struct {
+	Pool *pgxpool.Pool
+	// Owner names this process.
+	Owner string
+	// AllowInsecure lets endpoints be inside the own network.
+	AllowInsecure bool
+	// Endpoints is how many are drained at a time; 0 means 64.
+	Endpoints int
+	// Poll is how often work is looked for without being woken; 0 means 1 s.
+	Poll time.Duration
+	Wake <-chan struct{}
+	// Now and Dice are the clock and chance, 0 to 1; nil are the real ones.
+	Now  func() time.Time
+	Dice func() float64
+	Log  *slog.Logger
+
+	once   sync.Once
+	client *http.Client
+}
+
+// lease is how long an endpoint belongs to a node without a sign of life: more
+// than one attempt takes.
+const lease = time.Minute
+
+// shift is how long an endpoint is drained before others get their turn.
+const shift = 30 * time.Second
+
+// Run delivers until ctx ends, and returns when all is over.
+func (s *Sender) Run(ctx context.Context) {
+	var drains sync.WaitGroup
+	defer drains.Wait()
+	free := make(chan struct{}, s.endpoints())
+	poll := s.Poll
+	if poll == 0 {
+		poll = time.Second
+	}
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		for ctx.Err() == nil {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				continue
+			}
+			e, err := s.take(ctx)
+			if err != nil && ctx.Err() == nil {
+				s.log().WarnContext(ctx, "webhooks are not delivered", "err", err)
+			}
+			if e == nil {
+				<-free
+				break
+			}
+			drains.Go(func() {
+				defer func() { <-free }()
+				s.drain(ctx, *e)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// Pass delivers what is due now, endpoints beside each other, and returns when
+// it is done.
+func (s *Sender) Pass(ctx context.Context) error {
+	var drains sync.WaitGroup
+	defer drains.Wait()
+	for {
+		e, err := s.take(ctx)
+		if err != nil || e == nil {
+			return err
+		}
+		drains.Go(func() { s.drain(ctx, *e) })
+	}
+}
+
+// An open endpoint is one that this sender drains.
+type open struct {
+	id, url string
+	secret  media.Secret
+}
+
+// take leases the endpoint that waits longest, nil where none has work.
+func (s *Sender) take(ctx context.Context) (*open, error) {
+	var e open
+	err := s.Pool.QueryRow(ctx, `
+		UPDATE webhook_endpoints SET owner = $1, lease_until = $3
+		WHERE id = (
+			SELECT e.id FROM webhook_endpoints e
+			CROSS JOIN LATERAL (SELECT min(next_at) AS due FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending') w
+			WHERE e.disabled_at IS NULL AND (e.lease_until IS NULL OR e.lease_until <= $2)
+			  AND (e.throttled_until IS NULL OR e.throttled_until <= $2) AND w.due <= $2
+			ORDER BY w.due LIMIT 1
+			FOR UPDATE OF e SKIP LOCKED)
+		RETURNING id, url, secret`, s.Owner, s.now(), s.now().Add(lease)).Scan(&e.id, &e.url, (*string)(&e.secret))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("webhook endpoints: %w", err)
+	}
+	return &e, nil
+}
+
+// drain delivers what is due at one endpoint, one after the other.
+func (s *Sender) drain(ctx context.Context, e open) {
+	until := time.Now().Add(shift)
+	for ctx.Err() == nil && time.Now().Before(until) {
+		more, err := s.one(ctx, e)
+		if err != nil && ctx.Err() == nil {
+			s.log().WarnContext(ctx, "an attempt to deliver a webhook is not noted", "endpoint", e.id, "err", err)
+		}
+		if err != nil || !more {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if _, err := s.Pool.Exec(ctx, "UPDATE webhook_endpoints SET lease_until = NULL WHERE id = $1 AND owner = $2", e.id, s.Owner); err != nil {
+		s.log().WarnContext(ctx, "a webhook endpoint is not released until its lease ends", "endpoint", e.id, "err", err)
+	}
+}
+
+func (s *Sender) endpoints() int {
+	if s.Endpoints == 0 {
+		return 64
+	}
+	return s.Endpoints
+}
+
+func (s *Sender) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+func (s *Sender) dice() float64 {
+	if s.Dice == nil {
+		return rand.Float64() //nolint:gosec // to spread retries
+	}
+	return s.Dice()
+}
+
+func (s *Sender) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}

@@ -1,0 +1,46 @@
+// Package webhook tells organizations what became of their calls: signed by
+// Standard Webhooks 1.0.0, at least once, and each endpoint on its own.
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// CallEnded is the type of the notice that a call is over.
+const CallEnded = "call_ended"
+
+// Types lists what an endpoint may subscribe to.
+func Types() []string { return []string{CallEnded, "call_analyzed"} }
+
+// secretPrefix begins the text of a secret; base64 follows.
+const secretPrefix = "whsec_"
+
+// signingKey returns the bytes of a secret.
+func signingKey(secret media.Secret) ([]byte, error) {
+	text, ok := strings.CutPrefix(string(secret), secretPrefix)
+	key, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil || len(key) < 24 || len(key) > 64 {
+		return nil, errors.New("a webhook secret is whsec_ followed by the base64 of 24 to 64 bytes")
+	}
+	return key, nil
+}
+
+// sign sets the headers of one attempt to deliver body.
+func sign(h http.Header, key []byte, id string, at time.Time, body []byte) {
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(id + "." + stamp + "."))
+	m.Write(body)
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", stamp)
+	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)))
+}
