@@ -1,4 +1,88 @@
 // Command parley places phone calls and talks on them.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // a host's old zone data must not shift a legal window
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker.
+var version = "dev" //nolint:gochecknoglobals // the linker's
+
+// cli is the command line. Each sub-command has a file of its own.
+type cli struct {
+	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
+
+	Serve   serveCmd   `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
+	Demo    demoCmd    `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
+	Bench   benchCmd   `cmd:"" help:"Measure."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// world is what a sub-command gets from its process.
+type world struct {
+	context.Context //nolint:containedctx // the process's own, an argument of every command
+	out, errs       io.Writer
+	environ         []string
+	file            string
+}
+
+// config loads what the operator set.
+func (w *world) config() (Config, error) { return LoadConfig(w.file, w.environ) }
+
+// log writes lines that people read.
+func (w *world) log(level string) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // LoadConfig checked it
+	return slog.New(slog.NewTextHandler(w.errs, &slog.HandlerOptions{Level: l}))
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(&world{Context: ctx, out: os.Stdout, errs: os.Stderr, environ: os.Environ()}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run runs one command line and returns its exit code: 0, 1 where it failed,
+// and 2 where the command line or the configuration is wrong.
+func run(w *world, args []string) int {
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c, kong.Name("parley"), kong.Writers(w.out, w.errs), kong.Exit(func(code int) { exit = code }),
+		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError())
+	if err != nil {
+		fmt.Fprintln(w.errs, "parley:", err)
+		return 2
+	}
+	ctx, err := parser.Parse(args)
+	if exit >= 0 { // --help was asked
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(w.errs, "parley:", err)
+		return 2
+	}
+	w.file = c.Config
+	err = ctx.Run(w)
+	var wrong errConfig
+	switch {
+	case errors.As(err, &wrong):
+		fmt.Fprintln(w.errs, "parley:", err)
+		return 2
+	case err != nil && !errors.Is(err, context.Canceled):
+		fmt.Fprintln(w.errs, "parley:", err)
+		return 1
+	default:
+		return 0
+	}
+}

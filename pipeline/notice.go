@@ -17,7 +17,10 @@ const (
 	nudgeText   = "Are you still there?"
 )
 
-const noticeTimeout = 10 * time.Second
+const (
+	noticeTimeout = 10 * time.Second
+	longestNotice = 10 * time.Second
+)
 
 // noticeKey names one canned line in one voice.
 type noticeKey struct {
@@ -90,7 +93,9 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 		if err != nil {
 			return nil
 		}
-		pcm = append(pcm, sp.PCM...)
+		if pcm = append(pcm, sp.PCM...); span(s.leg.Rate(), len(pcm)) > longestNotice {
+			return nil // a voice that does not know when to stop
+		}
 	}
 	return pcm[leadingSilence(pcm):]
 }

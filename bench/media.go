@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/bench/wire"
+)
+
+// MediaOptions say what a media bench measures.
+type MediaOptions struct {
+	Calls  []int         // how many calls at a time
+	Runs   int           // of each design, interleaved; the median counts
+	Warm   time.Duration // before a run is measured
+	Length time.Duration // of what is measured
+	// Child starts the measured process: the command line of Plane.
+	Child func(ctx context.Context, d Design) *exec.Cmd
+	// Progress is told of every run that is over.
+	Progress func(done, all int)
+}
+
+// A MediaResult is the median of the runs of one design at one load.
+type MediaResult struct {
+	Calls     int
+	Design    Design
+	CPU       time.Duration // of the process, for one call for one second
+	Low, High time.Duration // of CPU, over the runs
+	Sent      float64       // share of the packets due that came
+	P99, P999 time.Duration // between two packets of one stream
+	RSS       int64         // bytes a call; the process without calls is not counted
+	Late      int64         // ticks of the media clock that began more than a tick late
+}
+
+// Media measures what a call costs, in every design and at every load.
+func Media(ctx context.Context, o MediaOptions) ([]MediaResult, error) {
+	designs := []Design{Floor, Legs}
+	all, done := len(o.Calls)*len(designs)*o.Runs, 0
+	var results []MediaResult
+	for _, n := range o.Calls {
+		runs := map[Design][]MediaResult{}
+		for range o.Runs {
+			for _, d := range designs {
+				r, err := o.run(ctx, d, n)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %d calls: %w", d, n, err)
+				}
+				runs[d] = append(runs[d], r)
+				if done++; o.Progress != nil {
+					o.Progress(done, all)
+				}
+			}
+		}
+		for _, d := range designs {
+			results = append(results, median(runs[d]))
+		}
+	}
+	return results, nil
+}
+
+func median(runs []MediaResult) MediaResult {
+	slices.SortFunc(runs, func(a, b MediaResult) int { return int(a.CPU - b.CPU) })
+	m := runs[len(runs)/2]
+	m.Low, m.High = runs[0].CPU, runs[len(runs)-1].CPU
+	for _, r := range runs { // the worst of all runs, not the one of the median
+		m.Sent, m.Late = min(m.Sent, r.Sent), max(m.Late, r.Late)
+		m.P99, m.P999 = max(m.P99, r.P99), max(m.P999, r.P999)
+	}
+	return m
+}
+
+// A child is the measured process.
+type child struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func (o MediaOptions) start(ctx context.Context, d Design, ports []int) (*child, []int, error) {
+	c := &child{cmd: o.Child(ctx, d)}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.cmd.Stderr = os.Stderr
+	c.lines = bufio.NewScanner(out)
+	c.lines.Buffer(nil, 1<<20)
+	if err := c.cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	var own []int
+	if err := c.ask(ports, &own); err != nil {
+		c.end()
+		return nil, nil, err
+	}
+	return c, own, nil
+}
+
+// ask writes a line and reads the answer.
+func (c *child) ask(question, answer any) error {
+	if err := json.NewEncoder(c.in).Encode(question); err != nil {
+		return err
+	}
+	if !c.lines.Scan() {
+		return fmt.Errorf("the measured process ended: %w", c.lines.Err())
+	}
+	return json.Unmarshal(c.lines.Bytes(), answer)
+}
+
+func (c *child) end() {
+	_ = c.in.Close()
+	_ = c.cmd.Wait() // its last words are on stderr
+}
+
+// run measures one design once.
+func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, error) {
+	far, err := wire.Open(n)
+	if err != nil {
+		return MediaResult{}, err
+	}
+	defer far.Close()
+	c, ports, err := o.start(ctx, d, far.Ports())
+	if err != nil {
+		return MediaResult{}, err
+	}
+	defer c.end()
+	var measuring atomic.Bool
+	stop, over := make(chan struct{}), make(chan wire.Report, 1)
+	go func() { over <- far.Run(ports, stop, func(time.Time) bool { return measuring.Load() }) }()
+	pause(ctx, o.Warm)
+	var before, after usage
+	err = c.ask("usage", &before)
+	measuring.Store(true)
+	began := time.Now()
+	pause(ctx, o.Length)
+	measuring.Store(false)
+	took := time.Since(began)
+	if err == nil {
+		err = c.ask("usage", &after)
+	}
+	close(stop)
+	report := <-over
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return MediaResult{}, err
+	}
+	due := float64(n) * took.Seconds() * 50
+	return MediaResult{
+		Calls: n, Design: d, CPU: time.Duration(float64(after.CPU-before.CPU) / (float64(n) * took.Seconds())),
+		Sent: float64(report.Received) / due, P99: report.Quantile(0.99), P999: report.Quantile(0.999),
+		RSS: (after.RSS - after.Idle) / int64(n), Late: after.Late - before.Late,
+	}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

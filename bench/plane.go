@@ -1,0 +1,252 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/parley-voice/parley/bench/wire"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A Design is what carries the calls of a media bench.
+type Design string
+
+// Designs.
+const (
+	Floor Design = "floor" // one thread between bare sockets
+	Legs  Design = "legs"  // sessions, ear, voice activity, mouth: what ships
+)
+
+// usage is what a plane cost so far.
+type usage struct {
+	CPU  time.Duration `json:"cpu"`
+	RSS  int64         `json:"rss"`  // bytes
+	Idle int64         `json:"idle"` // bytes, before the first call
+	Late int64         `json:"late"`
+}
+
+// Plane is the measured process of a media bench. It reads from in the ports of
+// the far ends, a line of JSON, answers with its own, answers every further
+// line with its usage, and ends with in.
+func Plane(ctx context.Context, d Design, in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		return errors.New("no ports came")
+	}
+	var far []int
+	if err := json.Unmarshal(lines.Bytes(), &far); err != nil {
+		return fmt.Errorf("ports: %w", err)
+	}
+	start := startLegs
+	if d == Floor {
+		start = startFloor
+	}
+	idle, err := measure()
+	if err != nil {
+		return err
+	}
+	ports, late, stop, err := start(ctx, far)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	answer := json.NewEncoder(out)
+	if err := answer.Encode(ports); err != nil {
+		return err
+	}
+	for lines.Scan() {
+		u, err := measure()
+		if err != nil {
+			return err
+		}
+		u.Late, u.Idle = late(), idle.RSS
+		if err := answer.Encode(u); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func measure() (usage, error) {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return usage{}, fmt.Errorf("rusage: %w", err)
+	}
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return usage{}, fmt.Errorf("memory: %w", err)
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return usage{}, fmt.Errorf("memory: /proc/self/statm is %q", b)
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return usage{}, fmt.Errorf("memory: %w", err)
+	}
+	return usage{
+		CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), RSS: pages * int64(os.Getpagesize()),
+	}, nil
+}
+
+// startFloor carries streams from bare socket to bare socket.
+func startFloor(_ context.Context, far []int) ([]int, func() int64, func(), error) {
+	streams, err := wire.Open(len(far))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	quit, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		streams.Run(far, quit, func(time.Time) bool { return false })
+	}()
+	return streams.Ports(), func() int64 { return 0 }, func() { close(quit); <-over; streams.Close() }, nil
+}
+
+// startLegs holds a conversation on every stream: the agent of production, who
+// speaks without end and hears somebody who says nothing.
+func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	clock := &pace.Clock{}
+	var wg sync.WaitGroup
+	wg.Go(func() { clock.Run(ctx) })
+	stop := func() { cancel(); wg.Wait() }
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		return nil, nil, stop, err
+	}
+	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	if err != nil {
+		return nil, nil, stop, err
+	}
+	agent := &pipeline.Agent{
+		Recognizers: map[string]pipeline.Recognizer{"mute": deaf{}},
+		Models:      map[string]pipeline.Model{"mute": nil},
+		Voices:      map[string]pipeline.Voice{"mute": newDrone()},
+	}
+	mute := pipeline.Engine{Provider: "mute"}
+	var own []int
+	for i, port := range far {
+		s, err := transport.Listen()
+		if err != nil {
+			stop()
+			return nil, nil, stop, err
+		}
+		own = append(own, int(s.Local().Port()))
+		s.Start(rtp.Params{Remote: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)), Codec: codec.PCMU{}}) //nolint:gosec // a port
+		brief := pipeline.Brief{
+			CallID: strconv.Itoa(i), Greeting: greeting, Engines: pipeline.Engines{ASR: mute, LLM: mute, TTS: mute},
+		}
+		wg.Go(func() {
+			_, _ = agent.Talk(ctx, &bareLeg{Session: s}, brief) // ends with ctx
+		})
+	}
+	return own, func() int64 { return clock.Stats().Late }, stop, nil
+}
+
+// bareLeg is a session without signalling.
+type bareLeg struct {
+	*rtp.Session
+	mu    sync.Mutex
+	cause media.Cause
+}
+
+// Hangup implements media.Line.
+func (l *bareLeg) Hangup(c media.Cause) error {
+	l.mu.Lock()
+	if l.cause == "" {
+		l.cause = c
+	}
+	l.mu.Unlock()
+	l.Close()
+	return nil
+}
+
+// Cause implements media.Line.
+func (l *bareLeg) Cause() media.Cause {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// deaf is a recognizer without a network, which hears and says nothing.
+type deaf struct{}
+
+// Recognize implements pipeline.Recognizer.
+func (deaf) Recognize(_ context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	return &deafness{rate: s.Rate, results: make(chan pipeline.Result)}, nil
+}
+
+type deafness struct {
+	rate    int
+	buf     [media.FrameTime / time.Millisecond * 8]byte
+	results chan pipeline.Result
+}
+
+func (d *deafness) Rate() int { return d.rate }
+
+// WriteFrame encodes the frame as a recognizer's client does.
+func (d *deafness) WriteFrame(f media.Frame) error {
+	codec.PCMU{}.Encode(d.buf[:], f)
+	return nil
+}
+func (d *deafness) Finalize() error                 { return nil }
+func (d *deafness) Results() <-chan pipeline.Result { return d.results }
+func (d *deafness) Close() error                    { return nil }
+
+// drone is a voice that hums: very long for the greeting, briefly for the rest.
+type drone struct{ second []int16 }
+
+func newDrone() drone { return drone{tone.Sine(rtp.Rate, rtp.Rate, 400, 0.1)} }
+
+// greeting is what the drone hums without end.
+const greeting = "hum"
+
+// Open implements pipeline.Voice.
+func (d drone) Open(ctx context.Context, _ pipeline.Style) (pipeline.Speaking, error) {
+	return &droning{d.second, ctx.Done(), make(chan bool, 1)}, nil
+}
+
+type droning struct {
+	second  []int16
+	done    <-chan struct{}
+	endless chan bool
+}
+
+func (d *droning) Say(text string) error {
+	d.endless <- text == greeting
+	return nil
+}
+func (d *droning) Flush() error { return nil }
+func (d *droning) Close() error { return nil }
+
+func (d *droning) Audio() iter.Seq2[pipeline.Speech, error] {
+	return func(yield func(pipeline.Speech, error) bool) {
+		endless := false
+		select {
+		case endless = <-d.endless:
+		case <-d.done:
+			return
+		}
+		for yield(pipeline.Speech{PCM: d.second}, nil) && endless {
+		}
+	}
+}

@@ -1,0 +1,5 @@
+package main
+
+type demoCmd struct{}
+
+func (demoCmd) Run(*world) error { return nil }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// isTerminal tells whether somebody looks at what is written to out.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progressBar draws how much of a long work is done, where somebody looks; else
+// it is silent.
+func progressBar(out io.Writer, unit string) func(done, all int) {
+	if !isTerminal(out) {
+		return func(int, int) {}
+	}
+	const width = 32
+	began := time.Now()
+	return func(done, all int) {
+		left := time.Duration(float64(time.Since(began)) / float64(max(1, done)) * float64(all-done)).Round(time.Second)
+		full := width * done / max(1, all)
+		fmt.Fprintf(out, "\r  %s%s %d/%d %s, %s left \x1b[K", strings.Repeat("█", full), strings.Repeat("░", width-full), done, all, unit, left)
+		if done == all {
+			fmt.Fprint(out, "\r\x1b[K")
+		}
+	}
+}
