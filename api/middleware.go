@@ -35,10 +35,10 @@ func (s *Server) open(by methods) http.Handler {
 		}
 		switch {
 		case len(by) == 0:
-			respond.Error(w, r, s.Log, &respond.Plain{Status: http.StatusNotFound, Message: "no such path"})
+			respond.Error(w, r, s.Log, &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"})
 		case !ok:
 			w.Header().Set("Allow", allow(by))
-			respond.Error(w, r, s.Log, &respond.Plain{Status: http.StatusMethodNotAllowed, Message: "use " + allow(by)})
+			respond.Error(w, r, s.Log, &respond.PlainError{Status: http.StatusMethodNotAllowed, Message: "use " + allow(by)})
 		default:
 			if err := h(w, r); err != nil {
 				respond.Error(w, r, s.Log, err)
@@ -69,7 +69,7 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		rec := &recorder{ResponseWriter: w}
 		_, route := mux.Handler(r)
-		defer func() {
+		defer func() { //nolint:contextcheck // the request carries it
 			if p := recover(); p != nil {
 				s.panicked(rec, r, id, p)
 			}
@@ -89,7 +89,7 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		}
 		// Paths match exactly; the mux would redirect the ones it can clean.
 		if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-			respond.Error(rec, r, s.Log, &respond.Plain{Status: http.StatusNotFound, Message: "no such path"})
+			respond.Error(rec, r, s.Log, &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"})
 			return
 		}
 		mux.ServeHTTP(rec, r)

@@ -89,7 +89,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 		defer cancel()
 		if err := s.Ready(ctx); err != nil {
 			s.Log.WarnContext(ctx, "not ready", "err", err)
-			return &respond.Plain{Status: http.StatusServiceUnavailable, Message: "not ready"}
+			return &respond.PlainError{Status: http.StatusServiceUnavailable, Message: "not ready"}
 		}
 	}
 	respond.JSON(w, http.StatusOK, map[string]string{"status": "ready"})

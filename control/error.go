@@ -53,8 +53,7 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // CodeOf returns the code of a refusal, and CodeInternal for any other error.
 func CodeOf(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return CodeInternal
@@ -64,8 +63,8 @@ func CodeOf(err error) Code {
 // its lease lapsed and somebody else settled it.
 var ErrFenced = errors.New("the attempt belongs to someone else by now")
 
-// A Halt is why an attempt that was about to dial must not.
-type Halt struct{ Reason Reason }
+// A HaltError is why an attempt that was about to dial must not.
+type HaltError struct{ Reason Reason }
 
 // Error implements error.
-func (h *Halt) Error() string { return "the call must not be dialled: " + string(h.Reason) }
+func (h *HaltError) Error() string { return "the call must not be dialled: " + string(h.Reason) }

@@ -124,10 +124,7 @@ func (f *Followers) One(ctx context.Context) (bool, error) {
 		}
 		if err := f.step(ctx, s, *e); err != nil {
 			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
-			if ctx.Err() != nil {
-				return true, nil // the lease lapses and another follows
-			}
-			return true, errors.Join(err, f.Outbox.Again(ctx, e, Backoff(e.Tries)))
+			return true, errors.Join(err, f.again(ctx, e))
 		}
 		if err := f.Outbox.Followed(ctx, e, s.Name, i == len(f.Steps)-1); err != nil {
 			return true, fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
@@ -139,6 +136,13 @@ func (f *Followers) One(ctx context.Context) (bool, error) {
 		return true, f.Outbox.Followed(ctx, e, "", true)
 	}
 	return true, nil
+}
+
+// again brings the event back, also where we stop in the middle of a step.
+func (f *Followers) again(ctx context.Context, e *Event) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return f.Outbox.Again(ctx, e, Backoff(e.Tries))
 }
 
 func (f *Followers) step(ctx context.Context, s Step, e Event) (err error) {

@@ -12,8 +12,8 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // millisecond, and then at random: the body of a ULID.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16) //nolint:gosec // years after 1970
-	_, _ = rand.Read(b[6:])                                        // never fails since Go 1.24
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	_, _ = rand.Read(b[6:]) // never fails since Go 1.24
 	// 128 bits from the left in groups of five; the first group has three.
 	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 	var out [26]byte

@@ -116,15 +116,13 @@ func (n *Node) claimOne(ctx context.Context) (bool, error) {
 	if err != nil || c == nil {
 		return false, err
 	}
-	n.calls.Add(1)
-	go func() {
-		defer n.calls.Done()
+	n.calls.Go(func() {
 		if err := n.Runner.Run(ctx, c); errors.Is(err, ErrFenced) {
 			n.log().WarnContext(ctx, "the call was settled by another node", "call", c.Call.ID)
 		} else if err != nil {
 			n.log().ErrorContext(ctx, "the call broke", "call", c.Call.ID, "err", err)
 		}
-	}()
+	})
 	return true, nil
 }
 

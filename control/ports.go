@@ -66,7 +66,7 @@ type Queue interface {
 // A Ledger is where a node writes down what happens to its attempt. All of it
 // fails with ErrFenced once the attempt is not the node's any more.
 type Ledger interface {
-	// Intent commits that the request is about to leave. It returns a *Halt
+	// Intent commits that the request is about to leave. It returns a *HaltError
 	// where the call must not be dialled after all.
 	Intent(ctx context.Context, l Lease) error
 	// Release gives an attempt back to the queue of which nothing has left.

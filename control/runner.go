@@ -40,7 +40,7 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	defer r.Live.leave(live)
 	log := r.log().With("call", c.Call.ID, "attempt", c.Lease.AttemptID)
 
-	var halt *Halt
+	var halt *HaltError
 	switch err := r.Ledger.Intent(ctx, c.Lease); {
 	case errors.As(err, &halt):
 		return r.finish(ctx, log, c.Lease, halted(halt.Reason))

@@ -5,6 +5,7 @@ package calls
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -53,7 +54,7 @@ type Calls struct {
 }
 
 // callID is what the ids of calls look like. Anything else is nobody's.
-var callID = regexp.MustCompile(`^call_[0-9A-Z]{26}$`) //nolint:gochecknoglobals // read-only
+var callID = regexp.MustCompile(`^call_[0-9A-Z]{26}$`)
 
 // Create answers POST /v1/calls/phone.
 func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
@@ -72,12 +73,11 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) e
 	}
 	shown, err := c.place(r.Context(), key.OrgID, body, slot)
 	if err != nil {
-		if slot != nil { // refusals are not remembered
-			if err := c.Keys.Release(context.WithoutCancel(r.Context()), slot); err != nil {
-				c.Log.WarnContext(r.Context(), "an idempotency key is not released", "err", err)
-			}
+		if slot == nil {
+			return err
 		}
-		return err
+		// Refusals are not remembered.
+		return errors.Join(err, c.Keys.Release(context.WithoutCancel(r.Context()), slot))
 	}
 	respond.Bytes(w, http.StatusAccepted, shown)
 	return nil
@@ -94,9 +94,9 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 	}
 	var shown []byte
 	_, err = c.Desk.Place(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call) error {
-		var err error
-		if shown, err = json.Marshal(c.View.Call(call, control.Words{})); err != nil || slot == nil {
-			return err
+		text, fault := json.Marshal(c.View.Call(call, control.Words{}))
+		if shown = text; fault != nil || slot == nil {
+			return fault
 		}
 		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
 	})

@@ -19,7 +19,7 @@ const (
 )
 
 func (c *Calls) cursor(last control.Call, q url.Values, orgID string) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(last.CreatedAt.UnixMicro())) //nolint:gosec // after 1970
+	b := binary.BigEndian.AppendUint64(nil, uint64(last.CreatedAt.UnixMicro()))
 	b = append(b, last.ID...)
 	return base64.RawURLEncoding.EncodeToString(append(b, c.sign(b, q, orgID)...))
 }

@@ -22,7 +22,7 @@ func (c *Calls) begin(r *http.Request, key access.Key, body *schema.Body) (*idem
 		return nil, nil, nil
 	}
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
-		return nil, nil, &respond.Invalid{Issues: []respond.Issue{{
+		return nil, nil, &respond.InvalidError{Issues: []respond.Issue{{
 			Type: "string_too_long", Loc: []any{"header", "Idempotency-Key"}, Msg: "String should have at most 255 characters",
 			Input: strings.ToValidUTF8(name, "\ufffd"),
 		}}}

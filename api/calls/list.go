@@ -53,18 +53,18 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 	return nil
 }
 
-// What the filters over closed sets may ask for.
-var ( //nolint:gochecknoglobals // read-only tables
-	statuses = []string{"queued", "ringing", "ongoing", "ended", "failed"}
-	types    = []string{"phone", "web"}
-	answered = []string{"human", "voicemail", "ivr", "fax", "unknown"}
-	reasons  = []string{
+// closed are the filters over closed sets, and what they may ask for.
+var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
+	"status":      {"queued", "ringing", "ongoing", "ended", "failed"},
+	"call_type":   {"phone", "web"},
+	"answered_by": {"human", "voicemail", "ivr", "fax", "unknown"},
+	"disconnection_reason": {
 		"callee_hangup", "agent_hangup", "api_hangup", "transferred", "voicemail_reached", "voicemail_dropped", "ivr_reached",
 		"inactivity", "max_duration", "media_timeout", "agent_error", "shutdown", "node_lost", "never_joined",
 		"no_answer", "busy", "declined", "invalid_number", "blocked", "route_error", "auth_failed", "congestion", "cancelled",
 		"queue_expired", "dnc_blocked", "frequency_blocked", "window_closed", "internal_error", "unknown_after_restart", "redirect_refused",
-	}
-)
+	},
+}
 
 // A reader reads filters and keeps the first that cannot be read.
 type reader struct {
@@ -75,10 +75,10 @@ type reader struct {
 func filter(q url.Values) (store.Filter, error) {
 	rd := &reader{q: q}
 	f := store.Filter{
-		Statuses: rd.list("status", statuses), Types: rd.list("call_type", types), Agents: rd.list("agent_id", nil),
-		Campaigns: rd.list("campaign_id", nil), Contacts: rd.list("contact_id", nil), Imports: rd.list("import_id", nil),
-		Trunks: rd.list("trunk_id", nil), Routes: rd.list("route_id", nil), ExternalIDs: rd.list("external_id", nil),
-		Reasons: rd.list("disconnection_reason", reasons), AnsweredBy: rd.list("answered_by", answered),
+		Statuses: rd.list("status"), Types: rd.list("call_type"), Agents: rd.list("agent_id"),
+		Campaigns: rd.list("campaign_id"), Contacts: rd.list("contact_id"), Imports: rd.list("import_id"),
+		Trunks: rd.list("trunk_id"), Routes: rd.list("route_id"), ExternalIDs: rd.list("external_id"),
+		Reasons: rd.list("disconnection_reason"), AnsweredBy: rd.list("answered_by"),
 		To: rd.number("to_number"), From: rd.number("from_number"),
 		CreatedAfter: rd.time("created_after"), CreatedBefore: rd.time("created_before"),
 		MinDurationS: rd.float("min_duration_s"), MaxDurationS: rd.float("max_duration_s"),
@@ -98,7 +98,8 @@ func (rd *reader) fail(name string) {
 
 // list reads a filter that may be repeated or hold a comma list. An empty
 // value filters nothing.
-func (rd *reader) list(name string, of []string) []string {
+func (rd *reader) list(name string) []string {
+	of := closed[name]
 	var all []string
 	for _, v := range rd.q[name] {
 		for s := range strings.SplitSeq(v, ",") {

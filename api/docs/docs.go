@@ -17,7 +17,7 @@ import (
 // license, and a page of ours.
 //
 //go:embed static
-var static embed.FS //nolint:gochecknoglobals // embedded files
+var static embed.FS
 
 // policy lets the page load its own files and talk to us, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self' data:; " +
@@ -49,7 +49,7 @@ func Page(w http.ResponseWriter, r *http.Request) error {
 func File(w http.ResponseWriter, r *http.Request) error {
 	f, ok := files()[r.PathValue("file")]
 	if !ok {
-		return &respond.Plain{Status: http.StatusNotFound, Message: "no such path"}
+		return &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"}
 	}
 	return serve(w, r, f)
 }

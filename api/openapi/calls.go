@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"maps"
+
 	"github.com/danielgtaylor/huma/v2"
 )
 
@@ -14,7 +16,7 @@ func callPaths() map[string]*huma.PathItem {
 			OperationID: "create-phone-call", Tags: []string{"calls"}, Summary: "Place one outbound call",
 			Description: "Registers the call and answers at once; it is dialled from a durable queue.",
 			Parameters: []*huma.Param{{
-				Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
+				Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
 				Description: "A repeat with the same key returns the call that was created, as it was then. Remembered for 24 hours.",
 			}},
 			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -67,7 +69,7 @@ func filters() []*huma.Param {
 	add(text, "status", "call_type", "agent_id", "campaign_id", "contact_id", "import_id", "trunk_id", "route_id",
 		"to_number", "from_number", "disconnection_reason", "answered_by", "external_id")
 	add(number, "created_after", "created_before", "min_duration_s", "max_duration_s")
-	add(&huma.Schema{Type: huma.TypeInteger, Minimum: ptr(1.0), Maximum: ptr(100.0), Default: 50}, "limit")
+	add(&huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}, "limit")
 	add(&huma.Schema{Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"}, "order")
 	add(text, "cursor")
 	return all
@@ -120,10 +122,6 @@ func turns() []any {
 }
 
 func with(c, more map[string]any) map[string]any {
-	for k, v := range more {
-		c[k] = v
-	}
+	maps.Copy(c, more)
 	return c
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -33,10 +33,7 @@ func Document(set *schema.Set, publicURL string) ([]byte, error) {
 		},
 		Security: []map[string][]string{{"key": {}}},
 		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}},
-		Paths:    map[string]*huma.PathItem{},
-	}
-	for path, item := range callPaths() {
-		doc.Paths[path] = item
+		Paths:    callPaths(),
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {

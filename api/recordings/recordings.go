@@ -52,7 +52,7 @@ func (s *Recordings) Link(callID string) string {
 	return strings.TrimSuffix(s.PublicURL, "/") + "/recordings/" + callID + ".wav?" + q.Encode()
 }
 
-var file = regexp.MustCompile(`^(call_[0-9A-Z]{26})\.wav$`) //nolint:gochecknoglobals // read-only
+var file = regexp.MustCompile(`^(call_[0-9A-Z]{26})\.wav$`)
 
 // Serve answers GET /recordings/{file}, ranges included (RFC 9110 14).
 func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +63,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	until, err := strconv.ParseInt(exp, 10, 64)
 	if err != nil || s.now().Unix() >= until {
-		return &respond.Plain{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
+		return &respond.PlainError{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
 	}
 	call, err := s.Calls.Call(r.Context(), "", m[1])
 	if err != nil || call.RecordingKey == "" {
@@ -88,7 +88,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func missing() error {
-	return &respond.Plain{Status: http.StatusNotFound, Message: "no such recording"}
+	return &respond.PlainError{Status: http.StatusNotFound, Message: "no such recording"}
 }
 
 func (s *Recordings) sign(callID, exp string) string {

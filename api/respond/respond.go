@@ -37,25 +37,25 @@ type Issue struct {
 	Input any    `json:"input"`
 }
 
-// Invalid is a request that does not fit its schema. It answers 422.
-type Invalid struct{ Issues []Issue }
+// An InvalidError is a request that does not fit its schema. It answers 422.
+type InvalidError struct{ Issues []Issue }
 
 // Error implements error.
-func (i *Invalid) Error() string {
+func (i *InvalidError) Error() string {
 	if len(i.Issues) == 0 {
 		return "invalid request"
 	}
 	return "invalid request: " + i.Issues[0].Msg
 }
 
-// A Plain is an answer whose code has no meaning beyond its status.
-type Plain struct {
+// A PlainError is an answer whose code has no meaning beyond its status.
+type PlainError struct {
 	Status  int
 	Message string
 }
 
 // Error implements error.
-func (p *Plain) Error() string { return p.Message }
+func (p *PlainError) Error() string { return p.Message }
 
 // statuses of the codes; what is not here is 500.
 var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only table
@@ -96,8 +96,8 @@ func typeOf(status int) string {
 // Error answers err. It is the one place where errors become responses: what
 // is no refusal is logged and answered without its text.
 func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
-	var invalid *Invalid
-	var plain *Plain
+	var invalid *InvalidError
+	var plain *PlainError
 	var refusal *control.Error
 	var lost net.Error
 	d := Detail{Status: http.StatusInternalServerError, Code: string(control.CodeInternal), Message: "internal error"}

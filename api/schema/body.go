@@ -25,18 +25,17 @@ const maxDepth = 64
 type Body struct {
 	Raw []byte
 	doc any
-	bad *respond.Invalid // why it is no JSON
+	bad *respond.InvalidError // why it is no JSON
 }
 
 // Read reads a body. It refuses what is too large, or nested too deep.
 func Read(w http.ResponseWriter, r *http.Request) (*Body, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, control.Refuse(control.CodeRequestTooLarge, "the body is larger than 4 MiB")
 	}
 	if err != nil {
-		return nil, &respond.Plain{Status: http.StatusBadRequest, Message: "the body could not be read"}
+		return nil, &respond.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}
 	}
 	if at := tooDeep(raw); at >= 0 {
 		return nil, notJSON(at, "nested deeper than 64 levels")
@@ -48,7 +47,7 @@ func Read(w http.ResponseWriter, r *http.Request) (*Body, error) {
 
 func (b *Body) parse() {
 	if len(bytes.TrimSpace(b.Raw)) == 0 {
-		b.bad = &respond.Invalid{Issues: []respond.Issue{{Type: "missing", Loc: []any{"body"}, Msg: "Field required"}}}
+		b.bad = &respond.InvalidError{Issues: []respond.Issue{{Type: "missing", Loc: []any{"body"}, Msg: "Field required"}}}
 		return
 	}
 	err := json.Unmarshal(b.Raw, &b.doc)
@@ -56,18 +55,16 @@ func (b *Body) parse() {
 		return
 	}
 	at := 0
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError // a number beyond all measure
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = int(syntax.Offset)
-	} else if errors.As(err, &kind) {
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // a number beyond all measure
 		at = int(kind.Offset)
 	}
 	b.bad = notJSON(at, "JSON decode error: "+err.Error())
 }
 
-func notJSON(at int, msg string) *respond.Invalid {
-	return &respond.Invalid{Issues: []respond.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
+func notJSON(at int, msg string) *respond.InvalidError {
+	return &respond.InvalidError{Issues: []respond.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
 }
 
 // tooDeep returns where the nesting passes maxDepth, or -1. It looks at

@@ -37,7 +37,7 @@ func (s *Set) PhoneOrder(b *Body) (place.Order, error) {
 	}
 	// What was decoded from JSON can be written as JSON.
 	if text, err := json.Marshal(p.Metadata); err != nil || len(text) > maxMetadata {
-		return place.Order{}, &respond.Invalid{Issues: []respond.Issue{{
+		return place.Order{}, &respond.InvalidError{Issues: []respond.Issue{{
 			Type: "value_error", Loc: []any{"body", "metadata"}, Input: p.Metadata,
 			Msg: fmt.Sprintf("Value error, metadata has at most %d bytes", maxMetadata),
 		}}}

@@ -33,13 +33,13 @@ func NewSet() *Set {
 func (s *Set) Registry() huma.Registry { return s.reg }
 
 // Check fills v with a body that fits the schema of the name, or returns what
-// does not, as *respond.Invalid.
+// does not, as *respond.InvalidError.
 func (s *Set) Check(b *Body, name string, v any) error {
 	if b.bad != nil {
 		return b.bad
 	}
 	if _, ok := b.doc.(map[string]any); !ok {
-		return &respond.Invalid{Issues: []respond.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: b.doc}}}
+		return &respond.InvalidError{Issues: []respond.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: b.doc}}}
 	}
 	var res huma.ValidateResult
 	path := huma.NewPathBuffer([]byte("body"), len("body"))
@@ -51,7 +51,7 @@ func (s *Set) Check(b *Body, name string, v any) error {
 	issues = append(issues, nul([]any{"body"}, b.doc)...)
 	if len(issues) > 0 {
 		slices.SortStableFunc(issues, func(a, b respond.Issue) int { return strings.Compare(spot(a), spot(b)) })
-		return &respond.Invalid{Issues: issues}
+		return &respond.InvalidError{Issues: issues}
 	}
 	return b.decode(v)
 }
@@ -69,7 +69,7 @@ func spot(i respond.Issue) string {
 	return b.String()
 }
 
-var ( //nolint:gochecknoglobals // read-only
+var (
 	required = regexp.MustCompile(`^expected required property (\S+) to be present$`)
 	index    = regexp.MustCompile(`\[(\d+)\]`)
 	bound    = regexp.MustCompile(`^expected (?:number|length|array length) ([<>]=?) (.+)$`)
@@ -91,24 +91,23 @@ func issue(err error) respond.Issue {
 	return i
 }
 
+// kinds are the messages about the type of a value.
+var kinds = map[string][2]string{ //nolint:gochecknoglobals // read-only table
+	"expected string":  {"string_type", "Input should be a valid string"},
+	"expected integer": {"int_type", "Input should be a valid integer"},
+	"expected number":  {"float_type", "Input should be a valid number"},
+	"expected boolean": {"bool_type", "Input should be a valid boolean"},
+	"expected array":   {"list_type", "Input should be a valid list"},
+	"expected object":  {"dict_type", "Input should be a valid dictionary"},
+}
+
 // kind maps the validator's messages.
 func kind(msg string, value any) (typ, text string) {
-	switch msg {
-	case "expected string":
-		return "string_type", "Input should be a valid string"
-	case "expected integer":
-		if f, ok := value.(float64); ok && f != math.Trunc(f) {
-			return "int_from_float", "Input should be a valid integer, got a number with a fractional part"
-		}
-		return "int_type", "Input should be a valid integer"
-	case "expected number":
-		return "float_type", "Input should be a valid number"
-	case "expected boolean":
-		return "bool_type", "Input should be a valid boolean"
-	case "expected array":
-		return "list_type", "Input should be a valid list"
-	case "expected object":
-		return "dict_type", "Input should be a valid dictionary"
+	if f, ok := value.(float64); ok && msg == "expected integer" && f != math.Trunc(f) {
+		return "int_from_float", "Input should be a valid integer, got a number with a fractional part"
+	}
+	if k, ok := kinds[msg]; ok {
+		return k[0], k[1]
 	}
 	if required.MatchString(msg) {
 		return "missing", "Field required"

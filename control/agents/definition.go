@@ -64,7 +64,7 @@ func (d Definition) Check() error {
 }
 
 // place is a variable's place in a text: {{name}}.
-var place = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`) //nolint:gochecknoglobals // read-only
+var place = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
 
 // Fill puts the values of variables at their places in a text. A place without
 // a value becomes empty: nobody wants to hear a placeholder read out.

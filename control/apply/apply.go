@@ -51,23 +51,23 @@ func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Optio
 	if err != nil {
 		return err
 	}
-	if err := applySettings(ctx, tx, id, org); err != nil {
+	if err = applySettings(ctx, tx, id, org); err != nil {
 		return err
 	}
 	if org.Webhooks != nil {
-		if err := applyWebhooks(ctx, tx, id, *org.Webhooks, o); err != nil {
+		if err = applyWebhooks(ctx, tx, id, *org.Webhooks, o); err != nil {
 			return err
 		}
 	}
 	var agentNames, trunkNames []string
 	for _, a := range org.Agents {
-		if err := applyAgent(ctx, tx, id, a); err != nil {
+		if err = applyAgent(ctx, tx, id, a); err != nil {
 			return err
 		}
 		agentNames = append(agentNames, a.Name)
 	}
 	for _, t := range org.Trunks {
-		if err := applyTrunk(ctx, tx, id, t, o); err != nil {
+		if err = applyTrunk(ctx, tx, id, t, o); err != nil {
 			return fmt.Errorf("trunk %q: %w", t.Name, err)
 		}
 		trunkNames = append(trunkNames, t.Name)
@@ -110,7 +110,7 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 	for _, n := range *org.Suppression {
 		numbers = append(numbers, control.Digits(n))
 	}
-	if _, err := tx.Exec(ctx, "DELETE FROM suppressions WHERE org_id = $1 AND NOT number = ANY ($2)", id, numbers); err != nil {
+	if _, err = tx.Exec(ctx, "DELETE FROM suppressions WHERE org_id = $1 AND NOT number = ANY ($2)", id, numbers); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, "INSERT INTO suppressions (org_id, number) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING", id, numbers)
@@ -142,7 +142,7 @@ func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent) error {
 		return err
 	}
 	a.change(&d)
-	if _, err := agents.Save(ctx, tx, id, a.Name, d); err != nil {
+	if _, err = agents.Save(ctx, tx, id, a.Name, d); err != nil {
 		return err
 	}
 	switch {
@@ -175,7 +175,7 @@ func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) e
 	}
 	var names []string
 	for _, s := range t.Subgroups {
-		if err := applySubgroup(ctx, tx, id, trunkID, s); err != nil {
+		if err = applySubgroup(ctx, tx, id, trunkID, s); err != nil {
 			return fmt.Errorf("subgroup %q: %w", s.Name, err)
 		}
 		names = append(names, s.Name)

@@ -43,6 +43,17 @@ func named(at, name string, others *[]string) error {
 }
 
 func (o Organization) check(at string) error {
+	for _, check := range []func(string) error{
+		o.checkSettings, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
+	} {
+		if err := check(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Organization) checkSettings(at string) error {
 	if o.Timezone != nil {
 		if _, err := control.Zone(*o.Timezone); err != nil {
 			return fmt.Errorf("%s.timezone: %w", at, err)
@@ -51,45 +62,56 @@ func (o Organization) check(at string) error {
 	if o.Market != nil && *o.Market != "" && !slices.Contains(markets, *o.Market) {
 		return fmt.Errorf("%s.market: %q: use %s, or leave it out", at, *o.Market, strings.Join(markets, ", "))
 	}
-	if err := o.CallingWindow.check(at + ".calling_window"); err != nil {
-		return err
-	}
 	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
 		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
 	}
-	if o.Suppression != nil {
-		for i, n := range *o.Suppression {
-			if d := control.Digits(n); len(d) < 7 || len(d) > 20 {
-				return fmt.Errorf("%s.suppression[%d]: %q is no telephone number", at, i, n)
-			}
-		}
-	}
-	return o.checkOwned(at)
+	return o.CallingWindow.check(at + ".calling_window")
 }
 
-func (o Organization) checkOwned(at string) error {
-	var agentNames, trunkNames []string
+func (o Organization) checkSuppression(at string) error {
+	if o.Suppression == nil {
+		return nil
+	}
+	for i, n := range *o.Suppression {
+		if d := control.Digits(n); len(d) < 7 || len(d) > 20 {
+			return fmt.Errorf("%s.suppression[%d]: %q is no telephone number", at, i, n)
+		}
+	}
+	return nil
+}
+
+func (o Organization) checkAgents(at string) error {
+	var names []string
 	for i, a := range o.Agents {
-		at := fmt.Sprintf("%s.agents[%d]", at, i)
-		if err := named(at, a.Name, &agentNames); err != nil {
+		here := fmt.Sprintf("%s.agents[%d]", at, i)
+		if err := named(here, a.Name, &names); err != nil {
 			return err
 		}
 		if a.Voicemail != nil && !slices.Contains(agents.Voicemails(), *a.Voicemail) {
-			return fmt.Errorf("%s.voicemail: %q: use %s", at, *a.Voicemail, strings.Join(agents.Voicemails(), ", "))
+			return fmt.Errorf("%s.voicemail: %q: use %s", here, *a.Voicemail, strings.Join(agents.Voicemails(), ", "))
 		}
 	}
+	return nil
+}
+
+func (o Organization) checkTrunks(at string) error {
+	var names []string
 	for i, t := range o.Trunks {
-		at := fmt.Sprintf("%s.trunks[%d]", at, i)
-		if err := named(at, t.Name, &trunkNames); err != nil {
+		here := fmt.Sprintf("%s.trunks[%d]", at, i)
+		if err := named(here, t.Name, &names); err != nil {
 			return err
 		}
 		var subgroups []string
 		for j, s := range t.Subgroups {
-			if err := named(fmt.Sprintf("%s.subgroups[%d]", at, j), s.Name, &subgroups); err != nil {
+			if err := named(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (o Organization) checkGrants(at string) error {
 	if o.Grants != nil {
 		for i, g := range *o.Grants {
 			if g.Trunk == "" || g.To == "" {

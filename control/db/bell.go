@@ -58,7 +58,7 @@ func (b *Bell) listen(ctx context.Context) error {
 	}
 	// A connection that listens must not go back to the pool.
 	c := conn.Hijack()
-	defer c.Close(context.WithoutCancel(ctx))
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	for _, name := range b.names() {
 		if _, err := c.Exec(ctx, "LISTEN "+name); err != nil {
 			return err

@@ -133,7 +133,7 @@ func (l *Local) run(in install, data string) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	cmd := exec.Command(filepath.Join(in.bin, "postgres"), args...) //nolint:gosec,noctx // found by us; stop ends it
 	l.dress(cmd, in)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -168,7 +168,7 @@ func (l *Local) await(ctx context.Context, c *child) error {
 		}
 		select {
 		case <-c.done:
-			text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log")) //nolint:gosec // ours
+			text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log"))
 			return fmt.Errorf("postgres exited at once: %s", lastLines(string(text), 5))
 		case <-ctx.Done():
 			return fmt.Errorf("postgres: %w", ctx.Err())
@@ -190,7 +190,7 @@ func (l *Local) makeDatabase(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var have bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'parley')").Scan(&have); err != nil {
 		return fmt.Errorf("postgres: %w", err)

@@ -82,7 +82,7 @@ func (l *Local) Stop() {
 			l.child.stop()
 		}
 		if l.lock != nil {
-			l.lock.Close() // which lets go of the lock
+			_ = l.lock.Close() // which lets go of the lock
 		}
 	})
 }
@@ -162,9 +162,9 @@ func (l *Local) takeLock() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("data directory: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return false, nil
 		}
@@ -228,7 +228,7 @@ func (l *Local) answers(ctx context.Context, database string) error {
 	if err != nil {
 		return err
 	}
-	c.Close()
+	_ = c.Close()
 	conn, err := pgx.Connect(ctx, l.URL(database))
 	if err != nil {
 		return err

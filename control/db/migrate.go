@@ -13,7 +13,7 @@ import (
 )
 
 //go:embed migrations/*.sql
-var migrations embed.FS //nolint:gochecknoglobals // embedded files
+var migrations embed.FS
 
 // Migrate brings the schema up to date. An advisory lock lets one process at a
 // time do so; the others wait for it.
@@ -27,7 +27,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	conn := stdlib.OpenDBFromPool(pool)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conn, dir, goose.WithSessionLocker(locker))
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)

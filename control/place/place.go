@@ -89,11 +89,11 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(conte
 		if c, err = check(ctx, tx, orgID, o, now); err != nil {
 			return err
 		}
-		if err := insert(ctx, tx, c); err != nil {
+		if err = insert(ctx, tx, c); err != nil {
 			return fmt.Errorf("register call: %w", err)
 		}
 		if also != nil {
-			if err := also(ctx, tx, c); err != nil {
+			if err = also(ctx, tx, c); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func check(ctx context.Context, tx pgx.Tx, orgID string, o Order, now time.Time)
 		return control.Call{}, err
 	}
 	to := control.Digits(o.To)
-	if err := Destination(to, r.allowed); err != nil {
+	if err = Destination(to, r.allowed); err != nil {
 		return control.Call{}, err
 	}
 	suppressed, err := store.Suppressed(ctx, tx, orgID, to)
@@ -127,7 +127,7 @@ func check(ctx context.Context, tx pgx.Tx, orgID string, o Order, now time.Time)
 	if suppressed {
 		return control.Call{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on the organization's do-not-call list")
 	}
-	if err := r.limits(ctx, tx, now); err != nil {
+	if err = r.limits(ctx, tx, now); err != nil {
 		return control.Call{}, err
 	}
 	ring, err := ringSeconds(o.RingDuration)

@@ -45,8 +45,8 @@ func findRoute(ctx context.Context, tx pgx.Tx, orgID string, o Order) (route, er
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (route, error) {
 		var r route
-		err := row.Scan(&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks, &r.concurrent, &r.perMinute, &r.attached)
-		return r, err
+		fault := row.Scan(&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks, &r.concurrent, &r.perMinute, &r.attached)
+		return r, fault
 	})
 	if err != nil {
 		return route{}, fmt.Errorf("subgroups: %w", err)

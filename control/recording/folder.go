@@ -31,7 +31,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	if err = os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".part-*")
@@ -40,7 +40,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			tmp.Close()
+			_ = tmp.Close()
 			_ = os.Remove(tmp.Name())
 			err = fmt.Errorf("store %s: %w", key, err)
 		}

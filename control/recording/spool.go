@@ -111,7 +111,7 @@ func (s *Spool) bring(ctx context.Context, callID string) error {
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	key := "recordings/" + callID + ".wav"
 	if err := s.Bucket.Put(ctx, key, f); err != nil {
 		return err

@@ -57,9 +57,9 @@ func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 		case err != nil:
 			return err
 		case asked:
-			return &control.Halt{Reason: control.ReasonCancelled}
+			return &control.HaltError{Reason: control.ReasonCancelled}
 		case suppressed:
-			return &control.Halt{Reason: control.ReasonDNCBlocked}
+			return &control.HaltError{Reason: control.ReasonDNCBlocked}
 		}
 		return move(ctx, tx, l, control.Intent)
 	})
@@ -101,7 +101,7 @@ func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptSta
 			}
 			return control.ErrFenced
 		}
-		if err := move(ctx, tx, l, to); err != nil {
+		if err = move(ctx, tx, l, to); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE calls SET status = $2, `+column+` = $3,

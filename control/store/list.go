@@ -66,10 +66,17 @@ func (f Filter) where() (string, []any) {
 		column string
 		values []string
 	}{
-		{"c.status", f.Statuses}, {"c.call_type", f.Types}, {"coalesce(a.name, c.agent_name)", f.Agents},
-		{"c.campaign_id", f.Campaigns}, {"c.contact_id", f.Contacts}, {"c.import_id", f.Imports},
-		{"c.trunk_id", f.Trunks}, {"c.route_id", f.Routes}, {"c.disconnection_reason", f.Reasons},
-		{"c.answered_by", f.AnsweredBy}, {"c.external_id", f.ExternalIDs},
+		{"c.status", f.Statuses},
+		{"c.call_type", f.Types},
+		{"coalesce(a.name, c.agent_name)", f.Agents},
+		{"c.campaign_id", f.Campaigns},
+		{"c.contact_id", f.Contacts},
+		{"c.import_id", f.Imports},
+		{"c.trunk_id", f.Trunks},
+		{"c.route_id", f.Routes},
+		{"c.disconnection_reason", f.Reasons},
+		{"c.answered_by", f.AnsweredBy},
+		{"c.external_id", f.ExternalIDs},
 	} {
 		if len(c.values) > 0 {
 			add(c.column+" = ANY (?)", c.values)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -115,9 +116,7 @@ func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 
 func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 	values := map[string]any{"name": c.Name}
-	for k, v := range c.Variables {
-		values[k] = v
-	}
+	maps.Copy(values, c.Variables)
 	longest := c.MaxDuration
 	if longest == 0 {
 		longest = time.Duration(d.MaxDurationS) * time.Second

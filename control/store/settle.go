@@ -53,16 +53,12 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 		if err != nil {
 			return err
 		}
-		left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (leftover, error) {
-			var l leftover
-			err := row.Scan(&l.attempt, &l.call, &l.state, &l.until, &l.now)
-			return l, err
-		})
+		left, err := pgx.CollectRows(rows, scanLeftover)
 		if err != nil {
 			return err
 		}
 		for _, l := range left {
-			if err := settleOne(ctx, tx, l); err != nil {
+			if err = settleOne(ctx, tx, l); err != nil {
 				return fmt.Errorf("%s: %w", l.attempt, err)
 			}
 		}
@@ -73,6 +69,12 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 		return 0, fmt.Errorf("settle: %w", err)
 	}
 	return n, nil
+}
+
+func scanLeftover(row pgx.CollectableRow) (leftover, error) {
+	var l leftover
+	err := row.Scan(&l.attempt, &l.call, &l.state, &l.until, &l.now)
+	return l, err
 }
 
 // settleOne decides by the state alone.

@@ -47,7 +47,7 @@ type Subgroup struct {
 	CallsPerMinute           int
 }
 
-var ( //nolint:gochecknoglobals // read-only
+var (
 	proxy  = regexp.MustCompile(`^sips?:[^\s<>"@]+$`)
 	number = regexp.MustCompile(`^\+?[0-9]{3,15}$`)
 	prefix = regexp.MustCompile(`^[0-9*#]{0,16}$`)

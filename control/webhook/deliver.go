@@ -50,15 +50,20 @@ func (s *Sender) one(ctx context.Context, e open) (bool, error) {
 			WHERE endpoint_id = $1 AND state = 'pending' AND next_at <= $2
 			ORDER BY next_at, created_at, id LIMIT 1`, e.id, s.now()).Scan(&d.id, &d.payload, &d.tries)
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("webhook delivery: %w", err)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = nil
+		}
+		return false, err
 	}
+	return s.attempt(ctx, e, d)
+}
+
+// attempt makes one, and writes down what it came to.
+func (s *Sender) attempt(ctx context.Context, e open, d delivery) (bool, error) {
 	status, asked, fault := s.post(ctx, e, d)
-	if status == 0 && ctx.Err() != nil {
-		return false, nil // we stop; the attempt does not count
+	if stopping := ctx.Err() != nil; stopping && status == 0 {
+		return false, nil // the attempt does not count
 	}
 	v := judge(d.tries+1, status, asked, s.dice())
 	if !v.delivered {
@@ -96,8 +101,7 @@ func (s *Sender) post(ctx context.Context, e open, d delivery) (status int, aske
 
 // reason is an error without the url, which may hold a token.
 func reason(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	text := err.Error()

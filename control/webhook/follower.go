@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,9 +101,7 @@ func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c co
 // metadata is the client's, and for calls of a campaign what leads back to it.
 func metadata(c control.Call) map[string]any {
 	m := map[string]any{}
-	for k, v := range c.Metadata {
-		m[k] = v
-	}
+	maps.Copy(m, c.Metadata)
 	for k, v := range map[string]string{"contact_id": c.ContactID, "campaign_id": c.CampaignID, "import_id": c.ImportID} {
 		if v != "" {
 			m[k] = v

@@ -36,7 +36,7 @@ func Main(m *testing.M) {
 		one.local.Stop()
 	}
 	if one.dir != "" {
-		os.RemoveAll(one.dir)
+		_ = os.RemoveAll(one.dir)
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *shared) exec(ctx context.Context, sql string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, sql)
 	return err
 }
