@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo"
@@ -26,6 +27,9 @@ import (
 
 // Allow is the value of the Allow header.
 const Allow = "INVITE, ACK, CANCEL, BYE, OPTIONS"
+
+// settle is how long the last messages may take to be dealt with.
+const settle = 50 * time.Millisecond
 
 // ErrClosed is returned once the endpoint is closing.
 var ErrClosed = errors.New("sip endpoint is closed")
@@ -61,6 +65,8 @@ type Endpoint struct {
 	client   *sipgo.Client
 	sockets  []func() error
 	serving  sync.WaitGroup
+	sending  sync.RWMutex // held while the library may open a socket
+	deaf     atomic.Bool  // nothing is read or begun any more
 	work     group
 	mu       sync.Mutex
 	legs     map[dialog.Key]*Leg
@@ -159,6 +165,9 @@ func (e *Endpoint) build(log *slog.Logger) error {
 }
 
 func (e *Endpoint) read(in sip.TransportReadProps, data []byte) ([]byte, error) {
+	if e.deaf.Load() {
+		return nil, nil
+	}
 	if e.Before != nil {
 		e.Before(data)
 	}
@@ -232,6 +241,14 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	if sockets == nil {
 		return err
 	}
+	// The library opens a socket for whatever it is to send, even while it is
+	// being closed. So it is given nothing to send or to answer any more.
+	e.sending.Lock()
+	e.deaf.Store(true)
+	e.sending.Unlock()
+	// What was read before is on goroutines of the library that nobody can
+	// wait for. They need microseconds.
+	<-time.After(settle)
 	err = errors.Join(err, e.ua.Close())
 	for _, c := range sockets {
 		err = errors.Join(err, c())

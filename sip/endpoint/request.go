@@ -49,6 +49,7 @@ func (e *Endpoint) Sign(req *sip.Request) {
 // pin has a request over UDP leave from the socket we listen on. Over TCP the
 // library finds or opens a connection to where the request goes.
 func (e *Endpoint) pin(req *sip.Request) {
+	req.Laddr = sip.Addr{}
 	if req.Transport() == "UDP" {
 		req.Laddr = sip.Addr{IP: net.IP(e.addr.Addr().AsSlice()), Port: int(e.addr.Port())}
 	}
@@ -59,6 +60,11 @@ func Fits(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
 
 // Send begins the transaction of a signed request. ctx bounds the connecting.
 func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
+	e.sending.RLock()
+	defer e.sending.RUnlock()
+	if e.deaf.Load() {
+		return nil, ErrClosed
+	}
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
 		return nil, fmt.Errorf("send %s: %w", req.Method, err)
@@ -68,6 +74,11 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 
 // Write sends a signed request that has no transaction: an ACK.
 func (e *Endpoint) Write(req *sip.Request) error {
+	e.sending.RLock()
+	defer e.sending.RUnlock()
+	if e.deaf.Load() {
+		return ErrClosed
+	}
 	if err := e.client.WriteRequest(req, asIs); err != nil {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}

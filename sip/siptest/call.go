@@ -93,20 +93,10 @@ func (k *call) challenged() bool {
 	if want.Proxy {
 		ask, answer, status = "Proxy-Authenticate", "Proxy-Authorization", http.StatusProxyAuthRequired
 	}
-	c := auth.Challenge{Realm: want.Realm, Nonce: "nonce-of-" + k.in.ID, Algorithm: "MD5", QOP: !want.NoQOP}
-	if want.Algorithm != "" {
-		c.Algorithm = want.Algorithm
-	}
-	stale := want.Stale && k.in.Credentials && k.in.CSeq <= 2
-	if want.Stale && k.in.CSeq >= 2 && !stale {
-		c.Nonce += "-fresh"
-	}
+	c, stale := want.nonce(k.in)
 	if h := k.req.GetHeader(answer); h != nil && want.Username != "" && !stale &&
 		c.Verify(h.Value(), want.Username, string(want.Password), string(sip.INVITE)) {
 		return false
-	}
-	if stale {
-		c.Nonce += "-fresh"
 	}
 	value := fmt.Sprintf(`Digest realm=%q, nonce=%q`, c.Realm, c.Nonce)
 	if want.Algorithm != "" {
@@ -121,6 +111,19 @@ func (k *call) challenged() bool {
 	k.carrier.journal.note(k.entry, func(e *Entry) { e.Challenged = true })
 	k.respond(status, "Who Are You", sip.NewHeader(ask, value))
 	return true
+}
+
+// nonce is the challenge that an INVITE must answer, and whether it is a new
+// one because the last went stale.
+func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
+	out = auth.Challenge{Realm: c.Realm, Nonce: "nonce-of-" + in.ID, Algorithm: c.Algorithm, QOP: !c.NoQOP}
+	if c.Algorithm == "" {
+		out.Algorithm = "MD5"
+	}
+	if c.Stale && in.Credentials {
+		out.Nonce += "-fresh"
+	}
+	return out, c.Stale && in.Credentials && in.CSeq == 2
 }
 
 // offer takes the caller's offer and opens our media.

@@ -1,0 +1,303 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// dialError dials and returns how it failed.
+func (l *line) dialError(t *testing.T, ctx context.Context, target media.Target, progress func(media.Progress)) *media.DialError { //nolint:revive // t comes first in tests
+	t.Helper()
+	leg, err := l.ua.Dial(ctx, target, progress)
+	if err == nil {
+		_ = leg.Hangup(media.LocalHangup)
+		t.Fatal("the call was answered")
+	}
+	var failure *media.DialError
+	if !errors.As(err, &failure) {
+		t.Fatalf("Dial returned %T", err)
+	}
+	return failure
+}
+
+func TestRefusals(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		script siptest.Script
+		cause  media.Cause
+		status int
+	}{
+		{"busy", siptest.Script{After: 20 * time.Millisecond, Status: 486}, media.Busy, 486},
+		{"busy without a ring", siptest.Script{Ring: -1, Status: 600}, media.Busy, 600},
+		{"declined", siptest.Script{After: 20 * time.Millisecond, Status: 603, Reason: "No\x01 Thanks"}, media.Declined, 603},
+		{"unknown", siptest.Script{Ring: -1, Status: 404}, media.InvalidNumber, 404},
+		{"congested", siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}, media.Congestion, 503},
+		{"redirected", siptest.Script{Ring: -1, Status: 302, Headers: map[string]string{"Contact": "<sip:+900555@127.0.0.1:9>"}}, media.Redirected, 302},
+		{"many rings", siptest.Script{Rings: 30, RingEvery: 5 * time.Millisecond, After: 20 * time.Millisecond, Status: 480}, media.NoAnswer, 480},
+		{"early media", siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 486}, media.Busy, 486},
+		{"no codec in common", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 4000 RTP/AVP 18\r\n")}, media.RouteError, 0},
+		{"no description", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte{}}, media.RouteError, 0},
+		{"garbage", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("\xff\x00 nonsense")}, media.RouteError, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLine(t, func(siptest.Invite) siptest.Script { return row.script })
+			rings := 0
+			failure := l.dialError(t, t.Context(), l.target(), func(p media.Progress) {
+				if p == media.Ringing {
+					rings++
+				}
+			})
+			if failure.Cause != row.cause || failure.Status != row.status {
+				t.Errorf("got %v", failure)
+			}
+			if want := row.script.Ring >= 0; (rings == 1) != want || rings > 1 {
+				t.Errorf("%d rings told", rings)
+			}
+			if strings.ContainsRune(failure.Reason, 1) {
+				t.Errorf("reason %q", failure.Reason)
+			}
+			if row.status == 0 { // it was answered: the carrier must be told that it is over
+				if failure.Err == nil {
+					t.Error("no word on what is wrong")
+				}
+				l.last(t, func(e siptest.Entry) bool { return e.Answered && e.Cause == media.RemoteHangup })
+			}
+			if n := len(l.carrier.Journal()); n != 1 {
+				t.Errorf("%d INVITEs", n)
+			}
+		})
+	}
+}
+
+func TestRingTimeout(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
+	target := l.target()
+	target.RingFor = 50 * time.Millisecond
+	failure := l.dialError(t, t.Context(), target, nil)
+	if failure.Cause != media.NoAnswer || failure.Status != 487 {
+		t.Errorf("got %v", failure)
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.Cancelled && e.Rang && !e.Answered })
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
+	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) {
+		if p == media.Ringing {
+			cancel()
+		}
+	})
+	if failure.Cause != media.Cancelled {
+		t.Errorf("got %v", failure)
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.Cancelled })
+}
+
+// TestCancelBeforeWord cancels while the carrier has not said anything: the
+// CANCEL must wait for its first word.
+func TestCancelBeforeWord(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		cancel()
+		return siptest.Script{Ring: 100 * time.Millisecond}
+	})
+	start := time.Now()
+	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) {
+		if p == media.Ringing {
+			t.Error("ringing was told after the end")
+		}
+	})
+	if failure.Cause != media.Cancelled || time.Since(start) < 90*time.Millisecond {
+		t.Errorf("got %v after %v", failure, time.Since(start))
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.Cancelled })
+}
+
+func TestCancelledBeforeDial(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := newLine(t, nil)
+	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) { t.Errorf("told %s", p) })
+	if failure.Cause != media.Cancelled || len(l.carrier.Journal()) != 0 {
+		t.Errorf("got %v and %d INVITEs", failure, len(l.carrier.Journal()))
+	}
+}
+
+// TestCancelRace has answers and CANCELs cross, some by chance and some for
+// sure. Whatever wins, no call may stay up.
+func TestCancelRace(t *testing.T) {
+	const rounds, atOnce = 240, 12
+	l := newLine(t, func(in siptest.Invite) siptest.Script {
+		s := siptest.Script{After: rand.N(10 * time.Millisecond), Status: 200}
+		if in.To == "1" {
+			s = siptest.Script{AnswerOnCancel: true}
+		}
+		return s
+	})
+	var wg sync.WaitGroup
+	work := make(chan int)
+	for range atOnce {
+		wg.Go(func() {
+			for n := range work {
+				target := l.target()
+				if n%3 == 0 {
+					target.To = "1"
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond+rand.N(15*time.Millisecond))
+				leg, err := l.ua.Dial(ctx, target, nil)
+				cancel()
+				switch {
+				case err != nil:
+					var failure *media.DialError
+					if errors.As(err, &failure); failure.Cause != media.Cancelled {
+						t.Errorf("round %d: %v", n, err)
+					}
+				case n%3 == 0:
+					t.Errorf("round %d: the answer to a CANCEL became a leg", n)
+					fallthrough
+				default:
+					_ = leg.Hangup(media.LocalHangup)
+				}
+			}
+		})
+	}
+	for n := range rounds {
+		work <- n
+	}
+	close(work)
+	wg.Wait()
+	err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+		for _, e := range all {
+			if e.Cause == "" {
+				return false
+			}
+		}
+		return len(all) == rounds
+	})
+	answered := 0
+	for _, e := range l.carrier.Journal() {
+		if e.Answered {
+			answered++
+		}
+		if e.Cause != media.Cancelled && e.Cause != media.RemoteHangup {
+			t.Errorf("%s ended with %q: %+v", e.ID, e.Cause, e)
+		}
+	}
+	if err != nil || answered < rounds/3 || l.carrier.Calls() != 0 {
+		t.Errorf("%v; %d of %d answered, %d calls up", err, answered, rounds, l.carrier.Calls())
+	}
+}
+
+func TestSecondAnswer(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, SecondAnswer: true} })
+	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := l.last(t, func(e siptest.Entry) bool { return e.Forked != "" })
+	if e.Forked != media.RemoteHangup || e.Cause != "" || leg.Cause() != "" {
+		t.Errorf("the second phone ended with %q, the first with %q, our leg with %q", e.Forked, e.Cause, leg.Cause())
+	}
+	_ = leg.Hangup(media.LocalHangup)
+	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+}
+
+func TestInjectionIsRefused(t *testing.T) {
+	l := newLine(t, nil)
+	for name, spoil := range map[string]func(*media.Target){
+		"id":           func(x *media.Target) { x.ID = "a\r\nX: 1" },
+		"id with host": func(x *media.Target) { x.ID = "a@b" },
+		"empty id":     func(x *media.Target) { x.ID = "" },
+		"to":           func(x *media.Target) { x.To = "1202@evil.example" },
+		"to with line": func(x *media.Target) { x.To = "1202\r\nX: 1" },
+		"empty to":     func(x *media.Target) { x.To = "" },
+		"from":         func(x *media.Target) { x.From = "1>;tag=x" },
+		"header value": func(x *media.Target) { x.Headers = map[string]string{"X-A": "b\r\nEvil: 1\r\n\r\nbody"} },
+		"header del":   func(x *media.Target) { x.Headers = map[string]string{"X-A": "b\x7f"} },
+		"header name":  func(x *media.Target) { x.Headers = map[string]string{"X-A: b\r\nEvil": "1"} },
+		"via":          func(x *media.Target) { x.Headers = map[string]string{"vIA": "SIP/2.0/UDP evil.example"} },
+		"contact":      func(x *media.Target) { x.Headers = map[string]string{"m": "<sip:evil.example>"} },
+		"proxy":        func(x *media.Target) { x.Trunk.Proxy = "sip:127.0.0.1\r\nX: 1" },
+		"proxy scheme": func(x *media.Target) { x.Trunk.Proxy = "tel:+12025550123" },
+		"proxy user":   func(x *media.Target) { x.Trunk.Proxy = "sip:a@127.0.0.1" },
+		"transport":    func(x *media.Target) { x.Trunk.Proxy = "sip:127.0.0.1;transport=sctp" },
+		"no proxy":     func(x *media.Target) { x.Trunk.Proxy = "" },
+		"too long for UDP": func(x *media.Target) {
+			x.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500)}
+		},
+	} {
+		target := l.target()
+		spoil(&target)
+		failure := l.dialError(t, t.Context(), target, func(p media.Progress) { t.Errorf("%s: told %s", name, p) })
+		if failure.Cause != media.RouteError || failure.Err == nil {
+			t.Errorf("%s: %v", name, failure)
+		}
+	}
+	if n := len(l.carrier.Journal()); n != 0 {
+		t.Errorf("%d INVITEs left", n)
+	}
+}
+
+// TestLongInvite goes over TCP where the trunk leaves the transport open.
+func TestLongInvite(t *testing.T) {
+	l := newLine(t, nil)
+	target := l.target()
+	target.Trunk.Proxy = "sip:" + l.carrier.Addr().String()
+	target.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500), "X-C": strings.Repeat("c", 500)}
+	leg, err := l.ua.Dial(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := l.last(t, func(e siptest.Entry) bool { return e.Acked })
+	if e.Transport != "TCP" || len(e.Headers["X-B"]) != 500 {
+		t.Errorf("the carrier saw %s and %d headers", e.Transport, len(e.Headers))
+	}
+	_ = leg.Hangup(media.LocalHangup)
+	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+}
+
+func TestNobodyThere(t *testing.T) {
+	l := newLine(t, nil)
+	hole, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hole.Close()
+	target := l.target()
+	target.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	failure := l.dialError(t, ctx, target, nil)
+	// No CANCEL may leave before the other side has spoken, so there is nothing
+	// to wait for but the caller's patience.
+	if d := time.Since(start); failure.Cause != media.Cancelled || d > 5*time.Second {
+		t.Errorf("got %v after %v", failure, d)
+	}
+	buf := make([]byte, 2000)
+	for {
+		_ = hole.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		n, _, err := hole.ReadFrom(buf)
+		if err != nil {
+			break
+		}
+		if !strings.HasPrefix(string(buf[:n]), "INVITE ") {
+			t.Errorf("sent %.10q", buf[:n])
+		}
+	}
+	closed, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if err := l.ua.Close(closed); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close with a call in the air returned %v", err)
+	}
+}
