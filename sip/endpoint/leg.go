@@ -91,6 +91,9 @@ func (l *Leg) Play(feed media.Feed) { l.session.Play(feed) }
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.session.Digits() }
 
+// Dialog names the leg's dialog.
+func (l *Leg) Dialog() dialog.Key { return l.dialog.Key() }
+
 // Stats counts the leg's packets and frames.
 func (l *Leg) Stats() rtp.Stats { return l.session.Stats() }
 

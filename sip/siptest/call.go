@@ -338,8 +338,10 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 	}
 	origin := sdp.Origin{ID: 1, Version: 1}
 	endpoint.WithSDP(res, sdp.Answer(session.Local(), origin, k.agreed))
+	agreed := k.agreed
+	agreed.Mute = agreed.Mute || k.script.NoMedia
 	return k.carrier.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: session, Agreement: k.agreed, Origin: origin, Deaf: k.script.IgnoreBye,
+		Dialog: d, Session: session, Agreement: agreed, Origin: origin, Deaf: k.script.IgnoreBye,
 	})
 }
 

@@ -92,6 +92,8 @@ type Script struct {
 	AnswerOnCancel bool
 	// SecondAnswer has another phone answer as well.
 	SecondAnswer bool
+	// NoMedia takes the call and never sends a packet.
+	NoMedia bool
 	// IgnoreBye leaves a BYE without a response.
 	IgnoreBye bool
 }
