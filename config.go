@@ -115,7 +115,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 		if err != nil {
 			return c, errConfig{err}
 		}
-		errs = append(errs, apply(&c, known, values, file)...)
+		errs = append(errs, assign(&c, known, values, file)...)
 	}
 	values := map[string]string{}
 	for _, e := range environ {
@@ -124,14 +124,14 @@ func LoadConfig(file string, environ []string) (Config, error) {
 			values[k] = v
 		}
 	}
-	errs = append(errs, apply(&c, known, values, "environment")...)
+	errs = append(errs, assign(&c, known, values, "environment")...)
 	if err := errors.Join(errs...); err != nil {
 		return c, errConfig{err}
 	}
 	return c, nil
 }
 
-func apply(c *Config, known map[string]setting, values map[string]string, where string) []error {
+func assign(c *Config, known map[string]setting, values map[string]string, where string) []error {
 	var errs []error
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		s, ok := known[k]

@@ -1,5 +1,159 @@
 package main
 
-type demoCmd struct{}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
-func (demoCmd) Run(*world) error { return nil }
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+type demoCmd struct {
+	Once bool `help:"Exit after the call."`
+}
+
+// demoNumber is nobody's (NANP 555-0100 to 555-0199 are for fiction).
+const demoNumber = "+12025550199"
+
+// Run places one real call over SIP and RTP on this machine, through the HTTP
+// API, and shows it while it happens.
+func (d demoCmd) Run(w *world) error {
+	c, err := demoConfig(w)
+	if err != nil {
+		return err
+	}
+	s := &show{out: w.out, colour: isTerminal(w.out)}
+	s.title(c.DataDir)
+	carrier := demoCarrier()
+	if err := carrier.Start(); err != nil {
+		return fmt.Errorf("carrier: %w", err)
+	}
+	defer carrier.Close()
+	receiver, err := startReceiver(w)
+	if err != nil {
+		return fmt.Errorf("webhook receiver: %w", err)
+	}
+	defer receiver.close()
+	h, err := build(w, c, w.log(c.LogLevel))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		h.stop(ctx)
+	}()
+	key, err := d.furnish(w, h, carrier, receiver)
+	if err != nil {
+		return err
+	}
+	s.stage(carrier.Addr().String(), h.publicURL)
+	if err := s.call(w, &client{url: h.publicURL, key: key}, receiver, h.config.DataDir); err != nil {
+		return err
+	}
+	if d.Once {
+		return nil
+	}
+	s.goOn(h, key)
+	<-w.Done()
+	return nil
+}
+
+// demoConfig is the operator's configuration, on this machine only and with
+// free ports where the usual ones are taken.
+func demoConfig(w *world) (Config, error) {
+	c, err := w.config()
+	if err != nil {
+		return c, err
+	}
+	d := DefaultConfig()
+	if c.DataDir == d.DataDir {
+		c.DataDir = "./.parley-demo"
+	}
+	if c.DataDir, err = reachable(c.DataDir); err != nil {
+		return c, err
+	}
+	if c.LogLevel == d.LogLevel {
+		c.LogLevel = "error"
+	}
+	for _, addr := range []*string{&c.HTTPAddr, &c.MetricsAddr} {
+		*addr = freeAddr(w, "tcp", *addr)
+	}
+	c.SIPAddr = freeAddr(w, "udp", c.SIPAddr)
+	c.AllowInsecureWebhooks = true
+	return c, nil
+}
+
+// freeAddr is addr, or the same host with a port of the kernel's choice where
+// the port is taken.
+func freeAddr(ctx context.Context, network, addr string) string {
+	var lc net.ListenConfig
+	var err error
+	if network == "udp" {
+		var c net.PacketConn
+		if c, err = lc.ListenPacket(ctx, network, addr); err == nil {
+			_ = c.Close()
+			return addr
+		}
+	} else {
+		var l net.Listener
+		if l, err = lc.Listen(ctx, network, addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr // the listener will say what is wrong
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// reachable is dir, or a folder of its own under /var/tmp where root's demo
+// starts in a place that the database's user may not enter.
+func reachable(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if os.Geteuid() != 0 {
+		return dir, nil
+	}
+	for at := filepath.Dir(abs); ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err == nil && info.Mode()&0o001 == 0 {
+			return filepath.Join("/var/tmp", "parley-demo-"+strings.Trim(strings.ReplaceAll(abs, "/", "-"), "-.")), nil
+		}
+		if at == filepath.Dir(at) {
+			return dir, nil
+		}
+	}
+}
+
+// furnish brings in the demo's organization and a key for it.
+func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier, receiver *demoReceiver) (string, error) {
+	file := fmt.Sprintf(demoFile, receiver.listen.Addr(), demoSecret, carrier.Addr())
+	spec, err := apply.Parse(strings.NewReader(file))
+	if err != nil {
+		return "", err
+	}
+	if err := apply.Apply(ctx, h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+		return "", err
+	}
+	org, err := access.FindOrganization(ctx, h.db.Pool, "demo")
+	if err != nil {
+		return "", err
+	}
+	_, secret, err := access.CreateKey(ctx, h.db.Pool, access.Key{OrgID: org, Name: "demo", RateLimit: access.RateOff})
+	return string(secret), err
+}
+
+// errDemo says that the demo did not come to its end.
+var errDemo = errors.New("the demo's call did not come to its end") //nolint:gochecknoglobals // sentinel

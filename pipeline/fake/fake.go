@@ -117,6 +117,9 @@ func Serve(l net.Listener, script Script) *Server {
 	return s
 }
 
+// Addr is where the providers listen: host and port.
+func (s *Server) Addr() string { return s.listen.Addr().String() }
+
 // Close ends all connections and waits for them.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A client is one of the HTTP API.
+type client struct{ url, key string }
+
+// do asks the API and decodes its answer.
+func (c *client) do(ctx context.Context, method, path string, body, answer any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, got)
+	}
+	return json.Unmarshal(got, answer)
+}
+
+// shownCall is what the show reads of a call.
+type shownCall struct {
+	CallID     string  `json:"call_id"`
+	Status     string  `json:"status"`
+	CreatedAt  float64 `json:"created_at"`
+	RingingAt  float64 `json:"ringing_at"`
+	AnsweredAt float64 `json:"answered_at"`
+	EndedAt    float64 `json:"ended_at"`
+	Reason     string  `json:"disconnection_reason"`
+	Recording  string  `json:"recording_status"`
+	Transcript []struct {
+		Role  string  `json:"role"`
+		Text  string  `json:"text"`
+		Start float64 `json:"start_s"`
+		Turn  int     `json:"turn"`
+	} `json:"transcript"`
+}
+
+// shownTurn is what the show reads of a turn.
+type shownTurn struct {
+	Turn    int            `json:"turn"`
+	Metrics map[string]any `json:"metrics"`
+}
+
+// show prints a call while it happens.
+type show struct {
+	out    io.Writer
+	colour bool
+
+	status string
+	lines  int
+	turns  int
+}
+
+func (s *show) print(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+
+// paint colours text where somebody looks.
+func (s *show) paint(code, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s *show) title(dir string) {
+	s.print("\n  %s  one real phone call on this machine, over SIP and RTP\n\n", s.paint("1", "parley demo"))
+	s.print("  data      %s\n", dir)
+}
+
+func (s *show) stage(carrier, url string) {
+	s.print("  carrier   sip:%s (a scripted callee)\n", carrier)
+	s.print("  api       %s\n\n", url)
+}
+
+// call places the call and shows it to its end.
+func (s *show) call(ctx context.Context, c *client, receiver *demoReceiver, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var call shownCall
+	err := c.do(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demoNumber}, &call)
+	if err != nil {
+		return err
+	}
+	s.print("  %s  POST /v1/calls/phone → 202 %s\n", s.paint("2", " 0.00"), call.CallID)
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		if err := s.look(ctx, c, &call); err != nil {
+			return err
+		}
+		if call.Status == "ended" || call.Status == "failed" {
+			tick.Stop()
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: it is %s", errDemo, call.Status)
+		}
+	}
+	if call.Status != "ended" || s.turns < 4 {
+		return fmt.Errorf("%w: %s, %s, %d turns", errDemo, call.Status, call.Reason, s.turns)
+	}
+	select {
+	case h := <-receiver.hooks:
+		if !h.verified {
+			return fmt.Errorf("%w: the webhook's signature is wrong", errDemo)
+		}
+		s.print("\n  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.listen.Addr(), h.id)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: no webhook came", errDemo)
+	}
+	s.print("  recording %s\n            stereo: the caller left, the agent right\n\n", filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"))
+	return nil
+}
+
+// look reads the call and prints what is new.
+func (s *show) look(ctx context.Context, c *client, call *shownCall) error {
+	if err := c.do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, call); err != nil {
+		return err
+	}
+	var turns []shownTurn
+	if err := c.do(ctx, http.MethodGet, "/v1/calls/"+call.CallID+"/turns", nil, &turns); err != nil {
+		return err
+	}
+	over := call.Status == "ended" || call.Status == "failed"
+	if call.RingingAt > 0 && s.status == "" {
+		s.status = "ringing"
+		s.print("  %s  ringing\n", s.at(call.RingingAt-call.CreatedAt))
+	}
+	if call.AnsweredAt > 0 && s.status == "ringing" {
+		s.status = "answered"
+		s.print("  %s  answered\n", s.at(call.AnsweredAt-call.CreatedAt))
+	}
+	for ; s.lines < len(call.Transcript); s.lines++ {
+		l := call.Transcript[s.lines]
+		who := s.paint("36", "caller")
+		if l.Role == "agent" {
+			who = s.paint("33", "agent ")
+		}
+		s.print("  %s  %s  %s\n", s.at(call.AnsweredAt-call.CreatedAt+l.Start), who, l.Text)
+		if l.Role == "agent" && s.turns < len(turns) && turns[s.turns].Turn == l.Turn {
+			s.turn(turns[s.turns])
+			s.turns++
+		}
+	}
+	if over {
+		for ; s.turns < len(turns); s.turns++ {
+			s.turn(turns[s.turns])
+		}
+		s.print("  %s  %s: %s\n", s.at(call.EndedAt-call.CreatedAt), call.Status, call.Reason)
+	}
+	return nil
+}
+
+func (s *show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
+
+// phases of a turn as the show draws them, and their colours.
+func phases() []struct{ key, name, colour string } {
+	return []struct{ key, name, colour string }{
+		{"jitter_ms", "jitter", "37"}, {"vad_ms", "vad", "34"}, {"asr_ms", "asr", "36"}, {"eou_wait_ms", "eou", "35"},
+		{"llm_ms", "llm", "32"}, {"tts_ms", "tts", "33"}, {"out_ms", "out", "31"},
+	}
+}
+
+// turn prints the waterfall of a turn: a cell is 20 ms.
+func (s *show) turn(t shownTurn) {
+	total, ok := t.Metrics["turn_ms"].(float64)
+	if !ok {
+		return
+	}
+	var parts []string
+	var bar strings.Builder
+	cells, sum := 0, 0.0
+	for _, p := range phases() {
+		ms, ok := t.Metrics[p.key].(float64)
+		if !ok {
+			continue
+		}
+		sum += ms
+		parts = append(parts, s.paint(p.colour, fmt.Sprintf("%s %.0f", p.name, ms)))
+		upTo := int(sum/20 + 0.5)
+		bar.WriteString(s.paint(p.colour, strings.Repeat("█", max(0, upTo-cells))))
+		cells = max(cells, upTo)
+	}
+	s.print("         %s turn %d  %s = %s\n", s.paint("2", "└"), t.Turn, strings.Join(parts, " · "), s.paint("1", fmt.Sprintf("%.0f ms", total)))
+	s.print("           %s\n", bar.String())
+}
+
+// goOn says what may be done now.
+func (s *show) goOn(h *house, key string) {
+	s.print("  It keeps serving until Ctrl-C:\n\n")
+	s.print("  explorer  %s/docs\n", h.publicURL)
+	s.print("  metrics   http://%s/metrics\n", h.listenM.Addr())
+	s.print("  key       %s\n\n", key)
+	s.print("  Place another call:\n\n")
+	s.print("  curl -s %s/v1/calls/phone \\\n    -H 'Authorization: Bearer %s' \\\n    -H 'Content-Type: application/json' \\\n", h.publicURL, key)
+	s.print("    -d '{\"agent_id\":\"demo\",\"to_number\":\"%s\"}'\n\n", demoNumber)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// demoSecret signs the demo's webhooks. It guards nothing: its receiver is this
+// process.
+const demoSecret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA=="
+
+// demoFile is what an operator would write down for the demo.
+const demoFile = `
+organizations:
+- name: demo
+  timezone: America/New_York
+  webhooks: [{url: "http://%s/hook", secret: %q, events: [call_ended]}]
+  agents:
+  - name: demo
+    published: true
+    greeting: "Hello, this is Parley. How can I help?"
+    prompt: "You answer the phone of a small book shop. Be brief and kind."
+    voicemail: hangup
+    recording: true
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
+  trunks:
+  - name: demo
+    proxy: "sip:%s;transport=udp"
+    caller_numbers: ["+12025550100"]
+    subgroups:
+    - {name: default, allowed_destinations: ["1"], agents: [demo], concurrent_calls: 10, calls_per_minute: 30}
+`
+
+// demoLines are what the callee says, one after the other.
+func demoLines() []string {
+	return []string{"hello when do you open tomorrow", "do you have the odyssey", "great thank you goodbye"}
+}
+
+// demoScript makes the fake model keep a book shop.
+func demoScript() fake.Script {
+	s := fake.Typical()
+	s.Reply = func(m []fake.Message) string {
+		said := ""
+		if len(m) > 0 {
+			said = m[len(m)-1].Content
+		}
+		for _, r := range []struct{ word, answer string }{
+			{"goodbye", "Thank you for calling. Goodbye!"},
+			{"open", "We open at 9 tomorrow, and we close at 6."},
+			{"odyssey", "Yes, 2 copies are here. Shall I keep one for you?"},
+			{"hello", "Hello! What can I do for you?"},
+		} {
+			if strings.Contains(said, r.word) {
+				return r.answer
+			}
+		}
+		return "You said: " + said
+	}
+	return s
+}
+
+// demoCarrier takes every call after a short ring.
+func demoCarrier() *siptest.Carrier {
+	return &siptest.Carrier{
+		Listen: "127.0.0.1:0",
+		Answer: func(siptest.Invite) siptest.Script {
+			return siptest.Script{
+				Ring: 100 * time.Millisecond, After: 600 * time.Millisecond, Status: http.StatusOK,
+				Talk: siptest.Person{Lines: demoLines()}.Talk,
+			}
+		},
+	}
+}
+
+// A hook is a webhook that was received.
+type hook struct {
+	kind, id string
+	verified bool
+}
+
+// demoReceiver takes the demo's webhooks and checks their signatures, as a
+// client would (standardwebhooks.com).
+type demoReceiver struct {
+	http   *http.Server
+	listen net.Listener
+	hooks  chan hook
+	over   chan struct{}
+}
+
+func startReceiver(ctx context.Context) (*demoReceiver, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &demoReceiver{listen: l, hooks: make(chan hook, 16), over: make(chan struct{})}
+	r.http = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		defer close(r.over)
+		_ = r.http.Serve(l) // ErrServerClosed
+	}()
+	return r, nil
+}
+
+func (r *demoReceiver) take(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 4<<20))
+	if err != nil {
+		return
+	}
+	h := hook{kind: "call_ended", id: req.Header.Get("Webhook-Id"), verified: signedBy(demoSecret, req.Header, body)}
+	select {
+	case r.hooks <- h:
+	default: // nobody looks any more
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// signedBy checks a Standard Webhooks 1.0.0 signature.
+func signedBy(secret string, h http.Header, body []byte) bool {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return false
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for _, got := range strings.Fields(h.Get("Webhook-Signature")) {
+		if hmac.Equal([]byte(got), []byte(want)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *demoReceiver) close() {
+	_ = r.http.Close()
+	<-r.over
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/api"
+	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/recordings"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/webhook"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/sip"
+)
+
+// A house is the whole service in one process.
+type house struct {
+	config  Config
+	log     *slog.Logger
+	db      *db.DB
+	store   *store.Store
+	live    *control.Live
+	metrics *metrics
+
+	clock     *pace.Clock
+	transport *rtp.Transport
+	ua        *sip.UA
+	fakes     *fake.Server // nil where others play the fakes
+	agent     *pipeline.Agent
+
+	node      *control.Node
+	spool     *recording.Spool
+	followers *control.Followers
+	sender    *webhook.Sender
+	bell      *db.Bell
+
+	http, admin     *http.Server
+	listen, listenM net.Listener
+	publicURL       string
+
+	tasks sync.WaitGroup
+	quit  context.CancelFunc
+}
+
+// build opens what the house stands on and starts it. Whatever fails, what was
+// opened is closed.
+func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
+	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{}, metrics: newMetrics()}
+	ctx, h.quit = context.WithCancel(context.WithoutCancel(ctx))
+	for _, step := range []func(context.Context) error{
+		h.openDatabase, h.openMedia, h.openProviders, h.openControl, h.openHTTP,
+	} {
+		if err := step(ctx); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
+	h.start(ctx)
+	return h, nil
+}
+
+func (h *house) openDatabase(ctx context.Context) error {
+	if err := os.MkdirAll(h.config.DataDir, 0o711); err != nil { //nolint:gosec // the Postgres child, another user, passes through
+		return errConfig{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
+	}
+	var err error
+	h.db, err = db.Open(ctx, db.Config{URL: string(h.config.DatabaseURL), DataDir: h.config.DataDir, Log: h.log})
+	if err != nil {
+		return err
+	}
+	h.store = &store.Store{Pool: h.db.Pool}
+	return nil
+}
+
+func (h *house) openMedia(ctx context.Context) error {
+	bind, public, err := h.mediaAddrs()
+	if err != nil {
+		return errConfig{err}
+	}
+	ports, err := rtp.ParsePorts(fmt.Sprintf("%d-%d", h.config.RTPPorts[0], h.config.RTPPorts[1]))
+	if err != nil {
+		return errConfig{fmt.Errorf("PARLEY_RTP_PORTS: %w", err)}
+	}
+	h.tasks.Go(func() { h.clock.Run(ctx) })
+	if h.transport, err = rtp.NewTransport(h.clock, ports, bind, public); err != nil {
+		return fmt.Errorf("media: %w", err)
+	}
+	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Log: h.log}
+	if err := h.ua.Start(); err != nil {
+		h.ua = nil
+		return fmt.Errorf("sip on %s: %w", h.config.SIPAddr, err)
+	}
+	return nil
+}
+
+// mediaAddrs are the address to bind media to and the one to tell carriers,
+// which is invalid where they are the same.
+func (h *house) mediaAddrs() (bind, public netip.Addr, err error) {
+	host, _, err := net.SplitHostPort(h.config.SIPAddr)
+	if err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %w", err)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	if bind, err = netip.ParseAddr(host); err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
+	}
+	if bind.IsUnspecified() && !h.config.MediaIP.IsValid() {
+		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
+	}
+	return bind, h.config.MediaIP, nil
+}
+
+func (h *house) openControl(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	dir, err := filepath.Abs(h.config.DataDir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	at := control.Place{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
+	bucket := &recording.Folder{Dir: filepath.Join(dir, "bucket")}
+	h.spool = &recording.Spool{Dir: filepath.Join(dir, "spool"), Bucket: bucket, Ledger: h.store, Log: h.log}
+	if err := h.spool.Start(ctx); err != nil {
+		return err
+	}
+	key, err := h.store.SharedKey(ctx, "links")
+	if err != nil {
+		return err
+	}
+	if err := h.listenHTTP(ctx); err != nil {
+		return err
+	}
+	links := &recordings.Recordings{Calls: h.store, Bucket: bucket, Key: key, PublicURL: h.publicURL}
+	shown := view.View{Link: links.Link}
+	h.bell = &db.Bell{Pool: h.db.Pool, Log: h.log}
+	h.node = &control.Node{
+		Place: at, Queue: h.store, Lease: h.config.Lease, Log: h.log,
+		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
+		Runner: &control.Runner{
+			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.talker(h.agent), Taper: h.spool, Live: h.live,
+			Margin: h.config.Lease / 3, Log: h.log,
+		},
+	}
+	h.followers = &control.Followers{
+		Outbox: h.store, Home: at.Home, Wake: h.bell.On(store.BellEvents), Log: h.log,
+		Steps: []control.Step{
+			{Name: "recording", Follower: h.spool},
+			{Name: "metrics", Follower: h.metrics.follower(h.store)},
+			{Name: "webhook", Follower: &webhook.Notifier{Pool: h.db.Pool, Calls: h.store, View: shown}},
+		},
+	}
+	h.sender = &webhook.Sender{
+		Pool: h.db.Pool, Owner: at.Owner, AllowInsecure: h.config.AllowInsecureWebhooks,
+		Wake: h.bell.On(webhook.Bell), Log: h.log,
+	}
+	return h.face(links, shown, key)
+}
+
+// face builds the HTTP API.
+func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) error {
+	rate := h.config.RateLimit
+	if rate == 0 {
+		rate = access.RateOff
+	}
+	server := &api.Server{
+		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: rate,
+		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.request, Log: h.log,
+		Calls: &calls.Calls{
+			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
+			Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
+			View: shown, Live: h.live, CursorKey: key, Log: h.log,
+		},
+	}
+	handler, err := server.Handler()
+	if err != nil {
+		return err
+	}
+	h.http = &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+func (h *house) listenHTTP(ctx context.Context) error {
+	var lc net.ListenConfig
+	var err error
+	if h.listen, err = lc.Listen(ctx, "tcp", h.config.HTTPAddr); err != nil {
+		return fmt.Errorf("PARLEY_HTTP_ADDR: %w", err)
+	}
+	if h.listenM, err = lc.Listen(ctx, "tcp", h.config.MetricsAddr); err != nil {
+		return fmt.Errorf("PARLEY_METRICS_ADDR: %w", err)
+	}
+	if h.publicURL = h.config.PublicURL; h.publicURL == "" {
+		h.publicURL = "http://" + h.listen.Addr().String()
+	}
+	return nil
+}
+
+func (h *house) openHTTP(context.Context) error {
+	h.metrics.watch(h)
+	h.admin = &http.Server{Handler: h.metrics.handler(), ReadHeaderTimeout: 5 * time.Second}
+	return nil
+}
+
+// ready says what keeps the process from its work.
+func (h *house) ready(ctx context.Context) error {
+	if !h.node.Accepting() {
+		return errors.New("draining")
+	}
+	return h.db.Pool.Ping(ctx)
+}
+
+func (h *house) start(ctx context.Context) {
+	for _, run := range []func(context.Context){h.bell.Run, h.followers.Run, h.sender.Run} {
+		h.tasks.Go(func() { run(ctx) })
+	}
+	h.node.Start(ctx)
+	h.tasks.Go(func() { _ = h.http.Serve(h.listen) })   // ErrServerClosed
+	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) }) // ErrServerClosed
+}
+
+// drain stops claiming calls and tells carriers and balancers so. Calls that
+// are on go on, and the API still answers.
+func (h *house) drain() {
+	h.node.Drain()
+	h.ua.Drain()
+}
+
+// settleTime is what is left for events and webhooks once the last call is over.
+const settleTime = 5 * time.Second
+
+// stop drains, waits for the calls until ctx ends, ends those that are left, and
+// closes.
+func (h *house) stop(ctx context.Context) {
+	h.drain()
+	h.node.Stop(ctx)
+	h.close()
+}
+
+// close closes what is open, in the order that loses nothing: what is written
+// down goes on at the next start.
+func (h *house) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	for _, s := range []*http.Server{h.http, h.admin} {
+		if s != nil && s.Shutdown(ctx) != nil {
+			_ = s.Close()
+		}
+	}
+	for _, l := range []net.Listener{h.listen, h.listenM} {
+		if l != nil {
+			_ = l.Close() // closed already, where it was served
+		}
+	}
+	if h.ua != nil {
+		if err := h.ua.Close(ctx); err != nil {
+			h.log.Warn("carriers did not answer in time", "err", err)
+		}
+	}
+	h.quit()
+	h.tasks.Wait()
+	if h.transport != nil {
+		h.transport.Close()
+	}
+	if h.fakes != nil {
+		_ = h.fakes.Close() // loopback only
+	}
+	if h.db != nil {
+		h.db.Close()
+	}
+}
