@@ -24,6 +24,9 @@ type cli struct {
 
 	Serve   serveCmd   `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
 	Demo    demoCmd    `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
+	Apply   applyCmd   `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
+	Key     keyCmd     `cmd:"" help:"API keys."`
+	Agent   agentCmd   `cmd:"" help:"Agents."`
 	Bench   benchCmd   `cmd:"" help:"Measure."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

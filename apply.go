@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+)
+
+type applyCmd struct {
+	File  string `short:"f" required:"" help:"The operator's YAML file; - for standard input." placeholder:"FILE"`
+	Prune bool   `help:"Delete what the file does not name."`
+}
+
+// Run makes the database say what the file says.
+func (c applyCmd) Run(w *world) error {
+	cfg, err := w.config()
+	if err != nil {
+		return err
+	}
+	var in io.Reader = os.Stdin
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return errConfig{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	spec, err := apply.Parse(in)
+	if err != nil {
+		return errConfig{fmt.Errorf("%s: %w", c.File, err)}
+	}
+	d, err := w.database(cfg)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	err = apply.Apply(w, d.Pool, spec, apply.Options{Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	_, err = fmt.Fprintf(w.errs, "applied %d organizations\n", len(spec.Organizations))
+	return err
+}
+
+// open opens the database of the configuration.
+func (w *world) open() (*db.DB, error) {
+	c, err := w.config()
+	if err != nil {
+		return nil, err
+	}
+	return w.database(c)
+}
+
+// database opens the database of the configuration, whether a server runs or not.
+func (w *world) database(c Config) (*db.DB, error) {
+	return db.Open(w, db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: 2, Log: w.log("error")})
+}
