@@ -1,0 +1,413 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A bench is a database with an organization that may call.
+type bench struct {
+	t     *testing.T
+	db    *db.DB
+	store *store.Store
+	desk  *place.Desk
+	org   string
+	trunk string
+	route map[string]string // subgroup ids by name
+}
+
+// newBench makes the agents and subgroups of the names, each agent attached to
+// its subgroup.
+func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, db: dbtest.New(t), route: map[string]string{}}
+	b.store = &store.Store{Pool: b.db.Pool}
+	b.desk = &place.Desk{Pool: b.db.Pool, Store: b.store, QueueDepth: 1 << 20}
+	ctx, q := t.Context(), b.db.Pool
+	var err error
+	check := func(e error) {
+		t.Helper()
+		if e != nil {
+			t.Fatal(e)
+		}
+	}
+	b.org, err = access.EnsureOrganization(ctx, q, "acme")
+	check(err)
+	b.trunk, err = trunks.Save(ctx, q, trunks.Trunk{OrgID: b.org, Name: "main", Proxy: "sip:127.0.0.1", CallerNumbers: []string{"+12025550100"}})
+	check(err)
+	for _, name := range names {
+		d := agents.Default()
+		fake := pipeline.Engine{Provider: "fake"}
+		d.Speech = pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+		id, err := agents.Save(ctx, q, b.org, name, d)
+		check(err)
+		_, err = agents.Publish(ctx, q, b.org, name)
+		check(err)
+		// Orders are not what is tested here: their limits come later.
+		b.route[name], err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{OrgID: b.org, TrunkID: b.trunk, Name: name, ConcurrentCalls: 1 << 20, CallsPerMinute: 1 << 20})
+		check(err)
+		check(trunks.Attach(ctx, q, b.org, b.route[name], []string{id}))
+	}
+	b.limit(concurrent, perMinute)
+	return b
+}
+
+// limit sets the limits of all subgroups.
+func (b *bench) limit(concurrent, perMinute int) {
+	b.t.Helper()
+	b.exec("UPDATE subgroups SET concurrent_calls = $1, calls_per_minute = $2", concurrent, perMinute)
+}
+
+func (b *bench) exec(sql string, args ...any) {
+	b.t.Helper()
+	if _, err := b.db.Pool.Exec(b.t.Context(), sql, args...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// order places n calls of an agent, whatever the limits are.
+func (b *bench) order(agent string, n int) []string {
+	b.t.Helper()
+	var ids []string
+	for range n {
+		var concurrent, rate int
+		if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT concurrent_calls, calls_per_minute FROM subgroups LIMIT 1").Scan(&concurrent, &rate); err != nil {
+			b.t.Fatal(err)
+		}
+		b.limit(1<<20, 1<<20)
+		c, err := b.desk.Place(b.t.Context(), b.org, place.Order{Agent: agent, To: "+12025550123"}, nil)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.limit(concurrent, rate)
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// claim claims for a node of the name; it may be nil.
+func (b *bench) claim(node string) *control.Claim {
+	b.t.Helper()
+	c, err := b.store.Claim(b.t.Context(), control.Place{Owner: node, Home: "home of " + node}, time.Minute)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *bench) call(id string) control.Call {
+	b.t.Helper()
+	c, err := b.store.Call(b.t.Context(), b.org, id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *bench) state(id string) control.AttemptState {
+	b.t.Helper()
+	var s control.AttemptState
+	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT state FROM attempts WHERE call_id = $1", id).Scan(&s); err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+func (b *bench) events(id string) (n int) {
+	b.t.Helper()
+	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT count(*) FROM events WHERE call_id = $1", id).Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// lapse lets every lease end.
+func (b *bench) lapse() {
+	b.t.Helper()
+	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE lease_until IS NOT NULL")
+}
+
+func (b *bench) settle(keep ...string) int {
+	b.t.Helper()
+	n, err := b.store.Settle(b.t.Context(), append([]string{}, keep...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// advance takes a claim as far as the state.
+func (b *bench) advance(c *control.Claim, to control.AttemptState) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	steps := []control.AttemptState{control.Intent, control.Sent, control.Rang, control.Answered}
+	for _, s := range steps[:slices.Index(steps, to)+1] {
+		var err error
+		if s == control.Intent {
+			err = b.store.Intent(ctx, c.Lease)
+		} else {
+			err = b.store.Mark(ctx, c.Lease, s, time.Now())
+		}
+		if err != nil {
+			b.t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func TestSettleByState(t *testing.T) {
+	for _, tt := range []struct {
+		at     control.AttemptState
+		want   control.AttemptState
+		status control.Status
+		reason control.Reason
+		events int
+	}{
+		{control.Claimed, control.Scheduled, control.Queued, "", 0},
+		{control.Intent, control.Unknown, control.Failed, control.ReasonUnknown, 1},
+		{control.Sent, control.Unknown, control.Failed, control.ReasonUnknown, 1},
+		{control.Rang, control.Unknown, control.Failed, control.ReasonUnknown, 1},
+		{control.Answered, control.Closed, control.Ended, control.ReasonNodeLost, 1},
+	} {
+		t.Run(string(tt.at), func(t *testing.T) {
+			b := newBench(t, 10, 1<<20, "sales")
+			id := b.order("sales", 1)[0]
+			c := b.claim("lost")
+			if tt.at != control.Claimed {
+				b.advance(c, tt.at)
+			}
+			if n := b.settle(); n != 0 {
+				t.Fatalf("settled %d attempts under a lease", n)
+			}
+			b.lapse()
+			if n := b.settle(c.Lease.AttemptID); n != 0 {
+				t.Fatal("settled an attempt that was to be kept")
+			}
+			if n := b.settle(); n != 1 {
+				t.Fatalf("settled %d", n)
+			}
+			b.settle()
+			call := b.call(id)
+			if b.state(id) != tt.want || call.Status != tt.status || call.Reason != tt.reason || b.events(id) != tt.events {
+				t.Errorf("attempt %s, call %s %s, %d events", b.state(id), call.Status, call.Reason, b.events(id))
+			}
+			// The lost node comes back: nothing it writes counts.
+			ctx := t.Context()
+			for what, err := range map[string]error{
+				"intent": b.store.Intent(ctx, c.Lease), "mark": b.store.Mark(ctx, c.Lease, control.Rang, time.Now()),
+				"release": b.store.Release(ctx, c.Lease), "note": b.store.Note(ctx, c.Lease, control.Notes{}),
+				"finish": b.store.Finish(ctx, c.Lease, control.Final{Status: control.Ended, EndedAt: time.Now()}),
+			} {
+				if !errors.Is(err, control.ErrFenced) {
+					t.Errorf("%s of a lost node: %v", what, err)
+				}
+			}
+			if held, err := b.store.Renew(ctx, "lost", []string{c.Lease.AttemptID}, time.Minute); err != nil || len(held) != 0 {
+				t.Errorf("renewed %v: %v", held, err)
+			}
+			again := b.claim("next")
+			if (again != nil) != (tt.want == control.Scheduled) {
+				t.Errorf("claimed again: %v", again)
+			}
+			if again != nil && again.Lease.Epoch <= c.Lease.Epoch {
+				t.Errorf("epoch %d after %d", again.Lease.Epoch, c.Lease.Epoch)
+			}
+		})
+	}
+}
+
+func TestQueueExpires(t *testing.T) {
+	b := newBench(t, 10, 6000, "sales")
+	ids := b.order("sales", 2)
+	b.exec("UPDATE attempts SET created_at = now() - interval '16 min' WHERE call_id = $1", ids[0])
+	b.settle()
+	if c := b.call(ids[0]); c.Status != control.Failed || c.Reason != control.ReasonQueueExpired || b.events(ids[0]) != 1 {
+		t.Errorf("%s %s", c.Status, c.Reason)
+	}
+	if c := b.call(ids[1]); c.Status != control.Queued {
+		t.Errorf("the younger call is %s", c.Status)
+	}
+}
+
+func TestClaimIsFairAndSpaced(t *testing.T) {
+	b := newBench(t, 100, 60, "a", "b", "c") // one a second each
+	b.order("a", 5)
+	b.order("b", 1)
+	b.order("c", 1)
+	got := map[string]int{}
+	for range 3 {
+		c := b.claim("n")
+		if c == nil {
+			t.Fatal("nothing to claim")
+		}
+		got[c.Call.AgentName]++
+	}
+	if got["a"] != 1 || got["b"] != 1 || got["c"] != 1 {
+		t.Errorf("claimed %v: a long queue starves the others", got)
+	}
+	if c := b.claim("n"); c != nil {
+		t.Error("a second call of one subgroup within its spacing")
+	}
+	wait, err := b.store.Due(t.Context(), 5*time.Second)
+	if err != nil || wait <= 0 || wait > time.Second+100*time.Millisecond {
+		t.Errorf("due in %v: %v", wait, err)
+	}
+	b.exec("UPDATE subgroups SET next_dial_at = now()")
+	if c := b.claim("n"); c == nil || c.Call.AgentName != "a" {
+		t.Error("no second call after the spacing")
+	}
+}
+
+func TestClaimHoldsConcurrency(t *testing.T) {
+	b := newBench(t, 2, 1<<20, "sales")
+	ids := b.order("sales", 3)
+	claims := []*control.Claim{b.claim("n"), b.claim("n")}
+	if claims[0] == nil || claims[1] == nil || b.claim("n") != nil {
+		t.Fatal("want two of three")
+	}
+	if claims[0].Call.ID != ids[0] || claims[1].Call.ID != ids[1] {
+		t.Error("the queue is not first come, first served")
+	}
+	b.advance(claims[0], control.Intent)
+	err := b.store.Finish(t.Context(), claims[0].Lease, control.Final{Status: control.Failed, Reason: "busy", EndedAt: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := b.claim("n"); c == nil || c.Call.ID != ids[2] {
+		t.Error("a line that became free is not used")
+	}
+	b.exec("UPDATE trunks SET concurrent_calls = 2")
+	b.limit(100, 1<<20)
+	b.order("sales", 1)
+	if b.claim("n") != nil {
+		t.Error("the trunk's limit does not hold")
+	}
+}
+
+// TestClaimOnce lets nodes race for the same calls.
+func TestClaimOnce(t *testing.T) {
+	b := newBench(t, 1000, 1<<20, "a", "b")
+	const each = 20
+	b.order("a", each)
+	b.order("b", each)
+	claimed := make(chan string, 4*each)
+	over := make(chan error, 4)
+	for _, node := range []string{"n1", "n2", "n3", "n4"} {
+		go func() {
+			for idle := 0; idle < 50; {
+				c, err := b.store.Claim(context.WithoutCancel(t.Context()), control.Place{Owner: node}, time.Minute)
+				if err != nil {
+					over <- err
+					return
+				}
+				if c == nil {
+					idle++
+					continue
+				}
+				idle = 0
+				claimed <- c.Call.ID
+			}
+			over <- nil
+		}()
+	}
+	for range 4 {
+		if err := <-over; err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(claimed)
+	seen := map[string]int{}
+	for id := range claimed {
+		seen[id]++
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s claimed %d times", id, n)
+		}
+	}
+	if len(seen) != 2*each {
+		t.Errorf("claimed %d of %d", len(seen), 2*each)
+	}
+}
+
+func TestIntentHeeds(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		sql  string
+		want control.Reason
+	}{
+		{"asked to end", "UPDATE calls SET end_requested_at = now()", control.ReasonCancelled},
+		{"suppressed since", "INSERT INTO suppressions (org_id, number) SELECT id, '2025550123' FROM organizations", control.ReasonDNCBlocked},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 10, 6000, "sales")
+			b.order("sales", 1)
+			c := b.claim("n")
+			b.exec(tt.sql)
+			var halt *control.HaltError
+			if err := b.store.Intent(t.Context(), c.Lease); !errors.As(err, &halt) || halt.Reason != tt.want {
+				t.Errorf("intent: %v", err)
+			}
+			if s := b.state(c.Call.ID); s != control.Claimed {
+				t.Errorf("the attempt is %s", s)
+			}
+		})
+	}
+}
+
+func TestEndByState(t *testing.T) {
+	b := newBench(t, 10, 1<<20, "sales")
+	ids := b.order("sales", 3)
+	ctx := t.Context()
+	held := b.claim("n") // ids[0]
+	ringing := b.claim("n")
+	b.advance(ringing, control.Rang)
+	for _, i := range []int{0, 2} {
+		c, err := b.store.End(ctx, b.org, ids[i])
+		if err != nil || c.Status != control.Failed || c.Reason != control.ReasonCancelled || c.HangupBy != control.SideAPI {
+			t.Errorf("end of a queued call: %v %+v", err, c)
+		}
+	}
+	if err := b.store.Intent(ctx, held.Lease); !errors.Is(err, control.ErrFenced) {
+		t.Errorf("intent after the end: %v", err)
+	}
+	c, err := b.store.End(ctx, b.org, ids[1])
+	if err != nil || c.Status != control.Ringing {
+		t.Errorf("end of a ringing call: %v %+v", err, c)
+	}
+	if asked, err := b.store.ToEnd(ctx, "n"); err != nil || !slices.Equal(asked, []string{ids[1]}) {
+		t.Errorf("to end: %v %v", asked, err)
+	}
+	if c, err := b.store.End(ctx, b.org, ids[0]); err != nil || c.Reason != control.ReasonCancelled || b.events(ids[0]) != 1 {
+		t.Errorf("a second end: %v %+v, %d events", err, c, b.events(ids[0]))
+	}
+	if _, err := b.store.End(ctx, "org_other", ids[1]); control.CodeOf(err) != control.CodeCallNotFound {
+		t.Errorf("end of another organization's call: %v", err)
+	}
+}
+
+func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
+	b := newBench(t, 10, 6000, "sales")
+	id := b.order("sales", 1)[0]
+	b.exec("DELETE FROM agents")
+	if c := b.claim("n"); c != nil {
+		t.Fatal("claimed a call without an agent")
+	}
+	if c := b.call(id); c.Status != control.Failed || b.events(id) != 1 {
+		t.Errorf("the call is %s", c.Status)
+	}
+}
