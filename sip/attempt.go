@@ -64,7 +64,7 @@ func (a *attempt) send(ctx context.Context) error {
 		return err
 	}
 	invite := a.invite
-	tx.OnRetransmission(func(res *sip.Response) { a.again(invite, res) })
+	tx.OnRetransmission(func(res *sip.Response) { a.again(invite, res) }) //nolint:contextcheck // what hangs up outlives the caller
 	a.tx = tx
 	return nil
 }
@@ -83,15 +83,15 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func
 			return nil, a.broken(a.tx.Err())
 		case <-quit:
 			quit = nil
-			a.giveUp(media.Cancelled)
+			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
 		case <-closing:
 			closing = nil
-			a.giveUp(media.Cancelled)
+			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
 		case <-ring:
-			a.giveUp(media.NoAnswer)
+			a.giveUp(media.NoAnswer) //nolint:contextcheck // what hangs up outlives the caller
 		case <-a.patience:
 			a.patience = nil
-			if a.ua.endpoint.Go(a.linger) { //nolint:contextcheck // lives on after the caller's context
+			if a.ua.endpoint.Go(a.linger) {
 				return nil, failed(a.gaveUp, errors.New("no word from the carrier yet"))
 			}
 		case <-a.dead:
@@ -137,10 +137,10 @@ func (a *attempt) cancel() {
 func (a *attempt) response(ctx context.Context, res *sip.Response, progress func(media.Progress)) (*endpoint.Leg, *media.DialError, bool) {
 	switch {
 	case res.IsProvisional():
-		a.provisional(res, progress)
+		a.provisional(res, progress) //nolint:contextcheck // what hangs up outlives the caller
 		return nil, nil, false
 	case res.IsSuccess():
-		leg, err := a.answered(res)
+		leg, err := a.answered(res) //nolint:contextcheck // what hangs up outlives the caller
 		return leg, err, true
 	}
 	refusal := a.authorize(res)

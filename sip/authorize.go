@@ -46,7 +46,7 @@ func (a *attempt) authorize(res *sip.Response) error {
 	if a.auth > 0 && (!c.Stale || a.auth > 1) {
 		return errors.New("the trunk does not accept our credentials")
 	}
-	if err := guard.Text("username", a.target.Trunk.Username); err != nil {
+	if err = guard.Text("username", a.target.Trunk.Username); err != nil {
 		return err
 	}
 	value, err := c.Answer(a.target.Trunk.Username, string(a.target.Trunk.Password), "INVITE", a.invite.Recipient.String())

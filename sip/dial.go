@@ -90,7 +90,7 @@ func (u *UA) attempt(t media.Target, p proxy, at netip.AddrPort) (*attempt, erro
 	}
 	a := &attempt{
 		ua: u, target: t, at: at, session: session,
-		origin:  sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1}, //nolint:gosec // after 1970
+		origin:  sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1},
 		settled: make(chan struct{}),
 	}
 	a.invite = u.invite(t, p, at, sdp.Offer(session.Local(), a.origin))

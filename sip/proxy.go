@@ -31,7 +31,7 @@ func parseProxy(text string) (proxy, error) {
 	p.uri.Host = strings.Trim(p.uri.Host, "[]")
 	switch {
 	case p.uri.Scheme != "sip":
-		return proxy{}, fmt.Errorf("proxy %q: want sip:", text)
+		return proxy{}, fmt.Errorf("proxy %q: want the scheme sip", text)
 	case p.uri.User != "" || p.uri.Host == "" || len(p.uri.Headers) > 0:
 		return proxy{}, fmt.Errorf("proxy %q: want sip:host:port", text)
 	case p.uri.Port < 0 || p.uri.Port > 0xffff:

@@ -272,7 +272,7 @@ func TestNobodyThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hole.Close()
+	defer func() { _ = hole.Close() }()
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

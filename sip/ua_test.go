@@ -45,7 +45,7 @@ func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Scrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ends after the calls, in the cleanup
+	ctx, cancel := context.WithCancel(context.Background()) // ends after the calls, in the cleanup
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
 	l := &line{ua, &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: answer}, transport, ports}
@@ -81,7 +81,7 @@ func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Scrip
 	return l
 }
 
-var attempts struct { //nolint:gochecknoglobals // numbers attempts of all tests
+var attempts struct { // of all tests
 	sync.Mutex
 	n int
 }

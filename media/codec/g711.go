@@ -126,7 +126,7 @@ var (
 
 func table(decode func(byte) int16) (t [256]int16) {
 	for i := range t {
-		t[i] = decode(byte(i)) //nolint:gosec // i < 256
+		t[i] = decode(byte(i))
 	}
 	return t
 }

@@ -44,9 +44,9 @@ func ParsePorts(text string) (*Ports, error) {
 	if last == 0 {
 		return p, nil
 	}
-	p.first = int(first+1) &^ 1 //nolint:gosec // 16 bits
+	p.first = int(first+1) &^ 1
 	p.count = (int(last)-p.first)/2 + 1
-	if first == 0 || int(last) < p.first { //nolint:gosec // 16 bits
+	if first == 0 || int(last) < p.first {
 		return nil, fmt.Errorf("media ports %q: no even port above 0 in it", text)
 	}
 	p.next = rand.IntN(p.count) //nolint:gosec // spreads ports, keeps no secret

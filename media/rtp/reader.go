@@ -106,9 +106,9 @@ func (s *Session) take(f media.Frame) {
 // last frame again, fainter each time, until it is silence.
 func (s *Session) conceal(f media.Frame) {
 	r := &s.reader
-	keep, parts := r.gain()
+	keep := r.gain()
 	for i := range f {
-		f[i] = int16(int(r.last[i]) * keep / parts) //nolint:gosec // keep is below parts
+		f[i] = int16(int(r.last[i]) * keep / 4) //nolint:gosec // keep is below 4
 		if b, ok := r.jitter.at(i); ok {
 			r.wire[i] = b
 			s.codec().Decode(f[i:i+1], r.wire[i:])
@@ -122,10 +122,10 @@ func (s *Session) conceal(f media.Frame) {
 	r.jitter.advance()
 }
 
-// gain is how much of the last frame is heard again.
-func (r *reader) gain() (keep, parts int) {
-	if r.jitter.comfort || r.fade >= 3 {
-		return 0, 4
+// gain is how much of the last frame is heard again, in quarters.
+func (r *reader) gain() int {
+	if r.jitter.comfort {
+		return 0
 	}
-	return 3 - r.fade, 4
+	return max(0, 3-r.fade)
 }

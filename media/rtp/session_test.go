@@ -30,7 +30,7 @@ func newTestTransport(t *testing.T) *Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // ends after the sessions, in the cleanup
+	ctx, cancel := context.WithCancel(context.Background()) // ends after the sessions, in the cleanup
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
 	t.Cleanup(func() {

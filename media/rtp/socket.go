@@ -120,7 +120,7 @@ func (r *reception) receive(fd int) (n int, ok bool) {
 	case r.msg.Flags&syscall.MSG_TRUNC != 0:
 		return -1, true
 	default:
-		return int(got), true //nolint:gosec // at most maxPacket
+		return int(got), true
 	}
 }
 

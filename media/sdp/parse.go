@@ -149,7 +149,7 @@ func (p *parser) rtpmap(value string) error {
 	if err != nil || clock == 0 {
 		return fmt.Errorf("rtpmap %q", value)
 	}
-	f := Format{PayloadType: uint8(pt), Name: strings.ToUpper(parts[0]), ClockRate: int(clock), Channels: 1} //nolint:gosec // 31 bits
+	f := Format{PayloadType: uint8(pt), Name: strings.ToUpper(parts[0]), ClockRate: int(clock), Channels: 1}
 	if len(parts) > 2 {
 		if f.Channels, err = strconv.Atoi(parts[2]); err != nil || f.Channels < 1 {
 			return fmt.Errorf("rtpmap %q", value)

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 	"strings"
 )
@@ -109,10 +108,11 @@ func (c Challenge) Answer(username, password, method, uri string) (string, error
 }
 
 func (c Challenge) answer(username, password, method, uri, cnonce string) string {
-	var h hash.Hash = md5.New() //nolint:gosec // as the challenge wants
+	fresh := md5.New
 	if c.Algorithm == "SHA-256" {
-		h = sha256.New()
+		fresh = sha256.New
 	}
+	h := fresh()
 	sum := func(parts ...string) string {
 		h.Reset()
 		_, _ = h.Write([]byte(strings.Join(parts, ":")))

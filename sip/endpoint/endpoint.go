@@ -115,7 +115,7 @@ func (e *Endpoint) open() (net.PacketConn, net.Listener, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("listen for sip: %w", err)
 		}
-		e.addr = udp.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert,errcheck // the address of a UDP socket
+		e.addr = udp.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert // the address of a UDP socket
 		e.addr = netip.AddrPortFrom(e.addr.Addr().Unmap(), e.addr.Port())
 		tcp, err := lc.Listen(ctx, "tcp", e.addr.String())
 		if err == nil {
@@ -228,7 +228,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	for _, l := range legs {
-		_ = l.Hangup(media.LocalHangup)
+		_ = l.Hangup(media.LocalHangup) //nolint:contextcheck // what hangs up outlives Close
 	}
 	var err error
 	if !e.work.wait(ctx) {

@@ -27,8 +27,7 @@ func (e *Endpoint) Contact(transport string) *sip.ContactHeader {
 // Sign completes a request for a transaction of its own: with Via, and where
 // they are missing with Contact, User-Agent and Content-Length.
 func (e *Endpoint) Sign(req *sip.Request) {
-	for req.RemoveHeader("Via") { //nolint:revive // removes one at a time
-	}
+	req.RemoveHeader("Via") // there is one at most: ours
 	via := &sip.ViaHeader{
 		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: req.Transport(),
 		Host: e.public.Addr().String(), Port: int(e.public.Port()),

@@ -47,8 +47,8 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 		out.AddAttrs(slog.Int64("messages", n-l.flood.told.Swap(n)))
 	}
 	r.Attrs(func(a slog.Attr) bool {
-		if a, keep := clean(a); keep {
-			out.AddAttrs(a)
+		if safe, keep := clean(a); keep {
+			out.AddAttrs(safe)
 		}
 		return true
 	})
@@ -59,8 +59,8 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 func (l *Log) WithAttrs(attrs []slog.Attr) slog.Handler {
 	var kept []slog.Attr
 	for _, a := range attrs {
-		if a, keep := clean(a); keep {
-			kept = append(kept, a)
+		if safe, keep := clean(a); keep {
+			kept = append(kept, safe)
 		}
 	}
 	return &Log{l.next.WithAttrs(kept), l.flood}

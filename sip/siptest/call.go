@@ -241,8 +241,8 @@ func (k *call) over() {
 
 // finish gives the final answer.
 func (k *call) finish() {
-	switch s := k.script.Status; {
-	case s == 0:
+	switch s := k.script.Status; s {
+	case 0:
 		for k.pause(time.Minute) {
 			select {
 			case <-k.cancelling:
@@ -252,7 +252,7 @@ func (k *call) finish() {
 			}
 		}
 		k.over()
-	case s == http.StatusOK:
+	case http.StatusOK:
 		k.answer()
 	default:
 		k.session.Close()

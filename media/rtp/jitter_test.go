@@ -1,0 +1,378 @@
+package rtp
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const ms = time.Millisecond
+
+// A sender writes each frame's number into all bytes of it, so that what is
+// released tells which frame it was.
+type testSender struct {
+	ssrc  uint32
+	seq   uint16
+	ts    uint32
+	n     byte
+	ptime int // ms
+}
+
+// packet is the next packet, arriving at at. Every 20 ms of it carry their own
+// number, from 1 to 250 and around.
+func (s *testSender) packet(at time.Duration) *slot {
+	p := &slot{at: at, ssrc: s.ssrc, seq: s.seq, ts: s.ts, n: uint16(s.ptime * 8)}
+	for i := range int(p.n) {
+		p.payload[i] = 1 + byte((int(s.ts)/frameLen+i/frameLen)%250)
+	}
+	s.seq++
+	s.ts += uint32(p.n)
+	return p
+}
+
+// A listener takes what is released.
+type released struct {
+	at    time.Duration
+	whole bool
+	value byte // of the first byte that is there; 0 for none
+}
+
+func takeAll(j *jitter, now time.Duration) (all []released) {
+	for {
+		r := j.ready(now)
+		if r == wait {
+			return all
+		}
+		out := released{at: now, whole: r == whole}
+		for i := range frameLen {
+			if b, ok := j.at(i); ok {
+				out.value = b
+				break
+			}
+		}
+		j.advance()
+		all = append(all, out)
+	}
+}
+
+// play runs packets through a jitter buffer whose reader looks at every
+// arrival and every 20 ms, as Session does.
+func play(j *jitter, packets []*slot, until time.Duration) (all []released) {
+	next := time.Duration(0)
+	for tick := time.Duration(0); tick <= until; tick += 20 * ms {
+		for int(next) < len(packets) && packets[next].at <= tick {
+			j.put(packets[next])
+			all = append(all, takeAll(j, packets[next].at)...)
+			next++
+		}
+		all = append(all, takeAll(j, tick)...)
+	}
+	return all
+}
+
+// values are the numbers of whole frames.
+func values(all []released) (v []byte) {
+	for _, r := range all {
+		if r.whole {
+			v = append(v, r.value)
+		}
+	}
+	return v
+}
+
+func holes(all []released) (n int) {
+	begun := false
+	for _, r := range all {
+		begun = begun || r.whole
+		if begun && !r.whole {
+			n++
+		}
+	}
+	return n
+}
+
+func TestJitterInOrderAtOnce(t *testing.T) {
+	for _, ptime := range []int{10, 20, 30, 40, 60} {
+		// Sequence and timestamp wrap on the way.
+		s := &testSender{ssrc: 1, seq: 65500, ts: math.MaxUint32 - 160*200 + 1, ptime: ptime}
+		s.ts -= s.ts % frameLen
+		var packets []*slot
+		for at := 100 * ms; at < 10*time.Second; at += time.Duration(ptime) * ms {
+			packets = append(packets, s.packet(at))
+		}
+		j := newJitter(Rate, holeDepth)
+		all := play(j, packets, 9*time.Second)
+		for i, r := range all[10:] {
+			if !r.whole {
+				t.Fatalf("ptime %d: frame %d at %v has holes", ptime, i+10, r.at)
+			}
+		}
+		if j.late != 0 || j.skips != 0 || j.seqs.missing() != 0 || j.seqs.dup != 0 {
+			t.Errorf("ptime %d: late %d, skips %d, lost %d, dup %d", ptime, j.late, j.skips, j.seqs.missing(), j.seqs.dup)
+		}
+		// Each frame came with the packet that completed it.
+		for i, r := range all {
+			if r.whole && r.at%(10*ms) != 0 {
+				t.Errorf("ptime %d: frame %d came at %v", ptime, i, r.at)
+			}
+		}
+	}
+}
+
+// TestJitterTraps holds what other jitter buffers got wrong.
+func TestJitterTraps(t *testing.T) {
+	stream := func(n int) (s *testSender, packets []*slot) {
+		s = &testSender{ssrc: 1, ts: 0, ptime: 20}
+		for i := range n {
+			packets = append(packets, s.packet(time.Duration(i)*20*ms))
+		}
+		return s, packets
+	}
+	t.Run("reorder", func(t *testing.T) {
+		_, p := stream(10)
+		p[4], p[5] = p[5], p[4]
+		p[4].at, p[5].at = p[5].at, p[4].at
+		all := play(newJitter(Rate, holeDepth), p, 180*ms)
+		for i, v := range values(all) {
+			if v != byte(i+1) {
+				t.Fatalf("released %v", values(all))
+			}
+		}
+	})
+	t.Run("loss is waited for, then concealed", func(t *testing.T) {
+		_, p := stream(10)
+		p = append(p[:4], p[5:]...)
+		j := newJitter(Rate, holeDepth)
+		all := play(j, p, 180*ms)
+		if holes(all) != 1 || len(values(all)) != 9 || j.seqs.missing() != 1 {
+			t.Errorf("%d holes, %d frames, %d lost", holes(all), len(values(all)), j.seqs.missing())
+		}
+		for _, r := range all {
+			if !r.whole && r.at < 80*ms+holeDepth {
+				t.Errorf("the hole was given up at %v", r.at)
+			}
+		}
+	})
+	t.Run("duplicates", func(t *testing.T) {
+		_, p := stream(10)
+		var twice []*slot
+		for _, x := range p {
+			y := *x
+			twice = append(twice, x, &y)
+		}
+		j := newJitter(Rate, holeDepth)
+		if all := play(j, twice, 180*ms); len(values(all)) != 10 || j.seqs.dup != 10 || j.late != 0 {
+			t.Errorf("%d frames, %d duplicates, %d late", len(values(all)), j.seqs.dup, j.late)
+		}
+	})
+	t.Run("own bytes", func(t *testing.T) {
+		_, p := stream(2)
+		j := newJitter(Rate, holeDepth)
+		j.put(p[1])
+		p[1].payload[0] = 99
+		if b, ok := j.at(0); !ok || b != 2 {
+			t.Errorf("the buffer holds %d", b)
+		}
+	})
+	t.Run("other stream", func(t *testing.T) {
+		_, p := stream(20)
+		s := &testSender{ssrc: 2, seq: 40000, ts: 160 * 100, ptime: 20}
+		for i := 20; i < 40; i++ {
+			p = append(p, s.packet(time.Duration(i)*20*ms))
+		}
+		j := newJitter(Rate, holeDepth)
+		if all := play(j, p, 780*ms); len(values(all)) != 40 || holes(all) != 0 || j.skips != 1 {
+			t.Errorf("%d frames, %d holes, %d timelines", len(values(all)), holes(all), j.skips)
+		}
+	})
+	t.Run("timestamp leaps", func(t *testing.T) {
+		for _, leap := range []uint32{160 * 1000, ^uint32(160 * 1000), 1 << 31} {
+			s, p := stream(20)
+			s.ts += leap / frameLen * frameLen
+			for i := 20; i < 60; i++ {
+				p = append(p, s.packet(time.Duration(i)*20*ms))
+			}
+			all := play(newJitter(Rate, holeDepth), p, 1180*ms)
+			if n := len(values(all)); n < 54 {
+				t.Errorf("leap %d: %d of 60 frames", int32(leap), n)
+			}
+		}
+	})
+	t.Run("pause", func(t *testing.T) {
+		// The party sends nothing for 10 s: its clock runs on or stands still.
+		for name, clock := range map[string]uint32{"runs on": 160 * 500, "stands still": 0} {
+			s, p := stream(20)
+			s.ts += clock
+			for i := 520; i < 560; i++ {
+				p = append(p, s.packet(time.Duration(i)*20*ms))
+			}
+			all := play(newJitter(Rate, holeDepth), p, 560*20*ms)
+			if n := len(values(all)); n < 54 {
+				t.Errorf("%s: %d of 60 frames", name, n)
+			}
+			if n := len(all); n < 550 || n > 562 {
+				t.Errorf("%s: %d frames in all", name, n)
+			}
+		}
+	})
+	t.Run("backlog is not replayed", func(t *testing.T) {
+		// The network holds everything back for 10 s and lets go at once.
+		_, p := stream(600)
+		for i := 20; i < 520; i++ {
+			p[i].at = 520 * 20 * ms
+		}
+		all := play(newJitter(Rate, holeDepth), p, 600*20*ms)
+		if n := len(all); n > 605 {
+			t.Errorf("%d frames in the time of 600", n)
+		}
+		tail := values(all)
+		if len(tail) < 95 || tail[len(tail)-1] != 1+byte(599%250) {
+			t.Errorf("%d frames, the last is %d", len(tail), tail[len(tail)-1])
+		}
+	})
+	t.Run("path becomes longer", func(t *testing.T) {
+		_, p := stream(200)
+		for _, x := range p[100:] {
+			x.at += 200 * ms
+		}
+		all := play(newJitter(Rate, holeDepth), p, 199*20*ms+200*ms)
+		if n := len(values(all)); n < 190 {
+			t.Errorf("%d of 200 frames", n)
+		}
+	})
+	t.Run("comfort noise", func(t *testing.T) {
+		_, p := stream(5)
+		p = append(p, &slot{at: 100 * ms, ssrc: 1, seq: 5, ts: 160 * 5, n: 1, comfort: true})
+		j := newJitter(Rate, holeDepth)
+		if all := play(j, p, time.Second); !j.comfort || len(values(all)) != 5 || len(all) < 45 {
+			t.Errorf("comfort %v, %d whole of %d frames", j.comfort, len(values(all)), len(all))
+		}
+	})
+	t.Run("reader sleeps", func(t *testing.T) {
+		_, p := stream(200)
+		j := newJitter(Rate, holeDepth)
+		for _, x := range p {
+			j.put(x)
+		}
+		all := takeAll(j, p[199].at)
+		if v := values(all); len(v) < 40 || v[len(v)-1] != 200 {
+			t.Errorf("%d frames", len(v))
+		}
+	})
+}
+
+// TestJitterDrift runs an hour of a sender whose clock is off. It must neither
+// go deaf, nor hold frames back, nor make any up.
+func TestJitterDrift(t *testing.T) {
+	for _, ppm := range []int{-200, -50, 0, 50, 200} {
+		s := &testSender{ssrc: 1, ptime: 20}
+		j := newJitter(Rate, holeDepth)
+		const n = 180_000
+		got, bad := 0, 0
+		for i := range n {
+			at := time.Duration(i) * 20 * ms
+			at -= at * time.Duration(ppm) / 1_000_000
+			at += time.Duration(i*7%23) * ms // jitter
+			j.put(s.packet(at))
+			for _, r := range takeAll(j, at) {
+				if r.whole {
+					got++
+				} else {
+					bad++
+				}
+			}
+		}
+		if got < n-5 || bad > 5 || j.late != 0 || j.skips != 0 {
+			t.Errorf("%d ppm: %d of %d frames, %d holes, %d late, %d timelines", ppm, got, n, bad, j.late, j.skips)
+		}
+	}
+}
+
+// TestJitterAnyNetwork says that whatever a network does within the depth of
+// the buffer, what was sent and not lost comes out once, in order; and that
+// frames never come faster or slower than time passes.
+func TestJitterAnyNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &testSender{
+			ssrc: rapid.Uint32().Draw(t, "ssrc"), seq: rapid.Uint16().Draw(t, "seq"),
+			ts: rapid.Uint32().Draw(t, "ts") / frameLen * frameLen, ptime: 20,
+		}
+		base := s.ts
+		n := rapid.IntRange(1, 200).Draw(t, "n")
+		type flight struct {
+			p    *slot
+			lost bool
+		}
+		var flights []flight
+		for i := range n {
+			at := time.Duration(i)*20*ms + time.Duration(rapid.IntRange(0, 55).Draw(t, "delay"))*ms
+			p := s.packet(at)
+			// The number of the frame, counted from the first packet.
+			for k := range frameLen {
+				p.payload[k] = 1 + byte((int(p.ts-base)/frameLen)%250)
+			}
+			flights = append(flights, flight{p, i > 0 && rapid.IntRange(0, 9).Draw(t, "loss") == 0})
+			if rapid.IntRange(0, 9).Draw(t, "dup") == 0 {
+				twin := *p
+				twin.at += 10 * ms
+				flights = append(flights, flight{&twin, false})
+			}
+		}
+		flights[0].p.at = 0
+		sent := map[byte]bool{}
+		var packets []*slot
+		for _, f := range flights {
+			if !f.lost {
+				packets = append(packets, f.p)
+				sent[f.p.payload[0]] = true
+			}
+		}
+		for i := range packets { // by arrival
+			for k := i; k > 0 && packets[k].at < packets[k-1].at; k-- {
+				packets[k], packets[k-1] = packets[k-1], packets[k]
+			}
+		}
+		end := time.Duration(n)*20*ms + 200*ms
+		j := newJitter(Rate, holeDepth)
+		all := play(j, packets, end)
+		got := values(all)
+		for i, v := range got {
+			if i > 0 && v <= got[i-1] {
+				t.Fatalf("frame %d after %d", v, got[i-1])
+			}
+			if !sent[v] {
+				t.Fatalf("frame %d was lost and came all the same", v)
+			}
+		}
+		if len(got) != len(sent) {
+			t.Fatalf("%d frames of %d: late %d, timelines %d", len(got), len(sent), j.late, j.skips)
+		}
+		if len(all) > n+12 || len(all) < n {
+			t.Fatalf("%d frames in the time of %d", len(all), n)
+		}
+	})
+}
+
+func TestSequence(t *testing.T) {
+	var q sequence
+	for i := range 200_000 {
+		if i%10 == 3 {
+			continue
+		}
+		if !q.see(1, uint16(65000+i)) {
+			t.Fatalf("packet %d is called a duplicate", i)
+		}
+	}
+	if n := q.missing(); n != 20_000 {
+		t.Errorf("%d missing", n)
+	}
+	if q.see(1, uint16(q.highest)) || q.see(1, uint16(q.highest-10)) || q.dup != 2 {
+		t.Error("a duplicate was taken")
+	}
+	q.see(2, 7)
+	if n := q.missing(); n != 20_000 {
+		t.Errorf("%d missing after a new stream", n)
+	}
+}
