@@ -1,0 +1,291 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+const hookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// A receiver verifies what it gets.
+type receiver struct {
+	t    *testing.T
+	mu   sync.Mutex
+	got  []map[string]any
+	ring chan struct{}
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	text, err := io.ReadAll(req.Body)
+	if err != nil {
+		r.t.Error(err)
+	}
+	wh, err := standardwebhooks.NewWebhook(hookSecret)
+	if err == nil {
+		err = wh.Verify(text, req.Header)
+	}
+	if err != nil {
+		r.t.Errorf("signature: %v", err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(text, &v); err != nil {
+		r.t.Error(err)
+	}
+	if v["event_id"] != req.Header.Get("Webhook-Id") {
+		r.t.Errorf("event_id %v, webhook-id %s", v["event_id"], req.Header.Get("Webhook-Id"))
+	}
+	r.mu.Lock()
+	r.got = append(r.got, v)
+	r.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+	r.ring <- struct{}{}
+}
+
+// TestWholeCall runs one call to its end with a recording, an operator's file
+// and a webhook, and reads it back through HTTP.
+func TestWholeCall(t *testing.T) {
+	h := newHouse(t)
+	hook := &receiver{t: t, ring: make(chan struct{}, 10)}
+	far := httptest.NewServer(hook)
+	t.Cleanup(far.Close)
+	spec, err := apply.Parse(strings.NewReader("organizations:\n- name: acme\n  webhooks: [{url: \"" + far.URL + "/hook\", secret: \"" + hookSecret + "\", events: [call_ended]}]\n"))
+	if err == nil {
+		err = apply.Apply(t.Context(), h.db.Pool, spec, apply.Options{AllowInsecure: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spool := &recording.Spool{Dir: t.TempDir(), Bucket: h.bucket, Ledger: h.store}
+	if err := spool.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.node(&carrier{}, chat(shortChat), spool)
+	followers := &control.Followers{
+		Outbox: h.store, Home: "here", Poll: 20 * time.Millisecond,
+		Steps: []control.Step{
+			{Name: "recording", Follower: spool},
+			{Name: "webhook", Follower: &webhook.Notifier{Pool: h.db.Pool, Calls: h.store, View: view.View{Link: h.api.Recordings.Link}}},
+		},
+	}
+	sender := &webhook.Sender{Pool: h.db.Pool, Owner: "n", AllowInsecure: true, Poll: 20 * time.Millisecond}
+	h.run(followers.Run)
+	h.run(sender.Run)
+
+	a := h.do("POST", "/v1/calls/phone", body(`"metadata":{"order":12345678901234567890,"contact_id":"mine"}`))
+	id := a.json(t)["call_id"].(string)
+	select {
+	case <-hook.ring:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no webhook")
+	}
+	c := h.await(id, "ended")
+	if c["recording_status"] != "ready" || c["recording_url"] == nil {
+		t.Fatalf("recording %v %v", c["recording_status"], c["recording_url"])
+	}
+	n := hook.got[0]
+	call := n["call"].(map[string]any)
+	if n["type"] != "call_ended" || n["call_id"] != id || n["organization_id"] != h.org || call["status"] != "ended" ||
+		call["recording_status"] != "ready" || len(call["transcript"].([]any)) != 2 {
+		t.Errorf("notice %v", n)
+	}
+	if _, ours := n["metadata"].(map[string]any)["contact_id"]; ours {
+		t.Error("a client's contact_id is passed on")
+	}
+	if !strings.Contains(string(h.do("GET", "/v1/calls/"+id, "").body), `"order":12345678901234567890`) {
+		t.Error("a large number in metadata lost digits")
+	}
+	h.checkRecording(c["recording_url"].(string))
+
+	// The event comes again, as after a crash: no second notice.
+	if _, err := h.db.Pool.Exec(t.Context(), "UPDATE events SET followed = '{}', done_at = NULL, lease_until = NULL"); err != nil {
+		t.Fatal(err)
+	}
+	second := h.place()
+	select {
+	case <-hook.ring:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no second webhook")
+	}
+	hook.mu.Lock()
+	defer hook.mu.Unlock()
+	if len(hook.got) != 2 || hook.got[1]["call_id"] != second {
+		t.Errorf("%d notices", len(hook.got))
+	}
+	for _, secret := range []string{"canary-trunk-password", hookSecret, h.key} {
+		if strings.Contains(h.logged(), secret) {
+			t.Errorf("the log tells a secret: %.6s…", secret)
+		}
+	}
+}
+
+// run runs something until the test ends.
+func (h *house) run(run func(ctx context.Context)) {
+	over := make(chan struct{})
+	ctx, cancel := context.WithCancel(h.t.Context())
+	go func() { run(ctx); close(over) }()
+	h.t.Cleanup(func() { cancel(); <-over })
+}
+
+// checkRecording reads a link as browsers do.
+func (h *house) checkRecording(link string) {
+	h.t.Helper()
+	path := strings.TrimPrefix(link, h.web.URL)
+	a := h.do("GET", path, "", "Authorization", "")
+	if a.status != 200 || !strings.HasPrefix(string(a.body), "RIFF") || a.header.Get("Content-Type") != "audio/wav" {
+		h.t.Errorf("recording: %d %.20q", a.status, a.body)
+	}
+	if a := h.do("GET", path, "", "Range", "bytes=0-3"); a.status != 206 || string(a.body) != "RIFF" {
+		h.t.Errorf("range: %d %q", a.status, a.body)
+	}
+	for what, bad := range map[string]string{
+		"other signature": path[:len(path)-1] + "0", "other expiry": strings.Replace(path, "exp=", "exp=9", 1), "no signature": strings.Split(path, "?")[0],
+		"other file": "/recordings/secret.wav",
+	} {
+		if bad == path {
+			bad = path[:len(path)-1] + "1"
+		}
+		if a := h.do("GET", bad, ""); a.status != 404 {
+			h.t.Errorf("%s: %d", what, a.status)
+		}
+	}
+	h.api.Recordings.Now = func() time.Time { return time.Now().Add(9 * 24 * time.Hour) }
+	defer func() { h.api.Recordings.Now = nil }()
+	if a := h.do("GET", path, ""); a.status != 403 {
+		h.t.Errorf("after its time: %d", a.status)
+	}
+}
+
+func TestOpenAPIAndExplorer(t *testing.T) {
+	h := newHouse(t)
+	doc := h.do("GET", "/openapi.json", "", "Authorization", "").json(t)
+	if doc["openapi"] != "3.1.0" {
+		t.Errorf("openapi %v", doc["openapi"])
+	}
+	paths := doc["paths"].(map[string]any)
+	for path, method := range map[string]string{
+		"/v1/calls/phone": "post", "/v1/calls": "get", "/v1/calls/{id}": "get", "/v1/calls/{id}/turns": "get", "/v1/calls/{id}/end": "post",
+	} {
+		op, ok := paths[path].(map[string]any)[method].(map[string]any)
+		if !ok {
+			t.Errorf("%s %s is missing", method, path)
+			continue
+		}
+		for status, r := range op["responses"].(map[string]any) {
+			if status[0] != '2' {
+				continue
+			}
+			media := r.(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)
+			schema := media["schema"].(map[string]any)
+			if media["example"] == nil || schema["properties"] != nil || path != "/v1/calls/{id}/turns" && schema["type"] != "object" {
+				t.Errorf("%s %s: success %v", path, status, schema)
+			}
+		}
+	}
+	checkRefs(t, doc, doc)
+	phone := doc["components"].(map[string]any)["schemas"].(map[string]any)["PhoneCall"].(map[string]any)
+	if req := phone["required"].([]any); len(req) != 2 {
+		t.Errorf("required %v", req)
+	}
+	// What the document shows as an example is what the service answers.
+	shown := paths["/v1/calls/phone"].(map[string]any)["post"].(map[string]any)["responses"].(map[string]any)["202"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["example"].(map[string]any)
+	real := h.do("GET", "/v1/calls/"+h.place(), "").json(t)
+	for k := range real {
+		if _, ok := shown[k]; !ok {
+			t.Errorf("the example has no %s", k)
+		}
+	}
+	if len(shown) != len(real) {
+		t.Errorf("the example has %d keys, the answer %d", len(shown), len(real))
+	}
+
+	page := h.do("GET", "/docs", "", "Authorization", "")
+	if page.status != 200 || strings.Contains(string(page.body), "<script>") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self';") {
+		t.Errorf("the page: %d %v", page.status, page.header)
+	}
+	for _, f := range strings.Split(string(page.body), `"`) {
+		if !strings.HasPrefix(f, "/docs/") {
+			if strings.Contains(f, "//") {
+				t.Errorf("the page leads outside: %s", f)
+			}
+			continue
+		}
+		plain := h.do("GET", f, "", "Accept-Encoding", "identity")
+		if plain.status != 200 || len(plain.body) == 0 || plain.header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %d", f, plain.status)
+		}
+	}
+	if a := h.do("GET", "/docs/swagger-ui.css", "", "Accept-Encoding", "gzip"); a.header.Get("Content-Encoding") != "gzip" {
+		t.Error("a browser gets the large files uncompressed")
+	}
+	if a := h.do("GET", "/docs/docs.go", ""); a.status != 404 {
+		t.Errorf("another file: %d", a.status)
+	}
+}
+
+// checkRefs follows every reference of the document.
+func checkRefs(t *testing.T, doc map[string]any, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			var at any = doc
+			for _, p := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+				m, _ := at.(map[string]any)
+				at = m[p]
+			}
+			if at == nil {
+				t.Errorf("%s leads nowhere", ref)
+			}
+		}
+		for _, e := range v {
+			checkRefs(t, doc, e)
+		}
+	case []any:
+		for _, e := range v {
+			checkRefs(t, doc, e)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if a := h.do("GET", path, "", "Authorization", ""); a.status != 200 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	h.api.Ready = func(context.Context) error { return io.ErrUnexpectedEOF }
+	if a := h.do("GET", "/readyz", ""); a.status != 503 || a.code() != "service_unavailable_error" {
+		t.Errorf("not ready: %d %s", a.status, a.body)
+	}
+	if a := h.do("GET", "/healthz", ""); a.status != 200 {
+		t.Errorf("alive but not ready: %d", a.status)
+	}
+}
+
+func TestPanicIs500(t *testing.T) {
+	h := newHouse(t)
+	h.api.Ready = func(context.Context) error { panic("canary") } //nolint:forbidigo // what is tested
+	a := h.do("GET", "/readyz", "")
+	if a.status != 500 || a.code() != "internal_error" || strings.Contains(string(a.body), "canary") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if !strings.Contains(h.logged(), "canary") {
+		t.Error("the panic is not logged")
+	}
+}
