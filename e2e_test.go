@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+// openDir is a folder that the database's user may enter: t.TempDir's parents
+// are root's alone.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "parley")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // see above
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// said are the words that a channel of a recording holds.
+func said(pcm []int16, rate int) string {
+	var words []string
+	for _, w := range tone.NewHearer(rate).Hear(append(pcm, make([]int16, rate)...)) {
+		words = append(words, w.Text)
+	}
+	return strings.Join(words, " ")
+}
+
+var (
+	turnLine = regexp.MustCompile(`turn (\d+)  (.*) = (\d+) ms`)
+	phase    = regexp.MustCompile(`[a-z]+ (\d+)`)
+)
+
+// TestDemo places the demo's call and holds what it prints, and the recording
+// it leaves, to what was said.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	var out, errs bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	code := run(&world{Context: ctx, out: &out, errs: &errs, environ: []string{
+		"PARLEY_DATA_DIR=" + dir, "PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0",
+	}}, []string{"demo", "--once"})
+	if code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, out.String(), errs.String())
+	}
+	if d := time.Since(began); d > 40*time.Second {
+		t.Errorf("the demo took %v", d)
+	}
+	turns := turnLine.FindAllStringSubmatch(out.String(), -1)
+	if len(turns) < 3 {
+		t.Fatalf("%d turns:\n%s", len(turns), out.String())
+	}
+	for _, m := range turns {
+		sum := 0.0
+		parts := phase.FindAllStringSubmatch(m[2], -1)
+		for _, p := range parts {
+			ms, _ := strconv.ParseFloat(p[1], 64)
+			sum += ms
+		}
+		total, _ := strconv.ParseFloat(m[3], 64)
+		// Each phase is printed to the millisecond; what the API says is held
+		// to a tighter bound elsewhere.
+		if math.Abs(sum-total) > 1+float64(len(parts))/2 {
+			t.Errorf("phases sum to %v: %s", sum, m[0])
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "bucket", "recordings", "*.wav"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("recordings %v, %v", files, err)
+	}
+	left, right, rate, err := record.Read(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := said(left, rate), strings.Join(demoLines(), " "); got != want {
+		t.Errorf("the caller's channel says %q, want %q", got, want)
+	}
+	if got := said(right, rate); !strings.HasPrefix(got, "hello, this is parley. how can i help?") || !strings.HasSuffix(got, "goodbye!") {
+		t.Errorf("the agent's channel says %q", got)
+	}
+}
+
+// startHouse runs the whole service on free ports, with a trunk to proxy.
+func startHouse(t *testing.T, proxy string) (*house, *client) {
+	t.Helper()
+	c := DefaultConfig()
+	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.AllowInsecureWebhooks = true
+	h, err := build(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		h.stop(ctx)
+	})
+	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(demoFile, "127.0.0.1:9", demoSecret, proxy)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = apply.Apply(t.Context(), h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+		t.Fatal(err)
+	}
+	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := access.CreateKey(t.Context(), h.db.Pool, access.Key{OrgID: org, RateLimit: access.RateOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, &client{url: h.publicURL, key: string(secret)}
+}
+
+// finished waits until a call is over and returns it and its turns.
+func finished(t *testing.T, c *client, id string) (shownCall, []shownTurn) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(40 * time.Second)
+	for {
+		var call shownCall
+		var turns []shownTurn
+		if err := c.do(t.Context(), "GET", "/v1/calls/"+id, nil, &call); err != nil {
+			t.Fatal(err)
+		}
+		if call.Status == "ended" || call.Status == "failed" {
+			if err := c.do(t.Context(), "GET", "/v1/calls/"+id+"/turns", nil, &turns); err != nil {
+				t.Fatal(err)
+			}
+			return call, turns
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("call %s is still %s", id, call.Status)
+		}
+	}
+}
+
+// sippScenario is a callee that answers, says two things at fixed times whatever
+// it hears, and hangs up.
+const sippScenario = `<?xml version="1.0" encoding="ISO-8859-1" ?>
+<scenario name="callee">
+  <recv request="INVITE"/>
+  <send><![CDATA[
+SIP/2.0 180 Ringing
+[last_Via:]
+[last_From:]
+[last_To:];tag=[pid]SIPpTag01[call_number]
+[last_Call-ID:]
+[last_CSeq:]
+Contact: <sip:[local_ip]:[local_port];transport=[transport]>
+Content-Length: 0
+
+]]></send>
+  <pause milliseconds="200"/>
+  <send retrans="500"><![CDATA[
+SIP/2.0 200 OK
+[last_Via:]
+[last_From:]
+[last_To:];tag=[pid]SIPpTag01[call_number]
+[last_Call-ID:]
+[last_CSeq:]
+Contact: <sip:[local_ip]:[local_port];transport=[transport]>
+Content-Type: application/sdp
+Content-Length: [len]
+
+v=0
+o=user1 53655765 2353687637 IN IP4 [local_ip]
+s=-
+c=IN IP4 [media_ip]
+t=0 0
+m=audio [media_port] RTP/AVP 0
+a=rtpmap:0 PCMU/8000
+
+]]></send>
+  <recv request="ACK"/>
+  <pause milliseconds="4000"/>
+  <nop><action><exec rtp_stream="%s,1,0,PCMU/8000"/></action></nop>
+  <pause milliseconds="6500"/>
+  <nop><action><exec rtp_stream="%s,1,0,PCMU/8000"/></action></nop>
+  <pause milliseconds="6500"/>
+  <send retrans="500"><![CDATA[
+BYE sip:[$1] SIP/2.0
+Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
+From: [$3];tag=[pid]SIPpTag01[call_number]
+To: [$2]
+Call-ID: [call_id]
+CSeq: 1 BYE
+Max-Forwards: 70
+Content-Length: 0
+
+]]></send>
+  <recv response="200"/>
+  <Reference variables="9"/>
+</scenario>
+`
+
+// TestSipp calls a phone that we did not write.
+func TestSipp(t *testing.T) {
+	t.Parallel()
+	sipp, err := exec.LookPath("sipp")
+	if err != nil {
+		t.Skip("sipp is not installed (apt-get install sip-tester)")
+	}
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		pcm, _ := tone.Say(8000, text)
+		pcm = append(pcm, make([]int16, 1600)...) // a phone does not stop at the last voiced sample
+		b := make([]byte, len(pcm))
+		codec.PCMU{}.Encode(b, pcm)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	scenario := strings.Replace(sippScenario, `<recv request="INVITE"/>`, `<recv request="INVITE"><action>
+    <ereg regexp="sip:(.*)>" search_in="hdr" header="Contact:" check_it="true" assign_to="9,1"/>
+    <ereg regexp=".*" search_in="hdr" header="From:" check_it="true" assign_to="2"/>
+    <ereg regexp=".*" search_in="hdr" header="To:" check_it="true" assign_to="3"/>
+  </action></recv>`, 1)
+	scenario = fmt.Sprintf(scenario, file("one.ul", "when do you open"), file("two.ul", "have you the odyssey"))
+	xml := filepath.Join(dir, "callee.xml")
+	if err := os.WriteFile(xml, []byte(scenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, media := freePort(t), freePort(t)
+	cmd := exec.CommandContext(t.Context(), sipp, "-sf", xml, "-i", "127.0.0.1", "-p", port, "-mp", media, "-nostdin", "-m", "1", "-timeout", "60")
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, api := startHouse(t, "127.0.0.1:"+port)
+	var placed shownCall
+	if err := api.do(t.Context(), "POST", "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demoNumber}, &placed); err != nil {
+		t.Fatal(err)
+	}
+	call, turns := finished(t, api, placed.CallID)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("sipp: %v\n%s", err, tail(out.String(), 60))
+	}
+	if call.Status != "ended" || call.Reason != "callee_hangup" {
+		t.Errorf("the call is %s, %s", call.Status, call.Reason)
+	}
+	answered := 0
+	for _, turn := range turns[min(1, len(turns)):] {
+		if _, ok := turn.Metrics["turn_ms"]; ok {
+			answered++
+		}
+	}
+	if answered < 2 {
+		t.Errorf("%d turns answered: %+v\n%+v", answered, turns, call.Transcript)
+	}
+	var caller []string
+	for _, l := range call.Transcript {
+		if l.Role == "caller" {
+			caller = append(caller, l.Text)
+		}
+	}
+	if got := strings.Join(caller, "; "); got != "when do you open; have you the odyssey" {
+		t.Errorf("the caller was understood as %q", got)
+	}
+}
+
+// freePort is a UDP port that was free a moment ago, even and with the next free too.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 50 {
+		c, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr, ok := c.LocalAddr().(*net.UDPAddr)
+		_ = c.Close()
+		if ok && addr.Port%2 == 0 {
+			return strconv.Itoa(addr.Port)
+		}
+	}
+	t.Fatal("no even port")
+	return ""
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(s, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
