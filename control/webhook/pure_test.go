@@ -1,0 +1,129 @@
+package webhook
+
+import (
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/media"
+)
+
+func TestWait(t *testing.T) {
+	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	for i, w := range want {
+		for dice, share := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
+			got, more := Wait(i+1, dice)
+			if diff := got - time.Duration(float64(w)*share); !more || diff.Abs() > time.Millisecond {
+				t.Errorf("after attempt %d, dice %v: %v %v", i+1, dice, got, more)
+			}
+		}
+	}
+	if _, more := Wait(10, 0.5); more {
+		t.Error("an eleventh attempt")
+	}
+	if _, more := Wait(-1, 0.5); more {
+		t.Error("an attempt before the first")
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for _, tt := range []struct {
+		n, status int
+		asked     time.Duration
+		want      verdict
+	}{
+		{1, 200, 0, verdict{delivered: true}},
+		{10, 299, 0, verdict{delivered: true}},
+		{1, 301, 0, verdict{wait: 5 * time.Second}},
+		{1, 0, 0, verdict{wait: 5 * time.Second}},
+		{2, 500, 0, verdict{wait: 5 * time.Minute}},
+		{1, 410, 0, verdict{gone: true, dead: true}},
+		{10, 500, 0, verdict{dead: true}},
+		{1, 429, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
+		{1, 502, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
+		{1, 504, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
+		{1, 429, time.Minute, verdict{wait: time.Minute, throttle: time.Minute}},
+		{1, 503, time.Minute, verdict{wait: time.Minute, throttle: time.Minute}},
+		{3, 503, time.Minute, verdict{wait: 30 * time.Minute, throttle: time.Minute}},
+	} {
+		if got := judge(tt.n, tt.status, tt.asked, 0.5); got != tt.want {
+			t.Errorf("attempt %d, status %d, asked %v: %+v, want %+v", tt.n, tt.status, tt.asked, got, tt.want)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "x": 0, "-5": 0, "120": 2 * time.Minute, "999999999": 24 * time.Hour,
+		"Wed, 01 Jul 2026 12:01:30 GMT": 90 * time.Second, "Wed, 01 Jul 2020 12:00:00 GMT": 0,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestSignatureVerifies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
+		key, err := signingKey(media.Secret(secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{}
+		sign(h, key, rapid.StringMatching(`evt_[0-9A-Z]{26}`).Draw(t, "id"), time.Now(), body)
+		wh, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wh.Verify(body, h); err != nil {
+			t.Fatalf("a true signature: %v", err)
+		}
+		if err := wh.Verify(append(body, 'x'), h); err == nil {
+			t.Fatal("another body verifies")
+		}
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	for _, bad := range []media.Secret{"", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_", "whsec_c2hvcnQ=", "whsec_!!", media.Secret("whsec_" + string(make([]byte, 100)))} {
+		if _, err := signingKey(bad); err == nil {
+			t.Errorf("%d characters are taken", len(bad))
+		}
+	}
+}
+
+func TestPublic(t *testing.T) {
+	for _, in := range []string{
+		"127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.127.255.255",
+		"192.0.0.1", "192.0.2.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.9", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
+		"::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd12::1", "fec0::1", "ff02::1",
+		"64:ff9b::7f00:1", "64:ff9b:1::1", "2002:7f00:1::", "2001::1", "2001:db8::1", "100::1",
+	} {
+		if Public(netip.MustParseAddr(in)) {
+			t.Errorf("%s is let out", in)
+		}
+	}
+	for _, out := range []string{"1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "::ffff:8.8.8.8", "2606:4700:4700::1111", "2a00:1450::1"} {
+		if !Public(netip.MustParseAddr(out)) {
+			t.Errorf("%s is refused", out)
+		}
+	}
+}
+
+func TestCheckURL(t *testing.T) {
+	for url, want := range map[string][2]bool{ // strict, insecure
+		"https://example.com/hook": {true, true}, "http://example.com/hook": {false, true}, "https://user:pw@example.com/": {false, false},
+		"ftp://example.com": {false, false}, "https://": {false, false}, "": {false, false}, "https:///x": {false, false}, "://": {false, false},
+	} {
+		if CheckURL(url, false) == nil != want[0] || CheckURL(url, true) == nil != want[1] {
+			t.Errorf("%s: %v, insecure %v", url, CheckURL(url, false), CheckURL(url, true))
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A post is a database, a clock, and what sends.
+type post struct {
+	t      *testing.T
+	db     *db.DB
+	org    string
+	sender *webhook.Sender
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newPost(t *testing.T) *post {
+	t.Helper()
+	p := &post{t: t, db: dbtest.New(t), now: time.Now().Truncate(time.Second)}
+	p.sender = &webhook.Sender{Pool: p.db.Pool, Owner: "n", AllowInsecure: true, Now: p.clock, Dice: func() float64 { return 0.5 }}
+	var err error
+	if p.org, err = access.EnsureOrganization(t.Context(), p.db.Pool, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *post) clock() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// pass lets time go on and delivers what is due then.
+func (p *post) pass(after time.Duration) {
+	p.t.Helper()
+	p.mu.Lock()
+	p.now = p.now.Add(after)
+	p.mu.Unlock()
+	if err := p.sender.Pass(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *post) endpoints(urls ...string) {
+	p.t.Helper()
+	var all []webhook.Endpoint
+	for _, u := range urls {
+		all = append(all, webhook.Endpoint{URL: u, Secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", Events: []string{webhook.CallEnded}})
+	}
+	if err := webhook.Replace(p.t.Context(), p.db.Pool, p.org, all); err != nil {
+		p.t.Fatal(err)
+	}
+	p.exec("UPDATE webhook_endpoints SET created_at = $1", p.clock())
+}
+
+func (p *post) exec(sql string, args ...any) {
+	p.t.Helper()
+	if _, err := p.db.Pool.Exec(p.t.Context(), sql, args...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *post) value(sql string, args ...any) (text string) {
+	p.t.Helper()
+	if err := p.db.Pool.QueryRow(p.t.Context(), sql, args...).Scan(&text); err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+// ended makes n calls that ended, and their notices.
+func (p *post) ended(n int) {
+	p.t.Helper()
+	for range n {
+		id := control.NewID("call_", p.clock())
+		p.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+			trunk_id, route_id, ring_seconds, created_at) VALUES ($1, $2, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, id, p.org)
+		s := &store.Store{Pool: p.db.Pool}
+		follower := &webhook.Notifier{Pool: p.db.Pool, Calls: s, Now: p.clock}
+		for range 2 { // at least once
+			if err := follower.Follow(p.t.Context(), control.Event{CallID: id, OrgID: p.org, Kind: control.CallEnded, At: p.clock()}); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A far end answers with a status and counts.
+type far struct {
+	*httptest.Server
+
+	status atomic.Int32
+	header atomic.Value
+	mu     sync.Mutex
+	ids    []string
+}
+
+func newFar(t *testing.T, status int) *far {
+	t.Helper()
+	f := &far{}
+	f.status.Store(int32(status))
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.ids = append(f.ids, r.Header.Get("Webhook-Id"))
+		f.mu.Unlock()
+		if h, ok := f.header.Load().([2]string); ok {
+			w.Header().Set(h[0], h[1])
+		}
+		w.WriteHeader(int(f.status.Load()))
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *far) taken() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.ids...)
+}
+
+func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
+	p, f := newPost(t), newFar(t, 500)
+	p.endpoints(f.URL)
+	p.ended(1)
+	p.pass(0)
+	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	for i, w := range waits {
+		p.pass(w - time.Second)
+		if n := len(f.taken()); n != i+1 {
+			t.Fatalf("%d attempts a second before the %d. retry", n, i+1)
+		}
+		p.pass(time.Second)
+		if n := len(f.taken()); n != i+2 {
+			t.Fatalf("%d attempts at the %d. retry", n, i+1)
+		}
+	}
+	p.pass(1000 * time.Hour)
+	ids := f.taken()
+	if len(ids) != 10 {
+		t.Fatalf("%d attempts", len(ids))
+	}
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Error("the id changes between attempts")
+		}
+	}
+	if s := p.value("SELECT state FROM webhook_deliveries"); s != "dead" {
+		t.Errorf("the delivery is %s", s)
+	}
+}
+
+func TestDeliversAfterAnOutage(t *testing.T) {
+	p, f := newPost(t), newFar(t, 503)
+	p.endpoints(f.URL)
+	p.ended(20)
+	p.pass(0)
+	p.pass(5 * time.Second)
+	f.status.Store(204)
+	for range 10 {
+		p.pass(time.Hour)
+	}
+	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state = 'delivered'"); n != "20" {
+		t.Errorf("%s of 20 delivered", n)
+	}
+	per := map[string]int{}
+	for _, id := range f.taken() {
+		per[id]++
+	}
+	if len(per) != 20 {
+		t.Errorf("%d notices", len(per))
+	}
+	before := len(f.taken())
+	p.pass(1000 * time.Hour)
+	if len(f.taken()) != before {
+		t.Error("a delivered notice is sent again")
+	}
+}
+
+func TestGoneDisables(t *testing.T) {
+	p, f := newPost(t), newFar(t, 410)
+	p.endpoints(f.URL)
+	p.ended(2)
+	p.pass(0)
+	p.pass(1000 * time.Hour)
+	if n := len(f.taken()); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+	p.ended(1)
+	if n := p.value("SELECT count(*)::text FROM webhook_deliveries"); n != "2" {
+		t.Errorf("%s deliveries: a disabled endpoint gets more", n)
+	}
+}
+
+func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
+	p, f := newPost(t), newFar(t, 429)
+	f.header.Store([2]string{"Retry-After", "600"})
+	p.endpoints(f.URL)
+	p.ended(3)
+	p.pass(0)
+	p.pass(599 * time.Second)
+	if n := len(f.taken()); n != 1 {
+		t.Errorf("%d attempts while it asked for rest", n)
+	}
+	f.status.Store(200)
+	p.pass(2 * time.Second)
+	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state = 'delivered'"); n != "3" {
+		t.Errorf("%s delivered after the rest", n)
+	}
+}
+
+func TestDisabledAfterLongFailure(t *testing.T) {
+	p, f := newPost(t), newFar(t, 500)
+	p.endpoints(f.URL)
+	p.ended(10)
+	for range 400 { // the schedule takes 76 hours, this is eight days
+		p.pass(30 * time.Minute)
+	}
+	if s := p.value("SELECT disabled_reason FROM webhook_endpoints"); s != "" {
+		t.Errorf("disabled after 76 hours: %s", s)
+	}
+	p.ended(1)
+	for range 200 {
+		p.pass(30 * time.Minute)
+	}
+	if s := p.value("SELECT coalesce(disabled_reason, '') FROM webhook_endpoints"); s == "" {
+		t.Error("eleven dead notices and eight days without success: still enabled")
+	}
+	p.endpoints(f.URL) // the operator applies the file again
+	if n := p.value("SELECT count(*)::text FROM webhook_endpoints WHERE disabled_at IS NULL AND failed_in_a_row = 0"); n != "1" {
+		t.Error("the operator cannot enable it again")
+	}
+}
+
+func TestSlowEndpointHoldsNobodyUp(t *testing.T) {
+	p, quick := newPost(t), newFar(t, 200)
+	hold := make(chan struct{})
+	entered := make(chan struct{}, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-hold
+	}))
+	t.Cleanup(slow.Close)
+	t.Cleanup(func() { close(hold) })
+	p.endpoints(slow.URL, quick.URL)
+	p.ended(5)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	p.sender.Poll = 10 * time.Millisecond
+	go func() { p.sender.Run(ctx); close(over) }()
+	defer func() { cancel(); <-over }()
+	<-entered
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for len(quick.taken()) < 5 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the quick endpoint got %d of 5", len(quick.taken()))
+		}
+	}
+}
+
+// TestStaysOutside lets endpoints lead inward in many ways; none may connect.
+func TestStaysOutside(t *testing.T) {
+	p := newPost(t)
+	p.sender.AllowInsecure = false
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	touched := make(chan net.Conn, 100)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			touched <- c
+			c.Close()
+		}
+	}()
+	port := l.Addr().(*net.TCPAddr).Port
+	for i, host := range []string{"127.0.0.1", "localhost", "localhost.", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "0x7f.1", "127.1", "0"} {
+		p.exec("INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ($1, $2, $3, 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=', '{call_ended}')",
+			fmt.Sprintf("whe_%d", i), p.org, fmt.Sprintf("https://%s:%d/", host, port))
+	}
+	p.ended(1)
+	p.pass(0)
+	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE tries = 1 AND last_status IS NULL AND last_error <> ''"); n != "10" {
+		t.Errorf("%s of 10 refused", n)
+	}
+	select {
+	case <-touched:
+		t.Error("a connection came in")
+	default:
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	p, inner := newPost(t), newFar(t, 200)
+	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(outer.Close)
+	p.endpoints(outer.URL)
+	p.ended(1)
+	p.pass(0)
+	if len(inner.taken()) != 0 || p.value("SELECT last_status::text FROM webhook_deliveries") != "307" {
+		t.Error("the redirect was followed")
+	}
+}
+
+func TestNoticeSaysWhatItMust(t *testing.T) {
+	p := newPost(t)
+	got := make(chan []byte, 1)
+	f := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- text
+	}))
+	t.Cleanup(f.Close)
+	p.endpoints(f.URL)
+	p.ended(1)
+	p.exec("UPDATE calls SET contact_id = 'con_1', campaign_id = 'cmp_1', attempt = 2")
+	p.exec("DELETE FROM webhook_deliveries")
+	s := &store.Store{Pool: p.db.Pool}
+	e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, At: p.clock()}
+	if err := (&webhook.Notifier{Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	p.pass(0)
+	var n map[string]any
+	if err := json.Unmarshal(<-got, &n); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"type", "event", "event_id", "timestamp", "organization_id", "call_id", "metadata", "call"} {
+		if n[k] == nil {
+			t.Errorf("no %s", k)
+		}
+	}
+	if m := n["metadata"].(map[string]any); m["contact_id"] != "con_1" || m["campaign_id"] != "cmp_1" || m["attempt"] != 2.0 {
+		t.Errorf("metadata %v", m)
+	}
+}
