@@ -11,12 +11,78 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench"
+	"github.com/parley-voice/parley/pipeline/fake"
 )
 
 type benchCmd struct {
+	All   benchAllCmd   `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
 	Media benchMediaCmd `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
-	Plane benchPlaneCmd `cmd:"" hidden:""`
+	Turns benchTurnsCmd `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
+
+	Plane     benchPlaneCmd     `cmd:"" hidden:""`
+	Gateway   benchGatewayCmd   `cmd:"" hidden:""`
+	Providers benchProvidersCmd `cmd:"" hidden:""`
 }
+
+type benchAllCmd struct{}
+
+// Run measures everything, with the defaults of each.
+func (benchAllCmd) Run(w *world) error {
+	fmt.Fprintf(w.out, "parley %s, %s, %d cores (%s)\n\n", version, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), cpuModel())
+	if err := (benchTurnsCmd{Calls: 10, Turns: 12}).Run(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w.out)
+	return benchMediaCmd{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}.Run(w)
+}
+
+type benchTurnsCmd struct {
+	Calls int `help:"Calls at a time." default:"10"`
+	Turns int `help:"Turns of each call." default:"12"`
+}
+
+// Run measures turns at the caller's end.
+func (c benchTurnsCmd) Run(w *world) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	critical := bench.Critical(fake.Typical())
+	fmt.Fprintf(w.out, "turns: SIP and RTP, providers in another process (%v by script and policy), %d calls at a time\n", critical, c.Calls)
+	r, err := bench.Turns(w, bench.TurnOptions{
+		Calls: c.Calls, Turns: c.Turns, Progress: progressBar(w.errs, "exchanges"),
+		Child: func(ctx context.Context, name string) *exec.Cmd {
+			return exec.CommandContext(ctx, self, "bench", name) //nolint:gosec // ourselves
+		},
+	})
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "measure\tn\tp50\tp95\tp99\tmax\t")
+	for _, row := range []struct {
+		name  string
+		times bench.Times
+	}{
+		{"answer → first agent audio", r.FirstAudio}, {"caller's last packet → first agent audio", r.Wire},
+		{"overhead of it", r.Overhead}, {"the server's turn_ms is off by", r.Off},
+	} {
+		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\t\n", row.name, len(row.times),
+			millis(row.times.Quantile(.5)), millis(row.times.Quantile(.95)), millis(row.times.Quantile(.99)), millis(row.times.Quantile(1)))
+	}
+	return t.Flush()
+}
+
+type (
+	benchGatewayCmd   struct{}
+	benchProvidersCmd struct{}
+)
+
+// Run is the measured process of a turn bench.
+func (benchGatewayCmd) Run(w *world) error { return bench.Gateway(w, os.Stdin, w.out) }
+
+// Run plays the providers of a turn bench.
+func (benchProvidersCmd) Run(w *world) error { return bench.Providers(w, os.Stdin, w.out) }
 
 type benchMediaCmd struct {
 	Calls  []int         `help:"Calls at a time." default:"50,100,200"`
