@@ -22,6 +22,7 @@ type journal struct {
 	shut   bool
 	queue  chan entry
 	over   chan struct{}
+	give   context.CancelFunc // gives up what is not written yet
 	missed int
 }
 
@@ -35,11 +36,16 @@ type entry struct {
 
 func openJournal(ctx context.Context, ledger Ledger, lease Lease, log *slog.Logger) *journal {
 	j := &journal{ledger: ledger, lease: lease, log: log, queue: make(chan entry, 256), over: make(chan struct{})}
-	go j.write(context.WithoutCancel(ctx))
+	ctx, j.give = context.WithCancel(context.WithoutCancel(ctx))
+	go j.write(ctx)
 	return j
 }
 
-// close returns when all that was taken is written.
+// closeFor is how long a closing journal goes on writing. The final transaction
+// brings the rest.
+const closeFor = 2 * time.Second
+
+// close returns when what was taken is written or given up.
 func (j *journal) close() {
 	j.mu.Lock()
 	if !j.shut {
@@ -47,7 +53,10 @@ func (j *journal) close() {
 		close(j.queue)
 	}
 	j.mu.Unlock()
+	late := time.AfterFunc(closeFor, j.give)
 	<-j.over
+	late.Stop()
+	j.give()
 }
 
 // put never blocks. When the queue is full, which a database that hangs for
@@ -92,8 +101,8 @@ func (j *journal) write(ctx context.Context) {
 			err = j.ledger.Mark(short, j.lease, e.state, e.at)
 		}
 		cancel()
-		if errors.Is(err, ErrFenced) {
-			continue // the renewal of the lease ends the call
+		if errors.Is(err, ErrFenced) || ctx.Err() != nil {
+			continue // the renewal of the lease ends the call; the end of the call has it all
 		}
 		if err != nil {
 			j.log.WarnContext(ctx, "the call's journal lost an entry until the call's end", "err", err)

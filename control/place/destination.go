@@ -21,8 +21,6 @@ var never = []string{ //nolint:gochecknoglobals // read-only table
 	"6119",         // Australia, premium rate
 	"7803", "7809", // Russia and Kazakhstan, premium rate
 	"808",               // international shared cost
-	"870",               // Inmarsat
-	"878",               // universal personal numbers
 	"881", "882", "883", // satellite and international networks
 	"979", // international premium rate
 	"999", // reserved, for disaster relief
@@ -55,6 +53,11 @@ func forbidden(digits string) bool {
 		return true
 	}
 	for _, d := range international(digits) {
+		// Inmarsat and universal personal numbers; shorter ones are national
+		// numbers of Kazakhstan and Russia behind their 8.
+		if len(d) >= 12 && (strings.HasPrefix(d, "870") || strings.HasPrefix(d, "878")) {
+			return true
+		}
 		if slices.ContainsFunc(never, func(p string) bool { return strings.HasPrefix(d, p) }) || premiumNANP(d) {
 			return true
 		}

@@ -1,0 +1,209 @@
+package apply_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const whole = `
+organizations:
+- name: acme
+  timezone: America/New_York
+  market: us
+  calling_window: {days: [0,1,2,3,4,5,6], start: "09:00", end: "21:00"}
+  frequency_caps: {enabled: true, daily: 3, rolling_7d: 7}
+  suppression: ["+12025550199"]
+  webhooks: [{url: "http://127.0.0.1:9099/hook", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", events: [call_ended, call_analyzed]}]
+  agents:
+  - name: sales
+    published: true
+    greeting: "Hello, this is Parley."
+    prompt: "…"
+    voicemail: hangup
+    recording: true
+    analysis: {summary: true, success: true, fields: [{name: interested, type: boolean}]}
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
+  trunks:
+  - name: main
+    proxy: "sip:127.0.0.1:5080;transport=udp"
+    username: u
+    password: p
+    caller_numbers: ["+12025550100"]
+    limits: {calls_per_second: 5, concurrent_calls: 100}
+    subgroups:
+    - {name: default, dial_prefix: "", allowed_destinations: ["1"], agents: [sales], concurrent_calls: 10, calls_per_minute: 30}
+  grants:
+  - {trunk: main, to: globex, caller_numbers: ["+12025550100"], concurrent_calls: 5, calls_per_minute: 10}
+- name: globex
+  granted_trunks:
+  - {trunk: main, of: acme, subgroups: [{name: borrowed, agents: [helpdesk]}]}
+`
+
+func put(t *testing.T, d *db.DB, text string, o apply.Options) {
+	t.Helper()
+	s, err := apply.Parse(strings.NewReader(text))
+	if err == nil {
+		err = apply.Apply(t.Context(), d.Pool, s, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump is all that apply writes.
+func dump(t *testing.T, d *db.DB) string {
+	t.Helper()
+	var text string
+	err := d.Pool.QueryRow(t.Context(), `SELECT concat_ws(E'\n',
+		(SELECT json_agg(o ORDER BY name) FROM organizations o), (SELECT json_agg(s) FROM suppressions s),
+		(SELECT json_agg(w ORDER BY url) FROM webhook_endpoints w), (SELECT json_agg(v ORDER BY version) FROM agent_versions v),
+		(SELECT json_agg(json_build_array(id, name, draft, published_version) ORDER BY name) FROM agents),
+		(SELECT json_agg(t ORDER BY name) FROM trunks t), (SELECT json_agg(s ORDER BY name) FROM subgroups s), (SELECT json_agg(a) FROM subgroup_agents a))`).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestApplyIsIdempotent(t *testing.T) {
+	d := dbtest.New(t)
+	o := apply.Options{AllowInsecure: true}
+	put(t, d, whole, o)
+	first := dump(t, d)
+	for _, want := range []string{"America/New_York", `"12025550199"`, `"market": "us"`, `"granted_trunks"`, `"rolling_7d": 7`, `"concurrent_calls":100`, "interested", "sip:127.0.0.1:5080"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %s in\n%s", want, first)
+		}
+	}
+	put(t, d, whole, o)
+	if again := dump(t, d); again != first {
+		t.Errorf("the second time changed\n%s\nto\n%s", first, again)
+	}
+}
+
+func TestApplyChangesWhatIsGiven(t *testing.T) {
+	d := dbtest.New(t)
+	put(t, d, whole, apply.Options{AllowInsecure: true})
+	org, err := access.FindOrganization(t.Context(), d.Pool, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func() agents.Agent {
+		t.Helper()
+		a, err := agents.Find(t.Context(), d.Pool, org, "sales")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	put(t, d, `organizations: [{name: acme, suppression: [], agents: [{name: sales, greeting: "Hi."}]}]`, apply.Options{})
+	if a := find(); a.Draft.Greeting != "Hi." || a.Draft.Prompt != "…" || a.Published != 1 || !a.Draft.Recording {
+		t.Errorf("after a new greeting: %+v", a)
+	}
+	put(t, d, `organizations: [{name: acme, agents: [{name: sales, published: true}]}]`, apply.Options{})
+	if a := find(); a.Published != 2 {
+		t.Errorf("after publishing: version %d", a.Published)
+	}
+	put(t, d, `organizations: [{name: acme, agents: [{name: sales, published: false}]}]`, apply.Options{})
+	if a := find(); a.Published != 0 {
+		t.Errorf("after unpublishing: version %d", a.Published)
+	}
+	put(t, d, `organizations: [{name: acme, agents: [{name: sales, published: true}]}]`, apply.Options{})
+	if a := find(); a.Published != 2 {
+		t.Errorf("the same draft published again is version %d", a.Published)
+	}
+	text := dump(t, d)
+	if strings.Contains(text, "12025550199") || !strings.Contains(text, "sip:127.0.0.1:5080") || !strings.Contains(text, "9099/hook") {
+		t.Errorf("suppression replaces, what is not named stays:\n%s", text)
+	}
+	put(t, d, `organizations: [{name: acme, trunks: [{name: main, subgroups: [{name: second, agents: []}]}]}]`, apply.Options{Prune: true})
+	text = dump(t, d)
+	if strings.Contains(text, `"name":"globex"`) || strings.Contains(text, `"sales"`) || strings.Contains(text, `"default"`) || !strings.Contains(text, `"second"`) || !strings.Contains(text, `"u"`) {
+		t.Errorf("after pruning:\n%s", text)
+	}
+}
+
+func TestApplyIsAllOrNothing(t *testing.T) {
+	d := dbtest.New(t)
+	before := dump(t, d)
+	for text, want := range map[string]string{
+		`organizations: [{name: a, agents: [{name: x, published: true}]}]`:                                                         "speech",
+		`organizations: [{name: a, trunks: [{name: x}]}]`:                                                                          "proxy",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", subgroups: [{name: s, agents: [nobody]}]}]}]`:                "nobody",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", password: "a\r\nb"}]}]`:                                      "control character",
+		`organizations: [{name: a, webhooks: [{url: "http://x/", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}]}]`: "https",
+		`organizations: [{name: a, webhooks: [{url: "https://x/", secret: "canary"}]}]`:                                            "whsec_",
+	} {
+		s, err := apply.Parse(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		err = apply.Apply(t.Context(), d.Pool, s, apply.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, want something about %s", text, err, want)
+		}
+	}
+	if dump(t, d) != before {
+		t.Error("a refused file left something behind")
+	}
+}
+
+func TestParseNamesThePath(t *testing.T) {
+	for text, want := range map[string][]string{
+		``:                  {"empty"},
+		`{`:                 {"YAML"},
+		`[]`:                {"the file", "keys and values"},
+		`orgs: []`:          {"orgs", "line 1", "known here: organizations"},
+		`organizations: {}`: {"organizations", "a list"},
+		`organizations: [{name: a, agents: [{name: x, greting: hi}]}]`:                          {"organizations[0].agents[0].greting", "greeting, prompt"},
+		`organizations: [{name: a, agents: [{name: x, published: maybe}]}]`:                     {"organizations[0].agents[0].published", "true or false"},
+		`organizations: [{name: a, frequency_caps: {daily: three}}]`:                            {"organizations[0].frequency_caps.daily", "whole number"},
+		`organizations: [{name: a, frequency_caps: {daily: 0}}]`:                                {"organizations[0].frequency_caps", "at least 1"},
+		`organizations: [{name: a, timezone: EST}]`:                                             {"organizations[0].timezone", "America/New_York"},
+		`organizations: [{name: a, market: de}]`:                                                {"organizations[0].market", "us, kz"},
+		`organizations: [{name: a, agents: [{name: x, voicemail: shout}]}]`:                     {"organizations[0].agents[0].voicemail", "hangup, leave_message, continue"},
+		`organizations: [{name: a, calling_window: {days: [7], start: "09:00", end: "10:00"}}]`: {"organizations[0].calling_window.days"},
+		`organizations: [{name: a, calling_window: {days: [1], start: "10:00", end: "09:00"}}]`: {"organizations[0].calling_window", "before"},
+		`organizations: [{name: a, suppression: ["12"]}]`:                                       {"organizations[0].suppression[0]"},
+		`organizations: [{name: a}, {name: a}]`:                                                 {"organizations[1].name", "twice"},
+		`organizations: [{timezone: UTC}]`:                                                      {"organizations[0].name", "missing"},
+		"organizations: [{name: a, name: b}]":                                                   {"organizations[0].name", "twice"},
+		"organizations: []\n---\norganizations: []":                                             {"more than one document"},
+		`organizations: [{name: a, grants: [{trunk: t}]}]`:                                      {"organizations[0].grants[0]"},
+	} {
+		_, err := apply.Parse(strings.NewReader(text))
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %v, want %q in it", text, err, w)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Add("organizations: [{name: a, agents: [{name: x, analysis: {fields: [{a: [1, 2.5, null, .inf]}]}}]}]")
+	f.Add("organizations: &a [*a]")
+	f.Add("? [a]\n: b")
+	f.Add("organizations: !!binary aGk=")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := apply.Parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, o := range s.Organizations {
+			if strings.TrimSpace(o.Name) == "" {
+				t.Errorf("%q: an organization without a name", text)
+			}
+		}
+	})
+}

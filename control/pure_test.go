@@ -1,0 +1,155 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+var states = []AttemptState{Scheduled, Claimed, Intent, Sent, Rang, Answered, Closed, Unknown}
+
+func TestMoves(t *testing.T) {
+	want := map[AttemptState]string{
+		Scheduled: "claimed ended", Claimed: "intent scheduled ended", Intent: "sent ringing answered ended unknown scheduled",
+		Sent: "ringing answered ended unknown", Rang: "answered ended unknown", Answered: "ended", Closed: "", Unknown: "",
+	}
+	for from, text := range want {
+		got := ""
+		for i, to := range moves[from] {
+			if i > 0 {
+				got += " "
+			}
+			got += string(to)
+			if !May(from, to) || !slices.Contains(Before(to), from) {
+				t.Errorf("%s to %s: the tables disagree", from, to)
+			}
+		}
+		if got != text {
+			t.Errorf("from %s: %s, want %s", from, got, text)
+		}
+	}
+	for _, s := range Alive() {
+		if !May(s, Closed) {
+			t.Errorf("a node cannot end an attempt that is %s", s)
+		}
+	}
+}
+
+// TestNeverBackFromIntent: whatever happens after the request may have left, the
+// attempt is never in the queue again, but by its own node's word.
+func TestNeverBackFromIntent(t *testing.T) {
+	for _, s := range []AttemptState{Sent, Rang, Answered, Closed, Unknown} {
+		if May(s, Scheduled) || May(s, Claimed) {
+			t.Errorf("%s may be dialled again", s)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := time.UnixMilli(rapid.Int64Range(0, 1<<47).Draw(t, "a"))
+		b := a.Add(time.Duration(rapid.Int64Range(1, 1<<40).Draw(t, "later")) * time.Millisecond)
+		x, y := NewID("call_", a), NewID("call_", b)
+		if len(x) != 31 || x >= y {
+			t.Fatalf("%s of %v does not come before %s of %v", x, a, y, b)
+		}
+	})
+	seen := map[string]bool{}
+	now := time.Now()
+	for range 10000 {
+		id := NewID("", now)
+		if seen[id] {
+			t.Fatal("an id came twice")
+		}
+		seen[id] = true
+	}
+}
+
+func TestSameNumber(t *testing.T) {
+	for _, tt := range []struct{ a, b string }{
+		{"2025550123", "12025550123"}, {"12025550123", "2025550123"}, {"01112025550123", "12025550123"}, {"0012025550123", "2025550123"},
+		{"87011234567", "77011234567"}, {"77011234567", "87011234567"}, {"810442071838750", "442071838750"},
+	} {
+		if !slices.Contains(SameNumber(tt.a), tt.b) {
+			t.Errorf("%s is not known as %s: %v", tt.a, tt.b, SameNumber(tt.a))
+		}
+	}
+	if slices.Contains(SameNumber("17012345678"), "77012345678") {
+		t.Error("North Dakota is not Kazakhstan")
+	}
+}
+
+func TestZones(t *testing.T) {
+	for _, good := range []string{"UTC", "Etc/UTC", "America/New_York", "Asia/Almaty", "America/Argentina/Buenos_Aires", "Australia/Lord_Howe"} {
+		if _, err := Zone(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "Local", "Factory", "GMT", "Zulu", "EST", "EST5EDT", "Etc/GMT-5", "Etc/GMT", "+05:00", "UTC+5", "america/new_york", "posixrules", "posix/Europe/Berlin", "../etc/passwd", "Europe/../UTC", "Mars/Base"} {
+		if _, err := Zone(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestEndings(t *testing.T) {
+	for _, tt := range []struct {
+		why    pipeline.Reason
+		cause  error
+		reason Reason
+		by     Side
+	}{
+		{pipeline.CallerHungUp, nil, "callee_hangup", SideCallee},
+		{pipeline.AgentHungUp, nil, "agent_hangup", SideAgent},
+		{pipeline.Stopped, errAsked, "api_hangup", SideAPI},
+		{pipeline.Stopped, errShutdown, ReasonShutdown, SideSystem},
+		{pipeline.Stopped, nil, ReasonShutdown, SideSystem},
+		{pipeline.TooLong, nil, "max_duration", SideSystem},
+		{pipeline.Inactive, nil, "inactivity", SideSystem},
+		{pipeline.NoMedia, nil, "media_timeout", SideSystem},
+		{pipeline.AgentError, nil, "agent_error", SideSystem},
+		{"", errors.New("x"), "agent_error", SideSystem},
+	} {
+		if r, by := conversed(tt.why, tt.cause); r != tt.reason || by != tt.by {
+			t.Errorf("%s, %v: %s by %s", tt.why, tt.cause, r, by)
+		}
+	}
+	for _, tt := range []struct {
+		err, cause error
+		reason     Reason
+		by         Side
+	}{
+		{&media.DialError{Cause: media.Busy}, nil, "busy", SideCallee},
+		{&media.DialError{Cause: media.Declined}, nil, "declined", SideCallee},
+		{&media.DialError{Cause: media.NoAnswer}, nil, "no_answer", SideSystem},
+		{&media.DialError{Cause: media.InvalidNumber}, nil, "invalid_number", SideCarrier},
+		{&media.DialError{Cause: media.Blocked}, nil, "blocked", SideCarrier},
+		{&media.DialError{Cause: media.AuthFailed}, nil, "auth_failed", SideCarrier},
+		{&media.DialError{Cause: media.Congestion}, nil, "congestion", SideCarrier},
+		{&media.DialError{Cause: media.Redirected}, nil, "redirect_refused", SideCarrier},
+		{&media.DialError{Cause: media.Cancelled}, errAsked, ReasonCancelled, SideAPI},
+		{&media.DialError{Cause: media.Cancelled}, errShutdown, ReasonCancelled, SideSystem},
+		{&media.DialError{Cause: media.Failure}, nil, ReasonInternalError, SideSystem},
+		{errors.New("x"), errAsked, ReasonCancelled, SideAPI},
+		{errors.New("x"), nil, ReasonInternalError, SideSystem},
+	} {
+		var f Final
+		if unanswered(tt.err, tt.cause, &f); f.Status != Failed || f.Reason != tt.reason || f.HangupBy != tt.by {
+			t.Errorf("%v, %v: %s by %s", tt.err, tt.cause, f.Reason, f.HangupBy)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 5: 32 * time.Second, 8: 256 * time.Second, 9: 5 * time.Minute, 1000: 5 * time.Minute} {
+		if got := Backoff(n); got != want {
+			t.Errorf("try %d: %v, want %v", n, got, want)
+		}
+	}
+}
