@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestMain lets the test binary be other processes too: the service, so that it
+// can be killed, and a carrier that outlives it.
+func TestMain(m *testing.M) {
+	switch os.Getenv("PARLEY_TEST_ROLE") {
+	case "parley":
+		main()
+	case "carrier":
+		if err := carrierProcess(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	default:
+		dbtest.Main(m)
+	}
+}
+
+// A sighting is what the carrier saw of an attempt.
+type sighting struct {
+	ID     string `json:"id"`
+	Branch string `json:"branch"`
+	Rang   bool   `json:"rang"`
+}
+
+// carrierProcess takes calls until its standard input ends, and tells every
+// INVITE and every ring.
+func carrierProcess() error {
+	var mu sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	tell := func(in siptest.Invite, rang bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(sighting{in.ID, in.Branch, rang}) // who reads is gone, and so are we soon
+	}
+	c := &siptest.Carrier{
+		Listen:   "127.0.0.1:0",
+		OnInvite: func(in siptest.Invite) { tell(in, false) },
+		OnRing:   func(in siptest.Invite) { tell(in, true) },
+		Answer:   randomCallee,
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	fmt.Println(c.Addr())
+	_, err := io.Copy(io.Discard, os.Stdin)
+	_ = c.Close() // everything is over
+	return err
+}
+
+// randomCallee is busy, does not answer for long, hangs up soon, or talks.
+func randomCallee(siptest.Invite) siptest.Script {
+	ring := time.Duration(rand.IntN(600)) * time.Millisecond
+	switch rand.IntN(5) {
+	case 0:
+		return siptest.Script{Ring: ring, Status: 486, Reason: "Busy Here"}
+	case 1:
+		return siptest.Script{Ring: ring, After: 3 * time.Second, Status: http.StatusServiceUnavailable}
+	case 2:
+		return siptest.Script{Ring: ring, After: ring, Status: http.StatusOK, Talk: siptest.Person{Patience: time.Second}.Talk}
+	default:
+		return siptest.Script{Ring: ring, After: ring, Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk}
+	}
+}
+
+// child starts the test binary in another role.
+func child(t *testing.T, role string, args ...string) (*exec.Cmd, io.WriteCloser, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "PARLEY_TEST_ROLE="+role)
+	cmd.Stderr = nil
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := cmd.StdoutPipe
+	if role == "parley" {
+		pipe = cmd.StderrPipe // its log
+	}
+	out, err := pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, in, bufio.NewScanner(out)
+}
+
+const (
+	soakCalls = 200
+	soakKills = 25
+)
+
+// soak is one run of the kill harness.
+type soak struct {
+	t       *testing.T
+	db      *db.DB
+	environ []string
+	api     client
+
+	mu    sync.Mutex
+	seen  []sighting
+	hooks map[string]map[string]bool // webhook ids by call
+	log   []string
+}
+
+// TestSoakKill kills the service at random points while it works through a
+// queue of calls, and holds what the carrier and the webhook's receiver saw to
+// the promise: no attempt rings twice, every call comes to its end, and every
+// end is told exactly once.
+func TestSoakKill(t *testing.T) {
+	if os.Getenv("PARLEY_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	s := &soak{t: t, hooks: map[string]map[string]bool{}}
+	carrier, hold, lines := child(t, "carrier")
+	if err := carrier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() {
+		t.Fatal("the carrier did not start")
+	}
+	proxy := lines.Text()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watch(lines) })
+	receiver := httptest.NewServer(http.HandlerFunc(s.hook))
+	defer receiver.Close()
+	s.furnish(proxy, receiver.URL)
+
+	var placed sync.WaitGroup
+	placed.Go(s.placeAll)
+	kills := 0
+	for kills < soakKills {
+		cmd := s.serve()
+		// Some die before they are ready, most while calls are on.
+		<-time.After(time.Duration(200+rand.IntN(3800)) * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+		kills++
+	}
+	last := s.serve()
+	placed.Wait()
+	s.settle()
+	_ = last.Process.Signal(syscall.SIGTERM)
+	if err := last.Wait(); err != nil {
+		t.Errorf("the last process: %v\n%s", err, strings.Join(s.log, "\n"))
+	}
+	_ = hold.Close()
+	wg.Wait()
+	_ = carrier.Wait() // its words are read
+	s.judge(kills)
+}
+
+// watch keeps what the carrier tells.
+func (s *soak) watch(lines *bufio.Scanner) {
+	for lines.Scan() {
+		var x sighting
+		if json.Unmarshal(lines.Bytes(), &x) == nil {
+			s.mu.Lock()
+			s.seen = append(s.seen, x)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// hook keeps what webhooks tell.
+func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var m struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if json.Unmarshal(body, &m) != nil || m.Type != "call_ended" || !signedBy(demoSecret, r.Header, body) {
+		s.t.Errorf("a webhook that is none: %s", body)
+		return
+	}
+	if s.hooks[m.CallID] == nil {
+		s.hooks[m.CallID] = map[string]bool{}
+	}
+	s.hooks[m.CallID][r.Header.Get("Webhook-Id")] = true
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// furnish makes the organization, with a pace that spreads the calls over the
+// kills.
+func (s *soak) furnish(proxy, hook string) {
+	t := s.t
+	url := dbtest.URL(t)
+	d, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	s.db = d
+	file := fmt.Sprintf(demoFile, strings.TrimPrefix(hook, "http://"), demoSecret, proxy)
+	file = strings.Replace(file, "concurrent_calls: 10, calls_per_minute: 30", "concurrent_calls: 500, calls_per_minute: 240", 1)
+	spec, err := apply.Parse(strings.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = apply.Apply(t.Context(), d.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+		t.Fatal(err)
+	}
+	org, err := access.FindOrganization(t.Context(), d.Pool, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := access.CreateKey(t.Context(), d.Pool, access.Key{OrgID: org, RateLimit: access.RateOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + freePort(t)
+	s.api = client{url: "http://" + addr, key: string(secret)}
+	s.environ = []string{
+		"PARLEY_TEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
+		"PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_LEASE=3s", "PARLEY_DRAIN_TIMEOUT=10s",
+		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_LOG_LEVEL=warn",
+	}
+}
+
+func (s *soak) serve() *exec.Cmd {
+	cmd, _, lines := child(s.t, "parley", "serve")
+	cmd.Env = append(os.Environ(), s.environ...)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() { // ends with the process
+		for lines.Scan() {
+			s.mu.Lock()
+			s.log = append(s.log, lines.Text())
+			s.mu.Unlock()
+		}
+	}()
+	return cmd
+}
+
+// placeAll orders the calls, again and again where the service is away: the
+// Idempotency-Key makes one call of each.
+func (s *soak) placeAll() {
+	for i := range soakCalls {
+		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demoNumber)
+		for {
+			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.url+"/v1/calls/phone", strings.NewReader(body))
+			if err != nil {
+				s.t.Error(err)
+				return
+			}
+			req.Header.Set("Authorization", "Bearer "+s.api.key)
+			req.Header.Set("Idempotency-Key", fmt.Sprintf("soak-%d", i))
+			resp, err := http.DefaultClient.Do(req)
+			if err == nil {
+				_ = resp.Body.Close()
+				if resp.StatusCode == http.StatusAccepted {
+					break
+				}
+				if resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusInternalServerError &&
+					resp.StatusCode != http.StatusServiceUnavailable {
+					s.t.Errorf("order %d: %s", i, resp.Status)
+					return
+				}
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-s.t.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+// count asks the database.
+func (s *soak) count(sql string) int {
+	var n int
+	if err := s.db.Pool.QueryRow(s.t.Context(), sql).Scan(&n); err != nil {
+		s.t.Error(err)
+	}
+	return n
+}
+
+// settle waits until every call is over and every end is told.
+func (s *soak) settle() {
+	deadline := time.After(4 * time.Minute)
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s.mu.Lock()
+		told := len(s.hooks)
+		s.mu.Unlock()
+		open := s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')")
+		if open == 0 && told == soakCalls {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Errorf("%d calls are not over, %d of %d ends are told\n%s", open, told, soakCalls, tail(strings.Join(s.log, "\n"), 30))
+			return
+		}
+	}
+}
+
+// judge holds what was seen to what was promised.
+func (s *soak) judge(kills int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	branches, rings := map[string]map[string]bool{}, map[string]int{}
+	for _, x := range s.seen {
+		if branches[x.ID] == nil {
+			branches[x.ID] = map[string]bool{}
+		}
+		branches[x.ID][x.Branch] = true
+		if x.Rang {
+			rings[x.ID]++
+		}
+	}
+	twice := 0
+	for id, b := range branches {
+		if len(b) > 1 || rings[id] > 1 {
+			twice++
+			s.t.Errorf("attempt %s: %d INVITEs, %d rings", id, len(b), rings[id])
+		}
+	}
+	for id, ids := range s.hooks {
+		if len(ids) != 1 {
+			s.t.Errorf("the end of %s was told as %d events", id, len(ids))
+		}
+	}
+	if n := s.count("SELECT count(*) FROM calls"); n != soakCalls {
+		s.t.Errorf("%d calls for %d orders", n, soakCalls)
+	}
+	if n := s.count("SELECT count(*) FROM (SELECT call_id FROM events WHERE kind = 'call.ended' GROUP BY call_id HAVING count(*) <> 1) x"); n != 0 {
+		s.t.Errorf("%d calls have more than one end", n)
+	}
+	s.t.Logf("%d kills, %d calls, %d attempts seen by the carrier, %d rang, %d rang twice", kills, soakCalls, len(branches), len(rings), twice)
+	rows, err := s.db.Pool.Query(context.WithoutCancel(s.t.Context()), "SELECT status, coalesce(disconnection_reason, ''), count(*) FROM calls GROUP BY 1, 2 ORDER BY 3 DESC")
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var status, why string
+		var n int
+		if err := rows.Scan(&status, &why, &n); err != nil {
+			s.t.Error(err)
+		}
+		s.t.Logf("%4d %s %s", n, status, why)
+	}
+}
