@@ -121,8 +121,10 @@ func checkEnvelope(t *testing.T, a answer) {
 	if err := json.Unmarshal(a.body, &e); err != nil {
 		t.Fatalf("%s: %v", a.body, err)
 	}
-	kinds := map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
-		405: "invalid_request_error", 409: "conflict_error", 413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error", 500: "api_error", 503: "service_unavailable_error"}
+	kinds := map[int]string{
+		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+		405: "invalid_request_error", 409: "conflict_error", 413: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error", 500: "api_error", 503: "service_unavailable_error",
+	}
 	_, list := e.Error["message"].([]any)
 	if len(e.Error) != 4 || e.Error["type"] != kinds[a.status] || e.Error["status"] != float64(a.status) || e.Error["code"] == "" ||
 		list != (e.Error["code"] == "invalid_request") {
@@ -254,13 +256,13 @@ func TestKeysAndRate(t *testing.T) {
 		}
 	}
 	// A limit counts from the next request on; so does a revocation.
-	if err := access.SetRateLimit(t.Context(), h.db.Pool, id, 4); err != nil {
+	if err = access.SetRateLimit(t.Context(), h.db.Pool, id, 4); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.do("GET", "/v1/calls", "", as...); a.status != 200 {
 		t.Errorf("after the limit was raised: %d", a.status)
 	}
-	if err := access.Revoke(t.Context(), h.db.Pool, id); err != nil {
+	if err = access.Revoke(t.Context(), h.db.Pool, id); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.do("GET", "/v1/calls", "", as...); a.status != 401 || a.code() != "api_key_revoked" {

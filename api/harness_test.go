@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/recordings"
@@ -55,6 +57,9 @@ type house struct {
 // default for numbers that begin with 1.
 func newHouse(t *testing.T) *house {
 	t.Helper()
+	dbtest.URL(t) // the Postgres of all tests outlives this one
+	others := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, others) })
 	h := &house{t: t, db: dbtest.New(t), live: &control.Live{}}
 	h.store = &store.Store{Pool: h.db.Pool}
 	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store}

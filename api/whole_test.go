@@ -203,21 +203,21 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 	}
 	// What the document shows as an example is what the service answers.
 	shown := paths["/v1/calls/phone"].(map[string]any)["post"].(map[string]any)["responses"].(map[string]any)["202"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["example"].(map[string]any)
-	real := h.do("GET", "/v1/calls/"+h.place(), "").json(t)
-	for k := range real {
+	got := h.do("GET", "/v1/calls/"+h.place(), "").json(t)
+	for k := range got {
 		if _, ok := shown[k]; !ok {
 			t.Errorf("the example has no %s", k)
 		}
 	}
-	if len(shown) != len(real) {
-		t.Errorf("the example has %d keys, the answer %d", len(shown), len(real))
+	if len(shown) != len(got) {
+		t.Errorf("the example has %d keys, the answer %d", len(shown), len(got))
 	}
 
 	page := h.do("GET", "/docs", "", "Authorization", "")
 	if page.status != 200 || strings.Contains(string(page.body), "<script>") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self';") {
 		t.Errorf("the page: %d %v", page.status, page.header)
 	}
-	for _, f := range strings.Split(string(page.body), `"`) {
+	for f := range strings.SplitSeq(string(page.body), `"`) {
 		if !strings.HasPrefix(f, "/docs/") {
 			if strings.Contains(f, "//") {
 				t.Errorf("the page leads outside: %s", f)
@@ -244,7 +244,7 @@ func checkRefs(t *testing.T, doc map[string]any, v any) {
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok {
 			var at any = doc
-			for _, p := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+			for p := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 				m, _ := at.(map[string]any)
 				at = m[p]
 			}

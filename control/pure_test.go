@@ -12,8 +12,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-var states = []AttemptState{Scheduled, Claimed, Intent, Sent, Rang, Answered, Closed, Unknown}
-
 func TestMoves(t *testing.T) {
 	want := map[AttemptState]string{
 		Scheduled: "claimed ended", Claimed: "intent scheduled ended", Intent: "sent ringing answered ended unknown scheduled",
@@ -73,8 +71,13 @@ func TestIDs(t *testing.T) {
 
 func TestSameNumber(t *testing.T) {
 	for _, tt := range []struct{ a, b string }{
-		{"2025550123", "12025550123"}, {"12025550123", "2025550123"}, {"01112025550123", "12025550123"}, {"0012025550123", "2025550123"},
-		{"87011234567", "77011234567"}, {"77011234567", "87011234567"}, {"810442071838750", "442071838750"},
+		{"2025550123", "12025550123"},
+		{"12025550123", "2025550123"},
+		{"01112025550123", "12025550123"},
+		{"0012025550123", "2025550123"},
+		{"87011234567", "77011234567"},
+		{"77011234567", "87011234567"},
+		{"810442071838750", "442071838750"},
 	} {
 		if !slices.Contains(SameNumber(tt.a), tt.b) {
 			t.Errorf("%s is not known as %s: %v", tt.a, tt.b, SameNumber(tt.a))

@@ -105,8 +105,8 @@ func answer(leg media.Leg) dialFunc {
 	}
 }
 
-func newClaim(lease time.Duration) *Claim {
-	return &Claim{Call: Call{ID: "call_1"}, Lease: Lease{AttemptID: "att_1", CallID: "call_1", Owner: "n", Epoch: 1}, Until: time.Now().Add(lease)}
+func newClaim() *Claim {
+	return &Claim{Call: Call{ID: "call_1"}, Lease: Lease{AttemptID: "att_1", CallID: "call_1", Owner: "n", Epoch: 1}, Until: time.Now().Add(15 * time.Second)}
 }
 
 func TestRunnerInAStraightLine(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRunnerInAStraightLine(t *testing.T) {
 			br.Watch.Turned(pipeline.Turn{})
 			return pipeline.Outcome{Lines: lines, Turns: []pipeline.Turn{{}}, Reason: pipeline.AgentHungUp}, nil
 		})}
-		if err := r.Run(t.Context(), newClaim(15*time.Second)); err != nil {
+		if err := r.Run(t.Context(), newClaim()); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"intent", "sent", "ringing", "answered", "line", "turn", "finish"}
@@ -157,7 +157,7 @@ func TestRunnerDoesNotDial(t *testing.T) {
 					t.Error("dialled")
 					return nil, errors.New("no")
 				})}
-				_ = r.Run(t.Context(), newClaim(15*time.Second)) // what it writes tells
+				_ = r.Run(t.Context(), newClaim()) // what it writes tells
 				if !slices.Equal(b.wrote, tt.want) {
 					t.Errorf("wrote %v, want %v", b.wrote, tt.want)
 				}
@@ -173,11 +173,11 @@ func TestRunnerWritesTheEndOnceTheDatabaseIsBack(t *testing.T) {
 		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
 			return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
 		})}
-		if err := r.Run(t.Context(), newClaim(15*time.Second)); err != nil || b.final.Reason != "callee_hangup" {
+		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "callee_hangup" {
 			t.Errorf("%v, final %+v", err, b.final)
 		}
 		b.finish = slices.Repeat([]error{away}, 1000)
-		if err := r.Run(t.Context(), newClaim(15*time.Second)); !errors.Is(err, away) {
+		if err := r.Run(t.Context(), newClaim()); !errors.Is(err, away) {
 			t.Errorf("an end that was never written: %v", err)
 		}
 	})
@@ -191,7 +191,7 @@ func TestRunnerStopsWithoutItsLease(t *testing.T) {
 			return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 		})}
 		over := make(chan error, 1)
-		go func() { over <- r.Run(t.Context(), newClaim(15*time.Second)) }()
+		go func() { over <- r.Run(t.Context(), newClaim()) }()
 		synctest.Wait()
 		r.Live.keepOnly([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 1}})
 		synctest.Wait()
@@ -211,7 +211,7 @@ func TestRunnerSurvivesAPanicOfTheConversation(t *testing.T) {
 		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
 			panic("the model said a word") //nolint:forbidigo // what is tested
 		})}
-		if err := r.Run(t.Context(), newClaim(15*time.Second)); err != nil || b.final.Reason != "agent_error" || b.final.Status != Ended || leg.hangups == 0 {
+		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "agent_error" || b.final.Status != Ended || leg.hangups == 0 {
 			t.Errorf("%v, final %+v", err, b.final)
 		}
 	})
@@ -234,7 +234,7 @@ func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
 			return pipeline.Outcome{Lines: lines, Reason: pipeline.CallerHungUp}, nil
 		})}
 		began := time.Now()
-		if err := r.Run(t.Context(), newClaim(15*time.Second)); err != nil || len(b.final.Lines) != said {
+		if err := r.Run(t.Context(), newClaim()); err != nil || len(b.final.Lines) != said {
 			t.Errorf("%v, %d lines at the end", err, len(b.final.Lines))
 		}
 		if took := time.Since(began); took > closeFor {

@@ -15,8 +15,13 @@ func TestLimiterSlides(t *testing.T) {
 		ok        bool
 		remaining int
 	}{
-		{0, true, 1}, {30 * time.Second, true, 0}, {31 * time.Second, false, 0}, {59 * time.Second, false, 0},
-		{60 * time.Second, true, 0}, {61 * time.Second, false, 0}, {90 * time.Second, true, 0},
+		{0, true, 1},
+		{30 * time.Second, true, 0},
+		{31 * time.Second, false, 0},
+		{59 * time.Second, false, 0},
+		{60 * time.Second, true, 0},
+		{61 * time.Second, false, 0},
+		{90 * time.Second, true, 0},
 	} {
 		q, ok := l.Admit("k", 2, t0.Add(tt.after))
 		if ok != tt.ok || q.Remaining != tt.remaining || q.Limit != 2 {

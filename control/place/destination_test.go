@@ -14,25 +14,55 @@ func TestDestination(t *testing.T) {
 		allowed []string
 		want    control.Code
 	}{
-		{"12025550123", nil, ""}, {"2025550123", nil, ""}, {"442071838750", nil, ""}, {"77011234567", nil, ""}, {"87011234567", nil, ""},
-		{"12025550123", []string{"1"}, ""}, {"12025550123", []string{"44", "1202"}, ""},
-		{"12025550123", []string{"44"}, control.CodeDestinationNotAllowed}, {"2025550123", []string{"1"}, control.CodeDestinationNotAllowed},
-		{"", nil, control.CodeDestinationInvalid}, {strings.Repeat("1", 21), nil, control.CodeDestinationInvalid},
+		{"12025550123", nil, ""},
+		{"2025550123", nil, ""},
+		{"442071838750", nil, ""},
+		{"77011234567", nil, ""},
+		{"87011234567", nil, ""},
+		{"12025550123", []string{"1"}, ""},
+		{"12025550123", []string{"44", "1202"}, ""},
+		{"12025550123", []string{"44"}, control.CodeDestinationNotAllowed},
+		{"2025550123", []string{"1"}, control.CodeDestinationNotAllowed},
+		{"", nil, control.CodeDestinationInvalid},
+		{strings.Repeat("1", 21), nil, control.CodeDestinationInvalid},
 		// Emergency, N11, short codes.
-		{"911", nil, control.CodeDestinationNotAllowed}, {"112", nil, control.CodeDestinationNotAllowed}, {"999", nil, control.CodeDestinationNotAllowed},
-		{"101", nil, control.CodeDestinationNotAllowed}, {"411", []string{"4"}, control.CodeDestinationNotAllowed}, {"1911", nil, control.CodeDestinationNotAllowed},
-		{"44999", nil, control.CodeDestinationNotAllowed}, {"123456", nil, control.CodeDestinationNotAllowed}, {"12029110123", nil, control.CodeDestinationNotAllowed},
+		{"911", nil, control.CodeDestinationNotAllowed},
+		{"112", nil, control.CodeDestinationNotAllowed},
+		{"999", nil, control.CodeDestinationNotAllowed},
+		{"101", nil, control.CodeDestinationNotAllowed},
+		{"411", []string{"4"}, control.CodeDestinationNotAllowed},
+		{"1911", nil, control.CodeDestinationNotAllowed},
+		{"44999", nil, control.CodeDestinationNotAllowed},
+		{"123456", nil, control.CodeDestinationNotAllowed},
+		{"12029110123", nil, control.CodeDestinationNotAllowed},
 		// Premium rate.
-		{"19005550123", []string{"1"}, control.CodeDestinationNotAllowed}, {"9005550123", nil, control.CodeDestinationNotAllowed},
-		{"12029760123", nil, control.CodeDestinationNotAllowed}, {"449098765432", nil, control.CodeDestinationNotAllowed}, {"01119005550123", nil, control.CodeDestinationNotAllowed},
-		{"4990012345678", nil, control.CodeDestinationNotAllowed}, {"78091234567", nil, control.CodeDestinationNotAllowed}, {"88091234567", nil, control.CodeDestinationNotAllowed},
-		{"979123456789", nil, control.CodeDestinationNotAllowed}, {"00979123456789", nil, control.CodeDestinationNotAllowed},
+		{"19005550123", []string{"1"}, control.CodeDestinationNotAllowed},
+		{"9005550123", nil, control.CodeDestinationNotAllowed},
+		{"12029760123", nil, control.CodeDestinationNotAllowed},
+		{"449098765432", nil, control.CodeDestinationNotAllowed},
+		{"01119005550123", nil, control.CodeDestinationNotAllowed},
+		{"4990012345678", nil, control.CodeDestinationNotAllowed},
+		{"78091234567", nil, control.CodeDestinationNotAllowed},
+		{"88091234567", nil, control.CodeDestinationNotAllowed},
+		{"979123456789", nil, control.CodeDestinationNotAllowed},
+		{"00979123456789", nil, control.CodeDestinationNotAllowed},
 		// Satellite.
-		{"881612345678", nil, control.CodeDestinationNotAllowed}, {"88213123456", nil, control.CodeDestinationNotAllowed}, {"870773123456", nil, control.CodeDestinationNotAllowed},
-		{"011870773123456", nil, control.CodeDestinationNotAllowed}, {"0088213123456", nil, control.CodeDestinationNotAllowed}, {"8816123456", nil, control.CodeDestinationNotAllowed},
+		{"881612345678", nil, control.CodeDestinationNotAllowed},
+		{"88213123456", nil, control.CodeDestinationNotAllowed},
+		{"870773123456", nil, control.CodeDestinationNotAllowed},
+		{"011870773123456", nil, control.CodeDestinationNotAllowed},
+		{"0088213123456", nil, control.CodeDestinationNotAllowed},
+		{"8816123456", nil, control.CodeDestinationNotAllowed},
 		// Neighbours of those that are dialled: Hawaii, Arkansas, Texas, Houston, Pittsburgh, a mobile in Russia.
-		{"18085550123", nil, ""}, {"8085550123", nil, ""}, {"8705550123", nil, ""}, {"9795550123", nil, ""}, {"13469550123", nil, ""}, {"3469550123", nil, ""},
-		{"18785550123", nil, ""}, {"79001234567", nil, ""}, {"447911123456", nil, ""},
+		{"18085550123", nil, ""},
+		{"8085550123", nil, ""},
+		{"8705550123", nil, ""},
+		{"9795550123", nil, ""},
+		{"13469550123", nil, ""},
+		{"3469550123", nil, ""},
+		{"18785550123", nil, ""},
+		{"79001234567", nil, ""},
+		{"447911123456", nil, ""},
 	} {
 		err := Destination(tt.digits, tt.allowed)
 		got := control.Code("")
@@ -91,8 +121,11 @@ func TestChoose(t *testing.T) {
 		id    string
 		code  control.Code
 	}{
-		{nil, true, "", control.CodeSubgroupNotFound}, {nil, false, "", control.CodeAgentNotInSubgroup},
-		{[]route{out}, true, "", control.CodeAgentNotInSubgroup}, {[]route{out, in}, false, "in", ""}, {[]route{in, in}, false, "", control.CodeAgentSubgroupAmbig},
+		{nil, true, "", control.CodeSubgroupNotFound},
+		{nil, false, "", control.CodeAgentNotInSubgroup},
+		{[]route{out}, true, "", control.CodeAgentNotInSubgroup},
+		{[]route{out, in}, false, "in", ""},
+		{[]route{in, in}, false, "", control.CodeAgentSubgroupAmbig},
 	} {
 		r, err := choose(tt.all, tt.named)
 		if r.id != tt.id || (err == nil) != (tt.code == "") || err != nil && control.CodeOf(err) != tt.code {

@@ -81,9 +81,9 @@ func (p *post) exec(sql string, args ...any) {
 	}
 }
 
-func (p *post) value(sql string, args ...any) (text string) {
+func (p *post) value(sql string) (text string) {
 	p.t.Helper()
-	if err := p.db.Pool.QueryRow(p.t.Context(), sql, args...).Scan(&text); err != nil {
+	if err := p.db.Pool.QueryRow(p.t.Context(), sql).Scan(&text); err != nil {
 		p.t.Fatal(err)
 	}
 	return text
@@ -290,7 +290,7 @@ func TestStaysOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	touched := make(chan net.Conn, 100)
 	go func() {
 		for {
@@ -299,7 +299,7 @@ func TestStaysOutside(t *testing.T) {
 				return
 			}
 			touched <- c
-			c.Close()
+			_ = c.Close()
 		}
 	}()
 	port := l.Addr().(*net.TCPAddr).Port

@@ -1,0 +1,66 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// TestNodeSettlesWhatALostOneLeft lets nodes die at different moments of a call.
+// The one that starts afterwards dials what never left, and nothing else.
+func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
+	h := newHouse(t)
+	ctx := t.Context()
+	left := map[control.AttemptState]string{}
+	for _, at := range []control.AttemptState{control.Claimed, control.Intent, control.Rang, control.Answered} {
+		left[at] = h.place()
+		c, err := h.store.Claim(ctx, control.Place{Owner: "dead", Home: "here"}, time.Millisecond)
+		if err != nil || c == nil || c.Call.ID != left[at] {
+			t.Fatalf("claim: %v %v", c, err)
+		}
+		steps := []control.AttemptState{control.Intent, control.Rang, control.Answered}
+		for _, s := range steps {
+			if at == control.Claimed {
+				break
+			}
+			if s == control.Intent {
+				err = h.store.Intent(ctx, c.Lease)
+			} else {
+				err = h.store.Mark(ctx, c.Lease, s, time.Now())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s == at {
+				break
+			}
+		}
+		h.wait(15 * time.Millisecond) // the subgroup's spacing
+	}
+	far := &carrier{}
+	h.node(far, chat(shortChat), nil)
+	for at, want := range map[control.AttemptState][2]string{
+		control.Claimed: {"ended", "callee_hangup"}, control.Intent: {"failed", "unknown_after_restart"},
+		control.Rang: {"failed", "unknown_after_restart"}, control.Answered: {"ended", "node_lost"},
+	} {
+		if c := h.await(left[at], want[0]); c["disconnection_reason"] != want[1] {
+			t.Errorf("%s: %v", at, c["disconnection_reason"])
+		}
+	}
+	if n := len(far.dialled()); n != 1 {
+		t.Errorf("dialled %d times", n)
+	}
+	var events, calls int
+	if err := h.db.Pool.QueryRow(ctx, "SELECT count(*), count(DISTINCT call_id) FROM events").Scan(&events, &calls); err != nil || events != 4 || calls != 4 {
+		t.Errorf("%d events of %d calls: %v", events, calls, err)
+	}
+}
+
+// wait lets the database's clock go on.
+func (h *house) wait(d time.Duration) {
+	h.t.Helper()
+	if _, err := h.db.Pool.Exec(h.t.Context(), "SELECT pg_sleep($1)", d.Seconds()); err != nil {
+		h.t.Fatal(err)
+	}
+}
