@@ -22,16 +22,16 @@ func (c applyCmd) Run(w *world) error {
 	}
 	var in io.Reader = os.Stdin
 	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return errConfig{err}
+		f, opening := os.Open(c.File)
+		if opening != nil {
+			return configError{opening}
 		}
 		defer f.Close()
 		in = f
 	}
 	spec, err := apply.Parse(in)
 	if err != nil {
-		return errConfig{fmt.Errorf("%s: %w", c.File, err)}
+		return configError{fmt.Errorf("%s: %w", c.File, err)}
 	}
 	d, err := w.database(cfg)
 	if err != nil {

@@ -64,8 +64,10 @@ func (c benchTurnsCmd) Run(w *world) error {
 		name  string
 		times bench.Times
 	}{
-		{"answer → first agent audio", r.FirstAudio}, {"caller's last packet → first agent audio", r.Wire},
-		{"overhead of it", r.Overhead}, {"the server's turn_ms is off by", r.Off},
+		{"answer → first agent audio", r.FirstAudio},
+		{"caller's last packet → first agent audio", r.Wire},
+		{"overhead of it", r.Overhead},
+		{"the server's turn_ms is off by", r.Off},
 	} {
 		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\t\n", row.name, len(row.times),
 			millis(row.times.Quantile(.5)), millis(row.times.Quantile(.95)), millis(row.times.Quantile(.99)), millis(row.times.Quantile(1)))

@@ -102,8 +102,8 @@ func settings() map[string]setting {
 	}
 }
 
-// errConfig marks what the operator must mend.
-type errConfig struct{ error }
+// configError marks what the operator must mend.
+type configError struct{ error }
 
 // LoadConfig reads file, where one is named, and the environment, which wins.
 // Its error names every key that is wrong and what it accepts.
@@ -113,7 +113,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 	if file != "" {
 		values, err := readConfig(file)
 		if err != nil {
-			return c, errConfig{err}
+			return c, configError{err}
 		}
 		errs = append(errs, assign(&c, known, values, file)...)
 	}
@@ -126,7 +126,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 	}
 	errs = append(errs, assign(&c, known, values, "environment")...)
 	if err := errors.Join(errs...); err != nil {
-		return c, errConfig{err}
+		return c, configError{err}
 	}
 	return c, nil
 }

@@ -32,10 +32,10 @@ func (d demoCmd) Run(w *world) error {
 	s := &show{out: w.out, colour: isTerminal(w.out)}
 	s.title(c.DataDir)
 	carrier := demoCarrier()
-	if err := carrier.Start(); err != nil {
+	if err = carrier.Start(); err != nil {
 		return fmt.Errorf("carrier: %w", err)
 	}
-	defer carrier.Close()
+	defer func() { _ = carrier.Close() }() // loopback only
 	receiver, err := startReceiver(w)
 	if err != nil {
 		return fmt.Errorf("webhook receiver: %w", err)
@@ -144,7 +144,7 @@ func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier
 	if err != nil {
 		return "", err
 	}
-	if err := apply.Apply(ctx, h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+	if err = apply.Apply(ctx, h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		return "", err
 	}
 	org, err := access.FindOrganization(ctx, h.db.Pool, "demo")
@@ -156,4 +156,4 @@ func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier
 }
 
 // errDemo says that the demo did not come to its end.
-var errDemo = errors.New("the demo's call did not come to its end") //nolint:gochecknoglobals // sentinel
+var errDemo = errors.New("the demo's call did not come to its end")

@@ -180,8 +180,13 @@ func (s *show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.
 // phases of a turn as the show draws them, and their colours.
 func phases() []struct{ key, name, colour string } {
 	return []struct{ key, name, colour string }{
-		{"jitter_ms", "jitter", "37"}, {"vad_ms", "vad", "34"}, {"asr_ms", "asr", "36"}, {"eou_wait_ms", "eou", "35"},
-		{"llm_ms", "llm", "32"}, {"tts_ms", "tts", "33"}, {"out_ms", "out", "31"},
+		{"jitter_ms", "jitter", "37"},
+		{"vad_ms", "vad", "34"},
+		{"asr_ms", "asr", "36"},
+		{"eou_wait_ms", "eou", "35"},
+		{"llm_ms", "llm", "32"},
+		{"tts_ms", "tts", "33"},
+		{"out_ms", "out", "31"},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -28,11 +27,11 @@ import (
 // are root's alone.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "parley")
+	dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // see above
+	if err = os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -115,7 +114,7 @@ func startHouse(t *testing.T, proxy string) (*house, *client) {
 	c := DefaultConfig()
 	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	c.AllowInsecureWebhooks = true
-	h, err := build(t.Context(), c, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

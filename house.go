@@ -81,7 +81,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
 
 func (h *house) openDatabase(ctx context.Context) error {
 	if err := os.MkdirAll(h.config.DataDir, 0o711); err != nil { //nolint:gosec // the Postgres child, another user, passes through
-		return errConfig{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
+		return configError{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
 	}
 	var err error
 	h.db, err = db.Open(ctx, db.Config{URL: string(h.config.DatabaseURL), DataDir: h.config.DataDir, Log: h.log})
@@ -95,11 +95,11 @@ func (h *house) openDatabase(ctx context.Context) error {
 func (h *house) openMedia(ctx context.Context) error {
 	bind, public, err := h.mediaAddrs()
 	if err != nil {
-		return errConfig{err}
+		return configError{err}
 	}
 	ports, err := rtp.ParsePorts(fmt.Sprintf("%d-%d", h.config.RTPPorts[0], h.config.RTPPorts[1]))
 	if err != nil {
-		return errConfig{fmt.Errorf("PARLEY_RTP_PORTS: %w", err)}
+		return configError{fmt.Errorf("PARLEY_RTP_PORTS: %w", err)}
 	}
 	h.tasks.Go(func() { h.clock.Run(ctx) })
 	if h.transport, err = rtp.NewTransport(h.clock, ports, bind, public); err != nil {
@@ -144,7 +144,7 @@ func (h *house) openControl(ctx context.Context) error {
 	at := control.Place{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
 	bucket := &recording.Folder{Dir: filepath.Join(dir, "bucket")}
 	h.spool = &recording.Spool{Dir: filepath.Join(dir, "spool"), Bucket: bucket, Ledger: h.store, Log: h.log}
-	if err := h.spool.Start(ctx); err != nil {
+	if err = h.spool.Start(ctx); err != nil {
 		return err
 	}
 	key, err := h.store.SharedKey(ctx, "links")

@@ -16,7 +16,7 @@ import (
 )
 
 // version is set by the linker.
-var version = "dev" //nolint:gochecknoglobals // the linker's
+var version = "dev"
 
 // cli is the command line. Each sub-command has a file of its own.
 type cli struct {
@@ -77,7 +77,7 @@ func run(w *world, args []string) int {
 	}
 	w.file = c.Config
 	err = ctx.Run(w)
-	var wrong errConfig
+	var wrong configError
 	switch {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(w.errs, "parley:", err)

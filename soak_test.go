@@ -161,6 +161,7 @@ func TestSoakKill(t *testing.T) {
 		kills++
 	}
 	last := s.serve()
+	s.ready()
 	placed.Wait()
 	s.settle()
 	_ = last.Process.Signal(syscall.SIGTERM)
@@ -288,6 +289,24 @@ func (s *soak) placeAll() {
 			case <-s.t.Context().Done():
 				return
 			}
+		}
+	}
+}
+
+// ready waits until the service accepts requests.
+func (s *soak) ready() {
+	for {
+		resp, err := http.Get(s.api.url + "/readyz")
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-s.t.Context().Done():
+			return
 		}
 	}
 }

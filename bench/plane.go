@@ -240,13 +240,13 @@ func (d *droning) Close() error { return nil }
 
 func (d *droning) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
-		endless := false
 		select {
-		case endless = <-d.endless:
+		case endless := <-d.endless:
+			going := true
+			for going {
+				going = yield(pipeline.Speech{PCM: d.second}, nil) && endless
+			}
 		case <-d.done:
-			return
-		}
-		for yield(pipeline.Speech{PCM: d.second}, nil) && endless {
 		}
 	}
 }

@@ -82,7 +82,7 @@ func Turns(ctx context.Context, o TurnOptions) (TurnResult, error) {
 	if err := carrier.Start(); err != nil {
 		return TurnResult{}, err
 	}
-	defer carrier.Close()
+	defer func() { _ = carrier.Close() }() // loopback only
 	results, err := o.gateway(ctx, carrier.Proxy())
 	if err != nil {
 		return TurnResult{}, err

@@ -102,6 +102,7 @@ func TestFaults(t *testing.T) {
 }
 
 func breakOnce(t *testing.T, p fake.Provider, f fake.Fault) {
+	t.Helper()
 	script := fake.Typical()
 	broken := map[fake.Provider]int{fake.LLM: 0, fake.TTS: 3} // the first three speak the canned lines
 	script.Fault = func(q fake.Provider, n int) fake.Fault {
@@ -192,7 +193,7 @@ func TestLimits(t *testing.T) {
 func TestUnknownProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stage := pipetest.New(fake.Script{})
-		defer stage.Close()
+		defer func() { _ = stage.Close() }()
 		e := pipetest.Fake()
 		e.LLM.Provider = "oracle"
 		err := stage.Check(e)

@@ -94,7 +94,7 @@ func (l *listener) once(ctx context.Context) error {
 	}
 }
 
-var errDeaf = errors.New("recognizer did not answer") //nolint:gochecknoglobals // sentinel
+var errDeaf = errors.New("recognizer did not answer")
 
 // renew opens another recognizer in place of one that does not answer.
 func (l *listener) renew() {

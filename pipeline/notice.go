@@ -130,8 +130,8 @@ func evenly(text string, d time.Duration) []Word {
 	fields := strings.Fields(text)
 	var words []Word
 	for i, f := range fields {
-		n := time.Duration(len(fields))
-		words = append(words, Word{f, d * time.Duration(i) / n, d * time.Duration(i+1) / n})
+		place := func(i int) time.Duration { return d * time.Duration(i) / time.Duration(len(fields)) }
+		words = append(words, Word{f, place(i), place(i + 1)})
 	}
 	return words
 }

@@ -14,7 +14,7 @@ import (
 // stallTime is how long a voice may say nothing in the middle of an answer.
 const stallTime = 3 * time.Second
 
-var errStalled = errors.New("voice stalled in the middle of an answer") //nolint:gochecknoglobals // sentinel
+var errStalled = errors.New("voice stalled in the middle of an answer")
 
 // A reply is an answer on its way to the caller.
 type reply struct {
@@ -75,8 +75,7 @@ func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context)
 	<-voice.done
 	if voice.err != nil {
 		cancel()
-		<-wrote
-		return fmt.Errorf("voice: %w", voice.err)
+		return errors.Join(fmt.Errorf("voice: %w", voice.err), ignoreCancel(<-wrote))
 	}
 	err := s.sound(ctx, u, voice.speaking)
 	cancel()
@@ -102,9 +101,8 @@ func ignoreCancel(err error) error {
 // write gives the model's words to the voice as they come.
 func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[Delta, error]) error {
 	err := s.words(ctx, u, voice, text)
-	<-voice.done
-	if voice.err != nil {
-		return nil // told by whoever listens to the voice
+	if <-voice.done; voice.speaking == nil {
+		return err // whoever listens to the voice tells why there is none
 	}
 	if err == nil {
 		err = voice.speaking.Flush()

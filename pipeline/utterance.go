@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// estimated speaking rate, where a voice gives no word times
+// charTime is how long a character is taken to last, where a voice gives no
+// word times.
 const charTime = 65 * time.Millisecond
 
 // An utterance is one thing that the agent says, and how much of it was heard.

@@ -50,10 +50,10 @@ func (s *Streams) bind(i int) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	s.fds = append(s.fds, fd)
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
+	if err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
 		return fmt.Errorf("kernel time: %w", err)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
 	name, err := syscall.Getsockname(fd)
@@ -124,7 +124,7 @@ func (s *Streams) Run(ports []int, stop <-chan struct{}, measuring func(now time
 		counting := measuring(due)
 		r.receive(counting)
 		for i := n % slots; i < len(r.dst); i += slots {
-			r.send(i, uint32(n/slots), counting) //nolint:gosec // wraps as RTP does
+			r.send(i, uint32(n/slots), counting)
 		}
 		due = due.Add(tick)
 	}
@@ -149,7 +149,7 @@ func (r *runner) send(i int, n uint32, counting bool) {
 	binary.BigEndian.PutUint32(b[4:], n*160)
 	binary.BigEndian.PutUint32(b[8:], uint32(i)) //nolint:gosec // a stream's own
 	for k := 12; k < len(b); k++ {
-		b[k] = 0xff ^ byte((n+uint32(k))&7) //nolint:gosec // quiet noise
+		b[k] = 0xff ^ byte((n+uint32(k))&7) // quiet noise
 	}
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(r.fds[i]), uintptr(unsafe.Pointer(&b[0])), //nolint:gosec // read during the call only
 		uintptr(len(b)), syscall.MSG_DONTWAIT, uintptr(unsafe.Pointer(&r.dst[i])), 16) //nolint:gosec // likewise

@@ -143,8 +143,8 @@ func (t *Tape) flush(ending bool) error {
 	n := min(len(l), len(r))
 	t.bytes = t.bytes[:0]
 	for i := range n {
-		t.bytes = binary.LittleEndian.AppendUint16(t.bytes, uint16(l[i]))
-		t.bytes = binary.LittleEndian.AppendUint16(t.bytes, uint16(r[i]))
+		t.bytes = binary.LittleEndian.AppendUint16(t.bytes, uint16(l[i])) //nolint:gosec // two's complement
+		t.bytes = binary.LittleEndian.AppendUint16(t.bytes, uint16(r[i])) //nolint:gosec // likewise
 	}
 	t.pending[0], t.pending[1] = l[:copy(l, l[n:])], r[:copy(r, r[n:])]
 	_, err := t.file.Write(t.bytes)

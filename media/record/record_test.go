@@ -88,14 +88,14 @@ func TestRecover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "torn.wav"+Partial), append(torn, 1, 2), 0o600); err != nil {
+		if err = os.WriteFile(filepath.Join(dir, "torn.wav"+Partial), append(torn, 1, 2), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_ = tape.Hangup(media.LocalHangup)
-		if err := tape.Close(); err != nil {
+		if err = tape.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "empty.wav"+Partial), nil, 0o600); err != nil {
+		if err = os.WriteFile(filepath.Join(dir, "empty.wav"+Partial), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		whole, err := Recover(dir)

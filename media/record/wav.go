@@ -23,10 +23,10 @@ func header(rate int, size uint32) []byte {
 	h = binary.LittleEndian.AppendUint32(h, headerLen-8+size)
 	h = append(h, "WAVEfmt "...)
 	h = binary.LittleEndian.AppendUint32(h, 16)
-	h = binary.LittleEndian.AppendUint16(h, 1) // PCM
-	h = binary.LittleEndian.AppendUint16(h, 2) // channels
-	h = binary.LittleEndian.AppendUint32(h, uint32(rate))
-	h = binary.LittleEndian.AppendUint32(h, uint32(rate)*4) // bytes a second
+	h = binary.LittleEndian.AppendUint16(h, 1)              // PCM
+	h = binary.LittleEndian.AppendUint16(h, 2)              // channels
+	h = binary.LittleEndian.AppendUint32(h, uint32(rate))   //nolint:gosec // Hz
+	h = binary.LittleEndian.AppendUint32(h, uint32(rate)*4) //nolint:gosec // bytes a second
 	h = binary.LittleEndian.AppendUint16(h, 4)              // bytes a sample of both channels
 	h = binary.LittleEndian.AppendUint16(h, 16)             // bits
 	h = append(h, "data"...)
@@ -105,8 +105,8 @@ func Read(path string) (left, right []int16, rate int, err error) {
 	rate = int(binary.LittleEndian.Uint32(b[24:]))
 	size := min(int(binary.LittleEndian.Uint32(b[40:])), len(b)-headerLen)
 	for data := b[headerLen : headerLen+size]; len(data) >= 4; data = data[4:] {
-		left = append(left, int16(binary.LittleEndian.Uint16(data)))
-		right = append(right, int16(binary.LittleEndian.Uint16(data[2:])))
+		left = append(left, int16(binary.LittleEndian.Uint16(data)))       //nolint:gosec // two's complement
+		right = append(right, int16(binary.LittleEndian.Uint16(data[2:]))) //nolint:gosec // likewise
 	}
 	return left, right, rate, nil
 }

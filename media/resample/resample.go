@@ -2,7 +2,10 @@
 // low-pass filter: a windowed sinc (Kaiser, β = 8) of 32 taps a phase.
 package resample
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	tapsPerPhase = 32
@@ -88,7 +91,7 @@ func PCM(pcm []int16, from, to int) []int16 {
 	}
 	r := New(from, to)
 	delay := len(r.phases[0]) / 2
-	out := r.Resample(nil, append(pcm[:len(pcm):len(pcm)], make([]int16, delay)...))
+	out := r.Resample(nil, append(slices.Clip(pcm), make([]int16, delay)...))
 	return out[min(len(out), delay*to/from):]
 }
 

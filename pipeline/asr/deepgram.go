@@ -48,7 +48,7 @@ func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Re
 		return nil, fmt.Errorf("deepgram: url: %w", err)
 	}
 	if d.URL == "" {
-		u, _ = url.Parse(DeepgramURL) //nolint:errcheck // a constant
+		u, _ = url.Parse(DeepgramURL)
 	}
 	u.RawQuery = deepgramQuery(s).Encode()
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: d.Dial}
@@ -141,7 +141,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	} else {
 		b = b[:0]
 		for _, x := range f {
-			b = append(b, byte(x), byte(uint16(x)>>8))
+			b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
 		}
 	}
 	s.queue <- message{websocket.BinaryMessage, b} // there is room: each buffer of free has its place

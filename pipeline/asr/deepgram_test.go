@@ -96,7 +96,7 @@ func TestRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := fake.NewNet()
 		fakes := fake.Serve(n, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fake.Refuse }})
-		defer fakes.Close()
+		defer func() { _ = fakes.Close() }()
 		_, err := Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial}.Recognize(context.Background(), pipeline.Stream{Rate: 8000})
 		if err == nil || !strings.Contains(err.Error(), http.StatusText(http.StatusServiceUnavailable)) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("error %v", err)

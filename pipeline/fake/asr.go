@@ -91,7 +91,7 @@ func (l *listening) hear(b []byte) {
 	} else {
 		pcm = pcm[:len(b)/2]
 		for i := range pcm {
-			pcm[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8)
+			pcm[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8) //nolint:gosec // two's complement
 		}
 	}
 	words := l.hearer.Hear(pcm)

@@ -124,7 +124,7 @@ func (v *speaking) encode(pcm []int16) []byte {
 func littleEndian(pcm []int16) []byte {
 	b := make([]byte, 0, 2*len(pcm))
 	for _, x := range pcm {
-		b = append(b, byte(x), byte(uint16(x)>>8))
+		b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
 	}
 	return b
 }

@@ -106,7 +106,7 @@ func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, erro
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) //nolint:errcheck // the status is the error
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) // the status is the error
 		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(said))
 	}
 	return resp.Body, nil

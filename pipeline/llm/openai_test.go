@@ -52,7 +52,7 @@ func TestStream(t *testing.T) {
 func ask(ctx context.Context, script fake.Script) (string, error) {
 	n := fake.NewNet()
 	fakes := fake.Serve(n, script)
-	defer fakes.Close()
+	defer func() { _ = fakes.Close() }()
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 	defer client.CloseIdleConnections()
 	model := OpenAI{URL: "http://fake/v1/", Key: "canary", Client: client}

@@ -96,7 +96,7 @@ func (c *clausal) Audio() iter.Seq2[pipeline.Speech, error] {
 // Close implements pipeline.Speaking.
 func (c *clausal) Close() error {
 	c.cancel()
-	for range c.out { //nolint:revive // drained until the speaker is gone
+	for range c.out { // until the speaker is gone
 	}
 	return nil
 }
@@ -171,13 +171,14 @@ func (c *clausal) speak(ctx context.Context, clause string, from time.Duration) 
 // spread times the words of a clause by their length.
 func spread(clause string, from, d time.Duration) []pipeline.Word {
 	fields := strings.Fields(clause)
-	total := time.Duration(len(strings.Join(fields, " ")) + 1)
+	total := len(strings.Join(fields, " ")) + 1
+	place := func(n int) time.Duration { return from + d*time.Duration(n)/time.Duration(total) }
 	var words []pipeline.Word
-	var at time.Duration
+	at := 0
 	for _, f := range fields {
-		n := time.Duration(len(f) + 1)
-		words = append(words, pipeline.Word{Text: f, Start: from + d*at/total, End: from + d*(at+n)/total})
-		at += n
+		end := at + len(f) + 1
+		words = append(words, pipeline.Word{Text: f, Start: place(at), End: place(end)})
+		at = end
 	}
 	return words
 }
@@ -186,7 +187,7 @@ func spread(clause string, from, d time.Duration) []pipeline.Word {
 func samples16(b []byte) []int16 {
 	pcm := make([]int16, len(b)/2)
 	for i := range pcm {
-		pcm[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8)
+		pcm[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8) //nolint:gosec // two's complement
 	}
 	return pcm
 }

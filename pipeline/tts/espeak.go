@@ -43,7 +43,7 @@ func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int
 	if err != nil {
 		return nil, 0, fmt.Errorf("espeak-ng: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return nil, 0, fmt.Errorf("espeak-ng: %w", err)
 	}
 	p := &process{out, cmd}
@@ -101,11 +101,20 @@ func wavRate(r io.Reader) (int, error) {
 			if id != "fmt " {
 				continue
 			}
-			if size < 16 || binary.LittleEndian.Uint16(b) != 1 || binary.LittleEndian.Uint16(b[2:]) != 1 ||
-				binary.LittleEndian.Uint16(b[14:]) != 16 {
-				return 0, errors.New("the WAV stream is not 16-bit mono PCM")
+			var err error
+			if rate, err = formatRate(b); err != nil {
+				return 0, err
 			}
-			rate = int(binary.LittleEndian.Uint32(b[4:]))
 		}
 	}
+}
+
+// formatRate reads the rate in Hz from a WAV format chunk, which must be of
+// 16-bit mono PCM.
+func formatRate(b []byte) (int, error) {
+	if len(b) < 16 || binary.LittleEndian.Uint16(b) != 1 || binary.LittleEndian.Uint16(b[2:]) != 1 ||
+		binary.LittleEndian.Uint16(b[14:]) != 16 {
+		return 0, errors.New("the WAV stream is not 16-bit mono PCM")
+	}
+	return int(binary.LittleEndian.Uint32(b[4:])), nil
 }

@@ -64,7 +64,7 @@ func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) //nolint:errcheck // the status is the error
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) // the status is the error
 		return nil, 0, fmt.Errorf("openai speech: %s: %s", resp.Status, bytes.TrimSpace(said))
 	}
 	return resp.Body, openAIRate, nil

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -203,7 +204,7 @@ func (m *Machine) missed(at time.Duration) []Action {
 
 // turnText is what the caller said in this turn so far.
 func (m *Machine) turnText() string {
-	return strings.TrimSpace(strings.Join(append(m.text[:len(m.text):len(m.text)], m.partial), " "))
+	return strings.TrimSpace(strings.Join(append(slices.Clip(m.text), m.partial), " "))
 }
 
 // close decides, in the caller's silence, whether the turn has ended.

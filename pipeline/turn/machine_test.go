@@ -110,7 +110,8 @@ func TestTurns(t *testing.T) {
 		"a short sound does not stop the agent": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(3000 * ms), {Kind: Silence, At: 3100 * ms, From: 3090 * ms},
+				agent(Audible, 2700*ms, Reply), voice(3000 * ms),
+				{Kind: Silence, At: 3100 * ms, From: 3090 * ms},
 				end(3400 * ms), agent(Said, 3500*ms, Reply),
 			},
 			[]string{"0 finalize silence", "2400 commit silence hi there"},
@@ -125,7 +126,8 @@ func TestTurns(t *testing.T) {
 		"a broken answer is excused": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				{Kind: ReplyFail, At: 2450 * ms}, agent(Audible, 2500*ms, Notice), agent(Said, 4000*ms, Notice),
+				{Kind: ReplyFail, At: 2450 * ms},
+				agent(Audible, 2500*ms, Notice), agent(Said, 4000*ms, Notice),
 			},
 			[]string{"0 finalize silence", "2400 commit silence hi there", "0 apologise reply_failed"},
 		},

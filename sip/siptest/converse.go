@@ -94,7 +94,7 @@ type ear struct {
 	frame media.Frame
 }
 
-var errSilence = errors.New("nobody said anything") //nolint:gochecknoglobals // sentinel
+var errSilence = errors.New("nobody said anything")
 
 // read reads a frame and tells whether there is speech in it, and when it came.
 func (e *ear) read() (loud bool, at time.Time, err error) {
@@ -103,7 +103,7 @@ func (e *ear) read() (loud bool, at time.Time, err error) {
 	}
 	at = time.Now()
 	if a, ok := e.leg.(media.Arrival); ok {
-		if came, real := a.Arrived(); real {
+		if came, measured := a.Arrived(); measured {
 			at = came
 		}
 	}
