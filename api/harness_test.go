@@ -78,7 +78,7 @@ func newHouse(t *testing.T) *house {
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: access.RateOff, Recordings: links, Log: log,
 		Calls: &calls.Calls{
 			Desk: h.desk, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
-			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key, Log: log,
+			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key,
 		},
 	}
 	handler, err := h.api.Handler()

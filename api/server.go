@@ -43,6 +43,9 @@ type keyed func(w http.ResponseWriter, r *http.Request, key access.Key) error
 // Handler returns the whole face. It fails where the OpenAPI document cannot
 // be built.
 func (s *Server) Handler() (http.Handler, error) {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
 	doc, err := openapi.Document(s.Calls.Schemas, s.PublicURL)
 	if err != nil {
 		return nil, err

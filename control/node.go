@@ -36,7 +36,9 @@ type Node struct {
 // Start begins to claim. The node runs until Stop.
 func (n *Node) Start(ctx context.Context) {
 	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
+	n.mu.Lock()
 	n.stop = make(chan struct{})
+	n.mu.Unlock()
 	n.tasks.Go(func() { n.claim(ctx) })
 	n.tasks.Go(func() { n.keep(ctx) })
 	n.tasks.Go(func() { n.hearEnds(ctx) })
@@ -61,6 +63,9 @@ func (n *Node) Accepting() bool {
 func (n *Node) Drain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.stop == nil {
+		return // it never started
+	}
 	select {
 	case <-n.stop:
 	default:
@@ -80,24 +85,18 @@ func (n *Node) Stop(ctx context.Context) {
 		n.Runner.Live.endAll(errShutdown)
 		<-over
 	}
-	n.quit()
+	if n.quit != nil {
+		n.quit()
+	}
 	n.tasks.Wait()
 }
 
 // claim takes work while there is some, and then waits for more.
 func (n *Node) claim(ctx context.Context) {
 	for n.Accepting() {
-		wait := n.poll()
-		if n.Runner.Live.Count() < n.maxCalls() {
-			got, err := n.claimOne(ctx)
-			if got {
-				continue
-			}
-			if err != nil {
-				n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
-			} else if due, err := n.Queue.Due(ctx, wait); err == nil {
-				wait = due
-			}
+		got, wait := n.next(ctx)
+		if got {
+			continue
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -107,6 +106,37 @@ func (n *Node) claim(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// next claims a call, or says how long to wait for one.
+func (n *Node) next(ctx context.Context) (bool, time.Duration) {
+	if n.Runner.Live.Count() >= n.maxCalls() {
+		return false, n.poll()
+	}
+	got, err := n.claimOne(ctx)
+	if err != nil {
+		n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
+	}
+	if got || err != nil {
+		return got, n.poll()
+	}
+	wait := n.due(ctx, n.poll())
+	if wait == n.poll() {
+		// What became due while we asked is not in the answer.
+		got, _ = n.claimOne(ctx)
+	}
+	return got, wait
+}
+
+// due is how long nothing can be claimed for the pacing, at most limit.
+func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
+	short, cancel := context.WithTimeout(ctx, n.lease()/3)
+	defer cancel()
+	wait, err := n.Queue.Due(short, limit)
+	if err != nil {
+		return limit // the next claim tells what is wrong
+	}
+	return wait
 }
 
 func (n *Node) claimOne(ctx context.Context) (bool, error) {

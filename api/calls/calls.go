@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"time"
@@ -50,7 +49,6 @@ type Calls struct {
 	CursorKey []byte
 	// EndWait is how long an end request waits for the call's end; 0 means 5 s.
 	EndWait time.Duration
-	Log     *slog.Logger
 }
 
 // callID is what the ids of calls look like. Anything else is nobody's.

@@ -23,7 +23,7 @@ func openDir(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func TestLocalKeepsItsData(t *testing.T) {
 		t.Fatal("it answers after Stop")
 	}
 	b := start(t, dir)
-	text, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid")) //nolint:gosec // ours
+	text, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
 	if err != nil {
 		t.Fatal(err)
 	}

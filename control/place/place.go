@@ -48,7 +48,7 @@ const defaultRing = 45
 
 // Room refuses with CodeDialQueueFull while the dial queue is at its ceiling.
 func (d *Desk) Room(ctx context.Context) error {
-	depth, drained, err := d.Store.Depth(ctx)
+	depth, err := d.Store.Depth(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,10 @@ func (d *Desk) Room(ctx context.Context) error {
 	}
 	if depth < ceiling {
 		return nil
+	}
+	drained, err := d.Store.Drained(ctx)
+	if err != nil {
+		return err
 	}
 	return &control.Error{
 		Code: control.CodeDialQueueFull, Message: "the dial queue is full; repeat the request with the same Idempotency-Key",

@@ -53,9 +53,8 @@ type tape struct{ t *record.Tape }
 // Close implements control.Tape.
 func (t tape) Close() (string, error) { return t.t.Path(), t.t.Close() }
 
-// Start finishes what a crash left half written and brings in the tapes of
-// calls that ended without them. It must be called before the first tape is
-// made.
+// Start finishes what a crash left half written, and sweeps. It must be called
+// before the first tape is made.
 func (s *Spool) Start(ctx context.Context) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("recordings: %w", err)
@@ -64,6 +63,12 @@ func (s *Spool) Start(ctx context.Context) error {
 		// One broken file must not keep the others, and us, from starting.
 		s.log().WarnContext(ctx, "a recording cannot be recovered", "err", err)
 	}
+	return s.Sweep(ctx)
+}
+
+// Sweep brings in the whole tapes of calls that ended, such as those that were
+// given up while the bucket was away. It may be called at any time.
+func (s *Spool) Sweep(ctx context.Context) error {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "call_*.wav"))
 	if err != nil {
 		return fmt.Errorf("recordings: %w", err)
@@ -86,7 +91,7 @@ func (s *Spool) Start(ctx context.Context) error {
 
 // Follow implements control.Follower: the call's tape goes into the bucket. A
 // tape that is not here is given up after a while, so that what follows is
-// not held back for ever; should it turn up at a later start, it is brought in.
+// not held back for ever; should it turn up, a later sweep brings it in.
 func (s *Spool) Follow(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil

@@ -145,17 +145,20 @@ func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, er
 	return min(max(wait, time.Millisecond), limit), nil
 }
 
-// Depth returns how many calls wait in the dial queue of the whole deployment,
-// and how many were taken from it in the last minute.
-func (s *Store) Depth(ctx context.Context) (waiting, drained int, err error) {
-	err = s.Pool.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM attempts WHERE state = 'scheduled'),
-		       (SELECT count(*) FROM calls WHERE created_at > now() - interval '1 hour' AND dialed_at > now() - interval '1 minute')`).
-		Scan(&waiting, &drained)
-	if err != nil {
-		return 0, 0, fmt.Errorf("dial queue: %w", err)
+// Depth returns how many calls wait in the dial queue of the whole deployment.
+func (s *Store) Depth(ctx context.Context) (n int, err error) {
+	if err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM attempts WHERE state = 'scheduled'").Scan(&n); err != nil {
+		return 0, fmt.Errorf("dial queue: %w", err)
 	}
-	return waiting, drained, nil
+	return n, nil
+}
+
+// Drained returns how many calls left the dial queue in the last minute.
+func (s *Store) Drained(ctx context.Context) (n int, err error) {
+	if err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM attempts WHERE claimed_at > now() - interval '1 minute'").Scan(&n); err != nil {
+		return 0, fmt.Errorf("dial queue: %w", err)
+	}
+	return n, nil
 }
 
 // Renew implements control.Queue.

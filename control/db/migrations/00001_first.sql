@@ -153,6 +153,7 @@ CREATE TABLE attempts (
 );
 CREATE INDEX attempts_queue ON attempts (subgroup_id, created_at, id) WHERE state = 'scheduled';
 CREATE INDEX attempts_alive ON attempts (subgroup_id, trunk_id) WHERE state IN ('claimed', 'intent', 'sent', 'ringing', 'answered');
+CREATE INDEX attempts_claimed ON attempts (claimed_at);
 CREATE INDEX attempts_leases ON attempts (owner, lease_until) WHERE state IN ('claimed', 'intent', 'sent', 'ringing', 'answered');
 -- The database, not the code, forbids two live attempts of one call.
 CREATE UNIQUE INDEX attempts_one_alive ON attempts (call_id) WHERE state IN ('claimed', 'intent', 'sent', 'ringing', 'answered');

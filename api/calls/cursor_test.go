@@ -1,0 +1,44 @@
+package calls
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+func TestCursor(t *testing.T) {
+	c := &Calls{CursorKey: []byte("key")}
+	q := url.Values{"status": {"ended"}, "limit": {"5"}}
+	last := control.Call{ID: "call_1", CreatedAt: time.UnixMicro(1795222586123456)}
+	text := c.cursor(last, q, "org_1")
+	more := url.Values{"status": {"ended"}, "limit": {"50"}, "cursor": {text}}
+	if at, id, err := c.openCursor(text, more, "org_1"); err != nil || id != "call_1" || !at.Equal(last.CreatedAt) {
+		t.Errorf("%v %s %v", at, id, err)
+	}
+	for what, open := range map[string]func() error{
+		"other filters":      func() error { _, _, err := c.openCursor(text, url.Values{}, "org_1"); return err },
+		"other organization": func() error { _, _, err := c.openCursor(text, q, "org_2"); return err },
+		"other key": func() error {
+			_, _, err := (&Calls{CursorKey: []byte("x")}).openCursor(text, q, "org_1")
+			return err
+		},
+	} {
+		if control.CodeOf(open()) != control.CodeInvalidCursor {
+			t.Errorf("%s: %v", what, open())
+		}
+	}
+}
+
+func FuzzCursor(f *testing.F) {
+	c := &Calls{CursorKey: []byte("key")}
+	f.Add("")
+	f.Add("AAAA")
+	f.Add(c.cursor(control.Call{ID: "call_1", CreatedAt: time.Unix(1, 0)}, url.Values{}, "other"))
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, _, err := c.openCursor(text, url.Values{}, "org"); control.CodeOf(err) != control.CodeInvalidCursor {
+			t.Errorf("%q is taken: %v", text, err)
+		}
+	})
+}
