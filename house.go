@@ -192,7 +192,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		Calls: &calls.Calls{
 			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
 			Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
-			View: shown, Live: h.live, CursorKey: key, Log: h.log,
+			View: shown, Live: h.live, CursorKey: key,
 		},
 	}
 	handler, err := server.Handler()
