@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/sip/siptest"
@@ -19,9 +19,6 @@ type demoCmd struct {
 	Once bool `help:"Exit after the call."`
 }
 
-// demoNumber is nobody's (NANP 555-0100 to 555-0199 are for fiction).
-const demoNumber = "+12025550199"
-
 // Run places one real call over SIP and RTP on this machine, through the HTTP
 // API, and shows it while it happens.
 func (d demoCmd) Run(w *world) error {
@@ -29,18 +26,18 @@ func (d demoCmd) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	s := &show{out: w.out, colour: isTerminal(w.out)}
-	s.title(c.DataDir)
-	carrier := demoCarrier()
+	s := &demo.Show{Out: w.out, Colour: isTerminal(w.out)}
+	s.Title(c.DataDir)
+	carrier := demo.Carrier()
 	if err = carrier.Start(); err != nil {
 		return fmt.Errorf("carrier: %w", err)
 	}
 	defer func() { _ = carrier.Close() }() // loopback only
-	receiver, err := startReceiver(w)
+	receiver, err := demo.StartReceiver(w)
 	if err != nil {
 		return fmt.Errorf("webhook receiver: %w", err)
 	}
-	defer receiver.close()
+	defer receiver.Close()
 	h, err := build(w, c, w.log(c.LogLevel))
 	if err != nil {
 		return err
@@ -54,14 +51,14 @@ func (d demoCmd) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	s.stage(carrier.Addr().String(), h.publicURL)
-	if err := s.call(w, &client{url: h.publicURL, key: key}, receiver, h.config.DataDir); err != nil {
+	s.Stage(carrier.Addr().String(), h.publicURL)
+	if err := s.Call(w, &demo.Client{URL: h.publicURL, Key: key}, receiver, h.config.DataDir); err != nil {
 		return err
 	}
 	if d.Once {
 		return nil
 	}
-	s.goOn(h, key)
+	s.GoOn(h.publicURL, "http://"+h.listenM.Addr().String()+"/metrics", key)
 	<-w.Done()
 	return nil
 }
@@ -138,8 +135,8 @@ func reachable(dir string) (string, error) {
 }
 
 // furnish brings in the demo's organization and a key for it.
-func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier, receiver *demoReceiver) (string, error) {
-	file := fmt.Sprintf(demoFile, receiver.listen.Addr(), demoSecret, carrier.Addr())
+func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier, receiver *demo.Receiver) (string, error) {
+	file := fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr())
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {
 		return "", err
@@ -154,6 +151,3 @@ func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier
 	_, secret, err := access.CreateKey(ctx, h.db.Pool, access.Key{OrgID: org, Name: "demo", RateLimit: access.RateOff})
 	return string(secret), err
 }
-
-// errDemo says that the demo did not come to its end.
-var errDemo = errors.New("the demo's call did not come to its end")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/media/codec"
@@ -100,7 +101,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := said(left, rate), strings.Join(demoLines(), " "); got != want {
+	if got, want := said(left, rate), strings.Join(demo.Lines(), " "); got != want {
 		t.Errorf("the caller's channel says %q, want %q", got, want)
 	}
 	if got := said(right, rate); !strings.HasPrefix(got, "hello, this is parley. how can i help?") || !strings.HasSuffix(got, "goodbye!") {
@@ -109,7 +110,7 @@ func TestDemo(t *testing.T) {
 }
 
 // startHouse runs the whole service on free ports, with a trunk to proxy.
-func startHouse(t *testing.T, proxy string) (*house, *client) {
+func startHouse(t *testing.T, proxy string) (*house, *demo.Client) {
 	t.Helper()
 	c := DefaultConfig()
 	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -123,7 +124,7 @@ func startHouse(t *testing.T, proxy string) (*house, *client) {
 		defer cancel()
 		h.stop(ctx)
 	})
-	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(demoFile, "127.0.0.1:9", demoSecret, proxy)))
+	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(demo.File, "127.0.0.1:9", demo.Secret, proxy)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,23 +139,23 @@ func startHouse(t *testing.T, proxy string) (*house, *client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, &client{url: h.publicURL, key: string(secret)}
+	return h, &demo.Client{URL: h.publicURL, Key: string(secret)}
 }
 
 // finished waits until a call is over and returns it and its turns.
-func finished(t *testing.T, c *client, id string) (shownCall, []shownTurn) {
+func finished(t *testing.T, c *demo.Client, id string) (demo.Call, []demo.Turn) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(40 * time.Second)
 	for {
-		var call shownCall
-		var turns []shownTurn
-		if err := c.do(t.Context(), "GET", "/v1/calls/"+id, nil, &call); err != nil {
+		var call demo.Call
+		var turns []demo.Turn
+		if err := c.Do(t.Context(), "GET", "/v1/calls/"+id, nil, &call); err != nil {
 			t.Fatal(err)
 		}
 		if call.Status == "ended" || call.Status == "failed" {
-			if err := c.do(t.Context(), "GET", "/v1/calls/"+id+"/turns", nil, &turns); err != nil {
+			if err := c.Do(t.Context(), "GET", "/v1/calls/"+id+"/turns", nil, &turns); err != nil {
 				t.Fatal(err)
 			}
 			return call, turns
@@ -264,8 +265,8 @@ func TestSipp(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, api := startHouse(t, "127.0.0.1:"+port)
-	var placed shownCall
-	if err := api.do(t.Context(), "POST", "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demoNumber}, &placed); err != nil {
+	var placed demo.Call
+	if err := api.Do(t.Context(), "POST", "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed); err != nil {
 		t.Fatal(err)
 	}
 	call, turns := finished(t, api, placed.CallID)

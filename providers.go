@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
 	"github.com/parley-voice/parley/pipeline/fake"
@@ -19,7 +20,7 @@ func (h *house) openProviders(ctx context.Context) error {
 	addr := h.config.FakeURL
 	if addr == "" {
 		var err error
-		if h.fakes, err = fake.Start(ctx, "127.0.0.1:0", demoScript()); err != nil {
+		if h.fakes, err = fake.Start(ctx, "127.0.0.1:0", demo.Script()); err != nil {
 			return err
 		}
 		addr = h.fakes.Addr()

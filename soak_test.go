@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
@@ -118,7 +119,7 @@ type soak struct {
 	t       *testing.T
 	db      *db.DB
 	environ []string
-	api     client
+	api     demo.Client
 
 	mu    sync.Mutex
 	seen  []sighting
@@ -195,7 +196,7 @@ func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if json.Unmarshal(body, &m) != nil || m.Type != "call_ended" || !signedBy(demoSecret, r.Header, body) {
+	if json.Unmarshal(body, &m) != nil || m.Type != "call_ended" || !demo.SignedBy(demo.Secret, r.Header, body) {
 		s.t.Errorf("a webhook that is none: %s", body)
 		return
 	}
@@ -217,7 +218,7 @@ func (s *soak) furnish(proxy, hook string) {
 	}
 	t.Cleanup(d.Close)
 	s.db = d
-	file := fmt.Sprintf(demoFile, strings.TrimPrefix(hook, "http://"), demoSecret, proxy)
+	file := fmt.Sprintf(demo.File, strings.TrimPrefix(hook, "http://"), demo.Secret, proxy)
 	file = strings.Replace(file, "concurrent_calls: 10, calls_per_minute: 30", "concurrent_calls: 500, calls_per_minute: 240", 1)
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {
@@ -235,7 +236,7 @@ func (s *soak) furnish(proxy, hook string) {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + freePort(t)
-	s.api = client{url: "http://" + addr, key: string(secret)}
+	s.api = demo.Client{URL: "http://" + addr, Key: string(secret)}
 	s.environ = []string{
 		"PARLEY_TEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
 		"PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_LEASE=3s", "PARLEY_DRAIN_TIMEOUT=10s",
@@ -263,14 +264,14 @@ func (s *soak) serve() *exec.Cmd {
 // Idempotency-Key makes one call of each.
 func (s *soak) placeAll() {
 	for i := range soakCalls {
-		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demoNumber)
+		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
 		for {
-			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.url+"/v1/calls/phone", strings.NewReader(body))
+			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.URL+"/v1/calls/phone", strings.NewReader(body))
 			if err != nil {
 				s.t.Error(err)
 				return
 			}
-			req.Header.Set("Authorization", "Bearer "+s.api.key)
+			req.Header.Set("Authorization", "Bearer "+s.api.Key)
 			req.Header.Set("Idempotency-Key", fmt.Sprintf("soak-%d", i))
 			resp, err := http.DefaultClient.Do(req)
 			if err == nil {
@@ -296,7 +297,7 @@ func (s *soak) placeAll() {
 // ready waits until the service accepts requests.
 func (s *soak) ready() {
 	for {
-		resp, err := http.Get(s.api.url + "/readyz")
+		resp, err := http.Get(s.api.URL + "/readyz")
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {

@@ -34,11 +34,9 @@ type Ending string
 
 // Endings.
 const (
-	Answered       Ending = "answered"         // the caller heard the whole answer
-	Merged         Ending = "merged"           // glued to the fragment that followed
-	Interrupted    Ending = "interrupted"      // the caller spoke into the answer, or left
-	SilentByPolicy Ending = "silent_by_policy" // there was nothing to say
-	Failed         Ending = "failed"           // a provider broke; the caller heard an apology
+	Answered    Ending = "answered"    // the caller heard the whole answer
+	Interrupted Ending = "interrupted" // the caller spoke into the answer, or left
+	Failed      Ending = "failed"      // a provider broke; the caller heard an apology
 )
 
 // A Turn is what one caller turn cost, and how it ended. Turn 0 is the greeting.

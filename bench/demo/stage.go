@@ -1,10 +1,13 @@
-package main
+// Package demo is the demonstration: a book shop's agent, a callee with a
+// script, and a show of their call as it happens, seen over HTTP alone.
+package demo
 
 import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,12 +19,14 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// demoSecret signs the demo's webhooks. It guards nothing: its receiver is this
+// Secret signs the demo's webhooks. It guards nothing: its receiver is this
 // process.
-const demoSecret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA==" //nolint:gosec // see above
+const Secret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA==" //nolint:gosec // see above
 
-// demoFile is what an operator would write down for the demo.
-const demoFile = `
+// File is what an operator would write down for the demo.
+//
+// It takes the receiver's address, the secret and the carrier's address.
+const File = `
 organizations:
 - name: demo
   timezone: America/New_York
@@ -42,13 +47,13 @@ organizations:
     - {name: default, allowed_destinations: ["1"], agents: [demo], concurrent_calls: 10, calls_per_minute: 30}
 `
 
-// demoLines are what the callee says, one after the other.
-func demoLines() []string {
+// Lines are what the callee says, one after the other.
+func Lines() []string {
 	return []string{"hello when do you open tomorrow", "do you have the odyssey", "great thank you goodbye"}
 }
 
-// demoScript makes the fake model keep a book shop.
-func demoScript() fake.Script {
+// Script makes the fake model keep a book shop.
+func Script() fake.Script {
 	s := fake.Typical()
 	s.Reply = func(m []fake.Message) string {
 		said := ""
@@ -70,14 +75,14 @@ func demoScript() fake.Script {
 	return s
 }
 
-// demoCarrier takes every call after a short ring.
-func demoCarrier() *siptest.Carrier {
+// Carrier takes every call after a short ring.
+func Carrier() *siptest.Carrier {
 	return &siptest.Carrier{
 		Listen: "127.0.0.1:0",
 		Answer: func(siptest.Invite) siptest.Script {
 			return siptest.Script{
 				Ring: 100 * time.Millisecond, After: 600 * time.Millisecond, Status: http.StatusOK,
-				Talk: siptest.Person{Lines: demoLines()}.Talk,
+				Talk: siptest.Person{Lines: Lines()}.Talk,
 			}
 		},
 	}
@@ -89,21 +94,22 @@ type hook struct {
 	verified bool
 }
 
-// demoReceiver takes the demo's webhooks and checks their signatures, as a
+// A Receiver takes the demo's webhooks and checks their signatures, as a
 // client would (standardwebhooks.com).
-type demoReceiver struct {
+type Receiver struct {
 	http   *http.Server
 	listen net.Listener
 	hooks  chan hook
 	over   chan struct{}
 }
 
-func startReceiver(ctx context.Context) (*demoReceiver, error) {
+// StartReceiver listens on loopback.
+func StartReceiver(ctx context.Context) (*Receiver, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &demoReceiver{listen: l, hooks: make(chan hook, 16), over: make(chan struct{})}
+	r := &Receiver{listen: l, hooks: make(chan hook, 16), over: make(chan struct{})}
 	r.http = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(r.over)
@@ -112,12 +118,15 @@ func startReceiver(ctx context.Context) (*demoReceiver, error) {
 	return r, nil
 }
 
-func (r *demoReceiver) take(w http.ResponseWriter, req *http.Request) {
+// Addr is where it listens: host and port.
+func (r *Receiver) Addr() string { return r.listen.Addr().String() }
+
+func (r *Receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 4<<20))
 	if err != nil {
 		return
 	}
-	h := hook{kind: "call_ended", id: req.Header.Get("Webhook-Id"), verified: signedBy(demoSecret, req.Header, body)}
+	h := hook{kind: "call_ended", id: req.Header.Get("Webhook-Id"), verified: SignedBy(Secret, req.Header, body)}
 	select {
 	case r.hooks <- h:
 	default: // nobody looks any more
@@ -125,8 +134,8 @@ func (r *demoReceiver) take(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// signedBy checks a Standard Webhooks 1.0.0 signature.
-func signedBy(secret string, h http.Header, body []byte) bool {
+// SignedBy checks a Standard Webhooks 1.0.0 signature.
+func SignedBy(secret string, h http.Header, body []byte) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {
 		return false
@@ -142,7 +151,14 @@ func signedBy(secret string, h http.Header, body []byte) bool {
 	return false
 }
 
-func (r *demoReceiver) close() {
+// Close stops it.
+func (r *Receiver) Close() {
 	_ = r.http.Close()
 	<-r.over
 }
+
+// Number is nobody's (NANP 555-0100 to 555-0199 are for fiction).
+const Number = "+12025550199"
+
+// ErrUnfinished says that the demo did not come to its end.
+var ErrUnfinished = errors.New("the demo's call did not come to its end")

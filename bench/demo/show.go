@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// A client is one of the HTTP API.
-type client struct{ url, key string }
+// A Client is one of the HTTP API.
+type Client struct{ URL, Key string }
 
-// do asks the API and decodes its answer.
-func (c *client) do(ctx context.Context, method, path string, body, answer any) error {
+// Do asks the API and decodes its answer.
+func (c *Client) Do(ctx context.Context, method, path string, body, answer any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(b))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("Authorization", "Bearer "+c.Key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *client) do(ctx context.Context, method, path string, body, answer any) 
 	return json.Unmarshal(got, answer)
 }
 
-// shownCall is what the show reads of a call.
-type shownCall struct {
+// A Call is what the show reads of a call.
+type Call struct {
 	CallID     string  `json:"call_id"`
 	Status     string  `json:"status"`
 	CreatedAt  float64 `json:"created_at"`
@@ -60,48 +60,51 @@ type shownCall struct {
 	} `json:"transcript"`
 }
 
-// shownTurn is what the show reads of a turn.
-type shownTurn struct {
+// A Turn is what the show reads of a turn.
+type Turn struct {
 	Turn    int            `json:"turn"`
 	Metrics map[string]any `json:"metrics"`
 }
 
-// show prints a call while it happens.
-type show struct {
-	out    io.Writer
-	colour bool
+// A Show prints a call while it happens.
+type Show struct {
+	Out io.Writer
+	// Colour paints what is printed.
+	Colour bool
 
 	status string
 	lines  int
 	turns  int
 }
 
-func (s *show) print(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+func (s *Show) print(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
 
 // paint colours text where somebody looks.
-func (s *show) paint(code, text string) string {
-	if !s.colour {
+func (s *Show) paint(code, text string) string {
+	if !s.Colour {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s *show) title(dir string) {
+// Title prints what this is.
+func (s *Show) Title(dir string) {
 	s.print("\n  %s  one real phone call on this machine, over SIP and RTP\n\n", s.paint("1", "parley demo"))
 	s.print("  data      %s\n", dir)
 }
 
-func (s *show) stage(carrier, url string) {
+// Stage prints who takes part.
+func (s *Show) Stage(carrier, url string) {
 	s.print("  carrier   sip:%s (a scripted callee)\n", carrier)
 	s.print("  api       %s\n\n", url)
 }
 
-// call places the call and shows it to its end.
-func (s *show) call(ctx context.Context, c *client, receiver *demoReceiver, dir string) error {
+// Call places the call and shows it to its end.
+func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	var call shownCall
-	err := c.do(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demoNumber}, &call)
+	var call Call
+	err := c.Do(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": Number}, &call)
 	if err != nil {
 		return err
 	}
@@ -117,32 +120,32 @@ func (s *show) call(ctx context.Context, c *client, receiver *demoReceiver, dir 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: it is %s", errDemo, call.Status)
+			return fmt.Errorf("%w: it is %s", ErrUnfinished, call.Status)
 		}
 	}
 	if call.Status != "ended" || s.turns < 4 {
-		return fmt.Errorf("%w: %s, %s, %d turns", errDemo, call.Status, call.Reason, s.turns)
+		return fmt.Errorf("%w: %s, %s, %d turns", ErrUnfinished, call.Status, call.Reason, s.turns)
 	}
 	select {
 	case h := <-receiver.hooks:
 		if !h.verified {
-			return fmt.Errorf("%w: the webhook's signature is wrong", errDemo)
+			return fmt.Errorf("%w: the webhook's signature is wrong", ErrUnfinished)
 		}
-		s.print("\n  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.listen.Addr(), h.id)
+		s.print("\n  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.Addr(), h.id)
 	case <-ctx.Done():
-		return fmt.Errorf("%w: no webhook came", errDemo)
+		return fmt.Errorf("%w: no webhook came", ErrUnfinished)
 	}
 	s.print("  recording %s\n            stereo: the caller left, the agent right\n\n", filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"))
 	return nil
 }
 
 // look reads the call and prints what is new.
-func (s *show) look(ctx context.Context, c *client, call *shownCall) error {
-	if err := c.do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, call); err != nil {
+func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
+	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, call); err != nil {
 		return err
 	}
-	var turns []shownTurn
-	if err := c.do(ctx, http.MethodGet, "/v1/calls/"+call.CallID+"/turns", nil, &turns); err != nil {
+	var turns []Turn
+	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID+"/turns", nil, &turns); err != nil {
 		return err
 	}
 	over := call.Status == "ended" || call.Status == "failed"
@@ -175,7 +178,7 @@ func (s *show) look(ctx context.Context, c *client, call *shownCall) error {
 	return nil
 }
 
-func (s *show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
+func (s *Show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
 
 // phases of a turn as the show draws them, and their colours.
 func phases() []struct{ key, name, colour string } {
@@ -191,7 +194,7 @@ func phases() []struct{ key, name, colour string } {
 }
 
 // turn prints the waterfall of a turn: a cell is 20 ms.
-func (s *show) turn(t shownTurn) {
+func (s *Show) turn(t Turn) {
 	total, ok := t.Metrics["turn_ms"].(float64)
 	if !ok {
 		return
@@ -214,13 +217,13 @@ func (s *show) turn(t shownTurn) {
 	s.print("           %s\n", bar.String())
 }
 
-// goOn says what may be done now.
-func (s *show) goOn(h *house, key string) {
+// GoOn says what may be done now.
+func (s *Show) GoOn(url, metrics, key string) {
 	s.print("  It keeps serving until Ctrl-C:\n\n")
-	s.print("  explorer  %s/docs\n", h.publicURL)
-	s.print("  metrics   http://%s/metrics\n", h.listenM.Addr())
+	s.print("  explorer  %s/docs\n", url)
+	s.print("  metrics   %s\n", metrics)
 	s.print("  key       %s\n\n", key)
 	s.print("  Place another call:\n\n")
-	s.print("  curl -s %s/v1/calls/phone \\\n    -H 'Authorization: Bearer %s' \\\n    -H 'Content-Type: application/json' \\\n", h.publicURL, key)
-	s.print("    -d '{\"agent_id\":\"demo\",\"to_number\":\"%s\"}'\n\n", demoNumber)
+	s.print("  curl -s %s/v1/calls/phone \\\n    -H 'Authorization: Bearer %s' \\\n    -H 'Content-Type: application/json' \\\n", url, key)
+	s.print("    -d '{\"agent_id\":\"demo\",\"to_number\":\"%s\"}'\n\n", Number)
 }

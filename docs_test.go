@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control/apply"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestSettingsAreDocumented: every key has its row, and every row its key.
+func TestSettingsAreDocumented(t *testing.T) {
+	doc := read(t, "docs/configuration.md")
+	for key := range settings() {
+		if !strings.Contains(doc, "`"+key+"`") {
+			t.Errorf("docs/configuration.md does not explain %s", key)
+		}
+	}
+	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
+		if _, ok := settings()[key[1]]; !ok {
+			t.Errorf("docs/configuration.md explains %s, which is no setting", key[1])
+		}
+	}
+}
+
+func TestExampleParses(t *testing.T) {
+	if _, err := apply.Parse(strings.NewReader(read(t, "docs/example.yaml"))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text := read(t, "README.md")
+	if n := strings.Count(text, "\n"); n > 80 {
+		t.Errorf("README.md has %d lines, 80 are enough", n)
+	}
+	for _, link := range regexp.MustCompile(`\]\(([a-z/._]+)\)`).FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(link[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCommandsAreDocumented: every command of the binary has its line.
+func TestCommandsAreDocumented(t *testing.T) {
+	doc := read(t, "docs/configuration.md")
+	var out bytes.Buffer
+	if code := run(&world{Context: t.Context(), out: &out, errs: &out}, []string{"--help"}); code != 0 {
+		t.Fatalf("--help exits with %d", code)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)?)`).FindAllStringSubmatch(out.String(), -1) {
+		words := strings.Fields(m[1])
+		if words[0] == "bench" {
+			words = words[:1]
+		}
+		if !strings.Contains(doc, "parley "+strings.Join(words, " ")) {
+			t.Errorf("docs/configuration.md does not show parley %s", m[1])
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ []string
+		want    []string
+	}{
+		"a port that is none":    {[]string{"PARLEY_HTTP_ADDR=localhost:x"}, []string{"PARLEY_HTTP_ADDR", "accepted: host:port"}},
+		"a range that is none":   {[]string{"PARLEY_RTP_PORTS=20000"}, []string{"PARLEY_RTP_PORTS", "FIRST-LAST"}},
+		"a rate of nothing":      {[]string{"PARLEY_RATE_LIMIT=0"}, []string{"PARLEY_RATE_LIMIT", "or off"}},
+		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
+		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
+	} {
+		_, err := LoadConfig("", c.environ)
+		for _, w := range c.want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v, want %q in it", name, err, w)
+			}
+		}
+	}
+	_, err := LoadConfig("", []string{"PARLEY_DATABASE_URL=mysql://u:canary@h/d"})
+	if err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("a password is told: %v", err)
+	}
+	c, err := LoadConfig("", []string{"PARLEY_RATE_LIMIT=off", "PARLEY_LEASE=3s", "OTHER=1"})
+	if err != nil || c.RateLimit != 0 || c.Lease.Seconds() != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	file := t.TempDir() + "/parley.env"
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# ours\nPARLEY_DATA_DIR = \"/srv/parley\"\nPARLEY_RATE_LIMIT=90\n")
+	c, err := LoadConfig(file, []string{"PARLEY_RATE_LIMIT=70"})
+	if err != nil || c.DataDir != "/srv/parley" || c.RateLimit != 70 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	write("PARLEY_DATADIR=/srv\n")
+	if _, err = LoadConfig(file, nil); err == nil || !strings.Contains(err.Error(), "unknown key PARLEY_DATADIR") || !strings.Contains(err.Error(), "PARLEY_DATA_DIR") {
+		t.Errorf("an unknown key: %v", err)
+	}
+	write("nonsense\n")
+	if _, err = LoadConfig(file, nil); err == nil || !strings.Contains(err.Error(), ":1: want KEY=VALUE") {
+		t.Errorf("a line that is none: %v", err)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"version"}, 0}, {[]string{"--help"}, 0}, {[]string{"nonsense"}, 2}, {[]string{"key", "create"}, 2},
+		{[]string{"--config", "/no/such/file", "serve"}, 2}, {[]string{"apply", "-f", "/no/such/file"}, 2},
+	} {
+		var out bytes.Buffer
+		if got := run(&world{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {
+			t.Errorf("parley %v exits with %d, want %d: %s", c.args, got, c.want, out.String())
+		}
+	}
+}
