@@ -19,8 +19,9 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy lets the page load its own files and talk to us, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self' data:; " +
+// policy lets the page load its own files and talk to us, and nothing else. The
+// explorer writes styles into its elements; scripts are ours alone.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // A file is one of the explorer's.
