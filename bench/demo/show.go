@@ -74,7 +74,8 @@ type Show struct {
 
 	status string
 	lines  int
-	turns  int
+	turns  int // printed
+	spoken int // the last turn whose answer was printed
 }
 
 func (s *Show) print(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
@@ -109,6 +110,7 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 		return err
 	}
 	s.print("  %s  POST /v1/calls/phone → 202 %s\n", s.paint("2", " 0.00"), call.CallID)
+	s.spoken = -1
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		if err := s.look(ctx, c, &call); err != nil {
 			return err
@@ -159,16 +161,14 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	}
 	for ; s.lines < len(call.Transcript); s.lines++ {
 		l := call.Transcript[s.lines]
+		s.settled(turns)
 		who := s.paint("36", "caller")
 		if l.Role == "agent" {
-			who = s.paint("33", "agent ")
+			who, s.spoken = s.paint("33", "agent "), l.Turn
 		}
 		s.print("  %s  %s  %s\n", s.at(call.AnsweredAt-call.CreatedAt+l.Start), who, l.Text)
-		if l.Role == "agent" && s.turns < len(turns) && turns[s.turns].Turn == l.Turn {
-			s.turn(turns[s.turns])
-			s.turns++
-		}
 	}
+	s.settled(turns)
 	if over {
 		for ; s.turns < len(turns); s.turns++ {
 			s.turn(turns[s.turns])
@@ -176,6 +176,13 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 		s.print("  %s  %s: %s\n", s.at(call.EndedAt-call.CreatedAt), call.Status, call.Reason)
 	}
 	return nil
+}
+
+// settled prints the turns whose answers were printed.
+func (s *Show) settled(turns []Turn) {
+	for ; s.turns < len(turns) && turns[s.turns].Turn <= s.spoken; s.turns++ {
+		s.turn(turns[s.turns])
+	}
 }
 
 func (s *Show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
