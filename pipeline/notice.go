@@ -35,11 +35,12 @@ type noticeKey struct {
 type notices struct {
 	mu     sync.Mutex
 	spoken map[noticeKey][]int16
+	making map[noticeKey]bool
 }
 
-// noticeCap bounds the lines kept. Where it is reached a voice's lines are
-// spoken anew for each call.
-const noticeCap = 256
+// noticeCap bounds the lines kept: beyond it, in a process with very many
+// voices, the caller of the last ones hears two tones.
+const noticeCap = 1024
 
 func (n *notices) get(k noticeKey) []int16 {
 	n.mu.Lock()
@@ -47,13 +48,27 @@ func (n *notices) get(k noticeKey) []int16 {
 	return n.spoken[k]
 }
 
-func (n *notices) put(k noticeKey, pcm []int16) {
+// claim is true for whoever is to speak a line that nobody spoke yet; make ends
+// the claim.
+func (n *notices) claim(k noticeKey) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.spoken == nil {
-		n.spoken = map[noticeKey][]int16{}
+		n.spoken, n.making = map[noticeKey][]int16{}, map[noticeKey]bool{}
 	}
-	if len(n.spoken) < noticeCap {
+	if n.spoken[k] != nil || n.making[k] || len(n.spoken) >= noticeCap {
+		return false
+	}
+	n.making[k] = true
+	return true
+}
+
+// make keeps what was spoken; nothing is another call's to try again.
+func (n *notices) make(k noticeKey, pcm []int16) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.making, k)
+	if len(pcm) > 0 {
 		n.spoken[k] = pcm
 	}
 }
@@ -65,12 +80,8 @@ func (s *talk) noticeKey(text string) noticeKey {
 // prepare speaks the canned lines that are not there yet.
 func (s *talk) prepare(ctx context.Context) {
 	for _, text := range []string{fillerText, apologyText, nudgeText} {
-		key := s.noticeKey(text)
-		if s.agent.notices.get(key) != nil {
-			continue
-		}
-		if pcm := s.synthesise(ctx, text); len(pcm) > 0 {
-			s.agent.notices.put(key, pcm)
+		if key := s.noticeKey(text); s.agent.notices.claim(key) {
+			s.agent.notices.make(key, s.synthesise(ctx, text))
 		}
 	}
 }
