@@ -30,12 +30,12 @@ func (r *receiver) follow(p *Params, now time.Duration) {
 
 // receive takes one packet off the wire, on the clock.
 func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
-	r := &s.receiver
-	if r.params == nil {
+	r, agreed := &s.receiver, s.agreed(at)
+	if agreed == nil {
 		return
 	}
 	p, ok := parse(b)
-	audio, keys := p.pt == r.params.PayloadType, p.pt == r.params.KeyType && p.pt != 0
+	audio, keys := p.pt == agreed.PayloadType, p.pt == agreed.KeyType && p.pt != 0
 	if !ok || !audio && !keys && p.pt != comfortType || len(p.payload) > maxPayload {
 		s.count.malformed.Add(1)
 		return

@@ -112,13 +112,9 @@ func (s *Session) Close() {
 
 // Tick implements pace.Stream: one frame leaves.
 func (s *Session) Tick(due time.Time) {
-	p := s.params.Load()
+	p := s.agreed(due)
 	if p == nil {
 		return
-	}
-	if p != s.receiver.params {
-		s.receiver.follow(p, due.Sub(s.opened))
-		s.sender.aimed = netip.AddrPort{}
 	}
 	s.send(p, due)
 	// The reader keeps no time of its own. It is woken for what is due, save
@@ -129,6 +125,16 @@ func (s *Session) Tick(due time.Time) {
 		s.nudge()
 	}
 	s.watch(p, due.Sub(s.opened))
+}
+
+// agreed returns the parameters of this moment, or nil before Start. It
+// belongs to the clock.
+func (s *Session) agreed(now time.Time) *Params {
+	p := s.params.Load()
+	if p != s.receiver.params {
+		s.receiver.follow(p, now.Sub(s.opened))
+	}
+	return p
 }
 
 // nudge wakes the reader. Where it is awake already, one wish is enough.

@@ -1,0 +1,244 @@
+package rtp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	payload := []byte{1, 2, 3, 4}
+	plain := make([]byte, headerLen)
+	want := packet{marker: true, pt: 101, seq: 65535, ts: 1 << 31, ssrc: 7}
+	putHeader(plain, want)
+	extended := append(bytes.Clone(plain), 0xbe, 0xde, 0, 1, 9, 9, 9, 9)
+	extended[0] |= 0x10
+	sources := append(bytes.Clone(plain), 1, 2, 3, 4, 5, 6, 7, 8)
+	sources[0] |= 2
+	padded := bytes.Clone(plain)
+	padded[0] |= 0x20
+	for name, b := range map[string][]byte{
+		"plain":     append(bytes.Clone(plain), payload...),
+		"extension": append(extended, payload...),
+		"sources":   append(sources, payload...),
+		"padding":   append(append(padded, payload...), 0, 0, 3),
+	} {
+		p, ok := parse(b)
+		if !ok || !bytes.Equal(p.payload, payload) || p.marker != want.marker || p.pt != want.pt || p.seq != want.seq || p.ts != want.ts || p.ssrc != want.ssrc {
+			t.Errorf("%s: %+v, %v", name, p, ok)
+		}
+	}
+	for name, b := range map[string][]byte{
+		"empty":          nil,
+		"short":          plain[:11],
+		"version 1":      append([]byte{0x40}, plain[1:]...),
+		"RTCP":           append([]byte{0x80, 200}, plain[2:]...),
+		"no sources":     append([]byte{0x8f}, plain[1:]...),
+		"no extension":   append([]byte{0x90}, plain[1:]...),
+		"long extension": append(append([]byte{0x90}, plain[1:]...), 0, 0, 0xff, 0xff),
+		"long padding":   append(append([]byte{0xa0}, plain[1:]...), 9),
+		"zero padding":   append(append([]byte{0xa0}, plain[1:]...), 0),
+	} {
+		if p, ok := parse(b); ok {
+			t.Errorf("%s was taken as %+v", name, p)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte{0x80, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0xff})
+	f.Add([]byte{0xb2, 0x80, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 0xbe, 0xde, 0, 1, 0, 0, 0, 0, 1, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, ok := parse(b)
+		if !ok {
+			return
+		}
+		if len(p.payload) > len(b)-headerLen {
+			t.Fatalf("payload of %d in %d bytes", len(p.payload), len(b))
+		}
+		again := make([]byte, headerLen)
+		putHeader(again, p)
+		q, ok := parse(append(again, p.payload...))
+		q.payload, p.payload = nil, nil
+		if !ok || fmt.Sprint(q) != fmt.Sprint(p) {
+			t.Fatalf("%+v became %+v", p, q)
+		}
+	})
+}
+
+func TestLatch(t *testing.T) {
+	told, other, thief := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("198.51.100.1:5000"), netip.MustParseAddrPort("203.0.113.1:6000")
+	type step struct {
+		src  netip.AddrPort
+		at   time.Duration
+		seq  uint16
+		ok   bool
+		send netip.AddrPort
+	}
+	run := func(src netip.AddrPort, from time.Duration, seq uint16, n int, send netip.AddrPort) (steps []step) {
+		for i := range n {
+			steps = append(steps, step{src, from + time.Duration(i)*20*ms, seq + uint16(i), true, send})
+		}
+		steps[n-1].send = src
+		return steps
+	}
+	for name, steps := range map[string][]step{
+		"as told":                {{told, 0, 1, true, told}},
+		"behind a NAT":           run(other, 0, 1, 5, told),
+		"not in sequence":        {{other, 0, 1, true, told}, {other, 20 * ms, 5, true, told}, {other, 40 * ms, 1, true, told}, {other, 60 * ms, 9, true, told}, {other, 80 * ms, 2, true, told}},
+		"told wins over other":   {{other, 0, 1, true, told}, {told, 20 * ms, 1, true, told}, {other, 30 * ms, 2, false, told}},
+		"locked":                 append(run(told, 0, 1, 5, told), step{thief, 100 * ms, 1, false, told}, step{other, 1900 * ms, 1, false, told}, step{told, 2 * time.Second, 9, true, told}),
+		"locked against told":    append(run(other, 0, 1, 5, told), step{told, 100 * ms, 1, false, other}),
+		"moved after silence":    append(run(told, 0, 1, 5, told), step{other, 2100 * ms, 1, true, told}),
+		"first is soon replaced": {{thief, 0, 1, true, told}, {other, 100 * ms, 1, false, told}, {other, 250 * ms, 2, true, told}},
+		"wraps":                  run(other, 0, 65533, 5, told),
+	} {
+		var l latch
+		l.tell(told)
+		for i, s := range steps {
+			if ok := l.accept(s.src, &packet{seq: s.seq, ssrc: 1}, s.at); ok != s.ok {
+				t.Errorf("%s, step %d: accepted %v", name, i, ok)
+			}
+			if got := l.target(); got != s.send {
+				t.Errorf("%s, step %d: sends to %v, want %v", name, i, got, s.send)
+			}
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	type event struct {
+		ts       uint32
+		code     byte
+		end      bool
+		duration uint16
+		marker   bool
+	}
+	press := func(ts uint32, code byte) []event {
+		return []event{
+			{ts, code, false, 160, true},
+			{ts, code, false, 320, false},
+			{ts, code, false, 480, false},
+			{ts, code, true, 640, false},
+			{ts, code, true, 640, false},
+			{ts, code, true, 640, false},
+		}
+	}
+	join := func(parts ...[]event) (all []event) {
+		for _, p := range parts {
+			all = append(all, p...)
+		}
+		return all
+	}
+	for name, row := range map[string]struct {
+		events []event
+		want   string
+	}{
+		"one key":            {press(1000, 5), "5"},
+		"the same again":     {join(press(1000, 5), press(9000, 5)), "55"},
+		"all":                {join(press(1, 0), press(2000, 9), press(4000, 10), press(6000, 11), press(8000, 12), press(9999, 15)), "09*#AD"},
+		"only an end":        {press(1000, 7)[5:], "7"},
+		"lost ends":          {join(press(1000, 7)[:2], press(3000, 7)[:1]), "77"},
+		"lost marker":        {join(press(1000, 7)[1:], press(3000, 8)[1:]), "78"},
+		"end overtakes":      {[]event{{1000, 3, true, 640, false}, {1000, 3, false, 480, false}}, "3"},
+		"old key comes late": {join(press(3000, 4), press(1000, 2)[5:]), "4"},
+		"held for long":      {[]event{{0, 6, false, 0xffff, true}, {0xffff, 6, false, 800, false}, {0xffff, 6, true, 1600, false}}, "6"},
+		"no key":             {press(1000, 16), ""},
+		"wraps":              {join(press(0xffffff00, 1), press(0x2000, 2)), "12"},
+	} {
+		var d digits
+		got := ""
+		for _, e := range row.events {
+			flags := byte(10)
+			if e.end {
+				flags |= 0x80
+			}
+			p := packet{ssrc: 1, ts: e.ts, marker: e.marker, payload: []byte{e.code, flags, byte(e.duration >> 8), byte(e.duration)}}
+			if key, pressed := d.hear(&p); pressed {
+				got += string(key)
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: heard %q, want %q", name, got, row.want)
+		}
+	}
+	var d digits
+	if _, pressed := d.hear(&packet{payload: []byte{1, 2, 3}}); pressed {
+		t.Error("a short event pressed a key")
+	}
+}
+
+func TestPorts(t *testing.T) {
+	p, err := ParsePorts("21001-21006") // 21002, 21004, 21006
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	var open []*socket
+	defer func() {
+		for _, s := range open {
+			s.close()
+		}
+	}()
+	for range 3 {
+		s, err := p.take(loopback(), now)
+		if err != nil {
+			t.Skipf("the ports of this test are in use: %v", err)
+		}
+		if port := s.local.Port(); port%2 != 0 || port < 21002 || port > 21006 {
+			t.Errorf("port %d", port)
+		}
+		open = append(open, s)
+	}
+	if _, err := p.take(loopback(), now); !errors.Is(err, ErrNoPort) || p.InUse() != 3 {
+		t.Errorf("a fourth port: %v, %d in use", err, p.InUse())
+	}
+	freed := open[0].local.Port()
+	open[0].close()
+	open = open[1:]
+	p.give(freed, now)
+	if _, err := p.take(loopback(), now.Add(portRest-1)); !errors.Is(err, ErrNoPort) {
+		t.Errorf("a port that rests: %v", err)
+	}
+	s, err := p.take(loopback(), now.Add(portRest))
+	if err != nil || s.local.Port() != freed {
+		t.Fatalf("after the rest: %v", err)
+	}
+	open = append(open, s)
+}
+
+func TestParsePorts(t *testing.T) {
+	for _, bad := range []string{"", "1", "a-b", "2-1", "0-9", "1-1", "70000-70002", "1-2-3", "-5-10", "1-"} {
+		if p, err := ParsePorts(bad); err == nil {
+			t.Errorf("%q: %+v", bad, p)
+		}
+	}
+	if p, err := ParsePorts("20000-29999"); err != nil || p.count != 5000 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestRing(t *testing.T) {
+	var r ring
+	for i := range ringLen {
+		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, false, 0) {
+			t.Fatalf("full after %d", i)
+		}
+	}
+	if r.push(&packet{}, false, 0) {
+		t.Error("a full ring took one more")
+	}
+	for i := range ringLen {
+		s := r.peek()
+		if s == nil || s.seq != uint16(i) || s.n != 1 || s.payload[0] != byte(i) {
+			t.Fatalf("slot %d: %+v", i, s)
+		}
+		r.drop()
+	}
+	if r.peek() != nil {
+		t.Error("an empty ring has a packet")
+	}
+}
