@@ -274,11 +274,12 @@ func TestKeysAndRate(t *testing.T) {
 	}
 }
 
-func TestDatabaseGoneIs503(t *testing.T) {
+// TestBrokenInsideTellsNothing closes the pool under the service.
+func TestBrokenInsideTellsNothing(t *testing.T) {
 	h := newHouse(t)
 	h.db.Pool.Close()
 	a := h.do("GET", "/v1/calls", "")
-	if a.status != http.StatusInternalServerError && a.status != http.StatusServiceUnavailable {
+	if a.status != http.StatusInternalServerError || a.code() != "internal_error" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	checkEnvelope(t, a)

@@ -54,7 +54,19 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	if err := tmp.Close(); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), name)
+	if err := os.Rename(tmp.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// syncDir makes a new name in a folder survive a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // a folder of ours
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Open implements Bucket.
