@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -252,4 +253,139 @@ func TestRemoteHangup(t *testing.T) {
 		t.Errorf("cause %q", c)
 	}
 	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.LocalHangup })
+}
+
+// TestEarlyMedia answers after a ring with sound: the leg comes with the
+// answer, not before.
+func TestEarlyMedia(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
+			leg.Play(&sine{hz: 440})
+			_ = drain(leg)
+		}}
+	})
+	start := time.Now()
+	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d < 100*time.Millisecond {
+		t.Errorf("the leg came after %v", d)
+	}
+	if p, err := hear(leg, 40, 440); err != nil || p < 0.95 {
+		t.Errorf("we heard %.2f of 440 Hz, %v", p, err)
+	}
+	_ = leg.Hangup(media.LocalHangup)
+}
+
+// TestClose hangs up what is up, cancels what rings, and takes no more.
+func TestClose(t *testing.T) {
+	ringing := make(chan struct{})
+	l := newLine(t, func(in siptest.Invite) siptest.Script {
+		if in.To == "1" {
+			return siptest.Script{}
+		}
+		return siptest.Script{Status: 200}
+	})
+	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialled := make(chan error, 1)
+	go func() {
+		target := l.target()
+		target.To = "1"
+		_, err := l.ua.Dial(t.Context(), target, func(p media.Progress) {
+			if p == media.Ringing {
+				close(ringing)
+			}
+		})
+		dialled <- err
+	}()
+	<-ringing
+	if up, dialling := l.ua.Calls(); up != 1 || dialling != 1 {
+		t.Errorf("%d up, %d dialling", up, dialling)
+	}
+	for range 2 {
+		if err := l.ua.Close(soon(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	var failure *media.DialError
+	if err := <-dialled; !errors.As(err, &failure) || failure.Cause != media.Cancelled {
+		t.Errorf("the call that rang: %v", err)
+	}
+	if c := leg.Cause(); c != media.LocalHangup {
+		t.Errorf("the call that was up: %q", c)
+	}
+	if _, err := l.ua.Dial(t.Context(), l.target(), nil); !errors.As(err, &failure) || failure.Cause != media.Cancelled {
+		t.Errorf("a call after Close: %v", err)
+	}
+	for _, e := range l.carrier.Journal() {
+		if e.Cause != media.Cancelled && e.Cause != media.RemoteHangup {
+			t.Errorf("the carrier saw %+v", e)
+		}
+	}
+}
+
+// TestAnswerRepeated has every repetition of an answer acknowledged.
+func TestAnswerRepeated(t *testing.T) {
+	l := newLine(t, nil)
+	s := newStranger(t, l)
+	target := l.target()
+	target.Trunk.Proxy = "sip:" + s.conn.LocalAddr().String() + ";transport=udp"
+	acks := make(chan int, 1)
+	go func() {
+		buf, n := make([]byte, 65536), 0
+		defer func() { acks <- n }()
+		for n < 3 {
+			_ = s.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			size, from, err := s.conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			text := string(buf[:size])
+			switch {
+			case strings.HasPrefix(text, "INVITE "):
+				reply := []byte(answerTo(text, s.conn.LocalAddr().String()))
+				for range 3 {
+					_, _ = s.conn.WriteTo(reply, from)
+				}
+			case strings.HasPrefix(text, "ACK "):
+				n++
+			}
+		}
+	}()
+	leg, err := l.ua.dial(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := <-acks; n != 3 {
+		t.Errorf("%d ACKs for 3 answers", n)
+	}
+	key := leg.Dialog()
+	bye := s.request("BYE", map[string]string{
+		"Call-ID": key.CallID, "To": "<sip:parley@127.0.0.1>;tag=" + key.Local, "From": "<sip:a@b>;tag=" + key.Remote,
+	})
+	if got := s.send(bye); !strings.HasPrefix(got, "SIP/2.0 200") {
+		t.Errorf("BYE was answered %.40q", got)
+	}
+}
+
+// answerTo is a 200 to an INVITE, by hand.
+func answerTo(invite, contact string) string {
+	var b strings.Builder
+	b.WriteString("SIP/2.0 200 OK\r\n")
+	for line := range strings.SplitSeq(invite, "\r\n") {
+		name, _, _ := strings.Cut(line, ":")
+		switch name {
+		case "Via", "From", "Call-ID", "CSeq":
+			b.WriteString(line + "\r\n")
+		case "To":
+			b.WriteString(line + ";tag=by-hand\r\n")
+		}
+	}
+	body := "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 9 RTP/AVP 0\r\n"
+	fmt.Fprintf(&b, "Contact: <sip:callee@%s>\r\nContent-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s", contact, len(body), body)
+	return b.String()
 }

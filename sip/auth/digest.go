@@ -74,7 +74,9 @@ func split(text string) (map[string]string, error) {
 			value, text = rest[1:end], rest[end+1:]
 		} else {
 			value, text, _ = strings.Cut(rest, ",")
-			value = strings.TrimSpace(value)
+			if value = strings.TrimSpace(value); strings.ContainsAny(value, "\"\\ \t") {
+				return nil, errors.New("challenge has a value that is neither a token nor quoted")
+			}
 		}
 		params[strings.ToLower(strings.TrimSpace(name))] = value
 	}
