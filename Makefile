@@ -14,6 +14,7 @@ help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  \033[1m%-8s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/parley: static, pure Go
+	@echo 'building bin/parley (a minute or so the first time) …'
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley .
 
 run: deps build ## place one real call here on this machine and show it, then keep serving

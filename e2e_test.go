@@ -112,10 +112,7 @@ func TestDemo(t *testing.T) {
 // startHouse runs the whole service on free ports, with a trunk to proxy.
 func startHouse(t *testing.T, proxy string) (*house, *demo.Client) {
 	t.Helper()
-	c := DefaultConfig()
-	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	c.AllowInsecureWebhooks = true
-	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
+	h, err := build(t.Context(), testConfig(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

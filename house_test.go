@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	c := DefaultConfig()
+	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.AllowInsecureWebhooks = true
+	return c
+}
+
+// TestHouseLeavesNothing builds the whole service and takes it down: no
+// goroutine may be left.
+func TestHouseLeavesNothing(t *testing.T) {
+	c := testConfig(t)
+	url := dbtest.URL(t)
+	before := goleak.IgnoreCurrent()
+	set := settings()["PARLEY_DATABASE_URL"].set
+	if err := set(&c, url); err != nil {
+		t.Fatal(err)
+	}
+	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		h.publicURL + "/healthz":                           "ok",
+		h.publicURL + "/readyz":                            "ready",
+		h.publicURL + "/openapi.json":                      `"openapi":"3.1`,
+		h.publicURL + "/docs":                              "<html",
+		"http://" + h.listenM.Addr().String() + "/metrics": "parley_media_clock_late_ticks_total",
+	} {
+		if got := fetch(t, path); !strings.Contains(got, want) {
+			t.Errorf("%s says %.200q, want %q in it", path, got, want)
+		}
+	}
+	h.drain()
+	if got := fetch(t, h.publicURL+"/readyz"); strings.Contains(got, `"ready"`) {
+		t.Errorf("a draining service is ready: %s", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	h.stop(ctx)
+	http.DefaultClient.CloseIdleConnections()
+	goleak.VerifyNone(t, before)
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestWhatCannotBeBuilt: what is wrong is named, and nothing is left behind.
+func TestWhatCannotBeBuilt(t *testing.T) {
+	c := testConfig(t)
+	if err := settings()["PARLEY_DATABASE_URL"].set(&c, dbtest.URL(t)); err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	for want, spoil := range map[string]func(*Config){
+		"PARLEY_MEDIA_IP":     func(c *Config) { c.SIPAddr = "0.0.0.0:0" },
+		"PARLEY_SIP_ADDR":     func(c *Config) { c.SIPAddr = "sip.example:0" },
+		"PARLEY_HTTP_ADDR":    func(c *Config) { c.HTTPAddr = "192.0.2.1:80" },
+		"PARLEY_METRICS_ADDR": func(c *Config) { c.MetricsAddr = "192.0.2.1:80" },
+		"database":            func(c *Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
+	} {
+		spoiled := c
+		spoil(&spoiled)
+		h, err := build(t.Context(), spoiled, slog.New(slog.DiscardHandler))
+		if err == nil {
+			h.stop(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s in it", err, want)
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestMetricsOfACall places a call nobody answers well and finds it counted.
+func TestMetricsOfACall(t *testing.T) {
+	h, api := startHouse(t, "127.0.0.1:9") // nobody is there
+	var placed demo.Call
+	body := map[string]any{"agent_id": "demo", "to_number": demo.Number, "ring_duration": 5}
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", body, &placed); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/"+placed.CallID+"/end", nil, &placed); err != nil {
+		t.Fatal(err)
+	}
+	call, _ := finished(t, api, placed.CallID)
+	if call.Status != "failed" {
+		t.Errorf("the call is %s", call.Status)
+	}
+	deadline := time.After(10 * time.Second)
+	for !strings.Contains(fetch(t, "http://"+h.listenM.Addr().String()+"/metrics"), `parley_calls_total{reason="`+call.Reason+`",status="failed"} 1`) {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatal("the call is not counted")
+		}
+	}
+}
