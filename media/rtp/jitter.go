@@ -3,11 +3,10 @@ package rtp
 import (
 	"math"
 	"time"
-
-	"github.com/parley-voice/parley/media"
 )
 
 const (
+	frameTicks  = int64(frameLen)
 	windowLen   = 8192                   // ticks of the RTP clock held at most; a power of two
 	stampLen    = 80                     // ticks that share one arrival time
 	leap        = 500 * time.Millisecond // a packet so much too early comes from another timeline
@@ -26,9 +25,7 @@ const (
 // A frame is released as soon as it is complete. Only a hole is waited for,
 // until depth after its frame would have come on the quickest path seen lately.
 type jitter struct {
-	clockRate int
-	frame     int64 // ticks in a frame
-	depth     time.Duration
+	depth time.Duration
 
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
@@ -53,21 +50,13 @@ type jitter struct {
 	skips int64 // new timelines
 }
 
-func newJitter(clockRate int, depth time.Duration) *jitter {
-	return &jitter{
-		clockRate: clockRate,
-		frame:     int64(media.FrameLen(clockRate)),
-		depth:     depth,
-		prev:      math.MaxInt64,
-	}
-}
+func newJitter(depth time.Duration) *jitter { return &jitter{depth: depth, prev: math.MaxInt64} }
 
 // begin starts the timeline at now: silence is due from then on.
 func (j *jitter) begin(now time.Duration) { j.floor, j.floorSince = now-j.span(j.next), now }
 
-func (j *jitter) span(ticks int64) time.Duration {
-	return time.Duration(ticks) * time.Second / time.Duration(j.clockRate)
-}
+// span is how long so many ticks last.
+func (j *jitter) span(ticks int64) time.Duration { return time.Duration(ticks) * time.Second / Rate }
 
 // due is when the hole at the next frame is given up.
 func (j *jitter) due() time.Duration {
@@ -163,9 +152,9 @@ const (
 // reader takes the frame with at and goes on with advance.
 func (j *jitter) ready(now time.Duration) release {
 	complete := true
-	for at := j.next; at < j.next+j.frame && complete; {
+	for at := j.next; at < j.next+frameTicks && complete; {
 		// Whole words at a time, as far as the frame covers them.
-		n := min(64-at%64, j.next+j.frame-at)
+		n := min(64-at%64, j.next+frameTicks-at)
 		mask := (^uint64(0) >> (64 - n)) << (at % 64)
 		complete = j.have[at%windowLen/64]&mask == mask
 		at += n
@@ -189,17 +178,17 @@ func (j *jitter) at(i int) (byte, bool) {
 // arrived is when the last packet of the next frame, a whole one, came in.
 func (j *jitter) arrived() time.Duration {
 	first := j.next / stampLen
-	last := (j.next + j.frame - 1) / stampLen
+	last := (j.next + frameTicks - 1) / stampLen
 	n := int64(len(j.stamps))
 	return max(j.stamps[first%n], j.stamps[last%n])
 }
 
 // advance goes on to the frame after the next.
 func (j *jitter) advance() {
-	for at := j.next; at < j.next+j.frame; {
-		n := min(64-at%64, j.next+j.frame-at)
+	for at := j.next; at < j.next+frameTicks; {
+		n := min(64-at%64, j.next+frameTicks-at)
 		j.have[at%windowLen/64] &^= (^uint64(0) >> (64 - n)) << (at % 64)
 		at += n
 	}
-	j.next += j.frame
+	j.next += frameTicks
 }

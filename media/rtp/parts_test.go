@@ -184,23 +184,23 @@ func TestPorts(t *testing.T) {
 		}
 	}()
 	for range 3 {
-		s, err := p.take(loopback(), now)
-		if err != nil {
-			t.Skipf("the ports of this test are in use: %v", err)
+		s, bound := p.take(loopback(), now)
+		if bound != nil {
+			t.Skipf("the ports of this test are in use: %v", bound)
 		}
 		if port := s.local.Port(); port%2 != 0 || port < 21002 || port > 21006 {
 			t.Errorf("port %d", port)
 		}
 		open = append(open, s)
 	}
-	if _, err := p.take(loopback(), now); !errors.Is(err, ErrNoPort) || p.InUse() != 3 {
+	if _, err = p.take(loopback(), now); !errors.Is(err, ErrNoPort) || p.InUse() != 3 {
 		t.Errorf("a fourth port: %v, %d in use", err, p.InUse())
 	}
 	freed := open[0].local.Port()
 	open[0].close()
 	open = open[1:]
 	p.give(freed, now)
-	if _, err := p.take(loopback(), now.Add(portRest-1)); !errors.Is(err, ErrNoPort) {
+	if _, err = p.take(loopback(), now.Add(portRest-1)); !errors.Is(err, ErrNoPort) {
 		t.Errorf("a port that rests: %v", err)
 	}
 	s, err := p.take(loopback(), now.Add(portRest))

@@ -68,11 +68,15 @@ func TestCaller(t *testing.T) {
 		"udp contact": {[]sip.Header{contact("10.0.0.9", 0, sip.HeaderKV{K: "transport", V: "udp"})}, "sip:bob@10.0.0.9;transport=udp", nil, "10.0.0.9:5060"},
 		"loose routes": {
 			[]sip.Header{route("p2.example", 0, true), route("p1.example", 5070, true), contact("10.0.0.9", 5099)},
-			"sip:bob@10.0.0.9:5099", []string{"sip:p1.example:5070;lr", "sip:p2.example;lr"}, "p1.example:5070",
+			"sip:bob@10.0.0.9:5099",
+			[]string{"sip:p1.example:5070;lr", "sip:p2.example;lr"},
+			"p1.example:5070",
 		},
 		"strict route": {
 			[]sip.Header{route("p2.example", 0, true), route("p1.example", 5070, false), contact("10.0.0.9", 5099)},
-			"sip:p1.example:5070", []string{"sip:p2.example;lr", "sip:bob@10.0.0.9:5099"}, "p1.example:5070",
+			"sip:p1.example:5070",
+			[]string{"sip:p2.example;lr", "sip:bob@10.0.0.9:5099"},
+			"p1.example:5070",
 		},
 	} {
 		d, err := FromResponse(request(t, invite), answer(request(t, invite), row.headers...))
