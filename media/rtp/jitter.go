@@ -23,10 +23,8 @@ const (
 // byte of payload lasts one; they never wrap.
 //
 // A frame is released as soon as it is complete. Only a hole is waited for,
-// until depth after its frame would have come on the quickest path seen lately.
+// until holeDepth after its frame would have come on the quickest path seen lately.
 type jitter struct {
-	depth time.Duration
-
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
 	stamps [2 * windowLen / stampLen]time.Duration
@@ -50,7 +48,7 @@ type jitter struct {
 	skips int64 // new timelines
 }
 
-func newJitter(depth time.Duration) *jitter { return &jitter{depth: depth, prev: math.MaxInt64} }
+func newJitter() *jitter { return &jitter{prev: math.MaxInt64} }
 
 // begin starts the timeline at now: silence is due from then on.
 func (j *jitter) begin(now time.Duration) { j.floor, j.floorSince = now-j.span(j.next), now }
@@ -60,7 +58,7 @@ func (j *jitter) span(ticks int64) time.Duration { return time.Duration(ticks) *
 
 // due is when the hole at the next frame is given up.
 func (j *jitter) due() time.Duration {
-	return min(j.floor, j.prev) + j.span(j.next) + j.depth
+	return min(j.floor, j.prev) + j.span(j.next) + holeDepth
 }
 
 // put takes one packet.

@@ -101,7 +101,7 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 		for at := 100 * ms; at < 10*time.Second; at += time.Duration(ptime) * ms {
 			packets = append(packets, s.packet(at))
 		}
-		j := newJitter(holeDepth)
+		j := newJitter()
 		all := play(j, packets, 9*time.Second)
 		for i, r := range all[10:] {
 			if !r.whole {
@@ -133,7 +133,7 @@ func TestJitterTraps(t *testing.T) {
 		_, p := stream(10)
 		p[4], p[5] = p[5], p[4]
 		p[4].at, p[5].at = p[5].at, p[4].at
-		all := play(newJitter(holeDepth), p, 180*ms)
+		all := play(newJitter(), p, 180*ms)
 		for i, v := range values(all) {
 			if v != byte(i+1) {
 				t.Fatalf("released %v", values(all))
@@ -143,7 +143,7 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("loss is waited for, then concealed", func(t *testing.T) {
 		_, p := stream(10)
 		p = append(p[:4], p[5:]...)
-		j := newJitter(holeDepth)
+		j := newJitter()
 		all := play(j, p, 180*ms)
 		if holes(all) != 1 || len(values(all)) != 9 || j.seqs.missing() != 1 {
 			t.Errorf("%d holes, %d frames, %d lost", holes(all), len(values(all)), j.seqs.missing())
@@ -161,14 +161,14 @@ func TestJitterTraps(t *testing.T) {
 			y := *x
 			twice = append(twice, x, &y)
 		}
-		j := newJitter(holeDepth)
+		j := newJitter()
 		if all := play(j, twice, 180*ms); len(values(all)) != 10 || j.seqs.dup != 10 || j.late != 0 {
 			t.Errorf("%d frames, %d duplicates, %d late", len(values(all)), j.seqs.dup, j.late)
 		}
 	})
 	t.Run("own bytes", func(t *testing.T) {
 		_, p := stream(2)
-		j := newJitter(holeDepth)
+		j := newJitter()
 		j.put(p[1])
 		p[1].payload[0] = 99
 		if b, ok := j.at(0); !ok || b != 2 {
@@ -181,7 +181,7 @@ func TestJitterTraps(t *testing.T) {
 		for i := 20; i < 40; i++ {
 			p = append(p, s.packet(time.Duration(i)*20*ms))
 		}
-		j := newJitter(holeDepth)
+		j := newJitter()
 		if all := play(j, p, 780*ms); len(values(all)) != 40 || holes(all) != 0 || j.skips != 1 {
 			t.Errorf("%d frames, %d holes, %d timelines", len(values(all)), holes(all), j.skips)
 		}
@@ -193,7 +193,7 @@ func TestJitterTraps(t *testing.T) {
 			for i := 20; i < 60; i++ {
 				p = append(p, s.packet(time.Duration(i)*20*ms))
 			}
-			all := play(newJitter(holeDepth), p, 1180*ms)
+			all := play(newJitter(), p, 1180*ms)
 			if n := len(values(all)); n < 54 {
 				t.Errorf("leap %d: %d of 60 frames", int32(leap), n)
 			}
@@ -207,7 +207,7 @@ func TestJitterTraps(t *testing.T) {
 			for i := 520; i < 560; i++ {
 				p = append(p, s.packet(time.Duration(i)*20*ms))
 			}
-			all := play(newJitter(holeDepth), p, 560*20*ms)
+			all := play(newJitter(), p, 560*20*ms)
 			if n := len(values(all)); n < 54 {
 				t.Errorf("%s: %d of 60 frames", name, n)
 			}
@@ -222,7 +222,7 @@ func TestJitterTraps(t *testing.T) {
 		for i := 20; i < 520; i++ {
 			p[i].at = 520 * 20 * ms
 		}
-		all := play(newJitter(holeDepth), p, 600*20*ms)
+		all := play(newJitter(), p, 600*20*ms)
 		if n := len(all); n > 605 {
 			t.Errorf("%d frames in the time of 600", n)
 		}
@@ -236,7 +236,7 @@ func TestJitterTraps(t *testing.T) {
 		for _, x := range p[100:] {
 			x.at += 200 * ms
 		}
-		all := play(newJitter(holeDepth), p, 199*20*ms+200*ms)
+		all := play(newJitter(), p, 199*20*ms+200*ms)
 		if n := len(values(all)); n < 190 {
 			t.Errorf("%d of 200 frames", n)
 		}
@@ -244,14 +244,14 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("comfort noise", func(t *testing.T) {
 		_, p := stream(5)
 		p = append(p, &slot{at: 100 * ms, ssrc: 1, seq: 5, ts: 160 * 5, n: 1, comfort: true})
-		j := newJitter(holeDepth)
+		j := newJitter()
 		if all := play(j, p, time.Second); !j.comfort || len(values(all)) != 5 || len(all) < 45 {
 			t.Errorf("comfort %v, %d whole of %d frames", j.comfort, len(values(all)), len(all))
 		}
 	})
 	t.Run("reader sleeps", func(t *testing.T) {
 		_, p := stream(200)
-		j := newJitter(holeDepth)
+		j := newJitter()
 		for _, x := range p {
 			j.put(x)
 		}
@@ -267,7 +267,7 @@ func TestJitterTraps(t *testing.T) {
 func TestJitterDrift(t *testing.T) {
 	for _, ppm := range []int{-200, -50, 0, 50, 200} {
 		s := &testSender{ssrc: 1, ptime: 20}
-		j := newJitter(holeDepth)
+		j := newJitter()
 		const n = 180_000
 		got, bad := 0, 0
 		for i := range n {
@@ -334,7 +334,7 @@ func TestJitterAnyNetwork(t *testing.T) {
 			}
 		}
 		end := time.Duration(n)*20*ms + 200*ms
-		j := newJitter(holeDepth)
+		j := newJitter()
 		all := play(j, packets, end)
 		got := values(all)
 		for i, v := range got {

@@ -73,7 +73,7 @@ func newSession(t *Transport, sock *socket) *Session {
 		wake:      make(chan struct{}, 1),
 	}
 	s.sender.init()
-	s.reader.jitter = newJitter(holeDepth)
+	s.reader.jitter = newJitter()
 	return s
 }
 
