@@ -38,7 +38,10 @@ func (c applyCmd) Run(w *world) error {
 		return err
 	}
 	defer d.Close()
-	err = apply.Apply(w, d.Pool, spec, apply.Options{Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks})
+	err = apply.Apply(w, d.Pool, spec, apply.Options{
+		Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks,
+		ConcurrentCalls: cfg.SubgroupConcurrency, CallsPerMinute: cfg.SubgroupRate,
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}

@@ -40,6 +40,7 @@ type house struct {
 	db      *db.DB
 	store   *store.Store
 	live    *control.Live
+	keys    *idempotency.Keys
 	metrics *metrics
 
 	clock     *pace.Clock
@@ -88,7 +89,7 @@ func (h *house) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.store = &store.Store{Pool: h.db.Pool}
+	h.store, h.keys = &store.Store{Pool: h.db.Pool}, &idempotency.Keys{Pool: h.db.Pool}
 	return nil
 }
 
@@ -163,6 +164,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Runner: &control.Runner{
 			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.talker(h.agent), Taper: h.spool, Live: h.live,
 			Margin: h.config.Lease / 3, Log: h.log,
+			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},
 	}
 	h.followers = &control.Followers{
@@ -191,7 +193,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.request, Log: h.log,
 		Calls: &calls.Calls{
 			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
-			Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
+			Store: h.store, Keys: h.keys, Schemas: schema.NewSet(),
 			View: shown, Live: h.live, CursorKey: key,
 		},
 	}
@@ -236,12 +238,28 @@ func (h *house) ready(ctx context.Context) error {
 }
 
 func (h *house) start(ctx context.Context) {
-	for _, run := range []func(context.Context){h.bell.Run, h.followers.Run, h.sender.Run} {
+	for _, run := range []func(context.Context){h.bell.Run, h.followers.Run, h.sender.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
 	h.node.Start(ctx)
 	h.tasks.Go(func() { _ = h.http.Serve(h.listen) })   // ErrServerClosed
 	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) }) // ErrServerClosed
+}
+
+// keepHouse does hourly what nobody waits for.
+func (h *house) keepHouse(ctx context.Context) {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-hourly.C:
+			if err := errors.Join(h.keys.Sweep(ctx), h.spool.Sweep(ctx)); err != nil && ctx.Err() == nil {
+				h.log.Warn("housekeeping", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // drain stops claiming calls and tells carriers and balancers so. Calls that

@@ -28,8 +28,8 @@ func TestPhoneRefusals(t *testing.T) {
 	h.agent(h.org, "draft", false)
 	h.agent(h.org, "lonely", true)
 	h.agent(h.org, "both", true)
-	_, second := h.subgroup(h.org, "second", "b", nil, "both", "draft")
-	h.subgroup(h.org, "third", "c", nil, "both")
+	_, second := h.subgroup(h.org, "second", "b", []string{"1"}, "both", "draft")
+	h.subgroup(h.org, "third", "c", []string{"1"}, "both")
 	full := func(sql string) func() {
 		return func() {
 			if _, err := h.db.Pool.Exec(t.Context(), sql); err != nil {
@@ -39,7 +39,7 @@ func TestPhoneRefusals(t *testing.T) {
 	}
 	otherOrg, otherKey := h.organization("globex")
 	h.agent(otherOrg, "sales", true)
-	otherTrunk, otherRoute := h.subgroup(otherOrg, "main", "default", nil, "sales")
+	otherTrunk, otherRoute := h.subgroup(otherOrg, "main", "default", []string{"1"}, "sales")
 
 	for _, tt := range []struct {
 		name, body   string

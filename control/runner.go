@@ -21,6 +21,9 @@ type Runner struct {
 	// Taper records calls; without one nothing is recorded.
 	Taper Taper
 	Live  *Live
+	// Check, where set, says what is wrong with a brief. A call with a brief
+	// that cannot be talked by is not dialled: nobody shall pick up to silence.
+	Check func(pipeline.Brief) error
 	// Margin is how much of the lease must be left when the request leaves;
 	// 0 means 5 s.
 	Margin time.Duration
@@ -40,6 +43,12 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	defer r.Live.leave(live)
 	log := r.log().With("call", c.Call.ID, "attempt", c.Lease.AttemptID)
 
+	if r.Check != nil {
+		if err := r.Check(c.Brief); err != nil {
+			log.ErrorContext(ctx, "the call is not dialled: its agent cannot talk", "err", err)
+			return r.finish(ctx, log, c.Lease, halted(ReasonInternalError))
+		}
+	}
 	var halt *HaltError
 	switch err := r.Ledger.Intent(ctx, c.Lease); {
 	case errors.As(err, &halt):

@@ -166,6 +166,20 @@ func TestRunnerDoesNotDial(t *testing.T) {
 	}
 }
 
+func TestRunnerDialsForNoAgentThatCannotTalk(t *testing.T) {
+	b := &book{}
+	r := &Runner{
+		Ledger: b, Live: &Live{}, Check: func(pipeline.Brief) error { return errors.New("no such voice") },
+		Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+			t.Error("dialled")
+			return nil, errors.New("no")
+		}),
+	}
+	if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != ReasonInternalError || !slices.Equal(b.wrote, []string{"finish"}) {
+		t.Errorf("%v, wrote %v, final %+v", err, b.wrote, b.final)
+	}
+}
+
 func TestRunnerWritesTheEndOnceTheDatabaseIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("the database is away")

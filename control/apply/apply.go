@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type Options struct {
 	Prune bool
 	// AllowInsecure lets webhooks be plain http.
 	AllowInsecure bool
+	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup that
+	// names none; 0 means those of package trunks.
+	ConcurrentCalls, CallsPerMinute int
 }
 
 // Apply makes the database say what the file says, in one transaction: all of
@@ -175,7 +179,7 @@ func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) e
 	}
 	var names []string
 	for _, s := range t.Subgroups {
-		if err = applySubgroup(ctx, tx, id, trunkID, s); err != nil {
+		if err = applySubgroup(ctx, tx, id, trunkID, s, o); err != nil {
 			return fmt.Errorf("subgroup %q: %w", s.Name, err)
 		}
 		names = append(names, s.Name)
@@ -186,10 +190,13 @@ func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) e
 	return err
 }
 
-func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID string, s Subgroup) error {
+func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
 	if errors.Is(err, trunks.ErrUnknown) {
-		have = trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}
+		have = trunks.Subgroup{
+			ConcurrentCalls: cmp.Or(o.ConcurrentCalls, trunks.DefaultConcurrent),
+			CallsPerMinute:  cmp.Or(o.CallsPerMinute, trunks.DefaultPerMinute),
+		}
 	} else if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ const shortest = 7
 const longest = 20
 
 // Destination checks the digits of a number against what is never dialled and
-// against the beginnings that are allowed; none allows all.
+// against the beginnings that are allowed; without any, nothing is.
 func Destination(digits string, allowed []string) error {
 	if digits == "" || len(digits) > longest {
 		return control.Refuse(control.CodeDestinationInvalid, "to_number holds no telephone number")
@@ -41,7 +41,7 @@ func Destination(digits string, allowed []string) error {
 	if forbidden(digits) {
 		return control.Refuse(control.CodeDestinationNotAllowed, "emergency, short, premium-rate and satellite numbers are not dialled")
 	}
-	if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(p string) bool { return strings.HasPrefix(digits, p) }) {
+	if !slices.ContainsFunc(allowed, func(p string) bool { return strings.HasPrefix(digits, p) }) {
 		return control.Refuse(control.CodeDestinationNotAllowed, "the subgroup does not allow this destination")
 	}
 	return nil

@@ -59,7 +59,7 @@ func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
 		_, err = agents.Publish(ctx, q, b.org, name)
 		check(err)
 		// Orders are not what is tested here: their limits come later.
-		b.route[name], err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{OrgID: b.org, TrunkID: b.trunk, Name: name, ConcurrentCalls: 1 << 20, CallsPerMinute: 1 << 20})
+		b.route[name], err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{OrgID: b.org, TrunkID: b.trunk, Name: name, AllowedDestinations: []string{"1"}, ConcurrentCalls: 1 << 20, CallsPerMinute: 1 << 20})
 		check(err)
 		check(trunks.Attach(ctx, q, b.org, b.route[name], []string{id}))
 	}
