@@ -126,8 +126,12 @@ func TestExitCodes(t *testing.T) {
 		args []string
 		want int
 	}{
-		{[]string{"version"}, 0}, {[]string{"--help"}, 0}, {[]string{"nonsense"}, 2}, {[]string{"key", "create"}, 2},
-		{[]string{"--config", "/no/such/file", "serve"}, 2}, {[]string{"apply", "-f", "/no/such/file"}, 2},
+		{[]string{"version"}, 0},
+		{[]string{"--help"}, 0},
+		{[]string{"nonsense"}, 2},
+		{[]string{"key", "create"}, 2},
+		{[]string{"--config", "/no/such/file", "serve"}, 2},
+		{[]string{"apply", "-f", "/no/such/file"}, 2},
 	} {
 		var out bytes.Buffer
 		if got := run(&world{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {

@@ -286,7 +286,7 @@ func TestSlowEndpointHoldsNobodyUp(t *testing.T) {
 func TestStaysOutside(t *testing.T) {
 	p := newPost(t)
 	p.sender.AllowInsecure = false
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
