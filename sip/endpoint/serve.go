@@ -87,10 +87,11 @@ func (e *Endpoint) bye(req *sip.Request, tx sip.ServerTransaction) {
 	case !l.dialog.Receive(req.CSeq().SeqNo):
 		e.Respond(tx, req, 500, "Out Of Order")
 	default:
+		// Ended before it is answered, so that no BYE of ours crosses this one.
+		l.end(media.RemoteHangup, false)
 		if !l.silent {
 			e.Respond(tx, req, 200, "OK")
 		}
-		l.end(media.RemoteHangup, false)
 	}
 }
 
