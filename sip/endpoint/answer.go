@@ -17,6 +17,10 @@ const (
 	giveUpAfter = 64 * firstRepeat
 )
 
+// overlap is how long a re-INVITE waits for the one before it, whose ACK may
+// have been overtaken.
+const overlap = 200 * time.Millisecond
+
 // Description reads the session description of a message, which may have none.
 func Description(msg interface {
 	ContentType() *sip.ContentTypeHeader
@@ -73,11 +77,13 @@ func Repeat(tx sip.ServerTransaction, res *sip.Response, acks <-chan *sip.Reques
 
 // reinvite answers an offer, or a wish for one, within the call.
 func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
-	if !l.renew.TryLock() { // RFC 3261 section 14.2
+	select {
+	case l.renew <- struct{}{}:
+		defer func() { <-l.renew }()
+	case <-time.After(overlap): // RFC 3261 section 14.2
 		l.endpoint.Respond(tx, req, 500, "Request Pending", sip.NewHeader("Retry-After", "5"))
 		return
 	}
-	defer l.renew.Unlock()
 	if !l.dialog.Receive(req.CSeq().SeqNo) {
 		l.endpoint.Respond(tx, req, 500, "Out Of Order")
 		return

@@ -22,7 +22,7 @@ type Leg struct {
 	session  *rtp.Session
 	origin   sdp.Origin // of what we told last; owned by the re-INVITE in progress
 	acks     chan *sip.Request
-	renew    sync.Mutex // held while a re-INVITE is answered
+	renew    chan struct{} // full while a re-INVITE is answered
 	silent   bool
 
 	mu    sync.Mutex
@@ -45,7 +45,7 @@ type Answered struct {
 func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 	l := &Leg{
 		endpoint: e, dialog: a.Dialog, session: a.Session, origin: a.Origin, silent: a.Deaf,
-		acks: make(chan *sip.Request, 1), ended: make(chan struct{}),
+		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
 	}
 	e.mu.Lock()
 	if e.closing {
