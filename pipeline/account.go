@@ -155,9 +155,9 @@ func (s *talk) tellCaller() {
 // that the answer was said to its end.
 func (s *talk) end(ending Ending, whole bool) {
 	s.tellCaller()
-	number := max(0, s.number-1)
+	s.tellFiller(false)
 	if s.reply != nil {
-		s.tellAgent(s.reply.utterance, number, whole, true)
+		s.tellAgent(s.reply.utterance, whole, true)
 	}
 	if s.current != nil {
 		t := s.current.turn(ending)
@@ -171,7 +171,7 @@ func (s *talk) end(ending Ending, whole bool) {
 
 // tellAgent passes on what the caller heard of an utterance. Only that is
 // remembered: what nobody heard was not said.
-func (s *talk) tellAgent(u *utterance, number int, whole, remember bool) {
+func (s *talk) tellAgent(u *utterance, whole, remember bool) {
 	text, words := u.heard(whole)
 	if text == "" {
 		return
@@ -182,16 +182,25 @@ func (s *talk) tellAgent(u *utterance, number int, whole, remember bool) {
 		words[i].Start += start
 		words[i].End += start
 	}
-	l := Line{Role: RoleAgent, Text: text, Start: start, End: end, Turn: number, Interrupted: !whole, Words: words}
+	l := Line{Role: RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words}
 	if remember {
 		s.history.add(l)
 	}
 	s.tell(l)
 }
 
+// tellFiller passes on what the caller heard of a filler. The model need not
+// know of it.
+func (s *talk) tellFiller(whole bool) {
+	if s.filler != nil {
+		s.tellAgent(s.filler, whole, false)
+		s.filler = nil
+	}
+}
+
 // close ends what the end of the call found open.
 func (s *talk) close() {
-	if s.reply != nil || s.current != nil {
+	if s.reply != nil || s.current != nil || s.filler != nil {
 		ending := Interrupted
 		if s.outcome.Reason == AgentError {
 			ending = Failed

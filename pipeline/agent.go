@@ -96,12 +96,13 @@ type talk struct {
 	machine *turn.Machine
 	history history
 	timer   *time.Timer
-	reply   *reply   // being made or said; nil where there is none
-	current *account // of the turn that reply answers
-	next    int64    // number of the next utterance
-	number  int      // of the next turn
-	last    edge     // where the caller last fell silent
-	began   edge     // where the caller last began to speak
+	reply   *reply     // being made or said; nil where there is none
+	filler  *utterance // being said while the reply is made
+	current *account   // of the turn that reply answers
+	next    int64      // number of the next utterance
+	number  int        // of the next turn
+	last    edge       // where the caller last fell silent
+	began   edge       // where the caller last began to speak
 	outcome Outcome
 }
 

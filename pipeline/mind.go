@@ -77,7 +77,7 @@ func (s *talk) edge(ctx context.Context, x edge) {
 // mark is told that an utterance became audible, or was said. Marks of a reply
 // that was dropped meanwhile are of no account.
 func (s *talk) mark(ctx context.Context, m mark) {
-	if s.reply == nil || m.of != s.reply.utterance && m.of.kind != turn.Filler {
+	if s.reply == nil || m.of != s.reply.utterance && m.of != s.filler {
 		return
 	}
 	if !m.said {
@@ -91,7 +91,7 @@ func (s *talk) mark(ctx context.Context, m mark) {
 	if m.of == s.reply.utterance {
 		s.end(Answered, true)
 	} else {
-		s.tellAgent(m.of, max(0, s.number-1), true, false)
+		s.tellFiller(true)
 	}
 	s.step(ctx, turn.Event{Kind: turn.Said, Text: m.of.kind})
 }
@@ -127,7 +127,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Yield:
 			s.drop(Interrupted)
 		case turn.Fill:
-			s.notice(ctx, turn.Filler, fillerText)
+			s.filler = s.notice(ctx, turn.Filler, fillerText).utterance
 		case turn.Apologise:
 			if a.Reason == turn.RecognizerSilent {
 				s.listener.renew()
@@ -170,6 +170,7 @@ func (s *talk) retract() {
 	}
 	s.reply = nil
 	s.playout.drop(s.next + 1)
+	s.tellFiller(false)
 	s.history.retract()
 }
 

@@ -93,10 +93,16 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 	if err != nil {
 		return nil
 	}
+	wrote := make(chan error, 1)
 	s.wg.Go(func() { // a voice may speak before it has heard all of the text
-		if speaking.Say(text) != nil || speaking.Flush() != nil {
-			_ = speaking.Close()
+		err := speaking.Say(text)
+		if err == nil {
+			err = speaking.Flush()
 		}
+		if err != nil {
+			_ = speaking.Close() // let the sound end
+		}
+		wrote <- err
 	})
 	defer speaking.Close()
 	var pcm []int16
@@ -107,6 +113,9 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 		if pcm = append(pcm, sp.PCM...); span(s.leg.Rate(), len(pcm)) > longestNotice {
 			return nil // a voice that does not know when to stop
 		}
+	}
+	if <-wrote != nil {
+		return nil // half a line is none
 	}
 	return pcm[leadingSilence(pcm):]
 }
