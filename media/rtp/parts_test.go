@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/pion/rtp"
 )
 
 func TestParse(t *testing.T) {
@@ -26,7 +28,7 @@ func TestParse(t *testing.T) {
 		"sources":   append(sources, payload...),
 		"padding":   append(append(padded, payload...), 0, 0, 3),
 	} {
-		p, ok := parse(b)
+		p, ok := parse(&rtp.Header{}, b)
 		if !ok || !bytes.Equal(p.payload, payload) || p.marker != want.marker || p.pt != want.pt || p.seq != want.seq || p.ts != want.ts || p.ssrc != want.ssrc {
 			t.Errorf("%s: %+v, %v", name, p, ok)
 		}
@@ -42,7 +44,7 @@ func TestParse(t *testing.T) {
 		"long padding":   append(append([]byte{0xa0}, plain[1:]...), 9),
 		"zero padding":   append(append([]byte{0xa0}, plain[1:]...), 0),
 	} {
-		if p, ok := parse(b); ok {
+		if p, ok := parse(&rtp.Header{}, b); ok {
 			t.Errorf("%s was taken as %+v", name, p)
 		}
 	}
@@ -52,7 +54,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{0x80, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0xff})
 	f.Add([]byte{0xb2, 0x80, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 0xbe, 0xde, 0, 1, 0, 0, 0, 0, 1, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, ok := parse(b)
+		p, ok := parse(&rtp.Header{}, b)
 		if !ok {
 			return
 		}
@@ -61,7 +63,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again := make([]byte, headerLen)
 		putHeader(again, p)
-		q, ok := parse(append(again, p.payload...))
+		q, ok := parse(&rtp.Header{}, append(again, p.payload...))
 		q.payload, p.payload = nil, nil
 		if !ok || fmt.Sprint(q) != fmt.Sprint(p) {
 			t.Fatalf("%+v became %+v", p, q)

@@ -3,6 +3,8 @@ package rtp
 import (
 	"net/netip"
 	"time"
+
+	"github.com/pion/rtp"
 )
 
 // comfortType is the static payload type of comfort noise (RFC 3389).
@@ -11,6 +13,7 @@ const comfortType = 13
 // A receiver is the state of the incoming stream before its reader.
 type receiver struct {
 	params  *Params // followed
+	header  rtp.Header
 	latch   latch
 	digits  digits
 	heard   bool
@@ -34,7 +37,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	if agreed == nil {
 		return
 	}
-	p, ok := parse(b)
+	p, ok := parse(&r.header, b)
 	audio, keys := p.pt == agreed.PayloadType, p.pt == agreed.KeyType && p.pt != 0
 	if !ok || !audio && !keys && p.pt != comfortType || len(p.payload) > maxPayload {
 		s.count.malformed.Add(1)
