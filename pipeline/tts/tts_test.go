@@ -23,13 +23,14 @@ func voices(script fake.Script) (map[string]pipeline.Voice, func()) {
 	n := fake.NewNet()
 	fakes := fake.Serve(n, script)
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-	return map[string]pipeline.Voice{
-			"elevenlabs": ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial},
-			"openai":     OpenAI{URL: "http://fake/v1", Key: "canary", Client: client},
-		}, func() {
-			client.CloseIdleConnections()
-			_ = fakes.Close()
-		}
+	all := map[string]pipeline.Voice{
+		"elevenlabs": ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial},
+		"openai":     OpenAI{URL: "http://fake/v1", Key: "canary", Client: client},
+	}
+	return all, func() {
+		client.CloseIdleConnections()
+		_ = fakes.Close()
+	}
 }
 
 // speak says text in pieces and returns all that came.
