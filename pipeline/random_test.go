@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -18,23 +19,31 @@ import (
 func TestRandomCalls(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { randomCall(t, rand.New(rand.NewPCG(seed, 7))) })
+			synctest.Test(t, func(t *testing.T) { randomCall(t, seed) })
 		})
 	}
 }
 
-func randomCall(t *testing.T, rnd *rand.Rand) {
+func randomCall(t *testing.T, seed uint64) {
 	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	// The providers run beside the caller: their chance is a function of what
+	// they are asked.
+	chance := func(what string, n, of int) int {
+		h := fnv.New64a()
+		fmt.Fprint(h, what, n)
+		return rand.New(rand.NewPCG(seed, h.Sum64())).IntN(of)
+	}
 	script := fake.Typical()
 	script.FirstToken = time.Duration(rnd.IntN(600)) * time.Millisecond
 	script.FirstByte = time.Duration(rnd.IntN(300)) * time.Millisecond
 	script.LeadingSilence = time.Duration(rnd.IntN(3)) * 50 * time.Millisecond
 	script.Reply = func(m []fake.Message) string {
-		return strings.TrimSpace(strings.Repeat(fmt.Sprintf("answer%d ", len(m)), 1+rnd.IntN(8)))
+		return strings.TrimSpace(strings.Repeat(fmt.Sprintf("answer%d ", len(m)), 1+chance("reply", len(m), 8)))
 	}
 	if rnd.IntN(2) == 0 {
-		script.Fault = func(fake.Provider, int) fake.Fault {
-			return []fake.Fault{fake.None, fake.None, fake.None, fake.None, fake.Refuse, fake.Drop, fake.Stall, fake.Garble}[rnd.IntN(8)]
+		script.Fault = func(p fake.Provider, n int) fake.Fault {
+			return []fake.Fault{fake.None, fake.None, fake.None, fake.None, fake.Refuse, fake.Drop, fake.Stall, fake.Garble}[chance(string(p), n, 8)]
 		}
 	}
 	c := start(t, script, pipeline.Brief{Greeting: "welcome to the house"})
