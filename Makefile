@@ -42,7 +42,7 @@ check: deps build ## what must hold before a change lands: format, tidy, lint, r
 	@echo '── race';    CGO_ENABLED=1 go test -race -timeout 10m ./...
 
 soak: deps build ## the long harnesses: kill -9 at random over hundreds of calls
-	@PARLEY_SOAK=1 go test -count=1 -timeout 30m -v -run 'TestSoak' .
+	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 30m -v -run 'TestSoak' .
 
 bench: deps build ## measure the media path, the turn overhead and the first word
 	@bin/parley bench all

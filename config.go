@@ -24,6 +24,7 @@ type Config struct {
 	PublicURL   string
 	MetricsAddr string
 	DataDir     string
+	BucketURL   string // empty: a folder of DataDir
 	DatabaseURL media.Secret
 	SIPAddr     string
 	RTPPorts    [2]int
@@ -77,6 +78,7 @@ func settings() map[string]setting {
 		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
 		"PARLEY_DATA_DIR":     {"a folder", text(func(c *Config) *string { return &c.DataDir })},
+		"PARLEY_BUCKET_URL":   {"a folder, or file:///FOLDER", setBucket},
 		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
 		"PARLEY_SIP_ADDR":     {"host:port", addr(func(c *Config) *string { return &c.SIPAddr })},
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
@@ -119,8 +121,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 	}
 	values := map[string]string{}
 	for _, e := range environ {
-		k, v, _ := strings.Cut(e, "=")
-		if _, ok := known[k]; ok && v != "" {
+		if k, v, _ := strings.Cut(e, "="); strings.HasPrefix(k, "PARLEY_") && v != "" {
 			values[k] = v
 		}
 	}
@@ -219,6 +220,17 @@ func setURL(at func(*Config) *string) func(*Config, string) error {
 		*at(c) = v
 		return nil
 	}
+}
+
+func setBucket(c *Config, v string) error {
+	if path, ok := strings.CutPrefix(v, "file://"); ok {
+		v = path
+	}
+	if v == "" || strings.Contains(v, "://") {
+		return fmt.Errorf("%q is no bucket that there is", v)
+	}
+	c.BucketURL = v
+	return nil
 }
 
 func setDatabase(c *Config, v string) error {

@@ -79,6 +79,8 @@ func TestConfig(t *testing.T) {
 		"a port that is none":    {[]string{"PARLEY_HTTP_ADDR=localhost:x"}, []string{"PARLEY_HTTP_ADDR", "accepted: host:port"}},
 		"a range that is none":   {[]string{"PARLEY_RTP_PORTS=20000"}, []string{"PARLEY_RTP_PORTS", "FIRST-LAST"}},
 		"a rate of nothing":      {[]string{"PARLEY_RATE_LIMIT=0"}, []string{"PARLEY_RATE_LIMIT", "or off"}},
+		"a key that is none":     {[]string{"PARLEY_RATELIMIT=5"}, []string{"unknown key PARLEY_RATELIMIT", "PARLEY_RATE_LIMIT"}},
+		"a bucket elsewhere":     {[]string{"PARLEY_BUCKET_URL=s3://b"}, []string{"PARLEY_BUCKET_URL", "file:///"}},
 		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
 		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
 	} {

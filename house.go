@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,9 @@ type house struct {
 // opened is closed.
 func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
 	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{}, metrics: newMetrics()}
-	ctx, h.quit = context.WithCancel(context.WithoutCancel(ctx))
+	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // until close, whatever becomes of ctx
+	h.quit = quit
+	h.tasks.Go(func() { h.clock.Run(running) })
 	for _, step := range []func(context.Context) error{
 		h.openDatabase, h.openMedia, h.openProviders, h.openControl, h.openHTTP,
 	} {
@@ -76,15 +79,15 @@ func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
 			return nil, err
 		}
 	}
-	h.start(ctx)
+	h.start(running)
 	return h, nil
 }
 
 func (h *house) openDatabase(ctx context.Context) error {
-	if err := os.MkdirAll(h.config.DataDir, 0o711); err != nil { //nolint:gosec // the Postgres child, another user, passes through
+	err := makeDataDir(h.config.DataDir)
+	if err != nil {
 		return configError{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
 	}
-	var err error
 	h.db, err = db.Open(ctx, db.Config{URL: string(h.config.DatabaseURL), DataDir: h.config.DataDir, Log: h.log})
 	if err != nil {
 		return err
@@ -93,7 +96,19 @@ func (h *house) openDatabase(ctx context.Context) error {
 	return nil
 }
 
-func (h *house) openMedia(ctx context.Context) error {
+// makeDataDir makes the folder where it is missing, so that the Postgres child,
+// which is another user, may pass through it whatever the umask.
+func makeDataDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
+		return err
+	}
+	return os.Chmod(dir, 0o711) //nolint:gosec // see above
+}
+
+func (h *house) openMedia(context.Context) error {
 	bind, public, err := h.mediaAddrs()
 	if err != nil {
 		return configError{err}
@@ -102,7 +117,6 @@ func (h *house) openMedia(ctx context.Context) error {
 	if err != nil {
 		return configError{fmt.Errorf("PARLEY_RTP_PORTS: %w", err)}
 	}
-	h.tasks.Go(func() { h.clock.Run(ctx) })
 	if h.transport, err = rtp.NewTransport(h.clock, ports, bind, public); err != nil {
 		return fmt.Errorf("media: %w", err)
 	}
@@ -143,7 +157,7 @@ func (h *house) openControl(ctx context.Context) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	at := control.Place{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
-	bucket := &recording.Folder{Dir: filepath.Join(dir, "bucket")}
+	bucket := &recording.Folder{Dir: cmp.Or(h.config.BucketURL, filepath.Join(dir, "bucket"))}
 	h.spool = &recording.Spool{Dir: filepath.Join(dir, "spool"), Bucket: bucket, Ledger: h.store, Log: h.log}
 	if err = h.spool.Start(ctx); err != nil {
 		return err
@@ -277,7 +291,29 @@ const settleTime = 5 * time.Second
 func (h *house) stop(ctx context.Context) {
 	h.drain()
 	h.node.Stop(ctx)
+	h.settle()
 	h.close()
+}
+
+// settle lets the recordings and webhooks of the last calls get through, for
+// settleTime. What does not make it goes on at the next start.
+func (h *house) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, err := h.store.Unsettled(ctx, h.node.Place.Home)
+		if err != nil || n == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			h.log.Warn("left for the next start", "events and webhooks", n)
+			return
+		}
+	}
 }
 
 // close closes what is open, in the order that loses nothing: what is written

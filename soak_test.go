@@ -28,7 +28,7 @@ import (
 // TestMain lets the test binary be other processes too: the service, so that it
 // can be killed, and a carrier that outlives it.
 func TestMain(m *testing.M) {
-	switch os.Getenv("PARLEY_TEST_ROLE") {
+	switch os.Getenv("PARLEYTEST_ROLE") {
 	case "parley":
 		main()
 	case "carrier":
@@ -92,7 +92,7 @@ func randomCallee(siptest.Invite) siptest.Script {
 func child(t *testing.T, role string, args ...string) (*exec.Cmd, io.WriteCloser, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "PARLEY_TEST_ROLE="+role)
+	cmd.Env = append(os.Environ(), "PARLEYTEST_ROLE="+role)
 	cmd.Stderr = nil
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -132,7 +132,7 @@ type soak struct {
 // the promise: no attempt rings twice, every call comes to its end, and every
 // end is told exactly once.
 func TestSoakKill(t *testing.T) {
-	if os.Getenv("PARLEY_SOAK") == "" {
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
 	s := &soak{t: t, hooks: map[string]map[string]bool{}}
@@ -238,7 +238,7 @@ func (s *soak) furnish(proxy, hook string) {
 	addr := "127.0.0.1:" + freePort(t)
 	s.api = demo.Client{URL: "http://" + addr, Key: string(secret)}
 	s.environ = []string{
-		"PARLEY_TEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
+		"PARLEYTEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
 		"PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_LEASE=3s", "PARLEY_DRAIN_TIMEOUT=10s",
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_LOG_LEVEL=warn",
 	}

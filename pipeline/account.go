@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -137,10 +139,25 @@ func (s *talk) heard(a turn.Action) *account {
 
 // tell passes a line on.
 func (s *talk) tell(l Line) {
+	l.Text = clean(l.Text)
+	for i := range l.Words {
+		l.Words[i].Text = clean(l.Words[i].Text)
+	}
 	s.outcome.Lines = append(s.outcome.Lines, l)
 	if s.brief.Watch != nil {
 		s.brief.Watch.Said(l)
 	}
+}
+
+// clean is text as anybody may store and show it: valid UTF-8 without control
+// characters, which a provider may send all the same.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // tellCaller passes on what the caller said, once it is sure not to change.
