@@ -70,7 +70,7 @@ func writeItems(ctx context.Context, q db.Querier, table, callID string, items [
 	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO `+table+` (call_id, n, item)
-		SELECT $1, $2::int + u.n - 1, u.item::jsonb FROM unnest($3::text[]) WITH ORDINALITY u (item, n)
+		SELECT $1, $2::int + u.n - 1, u.item::json FROM unnest($3::text[]) WITH ORDINALITY u (item, n)
 		ON CONFLICT (call_id, n) DO UPDATE SET item = excluded.item`, callID, first, texts)
 	return err
 }

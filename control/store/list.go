@@ -29,7 +29,7 @@ type Filter struct {
 }
 
 // List returns a page of calls, the newest first unless Ascending, and whether
-// there are more.
+// there are more. The calls come without their variables.
 func (s *Store) List(ctx context.Context, f Filter) ([]control.Call, bool, error) {
 	where, args := f.where()
 	order := "DESC"
@@ -37,7 +37,9 @@ func (s *Store) List(ctx context.Context, f Filter) ([]control.Call, bool, error
 		order = "ASC"
 	}
 	args = append(args, f.Limit+1)
-	rows, err := s.Pool.Query(ctx, "SELECT "+columns+fromCalls+"WHERE "+where+
+	// A summary shows no variables, and they may be long.
+	brief := strings.Replace(columns, "c.variables", "'{}'::json", 1)
+	rows, err := s.Pool.Query(ctx, "SELECT "+brief+fromCalls+"WHERE "+where+
 		fmt.Sprintf(" ORDER BY c.created_at %s, c.id %s LIMIT $%d", order, order, len(args)), args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("list calls: %w", err)

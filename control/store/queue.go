@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -68,10 +69,12 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration)
 		if err != nil {
 			return err
 		}
-		if err = fill(ctx, tx, c); !errors.Is(err, pgx.ErrNoRows) {
-			return err
+		fault := fillOrUndo(ctx, tx, c)
+		if fault == nil || !ofTheCall(ctx, tx, fault) {
+			return fault
 		}
-		// The trunk or the agent was deleted while the call was queued.
+		// The trunk or the agent was deleted while the call was queued, or the
+		// call cannot be read: it must not keep the others from being dialled.
 		gone = true
 		if err := move(ctx, tx, c.Lease, control.Closed); err != nil {
 			return err
@@ -88,6 +91,26 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration)
 		return nil, fmt.Errorf("claim: %w", err)
 	}
 	return c, nil
+}
+
+// fillOrUndo is fill in a savepoint, so that the transaction outlives its error.
+func fillOrUndo(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
+	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return fill(ctx, inner, c) })
+}
+
+// ofTheCall tells an error that this call will bring about again from one of
+// the database, which any call could have met.
+func ofTheCall(ctx context.Context, tx pgx.Tx, err error) bool {
+	if ctx.Err() != nil || tx.Conn().IsClosed() {
+		return false
+	}
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch refusal.Code[:min(2, len(refusal.Code))] {
+		case "08", "40", "53", "57", "58", "XX": // connection, serialization, resources, intervention, system, internal
+			return false
+		}
+	}
+	return true
 }
 
 // fill reads what a claimed call needs.

@@ -107,8 +107,9 @@ CREATE TABLE calls (
     external_id          text,
     attempt              integer NOT NULL DEFAULT 1,
     name                 text NOT NULL DEFAULT '',
-    metadata             jsonb NOT NULL DEFAULT '{}',
-    variables            jsonb NOT NULL DEFAULT '{}',
+    -- Text as it came: jsonb prints 1e-16000 with all its zeros.
+    metadata             json NOT NULL DEFAULT '{}',
+    variables            json NOT NULL DEFAULT '{}',
     ring_seconds         integer NOT NULL,
     max_duration_seconds integer NOT NULL DEFAULT 0,
     voicemail            text NOT NULL DEFAULT '',
@@ -161,14 +162,14 @@ CREATE UNIQUE INDEX attempts_one_alive ON attempts (call_id) WHERE state IN ('cl
 CREATE TABLE call_lines (
     call_id text NOT NULL REFERENCES calls ON DELETE CASCADE,
     n       integer NOT NULL,
-    item    jsonb NOT NULL,
+    item    json NOT NULL,
     PRIMARY KEY (call_id, n)
 );
 
 CREATE TABLE call_turns (
     call_id text NOT NULL REFERENCES calls ON DELETE CASCADE,
     n       integer NOT NULL,
-    item    jsonb NOT NULL,
+    item    json NOT NULL,
     PRIMARY KEY (call_id, n)
 );
 
