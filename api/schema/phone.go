@@ -1,15 +1,6 @@
 package schema
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/parley-voice/parley/api/respond"
-	"github.com/parley-voice/parley/control/place"
-)
-
-// maxMetadata is the size of a call's metadata in bytes.
-const maxMetadata = 8 << 10
+import "github.com/parley-voice/parley/control/place"
 
 // A PhoneCall is the body of POST /v1/calls/phone.
 type PhoneCall struct {
@@ -22,7 +13,7 @@ type PhoneCall struct {
 	FromNumber   *string        `doc:"Caller number to show, one of the route's; empty means its first" json:"from_number,omitempty" nullable:"true"`
 	RingDuration *float64       `doc:"Seconds the phone may ring, a whole number from 5 to 120" example:"45" json:"ring_duration,omitempty" nullable:"true"`
 	Name         *string        `doc:"Name of the callee" json:"name,omitempty" maxLength:"200" nullable:"true"`
-	Variables    map[string]any `doc:"Values of {{places}} in the agent's greeting and prompt" json:"variables,omitempty" nullable:"true"`
+	Variables    map[string]any `doc:"Values of {{places}} in the agent's greeting and prompt; at most 64, named like first_name, of at most 2,000 characters each, lists and objects of 8 KiB together" json:"variables,omitempty" nullable:"true"`
 	Metadata     map[string]any `doc:"Echoed in the call and its webhooks; at most 8 KiB" json:"metadata,omitempty" nullable:"true"`
 	MaxDurationS *float64       `doc:"Seconds the conversation may last" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
 	Voicemail    *string        `doc:"What to do when a machine answers; empty means what the agent does" enum:"hangup,leave_message,continue" json:"voicemail,omitempty" nullable:"true"`
@@ -35,12 +26,11 @@ func (s *Set) PhoneOrder(b *Body) (place.Order, error) {
 	if err := s.Check(b, "PhoneCall", &p); err != nil {
 		return place.Order{}, err
 	}
-	// What was decoded from JSON can be written as JSON.
-	if text, err := json.Marshal(p.Metadata); err != nil || len(text) > maxMetadata {
-		return place.Order{}, &respond.InvalidError{Issues: []respond.Issue{{
-			Type: "value_error", Loc: []any{"body", "metadata"}, Input: p.Metadata,
-			Msg: fmt.Sprintf("Value error, metadata has at most %d bytes", maxMetadata),
-		}}}
+	if err := checkVariables(p.Variables); err != nil {
+		return place.Order{}, err
+	}
+	if err := checkMetadata(p.Metadata); err != nil {
+		return place.Order{}, err
 	}
 	o := place.Order{
 		Agent: p.AgentID, To: p.ToNumber, TrunkID: or(p.TrunkID), RouteID: or(p.RouteID), From: or(p.FromNumber),
