@@ -108,11 +108,29 @@ func (b *Body) Fingerprint() []byte {
 	return sum[:]
 }
 
-// decode fills v, whose numbers keep their spelling where their type is open.
-func (b *Body) decode(v any) error {
-	d := json.NewDecoder(bytes.NewReader(b.Raw))
-	d.UseNumber()
-	return d.Decode(v)
+// decode fills v with the members named in known. Numbers keep their spelling
+// where their type is open.
+func (b *Body) decode(known map[string]any, v any) error {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(b.Raw, &members)
+	for key := range members {
+		if _, ok := known[key]; !ok {
+			delete(members, key)
+		}
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(members)
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(v)
+	}
+	if err != nil {
+		return notJSON(0, "JSON decode error: "+err.Error())
+	}
+	return nil
 }
 
 // nul finds a character that the database cannot keep.

@@ -33,27 +33,38 @@ func NewSet() *Set {
 func (s *Set) Registry() huma.Registry { return s.reg }
 
 // Check fills v with a body that fits the schema of the name, or returns what
-// does not, as *respond.InvalidError.
+// does not, as *respond.InvalidError. Members that the schema does not have,
+// spelled exactly so, are ignored.
 func (s *Set) Check(b *Body, name string, v any) error {
 	if b.bad != nil {
 		return b.bad
 	}
-	if _, ok := b.doc.(map[string]any); !ok {
+	all, ok := b.doc.(map[string]any)
+	if !ok {
 		return &respond.InvalidError{Issues: []respond.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: b.doc}}}
+	}
+	schema := s.reg.Map()[name]
+	// The validator and the decoder match keys in any case. They see only
+	// the members that are spelled as the schema spells them.
+	doc := map[string]any{}
+	for key, member := range all {
+		if schema.Properties[key] != nil {
+			doc[key] = member
+		}
 	}
 	var res huma.ValidateResult
 	path := huma.NewPathBuffer([]byte("body"), len("body"))
-	huma.Validate(s.reg, s.reg.Map()[name], path, huma.ModeWriteToServer, b.doc, &res)
+	huma.Validate(s.reg, schema, path, huma.ModeWriteToServer, doc, &res)
 	var issues []respond.Issue
 	for _, err := range res.Errors {
 		issues = append(issues, issue(err))
 	}
-	issues = append(issues, nul([]any{"body"}, b.doc)...)
+	issues = append(issues, nul([]any{"body"}, doc)...)
 	if len(issues) > 0 {
 		slices.SortStableFunc(issues, func(a, b respond.Issue) int { return strings.Compare(spot(a), spot(b)) })
 		return &respond.InvalidError{Issues: issues}
 	}
-	return b.decode(v)
+	return b.decode(doc, v)
 }
 
 func spot(i respond.Issue) string {
