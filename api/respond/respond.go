@@ -37,7 +37,8 @@ type Issue struct {
 	Input any    `json:"input"`
 }
 
-// An InvalidError is a request that does not fit its schema. It answers 422.
+// An InvalidError is a request that does not fit its schema. It answers 422,
+// with MaxIssues of its issues at most, and little of the request in them.
 type InvalidError struct{ Issues []Issue }
 
 // Error implements error.
@@ -103,7 +104,7 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 	d := Detail{Status: http.StatusInternalServerError, Code: string(control.CodeInternal), Message: "internal error"}
 	switch {
 	case errors.As(err, &invalid):
-		d = Detail{Status: http.StatusUnprocessableEntity, Code: string(control.CodeInvalidRequest), Message: invalid.Issues}
+		d = Detail{Status: http.StatusUnprocessableEntity, Code: string(control.CodeInvalidRequest), Message: bounded(invalid.Issues)}
 	case errors.As(err, &plain):
 		d = Detail{Status: plain.Status, Code: typeOf(plain.Status), Message: plain.Message}
 	case errors.As(err, &refusal):

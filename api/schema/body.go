@@ -133,24 +133,34 @@ func (b *Body) decode(known map[string]any, v any) error {
 	return nil
 }
 
-// nul finds a character that the database cannot keep.
-func nul(loc []any, v any) []respond.Issue {
-	var found []respond.Issue
+// nul finds characters that the database cannot keep, as many as an answer
+// tells.
+func nul(loc []any, v any, found []respond.Issue) []respond.Issue {
+	bad := func(input any) {
+		found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: input})
+	}
+	if len(found) >= respond.MaxIssues {
+		return found
+	}
 	switch v := v.(type) {
 	case string:
 		if strings.ContainsRune(v, 0) {
-			found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: v})
+			bad(v)
 		}
 	case []any:
 		for i, e := range v {
-			found = append(found, nul(join(loc, i), e)...)
+			if found = nul(join(loc, i), e, found); len(found) >= respond.MaxIssues {
+				break
+			}
 		}
 	case map[string]any:
 		for k, e := range v {
 			if strings.ContainsRune(k, 0) {
-				found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: k})
+				bad(k)
 			}
-			found = append(found, nul(join(loc, k), e)...)
+			if found = nul(join(loc, k), e, found); len(found) >= respond.MaxIssues {
+				break
+			}
 		}
 	}
 	return found

@@ -62,3 +62,12 @@ func TestVariablesAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestIssuesAreCounted: a long list of faults is not built.
+func TestIssuesAreCounted(t *testing.T) {
+	_, err := order(t, `,"variables":{"a":[`+strings.TrimSuffix(strings.Repeat(`"\u0000",`, 450000), ",")+`]}`)
+	invalid, ok := errors.AsType[*respond.InvalidError](err)
+	if !ok || len(invalid.Issues) != respond.MaxIssues {
+		t.Fatalf("%T", err)
+	}
+}

@@ -56,10 +56,10 @@ func (s *Set) Check(b *Body, name string, v any) error {
 	path := huma.NewPathBuffer([]byte("body"), len("body"))
 	huma.Validate(s.reg, schema, path, huma.ModeWriteToServer, doc, &res)
 	var issues []respond.Issue
-	for _, err := range res.Errors {
+	for _, err := range res.Errors[:min(len(res.Errors), respond.MaxIssues)] {
 		issues = append(issues, issue(err))
 	}
-	issues = append(issues, nul([]any{"body"}, doc)...)
+	issues = nul([]any{"body"}, doc, issues)
 	if len(issues) > 0 {
 		slices.SortStableFunc(issues, func(a, b respond.Issue) int { return strings.Compare(spot(a), spot(b)) })
 		return &respond.InvalidError{Issues: issues}
