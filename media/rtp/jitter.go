@@ -61,8 +61,16 @@ func (j *jitter) due() time.Duration {
 	return min(j.floor, j.prev) + j.span(j.next) + holeDepth
 }
 
-// put takes one packet.
+// put takes one packet. The number of a key's packet counts, where it is of
+// the sequence that speech is numbered in; its timeline is another (RFC 4733
+// section 2.5.1.2).
 func (j *jitter) put(s *slot) {
+	if s.kind == keyPress {
+		if !j.heard || s.ssrc == j.ssrc {
+			j.seqs.see(s.ssrc, s.seq)
+		}
+		return
+	}
 	if fresh := j.seqs.see(s.ssrc, s.seq); !fresh {
 		return
 	}
@@ -75,7 +83,7 @@ func (j *jitter) put(s *slot) {
 	switch {
 	case transit < min(j.floor, j.prev)-leap || end > j.next+windowLen:
 		j.resync(s)
-	case end <= j.next && !s.comfort:
+	case end <= j.next && s.kind != comfort:
 		if !j.tooLate(s, transit) {
 			return
 		}
@@ -85,8 +93,8 @@ func (j *jitter) put(s *slot) {
 		j.ts, j.pos = s.ts, pos
 		j.learn(transit, s.at)
 	}
-	j.last, j.comfort = s.at, s.comfort
-	if !s.comfort {
+	j.last, j.comfort = s.at, s.kind == comfort
+	if !j.comfort {
 		j.store(s)
 	}
 }

@@ -243,7 +243,7 @@ func TestJitterTraps(t *testing.T) {
 	})
 	t.Run("comfort noise", func(t *testing.T) {
 		_, p := stream(5)
-		p = append(p, &slot{at: 100 * ms, ssrc: 1, seq: 5, ts: 160 * 5, n: 1, comfort: true})
+		p = append(p, &slot{at: 100 * ms, ssrc: 1, seq: 5, ts: 160 * 5, n: 1, kind: comfort})
 		j := newJitter()
 		if all := play(j, p, time.Second); !j.comfort || len(values(all)) != 5 || len(all) < 45 {
 			t.Errorf("comfort %v, %d whole of %d frames", j.comfort, len(values(all)), len(all))
@@ -373,5 +373,28 @@ func TestSequence(t *testing.T) {
 	q.see(2, 7)
 	if n := q.missing(); n != 20_000 {
 		t.Errorf("%d missing after a new stream", n)
+	}
+}
+
+// TestKeyNumbers holds that keys move no timeline, and that their numbers
+// count only where they are of the sequence that speech is numbered in.
+func TestKeyNumbers(t *testing.T) {
+	for name, row := range map[string]struct {
+		ssrc uint32
+		seq  uint16
+		lost int64
+	}{
+		"same sequence":         {1, 11, 0},
+		"of a sequence alone":   {2, 500, 1},
+		"far off, another SSRC": {2, 40000, 1},
+	} {
+		j := newJitter()
+		j.begin(0)
+		j.put(&slot{ssrc: 1, seq: 10, ts: 160, n: 160})
+		j.put(&slot{ssrc: row.ssrc, seq: row.seq, ts: 99999, n: 4, kind: keyPress})
+		j.put(&slot{at: 20 * ms, ssrc: 1, seq: 12, ts: 320, n: 160})
+		if got := j.seqs.missing(); got != row.lost || j.skips != 0 || j.late != 0 {
+			t.Errorf("%s: %d lost, %d resynced, %d late", name, got, j.skips, j.late)
+		}
 	}
 }

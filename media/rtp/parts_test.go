@@ -226,11 +226,11 @@ func TestParsePorts(t *testing.T) {
 func TestRing(t *testing.T) {
 	var r ring
 	for i := range ringLen {
-		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, false, 0) {
+		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, speech, 0) {
 			t.Fatalf("full after %d", i)
 		}
 	}
-	if r.push(&packet{}, false, 0) {
+	if r.push(&packet{}, speech, 0) {
 		t.Error("a full ring took one more")
 	}
 	for i := range ringLen {

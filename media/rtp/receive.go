@@ -50,16 +50,23 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	}
 	s.count.received.Add(1)
 	r.heard, r.last = true, now
-	if keys {
+	holds := comfort
+	switch {
+	case keys:
+		holds = keyPress
 		s.press(&p)
-		return
+	case audio:
+		holds = speech
 	}
 	if !s.read.Load() {
 		return // nobody listens yet, and nobody will want to hear this later
 	}
-	if !s.in.push(&p, !audio, now) {
+	if !s.in.push(&p, holds, now) {
 		s.count.overflow.Add(1)
 		return
+	}
+	if keys {
+		return // it can wait for the next frame
 	}
 	r.pushed = true
 	s.nudge()

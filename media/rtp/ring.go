@@ -10,6 +10,15 @@ const (
 	maxPayload = 480 // bytes of audio in one packet: 60 ms of G.711
 )
 
+// A kind is what a packet brings.
+type kind uint8
+
+const (
+	speech   kind = iota
+	comfort       // comfort noise: the party is silent (RFC 3389)
+	keyPress      // a part of a key press, of which only the number counts here
+)
+
 // A slot is one packet on its way to the reader, in bytes of its own.
 type slot struct {
 	at      time.Duration // of arrival, since the session began
@@ -18,7 +27,7 @@ type slot struct {
 	seq     uint16
 	n       uint16 // of payload
 	marker  bool
-	comfort bool // comfort noise: the party is silent (RFC 3389)
+	kind    kind
 	payload [maxPayload]byte
 }
 
@@ -32,13 +41,13 @@ type ring struct {
 // push copies a packet in. It is false where the ring is full: the reader has
 // slept for over a second, and the new packet is dropped, because the old ones
 // belong to the reader.
-func (r *ring) push(p *packet, comfort bool, at time.Duration) bool {
+func (r *ring) push(p *packet, k kind, at time.Duration) bool {
 	w := r.wrote.Load()
 	if w-r.read.Load() == ringLen {
 		return false
 	}
 	s := &r.slots[w%ringLen]
-	s.at, s.ts, s.ssrc, s.seq, s.marker, s.comfort = at, p.ts, p.ssrc, p.seq, p.marker, comfort
+	s.at, s.ts, s.ssrc, s.seq, s.marker, s.kind = at, p.ts, p.ssrc, p.seq, p.marker, k
 	s.n = uint16(copy(s.payload[:], p.payload)) //nolint:gosec // at most maxPayload
 	r.wrote.Store(w + 1)
 	return true

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -289,5 +290,42 @@ func TestFeedAlone(t *testing.T) {
 	eventually(t, func() bool { return s.Stats().Sent > sent+5 })
 	if more := asked.Load() - n; more > 1 {
 		t.Errorf("asked %d times after it was replaced", more)
+	}
+}
+
+// TestKeysAreNotLost presses keys between words: their packets have numbers of
+// the same sequence, and none is missing.
+func TestKeysAreNotLost(t *testing.T) {
+	s := startSession(t, Params{})
+	p := newPhone(t, s)
+	read := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := make(media.Frame, frameLen)
+		for n := 0; s.ReadFrame(f) == nil; n++ {
+			if n == 0 {
+				close(read)
+			}
+		}
+	})
+	defer wg.Wait()
+	defer s.Close()
+	<-read
+	speak := func(n int) {
+		for range n {
+			p.send(0, make([]byte, frameLen))
+			p.ts += uint32(frameLen)
+		}
+	}
+	speak(5)
+	p.key(5)
+	p.seq++ // one is lost indeed
+	p.key(6)
+	speak(5)
+	sent := int64(5 + 6 + 6 + 5)
+	eventually(t, func() bool { return s.Stats().Received == sent && s.in.peek() == nil })
+	eventually(t, func() bool { return s.Stats().Lost > 0 })
+	if n := s.Stats(); n.Lost != 1 || n.Duplicate != 0 || n.Overflow != 0 {
+		t.Errorf("%+v", n)
 	}
 }
