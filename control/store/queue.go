@@ -21,25 +21,30 @@ import (
 // alive lists the states that hold a line, for SQL.
 const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
-// claimSQL takes one attempt. Among the subgroups that may dial now the one
-// that waited longest comes first, and in it the oldest attempt, so that a long
-// queue of one cannot starve another.
-//
-// The rows of subgroup and trunk are locked while their tokens are taken; a
-// node that finds them locked looks elsewhere. A concurrent claim that commits
-// between this statement's snapshot and its lock has moved next_dial_at, which
-// Postgres checks again on the locked row.
+// waySQL locks a way out. Among the subgroups that may dial now the one that
+// waited longest comes first, so that a long queue of one cannot starve another.
+// A node that finds a subgroup or its trunk locked looks elsewhere.
+const waySQL = `
+SELECT s.id FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
+WHERE ` + mayDial + `
+  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')
+ORDER BY s.next_dial_at LIMIT 1
+FOR UPDATE OF s, t SKIP LOCKED`
+
+// mayDial holds the limits of a subgroup s and its trunk t.
+const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock_timestamp()
+  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
+  AND (t.concurrent_calls = 0 OR
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)`
+
+// claimSQL takes the oldest attempt of a locked way. The limits are looked at
+// again: the statement that locked saw the calls as they were before it had the
+// locks, and another node may have claimed since.
 const claimSQL = `
 WITH way AS (
 	SELECT s.id, s.trunk_id, s.calls_per_minute, t.calls_per_second
 	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
-	WHERE s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock_timestamp()
-	  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')
-	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
-	  AND (t.concurrent_calls = 0 OR
-	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)
-	ORDER BY s.next_dial_at LIMIT 1
-	FOR UPDATE OF s, t SKIP LOCKED
+	WHERE s.id = $4 AND ` + mayDial + `
 ), pick AS (
 	SELECT q.id FROM attempts q JOIN way ON q.subgroup_id = way.id
 	WHERE q.state = 'scheduled'
@@ -57,25 +62,49 @@ UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.epoch`
 
+// claimTries is how often a claim looks again after the way that it locked had
+// been used up meanwhile.
+const claimTries = 3
+
 // Claim implements control.Queue.
 func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration) (*control.Claim, error) {
+	for range claimTries {
+		c, again, err := s.claim(ctx, p, lease)
+		if err != nil {
+			return nil, fmt.Errorf("claim: %w", err)
+		}
+		if !again {
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+// claim tries once. It says whether to look again.
+func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration) (claimed *control.Claim, again bool, err error) {
 	// Read before the database's clock starts the lease, so that ours is never
 	// the later one.
-	until := time.Now().Add(lease)
-	c := &control.Claim{Until: until, Lease: control.Lease{Owner: p.Owner}}
-	gone := false
-	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
+	c := &control.Claim{Until: time.Now().Add(lease), Lease: control.Lease{Owner: p.Owner}}
+	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		var way string
+		if err := tx.QueryRow(ctx, waySQL).Scan(&way); err != nil {
+			return err
+		}
+		again = true
+		err := tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease, way).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
 		if err != nil {
 			return err
 		}
 		fault := fillOrUndo(ctx, tx, c)
-		if fault == nil || !ofTheCall(ctx, tx, fault) {
+		if fault == nil {
+			claimed, again = c, false
+			return nil
+		}
+		if !ofTheCall(ctx, tx, fault) {
 			return fault
 		}
 		// The trunk or the agent was deleted while the call was queued, or the
 		// call cannot be read: it must not keep the others from being dialled.
-		gone = true
 		if err := move(ctx, tx, c.Lease, control.Closed); err != nil {
 			return err
 		}
@@ -84,13 +113,13 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration)
 			EndedAt: time.Now(), Recording: control.RecordingNone,
 		})
 	})
-	if gone && err == nil || errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, again, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return nil, false, err
 	}
-	return c, nil
+	return claimed, again, nil
 }
 
 // fillOrUndo is fill in a savepoint, so that the transaction outlives its error.
