@@ -47,7 +47,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT id, call_id, state, lease_until, clock_timestamp() FROM attempts
-			WHERE (state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY ($1))
+			WHERE (state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')))
 			   OR (state = 'scheduled' AND created_at < clock_timestamp() - $2::interval)
 			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
 		if err != nil {

@@ -144,7 +144,7 @@ func (b *bench) lapse() {
 
 func (b *bench) settle(keep ...string) int {
 	b.t.Helper()
-	n, err := b.store.Settle(b.t.Context(), append([]string{}, keep...))
+	n, err := b.store.Settle(b.t.Context(), keep)
 	if err != nil {
 		b.t.Fatal(err)
 	}
