@@ -8,8 +8,10 @@ import (
 // Window is the stretch of time over which requests are counted.
 const Window = time.Minute
 
-// A Limiter counts the admitted requests of each key over a sliding window. It
-// lives in one process; its zero value is ready.
+// A Limiter counts the admitted requests of each key over a sliding window. Its
+// zero value is ready. It counts for its own process alone: behind n processes
+// of one service a key may make up to n times its limit of requests, and a
+// restart forgets what was counted.
 type Limiter struct {
 	mu    sync.Mutex
 	log   map[string][]time.Time // by key id, oldest first

@@ -41,7 +41,7 @@ type Trunk struct {
 type Subgroup struct {
 	ID, OrgID, TrunkID, Name string
 	DialPrefix               string
-	AllowedDestinations      []string // prefixes of the number; empty allows all
+	AllowedDestinations      []string // prefixes of the number; empty allows none
 	CallerNumbers            []string // empty: the trunk's
 	ConcurrentCalls          int
 	CallsPerMinute           int

@@ -67,7 +67,7 @@ CREATE TABLE subgroups (
     trunk_id             text NOT NULL,
     name                 text NOT NULL,
     dial_prefix          text NOT NULL DEFAULT '',
-    allowed_destinations text[] NOT NULL DEFAULT '{}', -- empty: all
+    allowed_destinations text[] NOT NULL DEFAULT '{}', -- empty: none
     caller_numbers       text[] NOT NULL DEFAULT '{}', -- empty: the trunk's
     concurrent_calls     integer NOT NULL,
     calls_per_minute     integer NOT NULL,
