@@ -55,11 +55,18 @@ func TestFolder(t *testing.T) {
 
 // A ledger holds one call.
 type ledger struct {
-	call control.Call
-	err  error
+	call  control.Call
+	asked func() // called once, after the call was read
 }
 
-func (l *ledger) Call(context.Context, string, string) (control.Call, error) { return l.call, l.err }
+func (l *ledger) Call(context.Context, string, string) (control.Call, error) {
+	c := l.call
+	if asked := l.asked; asked != nil {
+		l.asked = nil
+		asked()
+	}
+	return c, nil
+}
 
 func (l *ledger) Recorded(_ context.Context, _ string, s control.RecordingStatus, key string) error {
 	l.call.RecordingStatus, l.call.RecordingKey = s, key
@@ -149,5 +156,60 @@ func TestLostTapeDoesNotHoldTheLineUp(t *testing.T) {
 	s, l = newSpool(t, control.RecordingDisabled)
 	if err := s.Follow(t.Context(), control.Event{CallID: id, Kind: control.CallEnded}); err != nil || l.call.RecordingStatus != control.RecordingDisabled {
 		t.Errorf("not recorded: %v %s", err, l.call.RecordingStatus)
+	}
+}
+
+// A hooked bucket calls back once, after something was put.
+type hooked struct {
+	recording.Bucket
+	after func()
+}
+
+func (h *hooked) Put(ctx context.Context, key string, r io.Reader) error {
+	err := h.Bucket.Put(ctx, key, r)
+	if after := h.after; after != nil {
+		h.after = nil
+		after()
+	}
+	return err
+}
+
+// TestSweepBesideFollow has a sweep take the tape away from under the follower,
+// at the two moments when it can.
+func TestSweepBesideFollow(t *testing.T) {
+	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
+	t.Run("after the upload", func(t *testing.T) {
+		s, l := newSpool(t, control.RecordingFinalizing)
+		write(t, s)
+		s.Bucket = &hooked{s.Bucket, func() {
+			if err := s.Sweep(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}}
+		if err := s.Follow(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+		l.isReady(t, s)
+	})
+	t.Run("before the tape is opened", func(t *testing.T) {
+		s, l := newSpool(t, control.RecordingFinalizing)
+		write(t, s)
+		l.asked = func() {
+			if err := s.Sweep(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Follow(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+		l.isReady(t, s)
+	})
+}
+
+// write leaves the tape of the call in the spool.
+func write(t *testing.T, s *recording.Spool) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.Dir, id+".wav"), []byte("RIFF"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,6 +19,8 @@ import (
 // A Ledger notes where a call's recording lies; *store.Store is one.
 type Ledger interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
+	// Recorded with RecordingFailed changes nothing unless the recording is
+	// still being finalized.
 	Recorded(ctx context.Context, callID string, status control.RecordingStatus, key string) error
 }
 
@@ -105,6 +107,10 @@ func (s *Spool) Follow(ctx context.Context, e control.Event) error {
 	if err == nil || !late && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// A sweep may have brought it in since the call was read, and taken it away.
+	if c, again := s.Ledger.Call(ctx, "", e.CallID); again != nil || c.RecordingStatus != control.RecordingFinalizing {
+		return again
+	}
 	s.log().ErrorContext(ctx, "a recording is lost", "call", c.ID, "err", err)
 	return s.Ledger.Recorded(ctx, c.ID, control.RecordingFailed, "")
 }
@@ -124,7 +130,8 @@ func (s *Spool) bring(ctx context.Context, callID string) error {
 	if err := s.Ledger.Recorded(ctx, callID, control.RecordingReady, key); err != nil {
 		return err
 	}
-	if err := os.Remove(name); err != nil {
+	// A sweep and a follower may bring the same tape in, and one of them lets it go.
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("recording: %w", err)
 	}
 	return nil

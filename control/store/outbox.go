@@ -63,9 +63,12 @@ func (s *Store) Again(ctx context.Context, e *control.Event, wait time.Duration)
 	return nil
 }
 
-// Recorded notes where a call's recording lies, or that there is none.
+// Recorded notes where a call's recording lies, or that there is none. Only a
+// recording that is still awaited can fail.
 func (s *Store) Recorded(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
-	_, err := s.Pool.Exec(ctx, "UPDATE calls SET recording_status = $2, recording_key = $3 WHERE id = $1", callID, status, orNull(key))
+	_, err := s.Pool.Exec(ctx, `
+		UPDATE calls SET recording_status = $2, recording_key = $3
+		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
 	if err != nil {
 		return fmt.Errorf("note recording: %w", err)
 	}
