@@ -82,6 +82,10 @@ func (s *Session) Local() netip.AddrPort {
 	return netip.AddrPortFrom(s.transport.public, s.socket.local.Port())
 }
 
+// Reaches says why nothing can be sent to an address that the party told, or
+// nil where it can: it is of the other family, or of no single party.
+func (s *Session) Reaches(remote netip.Addr) error { return reaches(s.socket.local.Addr(), remote) }
+
 // Start begins to send and to hear, or goes on with other parameters from the
 // next frame on. The codec of p must be set, and speak at Rate.
 func (s *Session) Start(p Params) { s.params.Store(&p) }

@@ -2,6 +2,7 @@ package rtp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"syscall"
@@ -65,18 +66,36 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 
 func (s *socket) close() { _ = syscall.Close(s.fd) }
 
-// aim sets where send sends to.
+// reaches says why nothing can be sent from the address local to another, or
+// nil where it can. The kernel is not asked: it takes an address of no party
+// for one of this host, where a stranger would hear the call.
+func reaches(local, to netip.Addr) error {
+	to = to.Unmap()
+	switch {
+	case !to.IsValid():
+		return errors.New("media address is missing")
+	case to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("media address %s is not that of one party", to)
+	case local.Is4() != to.Is4() && local != netip.IPv6Unspecified():
+		return fmt.Errorf("media address %s is out of reach from %s", to, local)
+	default:
+		return nil
+	}
+}
+
+// aim sets where send sends to. What is out of reach is sent nothing.
 func (s *socket) aim(to netip.AddrPort) {
 	a := to.Addr()
 	s.dst = [syscall.SizeofSockaddrInet6]byte{}
+	s.dstLen = 0
+	if reaches(s.local.Addr(), a) != nil {
+		return
+	}
 	binary.BigEndian.PutUint16(s.dst[2:], to.Port())
 	if s.local.Addr().Is4() {
 		binary.NativeEndian.PutUint16(s.dst[:], syscall.AF_INET)
-		ip := a.Unmap()
-		if ip.Is4() {
-			b := ip.As4()
-			copy(s.dst[4:], b[:])
-		}
+		b := a.Unmap().As4()
+		copy(s.dst[4:], b[:])
 		s.dstLen = syscall.SizeofSockaddrInet4
 		return
 	}
@@ -89,6 +108,9 @@ func (s *socket) aim(to netip.AddrPort) {
 // send sends one packet. The socket's buffer is never full for long, and a
 // packet that finds it so is lost, as it would be on the wire.
 func (s *socket) send(b []byte) bool {
+	if s.dstLen == 0 {
+		return false
+	}
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
 		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, //nolint:gosec // the kernel reads b during the call only
 		uintptr(unsafe.Pointer(&s.dst)), s.dstLen) //nolint:gosec // likewise

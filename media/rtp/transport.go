@@ -43,7 +43,7 @@ func NewTransport(clock *pace.Clock, ports *Ports, bind, public netip.Addr) (*Tr
 	if !public.IsValid() {
 		public = bind
 	}
-	t := &Transport{clock: clock, ports: ports, bind: bind, public: public, poll: p}
+	t := &Transport{clock: clock, ports: ports, bind: bind.Unmap(), public: public, poll: p}
 	t.unhook = clock.Hook(p)
 	return t, nil
 }

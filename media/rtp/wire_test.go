@@ -329,3 +329,62 @@ func TestKeysAreNotLost(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// TestUnreachable sends to addresses that a socket of ours cannot send to. The
+// kernel would deliver some of them to this host, at the port told: nobody
+// here may hear the call.
+func TestUnreachable(t *testing.T) {
+	for _, addr := range []string{"2001:db8::7", "::", "0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255"} {
+		t.Run(addr, func(t *testing.T) {
+			s := startSession(t, Params{Mute: true})
+			stranger := newPhone(t, s)
+			to := netip.MustParseAddr(addr)
+			if err := s.Reaches(to); err == nil {
+				t.Error("it is thought to be in reach")
+			}
+			s.Start(Params{Codec: codec.PCMU{}, Remote: netip.AddrPortFrom(to, stranger.addr().Port())})
+			eventually(t, func() bool { return s.Stats().Unsent >= 3 })
+			if stranger.hears(50 * ms) {
+				t.Error("a stranger hears the call")
+			}
+			if n := s.Stats().Sent; n != 0 {
+				t.Errorf("%d packets sent", n)
+			}
+			s.Start(Params{Codec: codec.PCMU{}, Remote: stranger.addr()})
+			if !stranger.hears(5 * time.Second) {
+				t.Error("the session does not recover")
+			}
+		})
+	}
+}
+
+func TestReaches(t *testing.T) {
+	for _, row := range []struct {
+		local, to string
+		ok        bool
+	}{
+		{"127.0.0.1", "192.0.2.1", true},
+		{"127.0.0.1", "::ffff:192.0.2.1", true},
+		{"0.0.0.0", "192.0.2.1", true},
+		{"127.0.0.1", "2001:db8::1", false},
+		{"127.0.0.1", "0.0.0.0", false},
+		{"127.0.0.1", "::", false},
+		{"127.0.0.1", "239.1.2.3", false},
+		{"127.0.0.1", "255.255.255.255", false},
+		{"::1", "2001:db8::1", true},
+		{"::1", "192.0.2.1", false},
+		{"::1", "ff02::1", false},
+		{"::1", "::", false},
+		{"::", "192.0.2.1", true},
+		{"::", "2001:db8::1", true},
+		{"::", "::ffff:0.0.0.0", false},
+	} {
+		err := reaches(netip.MustParseAddr(row.local), netip.MustParseAddr(row.to))
+		if (err == nil) != row.ok {
+			t.Errorf("from %s to %s: %v", row.local, row.to, err)
+		}
+	}
+	if reaches(loopback(), netip.Addr{}) == nil {
+		t.Error("no address is in reach")
+	}
+}
