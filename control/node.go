@@ -26,20 +26,24 @@ type Node struct {
 	Wake, WakeEnds <-chan struct{}
 	Log            *slog.Logger
 
-	mu    sync.Mutex
-	stop  chan struct{} // closed when nothing more is to be claimed
-	calls sync.WaitGroup
-	tasks sync.WaitGroup
-	quit  context.CancelFunc
+	mu      sync.Mutex
+	stop    chan struct{} // closed when nothing more is to be claimed
+	claimed chan struct{} // closed when nothing more is claimed
+	calls   sync.WaitGroup
+	tasks   sync.WaitGroup
+	quit    context.CancelFunc
+	giveUp  context.CancelFunc // ends the claim under way
 }
 
 // Start begins to claim. The node runs until Stop.
 func (n *Node) Start(ctx context.Context) {
 	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
+	asking, giveUp := context.WithCancel(ctx)
+	n.giveUp = giveUp
 	n.mu.Lock()
-	n.stop = make(chan struct{})
+	n.stop, n.claimed = make(chan struct{}), make(chan struct{})
 	n.mu.Unlock()
-	n.tasks.Go(func() { n.claim(ctx) })
+	n.tasks.Go(func() { n.claim(ctx, asking); close(n.claimed) })
 	n.tasks.Go(func() { n.keep(ctx) })
 	n.tasks.Go(func() { n.hearEnds(ctx) })
 }
@@ -76,7 +80,17 @@ func (n *Node) Drain() {
 // Stop drains, waits for the calls until ctx ends, then ends them, and returns
 // when all is over. The leases are kept meanwhile.
 func (n *Node) Stop(ctx context.Context) {
+	if n.quit == nil {
+		return // it never started
+	}
 	n.Drain()
+	// Before the claim under way is over, a call may still begin.
+	select {
+	case <-n.claimed:
+	case <-ctx.Done():
+		n.giveUp()
+		<-n.claimed
+	}
 	over := make(chan struct{})
 	go func() { n.calls.Wait(); close(over) }()
 	select {
@@ -85,16 +99,16 @@ func (n *Node) Stop(ctx context.Context) {
 		n.Runner.Live.endAll(errShutdown)
 		<-over
 	}
-	if n.quit != nil {
-		n.quit()
-	}
+	n.giveUp()
+	n.quit()
 	n.tasks.Wait()
 }
 
-// claim takes work while there is some, and then waits for more.
-func (n *Node) claim(ctx context.Context) {
+// claim takes work while there is some, and then waits for more. The queue is
+// asked under asking, the calls run under ctx.
+func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
-		got, wait := n.next(ctx)
+		got, wait := n.next(ctx, asking)
 		if got {
 			continue
 		}
@@ -109,21 +123,21 @@ func (n *Node) claim(ctx context.Context) {
 }
 
 // next claims a call, or says how long to wait for one.
-func (n *Node) next(ctx context.Context) (bool, time.Duration) {
+func (n *Node) next(ctx, asking context.Context) (bool, time.Duration) {
 	if n.Runner.Live.Count() >= n.maxCalls() {
 		return false, n.poll()
 	}
-	got, err := n.claimOne(ctx)
-	if err != nil {
+	got, err := n.claimOne(ctx, asking)
+	if err != nil && asking.Err() == nil {
 		n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
 	}
 	if got || err != nil {
 		return got, n.poll()
 	}
-	wait := n.due(ctx, n.poll())
+	wait := n.due(asking, n.poll())
 	if wait == n.poll() {
 		// What became due while we asked is not in the answer.
-		got, _ = n.claimOne(ctx)
+		got, _ = n.claimOne(ctx, asking)
 	}
 	return got, wait
 }
@@ -139,12 +153,18 @@ func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 	return wait
 }
 
-func (n *Node) claimOne(ctx context.Context) (bool, error) {
-	short, cancel := context.WithTimeout(ctx, n.lease()/3)
+func (n *Node) claimOne(ctx, asking context.Context) (bool, error) {
+	if !n.Accepting() {
+		return false, nil
+	}
+	short, cancel := context.WithTimeout(asking, n.lease()/3)
 	defer cancel()
 	c, err := n.Queue.Claim(short, n.Place, n.lease())
 	if err != nil || c == nil {
 		return false, err
+	}
+	if !n.Accepting() { // it stopped while it asked
+		return false, n.Runner.release(ctx, c.Lease)
 	}
 	n.calls.Go(func() {
 		if err := n.Runner.Run(ctx, c); errors.Is(err, ErrFenced) {
@@ -160,8 +180,16 @@ func (n *Node) claimOne(ctx context.Context) (bool, error) {
 func (n *Node) keep(ctx context.Context) {
 	tick := time.NewTicker(n.lease() / 3)
 	defer tick.Stop()
+	var queue contact
 	for {
-		n.renew(ctx)
+		if err := n.renew(ctx); err != nil {
+			// The calls go on from memory; nothing new is dialled while the
+			// queue cannot be read.
+			n.log().WarnContext(ctx, "the leases are not renewed", "err", err)
+			queue.lost()
+		} else if queue.heard(time.Now(), n.lease()) >= n.lease() {
+			n.settle(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -170,20 +198,22 @@ func (n *Node) keep(ctx context.Context) {
 	}
 }
 
-func (n *Node) renew(ctx context.Context) {
+// renew asks the queue also where there is nothing to renew: that it answers
+// is what allows to settle.
+func (n *Node) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
 	mine := n.Runner.Live.attempts()
-	if len(mine) > 0 {
-		held, err := n.Queue.Renew(ctx, n.Place.Owner, mine, n.lease())
-		if err != nil {
-			// The calls go on from memory; nothing new is dialled while the
-			// queue cannot be read.
-			n.log().WarnContext(ctx, "the leases are not renewed", "err", err)
-			return
-		}
+	held, err := n.Queue.Renew(ctx, n.Place.Owner, mine, n.lease())
+	if err == nil {
 		n.Runner.Live.keepOnly(mine, held)
 	}
+	return err
+}
+
+func (n *Node) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, n.lease()/3)
+	defer cancel()
 	settled, err := n.Queue.Settle(ctx, n.Runner.Live.attempts())
 	if err != nil && ctx.Err() == nil {
 		n.log().WarnContext(ctx, "lapsed leases are not settled", "err", err)
@@ -192,6 +222,23 @@ func (n *Node) renew(ctx context.Context) {
 		n.log().WarnContext(ctx, "settled what was left behind", "attempts", settled)
 	}
 }
+
+// A contact is since when the queue has answered without a gap. While it does
+// not answer, the leases of nodes lapse that are alive; so nobody is taken for
+// lost before all had a lease's time to renew.
+type contact struct{ since, last time.Time }
+
+// heard notes an answer, and returns how long the contact has held. A renewal
+// that comes a sixth of a lease late may have been kept from coming.
+func (c *contact) heard(now time.Time, lease time.Duration) time.Duration {
+	if c.since.IsZero() || now.Sub(c.last) > lease/2 {
+		c.since = now
+	}
+	c.last = now
+	return now.Sub(c.since)
+}
+
+func (c *contact) lost() { *c = contact{} }
 
 // hearEnds ends the calls of this node that were asked to end elsewhere.
 func (n *Node) hearEnds(ctx context.Context) {

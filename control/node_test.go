@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A line is a Queue in memory.
+type line struct {
+	mu      sync.Mutex
+	away    bool // every question fails
+	settled []time.Time
+	claim   func(ctx context.Context) (*Claim, error) // nil claims nothing
+}
+
+func (q *line) set(away bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.away = away
+}
+
+func (q *line) settles() []time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.settled)
+}
+
+func (q *line) err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.away {
+		return errors.New("the database is away")
+	}
+	return nil
+}
+
+func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration) (*Claim, error) {
+	if q.claim != nil {
+		return q.claim(ctx)
+	}
+	return nil, q.err()
+}
+func (q *line) Due(_ context.Context, l time.Duration) (time.Duration, error) { return l, q.err() }
+func (q *line) ToEnd(context.Context, string) ([]string, error)               { return nil, q.err() }
+func (q *line) Renew(context.Context, string, []string, time.Duration) ([]Lease, error) {
+	return nil, q.err()
+}
+
+func (q *line) Settle(context.Context, []string) (int, error) {
+	err := q.err()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settled = append(q.settled, time.Now())
+	return 0, err
+}
+
+// TestNodeSettlesOnlyWhatOthersHadTimeToRenew: at its start, and after an outage
+// of the database, a node gives the others a lease's time to say that they live.
+func TestNodeSettlesOnlyWhatOthersHadTimeToRenew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 15 * time.Second
+		q := &line{}
+		n := &Node{Queue: q, Runner: &Runner{Live: &Live{}}, Lease: lease}
+		n.Start(t.Context())
+		defer n.Stop(t.Context())
+		began := time.Now()
+		<-time.After(3 * lease)
+		all := q.settles()
+		if len(all) == 0 || all[0].Sub(began) < lease || all[0].Sub(began) > 2*lease {
+			t.Fatalf("settled %v after the start", sinceAll(began, all))
+		}
+		q.set(true)
+		<-time.After(4 * lease)
+		q.set(false)
+		back, before := time.Now(), len(q.settles())
+		<-time.After(3 * lease)
+		late := q.settles()[before:]
+		if len(late) == 0 || late[0].Sub(back) < lease || late[0].Sub(back) > 2*lease {
+			t.Errorf("settled %v after the outage", sinceAll(back, late))
+		}
+	})
+}
+
+func sinceAll(t time.Time, all []time.Time) []time.Duration {
+	var ds []time.Duration
+	for _, at := range all {
+		ds = append(ds, at.Sub(t))
+	}
+	return ds
+}
+
+// TestNodeStopWaitsForTheClaimUnderWay: a claim that is answered while the node
+// stops is given back, and Stop returns after that.
+func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := make(chan struct{}), make(chan struct{})
+		q := &line{claim: func(context.Context) (*Claim, error) {
+			close(asked) // a second question would panic
+			<-answer
+			return newClaim(), nil
+		}}
+		b := &book{}
+		r := &Runner{Ledger: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+			t.Error("dialled while the node stops")
+			return nil, &media.DialError{Cause: media.Cancelled}
+		})}
+		n := &Node{Queue: q, Runner: r}
+		n.Start(t.Context())
+		<-asked
+		stopped := make(chan struct{})
+		go func() { n.Stop(t.Context()); close(stopped) }()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Error("Stop returned while a claim was under way")
+		default:
+		}
+		close(answer)
+		<-stopped
+		if !slices.Equal(b.wrote, []string{"release"}) || r.Live.Count() != 0 {
+			t.Errorf("wrote %v, %d calls on", b.wrote, r.Live.Count())
+		}
+	})
+}
+
+// TestNodeStopDoesNotWaitForAQueueThatHangs beyond what it was given.
+func TestNodeStopDoesNotWaitForAQueueThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan struct{}, 100)
+		q := &line{claim: func(ctx context.Context) (*Claim, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		n := &Node{Queue: q, Runner: &Runner{Ledger: &book{}, Live: &Live{}}, Lease: time.Hour}
+		n.Start(t.Context())
+		<-asked
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		n.Stop(ctx)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("Stop took %v", took)
+		}
+	})
+}
