@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -40,8 +41,8 @@ func (a *account) spans() []Span {
 	}{
 		{PhaseJitter, a.t0.Add(a.waited), a.caller},
 		{PhaseVAD, a.verdict, a.caller},
-		{PhaseASR, a.usable, a.caller},
-		{PhaseEOUWait, a.commit, a.caller},
+		{PhaseASR, a.usable, !a.usable.IsZero()},
+		{PhaseEOUWait, a.commit, !a.commit.IsZero()},
 		{PhaseLLM, token, a.caller && !token.IsZero()},
 		{PhaseTTS, ready, !ready.IsZero()},
 		{PhaseOut, a.audible, !a.audible.IsZero()},
@@ -95,6 +96,9 @@ func (a *account) turn(ending Ending) Turn {
 		_, _, chars, usage := a.of.timing()
 		t.Chars, t.TokensIn, t.TokensOut = chars, usage.PromptTokens, usage.CompletionTokens
 		t.Raw["answer_played_ms"] = span(a.of.rate, int(a.of.played.Load()))
+		if dry := a.of.dry.Load(); dry > 0 {
+			t.Raw["underrun_ms"] = time.Duration(dry) * media.FrameTime
+		}
 	}
 	return t
 }
@@ -105,19 +109,29 @@ func (s *talk) greeted() *account {
 	return &account{number: s.number - 1, t0: s.brief.AnsweredAt, reason: "answered"}
 }
 
-// heard opens the account of the caller's turn that a commits, or goes on with
-// the one that was retracted.
-func (s *talk) heard(a turn.Action) *account {
+// unheard opens the account of a caller's turn that the recognizer said nothing
+// of.
+func (s *talk) unheard() *account {
+	s.number++
+	return &account{
+		number: s.number - 1, caller: true, t0: s.last.From, waited: s.last.Waited, verdict: s.last.At,
+		estimated: s.last.Estimated, reason: turn.RecognizerSilent,
+	}
+}
+
+// committed opens the account of the caller's turn that a commits, or goes on
+// with the one that was retracted.
+func (s *talk) committed(a turn.Action) *account {
 	now := time.Now()
 	x := &account{
-		caller: true, t0: s.last.from, waited: s.last.waited, verdict: s.last.at,
+		caller: true, t0: s.last.From, waited: s.last.Waited, verdict: s.last.At,
 		usable: s.brief.AnsweredAt.Add(a.Usable), commit: now,
-		estimated: s.last.estimated, reason: a.Reason,
+		estimated: s.last.Estimated, reason: a.Reason,
 	}
-	if s.since(s.last.from) != a.From { // the energy gate missed the speech
+	if s.since(s.last.From) != a.From { // the energy gate missed the speech
 		x.t0, x.waited, x.verdict, x.estimated = s.brief.AnsweredAt.Add(a.From), 0, x.usable, true
 	}
-	from := s.began.from
+	from := s.began.From
 	if before := s.current; before != nil && a.Fragments > 1 {
 		x.number, x.fragments, x.first = before.number, a.Fragments, before.first
 		if x.first == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -71,7 +72,8 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, 
 		listener: &listener{
 			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
 			stream:     Stream{leg.Rate(), brief.Engines.ASR.Model, brief.Language},
-			log:        log, results: make(chan Result, 16), broke: make(chan error, 1), mute: make(chan struct{}, 1),
+			log:        log, results: make(chan heard, 16), broke: make(chan error, 1),
+			opens: make(chan struct{}), mute: make(chan struct{}, 1),
 		},
 		machine: turn.New(policy, brief.Greeting != ""),
 	}
@@ -101,8 +103,8 @@ type talk struct {
 	current *account   // of the turn that reply answers
 	next    int64      // number of the next utterance
 	number  int        // of the next turn
-	last    edge       // where the caller last fell silent
-	began   edge       // where the caller last began to speak
+	last    ear.Edge   // where the caller last fell silent
+	began   ear.Edge   // where the caller last began to speak
 	outcome Outcome
 }
 
@@ -113,13 +115,14 @@ type failure struct {
 }
 
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
-	e := &ear{leg: s.leg, listener: s.listener, edges: make(chan edge, remembered)}
+	edges := make(chan ear.Edge, 16)
+	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges}
 	s.leg.Play(s.playout)
-	var heard error
-	s.wg.Go(func() { defer cancel(); heard = e.hear(ctx) })
+	var deaf error
+	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })
 	s.wg.Go(func() { s.listener.listen(ctx) })
 	s.wg.Go(func() { s.prepare(ctx) })
-	s.think(ctx, e.edges)
+	s.think(ctx, edges)
 	cancel()
 	cause := media.LocalHangup
 	if s.outcome.Reason == AgentError {
@@ -130,8 +133,8 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
 	}
 	s.wg.Wait()
 	s.close()
-	if heard != nil {
-		s.outcome.Reason, s.outcome.Err = AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", heard))
+	if deaf != nil {
+		s.outcome.Reason, s.outcome.Err = AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", deaf))
 	}
 	return s.outcome
 }

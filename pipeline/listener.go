@@ -11,29 +11,47 @@ import (
 )
 
 const (
-	backlogTime = 2 * time.Second // of sound kept while no recognizer is open
+	memory      = 150 // frames that are kept for the next recognizer: 3 s
 	openTimeout = 5 * time.Second
 	firstPause  = 200 * time.Millisecond // before a broken recognizer is opened again
 	longPause   = 2 * time.Second
 )
 
-// A listener keeps a recognizer open for the length of a call. What is said
-// while there is none is kept, up to backlogTime, and told to the next one.
+// A listener keeps a recognizer open for the length of a call. The newest sound
+// is remembered: what the recognizer that broke had not understood for good,
+// and what was said while there was none, is told to the next one.
 type listener struct {
 	recognizer Recognizer
 	stream     Stream
 	log        *slog.Logger
-	results    chan Result
+	results    chan heard
 	broke      chan error
+	opens      chan struct{}
 	mute       chan struct{} // the open recognizer is deaf: open another
 
-	open atomic.Pointer[opened]
+	open  atomic.Pointer[opened]
+	final atomic.Int64 // frames of the call that are understood for good
 
-	backlog []int16 // the ear's: the newest sound that no recognizer heard
-	told    *opened // the ear's: who was told the backlog
+	// The ear's own.
+	past [memory]media.Frame // a ring of the newest frames
+	last time.Time           // when the newest was read
+	told *opened             // who was told of the past
+	read int64               // frames of the call so far
 }
 
-type opened struct{ Recognition }
+// heard is a result, and when the recognizer's clock began; zero where the
+// result has no times.
+type heard struct {
+	Result
+	zero time.Time
+}
+
+// opened is a recognizer and where its stream begins.
+type opened struct {
+	Recognition
+	first atomic.Int64 // frame of the call
+	zero  atomic.Int64 // its time, Unix nanoseconds
+}
 
 // listen opens recognizers until ctx ends.
 func (l *listener) listen(ctx context.Context) {
@@ -73,8 +91,13 @@ func (l *listener) once(ctx context.Context) error {
 	case <-l.mute: // it was another's
 	default:
 	}
-	l.open.Store(&opened{rec})
+	o := &opened{Recognition: rec}
+	l.open.Store(o)
 	defer l.open.Store(nil)
+	select {
+	case l.opens <- struct{}{}:
+	case <-ctx.Done():
+	}
 	for {
 		select {
 		case r, ok := <-rec.Results():
@@ -82,7 +105,7 @@ func (l *listener) once(ctx context.Context) error {
 				return rec.Close()
 			}
 			select {
-			case l.results <- r:
+			case l.results <- l.place(o, r):
 			case <-ctx.Done():
 				return rec.Close()
 			}
@@ -92,6 +115,21 @@ func (l *listener) once(ctx context.Context) error {
 			return rec.Close()
 		}
 	}
+}
+
+// place puts a result on the call's clock.
+func (l *listener) place(o *opened, r Result) heard {
+	h := heard{Result: r}
+	if r.End == 0 {
+		return h
+	}
+	if r.Final {
+		l.final.Store(o.first.Load() + int64(r.End/media.FrameTime))
+	}
+	if zero := o.zero.Load(); zero != 0 {
+		h.zero = time.Unix(0, zero)
+	}
+	return h
 }
 
 var errDeaf = errors.New("recognizer did not answer")
@@ -106,27 +144,33 @@ func (l *listener) renew() {
 
 // write passes a frame on. It belongs to the ear and never waits.
 func (l *listener) write(f media.Frame) {
+	l.keep(f)
 	rec := l.open.Load()
 	if rec == nil {
-		l.keep(f)
 		return
 	}
-	if rec != l.told {
-		l.told = rec
-		for i := 0; i+len(f) <= len(l.backlog); i += len(f) {
-			_ = rec.WriteFrame(l.backlog[i : i+len(f)]) // its Results end when it broke
-		}
-		l.backlog = l.backlog[:0]
+	if rec == l.told {
+		_ = rec.WriteFrame(f) // its Results end when it broke
+		return
 	}
-	_ = rec.WriteFrame(f)
+	l.told = rec
+	from := max(l.final.Load(), l.read-memory, 0)
+	rec.first.Store(from)
+	rec.zero.Store(l.last.Add(-time.Duration(l.read-from) * media.FrameTime).UnixNano())
+	for n := from; n < l.read; n++ {
+		_ = rec.WriteFrame(l.past[n%memory]) // likewise
+	}
 }
 
-// keep adds f to the backlog; the oldest sound goes when it is full.
+// keep remembers f; the oldest sound goes.
 func (l *listener) keep(f media.Frame) {
-	if most := int(backlogTime/media.FrameTime) * len(f); len(l.backlog) >= most {
-		l.backlog = l.backlog[:copy(l.backlog, l.backlog[len(f):])]
+	at := &l.past[l.read%memory]
+	if *at == nil {
+		*at = make(media.Frame, len(f))
 	}
-	l.backlog = append(l.backlog, f...)
+	copy(*at, f)
+	l.read++
+	l.last = time.Now()
 }
 
 // finalize asks for what is open; without a recognizer there is nothing.

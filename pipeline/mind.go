@@ -2,15 +2,19 @@ package pipeline
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/canned"
+	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
 // think is the mind: it tells the machine what happens and does what it says,
 // until the conversation is over.
-func (s *talk) think(ctx context.Context, edges <-chan edge) {
+func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	s.timer = time.NewTimer(time.Hour)
 	defer s.timer.Stop()
 	var limit <-chan time.Time
@@ -35,7 +39,9 @@ func (s *talk) think(ctx context.Context, edges <-chan edge) {
 		case x := <-edges:
 			s.edge(ctx, x)
 		case r := <-s.listener.results:
-			s.step(ctx, turn.Event{Kind: turn.Heard, Text: r.Text, Final: r.Final, Finalized: r.Finalized})
+			s.heard(ctx, r)
+		case <-s.listener.opens:
+			s.step(ctx, turn.Event{Kind: turn.Listens})
 		case err := <-s.listener.broke:
 			s.outcome.Err = err
 			s.step(ctx, turn.Event{Kind: turn.Deaf})
@@ -63,15 +69,39 @@ func (s *talk) ending() Reason {
 	}
 }
 
-func (s *talk) edge(ctx context.Context, x edge) {
-	e := turn.Event{Kind: turn.Voice, From: s.since(x.from)}
-	if x.voice {
-		s.began = x
-	} else {
-		e.Kind = turn.Silence
-		s.last = x
+func (s *talk) edge(ctx context.Context, x ear.Edge) {
+	e := turn.Event{Kind: x.Kind, For: x.Loud}
+	if x.Kind == turn.Voice {
+		s.began, e.From = x, s.since(x.From)
+	}
+	if x.Kind == turn.Silence {
+		s.last, e.From = x, s.since(x.From)
 	}
 	s.step(ctx, e)
+}
+
+func (s *talk) heard(ctx context.Context, h heard) {
+	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized}
+	if !h.zero.IsZero() {
+		e.From = s.since(h.zero.Add(h.Start))
+		s.unanswered(&e, h)
+	}
+	s.step(ctx, e)
+}
+
+// unanswered leaves out the words of a result that were answered already: a
+// recognizer may go on with them in the same breath.
+func (s *talk) unanswered(e *turn.Event, h heard) {
+	at := func(w Word) time.Duration { return s.since(h.zero.Add(w.Start)) }
+	n := slices.IndexFunc(h.Words, func(w Word) bool { return at(w) >= s.machine.Settled() })
+	if n <= 0 {
+		return // none, or all
+	}
+	var texts []string
+	for _, w := range h.Words[n:] {
+		texts = append(texts, w.Text)
+	}
+	e.Text, e.From = strings.Join(texts, " "), at(h.Words[n])
 }
 
 // mark is told that an utterance became audible, or was said. Marks of a reply
@@ -127,14 +157,17 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Yield:
 			s.drop(Interrupted)
 		case turn.Fill:
-			s.filler = s.notice(ctx, turn.Filler, fillerText).utterance
+			s.filler = s.notice(ctx, turn.Filler, canned.Filler).utterance
 		case turn.Apologise:
 			if a.Reason == turn.RecognizerSilent {
 				s.listener.renew()
 			}
-			s.excuse(ctx, Failed, apologyText)
+			if s.current == nil && (a.Reason == turn.RecognizerSilent) {
+				s.current = s.unheard()
+			}
+			s.excuse(ctx, Failed, canned.Apology)
 		case turn.Nudge:
-			s.excuse(ctx, Interrupted, nudgeText)
+			s.excuse(ctx, Interrupted, canned.Nudge)
 		case turn.Drop:
 		case turn.Leave:
 			s.outcome.Reason = Reason(a.Reason)
@@ -143,9 +176,9 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 }
 
 // excuse says a canned line in place of whatever was being said.
-func (s *talk) excuse(ctx context.Context, ending Ending, text string) {
+func (s *talk) excuse(ctx context.Context, ending Ending, what canned.Line) {
 	s.drop(ending)
-	s.reply = s.notice(ctx, turn.Notice, text)
+	s.reply = s.notice(ctx, turn.Notice, what)
 }
 
 func (s *talk) wake(at time.Duration) {
@@ -157,7 +190,7 @@ func (s *talk) wake(at time.Duration) {
 
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
-	s.current = s.heard(a)
+	s.current = s.committed(a)
 	s.history.add(*s.current.line)
 	s.reply = s.answer(ctx)
 	s.current.of = s.reply.utterance

@@ -7,14 +7,8 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/turn"
-)
-
-// What the agent says of its own accord.
-const (
-	fillerText  = "One moment, please."
-	apologyText = "Sorry, I did not get that. Could you say it again?"
-	nudgeText   = "Are you still there?"
 )
 
 const (
@@ -27,7 +21,7 @@ type noticeKey struct {
 	engine Engine
 	lang   string
 	rate   int
-	text   string
+	line   canned.Line
 }
 
 // notices keeps canned lines, spoken once and then ready in an instant, so that
@@ -73,14 +67,15 @@ func (n *notices) make(k noticeKey, pcm []int16) {
 	}
 }
 
-func (s *talk) noticeKey(text string) noticeKey {
-	return noticeKey{s.brief.Engines.TTS, s.brief.Language, s.leg.Rate(), text}
+func (s *talk) noticeKey(what canned.Line) noticeKey {
+	return noticeKey{s.brief.Engines.TTS, s.brief.Language, s.leg.Rate(), what}
 }
 
 // prepare speaks the canned lines that are not there yet.
 func (s *talk) prepare(ctx context.Context) {
-	for _, text := range []string{fillerText, apologyText, nudgeText} {
-		if key := s.noticeKey(text); s.agent.notices.claim(key) {
+	for what := range canned.Lines {
+		text := what.In(s.brief.Language)
+		if key := s.noticeKey(what); text != "" && s.agent.notices.claim(key) {
 			s.agent.notices.make(key, s.synthesise(ctx, text))
 		}
 	}
@@ -122,10 +117,11 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 
 // notice says a canned line. Where no voice could speak it, two soft tones tell
 // the caller that the line is alive.
-func (s *talk) notice(ctx context.Context, kind, text string) *reply {
+func (s *talk) notice(ctx context.Context, kind string, what canned.Line) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	u := s.utter(kind)
-	pcm := s.agent.notices.get(s.noticeKey(text))
+	text := what.In(s.brief.Language)
+	pcm := s.agent.notices.get(s.noticeKey(what))
 	if pcm == nil {
 		text = ""
 		rate := s.leg.Rate()

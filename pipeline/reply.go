@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline/turn"
@@ -142,8 +143,8 @@ func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text fun
 
 // sound queues the voice's speech.
 func (s *talk) sound(ctx context.Context, u *utterance, speaking Speaking) error {
-	stall := time.AfterFunc(time.Hour, func() { _ = speaking.Close() })
-	defer stall.Stop()
+	stop := s.watchStall(ctx, u, speaking)
+	defer stop()
 	var release func()
 	defer func() {
 		if release != nil {
@@ -167,13 +168,45 @@ func (s *talk) sound(ctx context.Context, u *utterance, speaking Speaking) error
 		if err := s.playout.push(ctx, piece{of: u, pcm: pcm}); err != nil {
 			return err
 		}
-		stall.Reset(span(u.rate, len(pcm)) + stallTime)
 	}
-	if ctx.Err() == nil && !stall.Stop() {
+	if stop() && ctx.Err() == nil {
 		return errStalled
 	}
 	if release == nil {
 		return errors.New("voice: no speech came")
 	}
 	return s.playout.push(ctx, piece{of: u, last: true})
+}
+
+// watchStall ends the voice when it has made nothing for stallTime since the
+// caller heard the last of what it made. The returned function ends the watch,
+// and tells whether the voice was ended.
+func (s *talk) watchStall(ctx context.Context, u *utterance, speaking Speaking) func() bool {
+	ctx, cancel := context.WithCancel(ctx)
+	stalled := make(chan bool, 1)
+	s.wg.Go(func() {
+		tick := time.NewTicker(stallTime / 6)
+		defer tick.Stop()
+		dry := time.Duration(0)
+		for {
+			select {
+			case <-ctx.Done():
+				stalled <- false
+				return
+			case <-tick.C:
+			}
+			if dry += stallTime / 6; u.played.Load() == 0 || u.waiting() > 0 {
+				dry = 0 // not begun, which others watch, or still being heard
+			}
+			if dry >= stallTime {
+				stalled <- true
+				_ = speaking.Close()
+				return
+			}
+		}
+	})
+	return sync.OnceValue(func() bool {
+		cancel()
+		return <-stalled
+	})
 }

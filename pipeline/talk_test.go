@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 	"slices"
@@ -30,22 +29,10 @@ type call struct {
 // start lets an agent talk, in a bubble.
 func start(t *testing.T, script fake.Script, brief pipeline.Brief) *call {
 	t.Helper()
-	stage := pipetest.New(script)
-	c := &call{Leg: mediatest.NewLeg(8000), t: t, began: time.Now(), done: make(chan struct{})}
 	if brief.Engines == (pipeline.Engines{}) {
 		brief.Engines = pipetest.Fake()
 	}
-	go func() {
-		defer close(c.done)
-		var err error
-		if c.outcome, err = stage.Talk(context.Background(), c.Leg, brief); err != nil {
-			t.Errorf("talk: %v", err)
-		}
-		if err := stage.Close(); err != nil {
-			t.Errorf("close fakes: %v", err)
-		}
-	}()
-	return c
+	return talkOn(t, pipetest.New(script), brief)
 }
 
 // say speaks now and returns when it was said.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ type utterance struct {
 	kind   string // turn.Reply, turn.Filler, turn.Notice
 	rate   int
 	played atomic.Int64 // samples that left
+	dry    atomic.Int64 // frames of silence in the middle of it, for want of sound
 
 	mu      sync.Mutex
 	text    strings.Builder // what the model said so far
@@ -76,10 +78,7 @@ func (u *utterance) heard(complete bool) (text string, words []Word) {
 	defer u.mu.Unlock()
 	all := strings.TrimSpace(u.text.String())
 	played := span(u.rate, int(u.played.Load())) + u.trimmed
-	timed := u.words
-	if len(timed) == 0 {
-		timed = u.estimate(all)
-	}
+	timed := append(slices.Clip(u.words), u.estimate(all)...)
 	for _, w := range timed {
 		if complete || (w.Start+w.End)/2 <= played {
 			w.Start, w.End = max(0, w.Start-u.trimmed), max(0, w.End-u.trimmed)
@@ -96,11 +95,17 @@ func (u *utterance) heard(complete bool) (text string, words []Word) {
 	return strings.Join(said, " "), words
 }
 
-// estimate spreads the words of text over the audio by their length.
+// estimate times the words of text that the voice has not timed yet, by their
+// length.
 func (u *utterance) estimate(text string) []Word {
+	fields := strings.Fields(text)
 	var words []Word
 	at := u.trimmed
-	for w := range strings.FieldsSeq(text) {
+	if n := len(u.words); n > 0 {
+		at = u.words[n-1].End
+		fields = fields[min(n, len(fields)):]
+	}
+	for _, w := range fields {
 		d := time.Duration(len([]rune(w))+1) * charTime
 		words = append(words, Word{w, at, at + d})
 		at += d
@@ -120,6 +125,13 @@ func (u *utterance) spent(usage Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.usage = usage
+}
+
+// waiting is how much sound is made and has not left.
+func (u *utterance) waiting() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return span(u.rate, int(u.samples-u.played.Load()))
 }
 
 func span(rate, samples int) time.Duration {

@@ -196,6 +196,7 @@ func (s *stream) stopped() bool {
 }
 
 func (s *stream) write() {
+	defer func() { _ = s.conn.Close() }() // wakes the reader, whatever ended the writer
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	for {
@@ -214,14 +215,17 @@ func (s *stream) write() {
 			}
 		case <-s.stop:
 			s.send(websocket.TextMessage, []byte(`{"type":"CloseStream"}`))
-			_ = s.conn.Close() // nobody reads what would still come
-			return
+			return // nobody reads what would still come
 		}
 	}
 }
 
 func (s *stream) send(kind int, b []byte) bool {
-	err := s.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	limit := writeLimit
+	if s.stopped() {
+		limit = closeLimit
+	}
+	err := s.conn.SetWriteDeadline(time.Now().Add(limit))
 	if err == nil {
 		err = s.conn.WriteMessage(kind, b)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
@@ -121,6 +123,37 @@ func TestSlowNetwork(t *testing.T) {
 		if err := rec.Close(); err == nil || !strings.Contains(err.Error(), "too slowly") {
 			t.Errorf("close: %v", err)
 		}
+	})
+}
+
+// TestStuckConnection: a peer that reads no more must not hold the call's end.
+func TestStuckConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := fake.NewNet()
+		released := make(chan struct{})
+		server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			<-released // without ever reading
+			_ = conn.Close()
+		})}
+		go func() { _ = server.Serve(n) }()
+		rec, err := Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial}.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = rec.WriteFrame(make(media.Frame, 160))
+		synctest.Wait() // the writer is stuck now
+		began := time.Now()
+		_ = rec.Close()
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("closing took %v", d)
+		}
+		close(released)
+		_ = server.Close()
 	})
 }
 

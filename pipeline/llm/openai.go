@@ -24,10 +24,7 @@ const (
 	OpenAIModel = "gpt-4o-mini"
 )
 
-const (
-	longestEvent = 1 << 20 // bytes
-	longestError = 4 << 10 // bytes of an error's body that are told
-)
+const longestEvent = 1 << 20 // bytes
 
 // OpenAI asks a model over the chat completions API, which OpenAI, vLLM,
 // llama.cpp, Ollama, SGLang and many others speak
@@ -105,9 +102,7 @@ func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, erro
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) // the status is the error
-		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(said))
+		return nil, pipeline.StatusError(resp)
 	}
 	return resp.Body, nil
 }

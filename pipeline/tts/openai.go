@@ -21,10 +21,7 @@ const (
 	OpenAIVoice = "alloy"
 )
 
-const (
-	openAIRate   = 24000   // Hz of response_format pcm
-	longestError = 4 << 10 // bytes of an error's body that are told
-)
+const openAIRate = 24000 // Hz of response_format pcm
 
 // OpenAI speaks by the audio speech API, which OpenAI, speaches, Kokoro-FastAPI
 // and others serve (platform.openai.com/docs/api-reference/audio/createSpeech).
@@ -63,9 +60,7 @@ func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, longestError)) // the status is the error
-		return nil, 0, fmt.Errorf("openai speech: %s: %s", resp.Status, bytes.TrimSpace(said))
+		return nil, 0, fmt.Errorf("openai speech: %w", pipeline.StatusError(resp))
 	}
 	return resp.Body, openAIRate, nil
 }

@@ -12,9 +12,11 @@ type Kind string
 // Kinds.
 const (
 	Voice     Kind = "voice"     // the caller began to speak
+	Loud      Kind = "loud"      // the caller has spoken for For, pauses apart
 	Silence   Kind = "silence"   // the caller fell silent
 	Heard     Kind = "heard"     // the recognizer understood something
 	Deaf      Kind = "deaf"      // the recognizer broke; another is being opened
+	Listens   Kind = "listens"   // a recognizer is open again
 	Timer     Kind = "timer"     // the timer that was set last is due
 	Audible   Kind = "audible"   // the first audible frame of the agent's speech left
 	Said      Kind = "said"      // the last frame of the agent's speech left
@@ -31,8 +33,11 @@ const (
 // An Event is what happened.
 type Event struct {
 	Kind Kind          `json:"kind"`
-	At   time.Duration `json:"at"`             // when it became known
-	From time.Duration `json:"from,omitempty"` // Voice: onset. Silence: arrival of the last voiced sample
+	At   time.Duration `json:"at"` // when it became known
+	// From, of Voice, is its onset; of Silence, the arrival of the last voiced
+	// sample; of Heard, when what was understood began to be said.
+	From time.Duration `json:"from,omitempty"`
+	For  time.Duration `json:"for,omitempty"` // Loud
 	// Text, of Heard, is what was understood; of Audible and Said, what the
 	// agent is saying: Reply, Filler or Notice.
 	Text string `json:"text,omitempty"`
@@ -90,6 +95,9 @@ type Policy struct {
 	Filler time.Duration
 	// GiveUp is how long after the commit an answer is waited for.
 	GiveUp time.Duration
+	// Wordless is how long the caller may keep the floor with sound that the
+	// recognizer makes no words of.
+	Wordless time.Duration
 	// Idle is how long both sides may be silent before the agent asks for the
 	// caller; after Nudges of those it leaves.
 	Idle   time.Duration
@@ -107,6 +115,7 @@ func DefaultPolicy() Policy {
 		Final:             900 * time.Millisecond,
 		Filler:            2200 * time.Millisecond,
 		GiveUp:            5500 * time.Millisecond,
+		Wordless:          3 * time.Second,
 		Idle:              10 * time.Second,
 		Nudges:            2,
 		Failures:          3,

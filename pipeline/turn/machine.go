@@ -24,13 +24,16 @@ type Machine struct {
 	state  State
 
 	// What the caller is saying.
-	voiced  bool          // right now
-	onset   time.Duration // when that began
-	lastEnd time.Duration // the last voiced sample
-	text    []string      // final stretches of this turn
-	partial string        // what may still change
-	usable  time.Duration // when text became what it is
-	open    bool          // Finalize was asked and is not answered
+	voiced   bool          // right now
+	loud     time.Duration // voiced sound since that began
+	lastEnd  time.Duration // the last voiced sample
+	text     []string      // final stretches of this turn
+	partial  string        // what may still change
+	usable   time.Duration // when text became what it is
+	asked    int           // Finalizes that are not answered
+	settled  time.Duration // what the caller said before it was answered already
+	hearFrom time.Duration // when speech began, or words last came
+	closing  time.Duration // from when an answer to Finalize is waited for
 
 	// What the agent is answering.
 	answering string        // the caller's text; empty for a speech of the agent's own
@@ -57,10 +60,14 @@ func New(p Policy, greeting bool) *Machine {
 // Start says what to do before the first event.
 func (m *Machine) Start() []Action {
 	if m.greeting {
-		return []Action{m.wake(m.policy.GiveUp)}
+		return []Action{m.wake(m.policy.Filler)}
 	}
 	return []Action{m.wake(m.idleAt)}
 }
+
+// Settled is when the caller's words were last answered: what was said before
+// it is of no account any more.
+func (m *Machine) Settled() time.Duration { return m.settled }
 
 // State tells who has the floor.
 func (m *Machine) State() State { return m.state }
@@ -70,12 +77,18 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Voice:
 		return m.voice(e)
+	case Loud:
+		m.loud = e.For
+		return m.bargeIn(e.At)
 	case Silence:
 		return m.silence(e)
 	case Heard:
 		return m.heard(e)
 	case Deaf:
-		return m.deaf(e)
+		m.asked, m.partial = min(m.asked, 1), "" // what was open is asked anew
+		return nil
+	case Listens:
+		return m.listens()
 	case Timer:
 		return m.timer(e)
 	case Audible:
@@ -89,66 +102,33 @@ func (m *Machine) Step(e Event) []Action {
 }
 
 func (m *Machine) voice(e Event) []Action {
-	m.voiced, m.onset = true, e.From
+	m.voiced, m.loud = true, 0
 	switch m.state {
 	case Listening, Closing:
-		m.state = Hearing
-		return []Action{m.wake(0)}
+		return []Action{m.hear(e.At)}
 	case Thinking:
 		if m.answering != "" {
-			return m.retract("caller_resumed")
+			return m.retract(e.At, "caller_resumed")
 		}
-	case Speaking:
-		return m.bargeIn(e.At)
-	case Hearing:
+	case Speaking, Hearing:
 	}
 	return nil
 }
 
-// retract drops an answer that nobody heard and glues what it answered to what
-// the caller says next.
-func (m *Machine) retract(reason string) []Action {
-	m.state, m.pending = Hearing, false
-	m.text = append([]string{m.answering}, m.text...)
-	m.answering = ""
-	m.fragments++
-	return []Action{{Do: Retract, Reason: reason}, m.wake(0)}
+// hear gives the caller the floor. Speech that brings no words for a while is
+// none: a noisy line must not keep the agent silent for ever.
+func (m *Machine) hear(at time.Duration) Action {
+	m.state, m.hearFrom = Hearing, at
+	return m.wake(at + m.hearing())
 }
 
-func (m *Machine) audible(e Event) []Action {
-	m.state = Speaking
-	if e.Text != Filler {
-		m.pending, m.fragments = false, 0
-		m.text, m.partial = nil, ""
+// hearing is how long the caller keeps the floor without a new word. Where the
+// energy gate hears nothing, the words alone tell.
+func (m *Machine) hearing() time.Duration {
+	if m.voiced {
+		return m.policy.Wordless
 	}
-	if acts := m.bargeIn(e.At); acts != nil {
-		return acts
-	}
-	return []Action{m.wake(0)}
-}
-
-// bargeIn yields once the caller has spoken long enough into the agent's
-// speech, and asks to be woken for it until then.
-func (m *Machine) bargeIn(at time.Duration) []Action {
-	if !m.voiced {
-		return nil
-	}
-	sustained := m.policy.Sustained
-	if m.greeting {
-		sustained = m.policy.SustainedGreeting
-	}
-	if due := m.onset + sustained; at < due {
-		return []Action{m.wake(due)}
-	}
-	return m.yield("caller_speaks")
-}
-
-func (m *Machine) yield(reason string) []Action {
-	if m.pending && m.answering != "" {
-		return m.retract(reason) // only a filler was heard
-	}
-	m.state, m.pending, m.answering, m.greeting = Hearing, false, "", false
-	return []Action{{Do: Yield, Reason: reason}, m.wake(0)}
+	return m.policy.Wordless / 3
 }
 
 func (m *Machine) silence(e Event) []Action {
@@ -157,12 +137,32 @@ func (m *Machine) silence(e Event) []Action {
 	if m.state != Hearing {
 		return nil
 	}
-	m.state, m.open = Closing, true
-	return append([]Action{{Do: Finalize, Reason: "silence"}}, m.close(e.At)...)
+	return m.finalize(e.At, m.lastEnd, "silence")
+}
+
+func (m *Machine) finalize(at, since time.Duration, reason string) []Action {
+	m.state, m.closing = Closing, since
+	m.asked++
+	return append([]Action{{Do: Finalize, Reason: reason}}, m.close(at)...)
+}
+
+// listens is told that a recognizer is open in place of one that broke. It was
+// told what the broken one did not finish; its end is asked for again.
+func (m *Machine) listens() []Action {
+	if m.state != Closing || m.asked == 0 {
+		return nil
+	}
+	return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}
 }
 
 func (m *Machine) heard(e Event) []Action {
 	text := strings.TrimSpace(e.Text)
+	if e.From > 0 && e.From < m.settled && text != "" {
+		return nil // it was answered already
+	}
+	if e.Finalized && m.asked > 0 {
+		m.asked--
+	}
 	switch {
 	case !e.Final:
 		m.partial = text
@@ -172,23 +172,36 @@ func (m *Machine) heard(e Event) []Action {
 		m.partial = ""
 	}
 	m.usable = e.At
-	if e.Finalized {
-		m.open = false
-	}
-	switch m.state {
-	case Closing:
+	if m.state == Closing {
 		return m.close(e.At)
+	}
+	if text == "" {
+		return nil
+	}
+	return m.words(e.At, e.Final)
+}
+
+// words is told of words that came outside the silence that asks for them.
+func (m *Machine) words(at time.Duration, final bool) []Action {
+	switch m.state {
+	case Hearing:
+		return []Action{m.hear(at)}
+	case Listening:
+		if final {
+			return m.missed(at)
+		}
+		return []Action{m.hear(at)} // the energy gate missed it
+	case Thinking:
+		if final && m.answering != "" {
+			return append(m.retract(at, "words_heard"), m.missed(at)...)
+		}
 	case Speaking:
 		// Two words are more than a sign of listening, even where the voice
 		// was too faint for the energy gate.
-		if e.Final && len(strings.Fields(m.turnText())) >= 2 && !m.greeting {
-			return append(m.yield("words_heard"), m.missed(e.At)...)
+		if final && !m.greeting && len(strings.Fields(m.turnText())) >= 2 {
+			return append(m.yield(at, "words_heard"), m.missed(at)...)
 		}
-	case Listening:
-		if e.Final && text != "" {
-			return m.missed(e.At)
-		}
-	case Hearing, Thinking:
+	case Closing:
 	}
 	return nil
 }
@@ -210,21 +223,23 @@ func (m *Machine) turnText() string {
 // close decides, in the caller's silence, whether the turn has ended.
 func (m *Machine) close(at time.Duration) []Action {
 	text := m.turnText()
-	if m.open {
-		due := m.lastEnd + m.policy.Deaf
+	if m.asked > 0 {
+		due := m.closing + m.policy.Deaf
 		if text != "" {
-			due = m.lastEnd + m.policy.Final
+			due = m.closing + m.policy.Final
 		}
 		if at < due {
 			return []Action{m.wake(due)}
 		}
-		m.open, m.usable = false, at
+		m.asked, m.usable = 0, at
 		if text == "" {
+			m.settled = m.lastEnd
 			return m.apologise(at, RecognizerSilent)
 		}
 	}
 	if text == "" {
 		m.state = Listening
+		m.voiced = false // whatever it was, it is no voice
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
 	}
 	p := EndOfTurn(text)
@@ -233,6 +248,7 @@ func (m *Machine) close(at time.Duration) []Action {
 	}
 	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
 	m.answering, m.text, m.partial, m.nudges, m.greeting = text, nil, "", 0, false
+	m.settled = m.lastEnd
 	return []Action{
 		{Do: Commit, Text: text, Reason: reason(p), From: m.lastEnd, Usable: m.usable, Fragments: m.fragments + 1, At: at},
 		m.wake(max(at, m.lastEnd+m.policy.Filler)),
@@ -250,25 +266,12 @@ func reason(p float64) string {
 	}
 }
 
-func (m *Machine) deaf(e Event) []Action {
-	m.open, m.partial = false, ""
-	if m.state != Closing {
-		return nil // a speech that goes on is judged at its end
-	}
-	if m.turnText() == "" {
-		return m.apologise(e.At, "recognizer_failed")
-	}
-	return m.close(e.At)
-}
-
 func (m *Machine) timer(e Event) []Action {
 	switch m.state {
 	case Closing:
 		return m.close(e.At)
-	case Speaking:
-		return m.bargeIn(e.At)
 	case Thinking:
-		if !m.filled && m.answering != "" {
+		if !m.filled && (m.answering != "" || m.greeting) {
 			m.filled = true
 			return []Action{{Do: Fill, Reason: "answer_slow"}, m.wake(m.commit + m.policy.GiveUp)}
 		}
@@ -279,53 +282,11 @@ func (m *Machine) timer(e Event) []Action {
 		}
 		return m.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
 	case Hearing:
+		m.lastEnd = m.hearFrom
+		return m.finalize(e.At, e.At, "no_more_words")
+	case Speaking:
 	}
 	return nil
-}
-
-// speak begins a speech of the agent's own.
-func (m *Machine) speak(a Action, at time.Duration) []Action {
-	m.state, m.pending, m.answering, m.commit = Thinking, true, "", at
-	return []Action{a, m.wake(at + m.policy.GiveUp)}
-}
-
-// said ends the agent's speech. After a filler the answer is still to come.
-func (m *Machine) said(e Event) []Action {
-	if m.pending {
-		m.state = Thinking
-		return []Action{m.wake(m.commit + m.policy.GiveUp)}
-	}
-	if e.Text == Reply {
-		m.failures = 0
-	}
-	m.answering, m.greeting = "", false
-	m.idleAt = e.At + m.policy.Idle
-	if m.voiced {
-		m.state = Hearing
-		return []Action{m.wake(0)}
-	}
-	m.state, m.text, m.partial = Listening, nil, ""
-	if m.failures >= m.policy.Failures {
-		return []Action{{Do: Leave, Reason: "agent_error"}}
-	}
-	return []Action{m.wake(m.idleAt)}
-}
-
-// replyFail is told when the model or the voice broke, or stopped in the middle.
-func (m *Machine) replyFail(e Event) []Action {
-	if !m.pending && m.state != Speaking {
-		return nil // a reply that is over already
-	}
-	return m.apologise(e.At, "reply_failed")
-}
-
-func (m *Machine) apologise(at time.Duration, reason string) []Action {
-	m.failures++
-	m.text, m.partial, m.fragments, m.filled = nil, "", 0, true
-	if m.failures > m.policy.Failures {
-		return []Action{{Do: Leave, Reason: "agent_error"}}
-	}
-	return m.speak(Action{Do: Apologise, Reason: reason}, at)
 }
 
 // wake sets the timer; 0 takes it away.

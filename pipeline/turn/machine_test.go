@@ -40,9 +40,15 @@ func play(m *Machine, events ...Event) []string {
 }
 
 func voice(at time.Duration) Event   { return Event{Kind: Voice, At: at + 60*ms, From: at} }
+func loud(at, d time.Duration) Event { return Event{Kind: Loud, At: at, For: d} }
 func silence(at time.Duration) Event { return Event{Kind: Silence, At: at + 180*ms, From: at} }
 func final(at time.Duration, text string) Event {
 	return Event{Kind: Heard, At: at, Text: text, Final: true, Finalized: true}
+}
+
+// said is a final text that began to be said at from.
+func said(at, from time.Duration, text string) Event {
+	return Event{Kind: Heard, At: at, From: from, Text: text, Final: true, Finalized: true}
 }
 func partial(at time.Duration, text string) Event { return Event{Kind: Heard, At: at, Text: text} }
 func agent(kind Kind, at time.Duration, what string) Event {
@@ -103,7 +109,7 @@ func TestTurns(t *testing.T) {
 		"the caller speaks into the answer": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(3000 * ms), end(3200 * ms),
+				agent(Audible, 2700*ms, Reply), voice(3000 * ms), loud(3160*ms, 160*ms),
 			},
 			[]string{"0 finalize silence", "2400 commit silence hi there", "0 yield caller_speaks"},
 		},
@@ -131,6 +137,60 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "2400 commit silence hi there", "0 apologise reply_failed"},
 		},
+		"a final that comes after its answer changes nothing": {
+			[]Event{
+				voice(1000 * ms),
+				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Text: "a table"},
+				silence(2000 * ms), end(2950 * ms),
+				agent(Audible, 3200*ms, Reply), said(3300*ms, 1000*ms, "A table please."), end(3400 * ms), agent(Said, 4000*ms, Reply),
+			},
+			[]string{"0 finalize silence", "2900 commit silence a table"},
+		},
+		"two silences are two questions, and both answers are waited for": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), voice(2220 * ms), silence(2460 * ms),
+				said(2780*ms, 1000*ms, "a pizza"), end(2850 * ms), said(3240*ms, 2220*ms, "no cheese"),
+			},
+			[]string{"0 finalize silence", "0 finalize silence", "3240 commit silence a pizza no cheese"},
+		},
+		"words that come while the answer is made are answered with it": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a pizza"), end(2400 * ms),
+				said(2500*ms, 2100*ms, "no cheese"), end(2800 * ms),
+			},
+			[]string{"0 finalize silence", "2400 commit silence a pizza", "0 retract words_heard", "2680 commit silence a pizza no cheese"},
+		},
+		"a cough into the answer does not stop it": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(20000 * ms), end(20200 * ms), silence(20060 * ms), agent(Said, 21000*ms, Reply), end(22000 * ms),
+			},
+			[]string{"0 finalize silence", "2400 commit silence hi there"},
+		},
+		"noise without words does not keep the agent silent": {
+			[]Event{
+				voice(1000 * ms), end(4100 * ms), final(4300*ms, ""), end(10100 * ms),
+				agent(Audible, 10200*ms, Notice), loud(10300*ms, 9*time.Second), agent(Said, 11000*ms, Notice),
+			},
+			[]string{"0 finalize no_more_words", "0 drop no_words", "0 nudge idle"},
+		},
+		"words that the energy gate misses are answered": {
+			[]Event{
+				{Kind: Heard, At: 2000 * ms, From: 1500 * ms, Text: "hello"},
+				{Kind: Heard, At: 2300 * ms, From: 1500 * ms, Text: "hello you"},
+				end(3400 * ms), said(3500*ms, 1500*ms, "hello you"),
+			},
+			[]string{"0 finalize no_more_words", "3500 commit silence hello you"},
+		},
+		"a recognizer that broke is asked again": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms),
+				{Kind: Deaf, At: 2250 * ms},
+				{Kind: Listens, At: 2600 * ms},
+				said(2900*ms, 1000*ms, "hi there"),
+			},
+			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "2900 commit silence hi there"},
+		},
 		"nobody says anything": {
 			[]Event{
 				end(10100 * ms), agent(Audible, 10200*ms, Notice), agent(Said, 11000*ms, Notice),
@@ -145,9 +205,16 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+func TestGreetingThatStalls(t *testing.T) {
+	got := play(New(DefaultPolicy(), true), end(2300*ms), agent(Audible, 2320*ms, Filler), agent(Said, 3000*ms, Filler), end(5600*ms))
+	if want := []string{"0 fill answer_slow", "0 apologise answer_too_slow"}; !slices.Equal(got, want) {
+		t.Errorf("did %q, want %q", got, want)
+	}
+}
+
 func TestGreetingIsNotLostToAHello(t *testing.T) {
 	got := play(New(DefaultPolicy(), true),
-		voice(50*ms), agent(Audible, 120*ms, Reply), silence(400*ms), final(700*ms, "hello"), agent(Said, 2000*ms, Reply))
+		voice(50*ms), agent(Audible, 120*ms, Reply), loud(210*ms, 160*ms), silence(400*ms), final(700*ms, "hello"), agent(Said, 2000*ms, Reply))
 	if len(got) != 0 {
 		t.Errorf("did %q", got)
 	}
@@ -159,13 +226,13 @@ func TestGreetingIsNotLostToAHello(t *testing.T) {
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := New(DefaultPolicy(), rapid.Bool().Draw(t, "greeting"))
-		kinds := []Kind{Voice, Silence, Heard, Deaf, Timer, Audible, Said, ReplyFail}
+		kinds := []Kind{Voice, Loud, Silence, Heard, Deaf, Listens, Timer, Audible, Said, ReplyFail}
 		at, left := time.Duration(0), false
 		armed := slices.ContainsFunc(m.Start(), func(a Action) bool { return a.Do == SetTimer && a.At > 0 })
 		for range rapid.IntRange(1, 80).Draw(t, "n") {
 			at += time.Duration(rapid.IntRange(0, 1500).Draw(t, "later")) * ms
 			e := Event{
-				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms),
+				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms), For: 160 * ms,
 				Text:  rapid.SampledFrom([]string{"", "yes", "two words", Filler, Notice, Reply}).Draw(t, "text"),
 				Final: rapid.Bool().Draw(t, "final"), Finalized: rapid.Bool().Draw(t, "finalized"),
 			}
@@ -185,7 +252,7 @@ func TestInvariants(t *testing.T) {
 				case Finalize, Retract, Yield, Fill, Apologise, Nudge, Drop:
 				}
 			}
-			if s := m.State(); !left && !armed && (s == Listening || s == Closing || s == Thinking) && e.Kind != Timer {
+			if s := m.State(); !left && !armed && s != Speaking && e.Kind != Timer {
 				t.Fatalf("%s after %+v and nothing would ever happen again", s, e)
 			}
 		}

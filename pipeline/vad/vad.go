@@ -14,7 +14,7 @@ import (
 // estimation based on optimal smoothing and minimum statistics", 2001).
 const (
 	quietest   = -50.0 // dBFS under which nothing is speech
-	loudest    = -40.0 // dBFS: a floor above this is no floor
+	loudest    = -40.0 // dBFS: a floor above this is not believed before it has lasted
 	above      = 9.0   // dB over the floor that speech must be
 	stretches  = 8     // whose minima are remembered
 	stretchLen = 13    // frames in a stretch
@@ -47,6 +47,7 @@ type Detector struct {
 	history  uint8 // the last frames, one bit each, newest lowest: voiced or not
 	speaking bool
 	silent   int // frames since the last voiced one
+	loud     int // voiced frames since speech began
 }
 
 // Frame takes the next frame of the stream. back is how many frames ago the
@@ -58,12 +59,13 @@ func (d *Detector) Frame(f media.Frame) (v Verdict, back int) {
 	if voiced {
 		d.history |= 1
 		d.silent = 0
+		d.loud++
 	} else {
 		d.silent++
 	}
 	switch {
 	case !d.speaking && voiced && ones(d.history&0xf) >= onsetFrames:
-		d.speaking = true
+		d.speaking, d.loud = true, ones(d.history&0xf)
 		return Began, oldest(d.history & 0xf)
 	case d.speaking && time.Duration(d.silent)*media.FrameTime >= hangoverTime:
 		d.speaking = false
@@ -72,6 +74,9 @@ func (d *Detector) Frame(f media.Frame) (v Verdict, back int) {
 		return Same, 0
 	}
 }
+
+// Loud is how much of the speech that is on was voiced so far.
+func (d *Detector) Loud() time.Duration { return time.Duration(d.loud) * media.FrameTime }
 
 // Speaking tells whether the stream is inside speech.
 func (d *Detector) Speaking() bool { return d.speaking }
@@ -84,6 +89,9 @@ func (d *Detector) voiced(db float64) bool {
 	d.frames++
 	d.minima[at] = min(d.minima[at], db)
 	floor := loudest
+	if d.frames > stretches*stretchLen {
+		floor = 0 // known by now, however loud the line
+	}
 	for _, m := range d.minima {
 		floor = min(floor, m)
 	}

@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func loud(d time.Duration) []int16 {
+	pcm := make([]int16, d*8000/time.Second)
+	for i := range pcm {
+		pcm[i] = 5000
+	}
+	return pcm
+}
+
+// TestHeard holds what is taken for heard to what was played.
+func TestHeard(t *testing.T) {
+	const text = "Your table is booked for two. I have also sent the confirmation to your phone."
+	clause := evenly("Your table is booked for two.", 2*time.Second)
+	for name, c := range map[string]struct {
+		speech []Speech
+		played time.Duration
+		whole  bool
+		least  int // words
+		most   int
+	}{
+		"nothing":                               {nil, 0, false, 0, 0},
+		"half a timed clause":                   {[]Speech{{PCM: loud(2 * time.Second), Words: clause}}, time.Second, false, 3, 3},
+		"a clause whose words are not told yet": {[]Speech{{PCM: loud(2 * time.Second)}}, 2 * time.Second, false, 5, 7},
+		"into the second clause":                {[]Speech{{PCM: loud(2 * time.Second), Words: clause}, {PCM: loud(3 * time.Second)}}, 4 * time.Second, false, 10, 13},
+		"silence before it is not played":       {[]Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []Word{{"Your", time.Second, 2 * time.Second}, {"table", 2 * time.Second, 3 * time.Second}}}}, time.Second, false, 1, 1},
+		"all of it":                             {[]Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
+	} {
+		u := &utterance{rate: 8000}
+		u.write(text, time.Now())
+		for _, s := range c.speech {
+			u.add(s, time.Now())
+		}
+		u.played.Store(int64(c.played * 8000 / time.Second))
+		got, words := u.heard(c.whole)
+		if n := len(strings.Fields(got)); n < c.least || n > c.most || !c.whole && n != len(words) {
+			t.Errorf("%s: %q (%d words timed), want %d to %d", name, got, len(words), c.least, c.most)
+		}
+		if !strings.HasPrefix(text, got) {
+			t.Errorf("%s: %q was not said", name, got)
+		}
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	u := &utterance{rate: 8000}
+	u.add(Speech{PCM: loud(time.Second)}, time.Now())
+	u.played.Store(2000)
+	if got := u.waiting(); got != 750*time.Millisecond {
+		t.Errorf("%v is waiting", got)
+	}
+}
