@@ -12,7 +12,8 @@ import (
 
 // A journal writes down what happens in a call while it happens, behind a
 // queue, so that neither the dialling nor the conversation waits for the
-// database. What it loses the call's final transaction brings.
+// database. A mark that it loses it tries again; all else that it loses the
+// call's final transaction brings.
 type journal struct {
 	ledger Ledger
 	lease  Lease
@@ -83,32 +84,76 @@ func (j *journal) Said(l pipeline.Line) { j.put(entry{line: &l}) }
 // Turned implements pipeline.Watcher.
 func (j *journal) Turned(t pipeline.Turn) { j.put(entry{turn: &t}) }
 
+// repeatAfter is how long a mark that was lost waits for something else to be
+// written, before it is tried again by itself.
+const repeatAfter = 2 * time.Second
+
+// write takes what is put until the journal is closed. A mark that was lost is
+// tried again, since until it is written others do not know where the call
+// stands; lines and turns come again with the call's end.
 func (j *journal) write(ctx context.Context) {
 	defer close(j.over)
-	var lines, turns int
-	for e := range j.queue {
-		// A database that hangs must not keep the call from its end.
-		short, cancel := context.WithTimeout(ctx, 5*time.Second)
-		var err error
-		switch {
-		case e.line != nil:
-			err = j.ledger.Note(short, j.lease, Notes{Lines: []pipeline.Line{*e.line}, FirstLine: lines})
-			lines++
-		case e.turn != nil:
-			err = j.ledger.Note(short, j.lease, Notes{Turns: []pipeline.Turn{*e.turn}, FirstTurn: turns})
-			turns++
-		default:
-			err = j.ledger.Mark(short, j.lease, e.state, e.at)
+	var at places
+	var lost *entry
+	for open := true; open; {
+		var again <-chan time.Time
+		if lost != nil {
+			again = time.After(repeatAfter)
 		}
-		cancel()
-		if errors.Is(err, ErrFenced) || ctx.Err() != nil {
-			continue // the renewal of the lease ends the call; the end of the call has it all
-		}
-		if err != nil {
-			j.log.WarnContext(ctx, "the call's journal lost an entry until the call's end", "err", err)
+		select {
+		case e, more := <-j.queue:
+			if open = more; !more {
+				break
+			}
+			lost = j.repeat(ctx, lost, &at)
+			err := j.one(ctx, e, &at)
+			if err != nil {
+				j.log.WarnContext(ctx, "the call's journal lost an entry for now", "err", err)
+			}
+			if e.state != "" {
+				lost = nil // a later mark tells what an earlier one would have
+				if err != nil {
+					lost = &e
+				}
+			}
+		case <-again:
+			lost = j.repeat(ctx, lost, &at)
 		}
 	}
 	if j.missed > 0 {
 		j.log.WarnContext(ctx, "the call's journal overflowed", "entries", j.missed)
 	}
+}
+
+// repeat tries a lost mark, which may be nil, and returns it if it is still lost.
+func (j *journal) repeat(ctx context.Context, lost *entry, at *places) *entry {
+	if lost == nil || j.one(ctx, *lost, at) == nil {
+		return nil
+	}
+	return lost
+}
+
+// places are where the next line and the next turn stand.
+type places struct{ line, turn int }
+
+// one writes an entry. Its error is one that another try may mend.
+func (j *journal) one(ctx context.Context, e entry, at *places) error {
+	// A database that hangs must not keep the call from its end.
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var err error
+	switch {
+	case e.line != nil:
+		err = j.ledger.Note(short, j.lease, Notes{Lines: []pipeline.Line{*e.line}, FirstLine: at.line})
+		at.line++
+	case e.turn != nil:
+		err = j.ledger.Note(short, j.lease, Notes{Turns: []pipeline.Turn{*e.turn}, FirstTurn: at.turn})
+		at.turn++
+	default:
+		err = j.ledger.Mark(short, j.lease, e.state, e.at)
+	}
+	if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
+		return nil // the renewal of the lease ends the call; the end of the call has it all
+	}
+	return err
 }
