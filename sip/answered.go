@@ -53,7 +53,7 @@ func (a *attempt) agree(res *sip.Response) (sdp.Agreement, error) {
 	case err != nil:
 		return sdp.Agreement{}, err
 	case there:
-		return sdp.Agree(theirs)
+		return endpoint.Agree(a.session, theirs)
 	case a.early != nil:
 		return *a.early, nil
 	default:

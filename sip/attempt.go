@@ -176,7 +176,7 @@ func (a *attempt) provisional(res *sip.Response, progress func(media.Progress)) 
 		progress(media.Ringing)
 	}
 	if theirs, there, err := endpoint.Description(res); err == nil && there {
-		if agreed, err := sdp.Agree(theirs); err == nil {
+		if agreed, err := endpoint.Agree(a.session, theirs); err == nil {
 			a.early = &agreed
 			a.session.Start(endpoint.Early(agreed))
 		}

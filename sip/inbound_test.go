@@ -167,17 +167,30 @@ func TestInDialog(t *testing.T) {
 	if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.Replace(hold, " 0 8 101", " 18", 1))); !strings.HasPrefix(got, "SIP/2.0 488") {
 		t.Errorf("an offer without a codec of ours was answered %.60q", got)
 	}
-	if got := s.send(s.request("INVITE", dialog("12 INVITE"))); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=sendrecv") {
+	for _, to := range []string{"IP6 2001:db8::7", "IP6 ff02::1", "IP4 239.1.2.3/64"} {
+		if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.ReplaceAll(hold, "IP4 127.0.0.1", to))); !strings.HasPrefix(got, "SIP/2.0 488") {
+			t.Errorf("an offer of %s was answered %.60q", to, got)
+		}
+	}
+	for n, to := range []string{"IP4 0.0.0.0", "IP6 ::"} { // the old way to hold
+		cseq := fmt.Sprint(12 + n)
+		old := strings.ReplaceAll(strings.Replace(hold, "sendonly", "sendrecv", 1), "IP4 127.0.0.1", to)
+		if got := s.send(withBody(s.request("INVITE", dialog(cseq+" INVITE")), old)); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=inactive") {
+			t.Errorf("hold by %s was answered %q", to, got)
+		}
+		s.send(s.request("ACK", dialog(cseq+" ACK")))
+	}
+	if got := s.send(s.request("INVITE", dialog("14 INVITE"))); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=sendrecv") {
 		t.Errorf("a wish for an offer was answered %q", got)
 	}
-	s.send(withBody(s.request("ACK", dialog("12 ACK")), strings.Replace(hold, "sendonly", "sendrecv", 1)))
+	s.send(withBody(s.request("ACK", dialog("14 ACK")), strings.Replace(hold, "sendonly", "sendrecv", 1)))
 	if got := s.send(s.request("BYE", dialog("9 BYE"))); !strings.HasPrefix(got, "SIP/2.0 500") || leg.Cause() != "" {
 		t.Errorf("an old BYE was answered %.60q and left %q", got, leg.Cause())
 	}
-	if got := s.send(s.request("OPTIONS", dialog("13 OPTIONS"))); !strings.HasPrefix(got, "SIP/2.0 200") {
+	if got := s.send(s.request("OPTIONS", dialog("15 OPTIONS"))); !strings.HasPrefix(got, "SIP/2.0 200") {
 		t.Errorf("OPTIONS was answered %.60q", got)
 	}
-	if got := s.send(s.request("BYE", dialog("14 BYE"))); !strings.HasPrefix(got, "SIP/2.0 200") {
+	if got := s.send(s.request("BYE", dialog("16 BYE"))); !strings.HasPrefix(got, "SIP/2.0 200") {
 		t.Errorf("BYE was answered %.60q", got)
 	}
 	<-leg.Ended()

@@ -47,6 +47,8 @@ func TestRefusals(t *testing.T) {
 		{"early media", siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 486}, media.Busy, 486},
 		{"no codec in common", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 4000 RTP/AVP 18\r\n")}, media.RouteError, 0},
 		{"no description", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte{}}, media.RouteError, 0},
+		{"another address family", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("v=0\r\nc=IN IP6 2001:db8::7\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.RouteError, 0},
+		{"multicast", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("v=0\r\nc=IN IP4 239.1.2.3/64\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.RouteError, 0},
 		{"garbage", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("\xff\x00 nonsense")}, media.RouteError, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 )
 
@@ -32,6 +33,21 @@ func Description(msg interface {
 	}
 	d, err = sdp.Parse(msg.Body())
 	return d, true, err
+}
+
+// Agree finds what a session and the side that wrote theirs agree on. An
+// address that the session cannot send to is refused, save the unspecified
+// one: that is the old way to hold (RFC 3264 section 8.4), and the agreement
+// is mute.
+func Agree(s *rtp.Session, theirs *sdp.Description) (sdp.Agreement, error) {
+	a, err := sdp.Agree(theirs)
+	if err != nil {
+		return a, err
+	}
+	if to := a.Remote.Addr(); !to.IsUnspecified() {
+		err = s.Reaches(to)
+	}
+	return a, err
 }
 
 // WithSDP gives a message a session description.
@@ -91,7 +107,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 	theirs, offered, err := Description(req)
 	var agreed sdp.Agreement
 	if err == nil && offered {
-		agreed, err = sdp.Agree(theirs)
+		agreed, err = Agree(l.session, theirs)
 	}
 	if err != nil {
 		l.endpoint.Respond(tx, req, 488, "Not Acceptable Here")
@@ -113,7 +129,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 		l.end(media.Failure, true)
 	case !offered: // the answer to our offer comes with the ACK
 		if theirs, there, err := Description(ack); err == nil && there {
-			if agreed, err := sdp.Agree(theirs); err == nil {
+			if agreed, err := Agree(l.session, theirs); err == nil {
 				l.session.Start(l.params(agreed))
 			}
 		}

@@ -1,0 +1,47 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestNoInviteLeavesTooLate: a call whose time has passed is not dialled, and
+// nobody is told that it was.
+func TestNoInviteLeavesTooLate(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486, Reason: "Busy Here"} })
+	late := l.target()
+	late.NotAfter = time.Now().Add(-time.Millisecond)
+	_, err := l.ua.Dial(t.Context(), late, func(p media.Progress) { t.Errorf("progress %s", p) })
+	var failure *media.DialError
+	if !errors.As(err, &failure) || failure.Cause != media.Failure || !errors.Is(err, media.ErrTooLate) {
+		t.Errorf("dialled too late: %v", err)
+	}
+	// What comes in time leaves, and comes after what would have left.
+	next := l.target()
+	next.NotAfter = time.Now().Add(time.Minute)
+	if _, err = l.ua.Dial(t.Context(), next, nil); !errors.As(err, &failure) || failure.Cause != media.Busy {
+		t.Errorf("dialled in time: %v", err)
+	}
+	if all := l.carrier.Journal(); len(all) != 1 || all[0].ID != next.ID {
+		t.Errorf("the carrier saw %+v", all)
+	}
+}
+
+// TestNoInviteLeavesAfterASlowResolver: the moment counts at which the request
+// would leave, not the one at which Dial was called.
+func TestNoInviteLeavesAfterASlowResolver(t *testing.T) {
+	l := newLine(t, nil)
+	target := l.target()
+	target.Trunk.Proxy = "sip:slow.example;transport=udp"
+	l.ua.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	_ = target
+}
