@@ -10,7 +10,9 @@ import (
 
 // A Dialer reaches phones. The context ends the dialling, and nothing after
 // it; an error says why no leg came to be (*media.DialError where it knows).
-// Progress is reported from any goroutine before Dial returns.
+// Progress is reported from any goroutine before Dial returns. No request leaves
+// after to.NotAfter; one that came too late fails with media.ErrTooLate, without
+// media.Sent where nothing of it has left.
 type Dialer interface {
 	Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }

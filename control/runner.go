@@ -59,16 +59,23 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 		// Whether the intent is committed is not known, but no packet left.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c.Lease))
 	}
-	// A process that was stopped between its claim and here must not dial.
-	if time.Until(c.Until) < r.margin() {
+	// A process that was stopped between its claim and here must not dial. The
+	// dialer looks again when the request leaves.
+	c.Target.NotAfter = c.Until.Add(-r.margin())
+	if !time.Now().Before(c.Target.NotAfter) {
 		log.WarnContext(ctx, "too little of the lease is left to dial")
 		return r.release(ctx, c.Lease)
 	}
 
 	j := openJournal(ctx, r.Ledger, c.Lease, log)
 	var f Final
-	leg, answered := r.dial(ctx, c, j, &f)
-	if answered {
+	leg, err := r.dial(ctx, c, j, &f)
+	if errors.Is(err, media.ErrTooLate) && f.DialedAt.IsZero() { // nothing has left
+		j.close()
+		log.WarnContext(ctx, "too little of the lease was left when the request was to leave")
+		return r.release(ctx, c.Lease)
+	}
+	if err == nil {
 		r.converse(ctx, log, c, leg, j, &f)
 	}
 	j.close()
@@ -79,7 +86,7 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 }
 
 // dial fills in f what is known of the attempt, all of it if nobody answered.
-func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (media.Leg, bool) {
+func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (media.Leg, error) {
 	var mu sync.Mutex // progress comes from the dialer's goroutines
 	progress := func(p media.Progress) {
 		mu.Lock()
@@ -105,14 +112,14 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (medi
 		if !c.Record || r.Taper == nil {
 			f.Recording = RecordingDisabled
 		}
-		return nil, false
+		return nil, err
 	}
 	f.AnsweredAt = now
 	if f.DialedAt.IsZero() {
 		f.DialedAt = now
 	}
 	j.mark(Answered, now)
-	return leg, true
+	return leg, nil
 }
 
 // converse talks, records, and fills in how it went.

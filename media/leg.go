@@ -1,6 +1,7 @@
 package media
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -54,7 +55,13 @@ type Target struct {
 	RingFor time.Duration
 	// Headers are added to the request that opens the line.
 	Headers map[string]string
+	// NotAfter is the moment after which the request must not leave any more;
+	// zero for none. Whoever comes too late fails with ErrTooLate.
+	NotAfter time.Time
 }
+
+// ErrTooLate is why a request did not leave: its Target's NotAfter had passed.
+var ErrTooLate = errors.New("too late for the request to leave")
 
 // A Trunk is a carrier that takes calls.
 type Trunk struct {

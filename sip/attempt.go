@@ -44,9 +44,8 @@ type attempt struct {
 
 // run sends the INVITE and sees it through.
 func (a *attempt) run(ctx context.Context, progress func(media.Progress)) (*endpoint.Leg, *media.DialError) {
-	progress(media.Sent)
-	if err := a.send(ctx); err != nil {
-		return nil, a.broken(err)
+	if err := a.open(ctx, progress); err != nil {
+		return nil, err
 	}
 	wait := a.target.RingFor
 	if wait <= 0 {
@@ -55,6 +54,33 @@ func (a *attempt) run(ctx context.Context, progress func(media.Progress)) (*endp
 	ring := time.NewTimer(wait)
 	defer ring.Stop()
 	return a.loop(ctx, ring.C, progress)
+}
+
+// open sends the first INVITE, if it may leave still. Over TCP the connection
+// must be there by then too.
+func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *media.DialError {
+	within := ctx
+	if limit := a.target.NotAfter; !limit.IsZero() {
+		var cancel context.CancelFunc
+		within, cancel = context.WithDeadline(ctx, limit)
+		defer cancel()
+		// A timer may be late on a machine that was stopped; the clock is not.
+		if !time.Now().Before(limit) {
+			a.session.Close()
+			return failed(media.Failure, media.ErrTooLate)
+		}
+	}
+	progress(media.Sent)
+	err := a.send(within)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && within.Err() != nil:
+		a.session.Close()
+		return failed(media.Failure, media.ErrTooLate)
+	default:
+		return a.broken(err)
+	}
 }
 
 // send begins a transaction for the INVITE, which is signed.

@@ -26,7 +26,7 @@ const (
 //
 // progress, which may be nil, is told media.Sent immediately before the first
 // byte leaves, and media.Ringing when the phone first rings. It is called on
-// the caller's goroutine.
+// the caller's goroutine. Where it was not told media.Sent, nothing has left.
 //
 // Where ctx ends or nobody answers in time, the call is cancelled. Where it is
 // answered all the same it is hung up, and was never answered as far as the

@@ -1,9 +1,7 @@
 package sip
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -31,17 +29,4 @@ func TestNoInviteLeavesTooLate(t *testing.T) {
 	if all := l.carrier.Journal(); len(all) != 1 || all[0].ID != next.ID {
 		t.Errorf("the carrier saw %+v", all)
 	}
-}
-
-// TestNoInviteLeavesAfterASlowResolver: the moment counts at which the request
-// would leave, not the one at which Dial was called.
-func TestNoInviteLeavesAfterASlowResolver(t *testing.T) {
-	l := newLine(t, nil)
-	target := l.target()
-	target.Trunk.Proxy = "sip:slow.example;transport=udp"
-	l.ua.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}
-	_ = target
 }

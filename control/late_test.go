@@ -1,0 +1,52 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A tardy dialer comes too late, before or after it said that it sends.
+type tardy struct {
+	sends bool
+	to    media.Target
+}
+
+func (d *tardy) Dial(_ context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
+	d.to = to
+	if d.sends {
+		progress(media.Sent)
+	}
+	return nil, &media.DialError{Cause: media.Failure, Err: media.ErrTooLate}
+}
+
+// TestRunnerGivesBackWhatDidNotLeave: the dialer is told until when the request
+// may leave; a request that did not leave goes back to the queue, and one that
+// may have left is never dialled again.
+func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
+	for _, tt := range []struct {
+		sends bool
+		want  []string
+	}{
+		{false, []string{"intent", "release"}},
+		{true, []string{"intent", "sent", "finish"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, d, c := &book{}, &tardy{sends: tt.sends}, newClaim()
+			r := &Runner{Ledger: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
+			if err := r.Run(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(b.wrote, tt.want) || tt.sends && b.final.Reason != ReasonInternalError {
+				t.Errorf("sent %v: wrote %v, want %v; final %+v", tt.sends, b.wrote, tt.want, b.final)
+			}
+			if want := c.Until.Add(-4 * time.Second); !d.to.NotAfter.Equal(want) || c.Until.Sub(d.to.NotAfter) != 4*time.Second {
+				t.Errorf("not after %v, want %v", d.to.NotAfter, want)
+			}
+		})
+	}
+}
