@@ -34,6 +34,7 @@ type attempt struct {
 	gaveUp    media.Cause
 	cancelled bool // a CANCEL was sent
 	early     *sdp.Agreement
+	until     time.Time        // the phone may ring
 	patience  <-chan time.Time // ends the wait of the caller
 	dead      <-chan time.Time // ends the wait of everybody
 
@@ -47,11 +48,7 @@ func (a *attempt) run(ctx context.Context, progress func(media.Progress)) (*endp
 	if err := a.open(ctx, progress); err != nil {
 		return nil, err
 	}
-	wait := a.target.RingFor
-	if wait <= 0 {
-		wait = ringFor
-	}
-	ring := time.NewTimer(wait)
+	ring := time.NewTimer(time.Until(a.until))
 	defer ring.Stop()
 	return a.loop(ctx, ring.C, progress)
 }
@@ -71,6 +68,11 @@ func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *medi
 		}
 	}
 	progress(media.Sent)
+	wait := a.target.RingFor
+	if wait <= 0 {
+		wait = ringFor
+	}
+	a.until = time.Now().Add(wait)
 	err := a.send(within)
 	switch {
 	case err == nil:
@@ -79,12 +81,15 @@ func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *medi
 		a.session.Close()
 		return failed(media.Failure, media.ErrTooLate)
 	default:
-		return a.broken(err)
+		return a.broken(ctx, err)
 	}
 }
 
-// send begins a transaction for the INVITE, which is signed.
+// send begins a transaction for the INVITE, which is signed. The time that
+// connecting takes is time to ring.
 func (a *attempt) send(ctx context.Context) error {
+	ctx, cancel := context.WithDeadline(ctx, a.until)
+	defer cancel()
 	tx, err := a.ua.endpoint.Send(ctx, a.invite)
 	if err != nil {
 		return err
@@ -98,7 +103,7 @@ func (a *attempt) send(ctx context.Context) error {
 // loop waits for what comes next until the attempt has an outcome. It counts
 // no responses: a phone may ring for as long as it likes.
 func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func(media.Progress)) (*endpoint.Leg, *media.DialError) {
-	quit, closing := ctx.Done(), (<-chan struct{})(a.ua.quit)
+	quit := ctx.Done()
 	for {
 		select {
 		case res := <-a.tx.Responses():
@@ -106,12 +111,9 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func
 				return leg, err
 			}
 		case <-a.tx.Done():
-			return nil, a.broken(a.tx.Err())
+			return nil, a.broken(ctx, a.tx.Err())
 		case <-quit:
 			quit = nil
-			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
-		case <-closing:
-			closing = nil
 			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
 		case <-ring:
 			a.giveUp(media.NoAnswer) //nolint:contextcheck // what hangs up outlives the caller
@@ -122,7 +124,7 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func
 			}
 		case <-a.dead:
 			a.tx.Terminate()
-			return nil, a.broken(errors.New("no final answer to CANCEL"))
+			return nil, a.broken(ctx, errors.New("no final answer to CANCEL"))
 		}
 	}
 }
@@ -172,7 +174,7 @@ func (a *attempt) response(ctx context.Context, res *sip.Response, progress func
 	refusal := a.authorize(res)
 	if refusal == nil {
 		if err := a.send(ctx); err != nil {
-			return nil, a.broken(err), true
+			return nil, a.broken(ctx, err), true
 		}
 		return nil, nil, false
 	}
@@ -210,13 +212,15 @@ func (a *attempt) provisional(res *sip.Response, progress func(media.Progress)) 
 }
 
 // broken is the outcome of an attempt that got no final answer.
-func (a *attempt) broken(err error) *media.DialError {
+func (a *attempt) broken(ctx context.Context, err error) *media.DialError {
 	a.session.Close()
 	switch {
 	case a.gaveUp != "":
 		return failed(a.gaveUp, err)
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil:
 		return failed(media.Cancelled, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failed(media.RouteError, errors.New("the trunk takes no connection"))
 	case errors.Is(err, sip.ErrTransactionTimeout):
 		return failed(media.RouteError, errors.New("the trunk does not answer"))
 	default:

@@ -45,6 +45,8 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 		return nil, failed(media.Cancelled, endpoint.ErrClosed)
 	}
 	defer release()
+	ctx, leave := endpoint.Until(ctx, u.quit)
+	defer leave()
 	p, err := check(t)
 	if err != nil {
 		return nil, failed(media.RouteError, err)
@@ -53,12 +55,8 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 	if err != nil && ctx.Err() == nil {
 		return nil, failed(media.RouteError, err)
 	}
-	select {
-	case <-u.quit:
-		return nil, failed(media.Cancelled, endpoint.ErrClosed)
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, failed(media.Cancelled, ctx.Err())
-	default:
 	}
 	a, err := u.attempt(t, p, at)
 	if err != nil {

@@ -73,6 +73,9 @@ type Endpoint struct {
 	closing  bool
 	draining bool
 	closed   chan struct{} // when Close begins
+	// abandoned is closed when Close waits no longer: nothing is connected to
+	// any more.
+	abandoned chan struct{}
 }
 
 // Start opens the sockets and answers from then on.
@@ -86,7 +89,7 @@ func (e *Endpoint) Start() error {
 	}
 	e.log = guard.NewLog(base.Handler())
 	e.legs = map[dialog.Key]*Leg{}
-	e.closed = make(chan struct{})
+	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
 	udp, tcp, err := e.open()
 	if err != nil {
 		return err
@@ -241,6 +244,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	if sockets == nil {
 		return err
 	}
+	close(e.abandoned)
 	// The library opens a socket for whatever it is to send, even while it is
 	// being closed. So it is given nothing to send or to answer any more.
 	e.sending.Lock()

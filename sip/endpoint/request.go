@@ -57,8 +57,16 @@ func (e *Endpoint) pin(req *sip.Request) {
 // Fits says whether a signed request may leave over UDP.
 func Fits(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
 
-// Send begins the transaction of a signed request. ctx bounds the connecting.
+// Send begins the transaction of a signed request. ctx bounds the connecting,
+// which takes no longer than 4 seconds; its error is then that of a context.
 func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
+	ctx, end := e.bounded(ctx)
+	defer end()
+	release, err := e.connect(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("send %s: %w", req.Method, err)
+	}
+	defer release()
 	e.sending.RLock()
 	defer e.sending.RUnlock()
 	if e.deaf.Load() {
@@ -71,14 +79,23 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	return tx, nil
 }
 
-// Write sends a signed request that has no transaction: an ACK.
+// Write sends a signed request that has no transaction: an ACK. Connecting
+// takes no longer than 4 seconds.
 func (e *Endpoint) Write(req *sip.Request) error {
-	e.sending.RLock()
-	defer e.sending.RUnlock()
-	if e.deaf.Load() {
-		return ErrClosed
+	ctx, end := e.bounded(context.Background())
+	defer end()
+	release, err := e.connect(ctx, req)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
-	if err := e.client.WriteRequest(req, asIs); err != nil {
+	defer release()
+	// The library's own way to write knows no bounds.
+	conn, err := e.connection(ctx, req)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", req.Method, err)
+	}
+	defer func() { _, _ = conn.TryClose() }()
+	if err := conn.WriteMsg(req); err != nil {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
 	return nil
