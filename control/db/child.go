@@ -34,20 +34,20 @@ func (c *child) stop() {
 }
 
 // launch makes the data if there is none, starts Postgres and waits until it
-// answers. The caller holds the lock.
-func (l *Local) launch(ctx context.Context) error {
+// answers. The caller holds the lock, and stops the child.
+func (l *Local) launch(ctx context.Context) (*child, error) {
 	data := filepath.Join(l.home, "data")
 	have, err := dataVersion(data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in, err := findInstall(have)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if have == 0 {
 		if err := l.initdb(ctx, in, data); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// After a crash the first starts may fail: the lock file of a dead
@@ -56,20 +56,18 @@ func (l *Local) launch(ctx context.Context) error {
 	for {
 		c, err := l.run(in, data)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		err = l.await(ctx, c)
+		if err = l.await(ctx, c); err == nil {
+			err = l.makeDatabase(ctx)
+		}
 		if err == nil {
-			l.mu.Lock()
-			l.child = c
-			l.mu.Unlock()
-			return l.makeDatabase(ctx)
-		}
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			c.stop()
-			return err
+			return c, nil
 		}
 		c.stop()
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return nil, err
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(200 * time.Millisecond):
@@ -168,8 +166,7 @@ func (l *Local) await(ctx context.Context, c *child) error {
 		}
 		select {
 		case <-c.done:
-			text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log"))
-			return fmt.Errorf("postgres exited at once: %s", lastLines(string(text), 5))
+			return fmt.Errorf("postgres exited at once: %s", l.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("postgres: %w", ctx.Err())
 		case <-late:
@@ -177,6 +174,12 @@ func (l *Local) await(ctx context.Context, c *child) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// lastWords are the last lines of the log of Postgres.
+func (l *Local) lastWords() string {
+	text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log"))
+	return lastLines(string(text), 5)
 }
 
 func lastLines(text string, n int) string {

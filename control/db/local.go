@@ -20,7 +20,8 @@ import (
 
 // A Local is the Postgres of a data directory, reachable by a unix socket that
 // only its owner and root may open. The first process to start it owns the
-// child; others join it, and one of them takes over when the owner goes.
+// child, and starts it again when it dies; others join it, and one of them takes
+// over when the owner goes.
 type Local struct {
 	// Dir is the program's data directory; Postgres gets a folder in it.
 	Dir string
@@ -32,11 +33,10 @@ type Local struct {
 	socket string // the folder of the socket
 	acct   account
 
-	mu    sync.Mutex
-	lock  *os.File // held by the owner
-	child *child
+	mu   sync.Mutex
+	lock *os.File // held by the owner
 
-	stop chan struct{} // closed by Stop
+	halt context.CancelFunc // ends what keeps Postgres up
 	over sync.WaitGroup
 	once sync.Once
 }
@@ -47,7 +47,8 @@ func (l *Local) Start(ctx context.Context) error {
 	if err := l.prepare(); err != nil {
 		return err
 	}
-	l.stop = make(chan struct{})
+	running, halt := context.WithCancel(context.WithoutCancel(ctx)) // until Stop
+	l.halt = halt
 	owner, err := l.takeLock()
 	if err != nil {
 		return err
@@ -58,13 +59,15 @@ func (l *Local) Start(ctx context.Context) error {
 		}
 	}
 	if owner {
-		if err := l.launch(ctx); err != nil {
+		c, err := l.launch(ctx)
+		if err != nil {
 			l.Stop()
 			return err
 		}
+		l.over.Go(func() { l.keepUp(running, c) })
 		return nil
 	}
-	l.over.Go(l.standBy)
+	l.over.Go(func() { l.standBy(running) })
 	return nil
 }
 
@@ -72,15 +75,12 @@ func (l *Local) Start(ctx context.Context) error {
 // be called twice.
 func (l *Local) Stop() {
 	l.once.Do(func() {
-		if l.stop != nil {
-			close(l.stop)
+		if l.halt != nil {
+			l.halt()
 		}
 		l.over.Wait()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.child != nil {
-			l.child.stop()
-		}
 		if l.lock != nil {
 			_ = l.lock.Close() // which lets go of the lock
 		}
@@ -195,29 +195,6 @@ func (l *Local) join(ctx context.Context) (owner bool, err error) {
 			return false, fmt.Errorf("another process holds %s, but its Postgres does not answer: %w", l.home, ctx.Err())
 		case <-tick.C:
 		}
-	}
-}
-
-// standBy waits to become the owner, and then starts Postgres again.
-func (l *Local) standBy() {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-tick.C:
-		}
-		owner, err := l.takeLock()
-		if err != nil || !owner {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		if err := l.launch(ctx); err != nil {
-			l.log().ErrorContext(ctx, "the owner of Postgres went away, and it cannot be started again", "err", err)
-		}
-		cancel()
-		return
 	}
 }
 

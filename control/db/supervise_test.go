@@ -1,0 +1,103 @@
+package db_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// postmaster is the process id of the Postgres whose data are in dir, 0 where it
+// has none.
+func postmaster(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// kill ends the Postgres whose data are in dir, at once, and returns who it was.
+func kill(t *testing.T, dir string) int {
+	t.Helper()
+	pid := postmaster(dir)
+	if pid == 0 {
+		t.Fatal("there is no Postgres")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it has not come about within 30 s")
+		}
+	}
+}
+
+// TestLocalRestartsItsPostgres after each time that it dies, also where it took
+// over from another process, and not after Stop.
+func TestLocalRestartsItsPostgres(t *testing.T) {
+	dir := openDir(t)
+	data := filepath.Join(dir, "postgres", "data")
+	a := start(t, dir)
+	b := start(t, dir)
+	for _, sql := range []string{"CREATE TABLE kept ()", "CHECKPOINT"} { // fast is not durable
+		if err := query(t.Context(), a, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comesBack := func(l *db.Local) {
+		t.Helper()
+		first := kill(t, data)
+		eventually(t, func() bool { return query(t.Context(), l, "SELECT FROM kept") == nil && postmaster(data) != first })
+	}
+	comesBack(a)
+	comesBack(a)
+	a.Stop()
+	eventually(t, func() bool { return query(t.Context(), b, "SELECT FROM kept") == nil })
+	comesBack(b)
+	b.Stop()
+	if err := query(t.Context(), b, "SELECT"); err == nil {
+		t.Error("it answers after Stop")
+	}
+}
+
+// TestLocalStopsWhileItsPostgresIsDown: Stop does not wait for a restart.
+func TestLocalStopsWhileItsPostgresIsDown(t *testing.T) {
+	dir := openDir(t)
+	a := start(t, dir)
+	// It cannot be started again.
+	data := filepath.Join(dir, "postgres", "data")
+	if err := os.Rename(data, data+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(data, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, data+".away")
+	began := time.Now()
+	a.Stop()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("Stop took %v", took)
+	}
+}
