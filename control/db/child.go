@@ -81,7 +81,8 @@ func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	args := []string{"-D", fresh, "-U", "parley", "-A", "trust", "--no-locale", "-E", "UTF8", "--no-instructions"}
+	// Whoever may open the socket's folder, which is 0700, may come in.
+	args := []string{"-D", fresh, "-U", "parley", "--auth-local=trust", "--auth-host=reject", "--no-locale", "-E", "UTF8", "--no-instructions"}
 	if l.Fast {
 		args = append(args, "--no-sync")
 	}
@@ -89,11 +90,6 @@ func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	l.dress(cmd, in)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	// Whoever may open the socket's folder, which is 0700, may come in.
-	hba := filepath.Join(fresh, "pg_hba.conf")
-	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
-		return fmt.Errorf("initdb: %w", err)
 	}
 	if err := os.Rename(fresh, data); err != nil {
 		return fmt.Errorf("initdb: %w", err)
@@ -127,7 +123,7 @@ func (l *Local) run(in install, data string) (*child, error) {
 	if l.Fast {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
 	}
-	log, err := os.OpenFile(filepath.Join(l.home, "postgres.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	log, err := openOwn(l.home+".log", os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -178,7 +174,7 @@ func (l *Local) await(ctx context.Context, c *child) error {
 
 // lastWords are the last lines of the log of Postgres.
 func (l *Local) lastWords() string {
-	text, _ := os.ReadFile(filepath.Join(l.home, "postgres.log"))
+	text, _ := readOwn(l.home+".log", 4096) // without it there is nothing to say
 	return lastLines(string(text), 5)
 }
 

@@ -83,7 +83,7 @@ func onPath() (install, bool) {
 
 // dataVersion returns the major version of the data in dir, 0 where there is none.
 func dataVersion(dir string) (int, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "PG_VERSION")) //nolint:gosec // a folder of ours
+	text, err := readOwn(filepath.Join(dir, "PG_VERSION"), 16)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -130,35 +129,9 @@ func (l *Local) prepare() error {
 	return nil
 }
 
-// ownDir makes a folder that belongs to the account and to nobody else.
-func (l *Local) ownDir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	if err == nil && l.acct.change {
-		err = os.Lchown(dir, int(l.acct.uid), int(l.acct.gid))
-		if err != nil {
-			return fmt.Errorf("data directory: %w", err)
-		}
-	}
-	st, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !st.IsDir() || !ok || sys.Uid != l.acct.uid {
-		return fmt.Errorf("data directory: %s belongs to someone else than %s", dir, l.acct.name)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs x
-		return fmt.Errorf("data directory: %w", err)
-	}
-	return nil
-}
-
 // takeLock reports whether this process is now the owner.
 func (l *Local) takeLock() (bool, error) {
-	f, err := os.OpenFile(filepath.Join(l.home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := openOwn(l.home+".lock", os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return false, fmt.Errorf("data directory: %w", err)
 	}

@@ -1,0 +1,70 @@
+package db_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// TestLocalOpensNoLinks: the account that Postgres runs as owns a folder in
+// which root would otherwise open what the account points it to.
+func TestLocalOpensNoLinks(t *testing.T) {
+	dir := openDir(t)
+	home := filepath.Join(dir, "postgres")
+	start(t, dir).Stop()
+	victim, nobody := filepath.Join(dir, "victim"), filepath.Join(dir, "nobody")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	intact := func() {
+		t.Helper()
+		if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+			t.Errorf("a file that the account pointed to now holds %.40q: %v", text, err)
+		}
+		if _, err := os.Lstat(nobody); err == nil {
+			t.Error("a file was made where the account pointed to")
+		}
+	}
+	link := func(to, name string) {
+		t.Helper()
+		_ = os.Remove(name) // it may be there
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// In the account's own folder.
+	link(victim, filepath.Join(home, "postgres.log"))
+	link(nobody, filepath.Join(home, "lock"))
+	start(t, dir).Stop()
+	intact()
+	version := filepath.Join(home, "data", "PG_VERSION")
+	kept, err := os.ReadFile(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(victim, version)
+	err = (&db.Local{Dir: dir, Fast: true}).Start(t.Context())
+	if err == nil || strings.Contains(err.Error(), "precious") {
+		t.Errorf("a linked PG_VERSION: %v", err)
+	}
+	if err = os.Remove(version); err == nil {
+		err = os.WriteFile(version, kept, 0o644) //nolint:gosec // as it was
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In ours.
+	for _, name := range []string{"postgres.log", "postgres.lock"} {
+		link(victim, filepath.Join(dir, name))
+		if err := (&db.Local{Dir: dir, Fast: true}).Start(t.Context()); err == nil {
+			t.Errorf("%s is followed", name)
+		}
+		intact()
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
