@@ -80,6 +80,9 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		}()
 		if underV1(r.URL.Path) {
 			w.Header().Set("Cache-Control", "no-store")
+			ctx, cancel := context.WithTimeout(r.Context(), s.timeout(route))
+			defer cancel()
+			r = r.WithContext(ctx)
 			admitted, err := s.admit(rec, r)
 			if err != nil {
 				respond.Error(rec, r, s.Log, err)
@@ -94,6 +97,18 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		}
 		mux.ServeHTTP(rec, r)
 	})
+}
+
+// timeout is how long a request of a route may take.
+func (s *Server) timeout(route string) time.Duration {
+	t := s.Timeout
+	if t == 0 {
+		t = 10 * time.Second
+	}
+	if route == endRoute {
+		t += s.Calls.Patience()
+	}
+	return t
 }
 
 func underV1(p string) bool { return p == "/v1" || strings.HasPrefix(p, "/v1/") }

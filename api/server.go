@@ -32,6 +32,10 @@ type Server struct {
 	// Observe, where set, is told of every answer: the route's pattern, the
 	// status, and how long it took.
 	Observe func(route, method string, status int, took time.Duration)
+	// Timeout is how long a request of /v1 may take, beside the wait of an end
+	// request for its call's end; 0 means 10 s. One that takes longer, as where
+	// the database hangs, is answered 503.
+	Timeout time.Duration
 	// Now is the clock of the rate limit; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
@@ -39,6 +43,9 @@ type Server struct {
 
 // A keyed handler serves requests of a known key.
 type keyed func(w http.ResponseWriter, r *http.Request, key access.Key) error
+
+// endRoute is the path whose requests wait for something else than the database.
+const endRoute = "/v1/calls/{id}/end"
 
 // Handler returns the whole face. It fails where the OpenAPI document cannot
 // be built.
@@ -66,7 +73,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
 	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})
-	v1("/v1/calls/{id}/end", map[string]keyed{"POST": c.End})
+	v1(endRoute, map[string]keyed{"POST": c.End})
 
 	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		respond.Bytes(w, http.StatusOK, doc)

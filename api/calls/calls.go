@@ -74,11 +74,18 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) e
 		if slot == nil {
 			return err
 		}
-		// Refusals are not remembered.
-		return errors.Join(err, c.Keys.Release(context.WithoutCancel(r.Context()), slot))
+		return errors.Join(err, c.forget(r.Context(), slot))
 	}
 	respond.Bytes(w, http.StatusAccepted, shown)
 	return nil
+}
+
+// forget frees the key of a request that was refused: refusals are not
+// remembered. Where the database hangs the key frees itself later.
+func (c *Calls) forget(ctx context.Context, slot *idempotency.Slot) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return c.Keys.Release(ctx, slot)
 }
 
 // place goes on where the idempotency key is settled: ceiling, schema, list.
@@ -145,17 +152,21 @@ func (c *Calls) End(w http.ResponseWriter, r *http.Request, key access.Key) erro
 	return c.show(w, r, call)
 }
 
+// Patience is how long an end request waits for the call's end.
+func (c *Calls) Patience() time.Duration {
+	if c.EndWait == 0 {
+		return 5 * time.Second
+	}
+	return c.EndWait
+}
+
 // awaitEnd waits for a call that was asked to end, here or on another node.
 func (c *Calls) awaitEnd(ctx context.Context, call control.Call) (control.Call, error) {
 	var over <-chan struct{}
 	if c.Live != nil {
 		over = c.Live.End(call.ID)
 	}
-	wait := c.EndWait
-	if wait == 0 {
-		wait = 5 * time.Second
-	}
-	late := time.NewTimer(wait)
+	late := time.NewTimer(c.Patience())
 	defer late.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -117,9 +117,9 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 		}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		log.InfoContext(r.Context(), "the client went away", "path", r.URL.Path)
-	case errors.As(err, &lost):
+	case errors.As(err, &lost), errors.Is(err, context.DeadlineExceeded), errors.Is(r.Context().Err(), context.DeadlineExceeded):
 		log.ErrorContext(r.Context(), "the database is away", "path", r.URL.Path, "err", err)
-		d = Detail{Status: http.StatusServiceUnavailable, Code: string(control.CodeVoiceBackend), Message: "the service cannot reach its database"}
+		d = Detail{Status: http.StatusServiceUnavailable, Code: string(control.CodeVoiceBackend), Message: "the service does not reach its database"}
 	default:
 		log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}

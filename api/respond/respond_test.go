@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ func TestError(t *testing.T) {
 		{&PlainError{Status: 405, Message: "x"}, 405, "invalid_request_error", "invalid_request_error", ""},
 		{&PlainError{Status: 404, Message: "x"}, 404, "not_found_error", "not_found_error", ""},
 		{fmt.Errorf("read call: %w", away), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
+		{fmt.Errorf("read call: %w", context.DeadlineExceeded), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
 		{errors.New("canary"), 500, "api_error", "internal_error", ""},
 	} {
 		w := httptest.NewRecorder()
@@ -42,5 +44,17 @@ func TestError(t *testing.T) {
 		if text, _ := e.Error.Message.(string); text == "canary" {
 			t.Errorf("%v: the answer tells of the inside", tt.err)
 		}
+	}
+}
+
+// TestErrorAfterTheDeadline: what fails once the request's time is over failed
+// for it, whatever it says.
+func TestErrorAfterTheDeadline(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	w := httptest.NewRecorder()
+	Error(w, httptest.NewRequestWithContext(ctx, "GET", "/", nil), slog.New(slog.DiscardHandler), errors.New("conn closed"))
+	if w.Code != 503 {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
