@@ -3,9 +3,11 @@ package sip
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,8 +17,11 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// swallow is the proxy of a trunk over TCP that answers no SYN: a listener that
-// nobody accepts from, whose backlog is full.
+// overTCP is an address as a proxy.
+func overTCP(at string) string { return "sip:" + at + ";transport=tcp" }
+
+// swallow is the proxy of a trunk that answers no SYN: a listener that nobody
+// accepts from, whose backlog is full.
 func swallow(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -24,10 +29,10 @@ func swallow(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Listen(fd, 0); err != nil {
+	if err = syscall.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
 	name, err := syscall.Getsockname(fd)
@@ -38,7 +43,7 @@ func swallow(t *testing.T) string {
 	for range 10 {
 		c, err := (&net.Dialer{Timeout: 200 * time.Millisecond}).DialContext(t.Context(), "tcp", at)
 		if err != nil {
-			return "sip:" + at + ";transport=tcp"
+			return overTCP(at)
 		}
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -94,8 +99,7 @@ func (l *line) dialling(ctx context.Context, target media.Target) (failed <-chan
 }
 
 func causeOf(err error) media.Cause {
-	var failure *media.DialError
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*media.DialError](err); ok {
 		return failure.Cause
 	}
 	return ""
@@ -222,7 +226,7 @@ func TestConnected(t *testing.T) {
 	})
 	for range 2 { // the second goes over the connection of the first
 		target := l.target()
-		target.Trunk.Proxy = "sip:" + l.carrier.Addr().String() + ";transport=tcp"
+		target.Trunk.Proxy = overTCP(l.carrier.Addr().String())
 		leg, err := l.ua.Dial(t.Context(), target, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -235,5 +239,70 @@ func TestConnected(t *testing.T) {
 		if e.Transport != "TCP" {
 			t.Errorf("went over %s", e.Transport)
 		}
+	}
+}
+
+// unread is the proxy of a trunk that reads the first bytes of a request and no
+// more, and headers that make a request longer than all buffers on its way.
+func unread(t *testing.T) (proxy string, headers map[string]string, begun <-chan struct{}) {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan struct{})
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	wg.Go(func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		if _, err := io.ReadFull(c, make([]byte, 10)); err == nil {
+			close(first)
+		}
+		<-over
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		close(over)
+		wg.Wait()
+	})
+	headers = map[string]string{}
+	for n := range 40000 {
+		headers["X-"+strconv.Itoa(n)] = strings.Repeat("x", 500)
+	}
+	return overTCP(ln.Addr().String()), headers, first
+}
+
+// TestUnread dials a trunk that takes a connection and then reads nothing.
+func TestUnread(t *testing.T) {
+	l := newLine(t, nil)
+	target := l.target()
+	target.Trunk.Proxy, target.Headers, _ = unread(t)
+	start := time.Now()
+	failure := l.dialError(t, t.Context(), target, nil)
+	if d := time.Since(start); failure.Cause != media.RouteError || d < 3*time.Second || d > 9*time.Second {
+		t.Errorf("got %v after %v", failure, d)
+	}
+}
+
+// TestCloseWhileUnread closes while a request is half written.
+func TestCloseWhileUnread(t *testing.T) {
+	l := newLine(t, nil)
+	target := l.target()
+	proxy, headers, begun := unread(t)
+	target.Trunk.Proxy, target.Headers = proxy, headers
+	failed, _ := l.dialling(t.Context(), target)
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := l.ua.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
+		t.Errorf("Close took %v: %v", time.Since(start), err)
+	}
+	if err := <-failed; causeOf(err) != media.Cancelled {
+		t.Errorf("got %v", err)
 	}
 }

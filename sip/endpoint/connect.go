@@ -10,8 +10,12 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-// connectFor is how long it may take to find a peer and to connect to it.
-const connectFor = 4 * time.Second
+const (
+	// connectFor is how long it may take to find a peer and to connect to it.
+	connectFor = 4 * time.Second
+	// takeFor is how long a peer may take to read a message over TCP.
+	takeFor = 4 * time.Second
+)
 
 // Until returns a context that ends with ctx, and when stop is closed too.
 // cancel ends it, and must be called.
@@ -43,8 +47,9 @@ func (e *Endpoint) bounded(ctx context.Context) (context.Context, func()) {
 }
 
 // connect has a connection ready for a signed request, and keeps it until
-// release. It returns as soon as ctx ends, with its error. A request over UDP
-// needs none.
+// release. It returns as soon as ctx ends, with its error. Where release does
+// not come within takeFor, the peer reads nothing, and the connection is
+// closed. A request over UDP needs none.
 func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(), err error) {
 	if req.Transport() == "UDP" {
 		return func() {}, nil
@@ -59,7 +64,11 @@ func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(
 			}
 			return nil, ctx.Err()
 		case err == nil:
-			return func() { _, _ = conn.TryClose() }, nil
+			late := time.AfterFunc(takeFor, func() { _ = conn.Close() })
+			return func() {
+				late.Stop()
+				_, _ = conn.TryClose()
+			}, nil
 		case errors.Is(err, context.Canceled), errors.As(err, &slow) && slow.Timeout():
 			// The library connects once for all who wait for the same peer, for
 			// as long as the first of them does. That one waits no longer.

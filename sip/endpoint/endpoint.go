@@ -87,6 +87,7 @@ func (e *Endpoint) Start() error {
 	if base == nil {
 		base = slog.New(slog.DiscardHandler)
 	}
+	guard.Library()
 	e.log = guard.NewLog(base.Handler())
 	e.legs = map[dialog.Key]*Leg{}
 	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
@@ -245,6 +246,9 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		return err
 	}
 	close(e.abandoned)
+	if err != nil { // what is being written may never be read
+		_ = e.ua.TransportLayer().Pool("tcp").Clear()
+	}
 	// The library opens a socket for whatever it is to send, even while it is
 	// being closed. So it is given nothing to send or to answer any more.
 	e.sending.Lock()

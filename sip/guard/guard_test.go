@@ -222,3 +222,20 @@ func TestListener(t *testing.T) {
 		t.Errorf("%d connections are counted", l.all)
 	}
 }
+
+// TestLibrary has the library log for the process: what it must not tell is
+// cut there too, whichever logger the process has by then.
+func TestLibrary(t *testing.T) {
+	Library()
+	Library()
+	var out bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	sip.DefaultLogger().With("callid", "12025550123@x").Error("failed for 12025550123", "req", "INVITE", "n", 5)
+	sip.DefaultLogger().Info("not told")
+	if text := out.String(); strings.Contains(text, "12025550123") || strings.Contains(text, "INVITE") ||
+		strings.Contains(text, "not told") || !strings.Contains(text, "n=5") {
+		t.Errorf("the log holds %q", text)
+	}
+}
