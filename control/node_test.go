@@ -49,6 +49,7 @@ func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration) (*Claim, err
 }
 func (q *line) Due(_ context.Context, l time.Duration) (time.Duration, error) { return l, q.err() }
 func (q *line) ToEnd(context.Context, string) ([]string, error)               { return nil, q.err() }
+
 func (q *line) Renew(context.Context, string, []string, time.Duration) ([]Lease, error) {
 	return nil, q.err()
 }

@@ -65,7 +65,9 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || s.now().Unix() >= until {
 		return &respond.PlainError{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
 	}
-	call, err := s.Calls.Call(r.Context(), "", m[1])
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // the recording itself may take as long as it likes
+	defer cancel()
+	call, err := s.Calls.Call(ctx, "", m[1])
 	if err != nil || call.RecordingKey == "" {
 		if err == nil || control.CodeOf(err) == control.CodeCallNotFound {
 			return missing()

@@ -51,7 +51,7 @@ func TestLocalOpensNoLinks(t *testing.T) {
 		t.Errorf("a linked PG_VERSION: %v", err)
 	}
 	if err = os.Remove(version); err == nil {
-		err = os.WriteFile(version, kept, 0o644) //nolint:gosec // as it was
+		err = os.WriteFile(version, kept, 0o644)
 	}
 	if err != nil {
 		t.Fatal(err)

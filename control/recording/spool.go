@@ -108,7 +108,7 @@ func (s *Spool) Follow(ctx context.Context, e control.Event) error {
 		return err
 	}
 	// A sweep may have brought it in since the call was read, and taken it away.
-	if c, again := s.Ledger.Call(ctx, "", e.CallID); again != nil || c.RecordingStatus != control.RecordingFinalizing {
+	if now, again := s.Ledger.Call(ctx, "", e.CallID); again != nil || now.RecordingStatus != control.RecordingFinalizing {
 		return again
 	}
 	s.log().ErrorContext(ctx, "a recording is lost", "call", c.ID, "err", err)

@@ -39,8 +39,8 @@ func TestNumbersAreKeptAsSpelled(t *testing.T) {
 	if got.Variables["b"] != json.Number("1e-400000") || got.Metadata["x"] != json.Number("1e-400000") {
 		t.Errorf("variables %.80v, metadata %v", got.Variables, got.Metadata)
 	}
-	if calls, _, err := b.store.List(t.Context(), store.Filter{OrgID: b.org, Limit: 10}); err != nil || len(calls) != 1 {
-		t.Errorf("list: %d %v", len(calls), err)
+	if calls, _, fault := b.store.List(t.Context(), store.Filter{OrgID: b.org, Limit: 10}); fault != nil || len(calls) != 1 {
+		t.Errorf("list: %d %v", len(calls), fault)
 	}
 	if claim := b.claim("n"); claim == nil || claim.Call.ID != c.ID {
 		t.Error("the call is not claimed")
@@ -97,7 +97,7 @@ func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &store.Store{Pool: impatient}
-	if c, err := s.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute); err == nil {
+	if c, fault := s.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute); fault == nil {
 		t.Errorf("claimed %v past a locked table", c)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {

@@ -87,15 +87,16 @@ func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration)
 	c := &control.Claim{Until: time.Now().Add(lease), Lease: control.Lease{Owner: p.Owner}}
 	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		var way string
-		if err := tx.QueryRow(ctx, waySQL).Scan(&way); err != nil {
-			return err
+		fault := tx.QueryRow(ctx, waySQL).Scan(&way)
+		if fault != nil {
+			return fault
 		}
 		again = true
-		err := tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease, way).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
-		if err != nil {
-			return err
+		fault = tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease, way).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
+		if fault != nil {
+			return fault
 		}
-		fault := fillOrUndo(ctx, tx, c)
+		fault = fillOrUndo(ctx, tx, c)
 		if fault == nil {
 			claimed, again = c, false
 			return nil
@@ -105,8 +106,8 @@ func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration)
 		}
 		// The trunk or the agent was deleted while the call was queued, or the
 		// call cannot be read: it must not keep the others from being dialled.
-		if err := move(ctx, tx, c.Lease, control.Closed); err != nil {
-			return err
+		if fault = move(ctx, tx, c.Lease, control.Closed); fault != nil {
+			return fault
 		}
 		return conclude(ctx, tx, c.Lease.CallID, control.Final{
 			Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
