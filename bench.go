@@ -111,14 +111,14 @@ func (c benchMediaCmd) Run(w *world) error {
 	}
 	floor := map[int]time.Duration{}
 	t := tabwriter.NewWriter(w.out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "calls\tdesign\tCPU ms/call-s\t(low–high)\t× floor\tpackets\tgap p99\tp99.9\tKiB/call\tlate ticks\t")
+	fmt.Fprintln(t, "calls\tdesign\tCPU ms/call-s\t(low–high)\t× floor\tpackets\t(least)\tgap p99\tp99.9\t(worst)\tKiB/call\tlate ticks\t")
 	for _, r := range results {
 		if r.Design == bench.Floor {
 			floor[r.Calls] = r.CPU
 		}
-		fmt.Fprintf(t, "%d\t%s\t%.2f\t(%.2f–%.2f)\t%.1f\t%.2f %%\t%.1f ms\t%.1f ms\t%d\t%d\t\n", r.Calls, r.Design,
+		fmt.Fprintf(t, "%d\t%s\t%.2f\t(%.2f–%.2f)\t%.1f\t%.2f %%\t(%.2f)\t%.1f ms\t%.1f ms\t(%.1f)\t%d\t%d\t\n", r.Calls, r.Design,
 			millis(r.CPU), millis(r.Low), millis(r.High), float64(r.CPU)/float64(floor[r.Calls]),
-			100*r.Sent, millis(r.P99), millis(r.P999), r.RSS/1024, r.Late)
+			100*r.Sent, 100*r.Least, millis(r.P99), millis(r.P999), millis(r.Worst), r.RSS/1024, r.Late)
 	}
 	return t.Flush()
 }

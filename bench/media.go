@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,16 +28,19 @@ type MediaOptions struct {
 	Progress func(done, all int)
 }
 
-// A MediaResult is the median of the runs of one design at one load.
+// A MediaResult is what one design cost at one load: of each figure the median
+// over the runs, and of some the extremes.
 type MediaResult struct {
 	Calls     int
 	Design    Design
 	CPU       time.Duration // of the process, for one call for one second
-	Low, High time.Duration // of CPU, over the runs
+	Low, High time.Duration // of CPU
 	Sent      float64       // share of the packets due that came
+	Least     float64       // of Sent
 	P99, P999 time.Duration // between two packets of one stream
+	Worst     time.Duration // of P999
 	RSS       int64         // bytes a call; the process without calls is not counted
-	Late      int64         // ticks of the media clock that began more than a tick late
+	Late      int64         // ticks of the media clock that began more than a tick late, at worst
 }
 
 // Media measures what a call costs, in every design and at every load.
@@ -66,14 +70,24 @@ func Media(ctx context.Context, o MediaOptions) ([]MediaResult, error) {
 }
 
 func median(runs []MediaResult) MediaResult {
-	slices.SortFunc(runs, func(a, b MediaResult) int { return int(a.CPU - b.CPU) })
-	m := runs[len(runs)/2]
-	m.Low, m.High = runs[0].CPU, runs[len(runs)-1].CPU
-	for _, r := range runs { // the worst of all runs, not the one of the median
-		m.Sent, m.Late = min(m.Sent, r.Sent), max(m.Late, r.Late)
-		m.P99, m.P999 = max(m.P99, r.P99), max(m.P999, r.P999)
-	}
+	m := MediaResult{Calls: runs[0].Calls, Design: runs[0].Design}
+	m.Low, m.CPU, m.High = spread(runs, func(r MediaResult) time.Duration { return r.CPU })
+	m.Least, m.Sent, _ = spread(runs, func(r MediaResult) float64 { return r.Sent })
+	_, m.P99, _ = spread(runs, func(r MediaResult) time.Duration { return r.P99 })
+	_, m.P999, m.Worst = spread(runs, func(r MediaResult) time.Duration { return r.P999 })
+	_, m.RSS, _ = spread(runs, func(r MediaResult) int64 { return r.RSS })
+	_, _, m.Late = spread(runs, func(r MediaResult) int64 { return r.Late })
 	return m
+}
+
+// spread returns the least, the median and the greatest of a figure.
+func spread[T cmp.Ordered](runs []MediaResult, figure func(MediaResult) T) (low, mid, high T) {
+	var all []T
+	for _, r := range runs {
+		all = append(all, figure(r))
+	}
+	slices.Sort(all)
+	return all[0], all[len(all)/2], all[len(all)-1]
 }
 
 // A child is the measured process.
