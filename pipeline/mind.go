@@ -94,14 +94,18 @@ func (s *talk) heard(ctx context.Context, h heard) {
 func (s *talk) unanswered(e *turn.Event, h heard) {
 	at := func(w Word) time.Duration { return s.since(h.zero.Add(w.Start)) }
 	n := slices.IndexFunc(h.Words, func(w Word) bool { return at(w) >= s.machine.Settled() })
-	if n <= 0 {
-		return // none, or all
+	if n < 0 {
+		return // all of them, or it tells no words
+	}
+	e.From = at(h.Words[n])
+	if n == 0 {
+		return // its text may be written better than its words
 	}
 	var texts []string
 	for _, w := range h.Words[n:] {
 		texts = append(texts, w.Text)
 	}
-	e.Text, e.From = strings.Join(texts, " "), at(h.Words[n])
+	e.Text = strings.Join(texts, " ")
 }
 
 // mark is told that an utterance became audible, or was said. Marks of a reply

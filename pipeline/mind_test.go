@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+// TestUnanswered: the caller's words up to 2 s are answered; of a result that
+// goes on, the rest is new.
+func TestUnanswered(t *testing.T) {
+	zero := time.Unix(1000, 0)
+	s := &talk{machine: turn.New(turn.DefaultPolicy(), false), brief: Brief{AnsweredAt: zero}}
+	for _, e := range []turn.Event{
+		{Kind: turn.Voice, At: time.Second, From: time.Second},
+		{Kind: turn.Silence, At: 2180 * time.Millisecond, From: 2 * time.Second},
+		{Kind: turn.Heard, At: 2500 * time.Millisecond, From: time.Second, Text: "one two", Final: true, Finalized: true},
+	} {
+		s.machine.Step(e)
+	}
+	if s.machine.Settled() != 2*time.Second {
+		t.Fatalf("settled at %v", s.machine.Settled())
+	}
+	old, last := Word{"two", 1500 * time.Millisecond, 1800 * time.Millisecond}, Word{"three", 2500 * time.Millisecond, 2800 * time.Millisecond}
+	for name, c := range map[string]struct {
+		words []Word
+		text  string
+		from  time.Duration
+	}{
+		"old and new":                        {[]Word{old, last}, "three", 2500 * time.Millisecond},
+		"new, in a stretch that began early": {[]Word{last}, "as told", 2500 * time.Millisecond},
+		"old":                                {[]Word{old}, "as told", 1200 * time.Millisecond},
+		"no words":                           {nil, "as told", 1200 * time.Millisecond},
+	} {
+		e := turn.Event{Text: "as told", From: 1200 * time.Millisecond}
+		s.unanswered(&e, heard{zero: zero, Result: Result{Words: c.words}})
+		if e.Text != c.text || e.From != c.from {
+			t.Errorf("%s: %q from %v, want %q from %v", name, e.Text, e.From, c.text, c.from)
+		}
+	}
+}
