@@ -32,25 +32,20 @@ type mark struct {
 type playout struct {
 	queue chan piece
 	marks chan mark
-	floor chan struct{}           // held by the utterance that is being queued
-	live  atomic.Pointer[dropped] // utterances before it are skipped
+	floor chan struct{} // held by the utterance that is being queued
+	below atomic.Int64  // utterances with lower numbers are not played any more
 
 	cur     piece      // the feed's own
 	playing *utterance // the feed's own: began and is not over
 }
 
-// dropped is the number below which utterances are not played any more.
-type dropped struct{ below int64 }
-
 func newPlayout() *playout {
-	p := &playout{queue: make(chan piece, queueLen), marks: make(chan mark, 64), floor: make(chan struct{}, 1)}
-	p.live.Store(&dropped{})
-	return p
+	return &playout{queue: make(chan piece, queueLen), marks: make(chan mark, 64), floor: make(chan struct{}, 1)}
 }
 
 // FillFrame implements media.Feed.
 func (p *playout) FillFrame(f media.Frame, due time.Time) {
-	below := p.live.Load().below
+	below := p.below.Load()
 	n := 0
 	for n < len(f) {
 		if p.cur.of == nil || p.cur.of.number < below {
@@ -70,7 +65,7 @@ func (p *playout) FillFrame(f media.Frame, due time.Time) {
 // rest is the silence after what there is to say.
 func (p *playout) rest(f media.Frame) {
 	clear(f)
-	if u := p.playing; u != nil && u.number >= p.live.Load().below {
+	if u := p.playing; u != nil && u.number >= p.below.Load() {
 		u.dry.Add(1)
 	}
 }
@@ -135,4 +130,4 @@ func (p *playout) push(ctx context.Context, x piece) error {
 }
 
 // drop skips all utterances before number, from the next frame on.
-func (p *playout) drop(number int64) { p.live.Store(&dropped{number}) }
+func (p *playout) drop(number int64) { p.below.Store(number) }

@@ -42,9 +42,6 @@ func (h *Hearer) Hear(pcm []int16) []Word {
 	return words
 }
 
-// Speaking tells whether a word is being said right now.
-func (h *Hearer) Speaking() bool { return len(h.word) > 0 }
-
 func (h *Hearer) step(pcm []int16) (Word, bool) {
 	silent := Level(pcm) < quiet
 	if len(h.word) == 0 && silent {

@@ -2,6 +2,7 @@
 package asr
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,12 +44,9 @@ type Deepgram struct {
 
 // Recognize implements pipeline.Recognizer.
 func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	u, err := url.Parse(d.URL)
+	u, err := url.Parse(cmp.Or(d.URL, DeepgramURL))
 	if err != nil {
 		return nil, fmt.Errorf("deepgram: url: %w", err)
-	}
-	if d.URL == "" {
-		u, _ = url.Parse(DeepgramURL)
 	}
 	u.RawQuery = deepgramQuery(s).Encode()
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: d.Dial}

@@ -42,15 +42,13 @@ func (s *Server) listenASR(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sample_rate: want 8000 to 48000", http.StatusBadRequest)
 		return
 	}
-	conn, err := upgrade(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	conn, done, err := accept(w, r.WithContext(ctx))
 	if err != nil {
 		return // told by Upgrade
 	}
-	defer conn.Close()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer unhook()
+	defer done()
 	l := &listening{
 		script: s.script, mulaw: r.URL.Query().Get("encoding") == "mulaw",
 		hearer: tone.NewHearer(rate), due: make(chan result, 256),

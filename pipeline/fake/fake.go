@@ -187,7 +187,14 @@ func cut(w http.ResponseWriter) {
 	}
 }
 
-func upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+// accept makes a WebSocket of a request. It is closed by done, and when the
+// request's context ends, which wakes who reads it.
+func accept(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, done func(), err error) {
 	u := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
-	return u.Upgrade(w, r, nil)
+	if conn, err = u.Upgrade(w, r, nil); err != nil {
+		return nil, nil, err
+	}
+	hang := func() { _ = conn.Close() }
+	unhook := context.AfterFunc(r.Context(), hang)
+	return conn, func() { unhook(); hang() }, nil
 }

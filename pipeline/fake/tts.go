@@ -37,13 +37,11 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "output_format: want ulaw_8000 or pcm_RATE", http.StatusBadRequest)
 		return
 	}
-	conn, err := upgrade(w, r)
+	conn, done, err := accept(w, r)
 	if err != nil {
 		return // told by Upgrade
 	}
-	defer conn.Close()
-	unhook := context.AfterFunc(r.Context(), func() { _ = conn.Close() })
-	defer unhook()
+	defer done()
 	v := &speaking{script: s.script, conn: conn, rate: rate, fault: f}
 	for {
 		var m struct {

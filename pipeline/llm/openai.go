@@ -80,31 +80,12 @@ func (o OpenAI) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline
 }
 
 func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, error) {
-	b, err := json.Marshal(chatRequest{
+	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/chat/completions"
+	post := pipeline.Post{URL: url, Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
+	return post.Send(ctx, chatRequest{
 		Model: cmp.Or(p.Model, OpenAIModel), Messages: messages(p), Stream: true,
 		StreamOptions: map[string]any{"include_usage": true}, MaxTokens: p.MaxTokens,
 	})
-	if err != nil {
-		return nil, err
-	}
-	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/chat/completions"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	if o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+string(o.Key))
-	}
-	resp, err := cmp.Or(o.Client, http.DefaultClient).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, pipeline.StatusError(resp)
-	}
-	return resp.Body, nil
 }
 
 func messages(p pipeline.Prompt) []chatMessage {

@@ -1,10 +1,8 @@
 package tts
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,28 +37,14 @@ func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, 
 }
 
 func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.ReadCloser, int, error) {
-	b, err := json.Marshal(map[string]string{
+	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
+	post := pipeline.Post{URL: url, Key: o.Key, Client: o.Client}
+	pcm, err := post.Send(ctx, map[string]string{
 		"model": cmp.Or(s.Model, OpenAIModel), "voice": cmp.Or(s.Voice, OpenAIVoice),
 		"input": clause, "response_format": "pcm",
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
-	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(b))
-	if err != nil {
-		return nil, 0, fmt.Errorf("openai speech: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+string(o.Key))
-	}
-	resp, err := cmp.Or(o.Client, http.DefaultClient).Do(req)
-	if err != nil {
-		return nil, 0, fmt.Errorf("openai speech: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, 0, fmt.Errorf("openai speech: %w", pipeline.StatusError(resp))
-	}
-	return resp.Body, openAIRate, nil
+	return pcm, openAIRate, nil
 }
