@@ -1,6 +1,7 @@
 package media
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -41,6 +42,71 @@ type Arrival interface {
 	Arrived() (time.Time, bool)
 }
 
+// A Keypad presses keys that the party's side hears (RFC 4733). Legs that can
+// press them implement it.
+type Keypad interface {
+	// Press sends keys of 0-9 * # and A-D, one after the other, in place of
+	// what the feed says meanwhile. A comma is a pause of half a second. It
+	// returns when the keys are accepted; they are sent on the media clock.
+	Press(keys string) error
+}
+
+// A Gauge tells how well a leg's audio travels. Legs with a network behind
+// them implement it.
+type Gauge interface {
+	// Quality may be asked at any time, also after the leg has ended.
+	Quality() Quality
+}
+
+// Quality is how the audio of a leg travelled, both ways, so far.
+type Quality struct {
+	Codec string // encoding name of the last codec agreed on
+
+	// Heard is what the party sent, as we received it.
+	Sent, Heard Stretch
+	RoundTrip   time.Duration // as of the last report (RFC 3550 section 6.4.1), 0 unknown
+	Concealed   time.Duration // heard time that was made up because packets were missing
+	Underruns   int64         // frames that were not sent in time
+}
+
+// A Stretch is one direction of a leg's audio on the wire.
+type Stretch struct {
+	Packets int64         // that arrived, as far as the hearing side told
+	Lost    int64         // packets that never did
+	Jitter  time.Duration // interarrival jitter (RFC 3550 section 6.4.1)
+	MOS     float64       // estimated listening quality (ITU-T G.107), 1 to 4.5; 0 unknown
+}
+
+// A Message is one rung of a call's signalling ladder. Secrets are left out.
+type Message struct {
+	At   time.Time
+	Out  bool   // we sent it
+	Peer string // address and transport: "192.0.2.1:5060/UDP"
+	Line string // the start line, numbers included
+	Note string // what else tells, such as CSeq and the essence of the description
+}
+
+// A Traced leg tells the signalling that it lived by.
+type Traced interface {
+	// Ladder returns the messages, oldest first. After the end of the leg it
+	// waits until the signalling is over too, or ctx ends.
+	Ladder(ctx context.Context) []Message
+}
+
+// A Referrer hands its party over to somebody else (RFC 3515).
+type Referrer interface {
+	// Refer asks the party's side to call number instead of us. It returns nil
+	// once the other has answered, and then the leg ends with Transferred. On
+	// error the leg goes on.
+	Refer(ctx context.Context, number string) error
+}
+
+// A Holder stops and resumes the party's audio (RFC 3264 section 8.4).
+type Holder interface {
+	// Hold puts the party on hold, or takes it off.
+	Hold(ctx context.Context, on bool) error
+}
+
 // A Target says whom to reach, through whom, and how to appear to them.
 type Target struct {
 	// ID names the attempt; it is the stem of the Call-ID.
@@ -67,13 +133,53 @@ var ErrTooLate = errors.New("too late for the request to leave")
 type Trunk struct {
 	// Proxy is where requests go: "sip:host:port;transport=udp".
 	Proxy string
+	// Backups are further proxies, tried in their order where one before
+	// cannot take a call.
+	Backups []string
 	// Username and Password answer the carrier's challenges, where it has any.
 	Username string
 	Password Secret
 	// Realm pins the realm whose challenges are answered; empty pins the
 	// first one that the proxy itself sends.
 	Realm string
+	// Register has us keep a registration at the proxy (RFC 3261 section 10).
+	Register bool
+	// Codecs are the encoding names to offer, the preferred first; empty is
+	// all that there are.
+	Codecs []string
+	// Encryption is whether audio travels encrypted (RFC 4568).
+	Encryption Encryption
+	// Keys is how keys are pressed and heard beside RFC 4733.
+	Keys KeyWay
+	// Asserted adds the caller number as P-Asserted-Identity (RFC 3325).
+	Asserted bool
+	// Private hides the caller number from the party (RFC 3323): it is asserted
+	// to the carrier alone.
+	Private bool
+	// Diversion is the number that the call is said to be diverted from (RFC
+	// 5806); empty for none.
+	Diversion string
+	// Headers are added to the request that opens the line.
+	Headers map[string]string
 }
+
+// An Encryption is whether audio travels encrypted.
+type Encryption string
+
+// Encryptions.
+const (
+	Plain     Encryption = ""         // RTP
+	Encrypted Encryption = "required" // SRTP or no call
+)
+
+// A KeyWay is how keys travel where RFC 4733 is not all there is.
+type KeyWay string
+
+// KeyWays.
+const (
+	Events KeyWay = ""       // RFC 4733, and INFO where the party sends it
+	InBand KeyWay = "inband" // as tones in the audio, heard and sent
+)
 
 // Progress is what a dialled party does before it answers.
 type Progress string
@@ -95,6 +201,8 @@ const (
 	RemoteHangup Cause = "remote"        // the party or its carrier hung up
 	MediaTimeout Cause = "media_timeout" // nothing was heard of the party for too long
 	Failure      Cause = "failure"       // the leg broke on our side
+	Expired      Cause = "expired"       // the session was not refreshed in time (RFC 4028)
+	Transferred  Cause = "transferred"   // the party was handed over
 )
 
 // Causes of legs that never began.
@@ -117,6 +225,7 @@ type DialError struct {
 	Status int    // SIP status, 0 where none came
 	Reason string // the carrier's reason phrase, cleaned of control characters
 	Err    error  // what went wrong on our side, where it did
+	Ladder []Message
 }
 
 // Error implements error.
