@@ -164,7 +164,7 @@ func TestInDialog(t *testing.T) {
 		t.Errorf("hold was answered %q", got)
 	}
 	s.send(s.request("ACK", dialog("10 ACK")))
-	if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.Replace(hold, " 0 8 101", " 18", 1))); !strings.HasPrefix(got, "SIP/2.0 488") {
+	if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.Replace(hold, " 0 8 9 101", " 18", 1))); !strings.HasPrefix(got, "SIP/2.0 488") {
 		t.Errorf("an offer without a codec of ours was answered %.60q", got)
 	}
 	for _, to := range []string{"IP6 2001:db8::7", "IP6 ff02::1", "IP4 239.1.2.3/64"} {

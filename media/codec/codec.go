@@ -1,10 +1,10 @@
-// Package codec turns 16-bit PCM into what goes over the wire and back. The
-// codecs here keep no state between frames and allocate nothing.
+// Package codec turns 16-bit PCM into what goes over the wire and back.
+// Encoders and decoders allocate nothing once they are made.
 package codec
 
 import "strings"
 
-// A Codec encodes and decodes one audio format. Values without state may be
+// A Codec describes one audio format and makes what speaks it. Codecs may be
 // shared by any number of streams and goroutines.
 type Codec interface {
 	// Name is the encoding name of the SDP rtpmap line, such as "PCMU".
@@ -16,15 +16,28 @@ type Codec interface {
 	// ClockRate is the rate of the RTP timestamp in Hz. One byte of payload
 	// is one tick of that clock.
 	ClockRate() int
+	// NewEncoder returns the sending side of one stream.
+	NewEncoder() Encoder
+	// NewDecoder returns the hearing side of one stream.
+	NewDecoder() Decoder
+}
+
+// An Encoder encodes one stream. It belongs to one goroutine.
+type Encoder interface {
 	// Encode writes pcm to dst and returns the bytes written: as many as fit.
+	// Stretches of a stream hold a whole number of bytes each.
 	Encode(dst []byte, pcm []int16) int
+}
+
+// A Decoder decodes one stream. It belongs to one goroutine.
+type Decoder interface {
 	// Decode writes payload to dst and returns the samples written: as many
 	// as fit.
 	Decode(dst []int16, payload []byte) int
 }
 
 // All returns the codecs of the house, the preferred first.
-func All() []Codec { return []Codec{PCMU{}, PCMA{}} }
+func All() []Codec { return []Codec{PCMU{}, PCMA{}, G722{}} }
 
 // ByName finds a codec by its encoding name, in any case (RFC 4566 section 6).
 func ByName(name string) (Codec, bool) {

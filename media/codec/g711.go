@@ -4,7 +4,8 @@ import "math/bits"
 
 const g711Rate = 8000 // Hz, of samples and of the RTP clock
 
-// PCMU is G.711 µ-law.
+// PCMU is G.711 µ-law. It keeps no state, so it is its own encoder and decoder,
+// and may be shared as such too.
 type PCMU struct{}
 
 // Name implements Codec.
@@ -19,7 +20,13 @@ func (PCMU) Rate() int { return g711Rate }
 // ClockRate implements Codec.
 func (PCMU) ClockRate() int { return g711Rate }
 
-// Encode implements Codec.
+// NewEncoder implements Codec.
+func (PCMU) NewEncoder() Encoder { return PCMU{} }
+
+// NewDecoder implements Codec.
+func (PCMU) NewDecoder() Decoder { return PCMU{} }
+
+// Encode implements Encoder.
 func (PCMU) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm))
 	for i, s := range pcm[:n] {
@@ -28,7 +35,7 @@ func (PCMU) Encode(dst []byte, pcm []int16) int {
 	return n
 }
 
-// Decode implements Codec.
+// Decode implements Decoder.
 func (PCMU) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst), len(payload))
 	for i, b := range payload[:n] {
@@ -37,7 +44,7 @@ func (PCMU) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// PCMA is G.711 A-law.
+// PCMA is G.711 A-law. It keeps no state, as PCMU.
 type PCMA struct{}
 
 // Name implements Codec.
@@ -52,7 +59,13 @@ func (PCMA) Rate() int { return g711Rate }
 // ClockRate implements Codec.
 func (PCMA) ClockRate() int { return g711Rate }
 
-// Encode implements Codec.
+// NewEncoder implements Codec.
+func (PCMA) NewEncoder() Encoder { return PCMA{} }
+
+// NewDecoder implements Codec.
+func (PCMA) NewDecoder() Decoder { return PCMA{} }
+
+// Encode implements Encoder.
 func (PCMA) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm))
 	for i, s := range pcm[:n] {
@@ -61,7 +74,7 @@ func (PCMA) Encode(dst []byte, pcm []int16) int {
 	return n
 }
 
-// Decode implements Codec.
+// Decode implements Decoder.
 func (PCMA) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst), len(payload))
 	for i, b := range payload[:n] {

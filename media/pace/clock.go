@@ -112,14 +112,31 @@ func (c *Clock) tick(phase int, due time.Time) {
 func (c *Clock) Add(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	phase := c.quietest()
+	c.loaded[phase]++
+	return c.add(&c.lists[phase], s, &c.loaded[phase])
+}
+
+// quietest is the phase that has the fewest streams. It needs c.mu.
+func (c *Clock) quietest() int {
 	phase := 0
 	for p, n := range c.loaded {
 		if n < c.loaded[phase] {
 			phase = p
 		}
 	}
+	return phase
+}
+
+// AddSplit is as Add, and has mid called half a frame after each call of s.
+func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	phase := c.quietest()
 	c.loaded[phase]++
-	return c.add(&c.lists[phase], s, &c.loaded[phase])
+	first := c.add(&c.lists[phase], s, &c.loaded[phase])
+	second := c.add(&c.lists[(phase+phases/2)%phases], mid, new(int))
+	return func() { first(); second() }
 }
 
 // Hook has s called at every Tick, before the streams that are due then.

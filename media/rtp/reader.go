@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/codec"
 )
 
 // A reader is the state of the incoming stream at its reader.
@@ -15,12 +14,9 @@ type reader struct {
 	begun   bool
 	arrived time.Time      // zero where the last frame had holes
 	wire    [frameLen]byte // of one frame, on its way to the codec
-	last    [frameLen]int16
+	last    [maxFrame]int16
 	fade    int // frames concealed in a row
 }
-
-// Rate implements media.Source.
-func (s *Session) Rate() int { return Rate }
 
 // Arrived implements media.Arrival.
 func (s *Session) Arrived() (time.Time, bool) {
@@ -32,8 +28,8 @@ func (s *Session) Arrived() (time.Time, bool) {
 // lost packets are concealed, and silence comes in time where there are none.
 // What came in before the first call is not heard.
 func (s *Session) ReadFrame(f media.Frame) error {
-	if len(f) != frameLen {
-		return fmt.Errorf("read frame of %d samples: want %d", len(f), frameLen)
+	if want := media.FrameLen(s.Rate()); len(f) != want {
+		return fmt.Errorf("read frame of %d samples: want %d", len(f), want)
 	}
 	r := &s.reader
 	if !r.begun {
@@ -82,20 +78,13 @@ func (s *Session) drain() {
 	}
 }
 
-func (s *Session) codec() codec.Codec {
-	if p := s.params.Load(); p != nil {
-		return p.Codec
-	}
-	return codec.PCMU{}
-}
-
 // take decodes the next frame, which is complete.
 func (s *Session) take(f media.Frame) {
 	r := &s.reader
 	for i := range r.wire {
 		r.wire[i], _ = r.jitter.at(i)
 	}
-	s.codec().Decode(f, r.wire[:])
+	s.decode(f, r.wire[:])
 	r.arrived = s.opened.Add(r.jitter.arrived())
 	r.jitter.advance()
 	copy(r.last[:], f)
@@ -107,12 +96,26 @@ func (s *Session) take(f media.Frame) {
 func (s *Session) conceal(f media.Frame) {
 	r := &s.reader
 	keep := r.gain()
-	for i := range f {
-		f[i] = int16(int(r.last[i]) * keep / 4) //nolint:gosec // keep is below 4
-		if b, ok := r.jitter.at(i); ok {
-			r.wire[i] = b
-			s.codec().Decode(f[i:i+1], r.wire[i:])
+	per := len(f) / frameLen // samples a byte
+	for i := 0; i < frameLen; {
+		n := 0 // bytes from here that are there
+		for i+n < frameLen {
+			b, ok := r.jitter.at(i + n)
+			if !ok {
+				break
+			}
+			r.wire[n] = b
+			n++
 		}
+		if n > 0 {
+			s.decode(f[i*per:(i+n)*per], r.wire[:n])
+			i += n
+			continue
+		}
+		for k := i * per; k < (i+1)*per; k++ {
+			f[k] = int16(int(r.last[k]) * keep / 4) //nolint:gosec // keep is below 4
+		}
+		i++
 	}
 	if r.jitter.heard && !r.jitter.comfort {
 		s.count.concealed.Add(1)

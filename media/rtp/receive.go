@@ -12,7 +12,7 @@ const comfortType = 13
 
 // A receiver is the state of the incoming stream before its reader.
 type receiver struct {
-	params  *Params // followed
+	params  *terms // followed
 	header  rtp.Header
 	latch   latch
 	digits  digits
@@ -24,7 +24,7 @@ type receiver struct {
 
 // follow goes on with other parameters. The party may have moved, but is the
 // same: what it was heard saying stays heard.
-func (r *receiver) follow(p *Params, now time.Duration) {
+func (r *receiver) follow(p *terms, now time.Duration) {
 	if r.params == nil || r.params.Remote != p.Remote {
 		r.latch.tell(p.Remote)
 	}

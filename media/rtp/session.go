@@ -10,12 +10,14 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// Rate is the sample rate of every session in Hz, and of its RTP clock.
+// Rate is the rate of the RTP clock of every session in Hz, and the sample
+// rate of those that are not wideband.
 const Rate = 8000
 
 const (
-	frameLen   = Rate / int(time.Second/media.FrameTime)
-	holeDepth  = 60 * time.Millisecond // that a hole is waited for
+	frameLen   = Rate / int(time.Second/media.FrameTime) // of the RTP clock, and bytes of any codec
+	maxFrame   = 2 * frameLen                            // samples, of a wideband session
+	holeDepth  = 60 * time.Millisecond                   // that a hole is waited for
 	keysQueued = 32
 )
 
@@ -29,6 +31,9 @@ type Params struct {
 	PayloadType uint8
 	// KeyType is the payload type of telephone events; 0 where there is none.
 	KeyType uint8
+	// Ptime is how much audio the party wants in one packet, in steps of 10 ms
+	// from 10 to 60; 0 is 20 ms.
+	Ptime time.Duration
 	// Mute stops sending: the party does not want to hear us.
 	Mute bool
 	// FirstWithin and Within are how long the party may be silent on the wire
@@ -48,7 +53,8 @@ type Session struct {
 	detach    func()
 	opened    time.Time // zero of the session's own time
 
-	params atomic.Pointer[Params]
+	start  sync.Mutex // held by Start
+	params atomic.Pointer[terms]
 	feed   atomic.Pointer[media.Feed]
 	keys   chan rune
 	done   chan struct{}
@@ -85,10 +91,6 @@ func (s *Session) Local() netip.AddrPort {
 // Reaches says why nothing can be sent to an address that the party told, or
 // nil where it can: it is of the other family, or of no single party.
 func (s *Session) Reaches(remote netip.Addr) error { return reaches(s.socket.local.Addr(), remote) }
-
-// Start begins to send and to hear, or goes on with other parameters from the
-// next frame on. The codec of p must be set, and speak at Rate.
-func (s *Session) Start(p Params) { s.params.Store(&p) }
 
 // Play makes feed what is sent from the next frame on; nil is silence.
 func (s *Session) Play(feed media.Feed) {
@@ -133,7 +135,7 @@ func (s *Session) Tick(due time.Time) {
 
 // agreed returns the parameters of this moment, or nil before Start. It
 // belongs to the clock.
-func (s *Session) agreed(now time.Time) *Params {
+func (s *Session) agreed(now time.Time) *terms {
 	p := s.params.Load()
 	if p != s.receiver.params {
 		s.receiver.follow(p, now.Sub(s.opened))
@@ -150,7 +152,7 @@ func (s *Session) nudge() {
 }
 
 // watch notices that the party has been silent for too long.
-func (s *Session) watch(p *Params, now time.Duration) {
+func (s *Session) watch(p *terms, now time.Duration) {
 	r := &s.receiver
 	limit := p.Within
 	if !r.heard {

@@ -72,16 +72,16 @@ type sine struct {
 
 func (s *sine) FillFrame(f media.Frame, _ time.Time) {
 	for i := range f {
-		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/Rate))
+		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/float64(50*len(f))))
 		s.n++
 	}
 }
 
-// power is how much of hz is in pcm, of 1 for a pure tone.
-func power(pcm []int16, hz float64) float64 {
+// power is how much of hz is in pcm at rate, of 1 for a pure tone.
+func power(pcm []int16, rate int, hz float64) float64 {
 	var re, im, all float64
 	for i, v := range pcm {
-		w := 2 * math.Pi * hz * float64(i) / Rate
+		w := 2 * math.Pi * hz * float64(i) / float64(rate)
 		re += float64(v) * math.Cos(w)
 		im += float64(v) * math.Sin(w)
 		all += float64(v) * float64(v)
@@ -100,7 +100,7 @@ func TestAudioBothWays(t *testing.T) {
 			b.Play(&sine{hz: 1000})
 			var wg sync.WaitGroup
 			hear := func(s *Session, hz float64) {
-				f, all := make(media.Frame, frameLen), []int16(nil)
+				f, all := make(media.Frame, media.FrameLen(c.Rate())), []int16(nil)
 				for range 30 {
 					if err := s.ReadFrame(f); err != nil {
 						t.Error(err)
@@ -111,7 +111,7 @@ func TestAudioBothWays(t *testing.T) {
 					}
 					all = append(all, f...)
 				}
-				if p := power(all[10*frameLen:], hz); p < 0.95 {
+				if p := power(all[10*len(f):], c.Rate(), hz); p < 0.95 {
 					t.Errorf("%v Hz has %.2f of the power", hz, p)
 				}
 			}

@@ -88,7 +88,7 @@ func (t *Transport) Listen() (*Session, error) {
 		t.ports.give(sock.local.Port(), time.Now())
 		return nil, err
 	}
-	untick := t.clock.Add(s)
+	untick := t.clock.AddSplit(s, midframe{s})
 	s.detach = func() { untick(); unpoll() }
 	t.mu.Lock()
 	t.open++

@@ -21,6 +21,7 @@ type phone struct {
 	to   net.Addr
 	seq  uint16
 	ts   uint32
+	at   time.Duration // of the clock that the test is
 }
 
 func newPhone(t *testing.T, s *Session) *phone {
@@ -195,40 +196,31 @@ func TestMute(t *testing.T) {
 
 // TestNoAllocations sends, receives and reads frames by hand, without a clock.
 func TestNoAllocations(t *testing.T) {
-	s, step := byHand(t)
-	for range 200 {
-		step()
-	}
-	if n := testing.AllocsPerRun(500, step); n != 0 {
-		t.Errorf("a frame sent, received and read allocates %v times", n)
-	}
-	if sum := s.Stats(); sum.Received < 500 || sum.Overflow != 0 || sum.Lost != 0 {
-		t.Errorf("%+v", sum)
+	for _, c := range codec.All() {
+		s, step := byHand(t, c)
+		for range 200 {
+			step()
+		}
+		if n := testing.AllocsPerRun(500, step); n != 0 {
+			t.Errorf("%s: a frame sent, received and read allocates %v times", c.Name(), n)
+		}
+		if sum := s.Stats(); sum.Received < 500 || sum.Overflow != 0 || sum.Lost != 0 {
+			t.Errorf("%s: %+v", c.Name(), sum)
+		}
 	}
 }
 
 // byHand is a session that sends to itself, and a function that moves it by
 // one frame. It has no clock: the test is the clock.
-func byHand(tb testing.TB) (*Session, func()) {
+func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
-	ports, err := ParsePorts("0-0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tr, err := NewTransport(&pace.Clock{}, ports, loopback(), netip.Addr{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := tr.Listen()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { s.Close(); tr.Close() })
+	s := newHandSession(tb)
+	tr := s.transport
 	s.reader.begun = true
 	s.read.Store(true)
-	s.Start(Params{Remote: s.Local(), Codec: codec.PCMU{}})
+	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
 	s.Play(&sine{hz: 440})
-	f := make(media.Frame, frameLen)
+	f := make(media.Frame, media.FrameLen(s.Rate()))
 	var due time.Time
 	return s, func() {
 		due = due.Add(media.FrameTime)
@@ -250,15 +242,19 @@ func byHand(tb testing.TB) (*Session, func()) {
 }
 
 func BenchmarkSessionFrame(b *testing.B) {
-	_, step := byHand(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		step()
+	for _, c := range codec.All() {
+		b.Run(c.Name(), func(b *testing.B) {
+			_, step := byHand(b, c)
+			b.ReportAllocs()
+			for b.Loop() {
+				step()
+			}
+		})
 	}
 }
 
 func BenchmarkSessionTick(b *testing.B) {
-	s, _ := byHand(b)
+	s, _ := byHand(b, codec.PCMU{})
 	due := time.Time{}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,0 +1,56 @@
+package codec
+
+import "github.com/parley-voice/parley/media/resample"
+
+// maxStretch is the most that is resampled at once, in samples: 20 ms at the
+// highest rate of a codec.
+const maxStretch = g722Rate / 50
+
+// EncoderAt returns an encoder of c that takes samples at rate (Hz), at most
+// 20 ms of them at once.
+func EncoderAt(c Codec, rate int) Encoder {
+	if c.Rate() == rate {
+		return c.NewEncoder()
+	}
+	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxStretch+1)}
+}
+
+// DecoderAt returns a decoder of c that yields samples at rate (Hz), from at
+// most 20 ms at once.
+func DecoderAt(c Codec, rate int) Decoder {
+	if c.Rate() == rate {
+		return c.NewDecoder()
+	}
+	return &decoderAt{
+		Decoder: c.NewDecoder(), to: resample.New(c.Rate(), rate), per: c.Rate() / c.ClockRate(),
+		own: make([]int16, maxStretch), out: make([]int16, 0, maxStretch+1),
+	}
+}
+
+type encoderAt struct {
+	Encoder
+
+	to  *resample.Resampler
+	own []int16
+}
+
+// Encode implements Encoder.
+func (e *encoderAt) Encode(dst []byte, pcm []int16) int {
+	return e.Encoder.Encode(dst, e.to.Resample(e.own[:0], pcm))
+}
+
+type decoderAt struct {
+	Decoder
+
+	to  *resample.Resampler
+	per int // samples a byte
+	own []int16
+	out []int16
+}
+
+// Decode implements Decoder.
+func (d *decoderAt) Decode(dst []int16, payload []byte) int {
+	payload = payload[:min(len(payload), len(d.own)/d.per)]
+	n := d.Decoder.Decode(d.own, payload)
+	return copy(dst, d.to.Resample(d.out[:0], d.own[:n]))
+}

@@ -1,0 +1,51 @@
+package codec
+
+import (
+	"math"
+	"testing"
+)
+
+// TestOtherRate speaks every codec at the rate of every other: a tone comes
+// out as the tone it was, sample for sample as long.
+func TestOtherRate(t *testing.T) {
+	for _, c := range All() {
+		for _, rate := range []int{8000, 16000} {
+			enc, dec := EncoderAt(c, rate), DecoderAt(c, rate)
+			n := rate / 50
+			src, wire, got := make([]int16, n), make([]byte, 160), make([]int16, n)
+			var re, im, all float64
+			at := 0
+			frame := func() {
+				for i := range src {
+					src[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(at+i)/float64(rate)))
+				}
+				at += n
+				if b := enc.Encode(wire, src); b != 160 {
+					t.Fatalf("%s at %d: %d bytes", c.Name(), rate, b)
+				}
+				if s := dec.Decode(got, wire); s != n {
+					t.Fatalf("%s at %d: %d samples", c.Name(), rate, s)
+				}
+			}
+			for range 10 {
+				frame()
+			}
+			for range 50 {
+				from := at
+				frame()
+				for i, v := range got {
+					w := 2 * math.Pi * 440 * float64(from+i) / float64(rate)
+					re += float64(v) * math.Cos(w)
+					im += float64(v) * math.Sin(w)
+					all += float64(v) * float64(v)
+				}
+			}
+			if p := 2 * (re*re + im*im) / (all * float64(50*n)); p < 0.99 {
+				t.Errorf("%s at %d: the tone has %.3f of the power", c.Name(), rate, p)
+			}
+			if a := testing.AllocsPerRun(50, frame); a != 0 {
+				t.Errorf("%s at %d: a frame allocates %v times", c.Name(), rate, a)
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package rtp
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/pace"
+)
+
+// newHandSession is a session without a clock: the test is the clock.
+func newHandSession(tb testing.TB) *Session {
+	tb.Helper()
+	ports, err := ParsePorts("0-0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tr, err := NewTransport(&pace.Clock{}, ports, loopback(), netip.Addr{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := tr.Listen()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close(); tr.Close() })
+	return s
+}
+
+// A sent packet is one that the phone read.
+type sentPacket struct {
+	packet
+
+	at time.Duration // of the half frame that it left in
+}
+
+// run moves the session by n frames, half a frame at a time, and yields what
+// the phone was sent.
+func (p *phone) run(s *Session, n int) (all []sentPacket) {
+	p.t.Helper()
+	before := s.Stats().Sent
+	for i := range 2 * n {
+		at := p.at
+		if i%2 == 0 {
+			s.Tick(time.Time{}.Add(at))
+		} else {
+			midframe{s}.Tick(time.Time{}.Add(at))
+		}
+		p.at += media.FrameTime / 2
+		for ; before < s.Stats().Sent; before++ {
+			b := make([]byte, maxPacket)
+			_ = p.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			n, _, err := p.conn.ReadFrom(b)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			got, ok := parse(&rtp.Header{}, b[:n])
+			if !ok {
+				p.t.Fatalf("sent %x", b[:n])
+			}
+			all = append(all, sentPacket{got, at})
+		}
+	}
+	return all
+}
+
+// TestPacketTime sends at the party's packet time, evenly, and loses nothing.
+func TestPacketTime(t *testing.T) {
+	for _, row := range []struct {
+		wish, want time.Duration
+	}{{0, 20 * ms}, {10 * ms, 10 * ms}, {20 * ms, 20 * ms}, {30 * ms, 30 * ms}, {40 * ms, 40 * ms}, {50 * ms, 50 * ms}, {60 * ms, 60 * ms}, {25 * ms, 20 * ms}, {200 * ms, 60 * ms}, {5 * ms, 20 * ms}, {-ms, 20 * ms}} {
+		s := newHandSession(t)
+		p := newPhone(t, s)
+		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, Ptime: row.wish})
+		n := byte(0)
+		s.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
+			codec.PCMU{}.Decode(f, slices.Repeat([]byte{n}, len(f)))
+			n++
+		}))
+		got := p.run(s, 60)
+		size := int(row.want * Rate / time.Second)
+		if want := 60 * 20 * ms / row.want; len(got) < int(want)-1 || len(got) > int(want) {
+			t.Errorf("ptime %v: %d packets", row.wish, len(got))
+		}
+		at := 0
+		for i, g := range got {
+			if len(g.payload) != size || g.marker != (i == 0) || g.ts != got[0].ts+uint32(i*size) || g.seq != got[0].seq+uint16(i) {
+				t.Fatalf("ptime %v: packet %d is %d bytes, %+v", row.wish, i, len(g.payload), g)
+			}
+			if i > 0 && g.at-got[i-1].at != row.want {
+				t.Fatalf("ptime %v: packet %d left %v after the one before", row.wish, i, g.at-got[i-1].at)
+			}
+			for _, b := range g.payload {
+				if want := byte(at / frameLen); b != want && want != 0x7f {
+					t.Fatalf("ptime %v: byte %d is of frame %d", row.wish, at, b)
+				}
+				at++
+			}
+		}
+	}
+}
+
+// TestSkippedTime says that the RTP clock goes on where ours had to skip, and
+// that half a packet from before is not continued.
+func TestSkippedTime(t *testing.T) {
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMA{}, PayloadType: 8, Ptime: 40 * ms})
+	before := p.run(s, 3)
+	p.at += 200 * ms
+	after := p.run(s, 2)
+	if len(before) != 1 || len(after) != 1 {
+		t.Fatalf("%d and %d packets", len(before), len(after))
+	}
+	if step := after[0].ts - before[0].ts; step != 13*uint32(frameLen) {
+		t.Errorf("the RTP clock moved by %d", step)
+	}
+	if n := s.Stats().Underruns; n != 10 {
+		t.Errorf("%d underruns", n)
+	}
+}
+
+// TestRateStays changes the codec during a call: what is heard and said stays
+// at the rate of the beginning.
+func TestRateStays(t *testing.T) {
+	for _, row := range [][2]codec.Codec{{codec.G722{}, codec.PCMU{}}, {codec.PCMA{}, codec.G722{}}} {
+		s := newHandSession(t)
+		p := newPhone(t, s)
+		rate := row[0].Rate()
+		for i, c := range []codec.Codec{row[0], row[1], row[0]} {
+			s.Start(Params{Remote: p.addr(), Codec: c, PayloadType: c.PayloadType()})
+			if s.Rate() != rate {
+				t.Fatalf("%s: rate %d", c.Name(), s.Rate())
+			}
+			s.Play(&sine{hz: 440})
+			dec := c.NewDecoder()
+			var heard []int16
+			for _, g := range p.run(s, 30) {
+				pcm := make([]int16, 320)
+				if g.pt != c.PayloadType() {
+					t.Fatalf("payload type %d", g.pt)
+				}
+				heard = append(heard, pcm[:dec.Decode(pcm, g.payload)]...)
+			}
+			if n := 30 * media.FrameLen(c.Rate()); len(heard) != n {
+				t.Fatalf("%s: %d samples sent", c.Name(), len(heard))
+			}
+			if got := power(heard[len(heard)/3:], c.Rate(), 440); got < 0.95 {
+				t.Errorf("leg %d, %s: 440 Hz has %.2f of the power", i, c.Name(), got)
+			}
+		}
+	}
+}

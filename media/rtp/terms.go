@@ -1,0 +1,61 @@
+package rtp
+
+import (
+	"time"
+
+	"github.com/parley-voice/parley/media/codec"
+)
+
+// terms are Params and what was made for them.
+type terms struct {
+	Params
+
+	rate    int           // Hz, of frames
+	ptime   time.Duration // in which we send
+	encoder codec.Encoder // owned by the clock
+	decoder codec.Decoder // owned by the reader
+}
+
+// Rate implements media.Source. The first Start fixes it: 16000 where its
+// codec is G.722, else 8000. It is 8000 before.
+func (s *Session) Rate() int {
+	if t := s.params.Load(); t != nil {
+		return t.rate
+	}
+	return Rate
+}
+
+// Start begins to send and to hear, or goes on with other parameters from the
+// next frame on. The codec of p must be set. Where it is another than before,
+// and of another rate than the session's, it is resampled.
+func (s *Session) Start(p Params) {
+	s.start.Lock()
+	defer s.start.Unlock()
+	t := &terms{Params: p, rate: p.Codec.Rate(), ptime: packetTime(p.Ptime)}
+	old := s.params.Load()
+	if old != nil {
+		t.rate = old.rate
+	}
+	if old != nil && old.Codec.Name() == p.Codec.Name() {
+		t.encoder, t.decoder = old.encoder, old.decoder // what they learnt holds
+	} else {
+		t.encoder, t.decoder = codec.EncoderAt(p.Codec, t.rate), codec.DecoderAt(p.Codec, t.rate)
+	}
+	s.params.Store(t)
+}
+
+// packetTime is in steps of half a frame, of which the longest packet has six.
+func packetTime(wish time.Duration) time.Duration {
+	const step, most, usual = 10 * time.Millisecond, 60 * time.Millisecond, 20 * time.Millisecond
+	if wish < step {
+		return usual
+	}
+	return min(wish, most).Truncate(step)
+}
+
+// decode decodes payload for the reader, at the session's rate.
+func (s *Session) decode(dst []int16, payload []byte) {
+	if t := s.params.Load(); t != nil {
+		t.decoder.Decode(dst, payload)
+	}
+}
