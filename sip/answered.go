@@ -33,7 +33,7 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 		return nil, failed(media.RouteError, err)
 	}
 	// The leg stands before the ACK leaves: a BYE may follow it at once.
-	leg, err := a.ua.endpoint.Establish(endpoint.Answered{Dialog: d, Session: a.session, Agreement: agreed, Origin: a.origin})
+	leg, err := a.ua.endpoint.Establish(endpoint.Answered{Dialog: d, Session: a.session, Agreement: agreed, Origin: a.origin, Wish: a.wish})
 	if err != nil {
 		a.drop(d)
 		return nil, failed(media.Cancelled, err)
@@ -53,7 +53,7 @@ func (a *attempt) agree(res *sip.Response) (sdp.Agreement, error) {
 	case err != nil:
 		return sdp.Agreement{}, err
 	case there:
-		return endpoint.Agree(a.session, theirs)
+		return endpoint.Agree(a.session, theirs, a.wish)
 	case a.early != nil:
 		return *a.early, nil
 	default:

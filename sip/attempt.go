@@ -24,6 +24,7 @@ type attempt struct {
 	target  media.Target
 	at      netip.AddrPort // of the proxy
 	session *rtp.Session
+	wish    sdp.Wish
 	origin  sdp.Origin
 	invite  *sip.Request
 	tx      sip.ClientTransaction
@@ -204,7 +205,7 @@ func (a *attempt) provisional(res *sip.Response, progress func(media.Progress)) 
 		progress(media.Ringing)
 	}
 	if theirs, there, err := endpoint.Description(res); err == nil && there {
-		if agreed, err := endpoint.Agree(a.session, theirs); err == nil {
+		if agreed, err := endpoint.Agree(a.session, theirs, a.wish); err == nil {
 			a.early = &agreed
 			a.session.Start(endpoint.Early(agreed))
 		}

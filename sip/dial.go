@@ -82,16 +82,20 @@ func (u *UA) count(n int) {
 
 // attempt prepares one call, up to the INVITE.
 func (u *UA) attempt(t media.Target, p proxy, at netip.AddrPort) (*attempt, error) {
+	wish, err := sdp.Wished(t.Trunk)
+	if err != nil {
+		return nil, err
+	}
 	session, err := u.Media.Listen()
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{
-		ua: u, target: t, at: at, session: session,
+		ua: u, target: t, at: at, session: session, wish: wish,
 		origin:  sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1},
 		settled: make(chan struct{}),
 	}
-	a.invite = u.invite(t, p, at, sdp.Offer(session.Local(), a.origin))
+	a.invite = u.invite(t, p, at, sdp.Offer(session.Local(), a.origin, wish))
 	u.endpoint.Sign(a.invite)
 	if a.invite.Transport() == "UDP" && !endpoint.Fits(a.invite) {
 		if p.transport != "" {

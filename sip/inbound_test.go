@@ -159,7 +159,7 @@ func TestInDialog(t *testing.T) {
 		message = strings.Replace(message, "Content-Length: 0", fmt.Sprintf("Content-Type: application/sdp\r\nContent-Length: %d", len(body)), 1)
 		return message + body
 	}
-	hold := string(bytes.Replace(sdp.Offer(s.conn.LocalAddr().(*net.UDPAddr).AddrPort(), sdp.Origin{ID: 1, Version: 2}).Bytes(), []byte("sendrecv"), []byte("sendonly"), 1))
+	hold := string(bytes.Replace(sdp.Offer(s.conn.LocalAddr().(*net.UDPAddr).AddrPort(), sdp.Origin{ID: 1, Version: 2}, sdp.Wish{}).Bytes(), []byte("sendrecv"), []byte("sendonly"), 1))
 	if got := s.send(withBody(s.request("INVITE", dialog("10 INVITE")), hold)); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=recvonly") {
 		t.Errorf("hold was answered %q", got)
 	}

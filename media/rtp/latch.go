@@ -29,16 +29,21 @@ type latch struct {
 // tell begins anew with the address that SDP told.
 func (l *latch) tell(told netip.AddrPort) { *l = latch{told: told} }
 
-// accept says whether a packet from src is the party's.
-func (l *latch) accept(src netip.AddrPort, p *packet, at time.Duration) bool {
+// admits says whether a packet from src may be the party's.
+func (l *latch) admits(src netip.AddrPort, at time.Duration) bool {
+	if src == l.source || !l.source.IsValid() {
+		return true
+	}
+	if l.locked {
+		return at-l.last >= relockAfter
+	}
+	return at-l.last >= retryAfter || src == l.told
+}
+
+// accept takes a packet that admits let pass and that is the party's as far as
+// can be told.
+func (l *latch) accept(src netip.AddrPort, p *packet, at time.Duration) {
 	if src != l.source {
-		patience := retryAfter
-		if l.locked {
-			patience = relockAfter
-		}
-		if l.source.IsValid() && at-l.last < patience && (l.locked || src != l.told) {
-			return false
-		}
 		l.source, l.run, l.locked = src, 0, false
 	}
 	l.last = at
@@ -49,7 +54,6 @@ func (l *latch) accept(src netip.AddrPort, p *packet, at time.Duration) bool {
 	}
 	l.ssrc, l.seq = p.ssrc, p.seq
 	l.locked = l.locked || l.run >= lockAfter
-	return true
 }
 
 // target is where to send to: the address of the SDP until another is locked.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/pion/rtp"
+
+	"github.com/parley-voice/parley/media/crypt"
 )
 
 // comfortType is the static payload type of comfort noise (RFC 3389).
@@ -20,6 +22,7 @@ type receiver struct {
 	expired bool
 	last    time.Duration // when the party was last heard, or could have begun
 	pushed  bool          // the reader was woken since the last tick
+	opened  [maxPacket]byte
 }
 
 // follow goes on with other parameters. The party may have moved, but is the
@@ -38,25 +41,36 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		return
 	}
 	p, ok := parse(&r.header, b)
-	audio, keys := p.pt == agreed.PayloadType, p.pt == agreed.KeyType && p.pt != 0
-	if !ok || !audio && !keys && p.pt != comfortType || len(p.payload) > maxPayload {
+	if !ok || len(p.payload) > maxPayload+crypt.Overhead {
 		s.count.malformed.Add(1)
 		return
 	}
 	now := at.Sub(s.opened)
-	if !r.latch.accept(src, &p, now) {
+	if !r.latch.admits(src, now) {
 		s.count.ignored.Add(1)
 		return
 	}
+	if !r.unseal(agreed, b, &p) {
+		s.count.forged.Add(1)
+		return
+	}
+	holds, known := agreed.kindOf(p.pt)
+	switch {
+	case len(p.payload) > maxPayload:
+		s.count.malformed.Add(1)
+		return
+	case !known:
+		s.count.unknown.Add(1)
+		if src == r.latch.source && s.read.Load() {
+			s.in.push(&p, keyPress, now) // its number counts
+		}
+		return
+	}
+	r.latch.accept(src, &p, now)
 	s.count.received.Add(1)
 	r.heard, r.last = true, now
-	holds := comfort
-	switch {
-	case keys:
-		holds = keyPress
+	if holds == keyPress {
 		s.press(&p)
-	case audio:
-		holds = speech
 	}
 	if !s.read.Load() {
 		return // nobody listens yet, and nobody will want to hear this later
@@ -65,7 +79,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		s.count.overflow.Add(1)
 		return
 	}
-	if keys {
+	if holds == keyPress {
 		return // it can wait for the next frame
 	}
 	r.pushed = true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/crypt"
 )
 
 // maxHeld is what may wait for a packet: 60 ms and the frame that makes it
@@ -26,6 +27,7 @@ type sender struct {
 	aimed  netip.AddrPort // the socket aims there
 	pcm    [maxFrame]int16
 	wire   [headerLen + maxHeld]byte
+	sealed [headerLen + maxHeld + crypt.Overhead]byte
 }
 
 // init begins the stream at random numbers (RFC 3550 section 5.1).
@@ -101,7 +103,8 @@ func (s *Session) packet(head packet, n int) {
 	o.seq++
 	head.seq, head.ssrc = o.seq, o.ssrc
 	putHeader(o.wire[:], head)
-	if s.socket.send(o.wire[:headerLen+n]) {
+	wire, ok := o.params.sealed(o.sealed[:0], o.wire[:headerLen+n])
+	if ok && s.socket.send(wire) {
 		s.count.sent.Add(1)
 	} else {
 		s.count.unsent.Add(1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/crypt"
 )
 
 // Rate is the rate of the RTP clock of every session in Hz, and the sample
@@ -29,6 +30,12 @@ type Params struct {
 	// Codec and PayloadType are those of the audio, both ways.
 	Codec       codec.Codec
 	PayloadType uint8
+	// ComfortType is the payload type of comfort noise, where it is another
+	// than the static one.
+	ComfortType uint8
+	// Ours and Theirs are the keys that audio and reports are encrypted with,
+	// ours under Ours. Where they are not set, all is plain.
+	Ours, Theirs crypt.Key
 	// KeyType is the payload type of telephone events; 0 where there is none.
 	KeyType uint8
 	// Ptime is how much audio the party wants in one packet, in steps of 10 ms

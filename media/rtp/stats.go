@@ -12,7 +12,9 @@ type Stats struct {
 	Duplicate int64 // packets that came twice
 	Concealed int64 // frames with holes, while the party was sending
 	Ignored   int64 // packets from another source than the party
-	Malformed int64 // packets that are not RTP, or of no payload type agreed on
+	Malformed int64 // packets that are not RTP, or longer than any
+	Unknown   int64 // packets of no payload type agreed on
+	Forged    int64 // packets that came before, or under another key than the party's (RFC 3711)
 	Overflow  int64 // packets dropped because the reader slept
 	KeysLost  int64 // digits dropped because nobody took them
 	Resynced  int64 // new timelines: the party changed its stream
@@ -29,6 +31,8 @@ func (s *Stats) add(o Stats) {
 	s.Concealed += o.Concealed
 	s.Ignored += o.Ignored
 	s.Malformed += o.Malformed
+	s.Unknown += o.Unknown
+	s.Forged += o.Forged
 	s.Overflow += o.Overflow
 	s.KeysLost += o.KeysLost
 	s.Resynced += o.Resynced
@@ -38,6 +42,7 @@ func (s *Stats) add(o Stats) {
 // counters are Stats while they grow. The clock writes some, the reader others.
 type counters struct {
 	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64 // the clock's
+	unknown, forged                                                           atomic.Int64 // the clock's
 	lost, late, duplicate, concealed, resynced                                atomic.Int64 // the reader's
 }
 
@@ -54,6 +59,8 @@ func (s *Session) Stats() Stats {
 		Concealed: n.concealed.Load(),
 		Ignored:   n.ignored.Load(),
 		Malformed: n.malformed.Load(),
+		Unknown:   n.unknown.Load(),
+		Forged:    n.forged.Load(),
 		Overflow:  n.overflow.Load(),
 		KeysLost:  n.keysLost.Load(),
 		Resynced:  n.resynced.Load(),

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/crypt"
 )
 
 // terms are Params and what was made for them.
@@ -14,6 +15,9 @@ type terms struct {
 	ptime   time.Duration // in which we send
 	encoder codec.Encoder // owned by the clock
 	decoder codec.Decoder // owned by the reader
+	secret  bool          // nothing plain leaves or is heard
+	seal    *crypt.Sealer // owned by the clock
+	open    *crypt.Opener // owned by the clock
 }
 
 // Rate implements media.Source. The first Start fixes it: 16000 where its
@@ -41,7 +45,27 @@ func (s *Session) Start(p Params) {
 	} else {
 		t.encoder, t.decoder = codec.EncoderAt(p.Codec, t.rate), codec.DecoderAt(p.Codec, t.rate)
 	}
+	t.encrypt(old)
 	s.params.Store(t)
+}
+
+// encrypt makes the two ends of what is secret. A key that stays goes on where
+// it was: its packets are counted (RFC 3711 section 3.3.1).
+func (t *terms) encrypt(old *terms) {
+	t.secret = t.Ours.Set() || t.Theirs.Set()
+	if !t.secret {
+		return
+	}
+	if old != nil && old.Ours.Equal(t.Ours) {
+		t.seal = old.seal
+	} else if seal, err := crypt.NewSealer(t.Ours); err == nil {
+		t.seal = seal
+	}
+	if old != nil && old.Theirs.Equal(t.Theirs) {
+		t.open = old.open
+	} else if open, err := crypt.NewOpener(t.Theirs); err == nil {
+		t.open = open
+	}
 }
 
 // packetTime is in steps of half a frame, of which the longest packet has six.

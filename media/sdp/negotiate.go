@@ -4,57 +4,151 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/crypt"
 )
 
-// keyName is the encoding name of telephone events (RFC 4733 section 7.1.1).
-const keyName = "TELEPHONE-EVENT"
+const (
+	keyName     = "TELEPHONE-EVENT" // encoding name (RFC 4733 section 7.1.1)
+	keyType     = 101               // under which we offer it
+	comfortName = "CN"              // RFC 3389
+	keyClock    = 8000              // Hz, as of every codec we have
+	ptime       = 20                // ms, in which we want to be sent to
+)
 
-// keyType is the payload type under which we offer telephone events.
-const keyType = 101
+// What two sides may fail to agree on.
+var (
+	ErrNoCommonCodec = errors.New("sdp: no common audio codec")
+	ErrEncryption    = errors.New("sdp: one side wants encrypted audio, the other does not")
+	ErrNoCommonKey   = errors.New("sdp: no common encryption")
+)
 
-// ErrNoCommonCodec is returned when two sides have no audio format in common.
-var ErrNoCommonCodec = errors.New("sdp: no common audio codec")
+// A Wish is what one side brings to a call. Its zero value is plain audio in
+// any codec there is.
+type Wish struct {
+	// Codecs are encoding names, the preferred first; empty is all that there
+	// are. Unknown names are passed over.
+	Codecs []string
+	// Keys are ours of crypt.New, where audio must be encrypted. They stay the
+	// same for the whole call.
+	Keys []crypt.Key
+}
 
 // An Agreement is what two sides agreed on.
 type Agreement struct {
 	Remote      netip.AddrPort // where the other side wants to be sent to
+	RTCP        netip.AddrPort // where its reports go, unless Mux; may be invalid
+	Mux         bool           // reports go where the audio goes (RFC 5761)
 	Codec       codec.Codec
 	PayloadType uint8
-	KeyType     uint8 // payload type of telephone events; 0 where there is none
-	Mute        bool  // the other side does not want to hear us
-	Quiet       bool  // the other side does not send
+	KeyType     uint8         // payload type of telephone events; 0 where there is none
+	ComfortType uint8         // payload type of comfort noise; 0 where there is none
+	Ptime       time.Duration // in which the other side wants to be sent to
+	Ours        crypt.Key     // that we send under; not set where audio is plain
+	Theirs      crypt.Key     // that the other side sends under
+	Mute        bool          // the other side does not want to hear us
+	Quiet       bool          // the other side does not send
+
+	tag     int // of the crypto that was chosen
+	profile string
+	streams []stream
+	place   int
 }
 
-// Offer describes our side with every codec we have.
-func Offer(local netip.AddrPort, origin Origin) *Description {
-	d := &Description{Addr: local, Direction: SendRecv, Ptime: 20, Origin: origin}
-	for _, c := range codec.All() {
+// Wished is what a trunk wishes, with keys made for one call where it wants
+// audio encrypted. A codec or encryption that is not known is an error.
+func Wished(t media.Trunk) (Wish, error) {
+	for _, name := range t.Codecs {
+		if _, ok := codec.ByName(name); !ok {
+			return Wish{}, fmt.Errorf("sdp: unknown codec %q", name)
+		}
+	}
+	w := Wish{Codecs: t.Codecs}
+	switch t.Encryption {
+	case media.Plain:
+	case media.Encrypted:
+		w.Keys = crypt.New()
+	default:
+		return Wish{}, fmt.Errorf("sdp: unknown encryption %q", t.Encryption)
+	}
+	return w, nil
+}
+
+// codecs are those wished for.
+func (w Wish) codecs() []codec.Codec {
+	if len(w.Codecs) == 0 {
+		return codec.All()
+	}
+	var all []codec.Codec
+	for _, name := range w.Codecs {
+		if c, ok := codec.ByName(name); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Offer describes our side as wished.
+func Offer(local netip.AddrPort, origin Origin, w Wish) *Description {
+	d := &Description{Addr: local, Direction: SendRecv, Ptime: ptime, Mux: true, Profile: "RTP/AVP", Origin: origin}
+	for _, c := range w.codecs() {
 		d.Formats = append(d.Formats, Format{PayloadType: c.PayloadType(), Name: c.Name(), ClockRate: c.ClockRate(), Channels: 1})
 	}
-	d.Formats = append(d.Formats, Format{PayloadType: keyType, Name: keyName, ClockRate: 8000, Channels: 1, Params: "0-16"})
+	d.Formats = append(d.Formats, keyFormat(keyType))
+	for i, k := range w.Keys {
+		d.Profile = "RTP/SAVP"
+		d.Crypto = append(d.Crypto, Crypto{Tag: i + 1, Key: k})
+	}
 	return d
 }
 
+func keyFormat(pt uint8) Format {
+	return Format{PayloadType: pt, Name: keyName, ClockRate: keyClock, Channels: 1, Params: "0-16"}
+}
+
 // Agree finds what to send to, and hear from, the side that wrote theirs: an
-// answer to our offer, or an offer. It takes the first of their codecs that we
-// have, under their payload type, for types are matched by name.
-func Agree(theirs *Description) (Agreement, error) {
+// answer to our offer of w, or an offer to us who wish w. It takes the first
+// of their codecs that we wish, under their payload type, for types are
+// matched by name.
+func Agree(theirs *Description, w Wish) (Agreement, error) {
+	theirs = theirs.pick(len(w.Keys) > 0)
 	if theirs.Refused() {
 		return Agreement{}, errors.New("sdp: audio refused")
 	}
-	a := Agreement{Remote: theirs.Addr, Mute: theirs.Held(), Quiet: theirs.Quiet()}
+	a := Agreement{
+		Remote: theirs.Addr, RTCP: theirs.RTCP, Mux: theirs.Mux, Mute: theirs.Held(), Quiet: theirs.Quiet(),
+		Ptime: theirs.packetTime(), profile: theirs.Profile, streams: theirs.streams, place: theirs.place,
+	}
+	if err := a.encrypt(theirs, w.Keys); err != nil {
+		return Agreement{}, err
+	}
+	ours := w.codecs()
 	for _, f := range theirs.Formats {
-		if f.Name == keyName && f.ClockRate == 8000 && a.KeyType == 0 {
-			a.KeyType = f.PayloadType
+		if f.Channels != 1 {
 			continue
 		}
-		c, ok := codec.ByName(f.Name)
-		if ok && a.Codec == nil && f.ClockRate == c.ClockRate() && f.Channels == 1 {
-			a.Codec, a.PayloadType = c, f.PayloadType
+		switch f.Name {
+		case keyName:
+			if f.ClockRate == keyClock && a.KeyType == 0 {
+				a.KeyType = f.PayloadType
+			}
+			continue
+		case comfortName:
+			if f.ClockRate == keyClock && a.ComfortType == 0 {
+				a.ComfortType = f.PayloadType
+			}
+			continue
+		}
+		n := slices.IndexFunc(ours, func(c codec.Codec) bool {
+			return strings.EqualFold(c.Name(), f.Name) && c.ClockRate() == f.ClockRate
+		})
+		if n >= 0 && a.Codec == nil {
+			a.Codec, a.PayloadType = ours[n], f.PayloadType
 		}
 	}
 	if a.Codec == nil {
@@ -63,9 +157,55 @@ func Agree(theirs *Description) (Agreement, error) {
 	return a, nil
 }
 
-// Answer describes our side in answer to an offer that led to a.
+// pick is the stream to agree on: of several, the first that is encrypted as
+// we wish. Some sides offer the same audio twice, plain and not.
+func (d *Description) pick(encrypted bool) *Description {
+	for _, s := range d.siblings {
+		if !s.Refused() && s.Encrypted() == encrypted {
+			return s
+		}
+	}
+	return d
+}
+
+// packetTime is what the side wants, where it can be had, else 20 ms.
+func (d *Description) packetTime() time.Duration {
+	n := d.Ptime
+	if n < 10 || n > 60 {
+		n = ptime
+	}
+	if d.Maxptime >= 10 {
+		n = min(n, d.Maxptime)
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// encrypt chooses the first of their suites that we have.
+func (a *Agreement) encrypt(theirs *Description, ours []crypt.Key) error {
+	if theirs.Encrypted() != (len(ours) > 0) {
+		return ErrEncryption
+	}
+	if len(ours) == 0 {
+		return nil
+	}
+	for _, c := range theirs.Crypto {
+		for _, k := range ours {
+			if k.Suite() == c.Key.Suite() {
+				a.Ours, a.Theirs, a.tag = k, c.Key, c.Tag
+				return nil
+			}
+		}
+	}
+	return ErrNoCommonKey
+}
+
+// Answer describes our side in answer to an offer that led to a. What the
+// offer has beside the audio agreed on is refused.
 func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
-	d := &Description{Addr: local, Ptime: 20, Origin: origin, Direction: SendRecv}
+	d := &Description{
+		Addr: local, Ptime: ptime, Origin: origin, Direction: SendRecv, Mux: a.Mux, Profile: a.profile,
+		streams: a.streams, place: a.place,
+	}
 	switch {
 	case a.Mute && a.Quiet:
 		d.Direction = Inactive
@@ -76,46 +216,10 @@ func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
 	}
 	d.Formats = []Format{{PayloadType: a.PayloadType, Name: a.Codec.Name(), ClockRate: a.Codec.ClockRate(), Channels: 1}}
 	if a.KeyType != 0 {
-		d.Formats = append(d.Formats, Format{PayloadType: a.KeyType, Name: keyName, ClockRate: 8000, Channels: 1, Params: "0-16"})
+		d.Formats = append(d.Formats, keyFormat(a.KeyType))
+	}
+	if a.Ours.Set() {
+		d.Crypto = []Crypto{{Tag: a.tag, Key: a.Ours}}
 	}
 	return d
-}
-
-// Bytes writes the description.
-func (d *Description) Bytes() []byte {
-	var b strings.Builder
-	family := "IP4"
-	if !d.Addr.Addr().Is4() {
-		family = "IP6"
-	}
-	addr := d.Addr.Addr().String()
-	fmt.Fprintf(&b, "v=0\r\no=- %d %d IN %s %s\r\ns=-\r\nc=IN %s %s\r\nt=0 0\r\n",
-		d.Origin.ID, d.Origin.Version, family, addr, family, addr)
-	fmt.Fprintf(&b, "m=audio %d RTP/AVP", d.Addr.Port())
-	for _, f := range d.Formats {
-		b.WriteString(" " + strconv.Itoa(int(f.PayloadType)))
-	}
-	b.WriteString("\r\n")
-	for _, f := range d.Formats {
-		name := f.Name
-		if name == keyName {
-			name = strings.ToLower(name) // as the RFC spells it; some peers compare by case
-		}
-		fmt.Fprintf(&b, "a=rtpmap:%d %s/%d", f.PayloadType, name, f.ClockRate)
-		if f.Channels > 1 {
-			fmt.Fprintf(&b, "/%d", f.Channels)
-		}
-		b.WriteString("\r\n")
-		if f.Params != "" {
-			fmt.Fprintf(&b, "a=fmtp:%d %s\r\n", f.PayloadType, f.Params)
-		}
-	}
-	if d.Ptime > 0 {
-		fmt.Fprintf(&b, "a=ptime:%d\r\n", d.Ptime)
-	}
-	if d.RTCP.IsValid() {
-		fmt.Fprintf(&b, "a=rtcp:%d\r\n", d.RTCP.Port())
-	}
-	fmt.Fprintf(&b, "a=%s\r\n", d.Direction)
-	return []byte(b.String())
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/parley-voice/parley/media/crypt"
 )
 
 // maxLen bounds a description. Real ones are far below it.
@@ -39,8 +41,27 @@ type Description struct {
 	Formats   []Format       // the preferred first
 	Direction Direction
 	Ptime     int            // ms; 0 where it does not say
+	Maxptime  int            // ms; 0 where it does not say
 	RTCP      netip.AddrPort // as told, or the port above Addr
+	Mux       bool           // RTCP may come to Addr too (RFC 5761)
+	Profile   string         // "RTP/AVP" or another; empty is the plain one
+	Crypto    []Crypto       // keys that the side sends under, one of which is chosen
 	Origin    Origin
+
+	streams  []stream       // all of the text, in order; none where there is but this
+	place    int            // of this among them
+	siblings []*Description // further audio of the same text
+}
+
+// A stream is a media line that may have to be refused.
+type stream struct {
+	kind, profile, format string
+}
+
+// A Crypto is one crypto attribute (RFC 4568).
+type Crypto struct {
+	Tag int
+	Key crypt.Key
 }
 
 // An Origin names a session and its version (RFC 4566 section 5.2).
@@ -50,6 +71,9 @@ type Origin struct {
 
 // Refused says that the side wants no audio: it set the port to zero.
 func (d *Description) Refused() bool { return d.Addr.Port() == 0 }
+
+// Encrypted says that the side speaks SRTP.
+func (d *Description) Encrypted() bool { return strings.HasPrefix(d.Profile, "RTP/S") }
 
 // Held says that the side does not want to hear us, or is on hold.
 func (d *Description) Held() bool {
@@ -79,14 +103,15 @@ func static(pt uint8) (Format, bool) {
 	return f, ok
 }
 
-// Parse reads a description and returns its first audio stream.
+// Parse reads a description and returns its first audio stream that is not
+// refused, or that is.
 func Parse(text []byte) (*Description, error) {
 	if len(text) > maxLen {
 		return nil, fmt.Errorf("sdp: %d bytes long", len(text))
 	}
 	p := parser{}
 	for n, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimRight(line, "\r \t")
+		line = strings.TrimRight(line, "\r \t\x00")
 		if line == "" {
 			continue
 		}

@@ -35,12 +35,13 @@ func Description(msg interface {
 	return d, true, err
 }
 
-// Agree finds what a session and the side that wrote theirs agree on. An
+// Agree finds what a session that wishes w and the side that wrote theirs agree
+// on. An
 // address that the session cannot send to is refused, save the unspecified
 // one: that is the old way to hold (RFC 3264 section 8.4), and the agreement
 // is mute.
-func Agree(s *rtp.Session, theirs *sdp.Description) (sdp.Agreement, error) {
-	a, err := sdp.Agree(theirs)
+func Agree(s *rtp.Session, theirs *sdp.Description, w sdp.Wish) (sdp.Agreement, error) {
+	a, err := sdp.Agree(theirs, w)
 	if err != nil {
 		return a, err
 	}
@@ -107,7 +108,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 	theirs, offered, err := Description(req)
 	var agreed sdp.Agreement
 	if err == nil && offered {
-		agreed, err = Agree(l.session, theirs)
+		agreed, err = Agree(l.session, theirs, l.wish)
 	}
 	if err != nil {
 		l.endpoint.Respond(tx, req, 488, "Not Acceptable Here")
@@ -115,7 +116,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 	}
 	l.dialog.Retarget(req.Contact())
 	l.origin.Version++
-	ours := sdp.Offer(l.session.Local(), l.origin)
+	ours := sdp.Offer(l.session.Local(), l.origin, l.wish)
 	if offered {
 		ours = sdp.Answer(l.session.Local(), l.origin, agreed)
 		l.session.Start(l.params(agreed))
@@ -129,7 +130,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 		l.end(media.Failure, true)
 	case !offered: // the answer to our offer comes with the ACK
 		if theirs, there, err := Description(ack); err == nil && there {
-			if agreed, err := Agree(l.session, theirs); err == nil {
+			if agreed, err := Agree(l.session, theirs, l.wish); err == nil {
 				l.session.Start(l.params(agreed))
 			}
 		}

@@ -20,6 +20,7 @@ type Leg struct {
 	endpoint *Endpoint
 	dialog   *dialog.Dialog
 	session  *rtp.Session
+	wish     sdp.Wish
 	origin   sdp.Origin // of what we told last; owned by the re-INVITE in progress
 	acks     chan *sip.Request
 	renew    chan struct{} // full while a re-INVITE is answered
@@ -36,6 +37,7 @@ type Answered struct {
 	Session   *rtp.Session
 	Agreement sdp.Agreement
 	Origin    sdp.Origin // of our description
+	Wish      sdp.Wish   // of our side
 	// Deaf leaves a BYE of the peer without a response, as a broken peer does.
 	Deaf bool
 }
@@ -44,7 +46,7 @@ type Answered struct {
 // closes it where the endpoint is closing.
 func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 	l := &Leg{
-		endpoint: e, dialog: a.Dialog, session: a.Session, origin: a.Origin, silent: a.Deaf,
+		endpoint: e, dialog: a.Dialog, session: a.Session, wish: a.Wish, origin: a.Origin, silent: a.Deaf,
 		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
 	}
 	e.mu.Lock()
@@ -73,7 +75,10 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 
 // Early are the media parameters of an agreement before the call is answered.
 func Early(a sdp.Agreement) rtp.Params {
-	return rtp.Params{Remote: a.Remote, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, Mute: a.Mute}
+	return rtp.Params{
+		Remote: a.Remote, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, ComfortType: a.ComfortType,
+		Ptime: a.Ptime, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
+	}
 }
 
 // Rate implements media.Source.

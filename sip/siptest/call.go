@@ -10,6 +10,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/auth"
@@ -27,6 +28,7 @@ type call struct {
 	in      Invite
 	tag     string
 	session *rtp.Session
+	wish    sdp.Wish // encrypted where the caller is
 	agreed  sdp.Agreement
 
 	cancelled  chan struct{} // the transaction was cancelled
@@ -135,7 +137,10 @@ func (k *call) offer() error {
 	if !there {
 		return errNoOffer
 	}
-	if k.agreed, err = sdp.Agree(theirs); err != nil {
+	if theirs.Encrypted() {
+		k.wish.Keys = crypt.New()
+	}
+	if k.agreed, err = sdp.Agree(theirs, k.wish); err != nil {
 		return err
 	}
 	k.session, err = k.carrier.Media.Listen()
@@ -341,7 +346,7 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 	agreed := k.agreed
 	agreed.Mute = agreed.Mute || k.script.NoMedia
 	return k.carrier.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: session, Agreement: agreed, Origin: origin, Deaf: k.script.IgnoreBye,
+		Dialog: d, Session: session, Agreement: agreed, Origin: origin, Wish: k.wish, Deaf: k.script.IgnoreBye,
 	})
 }
 

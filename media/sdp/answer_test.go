@@ -1,0 +1,145 @@
+package sdp
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/crypt"
+)
+
+func ours() netip.AddrPort { return netip.MustParseAddrPort("192.0.2.1:20000") }
+
+// TestEncryption offers and answers encrypted audio: each side hears under the
+// key that the other sends under.
+func TestEncryption(t *testing.T) {
+	us, err := Wished(media.Trunk{Encryption: media.Encrypted, Codecs: []string{"pcma", "G722"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	them := Wish{Keys: crypt.New()[1:]} // the short tag alone
+	offer, err := Parse(Offer(ours(), Origin{1, 1}, us).Bytes())
+	if err != nil || !offer.Encrypted() || len(offer.Crypto) != 2 {
+		t.Fatalf("%+v, %v", offer, err)
+	}
+	there, err := Agree(offer, them)
+	if err != nil || there.Codec.Name() != "PCMA" {
+		t.Fatalf("%+v, %v", there, err)
+	}
+	text := string(Answer(ours(), Origin{2, 1}, there).Bytes())
+	if !strings.Contains(text, "RTP/SAVP 8") || !strings.Contains(text, "a=crypto:2 AES_CM_128_HMAC_SHA1_32 ") || strings.Count(text, "a=crypto") != 1 {
+		t.Errorf("answered %q", text)
+	}
+	answer, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := Agree(answer, us)
+	if err != nil || !here.Ours.Equal(there.Theirs) || !here.Theirs.Equal(there.Ours) || here.Ours.Equal(here.Theirs) {
+		t.Errorf("%+v and %+v, %v", here, there, err)
+	}
+	plain := Offer(ours(), Origin{}, Wish{})
+	if _, err := Agree(plain, us); !errors.Is(err, ErrEncryption) {
+		t.Errorf("plain audio where it must be encrypted: %v", err)
+	}
+	if _, err := Agree(offer, Wish{}); !errors.Is(err, ErrEncryption) {
+		t.Errorf("encrypted audio where it must be plain: %v", err)
+	}
+	offer.Crypto = nil
+	if _, err := Agree(offer, us); !errors.Is(err, ErrNoCommonKey) {
+		t.Errorf("encrypted audio without a key: %v", err)
+	}
+}
+
+func TestWished(t *testing.T) {
+	for _, bad := range []media.Trunk{{Codecs: []string{"PCMU", "G729"}}, {Encryption: "maybe"}} {
+		if w, err := Wished(bad); err == nil {
+			t.Errorf("%+v is wished as %+v", bad, w)
+		}
+	}
+	w, err := Wished(media.Trunk{Codecs: []string{"G722", "PCMU"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(Offer(ours(), Origin{}, w).Bytes()); !strings.Contains(text, "RTP/AVP 9 0 101\r\na=rtpmap:9 G722/8000\r\n") {
+		t.Errorf("offered %q", text)
+	}
+	if text := string(Offer(ours(), Origin{}, Wish{}).Bytes()); !strings.Contains(text, "RTP/AVP 0 8 9 101\r\n") {
+		t.Errorf("offered %q", text)
+	}
+}
+
+// TestOtherStreams answers an offer of more than audio line for line (RFC 3264
+// section 6), with a port of zero for what is not agreed on.
+func TestOtherStreams(t *testing.T) {
+	offer, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n" +
+		"m=video 5000 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\n" +
+		"m=audio 4000 RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtcp-mux\r\n" +
+		"m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n" +
+		"m=audio 6000 RTP/SAVP 0\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Agree(offer, Wish{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.SplitSeq(string(Answer(ours(), Origin{}, a).Bytes()), "\r\n") {
+		if strings.HasPrefix(line, "m=") || line == "a=rtcp-mux" {
+			lines = append(lines, line)
+		}
+	}
+	want := "m=video 0 RTP/AVP 96|m=audio 20000 RTP/AVP 8 101|a=rtcp-mux|m=application 0 UDP/DTLS/SCTP webrtc-datachannel|m=audio 0 RTP/SAVP 0"
+	if got := strings.Join(lines, "|"); got != want {
+		t.Errorf("answered\n%s, want\n%s", got, want)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(carrier))
+	f.Add([]byte("v=0\nc=IN IP4 0.0.0.0\nm=audio 4000/2 RTP/AVP 0\na=rtcp:53020 IN IP6 ::1\n"))
+	f.Add([]byte("v=0\na=rtpmap:0 a/1\nm=audio 1 RTP/AVP 0 127\na=fmtp:127\na=ptime:-4\na=rtpmap:1 x/1/2/3"))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		d, err := Parse(text)
+		if err == nil {
+			_, _ = Parse(d.Bytes()) // no panic is all that is asked
+		}
+	})
+}
+
+// FuzzAnswer holds that whatever is offered, our answer parses, has as many
+// streams, and says what was agreed on.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(carrier), false)
+	f.Add([]byte("v=0\nc=IN IP4 0.0.0.0\nm=audio 4000/2 RTP/AVP 0\na=rtcp:53020 IN IP6 ::1\nm=video 1 x y"), false)
+	f.Add([]byte("v=0\nc=IN IP6 ::1\nm=audio 0 RTP/AVP 0\nm=image 1 udptl t38\nm=audio 7 RTP/SAVPF 9 101\na=crypto:7 AES_CM_128_HMAC_SHA1_32 inline:PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR|2^20\na=rtpmap:101 telephone-event/8000"), true)
+	keys := crypt.New()
+	f.Fuzz(func(t *testing.T, text []byte, encrypted bool) {
+		wish := Wish{}
+		if encrypted {
+			wish.Keys = keys
+		}
+		d, err := Parse(text)
+		if err != nil {
+			return
+		}
+		a, err := Agree(d, wish)
+		if err != nil {
+			return
+		}
+		again, err := Parse(Answer(ours(), d.Origin, a).Bytes())
+		if err != nil {
+			t.Fatalf("our answer to %q does not parse: %v", text, err)
+		}
+		if len(again.streams) != len(d.streams) {
+			t.Fatalf("our answer to %q has %d streams", text, len(again.streams))
+		}
+		back, err := Agree(again, wish)
+		if err != nil || back.Codec != a.Codec || back.PayloadType != a.PayloadType || back.KeyType != a.KeyType || back.place != a.place || !back.Theirs.Equal(a.Ours) {
+			t.Fatalf("our answer to %q says %+v, %v", text, back, err)
+		}
+	})
+}

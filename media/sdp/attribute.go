@@ -1,0 +1,126 @@
+package sdp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/parley-voice/parley/media/crypt"
+)
+
+// maxCrypto bounds the keys that are read of one stream.
+const maxCrypto = 16
+
+func (l *part) attribute(value string) error {
+	name, rest, _ := strings.Cut(value, ":")
+	rest = strings.TrimSpace(rest)
+	switch name = strings.ToLower(strings.TrimSpace(name)); name {
+	case "sendrecv", "sendonly", "recvonly", "inactive":
+		l.direction = Direction(name)
+	case "ptime":
+		l.ptime = milliseconds(rest)
+	case "maxptime":
+		l.maxptime = milliseconds(rest)
+	case "rtcp":
+		l.rtcp = rest
+	case "rtcp-mux":
+		l.mux = true
+	case "crypto":
+		return l.key(rest)
+	case "rtpmap":
+		return l.rtpmap(rest)
+	case "fmtp":
+		text, params, _ := strings.Cut(rest, " ")
+		if pt, err := parseType(text); err == nil && l.params != nil {
+			l.params[pt] = strings.TrimSpace(params)
+		}
+	}
+	return nil
+}
+
+// milliseconds reads a wish, not a condition: nonsense is none.
+func milliseconds(text string) int {
+	f, err := strconv.ParseFloat(text, 64) // some write 20.0
+	if err != nil || !(f >= 0 && f < 1e6) {
+		return 0
+	}
+	return int(f)
+}
+
+// key reads "1 AES_CM_128_HMAC_SHA1_80 inline:...". What is not spoken here is
+// passed over, for others may be offered beside it.
+func (l *part) key(value string) error {
+	tag, rest, _ := strings.Cut(value, " ")
+	n, err := strconv.ParseUint(tag, 10, 31)
+	if err != nil {
+		return fmt.Errorf("crypto tag %.20q", tag)
+	}
+	k, err := crypt.Parse(rest)
+	switch {
+	case errors.Is(err, crypt.ErrUnknown):
+		return nil
+	case err != nil:
+		return err
+	}
+	if len(l.crypto) < maxCrypto {
+		l.crypto = append(l.crypto, Crypto{Tag: int(n), Key: k})
+	}
+	return nil
+}
+
+// rtpmap reads "96 opus/48000/2".
+func (l *part) rtpmap(value string) error {
+	if l.maps == nil {
+		return nil // at session level, where it means nothing
+	}
+	text, coding, _ := strings.Cut(value, " ")
+	pt, err := parseType(text)
+	parts := strings.Split(strings.TrimSpace(coding), "/")
+	if err != nil || len(parts) < 2 || parts[0] == "" {
+		return fmt.Errorf("rtpmap %q", value)
+	}
+	clock, err := strconv.ParseUint(parts[1], 10, 31)
+	if err != nil || clock == 0 {
+		return fmt.Errorf("rtpmap %q", value)
+	}
+	f := Format{PayloadType: pt, Name: strings.ToUpper(parts[0]), ClockRate: int(clock), Channels: 1}
+	if len(parts) > 2 {
+		if f.Channels, err = strconv.Atoi(parts[2]); err != nil || f.Channels < 1 {
+			return fmt.Errorf("rtpmap %q", value)
+		}
+	}
+	l.maps[pt] = f
+	return nil
+}
+
+func parseType(text string) (uint8, error) {
+	pt, err := strconv.ParseUint(text, 10, 7)
+	if err != nil {
+		return 0, fmt.Errorf("payload type %q", text)
+	}
+	return uint8(pt), nil
+}
+
+// parseOrigin is lenient: nothing depends on the ids but their change.
+func parseOrigin(value string) (o Origin) {
+	if f := strings.Fields(value); len(f) >= 3 {
+		o.ID, _ = strconv.ParseUint(f[1], 10, 64)
+		o.Version, _ = strconv.ParseUint(f[2], 10, 64)
+	}
+	return o
+}
+
+func parseConnection(value string) (netip.Addr, error) {
+	f := strings.Fields(value)
+	if len(f) != 3 || !strings.EqualFold(f[0], "IN") {
+		return netip.Addr{}, fmt.Errorf("connection %q", value)
+	}
+	host, _, _ := strings.Cut(f[2], "/") // multicast scope, RFC 4566 section 5.7
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("connection address %q is not an IP", host)
+	}
+	return addr.Unmap(), nil
+}
