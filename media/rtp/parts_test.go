@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"github.com/pion/rtp"
+
+	"github.com/parley-voice/parley/media/jitter"
 )
+
+const ms = time.Millisecond
 
 func TestParse(t *testing.T) {
 	payload := []byte{1, 2, 3, 4}
@@ -230,11 +234,11 @@ func TestParsePorts(t *testing.T) {
 func TestRing(t *testing.T) {
 	var r ring
 	for i := range ringLen {
-		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, speech, 0) {
+		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, jitter.Speech, 0) {
 			t.Fatalf("full after %d", i)
 		}
 	}
-	if r.push(&packet{}, speech, 0) {
+	if r.push(&packet{}, jitter.Speech, 0) {
 		t.Error("a full ring took one more")
 	}
 	for i := range ringLen {

@@ -6,35 +6,52 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/conceal"
+	"github.com/parley-voice/parley/media/jitter"
 )
 
-// A reader is the state of the incoming stream at its reader.
+// How the frames read keep to our clock, where the party's runs otherwise.
+const (
+	driftSlack  = 80 * time.Millisecond  // that is let be
+	driftMost   = 120 * time.Millisecond // beyond which not even speech is spared
+	driftRepair = 100 * time.Millisecond // between two frames added, or left out
+)
+
+// A reader is the state of the incoming stream at its reader. Its clock is an
+// argument.
 type reader struct {
-	jitter  *jitter
-	begun   bool
-	arrived time.Time      // zero where the last frame had holes
-	wire    [frameLen]byte // of one frame, on its way to the codec
-	last    [maxFrame]int16
-	fade    int // frames concealed in a row
+	jitter   *jitter.Buffer
+	conceal  *conceal.Concealer
+	count    *counters
+	begun    bool
+	arrived  time.Duration // of the last frame
+	measured bool          // and whether it did arrive
+	more     bool          // a frame is to be added
+	repaired time.Duration // when the last was added, or left out
+	wire     [jitter.FrameLen]byte
 }
 
 // Arrived implements media.Arrival.
 func (s *Session) Arrived() (time.Time, bool) {
-	at := s.reader.arrived
-	return at, !at.IsZero()
+	r := &s.reader
+	if !r.measured {
+		return time.Time{}, false
+	}
+	return s.opened.Add(r.arrived), true
 }
 
 // ReadFrame implements media.Source. A frame comes as soon as it is complete;
 // lost packets are concealed, and silence comes in time where there are none.
-// What came in before the first call is not heard.
+// Frames are added or left out, in silence where there is some, so that they
+// keep within 200 ms of our clock. What came in before the first call is not
+// heard.
 func (s *Session) ReadFrame(f media.Frame) error {
-	if want := media.FrameLen(s.Rate()); len(f) != want {
-		return fmt.Errorf("read frame of %d samples: want %d", len(f), want)
+	if n := media.FrameLen(s.Rate()); len(f) != n {
+		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)
 	}
 	r := &s.reader
 	if !r.begun {
-		r.begun = true
-		r.jitter.begin(time.Since(s.opened))
+		r.begin(s.Rate(), time.Since(s.opened))
 		s.read.Store(true)
 	}
 	for {
@@ -43,15 +60,9 @@ func (s *Session) ReadFrame(f media.Frame) error {
 			return io.EOF
 		default:
 		}
-		s.drain()
-		switch r.jitter.ready(time.Since(s.opened)) {
-		case whole:
-			s.take(f)
+		r.drain(&s.in)
+		if r.next(f, time.Since(s.opened), s) {
 			return nil
-		case holed:
-			s.conceal(f)
-			return nil
-		case wait:
 		}
 		select {
 		case <-s.done:
@@ -61,74 +72,132 @@ func (s *Session) ReadFrame(f media.Frame) error {
 	}
 }
 
+// A decoder decodes the audio of one stream, in order. A session is one.
+type decoder interface {
+	decode(dst []int16, payload []byte)
+}
+
+// begin starts the stream at now, with frames of rate (Hz).
+func (r *reader) begin(rate int, now time.Duration) {
+	r.begun = true
+	r.conceal = conceal.New(rate)
+	r.jitter.Begin(now)
+}
+
 // drain puts what came in into the jitter buffer.
-func (s *Session) drain() {
-	j := s.reader.jitter
+func (r *reader) drain(in *ring) {
 	came := false
-	for p := s.in.peek(); p != nil; p = s.in.peek() {
-		j.put(p)
-		s.in.drop()
+	for p := in.peek(); p != nil; p = in.peek() {
+		r.jitter.Put(&jitter.Packet{
+			At: p.at, Payload: p.payload[:p.n], Stamp: p.ts, Source: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: p.kind,
+		})
+		in.drop()
 		came = true
 	}
 	if came {
-		s.count.lost.Store(j.seqs.missing())
-		s.count.duplicate.Store(j.seqs.dup)
-		s.count.late.Store(j.late)
-		s.count.resynced.Store(j.skips)
+		n := r.jitter.Stats()
+		r.count.lost.Store(n.Lost)
+		r.count.duplicate.Store(n.Duplicate)
+		r.count.late.Store(n.Late)
+		r.count.resynced.Store(n.Resynced)
 	}
 }
 
-// take decodes the next frame, which is complete.
-func (s *Session) take(f media.Frame) {
-	r := &s.reader
-	for i := range r.wire {
-		r.wire[i], _ = r.jitter.at(i)
+// next fills f with the next frame, where one is ready at now.
+func (r *reader) next(f media.Frame, now time.Duration, d decoder) bool {
+	if r.more {
+		r.more, r.measured = false, false
+		r.conceal.Lost(f)
+		return true
 	}
-	s.decode(f, r.wire[:])
-	r.arrived = s.opened.Add(r.jitter.arrived())
-	r.jitter.advance()
-	copy(r.last[:], f)
-	r.fade = 0
-}
-
-// conceal makes the next frame up: what is there of it, and between that the
-// last frame again, fainter each time, until it is silence.
-func (s *Session) conceal(f media.Frame) {
-	r := &s.reader
-	keep := r.gain()
-	per := len(f) / frameLen // samples a byte
-	for i := 0; i < frameLen; {
-		n := 0 // bytes from here that are there
-		for i+n < frameLen {
-			b, ok := r.jitter.at(i + n)
-			if !ok {
-				break
+	for {
+		switch r.jitter.Ready(now) {
+		case jitter.Whole:
+			if r.take(f, now, d) {
+				return true
 			}
-			r.wire[n] = b
-			n++
+		case jitter.Holed:
+			if r.fill(f, now, d) {
+				return true
+			}
+		case jitter.Wait:
+			return false
 		}
-		if n > 0 {
-			s.decode(f[i*per:(i+n)*per], r.wire[:n])
-			i += n
-			continue
-		}
-		for k := i * per; k < (i+1)*per; k++ {
-			f[k] = int16(int(r.last[k]) * keep / 4) //nolint:gosec // keep is below 4
-		}
-		i++
 	}
-	if r.jitter.heard && !r.jitter.comfort {
-		s.count.concealed.Add(1)
-	}
-	r.fade++
-	r.arrived = time.Time{}
-	r.jitter.advance()
 }
 
-// gain is how much of the last frame is heard again, in quarters.
-func (r *reader) gain() int {
-	if r.jitter.comfort {
-		return 0
+// take decodes the next frame, which is complete. It is false where the frame
+// is left out.
+func (r *reader) take(f media.Frame, now time.Duration, d decoder) bool {
+	r.jitter.Copy(r.wire[:])
+	d.decode(f, r.wire[:])
+	r.arrived, r.measured = r.jitter.Arrived(), true
+	r.jitter.Advance()
+	if ahead := r.jitter.Ahead(); ahead > driftSlack || ahead < -driftSlack {
+		spare := ahead > driftMost || ahead < -driftMost || r.conceal.Still(f)
+		if spare && !r.repair(ahead, now) {
+			r.conceal.Skip()
+			return false
+		}
 	}
-	return max(0, 3-r.fade)
+	r.conceal.Good(f)
+	return true
+}
+
+// repair adds a frame after the next one, or leaves out the next one: then it
+// is false.
+func (r *reader) repair(ahead, now time.Duration) bool {
+	switch {
+	case now-r.repaired < driftRepair:
+		return true
+	case ahead > driftSlack:
+		r.repaired = now
+		r.jitter.Skew(-1)
+		r.count.leftOut.Add(1)
+		return false
+	case ahead < -driftSlack:
+		r.repaired, r.more = now, true
+		r.jitter.Skew(1)
+		r.count.added.Add(1)
+	}
+	return true
+}
+
+// fill makes the next frame up, but for what is there of it. It is false where
+// the frame is left out.
+func (r *reader) fill(f media.Frame, now time.Duration, d decoder) bool {
+	r.measured = false
+	level, hush := r.jitter.Comfort()
+	first, _ := r.jitter.Run(0)
+	switch {
+	case !r.jitter.Heard():
+		clear(f)
+	case hush && first == jitter.FrameLen:
+		if !r.repair(r.jitter.Ahead(), now) {
+			r.jitter.Advance()
+			return false
+		}
+		r.conceal.Quiet(f, level)
+	default:
+		if !hush {
+			r.count.concealed.Add(1)
+		}
+		r.conceal.Lost(f)
+		r.patch(f, d)
+	}
+	r.jitter.Advance()
+	return true
+}
+
+// patch puts what is there of the next frame into f.
+func (r *reader) patch(f media.Frame, d decoder) {
+	r.jitter.Copy(r.wire[:])
+	each, end := len(f)/jitter.FrameLen, 0
+	for from, to := r.jitter.Run(0); from < jitter.FrameLen; from, to = r.jitter.Run(to) {
+		d.decode(f[from*each:to*each], r.wire[from:to])
+		end = to
+	}
+	if end > 0 {
+		r.conceal.Amend(f, end == jitter.FrameLen)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/jitter"
 )
 
 // comfortType is the static payload type of comfort noise (RFC 3389).
@@ -62,14 +63,14 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	case !known:
 		s.count.unknown.Add(1)
 		if src == r.latch.source && s.read.Load() {
-			s.in.push(&p, keyPress, now) // its number counts
+			s.in.push(&p, jitter.Key, now) // its number counts
 		}
 		return
 	}
 	r.latch.accept(src, &p, now)
 	s.count.received.Add(1)
 	r.heard, r.last = true, now
-	if holds == keyPress {
+	if holds == jitter.Key {
 		s.press(&p)
 	}
 	if !s.read.Load() {
@@ -79,7 +80,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		s.count.overflow.Add(1)
 		return
 	}
-	if holds == keyPress {
+	if holds == jitter.Key {
 		return // it can wait for the next frame
 	}
 	r.pushed = true

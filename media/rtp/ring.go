@@ -3,20 +3,13 @@ package rtp
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/parley-voice/parley/media/jitter"
 )
 
 const (
-	ringLen    = 64  // packets; a power of two
-	maxPayload = 480 // bytes of audio in one packet: 60 ms of G.711
-)
-
-// A kind is what a packet brings.
-type kind uint8
-
-const (
-	speech   kind = iota
-	comfort       // comfort noise: the party is silent (RFC 3389)
-	keyPress      // a part of a key press, of which only the number counts here
+	ringLen    = 64 // packets; a power of two
+	maxPayload = jitter.MaxPayload
 )
 
 // A slot is one packet on its way to the reader, in bytes of its own.
@@ -27,7 +20,7 @@ type slot struct {
 	seq     uint16
 	n       uint16 // of payload
 	marker  bool
-	kind    kind
+	kind    jitter.Kind
 	payload [maxPayload]byte
 }
 
@@ -41,7 +34,7 @@ type ring struct {
 // push copies a packet in. It is false where the ring is full: the reader has
 // slept for over a second, and the new packet is dropped, because the old ones
 // belong to the reader.
-func (r *ring) push(p *packet, k kind, at time.Duration) bool {
+func (r *ring) push(p *packet, k jitter.Kind, at time.Duration) bool {
 	w := r.wrote.Load()
 	if w-r.read.Load() == ringLen {
 		return false

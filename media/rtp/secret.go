@@ -1,5 +1,7 @@
 package rtp
 
+import "github.com/parley-voice/parley/media/jitter"
+
 // sealed returns a packet as it leaves, in dst where it is encrypted. Where
 // that fails nothing may leave.
 func (t *terms) sealed(dst, wire []byte) ([]byte, bool) {
@@ -32,14 +34,14 @@ func (r *receiver) unseal(t *terms, b []byte, p *packet) bool {
 }
 
 // kindOf says what a payload type brings, and whether it was agreed on.
-func (t *terms) kindOf(pt uint8) (k kind, agreed bool) {
+func (t *terms) kindOf(pt uint8) (k jitter.Kind, agreed bool) {
 	switch {
 	case pt == t.PayloadType:
-		return speech, true
+		return jitter.Speech, true
 	case pt == t.KeyType && pt != 0:
-		return keyPress, true
+		return jitter.Key, true
 	case pt == comfortType, pt == t.ComfortType && pt != 0:
-		return comfort, true
+		return jitter.Comfort, true
 	default:
 		return 0, false
 	}

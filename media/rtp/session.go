@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/jitter"
 )
 
 // Rate is the rate of the RTP clock of every session in Hz, and the sample
@@ -18,7 +19,6 @@ const Rate = 8000
 const (
 	frameLen   = Rate / int(time.Second/media.FrameTime) // of the RTP clock, and bytes of any codec
 	maxFrame   = 2 * frameLen                            // samples, of a wideband session
-	holeDepth  = 60 * time.Millisecond                   // that a hole is waited for
 	keysQueued = 32
 )
 
@@ -86,7 +86,7 @@ func newSession(t *Transport, sock *socket) *Session {
 		wake:      make(chan struct{}, 1),
 	}
 	s.sender.init()
-	s.reader.jitter = newJitter()
+	s.reader.jitter, s.reader.count = jitter.New(), &s.count
 	return s
 }
 

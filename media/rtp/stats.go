@@ -19,6 +19,8 @@ type Stats struct {
 	KeysLost  int64 // digits dropped because nobody took them
 	Resynced  int64 // new timelines: the party changed its stream
 	Underruns int64 // frames skipped because the clock was too far behind
+	Added     int64 // frames added because the party's clock is slower than ours
+	LeftOut   int64 // frames left out because it is faster
 }
 
 func (s *Stats) add(o Stats) {
@@ -37,13 +39,15 @@ func (s *Stats) add(o Stats) {
 	s.KeysLost += o.KeysLost
 	s.Resynced += o.Resynced
 	s.Underruns += o.Underruns
+	s.Added += o.Added
+	s.LeftOut += o.LeftOut
 }
 
 // counters are Stats while they grow. The clock writes some, the reader others.
 type counters struct {
 	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64 // the clock's
 	unknown, forged                                                           atomic.Int64 // the clock's
-	lost, late, duplicate, concealed, resynced                                atomic.Int64 // the reader's
+	lost, late, duplicate, concealed, resynced, added, leftOut                atomic.Int64 // the reader's
 }
 
 // Stats returns the counts so far.
@@ -65,5 +69,7 @@ func (s *Session) Stats() Stats {
 		KeysLost:  n.keysLost.Load(),
 		Resynced:  n.resynced.Load(),
 		Underruns: n.underruns.Load(),
+		Added:     n.added.Load(),
+		LeftOut:   n.leftOut.Load(),
 	}
 }

@@ -221,10 +221,11 @@ func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
 	s := newHandSession(tb)
 	tr := s.transport
-	s.reader.begun = true
 	s.read.Store(true)
 	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
 	s.Play(&sine{hz: 440})
+	s.reader.begin(s.Rate(), 0)
+	s.reader.repaired = time.Hour // a clock as fast as this one is no drift
 	f := make(media.Frame, media.FrameLen(s.Rate()))
 	var due time.Time
 	return s, func() {

@@ -1,4 +1,4 @@
-package rtp
+package jitter
 
 const (
 	seqWindow = 64   // sequence numbers in which a duplicate is known

@@ -1,4 +1,4 @@
-package rtp
+package jitter
 
 import (
 	"math"
@@ -21,13 +21,13 @@ type testSender struct {
 
 // packet is the next packet, arriving at at. Every 20 ms of it carry their own
 // number, from 1 to 250 and around.
-func (s *testSender) packet(at time.Duration) *slot {
-	p := &slot{at: at, ssrc: s.ssrc, seq: s.seq, ts: s.ts, n: uint16(s.ptime * 8)}
-	for i := range int(p.n) {
-		p.payload[i] = 1 + byte((int(s.ts)/frameLen+i/frameLen)%250)
+func (s *testSender) packet(at time.Duration) *Packet {
+	p := &Packet{At: at, Source: s.ssrc, Seq: s.seq, Stamp: s.ts, Payload: make([]byte, s.ptime*8)}
+	for i := range p.Payload {
+		p.Payload[i] = 1 + byte((int(s.ts)/FrameLen+i/FrameLen)%250)
 	}
 	s.seq++
-	s.ts += uint32(p.n)
+	s.ts += uint32(len(p.Payload))
 	return p
 }
 
@@ -38,32 +38,31 @@ type released struct {
 	value byte // of the first byte that is there; 0 for none
 }
 
-func takeAll(j *jitter, now time.Duration) (all []released) {
+func takeAll(j *Buffer, now time.Duration) (all []released) {
 	for {
-		r := j.ready(now)
-		if r == wait {
+		r := j.Ready(now)
+		if r == Wait {
 			return all
 		}
-		out := released{at: now, whole: r == whole}
-		for i := range frameLen {
-			if b, ok := j.at(i); ok {
-				out.value = b
-				break
-			}
+		out := released{at: now, whole: r == Whole}
+		if i, _ := j.Run(0); i < FrameLen {
+			var frame [FrameLen]byte
+			j.Copy(frame[:])
+			out.value = frame[i]
 		}
-		j.advance()
+		j.Advance()
 		all = append(all, out)
 	}
 }
 
 // play runs packets through a jitter buffer whose reader looks at every
 // arrival and every 20 ms, as Session does.
-func play(j *jitter, packets []*slot, until time.Duration) (all []released) {
+func play(j *Buffer, packets []*Packet, until time.Duration) (all []released) {
 	next := time.Duration(0)
 	for tick := time.Duration(0); tick <= until; tick += 20 * ms {
-		for int(next) < len(packets) && packets[next].at <= tick {
-			j.put(packets[next])
-			all = append(all, takeAll(j, packets[next].at)...)
+		for int(next) < len(packets) && packets[next].At <= tick {
+			j.Put(packets[next])
+			all = append(all, takeAll(j, packets[next].At)...)
 			next++
 		}
 		all = append(all, takeAll(j, tick)...)
@@ -96,12 +95,12 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 	for _, ptime := range []int{10, 20, 30, 40, 60} {
 		// Sequence and timestamp wrap on the way.
 		s := &testSender{ssrc: 1, seq: 65500, ts: math.MaxUint32 - 160*200 + 1, ptime: ptime}
-		s.ts -= s.ts % uint32(frameLen)
-		var packets []*slot
+		s.ts -= s.ts % uint32(FrameLen)
+		var packets []*Packet
 		for at := 100 * ms; at < 10*time.Second; at += time.Duration(ptime) * ms {
 			packets = append(packets, s.packet(at))
 		}
-		j := newJitter()
+		j := New()
 		all := play(j, packets, 9*time.Second)
 		for i, r := range all[10:] {
 			if !r.whole {
@@ -122,7 +121,7 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 
 // TestJitterTraps holds what other jitter buffers got wrong.
 func TestJitterTraps(t *testing.T) {
-	stream := func(n int) (s *testSender, packets []*slot) {
+	stream := func(n int) (s *testSender, packets []*Packet) {
 		s = &testSender{ssrc: 1, ts: 0, ptime: 20}
 		for i := range n {
 			packets = append(packets, s.packet(time.Duration(i)*20*ms))
@@ -132,8 +131,8 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("reorder", func(t *testing.T) {
 		_, p := stream(10)
 		p[4], p[5] = p[5], p[4]
-		p[4].at, p[5].at = p[5].at, p[4].at
-		all := play(newJitter(), p, 180*ms)
+		p[4].At, p[5].At = p[5].At, p[4].At
+		all := play(New(), p, 180*ms)
 		for i, v := range values(all) {
 			if v != byte(i+1) {
 				t.Fatalf("released %v", values(all))
@@ -143,36 +142,38 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("loss is waited for, then concealed", func(t *testing.T) {
 		_, p := stream(10)
 		p = append(p[:4], p[5:]...)
-		j := newJitter()
+		j := New()
 		all := play(j, p, 180*ms)
 		if holes(all) != 1 || len(values(all)) != 9 || j.seqs.missing() != 1 {
 			t.Errorf("%d holes, %d frames, %d lost", holes(all), len(values(all)), j.seqs.missing())
 		}
 		for _, r := range all {
-			if !r.whole && r.at < 80*ms+holeDepth {
+			if !r.whole && r.at < 80*ms+minDepth {
 				t.Errorf("the hole was given up at %v", r.at)
 			}
 		}
 	})
 	t.Run("duplicates", func(t *testing.T) {
 		_, p := stream(10)
-		var twice []*slot
+		var twice []*Packet
 		for _, x := range p {
 			y := *x
 			twice = append(twice, x, &y)
 		}
-		j := newJitter()
+		j := New()
 		if all := play(j, twice, 180*ms); len(values(all)) != 10 || j.seqs.dup != 10 || j.late != 0 {
 			t.Errorf("%d frames, %d duplicates, %d late", len(values(all)), j.seqs.dup, j.late)
 		}
 	})
 	t.Run("own bytes", func(t *testing.T) {
 		_, p := stream(2)
-		j := newJitter()
-		j.put(p[1])
-		p[1].payload[0] = 99
-		if b, ok := j.at(0); !ok || b != 2 {
-			t.Errorf("the buffer holds %d", b)
+		j := New()
+		j.Put(p[1])
+		p[1].Payload[0] = 99
+		var frame [FrameLen]byte
+		j.Copy(frame[:])
+		if frame[0] != 2 {
+			t.Errorf("the buffer holds %d", frame[0])
 		}
 	})
 	t.Run("other stream", func(t *testing.T) {
@@ -181,7 +182,7 @@ func TestJitterTraps(t *testing.T) {
 		for i := 20; i < 40; i++ {
 			p = append(p, s.packet(time.Duration(i)*20*ms))
 		}
-		j := newJitter()
+		j := New()
 		if all := play(j, p, 780*ms); len(values(all)) != 40 || holes(all) != 0 || j.skips != 1 {
 			t.Errorf("%d frames, %d holes, %d timelines", len(values(all)), holes(all), j.skips)
 		}
@@ -189,11 +190,11 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("timestamp leaps", func(t *testing.T) {
 		for _, leap := range []uint32{160 * 1000, ^uint32(160 * 1000), 1 << 31} {
 			s, p := stream(20)
-			s.ts += leap / uint32(frameLen) * uint32(frameLen)
+			s.ts += leap / uint32(FrameLen) * uint32(FrameLen)
 			for i := 20; i < 60; i++ {
 				p = append(p, s.packet(time.Duration(i)*20*ms))
 			}
-			all := play(newJitter(), p, 1180*ms)
+			all := play(New(), p, 1180*ms)
 			if n := len(values(all)); n < 54 {
 				t.Errorf("leap %d: %d of 60 frames", int32(leap), n)
 			}
@@ -207,7 +208,7 @@ func TestJitterTraps(t *testing.T) {
 			for i := 520; i < 560; i++ {
 				p = append(p, s.packet(time.Duration(i)*20*ms))
 			}
-			all := play(newJitter(), p, 560*20*ms)
+			all := play(New(), p, 560*20*ms)
 			if n := len(values(all)); n < 54 {
 				t.Errorf("%s: %d of 60 frames", name, n)
 			}
@@ -220,9 +221,9 @@ func TestJitterTraps(t *testing.T) {
 		// The network holds everything back for 10 s and lets go at once.
 		_, p := stream(600)
 		for i := 20; i < 520; i++ {
-			p[i].at = 520 * 20 * ms
+			p[i].At = 520 * 20 * ms
 		}
-		all := play(newJitter(), p, 600*20*ms)
+		all := play(New(), p, 600*20*ms)
 		if n := len(all); n > 605 {
 			t.Errorf("%d frames in the time of 600", n)
 		}
@@ -234,28 +235,28 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("path becomes longer", func(t *testing.T) {
 		_, p := stream(200)
 		for _, x := range p[100:] {
-			x.at += 200 * ms
+			x.At += 200 * ms
 		}
-		all := play(newJitter(), p, 199*20*ms+200*ms)
+		all := play(New(), p, 199*20*ms+200*ms)
 		if n := len(values(all)); n < 190 {
 			t.Errorf("%d of 200 frames", n)
 		}
 	})
 	t.Run("comfort noise", func(t *testing.T) {
 		_, p := stream(5)
-		p = append(p, &slot{at: 100 * ms, ssrc: 1, seq: 5, ts: 160 * 5, n: 1, kind: comfort})
-		j := newJitter()
-		if all := play(j, p, time.Second); !j.comfort || len(values(all)) != 5 || len(all) < 45 {
-			t.Errorf("comfort %v, %d whole of %d frames", j.comfort, len(values(all)), len(all))
+		p = append(p, &Packet{At: 100 * ms, Source: 1, Seq: 5, Stamp: 160 * 5, Payload: []byte{60}, Kind: Comfort})
+		j := New()
+		if all := play(j, p, time.Second); !j.hush || len(values(all)) != 5 || len(all) < 45 {
+			t.Errorf("comfort %v, %d whole of %d frames", j.hush, len(values(all)), len(all))
 		}
 	})
 	t.Run("reader sleeps", func(t *testing.T) {
 		_, p := stream(200)
-		j := newJitter()
+		j := New()
 		for _, x := range p {
-			j.put(x)
+			j.Put(x)
 		}
-		all := takeAll(j, p[199].at)
+		all := takeAll(j, p[199].At)
 		if v := values(all); len(v) < 40 || v[len(v)-1] != 200 {
 			t.Errorf("%d frames", len(v))
 		}
@@ -267,14 +268,14 @@ func TestJitterTraps(t *testing.T) {
 func TestJitterDrift(t *testing.T) {
 	for _, ppm := range []int{-200, -50, 0, 50, 200} {
 		s := &testSender{ssrc: 1, ptime: 20}
-		j := newJitter()
+		j := New()
 		const n = 180_000
 		got, bad := 0, 0
 		for i := range n {
 			at := time.Duration(i) * 20 * ms
 			at -= at * time.Duration(ppm) / 1_000_000
 			at += time.Duration(i*7%23) * ms // jitter
-			j.put(s.packet(at))
+			j.Put(s.packet(at))
 			for _, r := range takeAll(j, at) {
 				if r.whole {
 					got++
@@ -296,12 +297,12 @@ func TestJitterAnyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &testSender{
 			ssrc: rapid.Uint32().Draw(t, "ssrc"), seq: rapid.Uint16().Draw(t, "seq"),
-			ts: rapid.Uint32().Draw(t, "ts") / uint32(frameLen) * uint32(frameLen), ptime: 20,
+			ts: rapid.Uint32().Draw(t, "ts") / uint32(FrameLen) * uint32(FrameLen), ptime: 20,
 		}
 		base := s.ts
 		n := rapid.IntRange(1, 200).Draw(t, "n")
 		type flight struct {
-			p    *slot
+			p    *Packet
 			lost bool
 		}
 		var flights []flight
@@ -309,32 +310,32 @@ func TestJitterAnyNetwork(t *testing.T) {
 			at := time.Duration(i)*20*ms + time.Duration(rapid.IntRange(0, 45).Draw(t, "delay"))*ms
 			p := s.packet(at)
 			// The number of the frame, counted from the first packet.
-			for k := range frameLen {
-				p.payload[k] = 1 + byte((int(p.ts-base)/frameLen)%250)
+			for k := range FrameLen {
+				p.Payload[k] = 1 + byte((int(p.Stamp-base)/FrameLen)%250)
 			}
 			flights = append(flights, flight{p, i > 0 && rapid.IntRange(0, 9).Draw(t, "loss") == 0})
 			if rapid.IntRange(0, 9).Draw(t, "dup") == 0 {
 				twin := *p
-				twin.at += 10 * ms
+				twin.At += 10 * ms
 				flights = append(flights, flight{&twin, false})
 			}
 		}
-		flights[0].p.at = 0
+		flights[0].p.At = 0
 		sent := map[byte]bool{}
-		var packets []*slot
+		var packets []*Packet
 		for _, f := range flights {
 			if !f.lost {
 				packets = append(packets, f.p)
-				sent[f.p.payload[0]] = true
+				sent[f.p.Payload[0]] = true
 			}
 		}
 		for i := range packets { // by arrival
-			for k := i; k > 0 && packets[k].at < packets[k-1].at; k-- {
+			for k := i; k > 0 && packets[k].At < packets[k-1].At; k-- {
 				packets[k], packets[k-1] = packets[k-1], packets[k]
 			}
 		}
 		end := time.Duration(n)*20*ms + 200*ms
-		j := newJitter()
+		j := New()
 		all := play(j, packets, end)
 		got := values(all)
 		for i, v := range got {
@@ -388,11 +389,11 @@ func TestKeyNumbers(t *testing.T) {
 		"of a sequence alone":   {2, 500, 1},
 		"far off, another SSRC": {2, 40000, 1},
 	} {
-		j := newJitter()
-		j.begin(0)
-		j.put(&slot{ssrc: 1, seq: 10, ts: 160, n: 160})
-		j.put(&slot{ssrc: row.ssrc, seq: row.seq, ts: 99999, n: 4, kind: keyPress})
-		j.put(&slot{at: 20 * ms, ssrc: 1, seq: 12, ts: 320, n: 160})
+		j := New()
+		j.Begin(0)
+		j.Put(&Packet{Source: 1, Seq: 10, Stamp: 160, Payload: make([]byte, 160)})
+		j.Put(&Packet{Source: row.ssrc, Seq: row.seq, Stamp: 99999, Payload: make([]byte, 4), Kind: Key})
+		j.Put(&Packet{At: 20 * ms, Source: 1, Seq: 12, Stamp: 320, Payload: make([]byte, 160)})
 		if got := j.seqs.missing(); got != row.lost || j.skips != 0 || j.late != 0 {
 			t.Errorf("%s: %d lost, %d resynced, %d late", name, got, j.skips, j.late)
 		}
