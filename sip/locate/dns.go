@@ -114,9 +114,9 @@ func exchange(ctx context.Context, network, server string, query []byte, id uint
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if end, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(end); err != nil {
+		if err = conn.SetDeadline(end); err != nil {
 			return nil, err
 		}
 	}
@@ -125,8 +125,8 @@ func exchange(ctx context.Context, network, server string, query []byte, id uint
 		if _, err = conn.Write(query); err != nil {
 			return nil, err
 		}
-		n, err := conn.Read(b)
-		if err != nil {
+		var n int
+		if n, err = conn.Read(b); err != nil {
 			return nil, err
 		}
 		return parse(b[:n], id)
@@ -172,7 +172,7 @@ func parse(b []byte, id uint16) ([]NAPTR, error) {
 			return nil, err
 		}
 		if rh.Type != typeNAPTR {
-			if err := p.SkipAnswer(); err != nil {
+			if err = p.SkipAnswer(); err != nil {
 				return nil, err
 			}
 			continue

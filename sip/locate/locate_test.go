@@ -157,7 +157,7 @@ func serveDNS(t *testing.T, answer func(query dnsmessage.Message, tcp bool) []by
 		if err != nil {
 			return
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		b := make([]byte, 1500)
 		n, _ := c.Read(b)
 		for n > 2 && n < 2+int(binary.BigEndian.Uint16(b)) {
@@ -165,7 +165,7 @@ func serveDNS(t *testing.T, answer func(query dnsmessage.Message, tcp bool) []by
 			n += more
 		}
 		out := reply(b[2:n], true)
-		_, _ = c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...)) //nolint:gosec // short
+		_, _ = c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(out))), out...))
 	})
 	return udp.LocalAddr().String()
 }
