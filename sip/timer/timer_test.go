@@ -1,0 +1,101 @@
+package timer
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	for value, want := range map[string]Interval{
+		"1800":                   {1800 * time.Second, Unsaid},
+		" 90 ;refresher=uas":     {90 * time.Second, UAS},
+		"300; Refresher = UAC ":  {300 * time.Second, UAC},
+		"4294967295;x=y":         {longest, Unsaid},
+		"600;x;refresher=uas;lr": {600 * time.Second, UAS},
+	} {
+		if got, err := Parse(value); err != nil || got != want {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+	for _, value := range []string{"", "x", "-1", "1.5", "90;refresher=both", "99999999999"} {
+		if got, err := Parse(value); err == nil {
+			t.Errorf("%q: %v", value, got)
+		}
+	}
+	if got := (Interval{90 * time.Second, UAS}).String(); got != "90;refresher=uas" {
+		t.Error(got)
+	}
+}
+
+// TestAnswered holds who refreshes after a 2xx to our request.
+func TestAnswered(t *testing.T) {
+	for name, row := range map[string]struct {
+		header *Interval
+		want   Term
+	}{
+		"none":          {nil, Term{}},
+		"ours":          {&Interval{300 * time.Second, UAC}, Term{300 * time.Second, true}},
+		"theirs":        {&Interval{300 * time.Second, UAS}, Term{300 * time.Second, false}},
+		"unsaid":        {&Interval{300 * time.Second, Unsaid}, Term{300 * time.Second, true}},
+		"far too short": {&Interval{2 * time.Second, UAC}, Term{Least, true}},
+	} {
+		if got := Answered(row.header, Default); got != row.want {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+	}
+}
+
+// TestAnswer is the table of section 9.
+func TestAnswer(t *testing.T) {
+	const s = time.Second
+	for name, row := range map[string]struct {
+		header    *Interval
+		supported bool
+		interval  Interval
+		term      Term
+		ok        bool
+	}{
+		"none":                           {nil, true, Interval{}, Term{}, true},
+		"it refreshes":                   {&Interval{120 * s, UAC}, true, Interval{120 * s, UAC}, Term{120 * s, false}, true},
+		"we refresh":                     {&Interval{120 * s, UAS}, true, Interval{120 * s, UAS}, Term{120 * s, true}, true},
+		"unsaid, it can":                 {&Interval{120 * s, Unsaid}, true, Interval{120 * s, UAC}, Term{120 * s, false}, true},
+		"it cannot":                      {&Interval{120 * s, Unsaid}, false, Interval{120 * s, UAS}, Term{120 * s, true}, true},
+		"it cannot, but a proxy says so": {&Interval{120 * s, UAC}, false, Interval{120 * s, UAS}, Term{120 * s, true}, true},
+		"too short":                      {&Interval{60 * s, UAC}, true, Interval{}, Term{}, false},
+		"too short, it knows no 422":     {&Interval{60 * s, Unsaid}, false, Interval{Least, UAS}, Term{Least, true}, true},
+	} {
+		i, term, ok := Answer(row.header, row.supported)
+		if i != row.interval || term != row.term || ok != row.ok {
+			t.Errorf("%s: %+v, %+v, %v", name, i, term, ok)
+		}
+	}
+}
+
+func TestTerm(t *testing.T) {
+	for _, row := range []struct {
+		term            Term
+		refresh, expiry time.Duration
+	}{
+		{Term{1800 * time.Second, true}, 900 * time.Second, 1800 * time.Second},
+		{Term{1800 * time.Second, false}, 900 * time.Second, 1768 * time.Second},
+		{Term{90 * time.Second, false}, 45 * time.Second, 60 * time.Second},
+	} {
+		if row.term.Refresh() != row.refresh || row.term.Expiry() != row.expiry {
+			t.Errorf("%+v: refresh %v, expiry %v", row.term, row.term.Refresh(), row.term.Expiry())
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("1800;refresher=uac")
+	f.Add("90 ; x = y")
+	f.Fuzz(func(t *testing.T, value string) {
+		i, err := Parse(value)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(i.String()); err != nil || again != i {
+			t.Fatalf("%q is %+v, which is %+v, %v", value, i, again, err)
+		}
+	})
+}
