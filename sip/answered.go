@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
 // answered takes the first 2xx: it becomes the leg, or is hung up.
@@ -19,6 +20,11 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 		a.session.Close()
 		return nil, failed(media.RouteError, err)
 	}
+	phone := a.phone(res)
+	if phone != nil { // its requests go on being counted
+		phone.dialog.Confirm(res)
+		d = phone.dialog
+	}
 	a.mu.Lock()
 	a.forks = map[dialog.Key]*dialog.Dialog{d.Key(): d}
 	a.mu.Unlock()
@@ -26,14 +32,17 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 		a.drop(d)
 		return nil, failed(a.gaveUp, errors.New("answered after it was given up"))
 	}
-	agreed, err := a.agree(res)
+	agreed, err := a.agree(res, phone)
 	if err != nil {
 		a.session.Close()
 		a.drop(d)
 		return nil, failed(media.RouteError, err)
 	}
 	// The leg stands before the ACK leaves: a BYE may follow it at once.
-	leg, err := a.ua.endpoint.Establish(endpoint.Answered{Dialog: d, Session: a.session, Agreement: agreed, Origin: a.origin, Wish: a.wish})
+	leg, err := a.ua.endpoint.Establish(endpoint.Answered{
+		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Allow: endpoint.Allowed(res),
+		Term: timer.Answered(endpoint.Expires(res), a.least), Sign: a.authenticate,
+	})
 	if err != nil {
 		a.drop(d)
 		return nil, failed(media.Cancelled, err)
@@ -46,25 +55,36 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 }
 
 // agree finds what the answer agreed on. An answer without a description
-// stands by that of its early media.
-func (a *attempt) agree(res *sip.Response) (sdp.Agreement, error) {
+// stands by that of the same phone when it rang.
+func (a *attempt) agree(res *sip.Response, phone *early) (sdp.Agreement, error) {
 	theirs, there, err := endpoint.Description(res)
 	switch {
 	case err != nil:
 		return sdp.Agreement{}, err
 	case there:
 		return endpoint.Agree(a.session, theirs, a.wish)
-	case a.early != nil:
-		return *a.early, nil
-	default:
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if phone != nil && phone.agreed == nil && len(a.early) == 2 {
+		// Some answer under another tag than they rang under.
+		for _, other := range a.early {
+			if other.agreed != nil {
+				phone = other
+			}
+		}
+	}
+	if phone == nil || phone.agreed == nil {
 		return sdp.Agreement{}, errors.New("answer without a session description")
 	}
+	return *phone.agreed, nil
 }
 
 // again takes every further 2xx: the same again is acknowledged again, one of
 // another phone is hung up (RFC 3261 section 13.2.2.4).
 func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 	<-a.settled
+	a.ua.endpoint.Received(res)
 	d, err := dialog.FromResponse(invite, res)
 	if err != nil {
 		return
@@ -84,6 +104,7 @@ func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 
 func (a *attempt) ack(d *dialog.Dialog) error {
 	ack := d.Ack(a.invite.CSeq().SeqNo)
+	endpoint.Repay(ack, a.invite)
 	a.ua.endpoint.Sign(ack)
 	return a.ua.endpoint.Write(ack)
 }
@@ -91,5 +112,5 @@ func (a *attempt) ack(d *dialog.Dialog) error {
 // drop hangs up a call that was answered and is not wanted.
 func (a *attempt) drop(d *dialog.Dialog) {
 	_ = a.ack(d) // where it is lost, the answer comes once more
-	a.ua.endpoint.Go(func() { a.ua.endpoint.Bye(d) })
+	a.ua.endpoint.Go(func() { a.ua.endpoint.Bye(d, a.authenticate) })
 }

@@ -3,7 +3,8 @@ package sip
 import (
 	"context"
 	"errors"
-	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,46 +18,54 @@ import (
 	"github.com/parley-voice/parley/sip/guard"
 )
 
-// An attempt is one call on its way to an answer. It belongs to the goroutine
-// that runs it, save for what mu guards.
+// An attempt is one call at one place, on its way to an answer. It belongs to
+// the goroutine that runs it, save for what mu guards.
 type attempt struct {
-	ua      *UA
-	target  media.Target
-	at      netip.AddrPort // of the proxy
+	*dialling
+
+	at      place
 	session *rtp.Session
 	wish    sdp.Wish
-	origin  sdp.Origin
+	told    *sdp.Description // our offer
+	expires time.Duration    // of the session, as asked for
+	least   time.Duration    // that the session may last
 	invite  *sip.Request
 	tx      sip.ClientTransaction
+	sentAt  time.Time
 
 	trying    bool // the carrier has said something
 	rang      bool
-	auth      int // times that credentials were sent
+	auth      int  // times that credentials were sent for a challenge
+	tooSmall  int  // times that the session interval was
+	elsewhere bool // the call may be offered to another place
 	gaveUp    media.Cause
-	cancelled bool // a CANCEL was sent
-	early     *sdp.Agreement
-	until     time.Time        // the phone may ring
+	cancelled bool             // a CANCEL was sent
+	silent    <-chan time.Time // the carrier should have said something
 	patience  <-chan time.Time // ends the wait of the caller
 	dead      <-chan time.Time // ends the wait of everybody
 
 	settled chan struct{} // closed when the first 2xx was dealt with
 	mu      sync.Mutex
+	early   map[string]*early             // by the peer's tag
 	forks   map[dialog.Key]*dialog.Dialog // answered, the first and others
 }
 
 // run sends the INVITE and sees it through.
-func (a *attempt) run(ctx context.Context, progress func(media.Progress)) (*endpoint.Leg, *media.DialError) {
-	if err := a.open(ctx, progress); err != nil {
+func (a *attempt) run(ctx context.Context) (*endpoint.Leg, *media.DialError) {
+	if err := a.open(ctx); err != nil {
 		return nil, err
 	}
 	ring := time.NewTimer(time.Until(a.until))
 	defer ring.Stop()
-	return a.loop(ctx, ring.C, progress)
+	silent := time.NewTimer(silentFor)
+	defer silent.Stop()
+	a.silent = silent.C
+	return a.loop(ctx, ring.C)
 }
 
 // open sends the first INVITE, if it may leave still. Over TCP the connection
 // must be there by then too.
-func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *media.DialError {
+func (a *attempt) open(ctx context.Context) *media.DialError {
 	within := ctx
 	if limit := a.target.NotAfter; !limit.IsZero() {
 		var cancel context.CancelFunc
@@ -68,12 +77,14 @@ func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *medi
 			return failed(media.Failure, media.ErrTooLate)
 		}
 	}
-	progress(media.Sent)
-	wait := a.target.RingFor
-	if wait <= 0 {
-		wait = ringFor
+	if a.until.IsZero() {
+		a.progress(media.Sent)
+		wait := a.target.RingFor
+		if wait <= 0 {
+			wait = ringFor
+		}
+		a.until = time.Now().Add(wait)
 	}
-	a.until = time.Now().Add(wait)
 	err := a.send(within)
 	switch {
 	case err == nil:
@@ -82,6 +93,9 @@ func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *medi
 		a.session.Close()
 		return failed(media.Failure, media.ErrTooLate)
 	default:
+		// Nothing has left: another place may be asked.
+		a.elsewhere = ctx.Err() == nil && time.Now().Before(a.until)
+		a.ua.health.Silent(a.at.address(), "no connection", time.Now())
 		return a.broken(ctx, err)
 	}
 }
@@ -91,6 +105,7 @@ func (a *attempt) open(ctx context.Context, progress func(media.Progress)) *medi
 func (a *attempt) send(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, a.until)
 	defer cancel()
+	a.sentAt = time.Now()
 	tx, err := a.ua.endpoint.Send(ctx, a.invite)
 	if err != nil {
 		return err
@@ -103,16 +118,22 @@ func (a *attempt) send(ctx context.Context) error {
 
 // loop waits for what comes next until the attempt has an outcome. It counts
 // no responses: a phone may ring for as long as it likes.
-func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func(media.Progress)) (*endpoint.Leg, *media.DialError) {
+func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*endpoint.Leg, *media.DialError) {
 	quit := ctx.Done()
 	for {
 		select {
 		case res := <-a.tx.Responses():
-			if leg, err, over := a.response(ctx, res, progress); over {
+			if leg, err, over := a.response(ctx, res); over {
+				a.forget()
 				return leg, err
 			}
 		case <-a.tx.Done():
+			a.forget()
 			return nil, a.broken(ctx, a.tx.Err())
+		case <-a.silent:
+			if !a.trying {
+				a.ua.health.Silent(a.at.address(), "no answer to INVITE", time.Now())
+			}
 		case <-quit:
 			quit = nil
 			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
@@ -121,10 +142,12 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func
 		case <-a.patience:
 			a.patience = nil
 			if a.ua.endpoint.Go(a.linger) {
+				a.lingers = true
 				return nil, failed(a.gaveUp, errors.New("no word from the carrier yet"))
 			}
 		case <-a.dead:
 			a.tx.Terminate()
+			a.forget()
 			return nil, a.broken(ctx, errors.New("no final answer to CANCEL"))
 		}
 	}
@@ -134,7 +157,8 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time, progress func
 func (a *attempt) linger() {
 	a.ua.count(1)
 	defer a.ua.count(-1)
-	_, _ = a.loop(context.Background(), nil, func(media.Progress) {})
+	defer a.ua.endpoint.Forget(a.callID)
+	_, _ = a.loop(context.Background(), nil)
 }
 
 // giveUp cancels the call: at once where the carrier has said something, else
@@ -163,24 +187,31 @@ func (a *attempt) cancel() {
 }
 
 // response takes one response. It is over when the attempt has an outcome.
-func (a *attempt) response(ctx context.Context, res *sip.Response, progress func(media.Progress)) (*endpoint.Leg, *media.DialError, bool) {
+func (a *attempt) response(ctx context.Context, res *sip.Response) (*endpoint.Leg, *media.DialError, bool) {
+	a.ua.endpoint.Received(res)
+	if !a.trying {
+		a.ua.health.Answered(a.at.address(), time.Now())
+	}
 	switch {
 	case res.IsProvisional():
-		a.provisional(res, progress) //nolint:contextcheck // what hangs up outlives the caller
+		a.provisional(res) //nolint:contextcheck // what hangs up outlives the caller
 		return nil, nil, false
 	case res.IsSuccess():
+		a.measure(res)
 		leg, err := a.answered(res) //nolint:contextcheck // what hangs up outlives the caller
 		return leg, err, true
 	}
-	refusal := a.authorize(res)
+	refusal := a.retry(res)
 	if refusal == nil {
 		if err := a.send(ctx); err != nil {
 			return nil, a.broken(ctx, err), true
 		}
 		return nil, nil, false
 	}
+	a.measure(res)
+	a.refused(res)
 	a.session.Close()
-	if errors.Is(refusal, errNoChallenge) {
+	if errors.Is(refusal, errFinal) {
 		refusal = nil
 	}
 	return nil, &media.DialError{
@@ -191,10 +222,48 @@ func (a *attempt) response(ctx context.Context, res *sip.Response, progress func
 	}, true
 }
 
-func (a *attempt) provisional(res *sip.Response, progress func(media.Progress)) {
+// refused notes what a refusal says of the place, and of others.
+func (a *attempt) refused(res *sip.Response) {
+	if res.StatusCode == 503 {
+		if after, ok := retryAfter(res); ok {
+			a.ua.health.Bar(a.at.address(), after, time.Now())
+		}
+	}
+	// The phone has not rung, and another proxy may find it.
+	a.elsewhere = !a.rang && a.gaveUp == "" && (res.StatusCode == 408 || res.StatusCode >= 500 && res.StatusCode < 600)
+}
+
+// retryAfter is how long a response asks to be left alone.
+func retryAfter(res *sip.Response) (time.Duration, bool) {
+	h := res.GetHeader("Retry-After")
+	if h == nil {
+		return 0, false
+	}
+	digits := strings.TrimSpace(h.Value())
+	if n := strings.IndexFunc(digits, func(c rune) bool { return c < '0' || c > '9' }); n >= 0 {
+		digits = digits[:n] // a comment or a parameter follows
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return time.Duration(n) * time.Second, err == nil && n > 0 //nolint:gosec // 31 bits
+}
+
+// measure tells how the INVITE went, once.
+func (a *attempt) measure(res *sip.Response) {
+	if a.ua.Meter != nil && !a.rang {
+		a.ua.Meter.Requested(time.Since(a.sentAt))
+	}
+	if a.ua.Meter != nil {
+		a.ua.Meter.Invited(res.StatusCode)
+	}
+}
+
+func (a *attempt) provisional(res *sip.Response) {
 	a.trying = true
 	if a.gaveUp != "" {
 		a.cancel()
+		return
+	}
+	if res.StatusCode == 100 || !a.hear(res) {
 		return
 	}
 	if res.StatusCode != 180 && res.StatusCode != 183 {
@@ -202,13 +271,10 @@ func (a *attempt) provisional(res *sip.Response, progress func(media.Progress)) 
 	}
 	if !a.rang {
 		a.rang = true
-		progress(media.Ringing)
-	}
-	if theirs, there, err := endpoint.Description(res); err == nil && there {
-		if agreed, err := endpoint.Agree(a.session, theirs, a.wish); err == nil {
-			a.early = &agreed
-			a.session.Start(endpoint.Early(agreed))
+		if a.ua.Meter != nil {
+			a.ua.Meter.Requested(time.Since(a.sentAt))
 		}
+		a.progress(media.Ringing)
 	}
 }
 
@@ -220,9 +286,12 @@ func (a *attempt) broken(ctx context.Context, err error) *media.DialError {
 		return failed(a.gaveUp, err)
 	case ctx.Err() != nil:
 		return failed(media.Cancelled, err)
-	case errors.Is(err, context.DeadlineExceeded):
+	case isTimeout(err):
 		return failed(media.RouteError, errors.New("the trunk takes no connection"))
 	case errors.Is(err, sip.ErrTransactionTimeout):
+		if a.ua.Meter != nil {
+			a.ua.Meter.Invited(0)
+		}
 		return failed(media.RouteError, errors.New("the trunk does not answer"))
 	default:
 		return failed(media.RouteError, err)

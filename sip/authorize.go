@@ -2,105 +2,148 @@ package sip
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/sip/auth"
-	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
-// errNoChallenge is why a refusal is just that.
-var errNoChallenge = errors.New("no challenge")
+// errFinal is why a refusal is just that.
+var errFinal = errors.New("refused")
 
-// authorize makes the INVITE ready to be sent again with credentials, or says
-// why it must not. Any phone on the far side can have a challenge sent to us
-// in order to have our password guessed offline; so only the trunk's realm is
-// answered, at its own address, and once. A phone that has rung is not rung
-// again.
-func (a *attempt) authorize(res *sip.Response) error {
-	ask, answer := "WWW-Authenticate", "Authorization"
-	switch res.StatusCode {
-	case 401:
-	case 407:
-		ask, answer = "Proxy-Authenticate", "Proxy-Authorization"
-	default:
-		return errNoChallenge
-	}
-	from, err := netip.ParseAddrPort(res.Source())
+// retry makes the INVITE ready to be sent to the same place again, or says why
+// it must not.
+func (a *attempt) retry(res *sip.Response) error {
 	switch {
 	case a.gaveUp != "":
-		return errNoChallenge
-	case a.target.Trunk.Username == "":
+		return errFinal
+	case res.StatusCode == 401 || res.StatusCode == 407:
+		return a.authorize(res)
+	case res.StatusCode == 422:
+		return a.lengthen(res)
+	default:
+		return errFinal
+	}
+}
+
+// authorize answers a challenge. Any phone on the far side can have one sent
+// to us in order to have our password guessed offline; so only the trunk's
+// realm is answered, at its own address, and once. A phone that has rung is
+// not rung again.
+func (a *attempt) authorize(res *sip.Response) error {
+	from, err := netip.ParseAddrPort(res.Source())
+	switch {
+	case a.creds.Username == "":
 		return errors.New("the trunk wants credentials and has none")
-	case err != nil || from.Addr().Unmap() != a.at.Addr():
+	case err != nil || from.Addr().Unmap() != a.at.hop.Addr.Addr():
 		return errors.New("challenge from another address than the trunk's")
 	case a.rang:
 		return errors.New("challenge after the phone rang")
 	}
-	c, err := a.challenge(res.GetHeaders(ask))
+	ask := "WWW-Authenticate"
+	if res.StatusCode == 407 {
+		ask = "Proxy-Authenticate"
+	}
+	c, err := auth.Pick(values(res, ask), func(realm string) bool {
+		return a.ua.ours(a.target.Trunk.Realm, a.at.proxy.text, realm)
+	})
 	if err != nil {
 		return err
 	}
 	if a.auth > 0 && (!c.Stale || a.auth > 1) {
 		return errors.New("the trunk does not accept our credentials")
 	}
-	if err = guard.Text("username", a.target.Trunk.Username); err != nil {
-		return err
+	a.auth++
+	a.creds.Accept(c, res.StatusCode == 407)
+	return a.resend(a.invite.Clone())
+}
+
+// lengthen asks for a longer session, as a 422 wants it (RFC 4028 section 7.3).
+func (a *attempt) lengthen(res *sip.Response) error {
+	h := res.GetHeader("Min-SE")
+	if h == nil || a.rang || a.tooSmall > 1 {
+		return errFinal
 	}
-	value, err := c.Answer(a.target.Trunk.Username, string(a.target.Trunk.Password), "INVITE", a.invite.Recipient.String())
+	least, err := timer.ParseLeast(h.Value())
 	if err != nil {
 		return err
 	}
-	a.auth++
+	a.tooSmall++
+	a.least = max(a.least, least)
+	a.expires = max(a.expires, a.least)
 	next := a.invite.Clone()
-	next.RemoveHeader("Authorization")
-	next.RemoveHeader("Proxy-Authorization")
-	next.AppendHeader(sip.NewHeader(answer, value))
+	setExpires(next, a.expires, a.least)
+	return a.resend(next)
+}
+
+// resend makes next the INVITE of another transaction.
+func (a *attempt) resend(next *sip.Request) error {
+	if err := a.authenticate(next); err != nil {
+		return err
+	}
 	next.CSeq().SeqNo++
 	a.ua.endpoint.Sign(next)
-	a.invite = next
-	a.trying = false
+	a.invite, a.trying = next, false
+	a.forget() // what rang under the old one
+	a.mu.Lock()
+	a.early = nil
+	a.mu.Unlock()
 	return nil
 }
 
-// challenge picks the strongest challenge of the trunk's realm.
-func (a *attempt) challenge(headers []sip.Header) (best auth.Challenge, err error) {
-	err = errors.New("challenge is missing")
-	found := false
-	for _, h := range headers {
-		c, parseErr := auth.Parse(h.Value())
-		if parseErr == nil {
-			parseErr = guard.Text("challenge", h.Value())
-		}
-		switch {
-		case parseErr != nil:
-			err = fmt.Errorf("challenge: %w", parseErr)
-		case !a.ours(c.Realm):
-			err = errors.New("challenge of a foreign realm")
-		case !found || c.Algorithm == "SHA-256":
-			best, found = c, true
-		}
+func values(res *sip.Response, name string) (all []string) {
+	for _, h := range res.GetHeaders(name) {
+		all = append(all, h.Value())
 	}
-	if found {
-		return best, nil
-	}
-	return best, err
+	return all
 }
 
-// ours says whether a realm is the trunk's: the one set, or the first that its
-// proxy has sent.
-func (a *attempt) ours(realm string) bool {
-	if want := a.target.Trunk.Realm; want != "" {
-		return realm == want
+// ours says whether a realm is that of a trunk's proxy: the one set, or the
+// first that the proxy has sent.
+func (u *UA) ours(set, proxy, realm string) bool {
+	if set != "" {
+		return realm == set
 	}
-	a.ua.mu.Lock()
-	defer a.ua.mu.Unlock()
-	pinned, ok := a.ua.realms[a.target.Trunk.Proxy]
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pinned, ok := u.realms[proxy]
 	if !ok {
-		a.ua.realms[a.target.Trunk.Proxy] = realm
+		u.realms[proxy] = realm
 		return true
 	}
 	return realm == pinned
+}
+
+// expires is the session interval to ask for.
+func (u *UA) expires() time.Duration {
+	if u.LeastSession != 0 && u.LeastSession < timer.Least {
+		return u.LeastSession
+	}
+	return max(timer.Default, u.LeastSession)
+}
+
+// least is the shortest session interval that is taken.
+func (u *UA) least() time.Duration {
+	if u.LeastSession != 0 {
+		return u.LeastSession
+	}
+	return timer.Least
+}
+
+// identity vouches for the caller number, where there is a signer.
+func (u *UA) identity(req *sip.Request, from, to string) error {
+	if u.Signer == nil {
+		return nil
+	}
+	now := time.Now()
+	value, err := u.Signer.Sign(from, to, now)
+	if err != nil || value == "" {
+		return err
+	}
+	req.AppendHeader(sip.NewHeader("Date", now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))) // RFC 8224 section 4.1
+	req.AppendHeader(sip.NewHeader("Identity", value))
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/locate"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -153,14 +154,14 @@ func TestCloseWhileConnecting(t *testing.T) {
 // TestCloseWhileResolving closes while a trunk's name is looked for.
 func TestCloseWhileResolving(t *testing.T) {
 	asked := make(chan struct{}, 10)
-	l := newLineWith(t, &UA{Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	l := newLineWith(t, &UA{Resolver: &locate.DNS{Net: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		select {
 		case asked <- struct{}{}:
 		default:
 		}
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}}, nil)
+	}}}}, nil)
 	target := l.target()
 	target.Trunk.Proxy = "sip:trunk.example;transport=udp"
 	failed, sent := l.dialling(t.Context(), target)

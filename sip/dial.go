@@ -2,13 +2,17 @@ package sip
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/netip"
 	"time"
+
+	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/ladder"
 )
 
 const (
@@ -19,6 +23,9 @@ const (
 	// cancelFor is how long a cancelled call may go without a final answer
 	// (RFC 3261 section 9.1).
 	cancelFor = 32 * time.Second
+	// silentFor is how long a carrier may take to say anything before the calls
+	// that follow are sent elsewhere. This one goes on: it may ring.
+	silentFor = 4 * time.Second
 )
 
 // Dial calls t and returns its leg once it has answered. Its error is always a
@@ -27,6 +34,11 @@ const (
 // progress, which may be nil, is told media.Sent immediately before the first
 // byte leaves, and media.Ringing when the phone first rings. It is called on
 // the caller's goroutine. Where it was not told media.Sent, nothing has left.
+//
+// Where a carrier's proxy cannot take the call, the next one is asked: after a
+// final 408 or 5xx before the phone rang, or where no connection could be
+// made. An INVITE that was never answered is not sent elsewhere: it may have
+// rung.
 //
 // Where ctx ends or nobody answers in time, the call is cancelled. Where it is
 // answered all the same it is hung up, and was never answered as far as the
@@ -47,18 +59,7 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 	defer release()
 	ctx, leave := endpoint.Until(ctx, u.quit)
 	defer leave()
-	p, err := check(t)
-	if err != nil {
-		return nil, failed(media.RouteError, err)
-	}
-	at, err := p.resolve(ctx, u.Resolver)
-	if err != nil && ctx.Err() == nil {
-		return nil, failed(media.RouteError, err)
-	}
-	if ctx.Err() != nil {
-		return nil, failed(media.Cancelled, ctx.Err())
-	}
-	a, err := u.attempt(t, p, at)
+	all, err := check(t)
 	if err != nil {
 		return nil, failed(media.RouteError, err)
 	}
@@ -67,7 +68,15 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 	}
 	u.count(1)
 	defer u.count(-1)
-	return a.run(ctx, progress)
+	d := u.dialling(t, progress)
+	leg, failure := d.run(ctx, all)
+	if failure != nil {
+		failure.Ladder = d.ladder.Rungs()
+		if !d.lingers {
+			u.endpoint.Forget(d.callID)
+		}
+	}
+	return leg, failure
 }
 
 func failed(c media.Cause, err error) *media.DialError {
@@ -80,31 +89,99 @@ func (u *UA) count(n int) {
 	u.active += n
 }
 
-// attempt prepares one call, up to the INVITE.
-func (u *UA) attempt(t media.Target, p proxy, at netip.AddrPort) (*attempt, error) {
-	wish, err := sdp.Wished(t.Trunk)
+// A dialling is one call on its way to an answer, at whichever proxy. It
+// belongs to the goroutine that dials.
+type dialling struct {
+	ua       *UA
+	target   media.Target
+	progress func(media.Progress)
+	callID   string
+	tag      string // of From
+	cseq     uint32 // of the last INVITE
+	creds    *auth.Credentials
+	ladder   *ladder.Ladder
+	until    time.Time // the phone may ring; zero before the first INVITE
+	lingers  bool      // somebody else forgets the ladder
+}
+
+func (u *UA) dialling(t media.Target, progress func(media.Progress)) *dialling {
+	d := &dialling{
+		ua: u, target: t, progress: progress, tag: sip.GenerateTagN(16),
+		callID: t.ID + "@" + u.endpoint.Addr().Addr().String(),
+		creds:  &auth.Credentials{Username: t.Trunk.Username, Password: t.Trunk.Password},
+	}
+	d.ladder = u.endpoint.Follow(d.callID)
+	return d
+}
+
+// run offers the call to one place after the other until one takes it, or it
+// must not be offered elsewhere.
+func (d *dialling) run(ctx context.Context, all []proxy) (*endpoint.Leg, *media.DialError) {
+	var last *media.DialError
+	for at, err := range d.ua.places(ctx, all) {
+		switch {
+		case ctx.Err() != nil && last != nil:
+			return nil, last
+		case ctx.Err() != nil:
+			return nil, failed(media.Cancelled, ctx.Err())
+		case errors.Is(err, errBarred):
+			return nil, failed(media.Congestion, err)
+		case err != nil:
+			return nil, failed(media.RouteError, err)
+		}
+		a, err := d.attempt(at)
+		if err != nil {
+			return nil, failed(media.RouteError, err)
+		}
+		leg, failure := a.run(ctx)
+		d.cseq = a.invite.CSeq().SeqNo
+		if failure == nil || !a.elsewhere {
+			return leg, failure
+		}
+		last = failure
+	}
+	return nil, last
+}
+
+// attempt prepares a call at one place, up to the INVITE.
+func (d *dialling) attempt(at place) (*attempt, error) {
+	wish, err := sdp.Wished(d.target.Trunk)
 	if err != nil {
 		return nil, err
 	}
-	session, err := u.Media.Listen()
+	session, err := d.ua.Media.Listen()
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{
-		ua: u, target: t, at: at, session: session, wish: wish,
-		origin:  sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1},
+		dialling: d, at: at, session: session, wish: wish, expires: d.ua.expires(), least: d.ua.least(),
+		told:    sdp.Offer(session.Local(), sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1}, wish),
 		settled: make(chan struct{}),
 	}
-	a.invite = u.invite(t, p, at, sdp.Offer(session.Local(), a.origin, wish))
-	u.endpoint.Sign(a.invite)
-	if a.invite.Transport() == "UDP" && !endpoint.Fits(a.invite) {
-		if p.transport != "" {
-			session.Close()
-			return nil, fmt.Errorf("invite of %d bytes is too long for UDP, and the trunk wants no other transport", len(a.invite.String()))
-		}
-		a.invite.SetTransport("TCP") // RFC 3261 section 18.1.1
-		a.invite.RemoveHeader("Contact")
-		u.endpoint.Sign(a.invite)
+	a.invite, err = d.invite(at, a.told, a.expires, a.least)
+	if err == nil {
+		err = a.fit()
+	}
+	if err != nil {
+		session.Close()
+		return nil, err
 	}
 	return a, nil
+}
+
+// fit signs the INVITE, and sends one that is too long for UDP over TCP where
+// the trunk leaves the choice (RFC 3261 section 18.1.1).
+func (a *attempt) fit() error {
+	e := a.ua.endpoint
+	e.Sign(a.invite)
+	if a.invite.Transport() != "UDP" || endpoint.Fits(a.invite) {
+		return nil
+	}
+	if a.at.proxy.transport != "" {
+		return fmt.Errorf("invite of %d bytes is too long for UDP, and the trunk wants no other transport", len(a.invite.String()))
+	}
+	a.invite.SetTransport("TCP")
+	a.invite.RemoveHeader("Contact")
+	e.Sign(a.invite)
+	return nil
 }

@@ -1,9 +1,10 @@
 package sip
 
 import (
+	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/emiago/sipgo/sip"
 
@@ -11,56 +12,115 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
 // check refuses a target whose values must not stand in a message.
-func check(t media.Target) (proxy, error) {
+func check(t media.Target) ([]proxy, error) {
 	if err := guard.ID("call id", t.ID); err != nil {
-		return proxy{}, err
+		return nil, err
 	}
 	if err := guard.Number("number to dial", t.To); err != nil {
-		return proxy{}, err
+		return nil, err
 	}
 	if err := guard.Number("caller number", t.From); err != nil {
-		return proxy{}, err
+		return nil, err
 	}
-	for name, value := range t.Headers {
-		if err := guard.Header(name, value); err != nil {
-			return proxy{}, err
+	if d := t.Trunk.Diversion; d != "" {
+		if err := guard.Number("diversion", d); err != nil {
+			return nil, err
 		}
 	}
-	return parseProxy(t.Trunk.Proxy)
+	for _, headers := range []map[string]string{t.Headers, t.Trunk.Headers} {
+		for name, value := range headers {
+			if err := guard.Header(name, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return proxies(t.Trunk)
 }
 
-// invite is the request that opens the line, unsigned.
-func (u *UA) invite(t media.Target, p proxy, at netip.AddrPort, offer *sdp.Description) *sip.Request {
-	to := sip.Uri{Scheme: "sip", User: guard.Escape(t.To), Host: p.uri.Host, Port: p.uri.Port}
+// invite is the request that opens the line at one place, unsigned.
+func (d *dialling) invite(at place, offer *sdp.Description, expires, least time.Duration) (*sip.Request, error) {
+	t, host := d.target, at.proxy.host()
+	to := sip.Uri{Scheme: "sip", User: guard.Escape(t.To), Host: host, Port: at.proxy.uri.Port}
 	recipient := *to.Clone()
-	if p.transport != "" {
-		recipient.UriParams.Add("transport", sip.NetworkToLower(p.transport))
+	if at.proxy.transport != "" {
+		recipient.UriParams.Add("transport", sip.NetworkToLower(at.proxy.transport))
 	}
 	req := sip.NewRequest(sip.INVITE, recipient)
-	from := sip.FromHeader{Address: sip.Uri{Scheme: "sip", User: guard.Escape(t.From), Host: p.uri.Host}}
-	from.Params.Add("tag", sip.GenerateTagN(16))
+	caller := sip.Uri{Scheme: "sip", User: guard.Escape(t.From), Host: host}
+	from := sip.FromHeader{Address: caller}
+	if t.Trunk.Private { // RFC 3323 section 4.1.1.3
+		from = sip.FromHeader{DisplayName: "Anonymous", Address: sip.Uri{Scheme: "sip", User: "anonymous", Host: "anonymous.invalid"}}
+	}
+	from.Params.Add("tag", d.tag)
 	to.Port = 0 // RFC 3261 section 19.1.1: no port in a To
 	req.AppendHeader(&from)
 	req.AppendHeader(&sip.ToHeader{Address: to})
-	id := sip.CallIDHeader(t.ID + "@" + u.endpoint.Addr().Addr().String())
+	id := sip.CallIDHeader(d.callID)
 	req.AppendHeader(&id)
-	req.AppendHeader(&sip.CSeqHeader{SeqNo: 1, MethodName: sip.INVITE})
+	d.cseq++
+	req.AppendHeader(&sip.CSeqHeader{SeqNo: d.cseq, MethodName: sip.INVITE})
 	hops := sip.MaxForwardsHeader(70)
 	req.AppendHeader(&hops)
 	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
-	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
-		req.AppendHeader(sip.NewHeader(name, t.Headers[name]))
+	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
+	setExpires(req, expires, least)
+	identify(req, t.Trunk, caller)
+	headers := maps.Clone(t.Trunk.Headers)
+	if headers == nil {
+		headers = map[string]string{}
+	}
+	maps.Copy(headers, t.Headers)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		req.AppendHeader(sip.NewHeader(name, headers[name]))
+	}
+	if err := d.ua.identity(req, t.From, t.To); err != nil {
+		return nil, err
 	}
 	endpoint.WithSDP(req, offer)
-	req.SetTransport(p.transport)
-	if p.transport == "" {
-		req.SetTransport("UDP")
+	req.SetTransport(at.hop.Transport)
+	req.SetDestination(at.hop.Addr.String())
+	return req, d.authenticate(req)
+}
+
+// setExpires asks for a session that is refreshed (RFC 4028 section 7.1).
+func setExpires(req *sip.Request, expires, least time.Duration) {
+	req.RemoveHeader("Session-Expires")
+	req.RemoveHeader("Min-SE")
+	req.AppendHeader(sip.NewHeader("Session-Expires", timer.Interval{Length: expires}.String()))
+	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
+}
+
+// identify tells the carrier who calls, where the trunk wants it.
+func identify(req *sip.Request, t media.Trunk, caller sip.Uri) {
+	if t.Asserted || t.Private {
+		req.AppendHeader(sip.NewHeader("P-Asserted-Identity", "<"+caller.String()+">")) // RFC 3325 section 9.1
 	}
-	req.SetDestination(at.String())
-	return req
+	if t.Private {
+		req.AppendHeader(sip.NewHeader("Privacy", "id")) // RFC 3325 section 9.3
+	}
+	if t.Diversion != "" {
+		by := caller
+		by.User = guard.Escape(t.Diversion)
+		req.AppendHeader(sip.NewHeader("Diversion", "<"+by.String()+">;reason=unknown")) // RFC 5806 section 4
+	}
+}
+
+// authenticate adds the credentials that the trunk has asked for.
+func (d *dialling) authenticate(req *sip.Request) error {
+	name, value, err := d.creds.Header(string(req.Method), req.Recipient.String())
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	if name != "" {
+		req.RemoveHeader("Authorization")
+		req.RemoveHeader("Proxy-Authorization")
+		req.AppendHeader(sip.NewHeader(name, value))
+	}
+	return nil
 }
 
 // cancel is the CANCEL of an INVITE that was sent (RFC 3261 section 9.1).

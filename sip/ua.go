@@ -13,7 +13,30 @@ import (
 
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/locate"
 )
+
+// A Signer vouches for a caller number to whoever is called (RFC 8224).
+type Signer interface {
+	// Sign returns the value of the Identity header, or "" where it does not
+	// vouch for from.
+	Sign(from, to string, at time.Time) (identity string, err error)
+}
+
+// A Meter is told what RFC 6076 measures. It must not block.
+type Meter interface {
+	// Requested is told of the session request delay of each INVITE that got
+	// further than 100 (section 4.3).
+	Requested(delay time.Duration)
+	// Invited is told of the final answer to each INVITE; 0 where none came.
+	Invited(status int)
+	// Ended is told of each leg that has ended.
+	Ended(end endpoint.Ending)
+	// Registered is told of each registration, and how long it took (section
+	// 4.1).
+	Registered(ok bool, delay time.Duration)
+}
 
 // A UA is our end of every trunk. The exported fields are its wiring and must
 // not change after Start.
@@ -31,15 +54,29 @@ type UA struct {
 	// means 30 s and 15 s, less than zero for ever.
 	FirstMedia, MediaGap time.Duration
 	// Resolver finds proxies by name; nil is the system's.
-	Resolver *net.Resolver
+	Resolver locate.Resolver
+	// Secure is how SIP is spoken over TLS.
+	Secure endpoint.Secure
+	// LeastSession is the shortest session interval that is taken (RFC 4028);
+	// 0 is the 90 s that everybody takes.
+	LeastSession time.Duration
+	// Signer vouches for caller numbers; nil vouches for none.
+	Signer Signer
+	// Meter is told how calls go; nil is not.
+	Meter Meter
+	// Sockets opens what is listened on; nil opens UDP and TCP sockets.
+	Sockets func(addr string) (net.PacketConn, net.Listener, error)
 
 	endpoint *endpoint.Endpoint
+	health   health.Book
+	keepers  keepers
 	quit     chan struct{} // closed when Close begins
 	closing  sync.Once
 
-	mu     sync.Mutex
-	realms map[string]string // pinned, by proxy
-	active int               // attempts without an outcome
+	mu            sync.Mutex
+	realms        map[string]string // pinned, by proxy
+	active        int               // attempts without an outcome
+	registrations map[duty]*registration
 }
 
 // Start opens the sockets.
@@ -47,8 +84,12 @@ func (u *UA) Start() error {
 	u.realms, u.quit = map[string]string{}, make(chan struct{})
 	e := &endpoint.Endpoint{
 		Listen: u.Listen, Public: u.Public, Name: "parley", Media: u.Media, Log: u.Log,
+		Secure: u.Secure, LeastSession: u.LeastSession, Sockets: u.Sockets,
 		FirstWithin: orDefault(u.FirstMedia, 30*time.Second),
 		Within:      orDefault(u.MediaGap, 15*time.Second),
+	}
+	if u.Meter != nil {
+		e.Ended = u.Meter.Ended
 	}
 	if err := e.Start(); err != nil {
 		return err
@@ -91,5 +132,6 @@ func (u *UA) Drain() { u.endpoint.Drain() }
 // twice.
 func (u *UA) Close(ctx context.Context) error {
 	u.closing.Do(func() { close(u.quit) })
+	u.keepers.stop(nil)
 	return u.endpoint.Close(ctx)
 }

@@ -97,8 +97,9 @@ func closing(text string) int {
 }
 
 // Answer is the value of the Authorization or Proxy-Authorization header for a
-// request. Quoted values go back as they came, escapes included.
-func (c Challenge) Answer(username, password, method, uri string) (string, error) {
+// request, the count'th that answers this nonce. Quoted values go back as they
+// came, escapes included.
+func (c Challenge) Answer(username, password, method, uri string, count uint32) (string, error) {
 	if strings.ContainsAny(username, "\"\\") {
 		return "", errors.New("username holds a quote or a backslash")
 	}
@@ -106,10 +107,10 @@ func (c Challenge) Answer(username, password, method, uri string) (string, error
 	if _, err := rand.Read(raw[:]); err != nil {
 		return "", fmt.Errorf("digest: %w", err)
 	}
-	return c.answer(username, password, method, uri, hex.EncodeToString(raw[:])), nil
+	return c.answer(username, password, method, uri, hex.EncodeToString(raw[:]), fmt.Sprintf("%08x", count)), nil
 }
 
-func (c Challenge) answer(username, password, method, uri, cnonce string) string {
+func (c Challenge) answer(username, password, method, uri, cnonce, count string) string {
 	fresh := md5.New
 	if c.Algorithm == "SHA-256" {
 		fresh = sha256.New
@@ -124,7 +125,6 @@ func (c Challenge) answer(username, password, method, uri, cnonce string) string
 	var b strings.Builder
 	fmt.Fprintf(&b, `Digest username="%s", realm="%s", nonce="%s", uri="%s"`, username, c.Realm, c.Nonce, uri)
 	if c.QOP {
-		const count = "00000001" // every answer has a nonce or a cnonce of its own
 		fmt.Fprintf(&b, `, response="%s", cnonce="%s", qop=auth, nc=%s`, sum(a1, c.Nonce, count, cnonce, "auth", a2), cnonce, count)
 	} else {
 		fmt.Fprintf(&b, `, response="%s"`, sum(a1, c.Nonce, a2))
@@ -147,6 +147,6 @@ func (c Challenge) Verify(value, username, password, method string) bool {
 		params["realm"] != c.Realm || params["nonce"] != c.Nonce {
 		return false
 	}
-	want, err := split(strings.TrimPrefix(c.answer(username, password, method, params["uri"], params["cnonce"]), "Digest "))
+	want, err := split(strings.TrimPrefix(c.answer(username, password, method, params["uri"], params["cnonce"], params["nc"]), "Digest "))
 	return err == nil && want["response"] == params["response"]
 }

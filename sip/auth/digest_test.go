@@ -27,7 +27,7 @@ func TestVectors(t *testing.T) {
 			"Mufasa", "CircleOfLife", "GET", "/dir/index.html", "1949323746fe6a43ef61f9606e7febea",
 		},
 	} {
-		got := row.c.answer(row.user, row.password, row.method, row.uri, cnonce)
+		got := row.c.answer(row.user, row.password, row.method, row.uri, cnonce, "00000001")
 		if !strings.Contains(got, `response="`+row.want+`"`) {
 			t.Errorf("%s: %s", row.c.Algorithm, got)
 		}
@@ -58,18 +58,18 @@ func TestParse(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	c := Challenge{Realm: "r", Nonce: "n", Algorithm: "MD5", QOP: true, Opaque: "o", named: true}
-	one, err := c.Answer("u", "secret", "INVITE", "sip:a@b")
+	one, err := c.Answer("u", "secret", "INVITE", "sip:a@b", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := c.Answer("u", "secret", "INVITE", "sip:a@b")
+	two, err := c.Answer("u", "secret", "INVITE", "sip:a@b", 1)
 	if err != nil || one == two {
 		t.Errorf("the same answer twice: %s, %v", one, err)
 	}
 	if strings.Contains(one, "secret") || !strings.Contains(one, `opaque="o"`) || !strings.Contains(one, "algorithm=MD5") {
 		t.Error(one)
 	}
-	if _, err := c.Answer(`u", realm="x`, "p", "INVITE", "sip:a@b"); err == nil {
+	if _, err := c.Answer(`u", realm="x`, "p", "INVITE", "sip:a@b", 1); err == nil {
 		t.Error("a username with a quote was taken")
 	}
 }
@@ -82,7 +82,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		answer, err := c.Answer("u", "p", "INVITE", "sip:a@b")
+		answer, err := c.Answer("u", "p", "INVITE", "sip:a@b", 1)
 		if err != nil || !c.Verify(answer, "u", "p", "INVITE") {
 			t.Fatalf("%q: %q does not verify, %v", value, answer, err)
 		}

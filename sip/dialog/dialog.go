@@ -26,10 +26,12 @@ func RequestKey(req *sip.Request) Key {
 type Dialog struct {
 	key           Key
 	local, remote party
-	routes        []sip.Uri
 	transport     string
+	caller        bool
+	flow          string // where the INVITE went to, or came from
 
 	mu       sync.Mutex
+	routes   []sip.Uri
 	target   sip.Uri // of the peer
 	sent     uint32  // our last CSeq
 	received uint32  // the peer's last CSeq
@@ -53,6 +55,8 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 		local:     party{from.DisplayName, from.Address, from.Params},
 		remote:    party{to.DisplayName, to.Address, to.Params},
 		transport: invite.Transport(),
+		caller:    true,
+		flow:      invite.Destination(),
 		target:    invite.Recipient,
 		sent:      cseq.SeqNo,
 	}
@@ -62,6 +66,17 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 	d.routes = recordRoutes(res)
 	slices.Reverse(d.routes) // RFC 3261 section 12.1.2
 	return d, nil
+}
+
+// Confirm has an early dialog go on as the 2xx of the same peer says (RFC 3261
+// section 13.2.2.4).
+func (d *Dialog) Confirm(res *sip.Response) {
+	d.Retarget(res.Contact())
+	routes := recordRoutes(res)
+	slices.Reverse(routes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.routes = routes
 }
 
 // FromRequest is the dialog of the called, who answers invite with a tag.
@@ -79,6 +94,7 @@ func FromRequest(invite *sip.Request, localTag string) (*Dialog, error) {
 		local:     party{to.DisplayName, to.Address, sip.HeaderParams{{K: "tag", V: localTag}}},
 		remote:    party{from.DisplayName, from.Address, from.Params},
 		transport: invite.Transport(),
+		flow:      invite.Source(),
 		target:    c.Address,
 		received:  cseq.SeqNo,
 		routes:    recordRoutes(invite),
@@ -96,8 +112,18 @@ func checkTarget(u sip.Uri) error {
 // Key names the dialog.
 func (d *Dialog) Key() Key { return d.key }
 
-// Transport is what the dialog was begun over: "UDP" or "TCP".
+// Transport is what the dialog was begun over: "UDP", "TCP" or "TLS".
 func (d *Dialog) Transport() string { return d.transport }
+
+// Caller says that the INVITE was ours, and with it the Call-ID.
+func (d *Dialog) Caller() bool { return d.caller }
+
+// RemoteURI is the peer's target: where it is reached.
+func (d *Dialog) RemoteURI() sip.Uri {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return *d.target.Clone()
+}
 
 // Receive takes the CSeq of a request of the peer. It is false for a request
 // older than one already seen (RFC 3261 section 12.2.2).
@@ -127,6 +153,14 @@ func (d *Dialog) Request(method sip.RequestMethod) *sip.Request {
 	defer d.mu.Unlock()
 	d.sent++
 	return d.request(method, d.sent)
+}
+
+// Prack acknowledges a provisional response to our INVITE that had the number
+// cseq (RFC 3262 section 7.2).
+func (d *Dialog) Prack(rseq, cseq uint32) *sip.Request {
+	req := d.Request(sip.PRACK)
+	req.AppendHeader(sip.NewHeader("RAck", fmt.Sprintf("%d %d INVITE", rseq, cseq)))
+	return req
 }
 
 // Ack acknowledges the answer to our INVITE that had the number cseq.
@@ -160,6 +194,12 @@ func (d *Dialog) request(method sip.RequestMethod, cseq uint32) *sip.Request {
 	req.AppendHeader(&hops)
 	req.SetTransport(d.hop(first))
 	req.SetDestination(hostPort(first, req.Transport()))
+	if d.transport == "TLS" {
+		// Whoever proved its name for the INVITE is the only one known to be
+		// who it says. Contacts seldom hold a name that a certificate does.
+		req.SetTransport("TLS")
+		req.SetDestination(d.flow)
+	}
 	return req
 }
 

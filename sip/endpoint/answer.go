@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -92,49 +93,140 @@ func Repeat(tx sip.ServerTransaction, res *sip.Response, acks <-chan *sip.Reques
 	}
 }
 
-// reinvite answers an offer, or a wish for one, within the call.
-func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
+// turn takes the right to change the session for a request of the peer, and
+// is false where it was refused: our own offer is pending (RFC 3261 section
+// 14.2), or another of the peer's is.
+func (l *Leg) turn(req *sip.Request, tx sip.ServerTransaction) (leave func(), ok bool) {
+	leave = func() { <-l.renew }
 	select {
 	case l.renew <- struct{}{}:
-		defer func() { <-l.renew }()
-	case <-time.After(overlap): // RFC 3261 section 14.2
+		return leave, true
+	default:
+	}
+	if l.ours.Load() {
+		l.endpoint.Respond(tx, req, 491, "Request Pending")
+		return nil, false
+	}
+	select {
+	case l.renew <- struct{}{}:
+		return leave, true
+	case <-time.After(overlap):
 		l.endpoint.Respond(tx, req, 500, "Request Pending", sip.NewHeader("Retry-After", "5"))
+		return nil, false
+	}
+}
+
+// reinvite answers an offer, or a wish for one, within the call.
+func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
+	leave, ok := l.turn(req, tx)
+	if !ok {
 		return
 	}
-	if !l.dialog.Receive(req.CSeq().SeqNo) {
-		l.endpoint.Respond(tx, req, 500, "Out Of Order")
+	defer leave()
+	res, agreed, ok := l.renewal(req, tx)
+	if !ok {
 		return
 	}
-	theirs, offered, err := Description(req)
-	var agreed sdp.Agreement
-	if err == nil && offered {
-		agreed, err = Agree(l.session, theirs, l.wish)
+	if agreed == nil {
+		ours := *l.told
+		ours.Direction = l.wanted(sdp.SendRecv)
+		l.tell(&ours)
+		WithSDP(res, l.told)
 	}
-	if err != nil {
-		l.endpoint.Respond(tx, req, 488, "Not Acceptable Here")
-		return
-	}
-	l.dialog.Retarget(req.Contact())
-	l.origin.Version++
-	ours := sdp.Offer(l.session.Local(), l.origin, l.wish)
-	if offered {
-		ours = sdp.Answer(l.session.Local(), l.origin, agreed)
-		l.session.Start(l.params(agreed))
-	}
-	res := sip.NewResponseFromRequest(req, 200, "OK", nil)
-	res.AppendHeader(l.endpoint.Contact(l.dialog.Transport()))
-	WithSDP(res, ours)
-	ack := Repeat(tx, res, l.acks, l.ended)
+	ack := l.repeat(tx, res)
 	switch {
 	case ack == nil:
 		l.end(media.Failure, true)
-	case !offered: // the answer to our offer comes with the ACK
+	case agreed == nil: // the answer to our offer comes with the ACK
 		if theirs, there, err := Description(ack); err == nil && there {
 			if agreed, err := Agree(l.session, theirs, l.wish); err == nil {
 				l.session.Start(l.params(agreed))
 			}
 		}
 	}
+}
+
+// update answers an UPDATE within the call (RFC 3311).
+func (l *Leg) answerUpdate(req *sip.Request, tx sip.ServerTransaction) {
+	leave, ok := l.turn(req, tx)
+	if !ok {
+		return
+	}
+	defer leave()
+	if res, _, ok := l.renewal(req, tx); ok {
+		l.endpoint.note(res, true, req.Source())
+		_ = tx.Respond(res) // where it is lost, the request comes once more
+	}
+}
+
+// renewal answers what re-INVITE and UPDATE have in common: timers, the peer's
+// target, and its offer, where there is one; agreed is nil where not. It is
+// false where the request was refused.
+func (l *Leg) renewal(req *sip.Request, tx sip.ServerTransaction) (res *sip.Response, agreed *sdp.Agreement, ok bool) {
+	if !l.dialog.Receive(req.CSeq().SeqNo) {
+		l.endpoint.Respond(tx, req, 500, "Out Of Order")
+		return nil, nil, false
+	}
+	theirs, offered, err := Description(req)
+	if err == nil && offered {
+		var a sdp.Agreement
+		a, err = Agree(l.session, theirs, l.wish)
+		agreed = &a
+	}
+	if err != nil {
+		l.endpoint.Respond(tx, req, 488, "Not Acceptable Here")
+		return nil, nil, false
+	}
+	headers, term, ok := l.term(req, tx)
+	if !ok {
+		return nil, nil, false
+	}
+	l.dialog.Retarget(req.Contact())
+	res = sip.NewResponseFromRequest(req, 200, "OK", nil)
+	res.AppendHeader(l.endpoint.Contact(l.dialog.Transport()))
+	res.AppendHeader(sip.NewHeader("Allow", Allow))
+	res.AppendHeader(sip.NewHeader("Supported", Supported))
+	for _, h := range headers {
+		res.AppendHeader(h)
+	}
+	if agreed != nil {
+		ours := sdp.Answer(l.session.Local(), l.told.Origin, *agreed)
+		ours.Direction = l.wanted(ours.Direction)
+		l.tell(ours)
+		l.session.Start(l.params(*agreed))
+		WithSDP(res, l.told)
+	}
+	l.agreeTerm(term)
+	return res, agreed, true
+}
+
+// tell makes d, whose origin is that of what was told last, what we tell. Its
+// version goes up only where it says something new (RFC 3264 section 8).
+func (l *Leg) tell(d *sdp.Description) {
+	if !bytes.Equal(d.Bytes(), l.told.Bytes()) {
+		d.Origin.Version++
+	}
+	l.told = d
+}
+
+// wanted is a direction that the peer allows, less what we hold.
+func (l *Leg) wanted(d sdp.Direction) sdp.Direction {
+	switch {
+	case !l.hold.Load():
+		return d
+	case d == sdp.SendRecv:
+		return sdp.SendOnly
+	case d == sdp.RecvOnly:
+		return sdp.Inactive
+	default:
+		return d
+	}
+}
+
+// repeat sends a 2xx until its ACK comes.
+func (l *Leg) repeat(tx sip.ServerTransaction, res *sip.Response) *sip.Request {
+	l.endpoint.note(res, true, res.Destination())
+	return Repeat(tx, res, l.acks, l.ended)
 }
 
 // ACK takes the ACK of the leg's first answer. It is for who answered.

@@ -51,8 +51,13 @@ func (e *Endpoint) bounded(ctx context.Context) (context.Context, func()) {
 // not come within takeFor, the peer reads nothing, and the connection is
 // closed. A request over UDP needs none.
 func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(), err error) {
-	if req.Transport() == "UDP" {
+	switch req.Transport() {
+	case "UDP":
 		return func() {}, nil
+	case "TLS":
+		if err := e.secure(ctx, req.Destination()); err != nil {
+			return nil, err
+		}
 	}
 	for {
 		conn, err := e.reach(ctx, req.Clone())

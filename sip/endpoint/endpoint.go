@@ -6,6 +6,8 @@ package endpoint
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,10 +25,14 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/ladder"
 )
 
 // Allow is the value of the Allow header.
-const Allow = "INVITE, ACK, CANCEL, BYE, OPTIONS"
+const Allow = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO, NOTIFY"
+
+// Supported is the value of the Supported header.
+const Supported = "timer, 100rel"
 
 // settle is how long the last messages may take to be dealt with.
 const settle = 50 * time.Millisecond
@@ -40,6 +46,8 @@ type Endpoint struct {
 	// Listen is the address of UDP and TCP: "127.0.0.1:5060". Port 0 lets the
 	// kernel choose.
 	Listen string
+	// Secure is how TLS is spoken.
+	Secure Secure
 	// Public is the address to tell peers, where it is not that of Listen.
 	Public netip.Addr
 	// Name is the User-Agent header.
@@ -56,6 +64,15 @@ type Endpoint struct {
 	// FirstWithin and Within are how long the party of a leg may send no
 	// media, in the beginning and later; 0 is for ever.
 	FirstWithin, Within time.Duration
+	// LeastSession is the shortest session interval that is taken (RFC 4028);
+	// 0 is the 90 s that everybody takes.
+	LeastSession time.Duration
+	// Sockets opens what is listened on over UDP and TCP, at the address given;
+	// nil opens those of the kernel.
+	Sockets func(addr string) (net.PacketConn, net.Listener, error)
+	// Ended is told of each leg that has ended, after its BYE was answered; nil
+	// is not.
+	Ended func(Ending)
 
 	filter   guard.Filter
 	log      *guard.Log
@@ -68,8 +85,13 @@ type Endpoint struct {
 	sending  sync.RWMutex // held while the library may open a socket
 	deaf     atomic.Bool  // nothing is read or begun any more
 	work     group
+	entrance *entrance
 	mu       sync.Mutex
 	legs     map[dialog.Key]*Leg
+	early    map[dialog.Key]Updated
+	ladders  map[string]*ladder.Ladder // by Call-ID
+	names    map[string]string         // to be proved over TLS, by address
+	opening  map[string]chan struct{}  // connections over TLS, by address
 	closing  bool
 	draining bool
 	closed   chan struct{} // when Close begins
@@ -89,59 +111,106 @@ func (e *Endpoint) Start() error {
 	}
 	guard.Library()
 	e.log = guard.NewLog(base.Handler())
-	e.legs = map[dialog.Key]*Leg{}
+	e.legs, e.early = map[dialog.Key]*Leg{}, map[dialog.Key]Updated{}
+	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]string{}, map[string]chan struct{}{}
 	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
 	udp, tcp, err := e.open()
 	if err != nil {
 		return err
 	}
-	if err := e.build(slog.New(e.log)); err != nil {
+	if err = e.openSecure(tcp.Addr()); err == nil {
+		if err = e.build(slog.New(e.log)); err != nil {
+			_ = e.entrance.Close()
+		}
+	}
+	if err != nil {
 		_, _ = udp.Close(), tcp.Close()
 		return err
 	}
-	e.sockets = []func() error{udp.Close, tcp.Close}
+	e.sockets = []func() error{udp.Close, tcp.Close, e.entrance.Close}
 	ready := make(chan struct{})
 	first := &readyConn{PacketConn: udp, ready: sync.OnceFunc(func() { close(ready) })}
 	// Serving ends when the sockets are closed, and says so with an error.
 	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeUDP(first) })
 	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guard.NewListener(tcp)) })
+	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTLS(e.entrance) })
+	if e.entrance.inner != nil {
+		e.serving.Go(func() { e.entrance.listen(e.Secure.server()) })
+	}
 	<-ready
+	return nil
+}
+
+// openSecure opens the entrance for TLS. Where nobody listens there, its
+// address is other.
+func (e *Endpoint) openSecure(other net.Addr) error {
+	if e.Secure.Listen == "" {
+		e.entrance = newEntrance(other, nil)
+		return nil
+	}
+	if e.Secure.Certificate == nil {
+		return errors.New("listen for sip over TLS: no certificate")
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", e.Secure.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for sip over TLS: %w", err)
+	}
+	e.entrance = newEntrance(l.Addr(), l)
 	return nil
 }
 
 // open binds UDP and TCP to the same port.
 func (e *Endpoint) open() (net.PacketConn, net.Listener, error) {
+	open := e.Sockets
+	if open == nil {
+		open = bind
+	}
+	udp, tcp, err := open(e.Listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen for sip: %w", err)
+	}
+	at, ok := udp.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return nil, nil, errors.Join(errors.New("listen for sip: the socket is not of UDP"), udp.Close(), tcp.Close())
+	}
+	e.addr = netip.AddrPortFrom(at.AddrPort().Addr().Unmap(), at.AddrPort().Port())
+	e.public = e.addr
+	if e.Public.IsValid() {
+		e.public = netip.AddrPortFrom(e.Public, e.addr.Port())
+	}
+	return udp, tcp, nil
+}
+
+// bind opens sockets of the kernel.
+func bind(addr string) (net.PacketConn, net.Listener, error) {
 	var lc net.ListenConfig
 	ctx := context.Background()
 	var failed error
 	for range 20 { // the kernel may choose a port that only one of them has free
-		udp, err := lc.ListenPacket(ctx, "udp", e.Listen)
+		udp, err := lc.ListenPacket(ctx, "udp", addr)
 		if err != nil {
-			return nil, nil, fmt.Errorf("listen for sip: %w", err)
+			return nil, nil, err
 		}
-		e.addr = udp.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert // the address of a UDP socket
-		e.addr = netip.AddrPortFrom(e.addr.Addr().Unmap(), e.addr.Port())
-		tcp, err := lc.Listen(ctx, "tcp", e.addr.String())
+		tcp, err := lc.Listen(ctx, "tcp", udp.LocalAddr().String())
 		if err == nil {
-			e.public = e.addr
-			if e.Public.IsValid() {
-				e.public = netip.AddrPortFrom(e.Public, e.addr.Port())
-			}
 			return udp, tcp, nil
 		}
 		failed = err
 		_ = udp.Close()
-		if !strings.HasSuffix(e.Listen, ":0") {
+		if !strings.HasSuffix(addr, ":0") {
 			break
 		}
 	}
-	return nil, nil, fmt.Errorf("listen for sip: %w", failed)
+	return nil, nil, failed
 }
 
 // build wires the library.
 func (e *Endpoint) build(log *slog.Logger) error {
 	ua, err := sipgo.NewUA(
 		sipgo.WithUserAgent(e.Name),
+		// The library opens nothing over TLS itself: see entrance.
+		sipgo.WithUserAgenTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}),
 		sipgo.WithUserAgentTransportLayerOptions(
 			sip.WithTransportLayerLogger(log),
 			sip.WithTransportLayerReadFilter(e.read),
@@ -178,8 +247,16 @@ func (e *Endpoint) read(in sip.TransportReadProps, data []byte) ([]byte, error) 
 	return e.filter.Read(in, data)
 }
 
-// Addr is where the endpoint listens.
+// Addr is where the endpoint listens over UDP and TCP.
 func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
+
+// SecureAddr is where the endpoint listens over TLS; invalid where it does not.
+func (e *Endpoint) SecureAddr() netip.AddrPort {
+	if a, ok := e.entrance.addr.(*net.TCPAddr); ok && e.entrance.inner != nil {
+		return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	return netip.AddrPort{}
+}
 
 // Legs is how many legs are up.
 func (e *Endpoint) Legs() int {
@@ -248,6 +325,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	close(e.abandoned)
 	if err != nil { // what is being written may never be read
 		_ = e.ua.TransportLayer().Pool("tcp").Clear()
+		_ = e.ua.TransportLayer().Pool("tls").Clear()
 	}
 	// The library opens a socket for whatever it is to send, even while it is
 	// being closed. So it is given nothing to send or to answer any more.

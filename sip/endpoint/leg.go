@@ -2,8 +2,10 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -12,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A Leg is an answered call: a media.Leg that also tells when each frame
@@ -21,33 +24,65 @@ type Leg struct {
 	dialog   *dialog.Dialog
 	session  *rtp.Session
 	wish     sdp.Wish
-	origin   sdp.Origin // of what we told last; owned by the re-INVITE in progress
-	acks     chan *sip.Request
-	renew    chan struct{} // full while a re-INVITE is answered
+	sign     Signer
 	silent   bool
+	answered time.Time
+
+	acks  chan *sip.Request
+	terms chan timer.Term // what was agreed on last, for who keeps the session
+	refer chan notice     // what a REFER of ours came to
+
+	renew chan struct{}    // full while an offer is pending
+	ours  atomic.Bool      // that offer is ours
+	told  *sdp.Description // what we told last; owned by the offer that is pending
+	hold  atomic.Bool      // we hold the party
+	knows map[string]bool  // methods that the peer allows
 
 	mu    sync.Mutex
 	cause media.Cause
 	ended chan struct{}
 }
 
+// A Signer adds credentials to a request of ours within the call; nil adds none.
+type Signer func(*sip.Request) error
+
 // An Answered call is what a leg is made of.
 type Answered struct {
 	Dialog    *dialog.Dialog
 	Session   *rtp.Session
 	Agreement sdp.Agreement
-	Origin    sdp.Origin // of our description
-	Wish      sdp.Wish   // of our side
+	Told      *sdp.Description // our description
+	Wish      sdp.Wish         // of our side
+	Term      timer.Term       // how long the session lives
+	Allow     []string         // methods that the peer allows
+	Sign      Signer
 	// Deaf leaves a BYE of the peer without a response, as a broken peer does.
 	Deaf bool
+}
+
+// An Ending is how a leg ended.
+type Ending struct {
+	Cause media.Cause
+	// Lasted is the time from the answer to the end.
+	Lasted time.Duration
+	// Bye is how long our BYE took to be answered, 0 where it was the peer's;
+	// and Unanswered says that it never was.
+	Bye        time.Duration
+	Unanswered bool
+	Stats      rtp.Stats
+	Quality    media.Quality
 }
 
 // Establish makes a leg of an answered call. It takes over the session, and
 // closes it where the endpoint is closing.
 func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 	l := &Leg{
-		endpoint: e, dialog: a.Dialog, session: a.Session, wish: a.Wish, origin: a.Origin, silent: a.Deaf,
+		endpoint: e, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, silent: a.Deaf, sign: a.Sign, answered: time.Now(),
 		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
+		terms: make(chan timer.Term, 1), refer: make(chan notice, noticesKept), knows: map[string]bool{},
+	}
+	for _, m := range a.Allow {
+		l.knows[m] = true
 	}
 	e.mu.Lock()
 	if e.closing {
@@ -58,6 +93,7 @@ func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 	e.legs[a.Dialog.Key()] = l
 	e.mu.Unlock()
 	l.session.Start(l.params(a.Agreement))
+	e.Go(func() { l.keep(a.Term) })
 	return l, nil
 }
 
@@ -67,7 +103,7 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 	p.Expired = func() {
 		l.endpoint.Go(func() { l.end(media.MediaTimeout, true) })
 	}
-	if !a.Quiet { // a party on hold need not send
+	if !a.Quiet && !l.hold.Load() { // a party on hold need not send
 		p.FirstWithin, p.Within = l.endpoint.FirstWithin, l.endpoint.Within
 	}
 	return p
@@ -105,6 +141,22 @@ func (l *Leg) Stats() rtp.Stats { return l.session.Stats() }
 // Ended is closed when the leg has ended.
 func (l *Leg) Ended() <-chan struct{} { return l.ended }
 
+// Ladder implements media.Traced. It is empty where nobody follows the call.
+func (l *Leg) Ladder(ctx context.Context) []media.Message {
+	l.endpoint.mu.Lock()
+	kept := l.endpoint.ladders[l.dialog.Key().CallID]
+	l.endpoint.mu.Unlock()
+	if kept == nil {
+		return nil
+	}
+	select {
+	case <-l.ended:
+		return kept.Wait(ctx)
+	default:
+		return kept.Rungs()
+	}
+}
+
 // Cause implements media.Line.
 func (l *Leg) Cause() media.Cause {
 	l.mu.Lock()
@@ -134,23 +186,51 @@ func (l *Leg) end(c media.Cause, bye bool) {
 	}
 	l.cause = c
 	l.mu.Unlock()
-	l.endpoint.mu.Lock()
-	delete(l.endpoint.legs, l.dialog.Key())
-	l.endpoint.mu.Unlock()
-	if bye {
-		l.endpoint.Go(func() { l.endpoint.Bye(l.dialog) })
-	}
+	e, key := l.endpoint, l.dialog.Key()
+	e.mu.Lock()
+	delete(e.legs, key)
+	e.mu.Unlock()
+	lasted := time.Since(l.answered)
 	l.session.Close()
 	close(l.ended)
+	over := func() {
+		end := Ending{Cause: c, Lasted: lasted, Stats: l.session.Stats()}
+		if bye {
+			began := time.Now()
+			end.Unanswered = !e.Bye(l.dialog, l.sign)
+			end.Bye = time.Since(began)
+		}
+		e.Forget(key.CallID)
+		if e.Ended != nil {
+			e.Ended(end)
+		}
+	}
+	if !e.Go(over) {
+		e.Forget(key.CallID)
+	}
 }
 
-// Bye ends a dialog. It takes until the peer's answer, or 32 seconds.
-func (e *Endpoint) Bye(d *dialog.Dialog) {
+// Bye ends a dialog, and says whether the peer answered. It takes until then,
+// or 32 seconds.
+func (e *Endpoint) Bye(d *dialog.Dialog, sign Signer) bool {
 	req := d.Request(sip.BYE)
+	if sign != nil {
+		if err := sign(req); err != nil {
+			e.debug("bye", err)
+		}
+	}
 	e.Sign(req)
 	// Whatever the answer, the call is over; a challenge is not answered, for
 	// it may come from the party rather than from the trunk.
-	if _, err := e.Ask(context.Background(), req); err != nil && e.Log != nil {
-		e.Log.Debug("bye", "err", fmt.Errorf("unanswered: %w", err))
+	if _, err := e.Ask(context.Background(), req); err != nil {
+		e.debug("bye", fmt.Errorf("unanswered: %w", err))
+		return false
+	}
+	return true
+}
+
+func (e *Endpoint) debug(what string, err error) {
+	if e.Log != nil && !errors.Is(err, ErrClosed) {
+		e.Log.Debug(what, "err", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/emiago/sipgo"
 	"github.com/emiago/sipgo/sip"
@@ -19,9 +20,25 @@ func asIs(*sipgo.Client, *sip.Request) error { return nil }
 
 // Contact is where the endpoint is reached over a transport.
 func (e *Endpoint) Contact(transport string) *sip.ContactHeader {
-	uri := sip.Uri{Scheme: "sip", User: "parley", Host: e.public.Addr().String(), Port: int(e.public.Port())}
+	uri := sip.Uri{Scheme: "sip", User: "parley", Host: host(e.public.Addr()), Port: e.port(transport)}
 	uri.UriParams.Add("transport", sip.NetworkToLower(transport))
 	return &sip.ContactHeader{Address: uri}
+}
+
+// port is where peers reach the endpoint over a transport.
+func (e *Endpoint) port(transport string) int {
+	if at := e.SecureAddr(); transport == "TLS" && at.IsValid() {
+		return int(at.Port())
+	}
+	return int(e.public.Port())
+}
+
+// host writes an address as a URI does (RFC 3261 section 25.1).
+func host(ip netip.Addr) string {
+	if ip.Is6() {
+		return "[" + ip.String() + "]"
+	}
+	return ip.String()
 }
 
 // Sign completes a request for a transaction of its own: with Via, and where
@@ -30,7 +47,7 @@ func (e *Endpoint) Sign(req *sip.Request) {
 	req.RemoveHeader("Via") // there is one at most: ours
 	via := &sip.ViaHeader{
 		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: req.Transport(),
-		Host: e.public.Addr().String(), Port: int(e.public.Port()),
+		Host: host(e.public.Addr()), Port: e.port(req.Transport()),
 	}
 	via.Params.Add("branch", sip.GenerateBranchN(24))
 	via.Params.Add("rport", "") // RFC 3581
@@ -72,6 +89,7 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	if e.deaf.Load() {
 		return nil, ErrClosed
 	}
+	e.note(req, true, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
 		return nil, fmt.Errorf("send %s: %w", req.Method, err)
@@ -95,6 +113,7 @@ func (e *Endpoint) Write(req *sip.Request) error {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
+	e.note(req, true, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
@@ -112,6 +131,7 @@ func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, er
 	for {
 		select {
 		case res := <-tx.Responses():
+			e.Received(res)
 			if !res.IsProvisional() {
 				return res, nil
 			}

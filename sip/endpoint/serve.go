@@ -16,6 +16,9 @@ func (e *Endpoint) routes(s *sipgo.Server) {
 	s.OnAck(e.checked(e.ack))
 	s.OnBye(e.checked(e.bye))
 	s.OnOptions(e.checked(e.options))
+	s.OnUpdate(e.checked(e.update))
+	s.OnInfo(e.checked(e.info))
+	s.OnNotify(e.checked(e.notify))
 	// A CANCEL that belongs to an INVITE never comes here (RFC 3261 section 9.2).
 	s.OnCancel(e.checked(func(req *sip.Request, tx sip.ServerTransaction) {
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
@@ -32,6 +35,7 @@ func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
 		done := make(chan struct{})
 		ran := e.Go(func() {
 			defer close(done)
+			e.note(req, false, req.Source())
 			if complete(req) {
 				next(req, tx)
 			} else if !req.IsAck() {
@@ -62,6 +66,7 @@ func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status in
 	for _, h := range headers {
 		res.AppendHeader(h)
 	}
+	e.note(res, true, req.Source())
 	if err := tx.Respond(res); err != nil && e.Log != nil {
 		e.Log.Debug("sip response not sent", "method", string(req.Method), "status", status)
 	}
@@ -141,6 +146,37 @@ func (e *Endpoint) invite(req *sip.Request, tx sip.ServerTransaction) {
 		// The same answer for every number, so that none can be found out.
 		e.Respond(tx, req, 403, "Forbidden")
 	}
+}
+
+// An Updated early dialog answers an UPDATE.
+type Updated func(req *sip.Request, tx sip.ServerTransaction)
+
+// Early has an early dialog answered for, until forget.
+func (e *Endpoint) Early(key dialog.Key, updated Updated) (forget func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.early[key] = updated
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.early, key)
+	}
+}
+
+// update takes an UPDATE (RFC 3311).
+func (e *Endpoint) update(req *sip.Request, tx sip.ServerTransaction) {
+	if l := e.leg(req); l != nil {
+		l.answerUpdate(req, tx)
+		return
+	}
+	e.mu.Lock()
+	updated := e.early[dialog.RequestKey(req)]
+	e.mu.Unlock()
+	if updated == nil {
+		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
+		return
+	}
+	updated(req, tx)
 }
 
 // isSDP says whether a message carries a session description.

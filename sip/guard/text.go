@@ -46,8 +46,18 @@ func Number(what, value string) error {
 	return nil
 }
 
-// Escape writes a Number as the user part of a URI (RFC 3261 section 25.1).
-func Escape(number string) string { return strings.ReplaceAll(number, "#", "%23") }
+// Escape writes a text as the user part of a URI (RFC 3261 section 25.1).
+func Escape(user string) string {
+	var b strings.Builder
+	for i := range len(user) {
+		if c := user[i]; isAlnum(rune(c)) || strings.IndexByte("-_.!~*'()&=+$,;?/", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
 
 // ID refuses what cannot be the word before the @ of a Call-ID.
 func ID(what, value string) error {
@@ -76,7 +86,8 @@ func Header(name, value string) error {
 	switch strings.ToLower(name) {
 	case "via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "contact", "m", "max-forwards",
 		"route", "record-route", "content-type", "c", "content-length", "l", "content-encoding", "e",
-		"content-disposition", "authorization", "proxy-authorization", "allow", "supported", "k", "require", "proxy-require", "user-agent":
+		"content-disposition", "authorization", "proxy-authorization", "allow", "supported", "k", "require", "proxy-require", "user-agent",
+		"session-expires", "x", "min-se", "rseq", "rack", "identity", "y", "date", "event", "o", "expires", "replaces", "refer-to", "r", "subscription-state":
 		return fmt.Errorf("header %s is not the caller's to set", name)
 	}
 	return Text("header "+name, value)

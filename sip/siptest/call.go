@@ -341,12 +341,12 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 		session.Close()
 		return nil, err
 	}
-	origin := sdp.Origin{ID: 1, Version: 1}
-	endpoint.WithSDP(res, sdp.Answer(session.Local(), origin, k.agreed))
+	told := sdp.Answer(session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed)
+	endpoint.WithSDP(res, told)
 	agreed := k.agreed
 	agreed.Mute = agreed.Mute || k.script.NoMedia
 	return k.carrier.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: session, Agreement: agreed, Origin: origin, Wish: k.wish, Deaf: k.script.IgnoreBye,
+		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye, Allow: endpoint.Allowed(k.req),
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	// Default is the interval that we ask for (section 7.1).
 	Default = 1800 * time.Second
-	// Least is the shortest interval that we take (section 4).
+	// Least is the shortest interval that anybody takes (section 4).
 	Least = 90 * time.Second
 	// longest bounds what a peer may ask for, which is then as good as none.
 	longest = 24 * time.Hour
@@ -106,33 +106,28 @@ func (t Term) Expiry() time.Duration {
 }
 
 // Answered is the term of a session whose request was ours, from the
-// Session-Expires of the 2xx: header is nil where it has none. asked is what
-// the request asked for. A peer that knows no timers leaves the refreshing to
-// us (section 7.2), if it can be done at all.
-func Answered(header *Interval, asked time.Duration) Term {
-	switch {
-	case header == nil:
+// Session-Expires of the 2xx: header is nil where it has none. least is what
+// the request's Min-SE said, below which no peer may go.
+func Answered(header *Interval, least time.Duration) Term {
+	if header == nil {
 		return Term{}
-	case header.Length < Least && asked >= Least: // it must not be lowered below what Min-SE said
-		return Term{Length: Least, Ours: header.Refresher != UAS}
-	default:
-		return Term{Length: header.Length, Ours: header.Refresher != UAS}
 	}
+	return Term{Length: max(header.Length, least), Ours: header.Refresher != UAS}
 }
 
 // Answer decides on a request of the peer: header is its Session-Expires, nil
 // where it has none; supported is whether it knows timers. ok is false where
-// the interval is too short, which a 422 with Min-SE says. The interval
+// the interval is shorter than least, which a 422 with Min-SE says. The interval
 // returned goes into the 2xx, unless its Length is 0.
-func Answer(header *Interval, supported bool) (i Interval, t Term, ok bool) {
+func Answer(header *Interval, supported bool, least time.Duration) (i Interval, t Term, ok bool) {
 	switch {
 	case header == nil:
 		return Interval{}, Term{}, true
-	case header.Length < Least && supported:
+	case header.Length < least && supported:
 		return Interval{}, Term{}, false
 	}
 	i = *header
-	i.Length = max(i.Length, Least) // a proxy asked on behalf of a peer that knows no 422
+	i.Length = max(i.Length, least) // a proxy asked on behalf of a peer that knows no 422
 	if i.Refresher == Unsaid || !supported {
 		i.Refresher = UAS // section 9: we, who answer, where the peer cannot
 		if supported {

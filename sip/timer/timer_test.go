@@ -39,7 +39,7 @@ func TestAnswered(t *testing.T) {
 		"unsaid":        {&Interval{300 * time.Second, Unsaid}, Term{300 * time.Second, true}},
 		"far too short": {&Interval{2 * time.Second, UAC}, Term{Least, true}},
 	} {
-		if got := Answered(row.header, Default); got != row.want {
+		if got := Answered(row.header, Least); got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestAnswer(t *testing.T) {
 		"too short":                      {&Interval{60 * s, UAC}, true, Interval{}, Term{}, false},
 		"too short, it knows no 422":     {&Interval{60 * s, Unsaid}, false, Interval{Least, UAS}, Term{Least, true}, true},
 	} {
-		i, term, ok := Answer(row.header, row.supported)
+		i, term, ok := Answer(row.header, row.supported, Least)
 		if i != row.interval || term != row.term || ok != row.ok {
 			t.Errorf("%s: %+v, %+v, %v", name, i, term, ok)
 		}

@@ -1,0 +1,186 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/parley-voice/parley/sip/guard"
+)
+
+// A Secure is how SIP is spoken over TLS.
+type Secure struct {
+	// Listen is where TLS is listened for: "127.0.0.1:5061". Where it is empty,
+	// peers are reached over TLS, but do not reach us.
+	Listen string
+	// Certificate is ours: needed to listen, and shown to peers that ask.
+	Certificate *tls.Certificate
+	// Roots are those that peers' certificates are checked against; nil are
+	// the system's.
+	Roots *x509.CertPool
+}
+
+// server is the configuration of a listener.
+func (s Secure) server() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.own()}
+}
+
+// client is the configuration for a peer that must prove to be name (RFC 5922
+// section 4).
+func (s Secure) client(name string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, RootCAs: s.Roots, Certificates: s.own()}
+}
+
+func (s Secure) own() []tls.Certificate {
+	if s.Certificate == nil {
+		return nil
+	}
+	return []tls.Certificate{*s.Certificate}
+}
+
+// An entrance gives the library connections over TLS: those that peers open,
+// and those that we open ourselves, for the library cannot be told which name
+// a peer must prove.
+type entrance struct {
+	addr   net.Addr
+	inner  net.Listener // nil where we listen for none
+	in     chan entry
+	closed chan struct{}
+	close  sync.Once
+
+	known chan struct{} // of the connection that the library took last; owned by Accept
+}
+
+// An entry is a connection, and what is closed when the library knows it.
+type entry struct {
+	conn  net.Conn
+	known chan struct{}
+}
+
+func newEntrance(addr net.Addr, inner net.Listener) *entrance {
+	return &entrance{addr: addr, inner: inner, in: make(chan entry), closed: make(chan struct{})}
+}
+
+// listen hands in what peers open, until the listener is closed.
+func (n *entrance) listen(config *tls.Config) {
+	guarded := guard.NewListener(n.inner)
+	for {
+		conn, err := guarded.Accept()
+		if err != nil {
+			return
+		}
+		if n.hand(context.Background(), tls.Server(conn, config)) != nil {
+			_ = conn.Close()
+			return
+		}
+	}
+}
+
+// hand returns once the library knows a connection.
+func (n *entrance) hand(ctx context.Context, conn net.Conn) error {
+	e := entry{conn, make(chan struct{})}
+	select {
+	case n.in <- e:
+	case <-n.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-e.known:
+		return nil
+	case <-n.closed:
+		return ErrClosed
+	}
+}
+
+// Accept implements net.Listener. The library knows a connection when it asks
+// for the next.
+func (n *entrance) Accept() (net.Conn, error) {
+	if n.known != nil {
+		close(n.known)
+		n.known = nil
+	}
+	select {
+	case e := <-n.in:
+		n.known = e.known
+		return e.conn, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (n *entrance) Close() error {
+	n.close.Do(func() { close(n.closed) })
+	if n.inner == nil {
+		return nil
+	}
+	return n.inner.Close()
+}
+
+// Addr implements net.Listener.
+func (n *entrance) Addr() net.Addr { return n.addr }
+
+// Expect has a peer at addr prove the name given, over TLS. It must be called
+// before a request is sent there.
+func (e *Endpoint) Expect(addr, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.names[addr] = name
+}
+
+// secure has a connection over TLS to addr ready. Those who want the same one
+// at the same time wait for one of them to open it.
+func (e *Endpoint) secure(ctx context.Context, addr string) error {
+	for {
+		if conn, err := e.ua.TransportLayer().GetConnection("tls", addr); err == nil {
+			_, _ = conn.TryClose() // it is looked up again
+			return nil
+		}
+		e.mu.Lock()
+		opening, others := e.opening[addr]
+		name, expected := e.names[addr]
+		if !others {
+			opening = make(chan struct{})
+			e.opening[addr] = opening
+		}
+		e.mu.Unlock()
+		if !others {
+			err := errors.New("no name to check its certificate by")
+			if expected {
+				err = e.openTLS(ctx, addr, name)
+			}
+			e.mu.Lock()
+			delete(e.opening, addr)
+			e.mu.Unlock()
+			close(opening)
+			if err != nil {
+				return fmt.Errorf("connect to %s over TLS: %w", addr, err)
+			}
+			return nil
+		}
+		select {
+		case <-opening:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (e *Endpoint) openTLS(ctx context.Context, addr, name string) error {
+	d := tls.Dialer{Config: e.Secure.client(name)}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	if err := e.entrance.hand(ctx, conn); err != nil {
+		_ = conn.Close()
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/emiago/sipgo/sip"
+
+	"github.com/parley-voice/parley/sip/auth"
+)
+
+const (
+	registerFor   = time.Hour        // what is asked for
+	registerWait  = 8 * time.Second  // for one answer
+	registerFirst = 5 * time.Second  // before a registration that failed is tried again; it doubles
+	registerLast  = 10 * time.Minute // at most
+	leaveWithin   = 2 * time.Second  // a carrier takes our leave
+)
+
+// A registration tells a trunk's proxy where we are, and goes on telling it
+// (RFC 3261 section 10.2).
+type registration struct {
+	ua    *UA
+	proxy proxy
+	duty  duty
+	creds *auth.Credentials
+
+	callID string
+	cseq   uint32
+	asked  time.Duration // interval
+	known  bool          // the proxy knows us
+
+	mu    sync.Mutex
+	state Registration
+}
+
+// A Registration is how one stands.
+type Registration struct {
+	Proxy, Username string
+	Until           time.Time // it lasts; zero where there is none
+	Err             error     // why there is none
+}
+
+func newRegistration(u *UA, p proxy, d duty) *registration {
+	r := &registration{
+		ua: u, proxy: p, duty: d, asked: registerFor,
+		creds:  &auth.Credentials{Username: d.username, Password: d.password},
+		callID: sip.GenerateTagN(24) + "@" + u.endpoint.Addr().Addr().String(),
+		state:  Registration{Proxy: p.text, Username: d.username},
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.registrations == nil {
+		u.registrations = map[duty]*registration{}
+	}
+	u.registrations[d] = r
+	return r
+}
+
+// Registrations is how the registrations stand that are kept.
+func (u *UA) Registrations() []Registration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := make([]Registration, 0, len(u.registrations))
+	for _, r := range u.registrations {
+		r.mu.Lock()
+		all = append(all, r.state)
+		r.mu.Unlock()
+	}
+	return all
+}
+
+// keep registers, and refreshes, until ctx ends; then it takes leave.
+func (r *registration) keep(ctx context.Context) {
+	defer r.leave() //nolint:contextcheck // after ctx has ended
+	again := registerFirst
+	for {
+		began := time.Now()
+		granted, err := r.register(ctx, r.asked)
+		if ctx.Err() != nil {
+			return
+		}
+		wait := refreshIn(granted)
+		if err != nil {
+			wait = around(again)
+			var later *laterError
+			if errors.As(err, &later) {
+				wait = max(wait, later.after)
+			}
+			again = min(2*again, registerLast)
+		} else {
+			again = registerFirst
+		}
+		r.note(began.Add(granted), err)
+		if r.ua.Meter != nil {
+			r.ua.Meter.Registered(err == nil, time.Since(began))
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// refreshIn is when a registration is refreshed: well before it ends.
+func refreshIn(granted time.Duration) time.Duration {
+	return max(granted*4/5-around(granted/20), time.Second)
+}
+
+func (r *registration) note(until time.Time, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Err, r.state.Until = err, until
+	if err != nil {
+		r.state.Until = time.Time{}
+		if r.ua.Log != nil {
+			r.ua.Log.Warn("the trunk does not register us", "proxy", r.proxy.text, "err", err)
+		}
+	}
+}
+
+// leave ends the registration, if the proxy knows of one.
+func (r *registration) leave() {
+	if r.known {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+		_, _ = r.register(ctx, 0) // it ends by itself too
+		cancel()
+	}
+	r.ua.mu.Lock()
+	defer r.ua.mu.Unlock()
+	delete(r.ua.registrations, r.duty)
+}
+
+// A laterError is a refusal that says when to try again.
+type laterError struct{ after time.Duration }
+
+// Error implements error.
+func (e *laterError) Error() string { return "503, try again in " + e.after.String() }
+
+// register asks for an interval at the first place that answers, and returns
+// what was granted.
+func (r *registration) register(ctx context.Context, interval time.Duration) (time.Duration, error) {
+	places, err := r.ua.find(ctx, r.proxy)
+	for _, at := range places {
+		var granted time.Duration
+		if granted, err = r.at(ctx, at, interval); err == nil || ctx.Err() != nil {
+			return granted, err
+		}
+	}
+	return 0, err
+}
+
+// at registers at one place. A challenge is answered once, and once more with
+// a fresh nonce.
+func (r *registration) at(ctx context.Context, at place, interval time.Duration) (time.Duration, error) {
+	asked := false // for credentials
+	for range 4 {
+		req := r.request(at, interval)
+		name, value, err := r.creds.Header(string(sip.REGISTER), req.Recipient.String())
+		if err != nil {
+			return 0, fmt.Errorf("credentials: %w", err)
+		}
+		if name != "" {
+			req.AppendHeader(sip.NewHeader(name, value))
+		}
+		res, err := r.ask(ctx, req)
+		if err != nil {
+			return 0, err
+		}
+		switch status := res.StatusCode; {
+		case res.IsSuccess():
+			r.known = interval > 0
+			return granted(res, req.Contact(), interval), nil
+		case status == 401 || status == 407:
+			if asked, err = r.challenged(res, at, asked); err != nil {
+				return 0, err
+			}
+		case status == 423 && interval > 0: // RFC 3261 section 10.2.8
+			least, ok := number(res.GetHeader("Min-Expires"))
+			if !ok || time.Duration(least)*time.Second <= interval {
+				return 0, errors.New("423 without a longer interval")
+			}
+			interval = time.Duration(least) * time.Second
+			r.asked = interval
+		case status == 503:
+			if after, ok := retryAfter(res); ok {
+				return 0, &laterError{after}
+			}
+			return 0, errors.New("refused: 503")
+		default:
+			return 0, fmt.Errorf("refused: %d", status)
+		}
+	}
+	return 0, errors.New("the trunk does not accept our credentials")
+}
+
+func (r *registration) ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, registerWait)
+	defer cancel()
+	return r.ua.endpoint.Ask(ctx, req)
+}
+
+// challenged takes a challenge, if it is the trunk's. One that comes after we
+// answered the last must be for a fresh nonce.
+func (r *registration) challenged(res *sip.Response, at place, asked bool) (bool, error) {
+	from, err := netip.ParseAddrPort(res.Source())
+	if err != nil || from.Addr().Unmap() != at.hop.Addr.Addr() {
+		return asked, errors.New("challenge from another address than the trunk's")
+	}
+	name := "WWW-Authenticate"
+	if res.StatusCode == 407 {
+		name = "Proxy-Authenticate"
+	}
+	c, err := auth.Pick(values(res, name), func(realm string) bool { return r.ua.ours(r.duty.realm, r.proxy.text, realm) })
+	switch {
+	case err != nil:
+		return asked, err
+	case asked && !c.Stale:
+		return asked, errors.New("the trunk does not accept our credentials")
+	}
+	r.creds.Accept(c, res.StatusCode == 407)
+	return true, nil
+}
+
+func (r *registration) request(at place, interval time.Duration) *sip.Request {
+	req := r.ua.request(sip.REGISTER, at, r.duty.username)
+	r.cseq++
+	req.CSeq().SeqNo = r.cseq
+	id := sip.CallIDHeader(r.callID)
+	req.ReplaceHeader(&id)
+	contact := r.ua.endpoint.Contact(req.Transport())
+	contact.Params.Add("expires", strconv.Itoa(int(interval/time.Second)))
+	req.ReplaceHeader(contact)
+	req.AppendHeader(sip.NewHeader("Expires", strconv.Itoa(int(interval/time.Second))))
+	return req
+}
+
+// granted is the interval of our own Contact among those of an answer.
+func granted(res *sip.Response, ours *sip.ContactHeader, asked time.Duration) time.Duration {
+	for _, h := range res.GetHeaders("Contact") {
+		c, ok := h.(*sip.ContactHeader)
+		if !ok || !strings.EqualFold(c.Address.Host, ours.Address.Host) || c.Address.Port != ours.Address.Port {
+			continue
+		}
+		if v, ok := c.Params.Get("expires"); ok {
+			if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+				return time.Duration(n) * time.Second //nolint:gosec // 31 bits
+			}
+		}
+	}
+	if n, ok := number(res.GetHeader("Expires")); ok {
+		return time.Duration(n) * time.Second
+	}
+	return asked
+}
