@@ -1,0 +1,230 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxFlows    = 1024
+	maxDatagram = 1 << 16
+	buffered    = 1 << 20 // bytes of the kernel's, so that it loses nothing by itself
+)
+
+// A Relay carries datagrams between clients and one target. Each client has a
+// port of its own towards the target, as behind a NAT, and paths of its own.
+// Its exported fields are its wiring, to be set before Start.
+type Relay struct {
+	Target      netip.AddrPort
+	There, Back Path // towards the target, and from it
+	Seed        uint64
+
+	front *net.UDPConn
+	queue queue
+	cut   atomic.Bool
+	work  sync.WaitGroup
+	there counter
+	back  counter
+
+	mu     sync.Mutex
+	closed bool
+	flows  map[netip.AddrPort]*client
+}
+
+// A client is one address and what it sends.
+type client struct {
+	addr        netip.AddrPort
+	socket      *net.UDPConn // towards the target
+	began       time.Time
+	there, back *Flow
+}
+
+// Count is what happened to the datagrams of one direction.
+type Count struct {
+	In        int64 // that came in
+	Out       int64 // that were sent on, repeated ones too
+	Lost      int64
+	Duplicate int64 // of Out
+}
+
+// Stats counts datagrams.
+type Stats struct {
+	There, Back Count
+	Flows       int
+}
+
+type counter struct{ in, out, lost, duplicate atomic.Int64 }
+
+func (c *counter) count() Count {
+	return Count{In: c.in.Load(), Out: c.out.Load(), Lost: c.lost.Load(), Duplicate: c.duplicate.Load()}
+}
+
+// Start listens on a port of 127.0.0.1.
+func (r *Relay) Start() error {
+	if err := errors.Join(r.There.Check(), r.Back.Check()); err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+	front, err := open()
+	if err != nil {
+		return err
+	}
+	r.front, r.flows = front, map[netip.AddrPort]*client{}
+	r.queue.wake, r.queue.done = make(chan struct{}, 1), make(chan struct{})
+	r.work.Go(r.queue.run)
+	r.work.Go(r.serve)
+	return nil
+}
+
+// Between starts a relay between two endpoints whose addresses are known. a
+// sends to toB and b to toA, and each takes the relay for the other. There is
+// the way from a to b.
+func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB, toA netip.AddrPort, err error) {
+	r = &Relay{Target: b, There: there, Back: back, Seed: seed}
+	if err = r.Start(); err != nil {
+		return nil, toB, toA, err
+	}
+	c, err := r.client(a)
+	if err != nil {
+		return nil, toB, toA, errors.Join(err, r.Close())
+	}
+	return r, r.Addr(), address(c.socket), nil
+}
+
+// Addr is where clients send to.
+func (r *Relay) Addr() netip.AddrPort { return address(r.front) }
+
+// Cut loses everything while on, both ways.
+func (r *Relay) Cut(on bool) { r.cut.Store(on) }
+
+// Stats returns the counts so far.
+func (r *Relay) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{There: r.there.count(), Back: r.back.count(), Flows: len(r.flows)}
+}
+
+// Close ends the relay. What is under way is lost. It may be called twice.
+func (r *Relay) Close() error {
+	r.mu.Lock()
+	var err error
+	if !r.closed && r.front != nil {
+		r.closed = true
+		close(r.queue.done)
+		err = r.front.Close()
+		for _, c := range r.flows {
+			err = errors.Join(err, c.socket.Close())
+		}
+	}
+	r.mu.Unlock()
+	r.work.Wait()
+	return err
+}
+
+// serve reads what clients send.
+func (r *Relay) serve() {
+	b := make([]byte, maxDatagram)
+	for {
+		n, from, err := r.front.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an ICMP error of an earlier datagram
+		}
+		c, err := r.client(from)
+		if err != nil {
+			r.there.in.Add(1)
+			r.there.lost.Add(1)
+			continue
+		}
+		r.pass(c.there, &r.there, b[:n], datagram{from: c.socket, to: r.Target}, c.began)
+	}
+}
+
+// answer reads what the target sends to one client.
+func (r *Relay) answer(c *client) {
+	b := make([]byte, maxDatagram)
+	for {
+		n, from, err := c.socket.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || from != r.Target {
+			continue // nobody else is let in
+		}
+		r.pass(c.back, &r.back, b[:n], datagram{from: r.front, to: c.addr}, c.began)
+	}
+}
+
+// pass puts a datagram on its way. It belongs to the goroutine that reads the
+// direction.
+func (r *Relay) pass(f *Flow, c *counter, b []byte, d datagram, began time.Time) {
+	c.in.Add(1)
+	var space [2]time.Duration
+	outs := f.Decide(space[:0], time.Since(began), len(b))
+	if r.cut.Load() {
+		outs = nil
+	}
+	if len(outs) == 0 {
+		c.lost.Add(1)
+		return
+	}
+	d.data = bytes.Clone(b)
+	for i, at := range outs {
+		d.due = began.Add(at)
+		switch ok := r.queue.add(d); {
+		case ok:
+			c.out.Add(1)
+			c.duplicate.Add(int64(i))
+		case i == 0:
+			c.lost.Add(1)
+		}
+	}
+}
+
+// client returns the flow of an address, and begins it where there is none.
+func (r *Relay) client(addr netip.AddrPort) (*client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.flows[addr]; c != nil {
+		return c, nil
+	}
+	if r.closed || len(r.flows) >= maxFlows {
+		return nil, errors.New("relay: no more flows")
+	}
+	socket, err := open()
+	if err != nil {
+		return nil, err
+	}
+	n := uint64(len(r.flows)) * 2
+	c := &client{
+		addr: addr, socket: socket, began: time.Now(), there: NewFlow(&r.There, r.Seed+n), back: NewFlow(&r.Back, r.Seed+n+1),
+	}
+	r.flows[addr] = c
+	r.work.Go(func() { r.answer(c) })
+	return c, nil
+}
+
+func open() (*net.UDPConn, error) {
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	if err := errors.Join(c.SetReadBuffer(buffered), c.SetWriteBuffer(buffered)); err != nil {
+		return nil, errors.Join(fmt.Errorf("relay: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+func address(c *net.UDPConn) netip.AddrPort {
+	if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
+		return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+	}
+	return netip.AddrPort{}
+}
