@@ -1,0 +1,248 @@
+package dtmf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/media/resample"
+)
+
+const ms = time.Millisecond
+
+func TestDialer(t *testing.T) {
+	d := NewDialer()
+	if s := d.Next(); s.Busy {
+		t.Errorf("%+v without a key", s)
+	}
+	if err := d.Press("1,d"); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for range keyFrames + pauseFrames + keyFrames + 2 {
+		s := d.Next()
+		frames, end, event := s.Event()
+		switch {
+		case !s.Busy:
+			got.WriteByte('.')
+		case !event:
+			got.WriteByte('_')
+		case end:
+			got.WriteByte('E')
+		default:
+			got.WriteByte('0' + byte(frames))
+		}
+		if s.First() != (s.Busy && s.Frame == 0) || s.Down() != (s.Busy && s.Frame < Held) {
+			t.Errorf("%+v", s)
+		}
+		if frames > Held || end && frames != Held {
+			t.Errorf("%+v lasts %d frames", s, frames)
+		}
+	}
+	want := "1234EEE_" + strings.Repeat(".", pauseFrames) + "1234EEE_.."
+	if got.String() != want {
+		t.Errorf("pressed %s, want %s", got.String(), want)
+	}
+	for keys, want := range map[string]error{"12x": nil, "é": nil, strings.Repeat("1", queued+1): ErrFull} {
+		if err := d.Press(keys); err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%.5q: %v", keys, err)
+		}
+		if s := d.Next(); s.Busy {
+			t.Errorf("%.5q: half of it was pressed", keys)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = d.Press("5"); d.Next() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestFunnel(t *testing.T) {
+	type came struct {
+		key rune
+		way Way
+		at  time.Duration
+	}
+	for name, row := range map[string]struct {
+		all  []came
+		want string
+	}{
+		"twice by one way":        {[]came{{'1', Event, 0}, {'1', Event, 90 * ms}}, "11"},
+		"by two ways":             {[]came{{'1', Event, 0}, {'1', Info, 99 * ms}}, "1"},
+		"info first":              {[]came{{'1', Info, 50 * ms}, {'1', Event, 0}}, "1"},
+		"by two ways, later":      {[]came{{'1', Event, 0}, {'1', Info, 101 * ms}}, "11"},
+		"by three ways":           {[]came{{'1', InBand, 0}, {'1', Info, 50 * ms}, {'1', Event, 90 * ms}}, "1"},
+		"each twice, by two ways": {[]came{{'1', Info, 0}, {'1', Event, 10 * ms}, {'1', Info, 80 * ms}, {'1', Event, 90 * ms}}, "11"},
+		"other keys":              {[]came{{'1', Event, 0}, {'2', Info, 10 * ms}}, "12"},
+		"tones beside events":     {[]came{{'1', Event, 0}, {'1', InBand, 300 * ms}}, "1"},
+		"tones alone":             {[]came{{'1', InBand, 0}, {'1', InBand, 100 * ms}}, "11"},
+	} {
+		var f Funnel
+		got := ""
+		for _, c := range row.all {
+			if f.Hear(c.key, c.way, c.at) {
+				got += string(c.key)
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", name, got, row.want)
+		}
+	}
+}
+
+// dial is the sound of keys, each for so long, with noise under them.
+func dial(rate int, keys string, on, off time.Duration, detune, highGain, noise float64, rng *rand.Rand) []int16 {
+	var pcm []int16
+	length := func(d time.Duration) int { return int(d * time.Duration(rate) / time.Second) }
+	for _, k := range keys {
+		code, _ := Code(k)
+		r, c := place(code)
+		for n := range length(on) + length(off) {
+			v := noise * rng.NormFloat64()
+			if n < length(on) {
+				at := 2 * math.Pi * detune * float64(n) / float64(rate)
+				v += 0.2*math.Sin(at*rows[r]) + 0.2*highGain*math.Sin(at*columns[c])
+			}
+			pcm = append(pcm, int16(max(-1, min(1, v))*math.MaxInt16))
+		}
+	}
+	return pcm
+}
+
+func hearAll(rate int, pcm []int16) string {
+	e := NewEar(rate)
+	got := ""
+	for n := rate / 50; len(pcm) >= n; pcm = pcm[n:] {
+		if k, ok := e.Hear(pcm[:n]); ok {
+			got += string(k)
+		}
+	}
+	return got
+}
+
+func TestEar(t *testing.T) {
+	snr := func(db float64) float64 { return 0.2 * math.Pow(10, -db/20) } // of two sines of 0.2
+	for name, row := range map[string]struct {
+		on, off         time.Duration
+		detune, high    float64
+		noise           float64
+		silent, skipped bool
+	}{
+		"clean":               {on: 100 * ms, off: 60 * ms, detune: 1, high: 1},
+		"as short as allowed": {on: 45 * ms, off: 45 * ms, detune: 1, high: 1},
+		"noise at 10 dB":      {on: 100 * ms, off: 60 * ms, detune: 1, high: 1, noise: snr(10)},
+		"1.5 % high":          {on: 80 * ms, off: 60 * ms, detune: 1.015, high: 1},
+		"1.5 % low":           {on: 80 * ms, off: 60 * ms, detune: 0.985, high: 1},
+		"high tone 4 dB up":   {on: 80 * ms, off: 60 * ms, detune: 1, high: 1.58},
+		"low tone 7 dB up":    {on: 80 * ms, off: 60 * ms, detune: 1, high: 0.45},
+		"too short":           {on: 20 * ms, off: 60 * ms, detune: 1, high: 1, silent: true},
+		"off by 4 %":          {on: 100 * ms, off: 60 * ms, detune: 1.04, high: 1, silent: true},
+		"high tone alone":     {on: 100 * ms, off: 60 * ms, detune: 1, high: 30, silent: true},
+		"low tone alone":      {on: 100 * ms, off: 60 * ms, detune: 1, high: 0.1, silent: true},
+		"drowned":             {on: 100 * ms, off: 60 * ms, detune: 1, high: 1, noise: snr(-6), silent: true},
+	} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for _, rate := range []int{8000, 16000} {
+			lead := make([]int16, rng.IntN(rate/50)) // keys begin anywhere in a frame
+			got := hearAll(rate, append(lead, dial(rate, Names+Names, row.on, row.off, row.detune, row.high, row.noise, rng)...))
+			want := Names + Names
+			if row.silent {
+				want = ""
+			}
+			if got != want {
+				t.Errorf("%s at %d: heard %q", name, rate, got)
+			}
+		}
+	}
+}
+
+// TestEarHearsDialer has the ear hear what Tone says.
+func TestEarHearsDialer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		keys := rapid.StringOfN(rapid.RuneFrom([]rune(Names)), 1, 20, -1).Draw(t, "keys")
+		rate := rapid.SampledFrom([]int{8000, 16000}).Draw(t, "rate")
+		d, e := NewDialer(), NewEar(rate)
+		if err := d.Press(keys); err != nil {
+			t.Fatal(err)
+		}
+		f, got := make([]int16, rate/50), ""
+		for range keyFrames*len(keys) + 2 {
+			Tone(f, rate, d.Next())
+			if k, ok := e.Hear(f); ok {
+				got += string(k)
+			}
+		}
+		if got != keys {
+			t.Fatalf("pressed %q, heard %q", keys, got)
+		}
+	})
+}
+
+// TestEarHearsNoSpeech has a synthesizer talk.
+func TestEarHearsNoSpeech(t *testing.T) {
+	espeak, err := exec.LookPath("espeak-ng")
+	if err != nil {
+		t.Skip("no espeak-ng")
+	}
+	const text = "The quick brown fox jumps over the lazy dog. One, two, three, four, five, six, seven, eight, nine, zero. " +
+		"She sells sea shells by the sea shore, and we owe you an eerie yellow lorry. Please hold the line while I look that up for you."
+	for _, voice := range []string{"en-us+m3", "en-us+f2", "de+f4", "fr+m1"} {
+		wav, err := exec.CommandContext(t.Context(), espeak, "--stdout", "-v", voice, text).Output()
+		if err != nil {
+			t.Skipf("espeak-ng: %v", err)
+		}
+		at := bytes.Index(wav, []byte("data"))
+		rate := int(binary.LittleEndian.Uint32(wav[24:]))
+		wav = wav[at+8:]
+		pcm := make([]int16, len(wav)/2)
+		for i := range pcm {
+			pcm[i] = int16(binary.LittleEndian.Uint16(wav[2*i:]))
+		}
+		for _, to := range []int{8000, 16000} {
+			if got := hearAll(to, resample.PCM(pcm, rate, to)); got != "" {
+				t.Errorf("%s at %d: heard %q in %d s of speech", voice, to, got, len(pcm)/rate)
+			}
+		}
+	}
+}
+
+// TestEarHearsNoNoise listens to noise and to music-like chords.
+func TestEarHearsNoNoise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	pcm := make([]int16, 8000*30)
+	for i := range pcm {
+		v := 0.1 * rng.NormFloat64()
+		if i > len(pcm)/2 {
+			v = 0
+			for _, hz := range []float64{440, 554, 660, 880, 1320} {
+				v += 0.15 * math.Sin(2*math.Pi*hz*float64(i)/8000)
+			}
+		}
+		pcm[i] = int16(max(-1, min(1, v)) * math.MaxInt16)
+	}
+	if got := hearAll(8000, pcm); got != "" {
+		t.Errorf("heard %q", got)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	e, f, s := NewEar(8000), make([]int16, 160), Step{Busy: true}
+	if n := testing.AllocsPerRun(100, func() { Tone(f, 8000, s); e.Hear(f) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkEar(b *testing.B) {
+	e, f := NewEar(8000), make([]int16, 160)
+	Tone(f, 8000, Step{Busy: true})
+	for b.Loop() {
+		e.Hear(f)
+	}
+}
