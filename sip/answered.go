@@ -40,7 +40,7 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 	}
 	// The leg stands before the ACK leaves: a BYE may follow it at once.
 	leg, err := a.ua.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Allow: endpoint.Allowed(res),
+		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: endpoint.Allowed(res),
 		Term: timer.Answered(endpoint.Expires(res), a.least), Sign: a.authenticate,
 	})
 	if err != nil {

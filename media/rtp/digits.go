@@ -1,9 +1,10 @@
 package rtp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// digitNames are the events 0 to 15 (RFC 4733 section 3.2).
-const digitNames = "0123456789*#ABCD"
+	"github.com/parley-voice/parley/media/dtmf"
+)
 
 // An ear for digits: it tells the first packet of an event from the rest.
 type digits struct {
@@ -32,8 +33,8 @@ func (d *digits) hear(p *packet) (key rune, pressed bool) {
 	// A key held for long goes on in a new segment (section 2.5.1.3).
 	goesOn := same && event == d.event && !p.marker && p.ts-d.ts == uint32(d.duration)
 	*d = digits{any: true, ssrc: p.ssrc, ts: p.ts, event: event, duration: duration}
-	if goesOn || int(event) >= len(digitNames) {
+	if goesOn {
 		return 0, false
 	}
-	return rune(digitNames[event]), true
+	return dtmf.Key(event)
 }

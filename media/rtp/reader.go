@@ -62,6 +62,7 @@ func (s *Session) ReadFrame(f media.Frame) error {
 		}
 		r.drain(&s.in)
 		if r.next(f, time.Since(s.opened), s) {
+			s.overhear(f)
 			return nil
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"github.com/pion/rtp"
 
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
 )
 
@@ -71,7 +72,9 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	s.count.received.Add(1)
 	r.heard, r.last = true, now
 	if holds == jitter.Key {
-		s.press(&p)
+		if key, pressed := r.digits.hear(&p); pressed {
+			s.dialled(key, dtmf.Event, now)
+		}
 	}
 	if !s.read.Load() {
 		return // nobody listens yet, and nobody will want to hear this later
@@ -85,18 +88,4 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	}
 	r.pushed = true
 	s.nudge()
-}
-
-// press hands a key on. A full queue drops the newest: nobody has taken a key
-// for a long while, and what was dialled first is what makes sense of the rest.
-func (s *Session) press(p *packet) {
-	key, pressed := s.receiver.digits.hear(p)
-	if !pressed {
-		return
-	}
-	select {
-	case s.keys <- key:
-	default:
-		s.count.keysLost.Add(1)
-	}
 }

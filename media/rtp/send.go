@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/dtmf"
 )
 
 // maxHeld is what may wait for a packet: 60 ms and the frame that makes it
@@ -23,6 +24,7 @@ type sender struct {
 	marker bool           // of the next packet of audio
 	last   time.Time      // due of the last frame
 	next   time.Time      // when the next packet may leave
+	event  uint32         // timestamp of the key that is down
 	held   int            // bytes of audio in wire that wait for their packet
 	aimed  netip.AddrPort // the socket aims there
 	pcm    [maxFrame]int16
@@ -60,6 +62,15 @@ func (s *Session) send(p *terms, due time.Time) {
 	if p.Mute || !s.aim() {
 		o.held = 0
 		return
+	}
+	if step := s.dialer.Next(); step.Busy {
+		if p.KeyType != 0 {
+			s.event(p, step)
+			return
+		}
+		if p.InBand {
+			dtmf.Tone(pcm, p.rate, step)
+		}
 	}
 	o.held += p.encoder.Encode(o.wire[headerLen+o.held:], pcm)
 	s.leave(p, due)

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
 )
 
@@ -38,6 +39,9 @@ type Params struct {
 	Ours, Theirs crypt.Key
 	// KeyType is the payload type of telephone events; 0 where there is none.
 	KeyType uint8
+	// InBand has keys heard as tones in the audio too, and pressed as such
+	// where KeyType is 0.
+	InBand bool
 	// Ptime is how much audio the party wants in one packet, in steps of 10 ms
 	// from 10 to 60; 0 is 20 ms.
 	Ptime time.Duration
@@ -64,6 +68,8 @@ type Session struct {
 	params atomic.Pointer[terms]
 	feed   atomic.Pointer[media.Feed]
 	keys   chan rune
+	pad    pad
+	dialer *dtmf.Dialer
 	done   chan struct{}
 	wake   chan struct{} // holds at most one wish to look again
 	read   atomic.Bool   // a reader is there
@@ -82,6 +88,7 @@ func newSession(t *Transport, sock *socket) *Session {
 		socket:    sock,
 		opened:    time.Now(),
 		keys:      make(chan rune, keysQueued),
+		dialer:    dtmf.NewDialer(),
 		done:      make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 	}
@@ -118,7 +125,10 @@ func (s *Session) Close() {
 	s.close.Do(func() {
 		s.detach()
 		close(s.done)
+		s.pad.mu.Lock()
+		s.pad.closed = true
 		close(s.keys)
+		s.pad.mu.Unlock()
 		s.transport.closed(s)
 	})
 }

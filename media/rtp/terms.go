@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/dtmf"
 )
 
 // terms are Params and what was made for them.
@@ -15,6 +16,7 @@ type terms struct {
 	ptime   time.Duration // in which we send
 	encoder codec.Encoder // owned by the clock
 	decoder codec.Decoder // owned by the reader
+	ear     *dtmf.Ear     // owned by the reader; nil where keys are no tones
 	secret  bool          // nothing plain leaves or is heard
 	seal    *crypt.Sealer // owned by the clock
 	open    *crypt.Opener // owned by the clock
@@ -44,6 +46,13 @@ func (s *Session) Start(p Params) {
 		t.encoder, t.decoder = old.encoder, old.decoder // what they learnt holds
 	} else {
 		t.encoder, t.decoder = codec.EncoderAt(p.Codec, t.rate), codec.DecoderAt(p.Codec, t.rate)
+	}
+	switch {
+	case !p.InBand:
+	case old != nil && old.ear != nil:
+		t.ear = old.ear
+	default:
+		t.ear = dtmf.NewEar(t.rate)
 	}
 	t.encrypt(old)
 	s.params.Store(t)

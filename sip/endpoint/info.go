@@ -37,9 +37,7 @@ func (e *Endpoint) info(req *sip.Request, tx sip.ServerTransaction) {
 		return
 	}
 	e.Respond(tx, req, 200, "OK")
-	if s, ok := any(l.session).(interface{ Key(rune) }); ok {
-		s.Key(key)
-	}
+	_ = l.session.Key(key) // pressed knows no others
 }
 
 // pressed reads the key that a body tells. known says that its type can tell

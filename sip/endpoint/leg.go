@@ -24,6 +24,7 @@ type Leg struct {
 	dialog   *dialog.Dialog
 	session  *rtp.Session
 	wish     sdp.Wish
+	keys     media.KeyWay
 	sign     Signer
 	silent   bool
 	answered time.Time
@@ -53,8 +54,9 @@ type Answered struct {
 	Agreement sdp.Agreement
 	Told      *sdp.Description // our description
 	Wish      sdp.Wish         // of our side
-	Term      timer.Term       // how long the session lives
-	Allow     []string         // methods that the peer allows
+	Keys      media.KeyWay
+	Term      timer.Term // how long the session lives
+	Allow     []string   // methods that the peer allows
 	Sign      Signer
 	// Deaf leaves a BYE of the peer without a response, as a broken peer does.
 	Deaf bool
@@ -77,7 +79,7 @@ type Ending struct {
 // closes it where the endpoint is closing.
 func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 	l := &Leg{
-		endpoint: e, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, silent: a.Deaf, sign: a.Sign, answered: time.Now(),
+		endpoint: e, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, keys: a.Keys, silent: a.Deaf, sign: a.Sign, answered: time.Now(),
 		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
 		terms: make(chan timer.Term, 1), refer: make(chan notice, noticesKept), knows: map[string]bool{},
 	}
@@ -100,6 +102,7 @@ func (e *Endpoint) Establish(a Answered) (*Leg, error) {
 // params are those of an agreement, once the call is answered.
 func (l *Leg) params(a sdp.Agreement) rtp.Params {
 	p := Early(a)
+	p.InBand = l.keys == media.InBand
 	p.Expired = func() {
 		l.endpoint.Go(func() { l.end(media.MediaTimeout, true) })
 	}
@@ -131,6 +134,9 @@ func (l *Leg) Play(feed media.Feed) { l.session.Play(feed) }
 
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.session.Digits() }
+
+// Press implements media.Keypad.
+func (l *Leg) Press(keys string) error { return l.session.Press(keys) }
 
 // Dialog names the leg's dialog.
 func (l *Leg) Dialog() dialog.Key { return l.dialog.Key() }

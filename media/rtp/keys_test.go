@@ -1,0 +1,213 @@
+package rtp
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/dtmf"
+)
+
+// TestPress holds what a key is on the wire: packets 20 ms apart under one
+// timestamp, the first marked, growing, the end told three times, 60 ms to the
+// next key, and audio before and after on the clock that it runs by.
+func TestPress(t *testing.T) {
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.G722{}, PayloadType: 9, KeyType: 101, Ptime: 40 * ms})
+	s.Play(&sine{hz: 440})
+	all := p.run(s, 3) // the third frame is held
+	if err := s.Press("7#"); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, p.run(s, 20)...)
+	var got []string
+	for i, g := range all {
+		if i > 0 && g.seq != all[i-1].seq+1 {
+			t.Errorf("packet %d has number %d after %d", i, g.seq, all[i-1].seq)
+		}
+		text := "a"
+		if g.pt == 101 {
+			text = string(dtmf.Names[g.payload[0]])
+			if g.payload[1]&0x80 != 0 {
+				text += "E"
+			}
+			if d := binary.BigEndian.Uint16(g.payload[2:]); int(d) != frameLen*min(5, int((g.at-40*ms)%(160*ms)/(20*ms))) && len(g.payload) != 4 {
+				t.Errorf("packet %d lasts %d", i, d)
+			}
+		}
+		if g.marker {
+			text += "!"
+		}
+		got = append(got, text)
+	}
+	want := "a! a 7! 7 7 7 7E 7E 7E #! # # # #E #E #E a!"
+	if text := strings.Join(got, " "); !strings.HasPrefix(text, want) {
+		t.Errorf("sent %s, want %s", text, want)
+	}
+	first, second := all[2], all[9]
+	if first.at != 60*ms || second.at != 60*ms+160*ms || second.ts-first.ts != 8*uint32(frameLen) {
+		t.Errorf("keys at %v and %v, %d ticks apart", first.at, second.at, second.ts-first.ts)
+	}
+	for i, g := range all[2:16] {
+		key, n := all[2+i/7*7], i%7
+		if g.ts != key.ts || binary.BigEndian.Uint16(g.payload[2:]) != uint16(min(n+1, 5)*frameLen) || g.at != key.at+time.Duration(n)*20*ms {
+			t.Errorf("packet %d of key %d: %+v", n, i/7, g)
+		}
+	}
+	if after := all[16]; after.ts-first.ts != 16*uint32(frameLen) {
+		t.Errorf("audio goes on %d ticks after the first key", after.ts-first.ts)
+	}
+}
+
+func TestPressRefused(t *testing.T) {
+	s := newHandSession(t)
+	if err := s.Press("1"); !errors.Is(err, ErrNoKeys) {
+		t.Errorf("before the start: %v", err)
+	}
+	s.Start(Params{Codec: codec.PCMU{}})
+	if err := s.Press("1"); !errors.Is(err, ErrNoKeys) {
+		t.Errorf("without events: %v", err)
+	}
+	s.Start(Params{Codec: codec.PCMU{}, KeyType: 96})
+	if err := s.Press("12z"); err == nil || !strings.Contains(err.Error(), `'z'`) {
+		t.Errorf("no key: %v", err)
+	}
+	if err := s.Press(strings.Repeat("1", 65)); !errors.Is(err, dtmf.ErrFull) {
+		t.Errorf("too many: %v", err)
+	}
+	if err := s.Press(strings.Repeat("1", 64)); err != nil {
+		t.Errorf("as many as fit: %v", err)
+	}
+	s.Close()
+	if err := s.Press("1"); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if err := s.Key('1'); err != nil { // the party may be late
+		t.Error(err)
+	}
+}
+
+// TestKeysUnderLoss presses each key a hundred times over a network that loses
+// a tenth of the packets: each comes once.
+func TestKeysUnderLoss(t *testing.T) {
+	const keys = "0123456789*#"
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, KeyType: 101})
+	rng := rand.New(rand.NewPCG(7, 8))
+	var d digits
+	got, lost := "", 0
+	for range 100 {
+		if err := s.Press(keys); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range p.run(s, 8*len(keys)) {
+			if rng.IntN(10) == 0 {
+				lost++
+				continue
+			}
+			if g.pt != 101 {
+				continue
+			}
+			if key, ok := d.hear(&g.packet); ok {
+				got += string(key)
+			}
+		}
+	}
+	if got != strings.Repeat(keys, 100) {
+		t.Errorf("heard %d keys of 1200: %q", len(got), got)
+	}
+	if lost < 500 {
+		t.Errorf("%d packets lost", lost)
+	}
+}
+
+// TestKeysOfSipp hears what the pcap files of sipp say.
+func TestKeysOfSipp(t *testing.T) {
+	const dir = "/usr/share/sip-tester"
+	for name, want := range map[string]string{"0": "0", "1": "1", "5": "5", "9": "9", "star": "*", "pound": "#"} {
+		b, err := os.ReadFile(filepath.Join(dir, "dtmf_2833_"+name+".pcap"))
+		if err != nil {
+			t.Skip("no pcap files of sipp")
+		}
+		var d digits
+		got := ""
+		for b = b[24:]; len(b) > 16; {
+			n := int(binary.LittleEndian.Uint32(b[8:]))
+			frame := b[16 : 16+n]
+			b = b[16+n:]
+			p, ok := parse(&rtp.Header{}, frame[14+20+8:]) // Ethernet, IP, UDP
+			if !ok {
+				t.Fatalf("%s: %x", name, frame)
+			}
+			if key, ok := d.hear(&p); ok {
+				got += string(key)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: heard %q", name, got)
+		}
+	}
+}
+
+// TestKeysInBand presses keys as tones, and hears them, over sockets.
+func TestKeysInBand(t *testing.T) {
+	a, b := newPair(t, newTestTransport(t), codec.PCMA{})
+	a.Start(Params{Remote: b.Local(), Codec: codec.PCMA{}, PayloadType: 8, InBand: true})
+	b.Start(Params{Remote: a.Local(), Codec: codec.PCMA{}, PayloadType: 8, InBand: true})
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		f := make(media.Frame, frameLen)
+		for err := error(nil); err == nil; {
+			err = b.ReadFrame(f)
+		}
+	}()
+	if err := a.Press("1A#"); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for len(got) < 3 {
+		select {
+		case k := <-b.Digits():
+			got += string(k)
+		case <-time.After(5 * time.Second):
+			t.Fatalf("heard %q", got)
+		}
+	}
+	if got != "1A#" {
+		t.Errorf("heard %q", got)
+	}
+	b.Close()
+	<-read
+}
+
+// TestKeyByTwoWays tells a key by an event and by INFO.
+func TestKeyByTwoWays(t *testing.T) {
+	s := startSession(t, Params{})
+	p := newPhone(t, s)
+	p.key(5)
+	eventually(t, func() bool { return s.Stats().Received >= 1 })
+	if err := s.Key('5'); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Key('d'); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Key('x'); err == nil {
+		t.Error("x is a key")
+	}
+	if a, b := <-s.Digits(), <-s.Digits(); a != '5' || b != 'D' {
+		t.Errorf("heard %c and %c", a, b)
+	}
+}
