@@ -8,12 +8,12 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
 // answered takes the first 2xx: it becomes the leg, or is hung up.
-func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) {
+func (a *attempt) answered(res *sip.Response) (*leg.Leg, *media.DialError) {
 	defer close(a.settled)
 	d, err := dialog.FromResponse(a.invite, res)
 	if err != nil {
@@ -39,30 +39,30 @@ func (a *attempt) answered(res *sip.Response) (*endpoint.Leg, *media.DialError) 
 		return nil, failed(media.RouteError, err)
 	}
 	// The leg stands before the ACK leaves: a BYE may follow it at once.
-	leg, err := a.ua.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: endpoint.Allowed(res),
-		Term: timer.Answered(endpoint.Expires(res), a.least), Sign: a.authenticate,
-	})
+	up, err := leg.Establish(a.ua.endpoint, leg.Answered{
+		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: leg.Allowed(res),
+		Term: timer.Answered(leg.Expires(res), a.least), Sign: a.authenticate,
+	}, a.ua.rules)
 	if err != nil {
 		a.drop(d)
 		return nil, failed(media.Cancelled, err)
 	}
 	if err := a.ack(d); err != nil {
-		_ = leg.Hangup(media.Failure)
+		_ = up.Hangup(media.Failure)
 		return nil, failed(media.Failure, err)
 	}
-	return leg, nil
+	return up, nil
 }
 
 // agree finds what the answer agreed on. An answer without a description
 // stands by that of the same phone when it rang.
 func (a *attempt) agree(res *sip.Response, phone *early) (sdp.Agreement, error) {
-	theirs, there, err := endpoint.Description(res)
+	theirs, there, err := leg.Description(res)
 	switch {
 	case err != nil:
 		return sdp.Agreement{}, err
 	case there:
-		return endpoint.Agree(a.session, theirs, a.wish)
+		return leg.Agree(a.session, theirs, a.wish)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 
 func (a *attempt) ack(d *dialog.Dialog) error {
 	ack := d.Ack(a.invite.CSeq().SeqNo)
-	endpoint.Repay(ack, a.invite)
+	leg.Repay(ack, a.invite)
 	a.ua.endpoint.Sign(ack)
 	return a.ua.endpoint.Write(ack)
 }
@@ -112,5 +112,5 @@ func (a *attempt) ack(d *dialog.Dialog) error {
 // drop hangs up a call that was answered and is not wanted.
 func (a *attempt) drop(d *dialog.Dialog) {
 	_ = a.ack(d) // where it is lost, the answer comes once more
-	a.ua.endpoint.Go(func() { a.ua.endpoint.Bye(d, a.authenticate) })
+	a.ua.endpoint.Go(func() { leg.Bye(a.ua.endpoint, d, a.authenticate) })
 }

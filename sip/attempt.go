@@ -3,8 +3,7 @@ package sip
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
+	"net"
 	"sync"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/leg"
+	"github.com/parley-voice/parley/sip/proxy"
 )
 
 // An attempt is one call at one place, on its way to an answer. It belongs to
@@ -23,7 +23,7 @@ import (
 type attempt struct {
 	*dialling
 
-	at      place
+	at      proxy.Place
 	session *rtp.Session
 	wish    sdp.Wish
 	told    *sdp.Description // our offer
@@ -51,7 +51,7 @@ type attempt struct {
 }
 
 // run sends the INVITE and sees it through.
-func (a *attempt) run(ctx context.Context) (*endpoint.Leg, *media.DialError) {
+func (a *attempt) run(ctx context.Context) (*leg.Leg, *media.DialError) {
 	if err := a.open(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (a *attempt) open(ctx context.Context) *media.DialError {
 	default:
 		// Nothing has left: another place may be asked.
 		a.elsewhere = ctx.Err() == nil && time.Now().Before(a.until)
-		a.ua.health.Silent(a.at.address(), "no connection", time.Now())
+		a.ua.proxies.Health.Silent(a.at.Address(), "no connection", time.Now())
 		return a.broken(ctx, err)
 	}
 }
@@ -118,7 +118,7 @@ func (a *attempt) send(ctx context.Context) error {
 
 // loop waits for what comes next until the attempt has an outcome. It counts
 // no responses: a phone may ring for as long as it likes.
-func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*endpoint.Leg, *media.DialError) {
+func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*leg.Leg, *media.DialError) {
 	quit := ctx.Done()
 	for {
 		select {
@@ -132,7 +132,7 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*endpoint.Le
 			return nil, a.broken(ctx, a.tx.Err())
 		case <-a.silent:
 			if !a.trying {
-				a.ua.health.Silent(a.at.address(), "no answer to INVITE", time.Now())
+				a.ua.proxies.Health.Silent(a.at.Address(), "no answer to INVITE", time.Now())
 			}
 		case <-quit:
 			quit = nil
@@ -187,10 +187,10 @@ func (a *attempt) cancel() {
 }
 
 // response takes one response. It is over when the attempt has an outcome.
-func (a *attempt) response(ctx context.Context, res *sip.Response) (*endpoint.Leg, *media.DialError, bool) {
+func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
 	a.ua.endpoint.Received(res)
 	if !a.trying {
-		a.ua.health.Answered(a.at.address(), time.Now())
+		a.ua.proxies.Health.Answered(a.at.Address(), time.Now())
 	}
 	switch {
 	case res.IsProvisional():
@@ -225,26 +225,12 @@ func (a *attempt) response(ctx context.Context, res *sip.Response) (*endpoint.Le
 // refused notes what a refusal says of the place, and of others.
 func (a *attempt) refused(res *sip.Response) {
 	if res.StatusCode == 503 {
-		if after, ok := retryAfter(res); ok {
-			a.ua.health.Bar(a.at.address(), after, time.Now())
+		if after, ok := proxy.RetryAfter(res); ok {
+			a.ua.proxies.Health.Bar(a.at.Address(), after, time.Now())
 		}
 	}
 	// The phone has not rung, and another proxy may find it.
 	a.elsewhere = !a.rang && a.gaveUp == "" && (res.StatusCode == 408 || res.StatusCode >= 500 && res.StatusCode < 600)
-}
-
-// retryAfter is how long a response asks to be left alone.
-func retryAfter(res *sip.Response) (time.Duration, bool) {
-	h := res.GetHeader("Retry-After")
-	if h == nil {
-		return 0, false
-	}
-	digits := strings.TrimSpace(h.Value())
-	if n := strings.IndexFunc(digits, func(c rune) bool { return c < '0' || c > '9' }); n >= 0 {
-		digits = digits[:n] // a comment or a parameter follows
-	}
-	n, err := strconv.ParseUint(digits, 10, 31)
-	return time.Duration(n) * time.Second, err == nil && n > 0 //nolint:gosec // 31 bits
 }
 
 // measure tells how the INVITE went, once.
@@ -296,4 +282,10 @@ func (a *attempt) broken(ctx context.Context, err error) *media.DialError {
 	default:
 		return failed(media.RouteError, err)
 	}
+}
+
+// isTimeout says that connecting took too long.
+func isTimeout(err error) bool {
+	var slow net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/sip/auth"
+	"github.com/parley-voice/parley/sip/proxy"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
@@ -38,7 +39,7 @@ func (a *attempt) authorize(res *sip.Response) error {
 	switch {
 	case a.creds.Username == "":
 		return errors.New("the trunk wants credentials and has none")
-	case err != nil || from.Addr().Unmap() != a.at.hop.Addr.Addr():
+	case err != nil || from.Addr().Unmap() != a.at.Hop.Addr.Addr():
 		return errors.New("challenge from another address than the trunk's")
 	case a.rang:
 		return errors.New("challenge after the phone rang")
@@ -47,8 +48,8 @@ func (a *attempt) authorize(res *sip.Response) error {
 	if res.StatusCode == 407 {
 		ask = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(values(res, ask), func(realm string) bool {
-		return a.ua.ours(a.target.Trunk.Realm, a.at.proxy.text, realm)
+	c, err := auth.Pick(proxy.Values(res, ask), func(realm string) bool {
+		return a.ua.proxies.Ours(a.target.Trunk.Realm, a.at.Proxy, realm)
 	})
 	if err != nil {
 		return err
@@ -92,29 +93,6 @@ func (a *attempt) resend(next *sip.Request) error {
 	a.early = nil
 	a.mu.Unlock()
 	return nil
-}
-
-func values(res *sip.Response, name string) (all []string) {
-	for _, h := range res.GetHeaders(name) {
-		all = append(all, h.Value())
-	}
-	return all
-}
-
-// ours says whether a realm is that of a trunk's proxy: the one set, or the
-// first that the proxy has sent.
-func (u *UA) ours(set, proxy, realm string) bool {
-	if set != "" {
-		return realm == set
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	pinned, ok := u.realms[proxy]
-	if !ok {
-		u.realms[proxy] = realm
-		return true
-	}
-	return realm == pinned
 }
 
 // expires is the session interval to ask for.

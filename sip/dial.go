@@ -13,6 +13,8 @@ import (
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/ladder"
+	"github.com/parley-voice/parley/sip/leg"
+	"github.com/parley-voice/parley/sip/proxy"
 )
 
 const (
@@ -51,7 +53,7 @@ func (u *UA) Dial(ctx context.Context, t media.Target, progress func(media.Progr
 	return leg, nil
 }
 
-func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progress)) (*endpoint.Leg, *media.DialError) {
+func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progress)) (*leg.Leg, *media.DialError) {
 	release, ok := u.endpoint.Hold()
 	if !ok {
 		return nil, failed(media.Cancelled, endpoint.ErrClosed)
@@ -116,15 +118,15 @@ func (u *UA) dialling(t media.Target, progress func(media.Progress)) *dialling {
 
 // run offers the call to one place after the other until one takes it, or it
 // must not be offered elsewhere.
-func (d *dialling) run(ctx context.Context, all []proxy) (*endpoint.Leg, *media.DialError) {
+func (d *dialling) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media.DialError) {
 	var last *media.DialError
-	for at, err := range d.ua.places(ctx, all) {
+	for at, err := range d.ua.proxies.Places(ctx, all) {
 		switch {
 		case ctx.Err() != nil && last != nil:
 			return nil, last
 		case ctx.Err() != nil:
 			return nil, failed(media.Cancelled, ctx.Err())
-		case errors.Is(err, errBarred):
+		case errors.Is(err, proxy.ErrBarred):
 			return nil, failed(media.Congestion, err)
 		case err != nil:
 			return nil, failed(media.RouteError, err)
@@ -144,7 +146,7 @@ func (d *dialling) run(ctx context.Context, all []proxy) (*endpoint.Leg, *media.
 }
 
 // attempt prepares a call at one place, up to the INVITE.
-func (d *dialling) attempt(at place) (*attempt, error) {
+func (d *dialling) attempt(at proxy.Place) (*attempt, error) {
 	wish, err := sdp.Wished(d.target.Trunk)
 	if err != nil {
 		return nil, err
@@ -177,7 +179,7 @@ func (a *attempt) fit() error {
 	if a.invite.Transport() != "UDP" || endpoint.Fits(a.invite) {
 		return nil
 	}
-	if a.at.proxy.transport != "" {
+	if a.at.Proxy.Transport != "" {
 		return fmt.Errorf("invite of %d bytes is too long for UDP, and the trunk wants no other transport", len(a.invite.String()))
 	}
 	a.invite.SetTransport("TCP")

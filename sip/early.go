@@ -2,14 +2,14 @@ package sip
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/emiago/sipgo/sip"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/leg"
+	"github.com/parley-voice/parley/sip/proxy"
 )
 
 // mostEarly bounds the phones of one call that may ring at once.
@@ -30,23 +30,23 @@ func (a *attempt) hear(res *sip.Response) bool {
 	if e == nil {
 		return true // without a tag it is of no dialog, but a ring is a ring
 	}
-	if endpoint.Lists(res, "Require", "", "100rel") {
-		rseq, ok := number(res.GetHeader("RSeq"))
+	if leg.Lists(res, "Require", "", "100rel") {
+		rseq, ok := proxy.Number(res.GetHeader("RSeq"))
 		if !ok || e.rseq != 0 && rseq != e.rseq+1 { // RFC 3262 section 4
 			return false
 		}
 		e.rseq = rseq
 		a.prack(e)
 	}
-	theirs, there, err := endpoint.Description(res)
+	theirs, there, err := leg.Description(res)
 	if err != nil || !there {
 		return true
 	}
-	if agreed, err := endpoint.Agree(a.session, theirs, a.wish); err == nil {
+	if agreed, err := leg.Agree(a.session, theirs, a.wish); err == nil {
 		a.mu.Lock()
 		e.agreed = &agreed
 		a.mu.Unlock()
-		a.session.Start(endpoint.Early(agreed))
+		a.session.Start(leg.Early(agreed))
 	}
 	return true
 }
@@ -63,14 +63,35 @@ func (a *attempt) phone(res *sip.Response) *early {
 	if e != nil || len(a.early) == mostEarly {
 		return e
 	}
-	e = &early{dialog: d}
-	e.forget = a.ua.endpoint.Early(d.Key(), func(req *sip.Request, tx sip.ServerTransaction) { a.updated(e, req, tx) })
+	e = &early{dialog: d, forget: func() {}}
+	party := ringing{a, e}
+	if a.ua.endpoint.Enter(d.Key(), party) {
+		e.forget = func() { a.ua.endpoint.Leave(d.Key(), party) }
+	}
 	if a.early == nil {
 		a.early = map[string]*early{}
 	}
 	a.early[d.Key().Remote] = e
 	return e
 }
+
+// ringing answers for an early dialog.
+type ringing struct {
+	attempt *attempt
+	early   *early
+}
+
+// Serve implements endpoint.Party.
+func (r ringing) Serve(req *sip.Request, tx sip.ServerTransaction) {
+	if req.Method == sip.UPDATE {
+		r.attempt.updated(r.early, req, tx)
+	} else if !req.IsAck() {
+		r.attempt.ua.endpoint.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
+	}
+}
+
+// Hangup implements endpoint.Party. Whoever dials sees to it.
+func (ringing) Hangup(media.Cause) error { return nil }
 
 // forget lets go of the phones that rang.
 func (a *attempt) forget() {
@@ -99,7 +120,7 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 	}
 	res := sip.NewResponseFromRequest(req, 200, "OK", nil)
 	res.AppendHeader(a.ua.endpoint.Contact(e.dialog.Transport()))
-	theirs, there, err := endpoint.Description(req)
+	theirs, there, err := leg.Description(req)
 	if err == nil && there {
 		a.mu.Lock()
 		first := e.agreed == nil
@@ -109,12 +130,12 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 			return
 		}
 		var agreed sdp.Agreement
-		if agreed, err = endpoint.Agree(a.session, theirs, a.wish); err == nil {
+		if agreed, err = leg.Agree(a.session, theirs, a.wish); err == nil {
 			a.mu.Lock()
 			e.agreed = &agreed
 			a.mu.Unlock()
-			a.session.Start(endpoint.Early(agreed))
-			endpoint.WithSDP(res, sdp.Answer(a.session.Local(), a.told.Origin, agreed))
+			a.session.Start(leg.Early(agreed))
+			leg.WithSDP(res, sdp.Answer(a.session.Local(), a.told.Origin, agreed))
 		}
 	}
 	if err != nil {
@@ -123,13 +144,4 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 	}
 	e.dialog.Retarget(req.Contact())
 	_ = tx.Respond(res) // where it is lost, the request comes once more
-}
-
-// number reads a header that is one.
-func number(h sip.Header) (uint32, bool) {
-	if h == nil {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(h.Value()), 10, 32)
-	return uint32(n), err == nil
 }

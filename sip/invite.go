@@ -12,11 +12,13 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/leg"
+	"github.com/parley-voice/parley/sip/proxy"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
 // check refuses a target whose values must not stand in a message.
-func check(t media.Target) ([]proxy, error) {
+func check(t media.Target) ([]proxy.Proxy, error) {
 	if err := guard.ID("call id", t.ID); err != nil {
 		return nil, err
 	}
@@ -38,16 +40,16 @@ func check(t media.Target) ([]proxy, error) {
 			}
 		}
 	}
-	return proxies(t.Trunk)
+	return proxy.All(t.Trunk)
 }
 
 // invite is the request that opens the line at one place, unsigned.
-func (d *dialling) invite(at place, offer *sdp.Description, expires, least time.Duration) (*sip.Request, error) {
-	t, host := d.target, at.proxy.host()
-	to := sip.Uri{Scheme: "sip", User: guard.Escape(t.To), Host: host, Port: at.proxy.uri.Port}
+func (d *dialling) invite(at proxy.Place, offer *sdp.Description, expires, least time.Duration) (*sip.Request, error) {
+	t, host := d.target, at.Proxy.Host()
+	to := sip.Uri{Scheme: "sip", User: guard.Escape(t.To), Host: host, Port: at.Proxy.Port}
 	recipient := *to.Clone()
-	if at.proxy.transport != "" {
-		recipient.UriParams.Add("transport", sip.NetworkToLower(at.proxy.transport))
+	if at.Proxy.Transport != "" {
+		recipient.UriParams.Add("transport", sip.NetworkToLower(at.Proxy.Transport))
 	}
 	req := sip.NewRequest(sip.INVITE, recipient)
 	caller := sip.Uri{Scheme: "sip", User: guard.Escape(t.From), Host: host}
@@ -80,9 +82,9 @@ func (d *dialling) invite(at place, offer *sdp.Description, expires, least time.
 	if err := d.ua.identity(req, t.From, t.To); err != nil {
 		return nil, err
 	}
-	endpoint.WithSDP(req, offer)
-	req.SetTransport(at.hop.Transport)
-	req.SetDestination(at.hop.Addr.String())
+	leg.WithSDP(req, offer)
+	req.SetTransport(at.Hop.Transport)
+	req.SetDestination(at.Hop.Addr.String())
 	return req, d.authenticate(req)
 }
 

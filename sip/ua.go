@@ -9,12 +9,16 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/locate"
+	"github.com/parley-voice/parley/sip/proxy"
 )
 
 // A Signer vouches for a caller number to whoever is called (RFC 8224).
@@ -32,7 +36,7 @@ type Meter interface {
 	// Invited is told of the final answer to each INVITE; 0 where none came.
 	Invited(status int)
 	// Ended is told of each leg that has ended.
-	Ended(end endpoint.Ending)
+	Ended(end leg.Ending)
 	// Registered is told of each registration, and how long it took (section
 	// 4.1).
 	Registered(ok bool, delay time.Duration)
@@ -68,28 +72,31 @@ type UA struct {
 	Sockets func(addr string) (net.PacketConn, net.Listener, error)
 
 	endpoint *endpoint.Endpoint
-	health   health.Book
-	keepers  keepers
+	proxies  *proxy.Book
+	rules    leg.Rules
+	up       atomic.Int64  // legs
 	quit     chan struct{} // closed when Close begins
 	closing  sync.Once
 
-	mu            sync.Mutex
-	realms        map[string]string // pinned, by proxy
-	active        int               // attempts without an outcome
-	registrations map[duty]*registration
+	mu     sync.Mutex
+	active int // attempts without an outcome
 }
 
 // Start opens the sockets.
 func (u *UA) Start() error {
-	u.realms, u.quit = map[string]string{}, make(chan struct{})
+	u.quit = make(chan struct{})
 	e := &endpoint.Endpoint{
-		Listen: u.Listen, Public: u.Public, Name: "parley", Media: u.Media, Log: u.Log,
-		Secure: u.Secure, LeastSession: u.LeastSession, Sockets: u.Sockets,
+		Listen: u.Listen, Secure: u.Secure, Public: u.Public, Name: "parley", Log: u.Log, Sockets: u.Sockets,
+	}
+	u.proxies = &proxy.Book{Endpoint: e, Resolver: u.Resolver, Log: u.Log}
+	u.rules = leg.Rules{
 		FirstWithin: orDefault(u.FirstMedia, 30*time.Second),
 		Within:      orDefault(u.MediaGap, 15*time.Second),
+		Least:       u.LeastSession,
+		Up:          &u.up,
 	}
 	if u.Meter != nil {
-		e.Ended = u.Meter.Ended
+		u.rules.Ended, u.proxies.Registered = u.Meter.Ended, u.Meter.Registered
 	}
 	if err := e.Start(); err != nil {
 		return err
@@ -97,6 +104,18 @@ func (u *UA) Start() error {
 	u.endpoint = e
 	return nil
 }
+
+// Keep looks after the trunks given, and no longer after others: it asks their
+// proxies how they are, and registers where a trunk wants it. It returns once
+// what is not wanted any more has ended, which a carrier that takes no leave
+// can draw out for 2 seconds.
+func (u *UA) Keep(trunks []media.Trunk) { u.proxies.Keep(trunks) }
+
+// Places is what is known of the addresses of trunks.
+func (u *UA) Places() []health.State { return u.proxies.Health.States(time.Now()) }
+
+// Registrations is how the registrations stand that are kept.
+func (u *UA) Registrations() []proxy.Registration { return u.proxies.Registrations() }
 
 func orDefault(d, otherwise time.Duration) time.Duration {
 	switch {
@@ -116,7 +135,7 @@ func (u *UA) Addr() netip.AddrPort { return u.endpoint.Addr() }
 func (u *UA) Calls() (up, dialling int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.endpoint.Legs(), u.active
+	return int(u.up.Load()), u.active
 }
 
 // Refused is how many messages were dropped unread, and how many could not be
@@ -132,6 +151,6 @@ func (u *UA) Drain() { u.endpoint.Drain() }
 // twice.
 func (u *UA) Close(ctx context.Context) error {
 	u.closing.Do(func() { close(u.quit) })
-	u.keepers.stop(nil)
+	u.proxies.Stop()
 	return u.endpoint.Close(ctx)
 }

@@ -1,7 +1,6 @@
 // Package endpoint is what every SIP user agent of the house stands on: its
-// sockets, its transactions, the dialogs that are up and their legs. It
-// answers what needs no judgement: in-dialog requests, OPTIONS, and methods
-// that nobody here speaks.
+// sockets, its transactions, and who answers for which dialog. It answers what
+// needs no judgement: OPTIONS, and methods that nobody here speaks.
 package endpoint
 
 import (
@@ -11,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,6 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/ladder"
@@ -52,8 +52,6 @@ type Endpoint struct {
 	Public netip.Addr
 	// Name is the User-Agent header.
 	Name string
-	// Media carries the audio of the legs.
-	Media *rtp.Transport
 	// Log takes warnings; nil drops them.
 	Log *slog.Logger
 	// Invite takes an INVITE that begins a call, and responds to it before it
@@ -61,18 +59,9 @@ type Endpoint struct {
 	Invite func(req *sip.Request, tx sip.ServerTransaction)
 	// Before sees each datagram before anything else does; nil does not.
 	Before func(data []byte)
-	// FirstWithin and Within are how long the party of a leg may send no
-	// media, in the beginning and later; 0 is for ever.
-	FirstWithin, Within time.Duration
-	// LeastSession is the shortest session interval that is taken (RFC 4028);
-	// 0 is the 90 s that everybody takes.
-	LeastSession time.Duration
 	// Sockets opens what is listened on over UDP and TCP, at the address given;
 	// nil opens those of the kernel.
 	Sockets func(addr string) (net.PacketConn, net.Listener, error)
-	// Ended is told of each leg that has ended, after its BYE was answered; nil
-	// is not.
-	Ended func(Ending)
 
 	filter   guard.Filter
 	log      *guard.Log
@@ -87,8 +76,7 @@ type Endpoint struct {
 	work     group
 	entrance *entrance
 	mu       sync.Mutex
-	legs     map[dialog.Key]*Leg
-	early    map[dialog.Key]Updated
+	parties  map[dialog.Key]Party
 	ladders  map[string]*ladder.Ladder // by Call-ID
 	names    map[string]string         // to be proved over TLS, by address
 	opening  map[string]chan struct{}  // connections over TLS, by address
@@ -102,16 +90,13 @@ type Endpoint struct {
 
 // Start opens the sockets and answers from then on.
 func (e *Endpoint) Start() error {
-	if e.Media == nil {
-		return errors.New("sip endpoint without media transport")
-	}
 	base := e.Log
 	if base == nil {
 		base = slog.New(slog.DiscardHandler)
 	}
 	guard.Library()
 	e.log = guard.NewLog(base.Handler())
-	e.legs, e.early = map[dialog.Key]*Leg{}, map[dialog.Key]Updated{}
+	e.parties = map[dialog.Key]Party{}
 	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]string{}, map[string]chan struct{}{}
 	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
 	udp, tcp, err := e.open()
@@ -258,13 +243,6 @@ func (e *Endpoint) SecureAddr() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Legs is how many legs are up.
-func (e *Endpoint) Legs() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.legs)
-}
-
 // Refused is how many messages were dropped unread, and how many could not be
 // read.
 func (e *Endpoint) Refused() (dropped, unreadable int64) {
@@ -295,7 +273,7 @@ func (e *Endpoint) Hold() (release func(), ok bool) {
 	return sync.OnceFunc(e.work.leave), true
 }
 
-// Close hangs up every leg, waits until that is done or ctx ends, and closes
+// Close hangs up every dialog, waits until that is done or ctx ends, and closes
 // the sockets. It may be called twice.
 func (e *Endpoint) Close(ctx context.Context) error {
 	e.mu.Lock()
@@ -303,13 +281,10 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		e.closing = true
 		close(e.closed)
 	}
-	legs := make([]*Leg, 0, len(e.legs))
-	for _, l := range e.legs {
-		legs = append(legs, l)
-	}
+	parties := slices.Collect(maps.Values(e.parties))
 	e.mu.Unlock()
-	for _, l := range legs {
-		_ = l.Hangup(media.LocalHangup) //nolint:contextcheck // what hangs up outlives Close
+	for _, p := range parties {
+		_ = p.Hangup(media.LocalHangup) //nolint:contextcheck // what hangs up outlives Close
 	}
 	var err error
 	if !e.work.wait(ctx) {

@@ -1,8 +1,6 @@
 package endpoint
 
 import (
-	"strings"
-
 	"github.com/emiago/sipgo"
 	"github.com/emiago/sipgo/sip"
 
@@ -13,12 +11,12 @@ import (
 // routes says who answers which request.
 func (e *Endpoint) routes(s *sipgo.Server) {
 	s.OnInvite(e.checked(e.invite))
-	s.OnAck(e.checked(e.ack))
-	s.OnBye(e.checked(e.bye))
+	s.OnAck(e.checked(e.within))
+	s.OnBye(e.checked(e.within))
+	s.OnUpdate(e.checked(e.within))
+	s.OnInfo(e.checked(e.within))
+	s.OnNotify(e.checked(e.within))
 	s.OnOptions(e.checked(e.options))
-	s.OnUpdate(e.checked(e.update))
-	s.OnInfo(e.checked(e.info))
-	s.OnNotify(e.checked(e.notify))
 	// A CANCEL that belongs to an INVITE never comes here (RFC 3261 section 9.2).
 	s.OnCancel(e.checked(func(req *sip.Request, tx sip.ServerTransaction) {
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
@@ -35,7 +33,7 @@ func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
 		done := make(chan struct{})
 		ran := e.Go(func() {
 			defer close(done)
-			e.note(req, false, req.Source())
+			e.Note(req, false, req.Source())
 			if complete(req) {
 				next(req, tx)
 			} else if !req.IsAck() {
@@ -66,17 +64,56 @@ func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status in
 	for _, h := range headers {
 		res.AppendHeader(h)
 	}
-	e.note(res, true, req.Source())
+	e.Note(res, true, req.Source())
 	if err := tx.Respond(res); err != nil && e.Log != nil {
 		e.Log.Debug("sip response not sent", "method", string(req.Method), "status", status)
 	}
 }
 
-// leg is the leg that an in-dialog request belongs to.
-func (e *Endpoint) leg(req *sip.Request) *Leg {
+// A Party answers the requests of a dialog.
+type Party interface {
+	// Serve answers one request of the dialog, or takes its ACK. It has a
+	// goroutine of its own.
+	Serve(req *sip.Request, tx sip.ServerTransaction)
+	// Hangup ends the dialog. It returns at once.
+	Hangup(cause media.Cause) error
+}
+
+// Enter has a party answer for a dialog, in place of the one before, until
+// Leave. It is false once the endpoint is closing. A party is comparable.
+func (e *Endpoint) Enter(key dialog.Key, p Party) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.legs[dialog.RequestKey(req)]
+	if e.closing {
+		return false
+	}
+	e.parties[key] = p
+	return true
+}
+
+// Leave ends what Enter began, unless another party has taken the dialog over.
+func (e *Endpoint) Leave(key dialog.Key, p Party) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.parties[key] == p {
+		delete(e.parties, key)
+	}
+}
+
+// party is who answers for the dialog of a request; nil where nobody does.
+func (e *Endpoint) party(req *sip.Request) Party {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.parties[dialog.RequestKey(req)]
+}
+
+// within has the party of a dialog answer.
+func (e *Endpoint) within(req *sip.Request, tx sip.ServerTransaction) {
+	if p := e.party(req); p != nil {
+		p.Serve(req, tx)
+	} else if !req.IsAck() {
+		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
+	}
 }
 
 func inDialog(req *sip.Request) bool {
@@ -84,28 +121,12 @@ func inDialog(req *sip.Request) bool {
 	return tagged
 }
 
-func (e *Endpoint) bye(req *sip.Request, tx sip.ServerTransaction) {
-	l := e.leg(req)
-	switch {
-	case l == nil:
-		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
-	case !l.dialog.Receive(req.CSeq().SeqNo):
-		e.Respond(tx, req, 500, "Out Of Order")
-	default:
-		// Ended before it is answered, so that no BYE of ours crosses this one.
-		l.end(media.RemoteHangup, false)
-		if !l.silent {
-			e.Respond(tx, req, 200, "OK")
-		}
-	}
-}
-
 func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
 	e.mu.Lock()
 	busy := e.draining || e.closing
 	e.mu.Unlock()
 	switch {
-	case inDialog(req) && e.leg(req) == nil:
+	case inDialog(req) && e.party(req) == nil:
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
 	case busy:
 		e.Respond(tx, req, 503, "Service Unavailable", sip.NewHeader("Retry-After", "30"))
@@ -114,84 +135,14 @@ func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-func (e *Endpoint) ack(req *sip.Request, _ sip.ServerTransaction) {
-	l := e.leg(req)
-	if l == nil {
-		return
-	}
-	for {
-		select {
-		case l.acks <- req:
-			return
-		default:
-		}
-		select { // the newest takes the place of one that nobody took
-		case <-l.acks:
-		default:
-		}
-	}
-}
-
 func (e *Endpoint) invite(req *sip.Request, tx sip.ServerTransaction) {
 	switch {
 	case inDialog(req):
-		if l := e.leg(req); l != nil {
-			l.reinvite(req, tx)
-			return
-		}
-		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
+		e.within(req, tx)
 	case e.Invite != nil:
 		e.Invite(req, tx)
 	default:
 		// The same answer for every number, so that none can be found out.
 		e.Respond(tx, req, 403, "Forbidden")
 	}
-}
-
-// An Updated early dialog answers an UPDATE.
-type Updated func(req *sip.Request, tx sip.ServerTransaction)
-
-// Early has an early dialog answered for, until forget.
-func (e *Endpoint) Early(key dialog.Key, updated Updated) (forget func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.early[key] = updated
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.early, key)
-	}
-}
-
-// update takes an UPDATE (RFC 3311).
-func (e *Endpoint) update(req *sip.Request, tx sip.ServerTransaction) {
-	if l := e.leg(req); l != nil {
-		l.answerUpdate(req, tx)
-		return
-	}
-	e.mu.Lock()
-	updated := e.early[dialog.RequestKey(req)]
-	e.mu.Unlock()
-	if updated == nil {
-		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
-		return
-	}
-	updated(req, tx)
-}
-
-// isSDP says whether a message carries a session description.
-func isSDP(msg interface {
-	ContentType() *sip.ContentTypeHeader
-	Body() []byte
-},
-) bool {
-	if len(msg.Body()) == 0 {
-		return false
-	}
-	c := msg.ContentType()
-	if c == nil {
-		return false
-	}
-	kind, _, _ := strings.Cut(string(*c), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "application/sdp")
 }

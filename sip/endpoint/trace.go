@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"errors"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -28,19 +29,32 @@ func (e *Endpoint) Forget(callID string) {
 	}
 }
 
+// Ladder is the ladder of a call, nil where nobody follows it.
+func (e *Endpoint) Ladder(callID string) *ladder.Ladder {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ladders[callID]
+}
+
+// Debug logs what is seldom worth reading.
+func (e *Endpoint) Debug(what string, err error) {
+	if e.Log != nil && !errors.Is(err, ErrClosed) {
+		e.Log.Debug(what, "err", err)
+	}
+}
+
 // Received puts a response on the ladder of its call. Whoever waits for the
 // responses of a transaction calls it; Ask does.
-func (e *Endpoint) Received(res *sip.Response) { e.note(res, false, res.Source()) }
+func (e *Endpoint) Received(res *sip.Response) { e.Note(res, false, res.Source()) }
 
-func (e *Endpoint) note(msg sip.Message, out bool, peer string) {
+// Note puts a message on the ladder of its call. Requests of ours, and
+// answers by Respond, are put there by themselves.
+func (e *Endpoint) Note(msg sip.Message, out bool, peer string) {
 	id := msg.CallID()
 	if id == nil {
 		return
 	}
-	e.mu.Lock()
-	l := e.ladders[string(*id)]
-	e.mu.Unlock()
-	if l != nil {
+	if l := e.Ladder(string(*id)); l != nil {
 		l.Add(ladder.Rung(msg, out, peer, time.Now()))
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/leg"
 )
 
 // A call is one INVITE while its script runs.
@@ -130,7 +130,7 @@ func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
 
 // offer takes the caller's offer and opens our media.
 func (k *call) offer() error {
-	theirs, there, err := endpoint.Description(k.req)
+	theirs, there, err := leg.Description(k.req)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (k *call) ring() bool {
 			return false
 		}
 		if k.script.EarlyMedia {
-			k.session.Start(endpoint.Early(k.agreed))
+			k.session.Start(leg.Early(k.agreed))
 			k.say(183, "Session Progress", true)
 		} else {
 			k.say(180, "Ringing", false)
@@ -208,7 +208,7 @@ func (k *call) pause(d time.Duration) bool {
 func (k *call) say(status int, reason string, describe bool) {
 	res := k.response(status, reason)
 	if describe {
-		endpoint.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
+		leg.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
 	}
 	_ = k.tx.Respond(res) // where the transaction is gone, so is the call
 }
@@ -276,7 +276,7 @@ func (k *call) finish() {
 // answer takes the call.
 func (k *call) answer() {
 	res := k.response(http.StatusOK, "OK")
-	leg, err := k.establish(res, k.tag, k.session)
+	up, err := k.establish(res, k.tag, k.session)
 	if err != nil {
 		k.respond(http.StatusInternalServerError, "Broken")
 		return
@@ -291,8 +291,8 @@ func (k *call) answer() {
 		e.Answered, e.Status, e.AnsweredAt = true, http.StatusOK, time.Now()
 	})
 	k.carrier.endpoint.Go(func() {
-		<-leg.Ended()
-		k.carrier.journal.note(k.entry, func(e *Entry) { e.Cause, e.EndedAt = leg.Cause(), time.Now() })
+		<-up.Ended()
+		k.carrier.journal.note(k.entry, func(e *Entry) { e.Cause, e.EndedAt = up.Cause(), time.Now() })
 	})
 	if k.script.AnswerOnCancel {
 		_ = k.tx.Respond(res) // Repeat will tell
@@ -301,53 +301,53 @@ func (k *call) answer() {
 	if k.script.SecondAnswer {
 		k.carrier.endpoint.Go(func() { k.fork() })
 	}
-	if endpoint.Repeat(k.tx, res, leg.ACK(), leg.Ended()) == nil {
+	if leg.Repeat(k.tx, res, up.ACK(), up.Ended()) == nil {
 		select {
 		case <-k.cancelled:
-			leg.Abandon(media.Cancelled)
+			up.Abandon(media.Cancelled)
 		default:
-			_ = leg.Hangup(media.Failure)
+			_ = up.Hangup(media.Failure)
 		}
 		return
 	}
 	k.carrier.journal.note(k.entry, func(e *Entry) { e.Acked = true })
 	if talk := k.script.Talk; talk != nil {
-		k.carrier.endpoint.Go(func() { run(leg, talk) })
+		k.carrier.endpoint.Go(func() { run(up, talk) })
 	}
 }
 
 // run talks, and hangs up.
-func run(leg *endpoint.Leg, talk func(context.Context, media.Leg)) {
+func run(up *leg.Leg, talk func(context.Context, media.Leg)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan struct{})
 	go func() {
 		defer close(stop)
 		select {
-		case <-leg.Ended():
+		case <-up.Ended():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	talk(ctx, leg)
-	_ = leg.Hangup(media.LocalHangup)
+	talk(ctx, up)
+	_ = up.Hangup(media.LocalHangup)
 	<-stop
 }
 
 // establish makes a leg of the answer that res will be.
-func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*endpoint.Leg, error) {
+func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*leg.Leg, error) {
 	d, err := dialog.FromRequest(k.req, tag)
 	if err != nil {
 		session.Close()
 		return nil, err
 	}
 	told := sdp.Answer(session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed)
-	endpoint.WithSDP(res, told)
+	leg.WithSDP(res, told)
 	agreed := k.agreed
 	agreed.Mute = agreed.Mute || k.script.NoMedia
-	return k.carrier.endpoint.Establish(endpoint.Answered{
-		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye, Allow: endpoint.Allowed(k.req),
-	})
+	return leg.Establish(k.carrier.endpoint, leg.Answered{
+		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye, Allow: leg.Allowed(k.req),
+	}, leg.Rules{Up: &k.carrier.up})
 }
 
 // fork has a second phone answer.
@@ -359,7 +359,7 @@ func (k *call) fork() {
 	tag := k.tag + strings.ToUpper(sip.GenerateTagN(4))
 	res := k.response(http.StatusOK, "OK")
 	res.To().Params.Add("tag", tag)
-	leg, err := k.establish(res, tag, session)
+	up, err := k.establish(res, tag, session)
 	if err != nil {
 		return
 	}
@@ -368,8 +368,8 @@ func (k *call) fork() {
 		return
 	}
 	_ = k.tx.Respond(res) // sent once: on loopback nothing is lost
-	<-leg.Ended()
-	k.carrier.journal.note(k.entry, func(e *Entry) { e.Forked = leg.Cause() })
+	<-up.Ended()
+	k.carrier.journal.note(k.entry, func(e *Entry) { e.Forked = up.Cause() })
 }
 
 // acked needs the journal's lock, which Wait does not hold: it asks anew.

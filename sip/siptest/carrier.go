@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -42,6 +43,7 @@ type Carrier struct {
 	journal  journal
 
 	mu      sync.Mutex
+	up      atomic.Int64
 	pending map[string]*call // by Call-ID, those that answer a CANCEL
 }
 
@@ -119,7 +121,7 @@ func (c *Carrier) Start() error {
 		}
 	}
 	c.endpoint = &endpoint.Endpoint{
-		Listen: c.Listen, Name: "siptest", Media: c.Media, Log: c.Log,
+		Listen: c.Listen, Name: "siptest", Log: c.Log,
 		Invite: c.invite, Before: c.before,
 	}
 	if err := c.endpoint.Start(); err != nil {
@@ -162,7 +164,7 @@ func (c *Carrier) Addr() netip.AddrPort { return c.endpoint.Addr() }
 func (c *Carrier) Proxy() string { return "sip:" + c.Addr().String() + ";transport=udp" }
 
 // Calls is how many calls are up.
-func (c *Carrier) Calls() int { return c.endpoint.Legs() }
+func (c *Carrier) Calls() int { return int(c.up.Load()) }
 
 // Journal is what the carrier was sent so far, oldest first.
 func (c *Carrier) Journal() []Entry { return c.journal.copy() }

@@ -1,4 +1,4 @@
-package sip
+package proxy
 
 import (
 	"context"
@@ -27,23 +27,20 @@ type duty struct {
 	realm    string
 }
 
-// keepers are the duties that are being done.
-type keepers struct {
-	mu      sync.Mutex
-	running map[duty]func() // stops it, and waits
-}
+// Stop ends all duties.
+func (b *Book) Stop() { b.stop(nil) }
 
 // stop ends all duties but those wanted.
-func (k *keepers) stop(wanted map[duty]bool) {
-	k.mu.Lock()
+func (b *Book) stop(wanted map[duty]bool) {
+	b.mu.Lock()
 	var ending []func()
-	for d, end := range k.running {
+	for d, end := range b.running {
 		if !wanted[d] {
 			ending = append(ending, end)
-			delete(k.running, d)
+			delete(b.running, d)
 		}
 	}
-	k.mu.Unlock()
+	b.mu.Unlock()
 	var all sync.WaitGroup
 	for _, end := range ending {
 		all.Go(end)
@@ -55,69 +52,64 @@ func (k *keepers) stop(wanted map[duty]bool) {
 // proxies how they are (OPTIONS), and registers where a trunk wants it. It
 // returns once what is not wanted any more has ended, which a carrier that
 // takes no leave can draw out for 2 seconds.
-func (u *UA) Keep(trunks []media.Trunk) {
+func (b *Book) Keep(trunks []media.Trunk) {
 	wanted := map[duty]bool{}
 	for _, t := range trunks {
-		all, err := proxies(t)
+		all, err := All(t)
 		if err != nil {
 			continue // no call goes there either, and says why
 		}
 		for _, p := range all {
-			wanted[duty{proxy: p.text}] = true
+			wanted[duty{proxy: p.Text}] = true
 			if t.Register && t.Username != "" {
-				wanted[duty{proxy: p.text, register: true, username: t.Username, password: t.Password, realm: t.Realm}] = true
+				wanted[duty{proxy: p.Text, register: true, username: t.Username, password: t.Password, realm: t.Realm}] = true
 			}
 		}
 	}
-	u.keepers.stop(wanted)
+	b.stop(wanted)
 	for d := range wanted {
-		u.begin(d)
+		b.begin(d)
 	}
 }
 
-func (u *UA) begin(d duty) {
-	u.keepers.mu.Lock()
-	defer u.keepers.mu.Unlock()
-	if u.keepers.running[d] != nil {
+func (b *Book) begin(d duty) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, err := Parse(d.proxy)
+	if err != nil || b.running[d] != nil {
 		return
 	}
-	if u.keepers.running == nil {
-		u.keepers.running = map[duty]func(){}
-	}
-	p, err := parseProxy(d.proxy)
-	if err != nil {
-		return
+	if b.running == nil {
+		b.running, b.registrations = map[duty]func(){}, map[duty]*registration{}
 	}
 	ctx, quit := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	work := func() { u.probe(ctx, p) }
+	work := func() { b.probe(ctx, p) }
 	if d.register {
-		r := newRegistration(u, p, d)
+		r := newRegistration(b, p, d)
+		b.registrations[d] = r
 		work = func() { r.keep(ctx) }
 	}
-	if !u.endpoint.Go(func() { defer close(ended); work() }) {
+	if !b.Endpoint.Go(func() { defer close(ended); work() }) {
 		quit()
 		return
 	}
-	u.keepers.running[d] = func() {
+	b.running[d] = func() {
 		quit()
 		<-ended
 	}
 }
 
-// Trunks is what is known of the addresses of trunks.
-func (u *UA) Trunks() []health.State { return u.health.States(time.Now()) }
-
 // probe asks a proxy how it is, again and again, until ctx ends.
-func (u *UA) probe(ctx context.Context, p proxy) {
+func (b *Book) probe(ctx context.Context, p Proxy) {
 	for {
 		wait := health.ProbeEvery
-		places, err := u.find(ctx, p)
+		places, err := b.find(ctx, p)
 		if err != nil {
 			wait = health.ProbeDown
 		}
 		for _, at := range places {
-			if u.ask(ctx, at) {
+			if b.ask(ctx, at) {
 				continue
 			}
 			wait = health.ProbeDown
@@ -137,33 +129,33 @@ func around(d time.Duration) time.Duration {
 
 // ask sends an OPTIONS to one place. Whatever the answer, one that answers
 // lives; save where it says that it cannot take calls.
-func (u *UA) ask(ctx context.Context, at place) bool {
+func (b *Book) ask(ctx context.Context, at Place) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
-	req := u.request(sip.OPTIONS, at, "parley")
-	res, err := u.endpoint.Ask(ctx, req)
+	req := b.request(sip.OPTIONS, at, "parley")
+	res, err := b.Endpoint.Ask(ctx, req)
 	now := time.Now()
 	switch {
 	case errors.Is(err, endpoint.ErrClosed) || errors.Is(ctx.Err(), context.Canceled):
 		return true // we are leaving
 	case err != nil || res.StatusCode == 408:
-		u.health.Missed(at.address(), now)
+		b.Health.Missed(at.Address(), now)
 		return false
 	}
-	if after, ok := retryAfter(res); ok && res.StatusCode == 503 {
-		u.health.Bar(at.address(), after, now)
+	if after, ok := RetryAfter(res); ok && res.StatusCode == 503 {
+		b.Health.Bar(at.Address(), after, now)
 		return false
 	}
-	u.health.Answered(at.address(), now)
+	b.Health.Answered(at.Address(), now)
 	return true
 }
 
 // request begins a request to a proxy outside any call. user is who asks.
-func (u *UA) request(method sip.RequestMethod, at place, user string) *sip.Request {
-	uri := sip.Uri{Scheme: "sip", Host: at.proxy.host(), Port: at.proxy.uri.Port}
+func (b *Book) request(method sip.RequestMethod, at Place, user string) *sip.Request {
+	uri := at.Proxy.URI()
 	recipient := *uri.Clone()
-	if at.proxy.transport != "" {
-		recipient.UriParams.Add("transport", sip.NetworkToLower(at.proxy.transport))
+	if at.Proxy.Transport != "" {
+		recipient.UriParams.Add("transport", sip.NetworkToLower(at.Proxy.Transport))
 	}
 	uri.Port = 0
 	req := sip.NewRequest(method, recipient)
@@ -175,7 +167,7 @@ func (u *UA) request(method sip.RequestMethod, at place, user string) *sip.Reque
 		uri.User = ""
 	}
 	req.AppendHeader(&sip.ToHeader{Address: uri})
-	id := sip.CallIDHeader(sip.GenerateTagN(24) + "@" + u.endpoint.Addr().Addr().String())
+	id := sip.CallIDHeader(sip.GenerateTagN(24) + "@" + b.Endpoint.Addr().Addr().String())
 	req.AppendHeader(&id)
 	req.AppendHeader(&sip.CSeqHeader{SeqNo: 1, MethodName: method})
 	hops := sip.MaxForwardsHeader(70)
@@ -183,8 +175,8 @@ func (u *UA) request(method sip.RequestMethod, at place, user string) *sip.Reque
 	if method == sip.OPTIONS {
 		req.AppendHeader(sip.NewHeader("Accept", "application/sdp"))
 	}
-	req.SetTransport(at.hop.Transport)
-	req.SetDestination(at.hop.Addr.String())
-	u.endpoint.Sign(req)
+	req.SetTransport(at.Hop.Transport)
+	req.SetDestination(at.Hop.Addr.String())
+	b.Endpoint.Sign(req)
 	return req
 }

@@ -1,7 +1,8 @@
-package endpoint
+package leg
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -9,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/endpoint"
 )
 
 // Intervals at which an answer is repeated until its ACK comes (RFC 3261
@@ -154,7 +156,7 @@ func (l *Leg) answerUpdate(req *sip.Request, tx sip.ServerTransaction) {
 	}
 	defer leave()
 	if res, _, ok := l.renewal(req, tx); ok {
-		l.endpoint.note(res, true, req.Source())
+		l.endpoint.Note(res, true, req.Source())
 		_ = tx.Respond(res) // where it is lost, the request comes once more
 	}
 }
@@ -184,8 +186,8 @@ func (l *Leg) renewal(req *sip.Request, tx sip.ServerTransaction) (res *sip.Resp
 	l.dialog.Retarget(req.Contact())
 	res = sip.NewResponseFromRequest(req, 200, "OK", nil)
 	res.AppendHeader(l.endpoint.Contact(l.dialog.Transport()))
-	res.AppendHeader(sip.NewHeader("Allow", Allow))
-	res.AppendHeader(sip.NewHeader("Supported", Supported))
+	res.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
+	res.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	for _, h := range headers {
 		res.AppendHeader(h)
 	}
@@ -225,9 +227,26 @@ func (l *Leg) wanted(d sdp.Direction) sdp.Direction {
 
 // repeat sends a 2xx until its ACK comes.
 func (l *Leg) repeat(tx sip.ServerTransaction, res *sip.Response) *sip.Request {
-	l.endpoint.note(res, true, res.Destination())
+	l.endpoint.Note(res, true, res.Destination())
 	return Repeat(tx, res, l.acks, l.ended)
 }
 
 // ACK takes the ACK of the leg's first answer. It is for who answered.
 func (l *Leg) ACK() <-chan *sip.Request { return l.acks }
+
+// isSDP says whether a message carries a session description.
+func isSDP(msg interface {
+	ContentType() *sip.ContentTypeHeader
+	Body() []byte
+},
+) bool {
+	if len(msg.Body()) == 0 {
+		return false
+	}
+	c := msg.ContentType()
+	if c == nil {
+		return false
+	}
+	kind, _, _ := strings.Cut(string(*c), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/sdp")
+}

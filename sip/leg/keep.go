@@ -1,4 +1,4 @@
-package endpoint
+package leg
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 const refreshAgain = 10 * time.Second
 
 // least is the shortest session interval that we take.
-func (e *Endpoint) least() time.Duration {
-	if e.LeastSession == 0 {
+func (l *Leg) least() time.Duration {
+	if l.rules.Least == 0 {
 		return timer.Least
 	}
-	return e.LeastSession
+	return l.rules.Least
 }
 
 // keep refreshes the session, or ends it where nobody does (RFC 4028).
@@ -59,7 +59,7 @@ func (l *Leg) keep(t timer.Term) {
 			if err := l.offer(context.Background(), false); err == nil {
 				continue // the term that was agreed on is on its way
 			} else if !errors.Is(err, errEnded) {
-				l.endpoint.debug("session refresh", err)
+				l.endpoint.Debug("session refresh", err)
 			}
 			arm(max(time.Millisecond, min(refreshAgain, t.Expiry()-time.Since(renewed))))
 		}
@@ -106,10 +106,10 @@ func Allowed(msg sip.Message) (methods []string) {
 
 // term answers what a request says of timers. It is false where a 422 was sent.
 func (l *Leg) term(req *sip.Request, tx sip.ServerTransaction) (headers []sip.Header, t timer.Term, ok bool) {
-	i, t, ok := timer.Answer(Expires(req), Lists(req, "Supported", "k", "timer"), l.endpoint.least())
+	i, t, ok := timer.Answer(Expires(req), Lists(req, "Supported", "k", "timer"), l.least())
 	if !ok {
 		l.endpoint.Respond(tx, req, 422, "Session Interval Too Small",
-			sip.NewHeader("Min-SE", timer.Interval{Length: l.endpoint.least()}.String()))
+			sip.NewHeader("Min-SE", timer.Interval{Length: l.least()}.String()))
 		return nil, t, false
 	}
 	if i.Length > 0 {

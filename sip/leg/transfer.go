@@ -1,4 +1,4 @@
-package endpoint
+package leg
 
 import (
 	"context"
@@ -78,16 +78,13 @@ func (l *Leg) referred(ctx context.Context) error {
 }
 
 // notify takes a NOTIFY.
-func (e *Endpoint) notify(req *sip.Request, tx sip.ServerTransaction) {
-	l := e.leg(req)
+func (l *Leg) notify(req *sip.Request, tx sip.ServerTransaction) {
+	e := l.endpoint
 	event := req.GetHeader("Event")
 	if event == nil {
 		event = req.GetHeader("o")
 	}
 	switch {
-	case l == nil:
-		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
-		return
 	case event == nil || !strings.EqualFold(token(event.Value()), "refer"):
 		e.Respond(tx, req, 489, "Bad Event", sip.NewHeader("Allow-Events", "refer"))
 		return

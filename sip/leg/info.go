@@ -1,4 +1,4 @@
-package endpoint
+package leg
 
 import (
 	"strings"
@@ -10,12 +10,9 @@ import (
 const keyTypes = "application/dtmf-relay, application/dtmf"
 
 // info takes an INFO, which some peers tell pressed keys by.
-func (e *Endpoint) info(req *sip.Request, tx sip.ServerTransaction) {
-	l := e.leg(req)
+func (l *Leg) info(req *sip.Request, tx sip.ServerTransaction) {
+	e := l.endpoint
 	switch {
-	case l == nil:
-		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
-		return
 	case !l.dialog.Receive(req.CSeq().SeqNo):
 		e.Respond(tx, req, 500, "Out Of Order")
 		return

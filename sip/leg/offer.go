@@ -1,4 +1,4 @@
-package endpoint
+package leg
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
@@ -118,9 +119,9 @@ func (l *Leg) update() error {
 // request begins a request that renews the session.
 func (l *Leg) request(method sip.RequestMethod) *sip.Request {
 	req := l.dialog.Request(method)
-	req.AppendHeader(sip.NewHeader("Supported", Supported))
-	req.AppendHeader(sip.NewHeader("Allow", Allow))
-	least := l.endpoint.least()
+	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
+	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
+	least := l.least()
 	asked := timer.Interval{Length: max(timer.Default, least), Refresher: timer.UAC}
 	if least < timer.Least {
 		asked.Length = least
@@ -155,7 +156,7 @@ func (l *Leg) renewed(req *sip.Request, res *sip.Response) error {
 		l.end(media.Failure, true)
 	case res.IsSuccess():
 		l.dialog.Retarget(res.Contact())
-		l.agreeTerm(timer.Answered(Expires(res), l.endpoint.least()))
+		l.agreeTerm(timer.Answered(Expires(res), l.least()))
 		return nil
 	}
 	return &refusal{req.Method, res.StatusCode, res.Reason}

@@ -1,4 +1,4 @@
-package sip
+package proxy
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 // A registration tells a trunk's proxy where we are, and goes on telling it
 // (RFC 3261 section 10.2).
 type registration struct {
-	ua    *UA
-	proxy proxy
+	book  *Book
+	proxy Proxy
 	duty  duty
 	creds *auth.Credentials
 
@@ -47,28 +47,21 @@ type Registration struct {
 	Err             error     // why there is none
 }
 
-func newRegistration(u *UA, p proxy, d duty) *registration {
-	r := &registration{
-		ua: u, proxy: p, duty: d, asked: registerFor,
+func newRegistration(b *Book, p Proxy, d duty) *registration {
+	return &registration{
+		book: b, proxy: p, duty: d, asked: registerFor,
 		creds:  &auth.Credentials{Username: d.username, Password: d.password},
-		callID: sip.GenerateTagN(24) + "@" + u.endpoint.Addr().Addr().String(),
-		state:  Registration{Proxy: p.text, Username: d.username},
+		callID: sip.GenerateTagN(24) + "@" + b.Endpoint.Addr().Addr().String(),
+		state:  Registration{Proxy: p.Text, Username: d.username},
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.registrations == nil {
-		u.registrations = map[duty]*registration{}
-	}
-	u.registrations[d] = r
-	return r
 }
 
 // Registrations is how the registrations stand that are kept.
-func (u *UA) Registrations() []Registration {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := make([]Registration, 0, len(u.registrations))
-	for _, r := range u.registrations {
+func (b *Book) Registrations() []Registration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]Registration, 0, len(b.registrations))
+	for _, r := range b.registrations {
 		r.mu.Lock()
 		all = append(all, r.state)
 		r.mu.Unlock()
@@ -89,8 +82,7 @@ func (r *registration) keep(ctx context.Context) {
 		wait := refreshIn(granted)
 		if err != nil {
 			wait = around(again)
-			var later *laterError
-			if errors.As(err, &later) {
+			if later, ok := errors.AsType[*laterError](err); ok {
 				wait = max(wait, later.after)
 			}
 			again = min(2*again, registerLast)
@@ -98,8 +90,8 @@ func (r *registration) keep(ctx context.Context) {
 			again = registerFirst
 		}
 		r.note(began.Add(granted), err)
-		if r.ua.Meter != nil {
-			r.ua.Meter.Registered(err == nil, time.Since(began))
+		if r.book.Registered != nil {
+			r.book.Registered(err == nil, time.Since(began))
 		}
 		select {
 		case <-time.After(wait):
@@ -120,8 +112,8 @@ func (r *registration) note(until time.Time, err error) {
 	r.state.Err, r.state.Until = err, until
 	if err != nil {
 		r.state.Until = time.Time{}
-		if r.ua.Log != nil {
-			r.ua.Log.Warn("the trunk does not register us", "proxy", r.proxy.text, "err", err)
+		if r.book.Log != nil {
+			r.book.Log.Warn("the trunk does not register us", "proxy", r.proxy.Text, "err", err)
 		}
 	}
 }
@@ -133,9 +125,9 @@ func (r *registration) leave() {
 		_, _ = r.register(ctx, 0) // it ends by itself too
 		cancel()
 	}
-	r.ua.mu.Lock()
-	defer r.ua.mu.Unlock()
-	delete(r.ua.registrations, r.duty)
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	delete(r.book.registrations, r.duty)
 }
 
 // A laterError is a refusal that says when to try again.
@@ -147,7 +139,7 @@ func (e *laterError) Error() string { return "503, try again in " + e.after.Stri
 // register asks for an interval at the first place that answers, and returns
 // what was granted.
 func (r *registration) register(ctx context.Context, interval time.Duration) (time.Duration, error) {
-	places, err := r.ua.find(ctx, r.proxy)
+	places, err := r.book.find(ctx, r.proxy)
 	for _, at := range places {
 		var granted time.Duration
 		if granted, err = r.at(ctx, at, interval); err == nil || ctx.Err() != nil {
@@ -159,7 +151,7 @@ func (r *registration) register(ctx context.Context, interval time.Duration) (ti
 
 // at registers at one place. A challenge is answered once, and once more with
 // a fresh nonce.
-func (r *registration) at(ctx context.Context, at place, interval time.Duration) (time.Duration, error) {
+func (r *registration) at(ctx context.Context, at Place, interval time.Duration) (time.Duration, error) {
 	asked := false // for credentials
 	for range 4 {
 		req := r.request(at, interval)
@@ -183,42 +175,44 @@ func (r *registration) at(ctx context.Context, at place, interval time.Duration)
 				return 0, err
 			}
 		case status == 423 && interval > 0: // RFC 3261 section 10.2.8
-			least, ok := number(res.GetHeader("Min-Expires"))
+			least, ok := Number(res.GetHeader("Min-Expires"))
 			if !ok || time.Duration(least)*time.Second <= interval {
 				return 0, errors.New("423 without a longer interval")
 			}
 			interval = time.Duration(least) * time.Second
 			r.asked = interval
-		case status == 503:
-			if after, ok := retryAfter(res); ok {
-				return 0, &laterError{after}
-			}
-			return 0, errors.New("refused: 503")
 		default:
-			return 0, fmt.Errorf("refused: %d", status)
+			return 0, refusal(res)
 		}
 	}
 	return 0, errors.New("the trunk does not accept our credentials")
 }
 
+func refusal(res *sip.Response) error {
+	if after, ok := RetryAfter(res); ok && res.StatusCode == 503 {
+		return &laterError{after}
+	}
+	return fmt.Errorf("refused: %d", res.StatusCode)
+}
+
 func (r *registration) ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, registerWait)
 	defer cancel()
-	return r.ua.endpoint.Ask(ctx, req)
+	return r.book.Endpoint.Ask(ctx, req)
 }
 
 // challenged takes a challenge, if it is the trunk's. One that comes after we
 // answered the last must be for a fresh nonce.
-func (r *registration) challenged(res *sip.Response, at place, asked bool) (bool, error) {
+func (r *registration) challenged(res *sip.Response, at Place, asked bool) (bool, error) {
 	from, err := netip.ParseAddrPort(res.Source())
-	if err != nil || from.Addr().Unmap() != at.hop.Addr.Addr() {
+	if err != nil || from.Addr().Unmap() != at.Hop.Addr.Addr() {
 		return asked, errors.New("challenge from another address than the trunk's")
 	}
 	name := "WWW-Authenticate"
 	if res.StatusCode == 407 {
 		name = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(values(res, name), func(realm string) bool { return r.ua.ours(r.duty.realm, r.proxy.text, realm) })
+	c, err := auth.Pick(Values(res, name), func(realm string) bool { return r.book.Ours(r.duty.realm, r.proxy, realm) })
 	switch {
 	case err != nil:
 		return asked, err
@@ -229,13 +223,13 @@ func (r *registration) challenged(res *sip.Response, at place, asked bool) (bool
 	return true, nil
 }
 
-func (r *registration) request(at place, interval time.Duration) *sip.Request {
-	req := r.ua.request(sip.REGISTER, at, r.duty.username)
+func (r *registration) request(at Place, interval time.Duration) *sip.Request {
+	req := r.book.request(sip.REGISTER, at, r.duty.username)
 	r.cseq++
 	req.CSeq().SeqNo = r.cseq
 	id := sip.CallIDHeader(r.callID)
 	req.ReplaceHeader(&id)
-	contact := r.ua.endpoint.Contact(req.Transport())
+	contact := r.book.Endpoint.Contact(req.Transport())
 	contact.Params.Add("expires", strconv.Itoa(int(interval/time.Second)))
 	req.ReplaceHeader(contact)
 	req.AppendHeader(sip.NewHeader("Expires", strconv.Itoa(int(interval/time.Second))))
@@ -251,12 +245,21 @@ func granted(res *sip.Response, ours *sip.ContactHeader, asked time.Duration) ti
 		}
 		if v, ok := c.Params.Get("expires"); ok {
 			if n, err := strconv.ParseUint(v, 10, 31); err == nil {
-				return time.Duration(n) * time.Second //nolint:gosec // 31 bits
+				return time.Duration(n) * time.Second
 			}
 		}
 	}
-	if n, ok := number(res.GetHeader("Expires")); ok {
+	if n, ok := Number(res.GetHeader("Expires")); ok {
 		return time.Duration(n) * time.Second
 	}
 	return asked
+}
+
+// Number reads a header that is one.
+func Number(h sip.Header) (uint32, bool) {
+	if h == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(h.Value()), 10, 32)
+	return uint32(n), err == nil
 }

@@ -1,8 +1,9 @@
-package endpoint
+// Package leg is a call that was answered: its media, and what is asked within
+// its dialog: offers and answers, session timers, keys, transfers, and its end.
+package leg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -14,19 +15,23 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
+	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/ladder"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A Leg is an answered call: a media.Leg that also tells when each frame
 // arrived. Neither a feed nor the media clock may hang it up.
 type Leg struct {
-	endpoint *Endpoint
+	endpoint *endpoint.Endpoint
+	rules    Rules
 	dialog   *dialog.Dialog
 	session  *rtp.Session
 	wish     sdp.Wish
 	keys     media.KeyWay
 	sign     Signer
 	silent   bool
+	ladder   *ladder.Ladder // nil where nobody follows the call
 	answered time.Time
 
 	acks  chan *sip.Request
@@ -46,6 +51,21 @@ type Leg struct {
 
 // A Signer adds credentials to a request of ours within the call; nil adds none.
 type Signer func(*sip.Request) error
+
+// Rules are what holds for all legs of a user agent.
+type Rules struct {
+	// FirstWithin and Within are how long the party may send no media, in the
+	// beginning and later; 0 is for ever.
+	FirstWithin, Within time.Duration
+	// Least is the shortest session interval that is taken (RFC 4028); 0 is
+	// the 90 s that everybody takes.
+	Least time.Duration
+	// Up, where set, counts the legs that are up.
+	Up *atomic.Int64
+	// Ended is told of each leg that has ended, after its BYE was answered; nil
+	// is not.
+	Ended func(Ending)
+}
 
 // An Answered call is what a leg is made of.
 type Answered struct {
@@ -77,23 +97,22 @@ type Ending struct {
 
 // Establish makes a leg of an answered call. It takes over the session, and
 // closes it where the endpoint is closing.
-func (e *Endpoint) Establish(a Answered) (*Leg, error) {
+func Establish(e *endpoint.Endpoint, a Answered, rules Rules) (*Leg, error) {
 	l := &Leg{
-		endpoint: e, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, keys: a.Keys, silent: a.Deaf, sign: a.Sign, answered: time.Now(),
+		endpoint: e, rules: rules, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, keys: a.Keys, silent: a.Deaf, ladder: e.Ladder(a.Dialog.Key().CallID), sign: a.Sign, answered: time.Now(),
 		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
 		terms: make(chan timer.Term, 1), refer: make(chan notice, noticesKept), knows: map[string]bool{},
 	}
 	for _, m := range a.Allow {
 		l.knows[m] = true
 	}
-	e.mu.Lock()
-	if e.closing {
-		e.mu.Unlock()
+	if !e.Enter(a.Dialog.Key(), l) {
 		a.Session.Close()
-		return nil, ErrClosed
+		return nil, endpoint.ErrClosed
 	}
-	e.legs[a.Dialog.Key()] = l
-	e.mu.Unlock()
+	if rules.Up != nil {
+		rules.Up.Add(1)
+	}
 	l.session.Start(l.params(a.Agreement))
 	e.Go(func() { l.keep(a.Term) })
 	return l, nil
@@ -107,7 +126,7 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 		l.endpoint.Go(func() { l.end(media.MediaTimeout, true) })
 	}
 	if !a.Quiet && !l.hold.Load() { // a party on hold need not send
-		p.FirstWithin, p.Within = l.endpoint.FirstWithin, l.endpoint.Within
+		p.FirstWithin, p.Within = l.rules.FirstWithin, l.rules.Within
 	}
 	return p
 }
@@ -149,9 +168,7 @@ func (l *Leg) Ended() <-chan struct{} { return l.ended }
 
 // Ladder implements media.Traced. It is empty where nobody follows the call.
 func (l *Leg) Ladder(ctx context.Context) []media.Message {
-	l.endpoint.mu.Lock()
-	kept := l.endpoint.ladders[l.dialog.Key().CallID]
-	l.endpoint.mu.Unlock()
+	kept := l.ladder
 	if kept == nil {
 		return nil
 	}
@@ -193,9 +210,10 @@ func (l *Leg) end(c media.Cause, bye bool) {
 	l.cause = c
 	l.mu.Unlock()
 	e, key := l.endpoint, l.dialog.Key()
-	e.mu.Lock()
-	delete(e.legs, key)
-	e.mu.Unlock()
+	e.Leave(key, l)
+	if l.rules.Up != nil {
+		l.rules.Up.Add(-1)
+	}
 	lasted := time.Since(l.answered)
 	l.session.Close()
 	close(l.ended)
@@ -203,12 +221,12 @@ func (l *Leg) end(c media.Cause, bye bool) {
 		end := Ending{Cause: c, Lasted: lasted, Stats: l.session.Stats()}
 		if bye {
 			began := time.Now()
-			end.Unanswered = !e.Bye(l.dialog, l.sign)
+			end.Unanswered = !Bye(e, l.dialog, l.sign)
 			end.Bye = time.Since(began)
 		}
 		e.Forget(key.CallID)
-		if e.Ended != nil {
-			e.Ended(end)
+		if l.rules.Ended != nil {
+			l.rules.Ended(end)
 		}
 	}
 	if !e.Go(over) {
@@ -218,25 +236,66 @@ func (l *Leg) end(c media.Cause, bye bool) {
 
 // Bye ends a dialog, and says whether the peer answered. It takes until then,
 // or 32 seconds.
-func (e *Endpoint) Bye(d *dialog.Dialog, sign Signer) bool {
+func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
 	req := d.Request(sip.BYE)
 	if sign != nil {
 		if err := sign(req); err != nil {
-			e.debug("bye", err)
+			e.Debug("bye", err)
 		}
 	}
 	e.Sign(req)
 	// Whatever the answer, the call is over; a challenge is not answered, for
 	// it may come from the party rather than from the trunk.
 	if _, err := e.Ask(context.Background(), req); err != nil {
-		e.debug("bye", fmt.Errorf("unanswered: %w", err))
+		e.Debug("bye", fmt.Errorf("unanswered: %w", err))
 		return false
 	}
 	return true
 }
 
-func (e *Endpoint) debug(what string, err error) {
-	if e.Log != nil && !errors.Is(err, ErrClosed) {
-		e.Log.Debug(what, "err", err)
+// Serve implements endpoint.Party.
+func (l *Leg) Serve(req *sip.Request, tx sip.ServerTransaction) {
+	switch req.Method {
+	case sip.INVITE:
+		l.reinvite(req, tx)
+	case sip.ACK:
+		l.acknowledged(req)
+	case sip.BYE:
+		l.bye(req, tx)
+	case sip.UPDATE:
+		l.answerUpdate(req, tx)
+	case sip.INFO:
+		l.info(req, tx)
+	case sip.NOTIFY:
+		l.notify(req, tx)
+	default:
+		l.endpoint.Respond(tx, req, 405, "Method Not Allowed")
+	}
+}
+
+func (l *Leg) bye(req *sip.Request, tx sip.ServerTransaction) {
+	if !l.dialog.Receive(req.CSeq().SeqNo) {
+		l.endpoint.Respond(tx, req, 500, "Out Of Order")
+		return
+	}
+	// Ended before it is answered, so that no BYE of ours crosses this one.
+	l.end(media.RemoteHangup, false)
+	if !l.silent {
+		l.endpoint.Respond(tx, req, 200, "OK")
+	}
+}
+
+// acknowledged hands an ACK to whoever repeats an answer.
+func (l *Leg) acknowledged(req *sip.Request) {
+	for {
+		select {
+		case l.acks <- req:
+			return
+		default:
+		}
+		select { // the newest takes the place of one that nobody took
+		case <-l.acks:
+		default:
+		}
 	}
 }
