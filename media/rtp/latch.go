@@ -63,3 +63,24 @@ func (l *latch) target() netip.AddrPort {
 	}
 	return l.told
 }
+
+// host is where the party is, as far as is known.
+func (l *latch) host() netip.Addr {
+	if l.source.IsValid() {
+		return l.source.Addr()
+	}
+	return l.told.Addr()
+}
+
+// above is where reports go: as SDP told, or the port above that of the audio
+// where it told nothing, or the audio comes from elsewhere.
+func (l *latch) above(told netip.AddrPort) netip.AddrPort {
+	to := l.target()
+	if told.IsValid() && to == l.told {
+		return told
+	}
+	if !to.IsValid() || to.Port() == 0xffff {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(to.Addr(), to.Port()+1)
+}

@@ -187,7 +187,7 @@ func TestPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	var open []*socket
+	var open []pair
 	defer func() {
 		for _, s := range open {
 			s.close()
@@ -198,7 +198,7 @@ func TestPorts(t *testing.T) {
 		if bound != nil {
 			t.Skipf("the ports of this test are in use: %v", bound)
 		}
-		if port := s.local.Port(); port%2 != 0 || port < 21002 || port > 21006 {
+		if port := s.audio.local.Port(); port%2 != 0 || port < 21002 || port > 21006 || s.reports.local.Port() != port+1 {
 			t.Errorf("port %d", port)
 		}
 		open = append(open, s)
@@ -206,7 +206,7 @@ func TestPorts(t *testing.T) {
 	if _, err = p.take(loopback(), now); !errors.Is(err, ErrNoPort) || p.InUse() != 3 {
 		t.Errorf("a fourth port: %v, %d in use", err, p.InUse())
 	}
-	freed := open[0].local.Port()
+	freed := open[0].audio.local.Port()
 	open[0].close()
 	open = open[1:]
 	p.give(freed, now)
@@ -214,7 +214,7 @@ func TestPorts(t *testing.T) {
 		t.Errorf("a port that rests: %v", err)
 	}
 	s, err := p.take(loopback(), now.Add(portRest))
-	if err != nil || s.local.Port() != freed {
+	if err != nil || s.audio.local.Port() != freed {
 		t.Fatalf("after the rest: %v", err)
 	}
 	open = append(open, s)

@@ -2,6 +2,7 @@ package rtp
 
 import (
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,7 +32,12 @@ type listener struct {
 	mu     sync.Mutex // held while packets are read
 	closed bool
 	socket *socket
-	hear   *Session
+	hear   hearer
+}
+
+// A hearer takes the packets of a socket, on the clock. It must not keep b.
+type hearer interface {
+	receive(b []byte, src netip.AddrPort, at time.Time)
 }
 
 func newPoller() (*poller, error) {
@@ -46,12 +52,12 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
-// add has s hear what comes in at its socket, until the returned remove.
-// After it nothing is read any more and the socket is closed.
-func (p *poller) add(s *Session) (remove func(), err error) {
+// add has h hear what comes in at a socket, until the returned remove. After
+// it nothing is read any more, and the socket may be closed.
+func (p *poller) add(s *socket, h hearer) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &listener{socket: s.socket, hear: s}
+	l := &listener{socket: s, hear: h}
 	list := append([]*listener(nil), *p.open.Load()...)
 	at := len(list)
 	if n := len(p.spare); n > 0 {
@@ -63,7 +69,7 @@ func (p *poller) add(s *Session) (remove func(), err error) {
 	}
 	p.open.Store(&list)
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(at)} //nolint:gosec // far below 2³¹
-	if err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, s.socket.fd, &event); err != nil {
+	if err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, s.fd, &event); err != nil {
 		p.free(at)
 		return nil, fmt.Errorf("poll media socket: %w", err)
 	}
@@ -71,7 +77,6 @@ func (p *poller) add(s *Session) (remove func(), err error) {
 		l.mu.Lock()
 		l.closed = true
 		_ = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_DEL, l.socket.fd, nil)
-		l.socket.close()
 		l.mu.Unlock()
 		p.mu.Lock()
 		p.free(at)

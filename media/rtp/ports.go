@@ -21,7 +21,7 @@ const portRest = 5 * time.Second
 // bindTries bounds the ports tried that other processes hold.
 const bindTries = 64
 
-// Ports is a pool of even UDP ports. The odd port above each is left to RTCP.
+// Ports is a pool of even UDP ports, each with the odd one above it for RTCP.
 type Ports struct {
 	first, count int // even ports; count 0 lets the kernel choose
 
@@ -60,8 +60,8 @@ func (p *Ports) InUse() int {
 	return p.inUse
 }
 
-// take binds a socket to a free port of ip.
-func (p *Ports) take(ip netip.Addr, now time.Time) (*socket, error) {
+// take binds sockets to a free port of ip and to the one above.
+func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.count == 0 {
@@ -76,7 +76,7 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (*socket, error) {
 			continue
 		}
 		tries++
-		s, err := listen(netip.AddrPortFrom(ip, uint16(port))) //nolint:gosec // within 16 bits
+		s, err := listenPair(netip.AddrPortFrom(ip, uint16(port))) //nolint:gosec // within 16 bits
 		if err != nil {
 			failed = err
 			continue
@@ -87,13 +87,38 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (*socket, error) {
 		return s, nil
 	}
 	if failed != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoPort, failed)
+		return pair{}, fmt.Errorf("%w: %w", ErrNoPort, failed)
 	}
-	return nil, ErrNoPort
+	return pair{}, ErrNoPort
 }
 
-// ephemeral lets the kernel choose until it chooses an even port.
-func (p *Ports) ephemeral(ip netip.Addr) (*socket, error) {
+// A pair is the socket of the audio and that of its reports, one port above.
+type pair struct {
+	audio, reports *socket
+}
+
+func listenPair(addr netip.AddrPort) (pair, error) {
+	audio, err := listen(addr)
+	if err != nil {
+		return pair{}, err
+	}
+	above := netip.AddrPortFrom(addr.Addr(), audio.local.Port()+1)
+	reports, err := listen(above)
+	if err != nil {
+		audio.close()
+		return pair{}, err
+	}
+	return pair{audio, reports}, nil
+}
+
+func (p pair) close() {
+	p.audio.close()
+	p.reports.close()
+}
+
+// ephemeral lets the kernel choose until it chooses an even port below a free
+// one.
+func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
 	var odd []*socket // kept until the end, or the kernel might offer them again
 	defer func() {
 		for _, s := range odd {
@@ -103,18 +128,21 @@ func (p *Ports) ephemeral(ip netip.Addr) (*socket, error) {
 	for range bindTries {
 		s, err := listen(netip.AddrPortFrom(ip, 0))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNoPort, err)
+			return pair{}, fmt.Errorf("%w: %w", ErrNoPort, err)
 		}
 		if s.local.Port()%2 == 0 {
-			p.inUse++
-			return s, nil
+			above, err := listen(netip.AddrPortFrom(ip, s.local.Port()+1))
+			if err == nil {
+				p.inUse++
+				return pair{s, above}, nil
+			}
 		}
 		odd = append(odd, s)
 	}
-	return nil, ErrNoPort
+	return pair{}, ErrNoPort
 }
 
-// give returns a port whose socket is closed.
+// give returns a port whose sockets are closed.
 func (p *Ports) give(port uint16, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

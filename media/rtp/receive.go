@@ -42,6 +42,10 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	if agreed == nil {
 		return
 	}
+	if agreed.Mux && isControl(b) {
+		s.hearReport(agreed, b, src, at)
+		return
+	}
 	p, ok := parse(&r.header, b)
 	if !ok || len(p.payload) > maxPayload+crypt.Overhead {
 		s.count.malformed.Add(1)
@@ -70,6 +74,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	}
 	r.latch.accept(src, &p, now)
 	s.count.received.Add(1)
+	s.control.see(&p, holds == jitter.Speech, now)
 	r.heard, r.last = true, now
 	if holds == jitter.Key {
 		if key, pressed := r.digits.hear(&p); pressed {

@@ -117,6 +117,7 @@ func (s *Session) packet(head packet, n int) {
 	wire, ok := o.params.sealed(o.sealed[:0], o.wire[:headerLen+n])
 	if ok && s.socket.send(wire) {
 		s.count.sent.Add(1)
+		s.control.say(n)
 	} else {
 		s.count.unsent.Add(1)
 	}

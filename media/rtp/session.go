@@ -45,6 +45,11 @@ type Params struct {
 	// Ptime is how much audio the party wants in one packet, in steps of 10 ms
 	// from 10 to 60; 0 is 20 ms.
 	Ptime time.Duration
+	// RTCP is where reports go, as SDP told it; where it is not valid, to the
+	// port above the audio's. With Mux they go, and come, where the audio does
+	// (RFC 5761).
+	RTCP netip.AddrPort
+	Mux  bool
 	// Mute stops sending: the party does not want to hear us.
 	Mute bool
 	// FirstWithin and Within are how long the party may be silent on the wire
@@ -77,15 +82,16 @@ type Session struct {
 	count  counters
 	in     ring
 
+	control  control
 	sender   sender   // owned by the clock
 	receiver receiver // owned by the clock
 	reader   reader   // owned by who reads
 }
 
-func newSession(t *Transport, sock *socket) *Session {
+func newSession(t *Transport, socks pair) *Session {
 	s := &Session{
 		transport: t,
-		socket:    sock,
+		socket:    socks.audio,
 		opened:    time.Now(),
 		keys:      make(chan rune, keysQueued),
 		dialer:    dtmf.NewDialer(),
@@ -93,6 +99,7 @@ func newSession(t *Transport, sock *socket) *Session {
 		wake:      make(chan struct{}, 1),
 	}
 	s.sender.init()
+	s.control.init(socks.reports)
 	s.reader.jitter, s.reader.count = jitter.New(), &s.count
 	return s
 }
@@ -148,6 +155,7 @@ func (s *Session) Tick(due time.Time) {
 		s.nudge()
 	}
 	s.watch(p, due.Sub(s.opened))
+	s.report(p, due)
 }
 
 // agreed returns the parameters of this moment, or nil before Start. It

@@ -14,6 +14,8 @@ type Stats struct {
 	Ignored   int64 // packets from another source than the party
 	Malformed int64 // packets that are not RTP, or longer than any
 	Unknown   int64 // packets of no payload type agreed on
+	Reports   int64 // reports sent (RTCP)
+	Reported  int64 // reports from the party
 	Forged    int64 // packets that came before, or under another key than the party's (RFC 3711)
 	Overflow  int64 // packets dropped because the reader slept
 	KeysLost  int64 // digits dropped because nobody took them
@@ -35,6 +37,8 @@ func (s *Stats) add(o Stats) {
 	s.Malformed += o.Malformed
 	s.Unknown += o.Unknown
 	s.Forged += o.Forged
+	s.Reports += o.Reports
+	s.Reported += o.Reported
 	s.Overflow += o.Overflow
 	s.KeysLost += o.KeysLost
 	s.Resynced += o.Resynced
@@ -46,7 +50,7 @@ func (s *Stats) add(o Stats) {
 // counters are Stats while they grow. The clock writes some, the reader others.
 type counters struct {
 	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64 // the clock's
-	unknown, forged                                                           atomic.Int64 // the clock's
+	unknown, forged, reports, reported                                        atomic.Int64 // the clock's
 	lost, late, duplicate, concealed, resynced, added, leftOut                atomic.Int64 // the reader's
 }
 
@@ -65,6 +69,8 @@ func (s *Session) Stats() Stats {
 		Malformed: n.malformed.Load(),
 		Unknown:   n.unknown.Load(),
 		Forged:    n.forged.Load(),
+		Reports:   n.reports.Load(),
+		Reported:  n.reported.Load(),
 		Overflow:  n.overflow.Load(),
 		KeysLost:  n.keysLost.Load(),
 		Resynced:  n.resynced.Load(),

@@ -77,19 +77,16 @@ func (t *Transport) Stats() Stats {
 // Listen opens a session on a port of its own. It hears and sends nothing
 // before Start.
 func (t *Transport) Listen() (*Session, error) {
-	sock, err := t.ports.take(t.bind, time.Now())
+	socks, err := t.ports.take(t.bind, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(t, sock)
-	unpoll, err := t.poll.add(s)
-	if err != nil {
-		sock.close()
-		t.ports.give(sock.local.Port(), time.Now())
+	s := newSession(t, socks)
+	if err := s.attach(); err != nil {
+		socks.close()
+		t.ports.give(socks.audio.local.Port(), time.Now())
 		return nil, err
 	}
-	untick := t.clock.AddSplit(s, midframe{s})
-	s.detach = func() { untick(); unpoll() }
 	t.mu.Lock()
 	t.open++
 	t.mu.Unlock()

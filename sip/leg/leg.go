@@ -135,7 +135,7 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 func Early(a sdp.Agreement) rtp.Params {
 	return rtp.Params{
 		Remote: a.Remote, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, ComfortType: a.ComfortType,
-		Ptime: a.Ptime, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
+		Ptime: a.Ptime, RTCP: a.RTCP, Mux: a.Mux, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
 	}
 }
 
@@ -153,6 +153,9 @@ func (l *Leg) Play(feed media.Feed) { l.session.Play(feed) }
 
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.session.Digits() }
+
+// Quality implements media.Gauge.
+func (l *Leg) Quality() media.Quality { return l.session.Quality() }
 
 // Press implements media.Keypad.
 func (l *Leg) Press(keys string) error { return l.session.Press(keys) }

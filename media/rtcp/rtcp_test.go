@@ -1,0 +1,134 @@
+package rtcp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pion/rtcp"
+)
+
+// TestAsTheLibrary has another reader read what is written here, and the other
+// way round.
+func TestAsTheLibrary(t *testing.T) {
+	full := Report{
+		SSRC: 7, Sends: true, Sending: Sending{NTP: 1 << 40, RTP: 160, Packets: 10, Octets: 1600},
+		Hears: true, Block: Block{SSRC: 9, Fraction: 25, Lost: -3, Highest: 70000, Jitter: 12, LastSR: 5, Delay: 6}, Bye: true,
+	}
+	for _, r := range []Report{full, {SSRC: 1}, {SSRC: 2, Hears: true, Block: Block{SSRC: 9, Lost: 1 << 22}}, {SSRC: 3, Bye: true}} {
+		for _, name := range []string{"", "a", "ab", "abc", "abcd", "0123456789abcdef0123456789abcdef"} {
+			b := r.Append(make([]byte, 0, MaxLen), name)
+			if len(b) > MaxLen || len(b)%4 != 0 {
+				t.Errorf("%d bytes", len(b))
+			}
+			var theirs rtcp.CompoundPacket
+			if err := theirs.Unmarshal(b); err != nil {
+				t.Fatalf("%+v: %v", r, err)
+			}
+			if got, err := theirs.CNAME(); err != nil || got != name {
+				t.Errorf("name %q, %v", got, err)
+			}
+			if r.Sends {
+				if sr, ok := theirs[0].(*rtcp.SenderReport); !ok || sr.NTPTime != 1<<40 || sr.PacketCount != 10 || sr.OctetCount != 1600 || sr.Reports[0].Jitter != 12 || sr.Reports[0].FractionLost != 25 {
+					t.Errorf("%+v", theirs[0])
+				}
+			}
+			if got, err := Parse(b, 9); err != nil || got != r {
+				t.Errorf("%+v became %+v, %v", r, got, err)
+			}
+		}
+	}
+	b, err := rtcp.Marshal([]rtcp.Packet{
+		&rtcp.SenderReport{SSRC: 4, NTPTime: 99, Reports: []rtcp.ReceptionReport{{SSRC: 1}, {SSRC: 9, TotalLost: 2, Delay: 3}}},
+		&rtcp.SourceDescription{Chunks: []rtcp.SourceDescriptionChunk{{Source: 4, Items: []rtcp.SourceDescriptionItem{{Type: rtcp.SDESCNAME, Text: "x"}}}}},
+		&rtcp.Goodbye{Sources: []uint32{4}, Reason: "done"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Parse(b, 9); err != nil || !got.Sends || got.Sending.NTP != 99 || !got.Hears || got.Block.Lost != 2 || got.Block.Delay != 3 || !got.Bye {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	good := (&Report{SSRC: 1, Hears: true}).Append(nil, "x")
+	for name, b := range map[string][]byte{
+		"empty": nil, "a header alone": {0x80, 201, 0, 0}, "short": good[:9], "cut": good[:len(good)-4],
+		"version": append([]byte{0x40}, good[1:]...), "too many blocks": append([]byte{0x9f}, good[1:]...),
+		"begins with a name": good[32:], "padded first": append([]byte{good[0] | 0x20}, good[1:]...),
+	} {
+		if r, err := Parse(b, 0); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s was read as %+v", name, r)
+		}
+	}
+}
+
+// TestReception holds the numbers of appendices A.3 and A.8.
+func TestReception(t *testing.T) {
+	var r Reception
+	if _, ok := r.Block(); ok {
+		t.Error("a report of nothing")
+	}
+	at := time.Duration(0)
+	for i := range 1000 {
+		at += 20 * time.Millisecond
+		if i%10 == 3 {
+			continue
+		}
+		r.See(5, uint16(65000+i))
+		late := time.Duration(i%2) * 5 * time.Millisecond
+		r.Time(uint32(160*i), at+late)
+	}
+	b, ok := r.Block()
+	if !ok || b.SSRC != 5 || b.Lost != 100 || b.Fraction != 25 || b.Highest != 65999 {
+		t.Errorf("%+v", b)
+	}
+	if got := r.Jitter(); got < 4*time.Millisecond || got > 5*time.Millisecond {
+		t.Errorf("jitter %v", got)
+	}
+	if b, _ := r.Block(); b.Fraction != 0 {
+		t.Errorf("nothing came since, and %d of 256 were lost", b.Fraction)
+	}
+	r.See(6, 1)
+	r.See(6, 3)
+	if n := r.Total(); n != (Tally{902, 101}) {
+		t.Errorf("%+v", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { r.See(6, 4); r.Time(0, 0); r.Block() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	sent := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
+	b := Block{LastSR: Middle(NTP(sent)), Delay: Units(2 * time.Second)}
+	got, ok := b.RoundTrip(NTP(sent.Add(2*time.Second + 80*time.Millisecond)))
+	if !ok || got < 79*time.Millisecond || got > 81*time.Millisecond {
+		t.Errorf("%v, %v", got, ok)
+	}
+	if _, ok := b.RoundTrip(NTP(sent.Add(time.Second))); ok {
+		t.Error("an answer before the question")
+	}
+	if _, ok := (&Block{}).RoundTrip(NTP(sent)); ok {
+		t.Error("no question was asked")
+	}
+	if n := NTP(time.Date(1900, 1, 1, 0, 0, 1, 500_000_000, time.UTC)); n != 3<<31 {
+		t.Errorf("%x", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add((&Report{SSRC: 1, Sends: true, Hears: true, Block: Block{SSRC: 9}, Bye: true}).Append(nil, "name"), uint32(9))
+	f.Add([]byte{0x80, 201, 0, 1, 0, 0, 0, 1}, uint32(1))
+	f.Fuzz(func(t *testing.T, b []byte, ours uint32) {
+		r, err := Parse(b, ours)
+		if err != nil {
+			return
+		}
+		again, err := Parse(r.Append(nil, "x"), ours)
+		if err != nil || again != r {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+	})
+}

@@ -1,0 +1,27 @@
+//go:build !race
+
+package rtp
+
+import (
+	"testing"
+
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/crypt"
+)
+
+// TestNoAllocationsEncrypted is not for the race detector: the library keeps
+// its buffers in a pool, which the detector empties at random.
+func TestNoAllocationsEncrypted(t *testing.T) {
+	s, step := byHand(t, codec.PCMU{})
+	key := crypt.New()[0]
+	s.Start(Params{Remote: s.Local(), Codec: codec.PCMU{}, Ours: key, Theirs: key})
+	for range 200 {
+		step()
+	}
+	if n := testing.AllocsPerRun(500, step); n != 0 {
+		t.Errorf("an encrypted frame allocates %v times", n)
+	}
+	if sum := s.Stats(); sum.Received < 500 || sum.Forged != 0 {
+		t.Errorf("%+v", sum)
+	}
+}

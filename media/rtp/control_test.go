@@ -1,0 +1,129 @@
+package rtp
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/rtcp"
+)
+
+// TestReports runs twelve seconds of two sessions by hand: each tells the other
+// what it hears, and goodbye.
+func TestReports(t *testing.T) {
+	keys := [2]crypt.Key{crypt.New()[0], crypt.New()[0]}
+	for name, row := range map[string]struct{ mux, secret bool }{
+		"own port": {}, "the port of the audio": {mux: true}, "encrypted": {secret: true}, "encrypted, one port": {true, true},
+	} {
+		a, b := newHandSession(t), newHandSession(t)
+		pa := Params{Remote: b.Local(), Codec: codec.PCMU{}, Mux: row.mux}
+		pb := Params{Remote: a.Local(), Codec: codec.PCMU{}, Mux: row.mux}
+		if row.secret {
+			pa.Ours, pa.Theirs = keys[0], keys[1]
+			pb.Ours, pb.Theirs = keys[1], keys[0]
+		}
+		a.Start(pa)
+		b.Start(pb)
+		if q := a.Quality(); q.Codec != "PCMU" || q.Heard.MOS != 0 || q.Sent.MOS != 0 {
+			t.Errorf("%s: %+v before the call", name, q)
+		}
+		due := time.Now()
+		both := func() {
+			a.transport.poll.Tick(due)
+			b.transport.poll.Tick(due)
+		}
+		const frames = 600
+		for i := range int64(frames) {
+			due = due.Add(media.FrameTime)
+			a.Tick(due)
+			if i%10 != 9 { // a tenth of what b says is lost on its way
+				b.Tick(due)
+			}
+			both()
+		}
+		for name, s := range map[string]*Session{name + ", a": a, name + ", b": b} {
+			n := s.Stats()
+			if n.Reports < 1 || n.Reports > 5 || n.Reported < 1 || n.Reported > 5 || n.Malformed+n.Forged+n.Ignored != 0 {
+				t.Errorf("%s: %+v", name, n)
+			}
+			q := s.Quality()
+			if q.Sent.MOS < 4 || q.Heard.MOS < 4 || q.Sent.Packets == 0 || q.Heard.Packets < frames*8/10 || q.Sent.Lost != 0 {
+				t.Errorf("%s: %+v", name, q)
+			}
+		}
+		before := b.Stats().Reported
+		a.Close()
+		both()
+		if n := b.Stats().Reported; n != before+1 {
+			t.Errorf("%s: %d goodbyes", name, n-before)
+		}
+		if q := a.Quality(); q.Heard.Packets == 0 {
+			t.Errorf("%s: %+v after the end", name, q)
+		}
+	}
+}
+
+// TestReportsBelieved tells a session of loss and of the round trip, from the
+// party's host and from another.
+func TestReportsBelieved(t *testing.T) {
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	local := s.Local()
+	above := net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr(), local.Port()+1))
+	ear, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ear.Close() }()
+	s.Start(Params{Remote: p.addr(), RTCP: ear.LocalAddr().(*net.UDPAddr).AddrPort(), Codec: codec.PCMU{}})
+	due := time.Now().Add(-4 * time.Second)
+	for s.Stats().Reports == 0 {
+		due = due.Add(media.FrameTime)
+		s.Tick(due)
+	}
+	b := make([]byte, maxPacket)
+	_ = ear.SetReadDeadline(time.Now().Add(5 * time.Second))
+	n, _, err := ear.ReadFrom(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := rtcp.Parse(b[:n], 0)
+	if err != nil || !told.Sends || told.Hears || int64(told.Sending.Packets) == 0 || told.Sending.Octets != 160*told.Sending.Packets {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	answer := rtcp.Report{SSRC: 99, Hears: true, Block: rtcp.Block{
+		SSRC: told.SSRC, Lost: 10, Highest: 70, Jitter: 80, LastSR: rtcp.Middle(told.Sending.NTP),
+		Delay: rtcp.Units(time.Since(due)) - rtcp.Units(150*ms),
+	}}
+	text := answer.Append(nil, "phone")
+	send := func(from net.PacketConn, b []byte) {
+		t.Helper()
+		if _, err := from.WriteTo(b, above); err != nil {
+			t.Fatal(err)
+		}
+		s.transport.poll.Tick(time.Now())
+	}
+	stranger, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stranger.Close() }()
+	send(stranger, text)
+	send(p.conn, []byte{0x80, 201, 0, 0}) // four bytes, as of a known attack
+	send(p.conn, nil)
+	if q, n := s.Quality(), s.Stats(); q.Sent.Packets != 0 || n.Ignored != 1 || n.Malformed != 2 || n.Reported != 0 {
+		t.Errorf("%+v, %+v", q, n)
+	}
+	send(p.conn, text)
+	q := s.Quality()
+	if q.Sent.Lost != 10 || q.Sent.Jitter != 10*ms || q.RoundTrip < 140*ms || q.RoundTrip > time.Second || q.Sent.MOS < 1 || q.Sent.MOS > 4.3 {
+		t.Errorf("%+v", q)
+	}
+	if s.receiver.latch.source.IsValid() {
+		t.Error("a report moved the latch")
+	}
+}
