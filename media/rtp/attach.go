@@ -19,8 +19,8 @@ func (s *Session) attach() error {
 		deaf()
 		deafer()
 		s.farewell() // the clock owns nothing any more
-		s.socket.close()
-		s.control.socket.close()
+		s.socket.Close()
+		s.control.socket.Close()
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/rtcp"
+	"github.com/parley-voice/parley/media/udp"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // A control is the state of the reports, both ways.
 type control struct {
-	socket *socket        // for reports, where they do not go by the audio's
+	socket *udp.Socket    // for reports, where they do not go by the audio's
 	name   string         // canonical, of this session alone (RFC 7022)
 	next   time.Time      // when the next report is due; owned by the clock
 	sent   int64          // packets as of the last report; owned by the clock
@@ -39,7 +40,7 @@ type control struct {
 	lastSRAt time.Time
 }
 
-func (c *control) init(s *socket) {
+func (c *control) init(s *udp.Socket) {
 	var b [nameLen]byte
 	for i := range b {
 		b[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
@@ -175,15 +176,15 @@ func (s *Session) tell(p *terms, now time.Time, bye bool) {
 func (s *Session) sendReport(p *terms, b []byte) bool {
 	c := &s.control
 	if p.Mux {
-		return s.aim() && s.socket.send(b)
+		return s.aim() && s.socket.Send(b)
 	}
 	to := c.seen
 	if to.Addr() != s.receiver.latch.host() {
 		to = s.receiver.latch.above(p.RTCP)
 	}
 	if to != c.aimed {
-		c.socket.aim(to)
+		c.socket.Aim(to)
 		c.aimed = to
 	}
-	return to.IsValid() && c.socket.send(b)
+	return to.IsValid() && c.socket.Send(b)
 }

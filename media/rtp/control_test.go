@@ -102,7 +102,7 @@ func TestReportsBelieved(t *testing.T) {
 	text := answer.Append(nil, "phone")
 	send := func(from net.PacketConn, b []byte) {
 		t.Helper()
-		if _, err := from.WriteTo(b, above); err != nil {
+		if _, err = from.WriteTo(b, above); err != nil {
 			t.Fatal(err)
 		}
 		s.transport.poll.Tick(time.Now())

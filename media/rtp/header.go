@@ -1,10 +1,14 @@
 package rtp
 
-import "github.com/pion/rtp"
+import (
+	"github.com/pion/rtp"
+
+	"github.com/parley-voice/parley/media/udp"
+)
 
 const (
 	headerLen = 12 // of a header without sources or extension (RFC 3550 section 5.1)
-	maxPacket = 1500
+	maxPacket = udp.MaxPacket
 )
 
 // A packet is one RTP packet as it came in. Payload points into the buffer it

@@ -105,7 +105,7 @@ func TestKeysUnderLoss(t *testing.T) {
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, KeyType: 101})
 	rng := rand.New(rand.NewPCG(7, 8))
-	var d digits
+	var d dtmf.Events
 	got, lost := "", 0
 	for range 100 {
 		if err := s.Press(keys); err != nil {
@@ -119,7 +119,7 @@ func TestKeysUnderLoss(t *testing.T) {
 			if g.pt != 101 {
 				continue
 			}
-			if key, ok := d.hear(&g.packet); ok {
+			if key, ok := d.Hear(g.ssrc, g.ts, g.marker, g.payload); ok {
 				got += string(key)
 			}
 		}
@@ -140,7 +140,7 @@ func TestKeysOfSipp(t *testing.T) {
 		if err != nil {
 			t.Skip("no pcap files of sipp")
 		}
-		var d digits
+		var d dtmf.Events
 		got := ""
 		for b = b[24:]; len(b) > 16; {
 			n := int(binary.LittleEndian.Uint32(b[8:]))
@@ -150,7 +150,7 @@ func TestKeysOfSipp(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: %x", name, frame)
 			}
-			if key, ok := d.hear(&p); ok {
+			if key, ok := d.Hear(p.ssrc, p.ts, p.marker, p.payload); ok {
 				got += string(key)
 			}
 		}

@@ -119,68 +119,6 @@ func TestLatch(t *testing.T) {
 	}
 }
 
-func TestDigits(t *testing.T) {
-	type event struct {
-		ts       uint32
-		code     byte
-		end      bool
-		duration uint16
-		marker   bool
-	}
-	press := func(ts uint32, code byte) []event {
-		return []event{
-			{ts, code, false, 160, true},
-			{ts, code, false, 320, false},
-			{ts, code, false, 480, false},
-			{ts, code, true, 640, false},
-			{ts, code, true, 640, false},
-			{ts, code, true, 640, false},
-		}
-	}
-	join := func(parts ...[]event) (all []event) {
-		for _, p := range parts {
-			all = append(all, p...)
-		}
-		return all
-	}
-	for name, row := range map[string]struct {
-		events []event
-		want   string
-	}{
-		"one key":            {press(1000, 5), "5"},
-		"the same again":     {join(press(1000, 5), press(9000, 5)), "55"},
-		"all":                {join(press(1, 0), press(2000, 9), press(4000, 10), press(6000, 11), press(8000, 12), press(9999, 15)), "09*#AD"},
-		"only an end":        {press(1000, 7)[5:], "7"},
-		"lost ends":          {join(press(1000, 7)[:2], press(3000, 7)[:1]), "77"},
-		"lost marker":        {join(press(1000, 7)[1:], press(3000, 8)[1:]), "78"},
-		"end overtakes":      {[]event{{1000, 3, true, 640, false}, {1000, 3, false, 480, false}}, "3"},
-		"old key comes late": {join(press(3000, 4), press(1000, 2)[5:]), "4"},
-		"held for long":      {[]event{{0, 6, false, 0xffff, true}, {0xffff, 6, false, 800, false}, {0xffff, 6, true, 1600, false}}, "6"},
-		"no key":             {press(1000, 16), ""},
-		"wraps":              {join(press(0xffffff00, 1), press(0x2000, 2)), "12"},
-	} {
-		var d digits
-		got := ""
-		for _, e := range row.events {
-			flags := byte(10)
-			if e.end {
-				flags |= 0x80
-			}
-			p := packet{ssrc: 1, ts: e.ts, marker: e.marker, payload: []byte{e.code, flags, byte(e.duration >> 8), byte(e.duration)}}
-			if key, pressed := d.hear(&p); pressed {
-				got += string(key)
-			}
-		}
-		if got != row.want {
-			t.Errorf("%s: heard %q, want %q", name, got, row.want)
-		}
-	}
-	var d digits
-	if _, pressed := d.hear(&packet{payload: []byte{1, 2, 3}}); pressed {
-		t.Error("a short event pressed a key")
-	}
-}
-
 func TestPorts(t *testing.T) {
 	p, err := ParsePorts("21001-21006") // 21002, 21004, 21006
 	if err != nil {
@@ -198,7 +136,7 @@ func TestPorts(t *testing.T) {
 		if bound != nil {
 			t.Skipf("the ports of this test are in use: %v", bound)
 		}
-		if port := s.audio.local.Port(); port%2 != 0 || port < 21002 || port > 21006 || s.reports.local.Port() != port+1 {
+		if port := s.audio.Local().Port(); port%2 != 0 || port < 21002 || port > 21006 || s.reports.Local().Port() != port+1 {
 			t.Errorf("port %d", port)
 		}
 		open = append(open, s)
@@ -206,7 +144,7 @@ func TestPorts(t *testing.T) {
 	if _, err = p.take(loopback(), now); !errors.Is(err, ErrNoPort) || p.InUse() != 3 {
 		t.Errorf("a fourth port: %v, %d in use", err, p.InUse())
 	}
-	freed := open[0].audio.local.Port()
+	freed := open[0].audio.Local().Port()
 	open[0].close()
 	open = open[1:]
 	p.give(freed, now)
@@ -214,7 +152,7 @@ func TestPorts(t *testing.T) {
 		t.Errorf("a port that rests: %v", err)
 	}
 	s, err := p.take(loopback(), now.Add(portRest))
-	if err != nil || s.audio.local.Port() != freed {
+	if err != nil || s.audio.Local().Port() != freed {
 		t.Fatalf("after the rest: %v", err)
 	}
 	open = append(open, s)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/parley-voice/parley/media/udp"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 type poller struct {
 	epoll  int
 	events [eventsAtOnce]syscall.EpollEvent
-	in     reception
+	in     udp.Reception
 
 	mu    sync.Mutex // held by whoever changes the list
 	open  atomic.Pointer[[]*listener]
@@ -31,7 +33,7 @@ type poller struct {
 type listener struct {
 	mu     sync.Mutex // held while packets are read
 	closed bool
-	socket *socket
+	socket *udp.Socket
 	hear   hearer
 }
 
@@ -54,7 +56,7 @@ func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
 // add has h hear what comes in at a socket, until the returned remove. After
 // it nothing is read any more, and the socket may be closed.
-func (p *poller) add(s *socket, h hearer) (remove func(), err error) {
+func (p *poller) add(s *udp.Socket, h hearer) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &listener{socket: s, hear: h}
@@ -69,14 +71,14 @@ func (p *poller) add(s *socket, h hearer) (remove func(), err error) {
 	}
 	p.open.Store(&list)
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(at)} //nolint:gosec // far below 2³¹
-	if err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, s.fd, &event); err != nil {
+	if err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, s.FD(), &event); err != nil {
 		p.free(at)
 		return nil, fmt.Errorf("poll media socket: %w", err)
 	}
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		l.closed = true
-		_ = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_DEL, l.socket.fd, nil)
+		_ = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_DEL, l.socket.FD(), nil)
 		l.mu.Unlock()
 		p.mu.Lock()
 		p.free(at)
@@ -126,12 +128,12 @@ func (p *poller) read(l *listener) {
 	}
 	now := time.Now()
 	for range packetsAtOnce {
-		n, ok := p.in.receive(l.socket.fd)
+		b, ok := p.in.Receive(l.socket)
 		if !ok {
 			return
 		}
-		if n >= 0 {
-			l.hear.receive(p.in.data[:n], p.in.from(), now.Add(-p.in.age(now)))
+		if b != nil {
+			l.hear.receive(b, p.in.From(), now.Add(-p.in.Age(now)))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/parley-voice/parley/media/udp"
 )
 
 // ErrNoPort is returned when every port of the range is in use or rests.
@@ -94,44 +96,44 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 
 // A pair is the socket of the audio and that of its reports, one port above.
 type pair struct {
-	audio, reports *socket
+	audio, reports *udp.Socket
 }
 
 func listenPair(addr netip.AddrPort) (pair, error) {
-	audio, err := listen(addr)
+	audio, err := udp.Listen(addr)
 	if err != nil {
 		return pair{}, err
 	}
-	above := netip.AddrPortFrom(addr.Addr(), audio.local.Port()+1)
-	reports, err := listen(above)
+	above := netip.AddrPortFrom(addr.Addr(), audio.Local().Port()+1)
+	reports, err := udp.Listen(above)
 	if err != nil {
-		audio.close()
+		audio.Close()
 		return pair{}, err
 	}
 	return pair{audio, reports}, nil
 }
 
 func (p pair) close() {
-	p.audio.close()
-	p.reports.close()
+	p.audio.Close()
+	p.reports.Close()
 }
 
 // ephemeral lets the kernel choose until it chooses an even port below a free
 // one.
 func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
-	var odd []*socket // kept until the end, or the kernel might offer them again
+	var odd []*udp.Socket // kept until the end, or the kernel might offer them again
 	defer func() {
 		for _, s := range odd {
-			s.close()
+			s.Close()
 		}
 	}()
 	for range bindTries {
-		s, err := listen(netip.AddrPortFrom(ip, 0))
+		s, err := udp.Listen(netip.AddrPortFrom(ip, 0))
 		if err != nil {
 			return pair{}, fmt.Errorf("%w: %w", ErrNoPort, err)
 		}
-		if s.local.Port()%2 == 0 {
-			above, err := listen(netip.AddrPortFrom(ip, s.local.Port()+1))
+		if s.Local().Port()%2 == 0 {
+			above, err := udp.Listen(netip.AddrPortFrom(ip, s.Local().Port()+1))
 			if err == nil {
 				p.inUse++
 				return pair{s, above}, nil

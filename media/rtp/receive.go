@@ -19,7 +19,7 @@ type receiver struct {
 	params  *terms // followed
 	header  rtp.Header
 	latch   latch
-	digits  digits
+	digits  dtmf.Events
 	heard   bool
 	expired bool
 	last    time.Duration // when the party was last heard, or could have begun
@@ -66,10 +66,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		s.count.malformed.Add(1)
 		return
 	case !known:
-		s.count.unknown.Add(1)
-		if src == r.latch.source && s.read.Load() {
-			s.in.push(&p, jitter.Key, now) // its number counts
-		}
+		s.stray(&p, src, now)
 		return
 	}
 	r.latch.accept(src, &p, now)
@@ -77,20 +74,35 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	s.control.see(&p, holds == jitter.Speech, now)
 	r.heard, r.last = true, now
 	if holds == jitter.Key {
-		if key, pressed := r.digits.hear(&p); pressed {
+		if key, pressed := r.digits.Hear(p.ssrc, p.ts, p.marker, p.payload); pressed {
 			s.dialled(key, dtmf.Event, now)
 		}
 	}
-	if !s.read.Load() {
-		return // nobody listens yet, and nobody will want to hear this later
+	s.pass(&p, holds, now)
+}
+
+// stray counts a packet of no payload type agreed on. Its number is of the
+// sequence all the same, and so that nothing seems lost the reader is told.
+func (s *Session) stray(p *packet, src netip.AddrPort, now time.Duration) {
+	s.count.unknown.Add(1)
+	if src == s.receiver.latch.source && s.read.Load() {
+		s.in.push(p, jitter.Key, now)
 	}
-	if !s.in.push(&p, holds, now) {
+}
+
+// pass hands a packet to the reader, where there is one: nobody will want to
+// hear later what nobody listens to now.
+func (s *Session) pass(p *packet, holds jitter.Kind, now time.Duration) {
+	if !s.read.Load() {
+		return
+	}
+	if !s.in.push(p, holds, now) {
 		s.count.overflow.Add(1)
 		return
 	}
 	if holds == jitter.Key {
 		return // it can wait for the next frame
 	}
-	r.pushed = true
+	s.receiver.pushed = true
 	s.nudge()
 }

@@ -89,7 +89,7 @@ func (o *sender) follow(p *terms) {
 func (s *Session) aim() bool {
 	to := s.receiver.latch.target()
 	if to != s.sender.aimed {
-		s.socket.aim(to)
+		s.socket.Aim(to)
 		s.sender.aimed = to
 	}
 	return to.IsValid()
@@ -115,7 +115,7 @@ func (s *Session) packet(head packet, n int) {
 	head.seq, head.ssrc = o.seq, o.ssrc
 	putHeader(o.wire[:], head)
 	wire, ok := o.params.sealed(o.sealed[:0], o.wire[:headerLen+n])
-	if ok && s.socket.send(wire) {
+	if ok && s.socket.Send(wire) {
 		s.count.sent.Add(1)
 		s.control.say(n)
 	} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
+	"github.com/parley-voice/parley/media/udp"
 )
 
 // Rate is the rate of the RTP clock of every session in Hz, and the sample
@@ -65,7 +66,7 @@ type Params struct {
 // goroutine; the rest may be called from any.
 type Session struct {
 	transport *Transport
-	socket    *socket
+	socket    *udp.Socket
 	detach    func()
 	opened    time.Time // zero of the session's own time
 
@@ -106,12 +107,14 @@ func newSession(t *Transport, socks pair) *Session {
 
 // Local is the address to tell the party in SDP.
 func (s *Session) Local() netip.AddrPort {
-	return netip.AddrPortFrom(s.transport.public, s.socket.local.Port())
+	return netip.AddrPortFrom(s.transport.public, s.socket.Local().Port())
 }
 
 // Reaches says why nothing can be sent to an address that the party told, or
 // nil where it can: it is of the other family, or of no single party.
-func (s *Session) Reaches(remote netip.Addr) error { return reaches(s.socket.local.Addr(), remote) }
+func (s *Session) Reaches(remote netip.Addr) error {
+	return udp.Reaches(s.socket.Local().Addr(), remote)
+}
 
 // Play makes feed what is sent from the next frame on; nil is silence.
 func (s *Session) Play(feed media.Feed) {

@@ -84,7 +84,7 @@ func (t *Transport) Listen() (*Session, error) {
 	s := newSession(t, socks)
 	if err := s.attach(); err != nil {
 		socks.close()
-		t.ports.give(socks.audio.local.Port(), time.Now())
+		t.ports.give(socks.audio.Local().Port(), time.Now())
 		return nil, err
 	}
 	t.mu.Lock()
@@ -95,7 +95,7 @@ func (t *Transport) Listen() (*Session, error) {
 
 // closed takes a session's port and counters back.
 func (t *Transport) closed(s *Session) {
-	t.ports.give(s.socket.local.Port(), time.Now())
+	t.ports.give(s.socket.Local().Port(), time.Now())
 	sum := s.Stats()
 	t.mu.Lock()
 	defer t.mu.Unlock()

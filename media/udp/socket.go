@@ -1,4 +1,7 @@
-package rtp
+// Package udp holds the sockets of media: they stand outside the runtime's
+// network poller, so that a packet that comes in wakes nobody, and neither
+// sending nor receiving allocates. It runs on Linux only.
+package udp
 
 import (
 	"encoding/binary"
@@ -10,18 +13,20 @@ import (
 	"unsafe"
 )
 
-// A socket is a UDP socket outside the runtime's network poller: a packet that
-// comes in wakes nobody until the clock's next tick.
-type socket struct {
+// MaxPacket is the longest packet that is received, in bytes.
+const MaxPacket = 1500
+
+// A Socket is a UDP socket. Aim and Send belong to one goroutine.
+type Socket struct {
 	fd    int
 	local netip.AddrPort
 
-	dst    [syscall.SizeofSockaddrInet6]byte // of send, built by aim
+	dst    [syscall.SizeofSockaddrInet6]byte // of Send, built by Aim
 	dstLen uintptr
 }
 
-// listen binds a socket. Port 0 lets the kernel choose.
-func listen(addr netip.AddrPort) (*socket, error) {
+// Listen binds a socket. Port 0 lets the kernel choose.
+func Listen(addr netip.AddrPort) (*Socket, error) {
 	family := syscall.AF_INET
 	if !addr.Addr().Is4() {
 		family = syscall.AF_INET6
@@ -35,7 +40,7 @@ func listen(addr netip.AddrPort) (*socket, error) {
 		_ = syscall.Close(fd)
 		return nil, fmt.Errorf("bind media socket to %s: %w", addr, err)
 	}
-	return &socket{fd: fd, local: local}, nil
+	return &Socket{fd: fd, local: local}, nil
 }
 
 func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
@@ -64,12 +69,13 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr.Addr(), port), nil
 }
 
-func (s *socket) close() { _ = syscall.Close(s.fd) }
+// Close closes the socket.
+func (s *Socket) Close() { _ = syscall.Close(s.fd) }
 
-// reaches says why nothing can be sent from the address local to another, or
+// Reaches says why nothing can be sent from the address local to another, or
 // nil where it can. The kernel is not asked: it takes an address of no party
 // for one of this host, where a stranger would hear the call.
-func reaches(local, to netip.Addr) error {
+func Reaches(local, to netip.Addr) error {
 	to = to.Unmap()
 	switch {
 	case !to.IsValid():
@@ -83,12 +89,18 @@ func reaches(local, to netip.Addr) error {
 	}
 }
 
-// aim sets where send sends to. What is out of reach is sent nothing.
-func (s *socket) aim(to netip.AddrPort) {
+// Local is the address that the socket is bound to.
+func (s *Socket) Local() netip.AddrPort { return s.local }
+
+// FD is the file descriptor, to be polled.
+func (s *Socket) FD() int { return s.fd }
+
+// Aim sets where Send sends to. What is out of reach is sent nothing.
+func (s *Socket) Aim(to netip.AddrPort) {
 	a := to.Addr()
 	s.dst = [syscall.SizeofSockaddrInet6]byte{}
 	s.dstLen = 0
-	if reaches(s.local.Addr(), a) != nil {
+	if Reaches(s.local.Addr(), a) != nil {
 		return
 	}
 	binary.BigEndian.PutUint16(s.dst[2:], to.Port())
@@ -105,9 +117,9 @@ func (s *socket) aim(to netip.AddrPort) {
 	s.dstLen = syscall.SizeofSockaddrInet6
 }
 
-// send sends one packet. The socket's buffer is never full for long, and a
+// Send sends one packet, and is false where the kernel did not take it. The socket's buffer is never full for long, and a
 // packet that finds it so is lost, as it would be on the wire.
-func (s *socket) send(b []byte) bool {
+func (s *Socket) Send(b []byte) bool {
 	if s.dstLen == 0 {
 		return false
 	}
@@ -117,37 +129,38 @@ func (s *socket) send(b []byte) bool {
 	return errno == 0
 }
 
-// A reception is the memory that packets are received into.
-type reception struct {
-	data  [maxPacket]byte
+// A Reception is the memory that packets are received into.
+type Reception struct {
+	data  [MaxPacket]byte
 	name  [syscall.SizeofSockaddrInet6]byte
 	extra [64]byte // control messages
 	iov   syscall.Iovec
 	msg   syscall.Msghdr
 }
 
-// receive reads the next packet. It is false when there is none, and for a
-// packet longer than data, which no codec of ours sends, n is negative.
-func (r *reception) receive(fd int) (n int, ok bool) {
+// Receive reads the next packet, which stays where it is until the one after
+// it. It is false when there is none; for what is longer than MaxPacket, and
+// for errors that are over with it, the packet is nil.
+func (r *Reception) Receive(s *Socket) (packet []byte, ok bool) {
 	r.iov.Base = &r.data[0]
 	r.iov.SetLen(len(r.data))
 	r.msg = syscall.Msghdr{Name: &r.name[0], Namelen: uint32(len(r.name)), Iov: &r.iov, Iovlen: 1, Control: &r.extra[0]}
 	r.msg.SetControllen(len(r.extra))
-	got, _, errno := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), syscall.MSG_DONTWAIT) //nolint:gosec // the kernel writes r during the call only
+	got, _, errno := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msg)), syscall.MSG_DONTWAIT) //nolint:gosec // the kernel writes r during the call only
 	switch {
 	case errno == syscall.EINTR || errno == syscall.ECONNREFUSED:
-		return -1, true
+		return nil, true
 	case errno != 0:
-		return 0, false
+		return nil, false
 	case r.msg.Flags&syscall.MSG_TRUNC != 0:
-		return -1, true
+		return nil, true
 	default:
-		return int(got), true
+		return r.data[:got], true
 	}
 }
 
-// from is who sent the packet.
-func (r *reception) from() netip.AddrPort {
+// From is who sent the packet.
+func (r *Reception) From() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.name[2:])
 	if binary.NativeEndian.Uint16(r.name[:]) == syscall.AF_INET {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.name[4:8])), port)
@@ -155,9 +168,9 @@ func (r *reception) from() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.name[8:24])).Unmap(), port)
 }
 
-// age is how long before now the kernel took the packet in. It is 0 where the
+// Age is how long before now the kernel took the packet in. It is 0 where the
 // kernel does not say, or where its wall clock was set meanwhile.
-func (r *reception) age(now time.Time) time.Duration {
+func (r *Reception) Age(now time.Time) time.Duration {
 	const head = syscall.SizeofCmsghdr
 	if int(r.msg.Controllen) < head+16 { //nolint:gosec // at most len(extra)
 		return 0
