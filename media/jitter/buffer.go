@@ -126,7 +126,10 @@ func (b *Buffer) place(p *Packet) bool {
 	switch {
 	case transit < b.quickest()-leap || end > b.next+windowLen:
 		b.resync(p)
-	case end <= b.next && p.Kind != Comfort:
+	case end <= b.next && p.Kind == Comfort:
+		// Its level holds, whenever it is from. It is no sign of a longer path:
+		// some clocks stand still in silence, and that is due in time.
+	case end <= b.next:
 		b.depth.learn(transit-b.quickest(), p.At)
 		if !b.tooLate(p, transit) {
 			return false
@@ -183,7 +186,7 @@ func (b *Buffer) learn(transit, at time.Duration) {
 // tooLate counts a late packet, and says whether it is rather the first of a
 // new timeline: the path became longer, or the sender's clock stood still.
 func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
-	if p.Marker && p.At-b.last > silentAfter {
+	if p.Marker && p.At-b.last > silentAfter || b.hush && transit > b.quickest()+leap {
 		return true
 	}
 	if off := transit - b.lateAt; b.lates == 0 || off > lateSpread || off < -lateSpread {

@@ -1,0 +1,81 @@
+package jitter
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+// FuzzJitter puts packets of any content at any time. Whatever comes, the
+// reader is never stuck, never gets frames faster than a window ahead of time,
+// and never a byte that was not sent.
+func FuzzJitter(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 0, 20, 160, 1, 0, 160, 0, 0, 20, 160, 2, 1, 64, 0, 0, 20, 160})
+	f.Add([]byte{0, 0xff, 0xff, 0, 0, 5, 10, 0x80, 0x80, 0, 1, 1, 200, 255, 0x31, 3, 0, 1, 0, 1, 1})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		script = script[:min(len(script), 1400)]
+		j, now, released := New(), time.Duration(0), 0
+		j.Begin(0)
+		take := func() {
+			for {
+				r := j.Ready(now)
+				if r == Wait {
+					return
+				}
+				check(t, j, r)
+				j.Advance()
+				released++
+			}
+		}
+		var puts int
+		for ; len(script) >= 7; script = script[7:] {
+			// Kind and source, sequence, timestamp, time passed, length.
+			now += time.Duration(script[5]) * ms
+			take()
+			payload := make([]byte, int(script[6])*2)
+			for i := range payload {
+				payload[i] = 0xaa
+			}
+			j.Put(&Packet{
+				At: now, Kind: Kind(script[0] % 3), Source: uint32(script[0] >> 6), Marker: script[0]&4 != 0, Seq: uint16(script[1]) << (script[0] & 8),
+				Stamp: uint32(binary.BigEndian.Uint16(script[2:])) << (script[4] % 17), Payload: payload,
+			})
+			puts++
+			take()
+		}
+		before := released
+		now += time.Second
+		if take(); released < before+40 {
+			t.Fatalf("%d frames in the last second", released-before)
+		}
+		// Every packet can at most bring a window closer, then time passes.
+		if most := int(now/frameTime) + (puts+1)*windowLen/FrameLen; released > most {
+			t.Fatalf("%d frames in %v", released, now)
+		}
+		if n := j.Stats(); n.Depth < minDepth || n.Depth > maxDepth || n.Lost < 0 || n.Late < 0 || n.Duplicate < 0 {
+			t.Fatalf("%+v", n)
+		}
+	})
+}
+
+// check holds what a release promises.
+func check(t *testing.T, j *Buffer, r Release) {
+	t.Helper()
+	var frame [FrameLen]byte
+	j.Copy(frame[:])
+	there := 0
+	for from, to := j.Run(0); from < FrameLen; from, to = j.Run(to) {
+		if to <= from {
+			t.Fatalf("a stretch from %d to %d", from, to)
+		}
+		there += to - from
+		for _, b := range frame[from:to] {
+			if b != 0xaa {
+				t.Fatalf("byte %#x was never sent", b)
+			}
+		}
+	}
+	if (r == Whole) != (there == FrameLen) {
+		t.Fatalf("release %d with %d bytes", r, there)
+	}
+}

@@ -1,0 +1,143 @@
+package jitter
+
+import (
+	"testing"
+	"time"
+)
+
+// TestStragglers has packets of the source before come after the first of the
+// new one: they do not bring it back.
+func TestStragglers(t *testing.T) {
+	old, fresh := &testSender{ssrc: 1, ptime: 20}, &testSender{ssrc: 2, seq: 9000, ts: 160 * 500, ptime: 20}
+	var packets []*Packet
+	for i := range 20 {
+		packets = append(packets, old.packet(time.Duration(i)*20*ms))
+	}
+	for i := 20; i < 40; i++ {
+		packets = append(packets, fresh.packet(time.Duration(i)*20*ms))
+	}
+	last := packets[19]
+	copy(packets[19:], packets[20:23])
+	packets[22], last.At = last, 450*ms
+	j := New()
+	all := play(j, packets, 780*ms)
+	if n := j.Stats(); n.Resynced != 1 || n.Late != 1 || len(values(all)) != 39 {
+		t.Errorf("%+v, %d frames", n, len(values(all)))
+	}
+	// Later it is a party that speaks again.
+	back := &testSender{ssrc: 1, seq: 20, ts: 160 * 20, ptime: 20}
+	j.Put(back.packet(800 * ms))
+	if r := j.Ready(800 * ms); r != Whole || j.Stats().Resynced != 2 {
+		t.Errorf("%v, %+v", r, j.Stats())
+	}
+}
+
+// TestSpeechAfterSilenceIsAligned begins speech in the middle of a frame: its
+// frames do not wait for the packet after theirs.
+func TestSpeechAfterSilenceIsAligned(t *testing.T) {
+	for _, off := range []uint32{40, 80, 120} {
+		for _, marker := range []bool{true, false} {
+			s, j := &testSender{ssrc: 1, ptime: 20}, New()
+			var packets []*Packet
+			for i := range 10 {
+				packets = append(packets, s.packet(time.Duration(i)*20*ms))
+			}
+			if !marker { // the silence is told by comfort noise
+				packets = append(packets, &Packet{At: 200 * ms, Source: 1, Seq: s.seq, Stamp: s.ts, Payload: []byte{60}, Kind: Comfort})
+				s.seq++
+			}
+			s.ts += 160*40 + off
+			for i := 50; i < 100; i++ {
+				p := s.packet(time.Duration(i)*20*ms + span(int64(off)))
+				p.Marker = marker && i == 50
+				packets = append(packets, p)
+			}
+			for _, r := range play(j, packets, 2*time.Second) {
+				if r.at > 1200*ms && r.whole && (r.at-span(int64(off)))%(20*ms) != 0 {
+					t.Fatalf("offset %d, marker %v: a frame came at %v", off, marker, r.at)
+				}
+			}
+			if n := j.Stats(); n.Late != 0 || n.Resynced != 0 || n.Lost != 0 {
+				t.Errorf("offset %d: %+v", off, n)
+			}
+		}
+	}
+}
+
+// TestAhead tells by how much the sender's clock is off.
+func TestAhead(t *testing.T) {
+	for _, ppm := range []int{-200, 200} {
+		s, j := &testSender{ssrc: 1, ptime: 20}, New()
+		j.Begin(0)
+		for i := range 50_000 { // 1000 s
+			at := time.Duration(i) * (20*ms - time.Duration(ppm*20))
+			j.Put(s.packet(at))
+			takeAll(j, at)
+		}
+		want := time.Duration(ppm) * ms // of 1000 s
+		if got := j.Ahead(); got < want-2*ms || got > want+2*ms {
+			t.Errorf("%d ppm: ahead by %v", ppm, got)
+		}
+		before := j.Ahead()
+		if j.Skew(-3); j.Ahead() != before-60*ms {
+			t.Errorf("after three frames left out: %v", j.Ahead())
+		}
+	}
+}
+
+func TestPacketsOfNoSense(t *testing.T) {
+	j := New()
+	j.Begin(0)
+	j.Put(&Packet{Payload: make([]byte, MaxPayload+1)})
+	if j.Heard() || j.Stats() != (Stats{Depth: 60 * ms}) {
+		t.Error("a packet that is too long was heard")
+	}
+	j.Put(&Packet{Kind: Comfort}) // without a level
+	if level, on := j.Comfort(); !on || level != 127 {
+		t.Errorf("comfort noise of %d, %v", level, on)
+	}
+	j.Put(&Packet{Seq: 1, Kind: Comfort, Payload: []byte{0x80 | 50, 1, 2}})
+	if level, on := j.Comfort(); !on || level != 50 {
+		t.Errorf("comfort noise of %d, %v", level, on)
+	}
+}
+
+// TestRun finds what is there of a frame.
+func TestRun(t *testing.T) {
+	j := New()
+	j.Put(&Packet{Payload: make([]byte, 40)})
+	j.Put(&Packet{Seq: 2, Stamp: 60, Payload: make([]byte, 80)})
+	var got [][2]int
+	for from, to := j.Run(0); from < FrameLen; from, to = j.Run(to) {
+		got = append(got, [2]int{from, to})
+	}
+	if len(got) != 2 || got[0] != [2]int{0, 40} || got[1] != [2]int{60, 140} {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestComfortOfAStandingClock sends comfort noise with one timestamp, or with
+// one of long ago: silence comes in time all the same.
+func TestComfortOfAStandingClock(t *testing.T) {
+	for name, stamp := range map[string]uint32{"stands still": 160 * 20, "of long ago": 1 << 31} {
+		s, j := &testSender{ssrc: 1, ptime: 20}, New()
+		var packets []*Packet
+		for i := range 20 {
+			packets = append(packets, s.packet(time.Duration(i)*20*ms))
+		}
+		for at := 400 * ms; at < 20*time.Second; at += 200 * ms {
+			packets = append(packets, &Packet{At: at, Source: 1, Seq: s.seq, Stamp: stamp, Payload: []byte{60}, Kind: Comfort})
+			s.seq++
+		}
+		for at := 20 * time.Second; at < 21*time.Second; at += 20 * ms {
+			packets = append(packets, s.packet(at))
+		}
+		all := play(j, packets, 21*time.Second)
+		if n := len(all); n < 1040 || n > 1052 {
+			t.Errorf("%s: %d frames in the time of 1050", name, n)
+		}
+		if n := len(values(all)); n < 70 {
+			t.Errorf("%s: %d of 70 frames heard", name, n)
+		}
+	}
+}
