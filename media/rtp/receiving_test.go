@@ -1,0 +1,390 @@
+package rtp
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/relay"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+// A flight is one packet of the party in virtual time.
+type flight struct {
+	at time.Duration // of arrival
+	packet
+}
+
+// A heardFrame is one that the reader got.
+type heardFrame struct {
+	at       time.Duration
+	measured bool
+	id       int // of the packet it came in, where measured and marked
+	level    float64
+}
+
+// A line is the receiving side of a session in virtual time: packets are taken
+// off the wire on the clock's ticks, and the reader looks after each.
+type line struct {
+	s     *Session
+	now   time.Duration
+	heard []heardFrame
+
+	flights []flight            // not yet arrived
+	each    func(f media.Frame) // of all frames, may be nil
+	frame   media.Frame
+	wire    [maxPacket]byte
+	marks   map[int16]int
+}
+
+func newLine(t *testing.T, p Params) *line {
+	t.Helper()
+	s := newHandSession(t)
+	if p.Codec == nil {
+		p.Codec = codec.PCMU{}
+	}
+	s.Start(p)
+	s.reader.begin(s.Rate(), 0)
+	s.read.Store(true)
+	l := &line{s: s, frame: make(media.Frame, media.FrameLen(s.Rate())), marks: map[int16]int{}}
+	decoder := codec.PCMU{}.NewDecoder()
+	for i := range 100 {
+		var pcm [1]int16
+		decoder.Decode(pcm[:], []byte{byte(i)})
+		l.marks[pcm[0]] = i
+	}
+	return l
+}
+
+// mark writes a number into the end of a payload of G.711.
+func mark(payload []byte, id int) {
+	n := len(payload)
+	payload[n-3], payload[n-2], payload[n-1] = byte(id/10_000%100), byte(id/100%100), byte(id%100)
+}
+
+// speech is packets of 20 ms, numbered from id, each marked with its number.
+func speech(from time.Duration, id, n int, ssrc uint32) (all []flight) {
+	for i := range n {
+		p := packet{ssrc: ssrc, seq: uint16(id + i), ts: uint32((id + i) * frameLen), payload: make([]byte, frameLen)}
+		for k := range p.payload {
+			p.payload[k] = 0xff - byte(i*7+k)%16
+		}
+		mark(p.payload, id+i)
+		all = append(all, flight{from + time.Duration(i)*media.FrameTime, p})
+	}
+	return all
+}
+
+// run plays flights, in the order of their arrival, until a time.
+func (l *line) run(flights []flight, until time.Duration) {
+	l.flights = append(l.flights, flights...)
+	slices.SortStableFunc(l.flights, func(a, b flight) int { return int(a.at - b.at) })
+	src := netip.AddrPortFrom(loopback(), 4000)
+	for ; l.now <= until; l.now += pace.Tick {
+		for len(l.flights) > 0 && l.flights[0].at <= l.now {
+			f := l.flights[0]
+			putHeader(l.wire[:], f.packet)
+			n := headerLen + copy(l.wire[headerLen:], f.payload)
+			l.s.receive(l.wire[:n], src, l.s.opened.Add(f.at))
+			l.flights = l.flights[1:]
+		}
+		l.s.watch(l.s.agreed(l.s.opened.Add(l.now)), l.now)
+		l.s.reader.drain(&l.s.in)
+		for l.s.reader.next(l.frame, l.now, l.s) {
+			l.note()
+		}
+	}
+}
+
+func (l *line) note() {
+	h := heardFrame{at: l.now, measured: l.s.reader.measured, level: tone.Level(l.frame)}
+	if n := len(l.frame); h.measured {
+		h.id = l.marks[l.frame[n-3]]*10_000 + l.marks[l.frame[n-2]]*100 + l.marks[l.frame[n-1]]
+	}
+	l.heard = append(l.heard, h)
+	if l.each != nil {
+		l.each(l.frame)
+	}
+}
+
+// ids are the numbers of the frames that came.
+func (l *line) ids() (all []int) {
+	for _, h := range l.heard {
+		if h.measured {
+			all = append(all, h.id)
+		}
+	}
+	return all
+}
+
+// TestImpairedNetwork: 5 % lost in bursts of 3, jitter of 40 ms, 2 % out of
+// order, 1 % twice, for 60 s. What was not lost is heard once and in order,
+// within 120 ms at the 95th percentile.
+func TestImpairedNetwork(t *testing.T) {
+	for _, path := range []relay.Path{
+		{Loss: 0.05, Burst: 3, Jitter: 40 * ms, Reorder: 0.02, Duplicate: 0.01},
+		{Loss: 0.05, Burst: 3, Delay: 10 * ms, Jitter: 14 * ms, Spread: relay.Normal, Reorder: 0.02, Duplicate: 0.01},
+		{Loss: 0.2, Burst: 5, Jitter: 40 * ms, Reorder: 0.02, Duplicate: 0.1},
+	} {
+		for seed := range uint64(5) {
+			network := relay.NewFlow(&path, seed)
+			var flights []flight
+			sent, arrived := map[int]time.Duration{}, 0
+			for i, f := range speech(0, 100, 3000, 1) {
+				outs := network.Decide(nil, f.at, 172)
+				if i == 0 {
+					outs = []time.Duration{f.at + path.Delay} // the stream begins with its first packet
+				}
+				for _, at := range outs {
+					flights = append(flights, flight{at, f.packet})
+				}
+				if len(outs) > 0 {
+					sent[100+i] = f.at
+					arrived++
+				}
+			}
+			l := newLine(t, Params{})
+			l.run(flights, 61*time.Second)
+			ids, late := l.ids(), []time.Duration(nil)
+			for i, id := range ids {
+				if i > 0 && id <= ids[i-1] {
+					t.Fatalf("frame %d after %d", id, ids[i-1])
+				}
+				if _, ok := sent[id]; !ok {
+					t.Fatalf("frame %d was lost and is heard", id)
+				}
+			}
+			if len(ids) != arrived {
+				t.Errorf("seed %d: heard %d frames of %d: %+v", seed, len(ids), arrived, l.s.Stats())
+			}
+			for _, h := range l.heard {
+				if h.measured {
+					late = append(late, h.at-sent[h.id])
+				}
+			}
+			slices.Sort(late)
+			if p95 := late[len(late)*95/100]; p95 > 120*ms+path.Delay {
+				t.Errorf("seed %d: latency of %v at p95", seed, p95)
+			}
+			if n := len(l.heard); n < 3040 || n > 3055 {
+				t.Errorf("seed %d: %d frames in 61 s", seed, n)
+			}
+		}
+	}
+}
+
+// TestSourceChanges: the SSRC, numbers and timestamps change amid the call.
+// Nothing is missed, and the gap is below 100 ms.
+func TestSourceChanges(t *testing.T) {
+	first, second := speech(0, 100, 100, 1), speech(2*time.Second, 200, 100, 2)
+	for i := range second {
+		second[i].seq += 40_000
+		second[i].ts += 1 << 30
+	}
+	l := newLine(t, Params{})
+	l.run(append(first, second...), 4*time.Second-20*ms)
+	if ids := l.ids(); len(ids) != 200 || !slices.IsSorted(ids) {
+		t.Errorf("heard %d frames of 200: %+v", len(ids), l.s.Stats())
+	}
+	before := time.Duration(0)
+	for _, h := range l.heard {
+		if gap := h.at - before; gap > 100*ms {
+			t.Errorf("a gap of %v at %v", gap, h.at)
+		}
+		before = h.at
+	}
+	if n := l.s.Stats(); n.Resynced != 1 || n.Concealed != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestComfortNoiseOnly: 20 s of comfort noise alone do not time out; what is
+// heard is quiet, in time, and as loud as the party said.
+func TestComfortNoiseOnly(t *testing.T) {
+	expired := false
+	l := newLine(t, Params{Within: 3 * time.Second, Expired: func() { expired = true }})
+	flights := speech(0, 0, 50, 1)
+	seq := uint16(50)
+	for at := time.Second; at < 21*time.Second; at += 500 * ms {
+		p := packet{pt: comfortType, ssrc: 1, seq: seq, ts: uint32(at / time.Second * Rate), payload: []byte{62}}
+		flights = append(flights, flight{at, p})
+		seq++
+	}
+	l.run(flights, 21*time.Second)
+	if expired {
+		t.Error("the party is taken for gone")
+	}
+	if n := len(l.heard); n < 1048 || n > 1052 {
+		t.Errorf("%d frames in 21 s", n)
+	}
+	for _, h := range l.heard {
+		if h.at > 1200*ms && math.Abs(h.level+62) > 2 {
+			t.Fatalf("noise of %.1f dBFS at %v, the party said -62", h.level, h.at)
+		}
+	}
+	if n := l.s.Stats(); n.Concealed != 0 || n.Lost != 0 {
+		t.Errorf("%+v", n)
+	}
+	l.run(nil, 30*time.Second)
+	if !expired {
+		t.Error("the party is gone, and nobody says so")
+	}
+}
+
+// TestBlackout: nothing arrives for 10 s, or all of it at once at their end.
+// The call is heard again within 200 ms, and nothing old is.
+func TestBlackout(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		var flights []flight
+		for _, f := range speech(0, 0, 1000, 1) {
+			switch {
+			case f.at < 5*time.Second || f.at >= 15*time.Second:
+			case held:
+				f.at = 15 * time.Second
+			default:
+				continue
+			}
+			flights = append(flights, f)
+		}
+		l := newLine(t, Params{})
+		l.run(flights, 20*time.Second-20*ms)
+		resumed := false
+		for _, h := range l.heard {
+			if h.at < 15*time.Second || !h.measured {
+				continue
+			}
+			if old := h.at - time.Duration(h.id)*20*ms; old > 200*ms {
+				t.Fatalf("held back %v: a frame %v old is heard at %v", held, old, h.at)
+			}
+			if !resumed && h.at > 15*time.Second+200*ms {
+				t.Errorf("held back %v: heard again at %v", held, h.at)
+			}
+			resumed = true
+		}
+		if n := len(l.heard); !resumed || n < 995 || n > 1002 {
+			t.Errorf("held back %v: heard again %v, %d frames in 20 s", held, resumed, n)
+		}
+	}
+}
+
+// TestDrift: for half an hour the party's clock is off by 200 ppm. The frames
+// keep to our clock, none is held for long or made up for want of packets, and
+// a tone keeps its frequency; in speech only pauses are changed.
+func TestDrift(t *testing.T) {
+	for _, ppm := range []int{-200, 200} {
+		for _, pauses := range []bool{false, true} {
+			const n = 30 * 60 * 50
+			l := newLine(t, Params{})
+			encoder := codec.PCMU{}.NewEncoder()
+			crossings, before, frames := 0, int16(0), 0
+			loud := 0 // frames of speech said and not heard
+			l.each = func(f media.Frame) {
+				frames++
+				if tone.Level(f) > -25 {
+					loud--
+				}
+				for _, v := range f {
+					if before < 0 && v >= 0 {
+						crossings++
+					}
+					before = v
+				}
+			}
+			step := 20*ms - time.Duration(ppm*20)
+			pcm := make([]int16, frameLen)
+			for i := range n {
+				p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: make([]byte, frameLen)}
+				silent := pauses && i%150 >= 100
+				for k := range pcm {
+					pcm[k] = int16(8000 * math.Sin(2*math.Pi*500*float64(i*frameLen+k)/Rate))
+					if silent {
+						pcm[k] /= 1000
+					}
+				}
+				if !silent {
+					loud++
+				}
+				encoder.Encode(p.payload, pcm)
+				at := time.Duration(i) * step
+				l.run([]flight{{at, p}}, at)
+				if off := time.Duration(frames)*20*ms - at; off > 200*ms || off < -200*ms {
+					t.Fatalf("%d ppm: the frames are %v off after %v", ppm, off, at)
+				}
+				l.heard = l.heard[:0]
+			}
+			sum := l.s.Stats()
+			if sum.Concealed != 0 || sum.Late != 0 || sum.Resynced != 0 {
+				t.Errorf("%d ppm: %+v", ppm, sum)
+			}
+			if repairs := sum.Added + sum.LeftOut; repairs < 10 || repairs > 20 || sum.Added > 0 && sum.LeftOut > 0 {
+				t.Errorf("%d ppm: %d frames added, %d left out", ppm, sum.Added, sum.LeftOut)
+			}
+			if pauses && (loud < -2 || loud > 2) {
+				t.Errorf("%d ppm: %d frames of speech were left out", ppm, loud)
+			}
+			if !pauses {
+				hz := float64(crossings) / (float64(frames) / 50)
+				if math.Abs(hz-500) > 2.5 {
+					t.Errorf("%d ppm: a tone of 500 Hz became %.2f", ppm, hz)
+				}
+			}
+		}
+	}
+}
+
+// TestHalvesOfFrames: the party sends 30 ms a packet, and some are lost. What
+// came of a frame is heard where it belongs.
+func TestHalvesOfFrames(t *testing.T) {
+	for _, c := range []codec.Codec{codec.PCMU{}, codec.G722{}} {
+		l := newLine(t, Params{Codec: c, PayloadType: c.PayloadType()})
+		encoder := c.NewEncoder()
+		rate := c.Rate()
+		said := tone.Sine(rate, 3*rate, 500, 0.3)
+		var flights []flight
+		for i := range 100 {
+			p := packet{pt: c.PayloadType(), ssrc: 1, seq: uint16(i), ts: uint32(i * 240), payload: make([]byte, 240)}
+			encoder.Encode(p.payload, said[i*rate*3/100:(i+1)*rate*3/100])
+			if i%10 != 5 {
+				flights = append(flights, flight{time.Duration(i) * 30 * ms, p})
+			}
+		}
+		var heard []int16
+		l.each = func(f media.Frame) { heard = append(heard, f...) }
+		l.run(flights, 3*time.Second)
+		if p := tone.Power(heard[rate/2:2*rate+rate/2], rate, 500); p < 0.08 {
+			t.Errorf("%s: the tone has a power of %.3f, said 0.09", c.Name(), p)
+		}
+		if n := l.s.Stats(); n.Lost != 10 || n.Concealed < 15 || n.Concealed > 20 {
+			t.Errorf("%s: %+v", c.Name(), n)
+		}
+	}
+}
+
+// TestNoDeadSilence: what is heard in a long loss is the room of the party.
+func TestNoDeadSilence(t *testing.T) {
+	l := newLine(t, Params{})
+	encoder := codec.PCMU{}.NewEncoder()
+	var flights []flight
+	pcm := make([]int16, frameLen)
+	state := uint32(1)
+	for i := range 150 {
+		for k := range pcm {
+			state = state*1664525 + 1013904223
+			pcm[k] = int16(state>>16) >> 9 // about -59 dBFS
+		}
+		p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: make([]byte, frameLen)}
+		encoder.Encode(p.payload, pcm)
+		flights = append(flights, flight{time.Duration(i) * 20 * ms, p})
+	}
+	l.run(flights, 6*time.Second)
+	for _, h := range l.heard {
+		if h.at > 500*ms && (h.level < -63 || h.level > -49) {
+			t.Fatalf("%.1f dBFS at %v", h.level, h.at)
+		}
+	}
+}
