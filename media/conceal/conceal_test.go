@@ -106,6 +106,21 @@ func TestLossFadesToTheBackground(t *testing.T) {
 	}
 }
 
+// TestWhatHasEndedDoesNotComeBack loses the sound after the end of a word.
+func TestWhatHasEndedDoesNotComeBack(t *testing.T) {
+	c := New(8000)
+	for k := range 10 {
+		c.Good(voice(8000, k*160, 160, 150, 4))
+	}
+	f := make([]int16, 160)
+	c.Good(f)
+	for k := range 3 {
+		if c.Lost(f); dB(f) > -60 {
+			t.Errorf("frame %d after the word: %.1f dBFS", k, dB(f))
+		}
+	}
+}
+
 func TestNoiseOfALoudLineIsNotLoud(t *testing.T) {
 	c := New(8000)
 	for k := range 200 { // music, without a pause

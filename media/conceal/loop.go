@@ -66,8 +66,13 @@ func (l *loop) say() int {
 	return v
 }
 
-// grow goes on at the same phase of one more period.
+// grow goes on at the same phase of one more period, save where that is of
+// louder sound, which has ended.
 func (l *loop) grow() {
+	end, older := len(l.past), len(l.past)-l.count*l.period
+	if power(l.past[older-l.period:older]) > covered*power(l.past[end-l.period:]) {
+		return
+	}
 	before := int(l.sound[l.at])
 	l.count++
 	l.cut()

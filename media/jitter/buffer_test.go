@@ -266,7 +266,7 @@ func TestJitterTraps(t *testing.T) {
 // TestJitterDrift runs an hour of a sender whose clock is off. It must neither
 // go deaf, nor hold frames back, nor make any up.
 func TestJitterDrift(t *testing.T) {
-	for _, ppm := range []int{-200, -50, 0, 50, 200} {
+	for _, ppm := range []int{-200, 50, 200} {
 		s := &testSender{ssrc: 1, ptime: 20}
 		j := New()
 		const n = 180_000

@@ -102,14 +102,15 @@ func (l *line) run(flights []flight, until time.Duration) {
 }
 
 func (l *line) note() {
+	if l.each != nil {
+		l.each(l.frame)
+		return
+	}
 	h := heardFrame{at: l.now, measured: l.s.reader.measured, level: tone.Level(l.frame)}
 	if n := len(l.frame); h.measured {
 		h.id = l.marks[l.frame[n-3]]*10_000 + l.marks[l.frame[n-2]]*100 + l.marks[l.frame[n-1]]
 	}
 	l.heard = append(l.heard, h)
-	if l.each != nil {
-		l.each(l.frame)
-	}
 }
 
 // ids are the numbers of the frames that came.
@@ -276,16 +277,25 @@ func TestBlackout(t *testing.T) {
 // keep to our clock, none is held for long or made up for want of packets, and
 // a tone keeps its frequency; in speech only pauses are changed.
 func TestDrift(t *testing.T) {
+	said, quiet := make([]byte, frameLen), make([]byte, frameLen)
+	pcm := make([]int16, frameLen) // ten periods
+	for k := range pcm {
+		pcm[k] = int16(8000 * math.Sin(2*math.Pi*500*float64(k)/Rate))
+	}
+	codec.PCMU{}.NewEncoder().Encode(said, pcm)
+	for k := range pcm {
+		pcm[k] /= 1000
+	}
+	codec.PCMU{}.NewEncoder().Encode(quiet, pcm)
 	for _, ppm := range []int{-200, 200} {
 		for _, pauses := range []bool{false, true} {
 			const n = 30 * 60 * 50
 			l := newLine(t, Params{})
-			encoder := codec.PCMU{}.NewEncoder()
 			crossings, before, frames := 0, int16(0), 0
 			loud := 0 // frames of speech said and not heard
 			l.each = func(f media.Frame) {
 				frames++
-				if tone.Level(f) > -25 {
+				if slices.Max(f[len(f)/2:]) > 4000 {
 					loud--
 				}
 				for _, v := range f {
@@ -296,26 +306,17 @@ func TestDrift(t *testing.T) {
 				}
 			}
 			step := 20*ms - time.Duration(ppm*20)
-			pcm := make([]int16, frameLen)
 			for i := range n {
-				p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: make([]byte, frameLen)}
-				silent := pauses && i%150 >= 100
-				for k := range pcm {
-					pcm[k] = int16(8000 * math.Sin(2*math.Pi*500*float64(i*frameLen+k)/Rate))
-					if silent {
-						pcm[k] /= 1000
-					}
-				}
-				if !silent {
+				p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: quiet}
+				if !pauses || i%150 < 100 {
+					p.payload = said
 					loud++
 				}
-				encoder.Encode(p.payload, pcm)
 				at := time.Duration(i) * step
 				l.run([]flight{{at, p}}, at)
 				if off := time.Duration(frames)*20*ms - at; off > 200*ms || off < -200*ms {
 					t.Fatalf("%d ppm: the frames are %v off after %v", ppm, off, at)
 				}
-				l.heard = l.heard[:0]
 			}
 			sum := l.s.Stats()
 			if sum.Concealed != 0 || sum.Late != 0 || sum.Resynced != 0 {
