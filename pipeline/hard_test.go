@@ -212,7 +212,13 @@ func TestLinesAreClean(t *testing.T) {
 // talkOn lets the agent of a stage talk.
 func talkOn(t *testing.T, stage *pipetest.Stage, brief pipeline.Brief) *call {
 	t.Helper()
-	c := &call{Leg: mediatest.NewLeg(8000), t: t, began: time.Now(), done: make(chan struct{})}
+	return talkAt(t, 8000, stage, brief)
+}
+
+// talkAt is talkOn with a leg at rate (Hz).
+func talkAt(t *testing.T, rate int, stage *pipetest.Stage, brief pipeline.Brief) *call {
+	t.Helper()
+	c := &call{Leg: mediatest.NewLeg(rate), t: t, began: time.Now(), done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		var err error

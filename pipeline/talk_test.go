@@ -37,9 +37,9 @@ func start(t *testing.T, script fake.Script, brief pipeline.Brief) *call {
 
 // say speaks now and returns when it was said.
 func (c *call) say(text string) {
-	pcm, _ := tone.Say(8000, text)
+	pcm, _ := tone.Say(c.Rate(), text)
 	c.Say(pcm)
-	c.pass(time.Duration(len(pcm)) * time.Second / 8000)
+	c.pass(time.Duration(len(pcm)) * time.Second / time.Duration(c.Rate()))
 }
 
 // pass lets time pass.
@@ -66,7 +66,7 @@ func (c *call) words() string {
 }
 
 func (c *call) timed() []tone.Word {
-	return tone.NewHearer(8000).Hear(append(c.Heard(), make([]int16, 800)...))
+	return tone.NewHearer(c.Rate()).Hear(append(c.Heard(), make([]int16, c.Rate()/10)...))
 }
 
 func lines(o pipeline.Outcome) []string {
@@ -111,6 +111,24 @@ func TestConversation(t *testing.T) {
 		// voice take 300 ms, and pacing up to a frame.
 		if d := o.Turns[1].Total(); d < 700*time.Millisecond || d > 745*time.Millisecond {
 			t.Errorf("turn 1 took %v: %+v", d, o.Turns[1].Spans)
+		}
+	})
+}
+
+// TestWideband converses on a leg of 16 kHz.
+func TestWideband(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := talkAt(t, 16000, pipetest.New(fake.Typical()), pipeline.Brief{Greeting: "hello", Engines: pipetest.Fake()})
+		c.pass(1500 * time.Millisecond)
+		c.say("i hear you well")
+		c.pass(4 * time.Second)
+		got := c.words()
+		o := c.hangup()
+		if want := "hello you said i hear you well"; got != want {
+			t.Errorf("the caller heard %q, want %q", got, want)
+		}
+		if want := []string{"agent: hello", "caller: i hear you well", "agent: you said i hear you well"}; !slices.Equal(lines(o), want) {
+			t.Errorf("lines %q", lines(o))
 		}
 	})
 }
