@@ -30,18 +30,18 @@ func speech(pcm []int16) media.Feed {
 	})
 }
 
-func talk(t *testing.T, path string) *Tape {
+func talk(t *testing.T, path string, rate int) *Tape {
 	t.Helper()
-	leg := mediatest.NewLeg(8000)
+	leg := mediatest.NewLeg(rate)
 	tape, err := New(path, leg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, _ := tone.Say(8000, "hello agent")
-	agent, _ := tone.Say(8000, "good morning caller")
+	caller, _ := tone.Say(rate, "hello agent")
+	agent, _ := tone.Say(rate, "good morning caller")
 	leg.Say(caller)
 	tape.Play(speech(agent))
-	f := make(media.Frame, media.FrameLen(8000))
+	f := make(media.Frame, media.FrameLen(rate))
 	for range 150 {
 		if err := tape.ReadFrame(f); err != nil {
 			t.Fatal(err)
@@ -51,31 +51,36 @@ func talk(t *testing.T, path string) *Tape {
 }
 
 func TestTape(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "call.wav")
-		tape := talk(t, path)
-		if err := tape.Hangup(media.LocalHangup); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := tape.Close(); err != nil {
+	for _, at := range []int{8000, 16000} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "call.wav")
+			tape := talk(t, path, at)
+			if err := tape.Hangup(media.LocalHangup); err != nil {
 				t.Fatal(err)
 			}
-		}
-		left, right, rate, err := Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := heard(left, rate); got != "hello agent" {
-			t.Errorf("left: %q", got)
-		}
-		if got := heard(right, rate); got != "good morning caller" {
-			t.Errorf("right: %q", got)
-		}
-		if got := time.Duration(len(left)) * time.Second / time.Duration(rate); got != 3*time.Second {
-			t.Errorf("the recording of 3 s lasts %v", got)
-		}
-	})
+			for range 2 {
+				if err := tape.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left, right, rate, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rate != at {
+				t.Errorf("rate %d", rate)
+			}
+			if got := heard(left, rate); got != "hello agent" {
+				t.Errorf("left: %q", got)
+			}
+			if got := heard(right, rate); got != "good morning caller" {
+				t.Errorf("right: %q", got)
+			}
+			if got := time.Duration(len(left)) * time.Second / time.Duration(rate); got != 3*time.Second {
+				t.Errorf("the recording of 3 s lasts %v", got)
+			}
+		})
+	}
 }
 
 func TestRecover(t *testing.T) {
