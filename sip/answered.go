@@ -84,7 +84,6 @@ func (a *attempt) agree(res *sip.Response, phone *early) (sdp.Agreement, error) 
 // another phone is hung up (RFC 3261 section 13.2.2.4).
 func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 	<-a.settled
-	a.ua.endpoint.Received(res)
 	d, err := dialog.FromResponse(invite, res)
 	if err != nil {
 		return

@@ -188,7 +188,6 @@ func (a *attempt) cancel() {
 
 // response takes one response. It is over when the attempt has an outcome.
 func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
-	a.ua.endpoint.Received(res)
 	if !a.trying {
 		a.ua.proxies.Health.Answered(a.at.Address(), time.Now())
 	}
@@ -196,6 +195,10 @@ func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *m
 	case res.IsProvisional():
 		a.provisional(res) //nolint:contextcheck // what hangs up outlives the caller
 		return nil, nil, false
+	case a.gaveUp == "" && a.ladder.Rang(): // a ring may still be on its way here
+		a.ring()
+	}
+	switch {
 	case res.IsSuccess():
 		a.measure(res)
 		leg, err := a.answered(res) //nolint:contextcheck // what hangs up outlives the caller
@@ -255,13 +258,19 @@ func (a *attempt) provisional(res *sip.Response) {
 	if res.StatusCode != 180 && res.StatusCode != 183 {
 		return
 	}
-	if !a.rang {
-		a.rang = true
-		if a.ua.Meter != nil {
-			a.ua.Meter.Requested(time.Since(a.sentAt))
-		}
-		a.progress(media.Ringing)
+	a.ring()
+}
+
+// ring tells, once, that the phone rings.
+func (a *attempt) ring() {
+	if a.rang {
+		return
 	}
+	a.rang = true
+	if a.ua.Meter != nil {
+		a.ua.Meter.Requested(time.Since(a.sentAt))
+	}
+	a.progress(media.Ringing)
 }
 
 // broken is the outcome of an attempt that got no final answer.

@@ -57,6 +57,12 @@ type Endpoint struct {
 	// Invite takes an INVITE that begins a call, and responds to it before it
 	// returns. It has a goroutine of its own; nil refuses all.
 	Invite func(req *sip.Request, tx sip.ServerTransaction)
+	// Options is the status that an OPTIONS outside a dialog is answered with;
+	// nil is 200, or 503 while the endpoint drains.
+	Options func() int
+	// Other takes requests of methods that the endpoint does not speak, and
+	// responds to them before it returns; nil refuses them.
+	Other func(req *sip.Request, tx sip.ServerTransaction)
 	// Before sees each datagram before anything else does; nil does not.
 	Before func(data []byte)
 	// Sockets opens what is listened on over UDP and TCP, at the address given;
@@ -217,6 +223,7 @@ func (e *Endpoint) build(log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("build sip server: %w", err)
 	}
+	ua.TransportLayer().OnMessage(e.heard)
 	e.ua, e.client = ua, client
 	e.routes(server)
 	return nil

@@ -89,7 +89,7 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	if e.deaf.Load() {
 		return nil, ErrClosed
 	}
-	e.Note(req, true, req.Destination())
+	e.Note(req, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
 		return nil, fmt.Errorf("send %s: %w", req.Method, err)
@@ -113,7 +113,7 @@ func (e *Endpoint) Write(req *sip.Request) error {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
-	e.Note(req, true, req.Destination())
+	e.Note(req, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
@@ -131,7 +131,6 @@ func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, er
 	for {
 		select {
 		case res := <-tx.Responses():
-			e.Received(res)
 			if !res.IsProvisional() {
 				return res, nil
 			}

@@ -21,7 +21,7 @@ func (e *Endpoint) routes(s *sipgo.Server) {
 	s.OnCancel(e.checked(func(req *sip.Request, tx sip.ServerTransaction) {
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
 	}))
-	s.OnNoRoute(e.checked(func(req *sip.Request, tx sip.ServerTransaction) { e.Respond(tx, req, 405, "Method Not Allowed") }))
+	s.OnNoRoute(e.checked(e.other))
 }
 
 type answerer = func(req *sip.Request, tx sip.ServerTransaction)
@@ -33,7 +33,6 @@ func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
 		done := make(chan struct{})
 		ran := e.Go(func() {
 			defer close(done)
-			e.Note(req, false, req.Source())
 			if complete(req) {
 				next(req, tx)
 			} else if !req.IsAck() {
@@ -64,10 +63,18 @@ func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status in
 	for _, h := range headers {
 		res.AppendHeader(h)
 	}
-	e.Note(res, true, req.Source())
+	e.Note(res, req.Source())
 	if err := tx.Respond(res); err != nil && e.Log != nil {
 		e.Log.Debug("sip response not sent", "method", string(req.Method), "status", status)
 	}
+}
+
+func (e *Endpoint) other(req *sip.Request, tx sip.ServerTransaction) {
+	if e.Other != nil {
+		e.Other(req, tx)
+		return
+	}
+	e.Respond(tx, req, 405, "Method Not Allowed")
 }
 
 // A Party answers the requests of a dialog.
@@ -128,6 +135,8 @@ func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
 	switch {
 	case inDialog(req) && e.party(req) == nil:
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
+	case e.Options != nil && !inDialog(req):
+		e.Respond(tx, req, e.Options(), "As Told")
 	case busy:
 		e.Respond(tx, req, 503, "Service Unavailable", sip.NewHeader("Retry-After", "30"))
 	default:

@@ -43,18 +43,43 @@ func (e *Endpoint) Debug(what string, err error) {
 	}
 }
 
-// Received puts a response on the ladder of its call. Whoever waits for the
-// responses of a transaction calls it; Ask does.
-func (e *Endpoint) Received(res *sip.Response) { e.Note(res, false, res.Source()) }
+// heard sees every message as it was read, in its order: the library hands each
+// to a goroutine of its own, where a final response may overtake the ringing
+// that came before it.
+func (e *Endpoint) heard(msg sip.Message) {
+	id := msg.CallID()
+	if id == nil {
+		return
+	}
+	l := e.Ladder(string(*id))
+	if l == nil {
+		return
+	}
+	if res, ok := msg.(*sip.Response); ok && (res.StatusCode == 180 || res.StatusCode == 183) {
+		l.Ring()
+	}
+	l.Add(ladder.Rung(msg, false, source(msg), time.Now()))
+}
 
-// Note puts a message on the ladder of its call. Requests of ours, and
-// answers by Respond, are put there by themselves.
-func (e *Endpoint) Note(msg sip.Message, out bool, peer string) {
+func source(msg sip.Message) string {
+	switch msg := msg.(type) {
+	case *sip.Request:
+		return msg.Source()
+	case *sip.Response:
+		return msg.Source()
+	default:
+		return ""
+	}
+}
+
+// Note puts a message of ours on the ladder of its call. Requests, and answers
+// by Respond, are put there by themselves, as is what comes in.
+func (e *Endpoint) Note(msg sip.Message, peer string) {
 	id := msg.CallID()
 	if id == nil {
 		return
 	}
 	if l := e.Ladder(string(*id)); l != nil {
-		l.Add(ladder.Rung(msg, out, peer, time.Now()))
+		l.Add(ladder.Rung(msg, true, peer, time.Now()))
 	}
 }

@@ -24,6 +24,7 @@ const most = 200
 type Ladder struct {
 	mu    sync.Mutex
 	rungs []media.Message
+	rang  bool
 	over  chan struct{} // closed by End
 	ended bool
 }
@@ -66,6 +67,20 @@ func (l *Ladder) Rungs() []media.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.rungs)
+}
+
+// Ring notes that a phone was heard to ring.
+func (l *Ladder) Ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rang = true
+}
+
+// Rang says that a phone was heard to ring.
+func (l *Ladder) Rang() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rang
 }
 
 // Rung describes a message that was sent to, or came from, peer.

@@ -156,7 +156,7 @@ func (l *Leg) answerUpdate(req *sip.Request, tx sip.ServerTransaction) {
 	}
 	defer leave()
 	if res, _, ok := l.renewal(req, tx); ok {
-		l.endpoint.Note(res, true, req.Source())
+		l.endpoint.Note(res, req.Source())
 		_ = tx.Respond(res) // where it is lost, the request comes once more
 	}
 }
@@ -227,7 +227,7 @@ func (l *Leg) wanted(d sdp.Direction) sdp.Direction {
 
 // repeat sends a 2xx until its ACK comes.
 func (l *Leg) repeat(tx sip.ServerTransaction, res *sip.Response) *sip.Request {
-	l.endpoint.Note(res, true, res.Destination())
+	l.endpoint.Note(res, res.Destination())
 	return Repeat(tx, res, l.acks, l.ended)
 }
 

@@ -256,6 +256,24 @@ func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
 	return true
 }
 
+// Ask sends a request of another kind within the call, with a body where kind
+// names its type, and returns its final response.
+func (l *Leg) Ask(ctx context.Context, method sip.RequestMethod, kind, body string, headers ...sip.Header) (*sip.Response, error) {
+	req := l.dialog.Request(method)
+	for _, h := range headers {
+		req.AppendHeader(h)
+	}
+	if kind != "" {
+		c := sip.ContentTypeHeader(kind)
+		req.AppendHeader(&c)
+		req.SetBody([]byte(body))
+	}
+	if err := l.finish(req); err != nil {
+		return nil, err
+	}
+	return l.endpoint.Ask(ctx, req)
+}
+
 // Serve implements endpoint.Party.
 func (l *Leg) Serve(req *sip.Request, tx sip.ServerTransaction) {
 	switch req.Method {

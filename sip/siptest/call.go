@@ -15,7 +15,9 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/dialog"
+	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/leg"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A call is one INVITE while its script runs.
@@ -31,6 +33,8 @@ type call struct {
 	wish    sdp.Wish // encrypted where the caller is
 	agreed  sdp.Agreement
 
+	up         *leg.Leg      // once it is answered
+	prack      chan struct{} // closed by the PRACK of a reliable response
 	cancelled  chan struct{} // the transaction was cancelled
 	cancelling chan struct{} // a CANCEL is coming, and will cross the answer
 	crossed    chan struct{} // the answer has left
@@ -70,7 +74,11 @@ func (c *Carrier) invite(req *sip.Request, tx sip.ServerTransaction) {
 		k.respond(http.StatusNotAcceptable, err.Error())
 		return
 	}
-	if !k.ring() || !k.pause(k.script.After) {
+	if k.tooSmall() {
+		k.session.Close()
+		return
+	}
+	if k.script.Reliable && !k.reliable() || !k.ring() || !k.pause(k.script.After) {
 		k.over()
 		return
 	}
@@ -112,6 +120,16 @@ func (k *call) challenged() bool {
 	}
 	k.carrier.journal.note(k.entry, func(e *Entry) { e.Challenged = true })
 	k.respond(status, "Who Are You", sip.NewHeader(ask, value))
+	return true
+}
+
+// tooSmall refuses a session interval once.
+func (k *call) tooSmall() bool {
+	i := leg.Expires(k.req)
+	if k.script.Small == 0 || i == nil || i.Length >= k.script.Small {
+		return false
+	}
+	k.respond(422, "Session Interval Too Small", sip.NewHeader("Min-SE", timer.Interval{Length: k.script.Small}.String()))
 	return true
 }
 
@@ -208,9 +226,13 @@ func (k *call) pause(d time.Duration) bool {
 func (k *call) say(status int, reason string, describe bool) {
 	res := k.response(status, reason)
 	if describe {
-		leg.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
+		k.describe(res)
 	}
 	_ = k.tx.Respond(res) // where the transaction is gone, so is the call
+}
+
+func (k *call) describe(res *sip.Response) {
+	leg.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
 }
 
 // response builds a response of this phone.
@@ -281,17 +303,30 @@ func (k *call) answer() {
 		k.respond(http.StatusInternalServerError, "Broken")
 		return
 	}
+	res.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
 	for name, value := range k.script.Headers {
 		res.AppendHeader(sip.NewHeader(name, value))
+	}
+	if s := k.script.Session; s.Length > 0 {
+		res.AppendHeader(sip.NewHeader("Session-Expires", s.String()))
+		res.AppendHeader(sip.NewHeader("Require", "timer"))
 	}
 	if k.script.SDP != nil {
 		res.SetBody(k.script.SDP)
 	}
+	key := up.Dialog()
+	k.carrier.mu.Lock()
+	k.up = up
+	k.carrier.upCalls[key] = k
+	k.carrier.mu.Unlock()
 	k.carrier.journal.note(k.entry, func(e *Entry) {
 		e.Answered, e.Status, e.AnsweredAt = true, http.StatusOK, time.Now()
 	})
 	k.carrier.endpoint.Go(func() {
 		<-up.Ended()
+		k.carrier.mu.Lock()
+		delete(k.carrier.upCalls, key)
+		k.carrier.mu.Unlock()
 		k.carrier.journal.note(k.entry, func(e *Entry) { e.Cause, e.EndedAt = up.Cause(), time.Now() })
 	})
 	if k.script.AnswerOnCancel {
@@ -346,8 +381,17 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 	agreed := k.agreed
 	agreed.Mute = agreed.Mute || k.script.NoMedia
 	return leg.Establish(k.carrier.endpoint, leg.Answered{
-		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye, Allow: leg.Allowed(k.req),
-	}, leg.Rules{Up: &k.carrier.up})
+		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye,
+		Term: k.script.term(), Allow: leg.Allowed(k.req),
+	}, leg.Rules{Up: &k.carrier.up, Least: k.carrier.LeastSession})
+}
+
+// term is what the script says of the session.
+func (s Script) term() timer.Term {
+	if s.Lapses {
+		return timer.Term{}
+	}
+	return timer.Term{Length: s.Session.Length, Ours: s.Session.Refresher == timer.UAS}
 }
 
 // fork has a second phone answer.

@@ -18,7 +18,9 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A Carrier takes calls. The exported fields are its wiring and must not
@@ -37,6 +39,15 @@ type Carrier struct {
 	OnInvite, OnRing func(Invite)
 	// Log takes warnings; nil drops them.
 	Log *slog.Logger
+	// Secure is how TLS is spoken.
+	Secure endpoint.Secure
+	// LeastSession is the shortest session interval that is taken; 0 is 90 s.
+	LeastSession time.Duration
+	// Ping is the status that an OPTIONS outside a call is answered with; 0 is
+	// 200. It may be called at any time.
+	Ping func() int
+	// Registrar takes registrations; nil takes none.
+	Registrar *Registrar
 
 	endpoint *endpoint.Endpoint
 	stop     func() // of our own clock
@@ -44,6 +55,8 @@ type Carrier struct {
 
 	mu      sync.Mutex
 	up      atomic.Int64
+	upCalls map[dialog.Key]*call
+	ringing map[string]*call // by Call-ID, those that wait for a PRACK
 	pending map[string]*call // by Call-ID, those that answer a CANCEL
 }
 
@@ -96,6 +109,19 @@ type Script struct {
 	SecondAnswer bool
 	// NoMedia takes the call and never sends a packet.
 	NoMedia bool
+	// Reliable tells a reliable response before the phone rings: 183 with a
+	// session description, which waits for its PRACK (RFC 3262).
+	Reliable bool
+	// Small refuses the session interval that is asked for once, and wants this
+	// one (RFC 4028).
+	Small time.Duration
+	// Session is the Session-Expires of the answer (RFC 4028); none where its
+	// length is 0.
+	Session timer.Interval
+	// Lapses leaves the refreshing of that session undone.
+	Lapses bool
+	// Refer says what becomes of a REFER; nil refuses it.
+	Refer *Refer
 	// IgnoreBye leaves a BYE without a response.
 	IgnoreBye bool
 }
@@ -111,9 +137,19 @@ type Challenge struct {
 	Stale     bool // the first credentials are answered with a fresh nonce
 }
 
+// A Refer is what becomes of a REFER.
+type Refer struct {
+	// Status answers the REFER itself, and Notices tell what its target
+	// answered, one after the other.
+	Status  int
+	Notices []int
+	// Hangup ends the call instead of the last notice.
+	Hangup bool
+}
+
 // Start opens the sockets and takes calls from then on.
 func (c *Carrier) Start() error {
-	c.pending = map[string]*call{}
+	c.pending, c.ringing, c.upCalls = map[string]*call{}, map[string]*call{}, map[dialog.Key]*call{}
 	c.stop = func() {}
 	if c.Media == nil {
 		if err := c.ownMedia(); err != nil {
@@ -121,8 +157,8 @@ func (c *Carrier) Start() error {
 		}
 	}
 	c.endpoint = &endpoint.Endpoint{
-		Listen: c.Listen, Name: "siptest", Log: c.Log,
-		Invite: c.invite, Before: c.before,
+		Listen: c.Listen, Name: "siptest", Log: c.Log, Secure: c.Secure,
+		Invite: c.invite, Before: c.before, Other: c.other, Options: c.options,
 	}
 	if err := c.endpoint.Start(); err != nil {
 		c.stop()
@@ -162,6 +198,11 @@ func (c *Carrier) Addr() netip.AddrPort { return c.endpoint.Addr() }
 
 // Proxy is the carrier as a trunk's proxy.
 func (c *Carrier) Proxy() string { return "sip:" + c.Addr().String() + ";transport=udp" }
+
+// SecureProxy is the carrier as a trunk's proxy over TLS.
+func (c *Carrier) SecureProxy() string {
+	return "sip:" + c.endpoint.SecureAddr().String() + ";transport=tls"
+}
 
 // Calls is how many calls are up.
 func (c *Carrier) Calls() int { return int(c.up.Load()) }

@@ -20,6 +20,8 @@ type Entry struct {
 	Cancelled  bool // a CANCEL came, and in time
 	Answered   bool // a 200 was sent
 	Acked      bool
+	Pracks     int         // PRACKs that acknowledged a reliable response
+	ReferTo    string      // of the last REFER
 	Status     int         // final, 0 before it
 	Cause      media.Cause // how the call ended, "" before that
 	Forked     media.Cause // how the call of the second phone ended
@@ -49,6 +51,13 @@ func (j *journal) note(e *Entry, change func(*Entry)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	change(e)
+	j.tell()
+}
+
+// touch has waiters look again.
+func (j *journal) touch() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.tell()
 }
 

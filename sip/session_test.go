@@ -1,0 +1,295 @@
+package sip
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+	"github.com/parley-voice/parley/sip/timer"
+)
+
+// lines are the start lines of a ladder, with arrows.
+func lines(all []media.Message) (out []string) {
+	for _, m := range all {
+		arrow := "<"
+		if m.Out {
+			arrow = ">"
+		}
+		word, _, _ := strings.Cut(m.Line, " ")
+		out = append(out, arrow+word)
+	}
+	return out
+}
+
+// TestSessionTimer keeps a call alive by refreshes, ours or the carrier's, and
+// ends one that nobody refreshes.
+func TestSessionTimer(t *testing.T) {
+	for name, row := range map[string]struct {
+		session timer.Interval
+		stops   bool // the carrier stops refreshing
+	}{
+		"we refresh":      {timer.Interval{Length: time.Second, Refresher: timer.UAC}, false},
+		"carrier does":    {timer.Interval{Length: time.Second, Refresher: timer.UAS}, false},
+		"carrier is gone": {timer.Interval{Length: time.Second, Refresher: timer.UAS}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLineWith(t, &UA{LeastSession: time.Second}, nil)
+			session := row.session
+			b := l.another(t, &siptest.Carrier{LeastSession: time.Second, Answer: func(siptest.Invite) siptest.Script {
+				return siptest.Script{Status: 200, Session: session, Lapses: row.stops}
+			}})
+			target := l.target()
+			target.Trunk.Proxy = b.Proxy()
+			up, err := l.ua.Dial(soon(t), target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			traced := up.(media.Traced) //nolint:forcetypeassert // a leg of ours
+			if row.stops {
+				if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.Expired {
+					t.Errorf("ended with %q, %v", up.Cause(), err)
+				}
+				return
+			}
+			updates := func() (n int) {
+				for _, line := range lines(traced.Ladder(t.Context())) {
+					if line == ">UPDATE" || line == "<UPDATE" {
+						n++
+					}
+				}
+				return n
+			}
+			for limit := soon(t); updates() < 3; {
+				select {
+				case <-limit.Done():
+					t.Fatalf("%d refreshes: %v", updates(), lines(traced.Ladder(t.Context())))
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+			if up.Cause() != "" {
+				t.Errorf("the call ended: %s", up.Cause())
+			}
+			_ = up.Hangup(media.LocalHangup)
+		})
+	}
+}
+
+// TestIntervalTooSmall asks again for as long a session as the carrier wants.
+func TestIntervalTooSmall(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Small: time.Hour} })
+	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = up.Hangup(media.LocalHangup)
+	got := l.carrier.Journal()
+	if len(got) != 2 || got[0].Status != 422 || got[1].Headers["Session-Expires"] != "3600" || got[1].CSeq != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestReliable acknowledges a reliable response, once for each copy of it.
+func TestReliable(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Reliable: true, Status: 200} })
+	rang := 0
+	up, err := l.ua.Dial(soon(t), l.target(), func(p media.Progress) {
+		if p == media.Ringing {
+			rang++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.Acked })
+	_ = up.Hangup(media.LocalHangup)
+	if e := l.last(t, func(e siptest.Entry) bool { return e.Cause != "" }); e.Pracks != 1 || !e.Acked || rang != 1 {
+		t.Errorf("%d PRACKs, acknowledged %v, rang %d times", e.Pracks, e.Acked, rang)
+	}
+}
+
+// TestHold holds the carrier's party, from either side, and with audio that
+// stops and goes on.
+func TestHold(t *testing.T) {
+	phone := make(chan media.Leg, 1)
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
+			leg.Play(&sine{hz: 440})
+			phone <- leg
+			<-ctx.Done()
+		}}
+	})
+	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = up.Hangup(media.LocalHangup) }()
+	theirs := <-phone
+	for _, side := range []media.Leg{up, theirs} {
+		for _, on := range []bool{true, true, false} {
+			if err := side.(media.Holder).Hold(soon(t), on); err != nil { //nolint:forcetypeassert // a leg of ours
+				t.Fatalf("hold %v: %v", on, err)
+			}
+		}
+	}
+	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
+		t.Errorf("after the hold %.2f of the tone is heard: %v", got, err)
+	}
+}
+
+// TestGlare has both sides make an offer at the same time: both come through.
+func TestGlare(t *testing.T) {
+	phone := make(chan media.Leg, 1)
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
+			phone <- leg
+			<-ctx.Done()
+		}}
+	})
+	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = up.Hangup(media.LocalHangup) }()
+	theirs := <-phone
+	crossed := false
+	for range 5 {
+		both := make(chan error, 2)
+		for _, side := range []media.Leg{up, theirs} {
+			go func() { both <- side.(media.Holder).Hold(soon(t), true) }() //nolint:forcetypeassert // a leg of ours
+		}
+		for range 2 {
+			if err := <-both; err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, m := range up.(media.Traced).Ladder(t.Context()) { //nolint:forcetypeassert // a leg of ours
+			crossed = crossed || strings.HasPrefix(m.Line, "491")
+		}
+		if crossed {
+			return
+		}
+		for _, side := range []media.Leg{up, theirs} {
+			if err := side.(media.Holder).Hold(soon(t), false); err != nil { //nolint:forcetypeassert // a leg of ours
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Error("the offers never crossed")
+}
+
+// TestRefer hands the party over, and is the table of how that can go wrong.
+func TestRefer(t *testing.T) {
+	for name, row := range map[string]struct {
+		refer *siptest.Refer
+		want  string // of the error
+	}{
+		"answered":         {&siptest.Refer{Status: 202, Notices: []int{100, 180, 200}}, ""},
+		"carrier hangs up": {&siptest.Refer{Status: 202, Notices: []int{100, 200}, Hangup: true}, ""},
+		"busy":             {&siptest.Refer{Status: 202, Notices: []int{100, 486}}, "486"},
+		"refused":          {&siptest.Refer{Status: 603}, "603"},
+		"not known":        {nil, "405"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
+			up, err := l.ua.Dial(soon(t), l.target(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = up.Hangup(media.LocalHangup) }()
+			l.last(t, func(e siptest.Entry) bool { return e.Acked })
+			err = up.(media.Referrer).Refer(soon(t), "12025550177") //nolint:forcetypeassert // a leg of ours
+			switch {
+			case row.want == "" && err != nil, row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
+				t.Fatalf("transfer: %v", err)
+			case row.want != "" && up.Cause() != "":
+				t.Errorf("the call ended: %s", up.Cause())
+			case row.want == "" && up.Cause() == "":
+				t.Error("the call goes on")
+			}
+			if row.refer != nil {
+				if e := l.last(t, func(e siptest.Entry) bool { return e.ReferTo != "" }); !strings.Contains(e.ReferTo, "sip:12025550177@") {
+					t.Error(e.ReferTo)
+				}
+			}
+		})
+	}
+	l := newLine(t, nil)
+	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = up.Hangup(media.LocalHangup) }()
+	if err := up.(media.Referrer).Refer(soon(t), "1>\r\nX: y"); err == nil { //nolint:forcetypeassert // a leg of ours
+		t.Error("a number with a line break was taken")
+	}
+}
+
+// TestIdentity tells the carrier who calls, and the party no more than wanted.
+func TestIdentity(t *testing.T) {
+	l := newLine(t, nil)
+	target := l.target()
+	target.Trunk.Asserted, target.Trunk.Private, target.Trunk.Diversion = true, true, "+12025550188"
+	target.Trunk.Headers, target.Headers = map[string]string{"X-Route": "a", "X-Both": "trunk"}, map[string]string{"X-Both": "call"}
+	up, err := l.ua.Dial(soon(t), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = up.Hangup(media.LocalHangup)
+	e := l.carrier.Journal()[0]
+	for name, want := range map[string]string{
+		"P-Asserted-Identity": "<sip:+12025550100@127.0.0.1>", "Privacy": "id", "X-Route": "a", "X-Both": "call",
+		"Diversion": "<sip:+12025550188@127.0.0.1>;reason=unknown",
+	} {
+		if e.Headers[name] != want {
+			t.Errorf("%s: %q, want %q", name, e.Headers[name], want)
+		}
+	}
+	if e.From != "anonymous" {
+		t.Errorf("From %q", e.From)
+	}
+}
+
+// TestLadder tells what was said, for calls that came up and for others, and
+// never a secret.
+func TestLadder(t *testing.T) {
+	l := newLine(t, func(in siptest.Invite) siptest.Script {
+		s := siptest.Script{Status: 200, Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "canary-secret"}}
+		if in.To == "404" {
+			s.Ring, s.Status = -1, 404
+		}
+		return s
+	})
+	target := l.target()
+	target.Trunk.Username, target.Trunk.Password = "u", "canary-secret"
+	up, err := l.ua.Dial(soon(t), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = up.Hangup(media.LocalHangup)
+	ladder := up.(media.Traced).Ladder(soon(t)) //nolint:forcetypeassert // a leg of ours
+	if got := strings.Join(lines(ladder), " "); got != ">INVITE <401 >INVITE <180 <200 >ACK >BYE <200" {
+		t.Error(got)
+	}
+	target.ID, target.To = l.target().ID, "404"
+	_, err = l.ua.Dial(soon(t), target, nil)
+	failure, ok := errors.AsType[*media.DialError](err)
+	if !ok || strings.Join(lines(failure.Ladder), " ") != ">INVITE <401 >INVITE <404" {
+		t.Errorf("%v: %v", err, lines(failure.Ladder))
+	}
+	var all bytes.Buffer
+	for _, m := range append(ladder, failure.Ladder...) {
+		all.WriteString(m.Line + m.Note + "\n")
+	}
+	for _, secret := range []string{"canary-secret", "nonce", "response="} {
+		if strings.Contains(all.String(), secret) {
+			t.Errorf("%q stands in the ladder:\n%s", secret, &all)
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package sip
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// another starts a second carrier on the line's media.
+func (l *line) another(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
+	t.Helper()
+	c.Listen, c.Media = "127.0.0.1:0", l.media
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The UA first, so that the carrier answers its last words.
+		end, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		if err := errors.Join(l.ua.Close(end), c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestFailover is the table of what a call is offered elsewhere for, and what
+// it must not be.
+func TestFailover(t *testing.T) {
+	for name, row := range map[string]struct {
+		first     siptest.Script
+		elsewhere bool
+	}{
+		"503":               {siptest.Script{Ring: -1, Status: 503}, true},
+		"503 Retry-After":   {siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30 (busy)"}}, true},
+		"500":               {siptest.Script{Ring: -1, Status: 500}, true},
+		"408":               {siptest.Script{Ring: -1, Status: 408}, true},
+		"486":               {siptest.Script{Ring: -1, Status: 486}, false},
+		"404":               {siptest.Script{Ring: -1, Status: 404}, false},
+		"603":               {siptest.Script{Ring: -1, Status: 603}, false},
+		"500 after it rang": {siptest.Script{Status: 500}, false},
+		"408 after 183":     {siptest.Script{EarlyMedia: true, Status: 408}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t, func(siptest.Invite) siptest.Script { return row.first })
+			b := l.another(t, &siptest.Carrier{})
+			target := l.target()
+			target.Trunk.Backups = []string{b.Proxy()}
+			start := time.Now()
+			leg, err := l.ua.Dial(soon(t), target, nil)
+			if row.elsewhere != (err == nil) {
+				t.Fatalf("dial: %v", err)
+			}
+			if got := b.Journal(); (len(got) == 1) != row.elsewhere {
+				t.Errorf("the second carrier saw %d calls", len(got))
+			} else if row.elsewhere {
+				if got[0].ID != target.ID || got[0].CSeq != 2 || got[0].At.Sub(start) > 500*time.Millisecond {
+					t.Errorf("%s with CSeq %d after %v", got[0].ID, got[0].CSeq, got[0].At.Sub(start))
+				}
+				_ = leg.Hangup(media.LocalHangup)
+			}
+		})
+	}
+}
+
+// TestRetryAfter leaves a proxy alone for as long as it asked.
+func TestRetryAfter(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}
+	})
+	b := l.another(t, &siptest.Carrier{})
+	target := l.target()
+	target.Trunk.Backups = []string{b.Proxy()}
+	for range 3 {
+		target.ID = l.target().ID
+		leg, err := l.ua.Dial(soon(t), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = leg.Hangup(media.LocalHangup)
+	}
+	if n, m := len(l.carrier.Journal()), len(b.Journal()); n != 1 || m != 3 {
+		t.Errorf("%d calls at the one that asked to be left alone, %d at the other", n, m)
+	}
+	target.Trunk.Backups = nil
+	sent := false
+	_, err := l.ua.Dial(soon(t), target, func(media.Progress) { sent = true })
+	if causeOf(err) != media.Congestion || sent {
+		t.Errorf("with no other proxy: %v, sent %v", err, sent)
+	}
+}
+
+// TestBlackhole sends the calls that follow elsewhere, but not the one that
+// was never answered: it may ring.
+func TestBlackhole(t *testing.T) {
+	l := newLine(t, nil)
+	var lc net.ListenConfig
+	hole, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := l.another(t, &siptest.Carrier{})
+	first := l.target()
+	first.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
+	first.Trunk.Backups = []string{b.Proxy()}
+	first.RingFor = 6 * time.Second
+	failed, sent := l.dialling(t.Context(), first)
+	<-sent
+	for len(l.ua.Places()) == 0 || l.ua.Places()[0].Verdict != health.Down {
+		select {
+		case err = <-failed:
+			t.Fatalf("ended before the trunk was known to be down: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	second := l.target()
+	second.Trunk = first.Trunk
+	leg, err := l.ua.Dial(soon(t), second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = leg.Hangup(media.LocalHangup)
+	if got := b.Journal(); len(got) != 1 || got[0].ID != second.ID {
+		t.Errorf("the second carrier saw %+v", got)
+	}
+	if err = <-failed; causeOf(err) != media.NoAnswer && causeOf(err) != media.RouteError {
+		t.Error(err)
+	}
+	if n := len(b.Journal()); n != 1 {
+		t.Errorf("the call that was never answered went elsewhere")
+	}
+	// At last a word, for Close waits for one.
+	invite := make([]byte, 2048)
+	n, from, err := hole.ReadFrom(invite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := strings.Replace(answerTo(string(invite[:n]), hole.LocalAddr().String()), "SIP/2.0 200 OK", "SIP/2.0 486 Busy Here", 1)
+	if _, err = hole.WriteTo([]byte(busy), from); err != nil {
+		t.Error(err)
+	}
+	if err = l.ua.Close(soon(t)); err != nil {
+		t.Error(err)
+	}
+	_ = hole.Close()
+}
+
+// TestNoConnection goes elsewhere where nothing could be sent at all.
+func TestNoConnection(t *testing.T) {
+	l := newLine(t, nil)
+	var lc net.ListenConfig
+	closed, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	target := l.target()
+	target.Trunk.Backups = []string{target.Trunk.Proxy}
+	target.Trunk.Proxy = overTCP(closed.Addr().String())
+	leg, err := l.ua.Dial(soon(t), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = leg.Hangup(media.LocalHangup)
+}
+
+// TestProbes learns from OPTIONS that a proxy is down, and that it is back.
+func TestProbes(t *testing.T) {
+	var status atomic.Int64
+	status.Store(503)
+	l := newLine(t, nil)
+	b := l.another(t, &siptest.Carrier{Ping: func() int { return int(status.Load()) }})
+	l.ua.Keep([]media.Trunk{{Proxy: b.Proxy(), Backups: []string{"sip:127.0.0.1:9;transport=udp", "nonsense"}}, {Proxy: b.Proxy()}})
+	l.ua.Keep([]media.Trunk{{Proxy: b.Proxy()}})
+	for len(l.ua.Places()) == 0 {
+		select {
+		case <-soon(t).Done():
+			t.Fatal("nothing is known of the proxy")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if got := l.ua.Places()[0]; got.Verdict != health.Up { // it answers, and does not ask to be left alone
+		t.Errorf("%+v", got)
+	}
+	l.ua.Keep(nil)
+}
+
+// TestRegister registers, refreshes, and takes leave.
+func TestRegister(t *testing.T) {
+	r := &siptest.Registrar{
+		Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: "canary-secret"},
+		Least:     2 * time.Hour, Most: 2 * time.Second,
+	}
+	l := newLine(t, nil)
+	b := l.another(t, &siptest.Carrier{Registrar: r})
+	trunk := media.Trunk{Proxy: b.Proxy(), Username: "acme", Password: "canary-secret", Register: true}
+	l.ua.Keep([]media.Trunk{trunk})
+	wait := func(n int) []siptest.Binding {
+		t.Helper()
+		if err := b.Wait(soon(t), func([]siptest.Entry) bool { return len(r.Bindings()) >= n }); err != nil {
+			t.Fatalf("%+v: %v", r.Bindings(), err)
+		}
+		return r.Bindings()
+	}
+	got := wait(2)
+	if got[0].User != "acme" || got[0].Interval != 2*time.Second || !strings.Contains(got[0].Contact, l.ua.Addr().String()) {
+		t.Errorf("%+v", got[0])
+	}
+	if after := got[1].At.Sub(got[0].At); after > 2*time.Second {
+		t.Errorf("refreshed after %v, too late", after)
+	}
+	if regs := l.ua.Registrations(); len(regs) != 1 || regs[0].Until.IsZero() || regs[0].Err != nil {
+		t.Errorf("%+v", regs)
+	}
+	l.ua.Keep(nil)
+	if got = r.Bindings(); got[len(got)-1].Interval != 0 {
+		t.Errorf("no leave was taken: %+v", got)
+	}
+	if regs := l.ua.Registrations(); len(regs) != 0 {
+		t.Errorf("%+v", regs)
+	}
+}
+
+// TestRegisterRefused tells nobody a password who is not the trunk, and says
+// why it is not registered.
+func TestRegisterRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		registrar *siptest.Registrar
+		want      string
+	}{
+		"foreign realm":  {&siptest.Registrar{Challenge: &siptest.Challenge{Realm: "evil.example", Username: "acme", Password: "p"}}, "foreign realm"},
+		"wrong password": {&siptest.Registrar{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: "other"}}, "does not accept"},
+		"forbidden":      {&siptest.Registrar{Status: 403}, "403"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t, nil)
+			b := l.another(t, &siptest.Carrier{Registrar: row.registrar})
+			l.ua.Keep([]media.Trunk{{Proxy: b.Proxy(), Username: "acme", Password: "p", Realm: "carrier.example", Register: true}})
+			for limit := soon(t); ; {
+				if regs := l.ua.Registrations(); len(regs) == 1 && regs[0].Err != nil {
+					if !strings.Contains(regs[0].Err.Error(), row.want) {
+						t.Error(regs[0].Err)
+					}
+					return
+				}
+				select {
+				case <-limit.Done():
+					t.Fatal("no word of the refusal")
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+	}
+}
+
+// certificate is one for 127.0.0.1 and a name, and the roots to check it by.
+func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	for _, n := range names {
+		if ip := net.ParseIP(n); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, n)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}
+
+// TestTLS dials over TLS, both ways of hanging up included, and refuses a
+// carrier that cannot prove its name.
+func TestTLS(t *testing.T) {
+	cert, roots := certificate(t, "127.0.0.1")
+	other, _ := certificate(t, "127.0.0.1")
+	wrong, wrongRoots := certificate(t, "else.example")
+	for name, row := range map[string]struct {
+		shows *tls.Certificate
+		roots *x509.CertPool
+		ok    bool
+	}{
+		"proves its name": {cert, roots, true},
+		"unknown root":    {other, roots, false},
+		"another name":    {wrong, wrongRoots, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLineWith(t, &UA{Secure: endpoint.Secure{Roots: row.roots}}, nil)
+			b := l.another(t, &siptest.Carrier{Secure: endpoint.Secure{Listen: "127.0.0.1:0", Certificate: row.shows}})
+			target := l.target()
+			target.Trunk.Proxy = b.SecureProxy()
+			target.Trunk.Encryption = media.Encrypted
+			for range 2 { // the second call finds a connection
+				target.ID = l.target().ID
+				leg, err := l.ua.Dial(soon(t), target, nil)
+				if !row.ok {
+					if causeOf(err) != media.RouteError {
+						t.Fatalf("dial: %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Wait(soon(t), func(all []siptest.Entry) bool { return len(all) > 0 && all[len(all)-1].Acked }); err != nil {
+					t.Fatal(err)
+				}
+				_ = leg.Hangup(media.LocalHangup)
+				if err := b.Wait(soon(t), func(all []siptest.Entry) bool {
+					e := all[len(all)-1]
+					return e.Cause == media.RemoteHangup && e.Acked && e.Transport == "TLS"
+				}); err != nil {
+					t.Errorf("%+v: %v", b.Journal(), err)
+				}
+			}
+		})
+	}
+}
