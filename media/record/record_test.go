@@ -86,7 +86,7 @@ func TestTape(t *testing.T) {
 func TestRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		tape := talk(t, filepath.Join(dir, "call.wav"))
+		tape := talk(t, filepath.Join(dir, "call.wav"), 8000)
 		// What a crash leaves: the file so far, with a header of no length and
 		// half a sample at the end.
 		torn, err := os.ReadFile(filepath.Join(dir, "call.wav"+Partial))
