@@ -34,9 +34,10 @@ type Leg struct {
 	ladder   *ladder.Ladder // nil where nobody follows the call
 	answered time.Time
 
-	acks  chan *sip.Request
-	terms chan timer.Term // what was agreed on last, for who keeps the session
-	refer chan notice     // what a REFER of ours came to
+	acks     chan *sip.Request
+	interval atomic.Int64    // of the session, in nanoseconds; 0 for none
+	terms    chan timer.Term // what was agreed on last, for who keeps the session
+	refer    chan notice     // what a REFER of ours came to
 
 	renew chan struct{}    // full while an offer is pending
 	ours  atomic.Bool      // that offer is ours
@@ -114,6 +115,7 @@ func Establish(e *endpoint.Endpoint, a Answered, rules Rules) (*Leg, error) {
 		rules.Up.Add(1)
 	}
 	l.session.Start(l.params(a.Agreement))
+	l.interval.Store(int64(a.Term.Length))
 	e.Go(func() { l.keep(a.Term) })
 	return l, nil
 }

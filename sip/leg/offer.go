@@ -122,9 +122,9 @@ func (l *Leg) request(method sip.RequestMethod) *sip.Request {
 	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
 	least := l.least()
-	asked := timer.Interval{Length: max(timer.Default, least), Refresher: timer.UAC}
-	if least < timer.Least {
-		asked.Length = least
+	asked := timer.Interval{Length: time.Duration(l.interval.Load()), Refresher: timer.UAC}
+	if asked.Length == 0 {
+		asked.Length = max(timer.Default, least)
 	}
 	req.AppendHeader(sip.NewHeader("Session-Expires", asked.String()))
 	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
@@ -164,6 +164,7 @@ func (l *Leg) renewed(req *sip.Request, res *sip.Response) error {
 
 // agreeTerm tells who keeps the session what was agreed on last.
 func (l *Leg) agreeTerm(t timer.Term) {
+	l.interval.Store(int64(t.Length))
 	for {
 		select {
 		case l.terms <- t:

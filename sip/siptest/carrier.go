@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
@@ -43,6 +45,8 @@ type Carrier struct {
 	Secure endpoint.Secure
 	// LeastSession is the shortest session interval that is taken; 0 is 90 s.
 	LeastSession time.Duration
+	// Sockets opens what is listened on; nil opens UDP and TCP sockets.
+	Sockets func(addr string) (net.PacketConn, net.Listener, error)
 	// Ping is the status that an OPTIONS outside a call is answered with; 0 is
 	// 200. It may be called at any time.
 	Ping func() int
@@ -67,9 +71,10 @@ type Invite struct {
 	Branch      string // of the topmost Via: the same for retransmissions
 	To, From    string // user parts
 	CSeq        uint32
-	Source      string // address it came from
-	Transport   string // "UDP" or "TCP"
-	Credentials bool   // it answers a challenge
+	Source      string         // address it came from
+	Transport   string         // "UDP" or "TCP"
+	Credentials bool           // it answers a challenge
+	Audio       netip.AddrPort // where the caller wants to hear; invalid where it does not say
 	At          time.Time
 	// Headers are those with a name of the caller's own, by name.
 	Headers map[string]string
@@ -157,7 +162,7 @@ func (c *Carrier) Start() error {
 		}
 	}
 	c.endpoint = &endpoint.Endpoint{
-		Listen: c.Listen, Name: "siptest", Log: c.Log, Secure: c.Secure,
+		Listen: c.Listen, Name: "siptest", Log: c.Log, Secure: c.Secure, Sockets: c.Sockets,
 		Invite: c.invite, Before: c.before, Other: c.other, Options: c.options,
 	}
 	if err := c.endpoint.Start(); err != nil {
@@ -257,6 +262,9 @@ func read(req *sip.Request) Invite {
 		CSeq: req.CSeq().SeqNo, Source: req.Source(), Transport: req.Transport(), At: time.Now(),
 		Credentials: req.GetHeader("Authorization") != nil || req.GetHeader("Proxy-Authorization") != nil,
 		Headers:     map[string]string{},
+	}
+	if d, there, err := leg.Description(req); err == nil && there {
+		in.Audio = d.Addr
 	}
 	in.ID, _, _ = strings.Cut(in.CallID, "@")
 	in.Branch, _ = req.Via().Params.Get("branch")

@@ -1,0 +1,223 @@
+package sip
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip/siptest"
+	"github.com/parley-voice/parley/sip/timer"
+)
+
+// An ether carries datagrams between sockets that are none of the kernel's, so
+// that virtual time passes for whoever waits for one.
+type ether struct {
+	mu    sync.Mutex
+	conns map[string]*etherConn
+}
+
+type datagram struct {
+	data []byte
+	from net.Addr
+}
+
+type etherConn struct {
+	ether *ether
+	addr  *net.UDPAddr
+	in    chan datagram
+	done  chan struct{}
+	close sync.Once
+}
+
+// open is a Sockets of a UA. Nothing comes over TCP.
+func (e *ether) open(addr string) (net.PacketConn, net.Listener, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &etherConn{ether: e, addr: net.UDPAddrFromAddrPort(at), in: make(chan datagram, 100), done: make(chan struct{})}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conns[addr] = c
+	return c, etherListener{c}, nil
+}
+
+func (c *etherConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	select {
+	case d := <-c.in:
+		return copy(b, d.data), d.from, nil
+	case <-c.done:
+		return 0, nil, net.ErrClosed
+	}
+}
+
+func (c *etherConn) WriteTo(b []byte, to net.Addr) (int, error) {
+	c.ether.mu.Lock()
+	peer := c.ether.conns[to.String()]
+	c.ether.mu.Unlock()
+	if peer != nil {
+		select {
+		case peer.in <- datagram{append([]byte(nil), b...), c.addr}:
+		default: // as a socket's buffer that is full
+		}
+	}
+	return len(b), nil
+}
+
+func (c *etherConn) Close() error                     { c.close.Do(func() { close(c.done) }); return nil }
+func (c *etherConn) LocalAddr() net.Addr              { return c.addr }
+func (c *etherConn) SetDeadline(time.Time) error      { return nil }
+func (c *etherConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *etherConn) SetWriteDeadline(time.Time) error { return nil }
+
+type etherListener struct{ conn *etherConn }
+
+func (l etherListener) Accept() (net.Conn, error) { <-l.conn.done; return nil, net.ErrClosed }
+func (l etherListener) Close() error              { return l.conn.Close() }
+func (l etherListener) Addr() net.Addr {
+	return &net.TCPAddr{IP: l.conn.addr.IP, Port: l.conn.addr.Port}
+}
+
+// drifting sends a tone by a clock that is off by ppm, and loses bursts of it,
+// until ctx ends. It returns the packets lost.
+func drifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip.AddrPort, ppm float64) (lost int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	period := time.Duration(float64(media.FrameTime) * (1 - ppm/1e6))
+	encoder := codec.PCMU{}.NewEncoder()
+	pcm, packet := make([]int16, 160), make([]byte, 12+160)
+	packet[0] = 0x80
+	bad := 0
+	for n, due := 0, time.Now(); ctx.Err() == nil; n, due = n+1, due.Add(period) {
+		<-time.After(time.Until(due))
+		if bad == 0 && random.IntN(300) == 0 { // every 6 s or so
+			bad = 1 + random.IntN(8)
+		}
+		if bad > 0 {
+			bad--
+			lost++
+			continue
+		}
+		for i := range pcm {
+			pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(n*160+i)/8000))
+		}
+		binary.BigEndian.PutUint16(packet[2:], uint16(n))
+		binary.BigEndian.PutUint32(packet[4:], uint32(n*160))
+		encoder.Encode(packet[12:], pcm)
+		if _, err := from.WriteToUDPAddrPort(packet, to); err != nil {
+			t.Error(err)
+		}
+	}
+	return lost
+}
+
+// TestHalfAnHour holds a call of 30 minutes whose carrier's clock is off by 200
+// ppm, either way, loses bursts of packets, and whose session is refreshed
+// every five minutes. It takes half an hour of virtual time.
+func TestHalfAnHour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while")
+	}
+	for _, ppm := range []float64{200, -200} {
+		t.Run(fmt.Sprintf("%+.0f ppm", ppm), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { longCall(t, ppm) })
+		})
+	}
+}
+
+func longCall(t *testing.T, ppm float64) {
+	t.Helper()
+	const lasts = 30 * time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	clock := &pace.Clock{}
+	work.Go(func() { clock.Run(ctx) })
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	air := &ether{conns: map[string]*etherConn{}}
+	hears := make(chan netip.AddrPort, 1)
+	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, Sockets: air.open, Answer: func(in siptest.Invite) siptest.Script {
+		hears <- in.Audio
+		return siptest.Script{
+			Status: 200, NoMedia: true, Session: timer.Interval{Length: 10 * time.Minute, Refresher: timer.UAC},
+			SDP: fmt.Appendf(nil, "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP 0\r\n", source.LocalAddr().(*net.UDPAddr).Port), //nolint:forcetypeassert // a UDP socket
+		}
+	}}
+	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, Sockets: air.open}
+	if err = carrier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err = ua.Start(); err != nil {
+		t.Fatal(err)
+	}
+	up, err := ua.Dial(ctx, media.Target{ID: "long", To: "12025550123", From: "+12025550100", Trunk: media.Trunk{Proxy: "sip:127.0.0.1:5062;transport=udp"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sending, stop := context.WithTimeout(ctx, lasts)
+	var lost int
+	work.Go(func() { lost = drifting(sending, t, source, <-hears, ppm) })
+	frames, began := 0, time.Now()
+	frame := make(media.Frame, media.FrameLen(up.Rate()))
+	for time.Since(began) < lasts {
+		if err := up.ReadFrame(frame); err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			break
+		}
+		frames++
+	}
+	if cause := up.Cause(); cause != "" {
+		t.Errorf("the call ended after %v: %s", time.Since(began), cause)
+	}
+	if want := int(lasts / media.FrameTime); frames < want-10 || frames > want+10 {
+		t.Errorf("%d frames were heard in %v, want %d", frames, lasts, want)
+	}
+	refreshes := 0
+	for _, line := range lines(up.(media.Traced).Ladder(ctx)) { //nolint:forcetypeassert // a leg of ours
+		if line == ">UPDATE" {
+			refreshes++
+		}
+	}
+	if refreshes < 5 {
+		t.Errorf("%d refreshes", refreshes)
+	}
+	stop()
+	_ = up.Hangup(media.LocalHangup)
+	if err := ua.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := carrier.Close(); err != nil {
+		t.Error(err)
+	}
+	transport.Close()
+	cancel()
+	work.Wait()
+	_ = source.Close()
+	t.Logf("%d frames, %d packets lost, %d refreshes", frames, lost, refreshes)
+}
