@@ -4,6 +4,7 @@ import "math"
 
 const (
 	stretch = 50    // frames of which the quietest is remembered, for one to two of these
+	sampled = 2     // one of which is measured: what is quiet is quiet for longer
 	ceiling = 327   // RMS of the loudest background: -40 dBFS
 	floor   = 33    // RMS under which everything is silence: -60 dBFS
 	covered = 4     // times the power of the background that is still no speech: 6 dB
@@ -26,11 +27,13 @@ func newBackground() background {
 
 // learn takes a frame that came.
 func (b *background) learn(f []int16) {
+	b.told = 0
 	if b.frames++; b.frames > stretch {
 		b.before, b.power, b.frames = b.power, math.Inf(1), 1
 	}
-	b.power = min(b.power, power(f))
-	b.told = 0
+	if b.frames%sampled == 1 {
+		b.power = min(b.power, power(f))
+	}
 }
 
 // tell takes the level that the party told, in -dBov.

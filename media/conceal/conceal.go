@@ -15,7 +15,8 @@ const (
 // nothing after New. Frames are of any length up to 20 ms.
 type Concealer struct {
 	perMs int     // samples
-	past  []int16 // what was heard last, made up or not
+	past  []int16 // what was heard last, made up or not, around and around
+	end   int     // of it: the oldest sample is there
 	heard bool    // a frame has come
 	sure  bool    // the next frame follows what was heard
 	loop  loop
@@ -63,7 +64,8 @@ func (c *Concealer) Lost(f []int16) {
 // Amend replaces the frame that Lost made up by one with parts that did come.
 // whole says that its last sample is such a part.
 func (c *Concealer) Amend(f []int16, whole bool) {
-	copy(c.past[len(c.past)-len(f):], f)
+	c.end = (c.end + len(c.past) - len(f)) % len(c.past)
+	c.remember(f)
 	c.heard, c.sure = true, c.sure || whole
 }
 
@@ -82,7 +84,7 @@ func (c *Concealer) Quiet(f []int16, level uint8) {
 func (c *Concealer) Skip() {
 	if c.sure {
 		c.sure = false
-		c.loop.begin(c.past)
+		c.loop.begin(c.past[c.end:], c.past[:c.end])
 	}
 }
 
@@ -91,8 +93,9 @@ func (c *Concealer) Skip() {
 func (c *Concealer) Still(f []int16) bool { return c.background.covers(f) }
 
 func (c *Concealer) remember(f []int16) {
-	n := copy(c.past, c.past[len(f):])
-	copy(c.past[n:], f)
+	n := copy(c.past[c.end:], f)
+	copy(c.past, f[n:])
+	c.end = (c.end + len(f)) % len(c.past)
 }
 
 // extend fills f with what follows the last frame that came.

@@ -25,14 +25,14 @@ type loop struct {
 	left int // samples over which that is still evened out
 }
 
-// begin makes a loop of the end of past.
-func (l *loop) begin(past []int16) {
-	copy(l.past, past)
+// begin makes a loop of the end of a sound, which is in two parts.
+func (l *loop) begin(older, newer []int16) {
+	copy(l.past[copy(l.past, older):], newer)
 	l.period = pitch(l.past, l.perMs)
 	l.count, l.at, l.spent = 1, 0, 0
 	l.cut()
-	last := len(past) - 1
-	l.step, l.left = int(past[last])-int(past[last-l.period]), l.seam()
+	last := len(l.past) - 1
+	l.step, l.left = int(l.past[last])-int(l.past[last-l.period]), l.seam()
 }
 
 // seam is how many samples a blend takes.
