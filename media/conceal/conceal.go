@@ -66,7 +66,10 @@ func (c *Concealer) Lost(f []int16) {
 func (c *Concealer) Amend(f []int16, whole bool) {
 	c.end = (c.end + len(c.past) - len(f)) % len(c.past)
 	c.remember(f)
-	c.heard, c.sure = true, c.sure || whole
+	c.heard, c.sure = true, true
+	if !whole { // what came is the newest that is known
+		c.Skip()
+	}
 }
 
 // Quiet fills f with the noise of a party that is silent and says so, at level

@@ -121,6 +121,24 @@ func TestWhatHasEndedDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// TestOnsetIsNotMadeLong loses what follows the first 20 ms of a sound: it goes
+// on for no longer than it was heard.
+func TestOnsetIsNotMadeLong(t *testing.T) {
+	c, f := New(8000), make([]int16, 160)
+	for range 10 {
+		clear(f)
+		c.Good(f)
+	}
+	c.Good(voice(8000, 0, 160, 300, 2))
+	c.Lost(f)
+	if dB(f) < -40 {
+		t.Errorf("%.1f dBFS at once", dB(f))
+	}
+	if c.Lost(f); dB(f) > -60 {
+		t.Errorf("%.1f dBFS after 20 ms", dB(f))
+	}
+}
+
 func TestNoiseOfALoudLineIsNotLoud(t *testing.T) {
 	c := New(8000)
 	for k := range 200 { // music, without a pause

@@ -8,6 +8,10 @@ const (
 	// Periods are from 2.5 to 15 ms, in quarters of a millisecond.
 	shortest = 10
 	longest  = 60
+
+	periodic = 0.4 // likeness under which a sound has no pitch, and is a click or a hiss
+	brief    = 20  // ms that such a sound goes on, for it would become a tone
+	risen    = 16  // times the power of before that is a sound which has just begun
 )
 
 // A loop says the last periods of a sound again and again: one of them for the
@@ -28,11 +32,22 @@ type loop struct {
 // begin makes a loop of the end of a sound, which is in two parts.
 func (l *loop) begin(older, newer []int16) {
 	copy(l.past[copy(l.past, older):], newer)
-	l.period = pitch(l.past, l.perMs)
-	l.count, l.at, l.spent = 1, 0, 0
+	period, like := pitch(l.past, l.perMs)
+	l.period, l.count, l.at, l.spent = period, 1, 0, 0
+	if like < periodic || l.onset() {
+		l.spent = (gone - brief) * l.perMs
+	}
 	l.cut()
 	last := len(l.past) - 1
 	l.step, l.left = int(l.past[last])-int(l.past[last-l.period]), l.seam()
+}
+
+// onset is whether the sound has just begun. Then it goes on for no longer than
+// it was heard.
+func (l *loop) onset() bool {
+	n := match * l.perMs
+	begun := len(l.past) - n
+	return power(l.past[begun:]) > risen*power(l.past[begun-n:begun])
 }
 
 // seam is how many samples a blend takes.
@@ -81,23 +96,26 @@ func (l *loop) grow() {
 }
 
 // pitch finds the period of the end of past, in samples: the lag by which it
-// is most like itself, coarsely first.
-func pitch(past []int16, perMs int) int {
+// is most like itself, coarsely first. like is how much so, 1 for the same.
+func pitch(past []int16, perMs int) (period int, like float64) {
 	step := perMs / 4
-	best, most := longest*step, 0.0
+	period, most := longest*step, 0.0
 	for lag := shortest * step; lag <= longest*step; lag += step {
-		if like := alike(past, match*perMs, lag, step); like > most {
-			best, most = lag, like
+		if l := alike(past, match*perMs, lag, step); l > most {
+			period, most = lag, l
 		}
 	}
-	from, to := max(shortest*step, best-step+1), min(longest*step, best+step-1)
+	from, to := max(shortest*step, period-step+1), min(longest*step, period+step-1)
 	most = 0
 	for lag := from; lag <= to; lag++ {
-		if like := alike(past, match*perMs, lag, 1); like > most {
-			best, most = lag, like
+		if l := alike(past, match*perMs, lag, 1); l > most {
+			period, most = lag, l
 		}
 	}
-	return best
+	if most == 0 {
+		return period, 0
+	}
+	return period, most / math.Sqrt(power(past[len(past)-match*perMs:])*float64(match*perMs))
 }
 
 // alike is how much the last n samples are like those lag before, looking at
