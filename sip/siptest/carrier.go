@@ -71,8 +71,10 @@ type Invite struct {
 	Branch      string // of the topmost Via: the same for retransmissions
 	To, From    string // user parts
 	CSeq        uint32
-	Source      string         // address it came from
-	Transport   string         // "UDP" or "TCP"
+	Source      string // address it came from
+	Transport   string // "UDP" or "TCP"
+	Contact     string // and the topmost Via
+	Via         string
 	Credentials bool           // it answers a challenge
 	Audio       netip.AddrPort // where the caller wants to hear; invalid where it does not say
 	At          time.Time
@@ -267,6 +269,10 @@ func read(req *sip.Request) Invite {
 		in.Audio = d.Addr
 	}
 	in.ID, _, _ = strings.Cut(in.CallID, "@")
+	in.Via = req.Via().Value()
+	if c := req.Contact(); c != nil {
+		in.Contact = c.Value()
+	}
 	in.Branch, _ = req.Via().Params.Get("branch")
 	for _, h := range req.Headers() {
 		switch strings.ToLower(h.Name()) {

@@ -1,0 +1,83 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestIPv6 places a call over IPv6, signalling and media.
+func TestIPv6(t *testing.T) {
+	clock := &pace.Clock{}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { clock.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rtp.NewTransport(clock, ports, netip.IPv6Loopback(), netip.Addr{})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(transport.Close)
+	carrier := &siptest.Carrier{Listen: "[::1]:0", Media: transport, Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
+			leg.Play(&sine{hz: 440})
+			<-ctx.Done()
+		}}
+	}}
+	if err = carrier.Start(); err != nil {
+		t.Skip(err) // a machine without IPv6
+	}
+	ua := &UA{Listen: "[::1]:0", Media: transport}
+	if err = ua.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(ua.Close(context.Background()), carrier.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, via := range []string{"udp", "tcp"} {
+		up, err := ua.Dial(soon(t), media.Target{
+			ID: "six-" + via, To: "12025550123", From: "+12025550100",
+			Trunk: media.Trunk{Proxy: "sip:" + carrier.Addr().String() + ";transport=" + via},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
+			t.Errorf("over %s %.2f of the tone is heard: %v", via, got, err)
+		}
+		_ = up.Hangup(media.LocalHangup)
+		if err := drain(up); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPublicAddress tells carriers the address that they reach us at.
+func TestPublicAddress(t *testing.T) {
+	l := newLineWith(t, &UA{Public: netip.MustParseAddr("192.0.2.7")}, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Ring: -1, Status: 486}
+	})
+	_, err := l.ua.Dial(soon(t), l.target(), nil)
+	if causeOf(err) != media.Busy {
+		t.Fatal(err)
+	}
+	e := l.carrier.Journal()[0]
+	if contact, via := e.Contact, e.Via; !strings.Contains(contact, "@192.0.2.7:") || !strings.Contains(via, "192.0.2.7:") || !strings.Contains(via, "rport") {
+		t.Errorf("Contact %q, Via %q", contact, via)
+	}
+}

@@ -1,0 +1,394 @@
+package sip
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+)
+
+// A bubble is a UA in virtual time and a peer that speaks SIP by hand.
+type bubble struct {
+	ua    *UA
+	media *rtp.Transport
+	peer  net.PacketConn
+	at    *net.UDPAddr // of the UA
+}
+
+const (
+	uaAddr   = "127.0.0.1:5060"
+	peerAddr = "127.0.0.1:5062"
+	byHand   = "hand" // the peer's tag
+)
+
+// inBubble runs a test with both, and closes the UA after it.
+func inBubble(t *testing.T, ua *UA, test func(t *testing.T, b *bubble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		clock := &pace.Clock{}
+		work.Go(func() { clock.Run(ctx) })
+		ports, err := rtp.ParsePorts("0-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		air := &ether{conns: map[string]*etherConn{}}
+		peer, _, err := air.open(peerAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ua.Listen, ua.Media, ua.Sockets = uaAddr, transport, air.open
+		if err := ua.Start(); err != nil {
+			t.Fatal(err)
+		}
+		test(t, &bubble{ua, transport, peer, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(uaAddr))})
+		if err := ua.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if n := transport.Open(); n != 0 {
+			t.Errorf("%d media sessions left", n)
+		}
+		transport.Close()
+		cancel()
+		work.Wait()
+		_ = peer.Close()
+	})
+}
+
+func target(id string) media.Target {
+	return media.Target{ID: id, To: "12025550123", From: "+12025550100", Trunk: media.Trunk{Proxy: "sip:" + peerAddr + ";transport=udp"}}
+}
+
+// read returns the next message whose start line begins with one of the
+// prefixes given, and passes over others.
+func (b *bubble) read(t *testing.T, prefixes ...string) string {
+	t.Helper()
+	buf := make([]byte, 65536)
+	for {
+		n, _, err := b.peer.ReadFrom(buf)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		for _, p := range prefixes {
+			if strings.HasPrefix(string(buf[:n]), p) {
+				return string(buf[:n])
+			}
+		}
+	}
+}
+
+func (b *bubble) send(t *testing.T, message string) {
+	t.Helper()
+	if _, err := b.peer.WriteTo([]byte(message), b.at); err != nil {
+		t.Error(err)
+	}
+}
+
+// header is the value of a message's first header of a name.
+func header(message, name string) string {
+	for line := range strings.SplitSeq(message, "\r\n") {
+		if n, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(n), name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// reply answers a request by hand: status and reason, a tag where the request
+// has none, further header lines, and a description where sdp is not empty.
+func reply(request, status, tag, more, sdp string) string {
+	var r strings.Builder
+	r.WriteString("SIP/2.0 " + status + "\r\n")
+	for _, name := range []string{"Via", "From", "Call-ID", "CSeq"} {
+		r.WriteString(name + ": " + header(request, name) + "\r\n")
+	}
+	to := header(request, "To")
+	if tag != "" && !strings.Contains(to, ";tag=") {
+		to += ";tag=" + tag
+	}
+	r.WriteString("To: " + to + "\r\nContact: <sip:peer@" + peerAddr + ">\r\n" + more)
+	if sdp != "" {
+		r.WriteString("Content-Type: application/sdp\r\n")
+	}
+	fmt.Fprintf(&r, "Content-Length: %d\r\n\r\n%s", len(sdp), sdp)
+	return r.String()
+}
+
+// within is a request of the peer within the call that invite began.
+func within(invite, method string, cseq int, body string) string {
+	var r strings.Builder
+	fmt.Fprintf(&r, "%s sip:parley@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKhand%s%d;rport\r\nMax-Forwards: 70\r\n", method, uaAddr, peerAddr, method, cseq)
+	fmt.Fprintf(&r, "From: %s;tag=%s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:peer@%s>\r\n",
+		header(invite, "To"), byHand, header(invite, "From"), header(invite, "Call-ID"), cseq, method, peerAddr)
+	if body != "" {
+		r.WriteString("Content-Type: application/sdp\r\n")
+	}
+	fmt.Fprintf(&r, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	return r.String()
+}
+
+func described(port int) string {
+	return fmt.Sprintf("v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP 0\r\n", port)
+}
+
+// answered dials, has the peer answer, and returns the leg and the INVITE.
+func (b *bubble) answered(t *testing.T, id string) (up media.Leg, invite string) {
+	t.Helper()
+	got := make(chan media.Leg)
+	go func() {
+		leg, err := b.ua.Dial(t.Context(), target(id), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- leg
+	}()
+	invite = b.read(t, "INVITE ")
+	b.send(t, reply(invite, "200 OK", byHand, "", described(9)))
+	b.read(t, "ACK ")
+	return <-got, invite
+}
+
+// TestHalfOpen repeats an answer whose ACK never comes, and hangs up then (RFC
+// 3261 section 13.3.1.4).
+func TestHalfOpen(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		up, invite := b.answered(t, "half-open")
+		b.send(t, within(invite, "INVITE", 7, described(9)))
+		began, answers := time.Now(), 0
+		for {
+			got := b.read(t, "SIP/2.0 200", "BYE ")
+			if strings.HasPrefix(got, "BYE ") {
+				b.send(t, reply(got, "200 OK", "", "", ""))
+				break
+			}
+			answers++
+		}
+		if d := time.Since(began); answers < 7 || d < 30*time.Second || d > 33*time.Second || up.Cause() != media.Failure {
+			t.Errorf("%d answers, hung up after %v with %q", answers, d, up.Cause())
+		}
+	})
+}
+
+// TestByeUnanswered leaves nothing behind for 200 calls whose BYE is never
+// answered, once timer F has fired (RFC 3261 section 17.1.2.2).
+func TestByeUnanswered(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		const calls = 200
+		for n := range calls {
+			up, _ := b.answered(t, fmt.Sprintf("deaf-%d", n))
+			_ = up.Hangup(media.LocalHangup)
+			if legs, _ := b.ua.Calls(); legs != 0 || up.Cause() != media.LocalHangup {
+				t.Fatalf("%d legs are up, cause %q", legs, up.Cause())
+			}
+		}
+		began := time.Now()
+		if err := b.ua.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d > 33*time.Second {
+			t.Errorf("the transactions took %v", d)
+		}
+	})
+}
+
+// TestForks has one phone answer in early media, another take the call, and a
+// third take it too: the second is heard, the third is hung up.
+func TestForks(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		sinks := map[string]*net.UDPConn{}
+		port := func(name string) int {
+			c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			sinks[name] = c
+			return c.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // a UDP socket
+		}
+		got := make(chan media.Leg)
+		go func() {
+			leg, err := b.ua.Dial(t.Context(), target("forks"), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- leg
+		}()
+		invite := b.read(t, "INVITE ")
+		b.send(t, reply(invite, "180 Ringing", "other", "", ""))
+		b.send(t, reply(invite, "183 Session Progress", "a", "", described(port("a"))))
+		<-time.After(200 * time.Millisecond)
+		b.send(t, reply(invite, "200 OK", "b", "", described(port("b"))))
+		b.read(t, "ACK ")
+		up := <-got
+		<-time.After(200 * time.Millisecond)
+		early := packets(sinks["a"])
+		b.send(t, reply(invite, "200 OK", "c", "", described(port("c"))))
+		began := time.Now()
+		if ack := b.read(t, "ACK "); !strings.Contains(header(ack, "To"), "tag=c") {
+			t.Errorf("ACK to %s", header(ack, "To"))
+		}
+		bye := b.read(t, "BYE ")
+		if !strings.Contains(header(bye, "To"), "tag=c") || time.Since(began) > time.Second {
+			t.Errorf("after %v BYE to %s", time.Since(began), header(bye, "To"))
+		}
+		b.send(t, reply(bye, "200 OK", "", "", ""))
+		<-time.After(time.Second)
+		if n := packets(sinks["a"]); n != 0 || early == 0 {
+			t.Errorf("%d packets went to the phone that only rang, before the answer %d", n, early)
+		}
+		if b, c := packets(sinks["b"]), packets(sinks["c"]); b < 40 || c != 0 {
+			t.Errorf("%d packets to the phone that answered, %d to the one too late", b, c)
+		}
+		if up.Cause() != "" {
+			t.Errorf("the call ended: %s", up.Cause())
+		}
+		_ = up.Hangup(media.LocalHangup)
+		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+	})
+}
+
+// packets counts what has come in at a socket since it was last asked.
+func packets(c *net.UDPConn) (n int) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	b := make([]byte, 2048)
+	_ = raw.Read(func(fd uintptr) bool {
+		for {
+			if _, err := readNow(int(fd), b); err != nil {
+				return true
+			}
+			n++
+		}
+	})
+	return n
+}
+
+// TestRefreshKeepsDescription answers a refresh of the peer with the
+// description that it knows, version included (RFC 3264 section 8), and a
+// change with a new version.
+func TestRefreshKeepsDescription(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		up, invite := b.answered(t, "refresh")
+		version := func(cseq int, body string) string {
+			b.send(t, within(invite, "INVITE", cseq, body))
+			got := b.read(t, "SIP/2.0 ")
+			b.send(t, within(invite, "ACK", cseq, ""))
+			_, o, _ := strings.Cut(got, "\r\no=")
+			return strings.Fields(o)[2]
+		}
+		first := version(7, described(9))
+		if again := version(8, described(9)); again != first {
+			t.Errorf("refreshed with version %s after %s", again, first)
+		}
+		if held := version(9, described(9)+"a=sendonly\r\n"); held == first {
+			t.Errorf("held with version %s again", held)
+		}
+		_ = up.Hangup(media.LocalHangup)
+		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+	})
+}
+
+// TestPrackOrder acknowledges reliable responses in their order only (RFC 3262
+// section 4).
+func TestPrackOrder(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		got := make(chan media.Leg)
+		rang := 0
+		go func() {
+			leg, err := b.ua.Dial(t.Context(), target("prack"), func(p media.Progress) {
+				if p == media.Ringing {
+					rang++
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- leg
+		}()
+		invite := b.read(t, "INVITE ")
+		reliable := func(n int, sdp string) string {
+			return reply(invite, "183 Session Progress", "r", fmt.Sprintf("Require: 100rel\r\nRSeq: %d\r\n", n), sdp)
+		}
+		prack := func(rack string) {
+			t.Helper()
+			p := b.read(t, "PRACK ")
+			if got := header(p, "RAck"); got != rack {
+				t.Errorf("RAck %q, want %q", got, rack)
+			}
+			b.send(t, reply(p, "200 OK", "", "", ""))
+		}
+		b.send(t, reliable(10, described(9)))
+		prack("10 1 INVITE")
+		b.send(t, reliable(12, "")) // out of order: not acknowledged
+		synctest.Wait()
+		b.send(t, reliable(10, "")) // again: not acknowledged
+		synctest.Wait()
+		b.send(t, reliable(11, ""))
+		prack("11 1 INVITE")
+		b.send(t, reply(invite, "200 OK", "r", "", "")) // stands by the description of the 183
+		b.read(t, "ACK ")
+		up := <-got
+		if rang != 1 {
+			t.Errorf("rang %d times", rang)
+		}
+		_ = up.Hangup(media.LocalHangup)
+		bye := b.read(t, "BYE ", "PRACK ")
+		if !strings.HasPrefix(bye, "BYE ") || header(bye, "CSeq") != "4 BYE" { // after two PRACKs
+			t.Errorf("%.40q with CSeq %s", bye, header(bye, "CSeq"))
+		}
+		b.send(t, reply(bye, "200 OK", "", "", ""))
+	})
+}
+
+// TestKeysByInfo hears the keys that a peer tells by INFO.
+func TestKeysByInfo(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		up, invite := b.answered(t, "info")
+		for n, row := range []struct{ kind, body, status, key string }{
+			{"application/dtmf-relay", "Signal=5\r\nDuration=160\r\n", "200", "5"},
+			{"application/dtmf-relay", "Signal= #\nDuration=160", "200", "#"},
+			{"application/dtmf", "11", "200", "#"},
+			{"Application/DTMF-Relay;x=y", "Duration=1\r\nsignal=d", "200", "D"},
+			{"application/dtmf-relay", "Signal=xx\r\n", "400", ""},
+			{"application/dtmf-relay", "", "200", ""},
+			{"text/plain", "5", "415", ""},
+		} {
+			<-time.After(time.Second) // the same key within 100 ms is the same press
+			message := strings.Replace(within(invite, "INFO", 7+n, row.body), "application/sdp", row.kind, 1)
+			b.send(t, message)
+			if got := b.read(t, "SIP/2.0 "); !strings.HasPrefix(got, "SIP/2.0 "+row.status) {
+				t.Errorf("%s %q: %.40q", row.kind, row.body, got)
+			}
+			synctest.Wait()
+			select {
+			case key := <-up.Digits():
+				if string(key) != row.key {
+					t.Errorf("%s %q: heard %q", row.kind, row.body, key)
+				}
+			default:
+				if row.key != "" {
+					t.Errorf("%s %q: heard nothing", row.kind, row.body)
+				}
+			}
+		}
+		_ = up.Hangup(media.LocalHangup)
+		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+	})
+}
