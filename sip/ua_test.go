@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,13 +124,15 @@ func (l *line) last(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry
 }
 
 type sine struct {
-	hz float64
-	n  int
+	hz   float64
+	rate int // 0 is 8000 Hz
+	n    int
 }
 
 func (s *sine) FillFrame(f media.Frame, _ time.Time) {
+	rate := float64(cmp.Or(s.rate, 8000))
 	for i := range f {
-		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/8000))
+		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/rate))
 		s.n++
 	}
 }
@@ -158,7 +161,7 @@ func hearOnce(leg media.Leg, n int, hz float64) (float64, error) {
 	}
 	var re, im, sum float64
 	for i, v := range all {
-		w := 2 * math.Pi * hz * float64(i) / 8000
+		w := 2 * math.Pi * hz * float64(i) / float64(leg.Rate())
 		re += float64(v) * math.Cos(w)
 		im += float64(v) * math.Sin(w)
 		sum += float64(v) * float64(v)

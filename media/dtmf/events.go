@@ -2,6 +2,10 @@ package dtmf
 
 import "encoding/binary"
 
+// overtaken is by how much a packet may be older than the last key, in ticks of
+// the RTP clock: a second.
+const overtaken = 8000
+
 // Events tell the first packet of a key from the rest (RFC 4733). Their zero
 // value is ready.
 type Events struct {
@@ -24,8 +28,10 @@ func (d *Events) Hear(ssrc, ts uint32, marker bool, payload []byte) (key rune, p
 		d.duration = max(d.duration, duration)
 		return 0, false
 	}
-	if same && int32(ts-d.ts) < 0 { //nolint:gosec // a difference on a circle
-		return 0, false // overtaken by a later key
+	// Overtaken by a later key; one from longer ago is of a clock that was set
+	// back, as some senders' are.
+	if back := d.ts - ts; same && back < overtaken {
+		return 0, false
 	}
 	// A key held for long goes on in a new segment (section 2.5.1.3).
 	goesOn := same && event == d.event && !marker && ts-d.ts == uint32(d.duration)

@@ -41,6 +41,7 @@ func TestEvents(t *testing.T) {
 		"held for long":      {[]event{{0, 6, false, 0xffff, true}, {0xffff, 6, false, 800, false}, {0xffff, 6, true, 1600, false}}, "6"},
 		"no key":             {press(1000, 16), ""},
 		"wraps":              {join(press(0xffffff00, 1), press(0x2000, 2)), "12"},
+		"clock set back":     {join(press(92640, 11), press(17632, 0), press(85760, 10)), "#0*"},
 	} {
 		var d Events
 		got := ""

@@ -127,7 +127,8 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 	p.Expired = func() {
 		l.endpoint.Go(func() { l.end(media.MediaTimeout, true) })
 	}
-	if !a.Quiet && !l.hold.Load() { // a party on hold need not send
+	// Whoever is on hold, or holds us, need not send, whatever it said.
+	if !a.Quiet && !a.Mute && !l.hold.Load() {
 		p.FirstWithin, p.Within = l.rules.FirstWithin, l.rules.Within
 	}
 	return p

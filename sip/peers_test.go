@@ -1,0 +1,349 @@
+package sip
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// free is an even port that was free a moment ago, with the odd one above.
+func free(t *testing.T) int {
+	t.Helper()
+	for range 50 {
+		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := c.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // a UDP socket
+		_ = c.Close()
+		if port%2 == 0 {
+			return port
+		}
+	}
+	t.Fatal("no even port")
+	return 0
+}
+
+// A baresip is a user agent that we did not write.
+type baresip struct {
+	port int // of UDP and TCP; TLS is one above
+	out  *output
+	ctrl net.Conn
+	read *bufio.Reader
+}
+
+// An output is what a process writes, to be waited upon.
+type output struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{}
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.wrote <- struct{}{}:
+	default:
+	}
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// wait returns once the process has written text.
+func (o *output) wait(t *testing.T, text string) {
+	t.Helper()
+	for limit := soon(t); !strings.Contains(o.String(), text); {
+		select {
+		case <-o.wrote:
+		case <-limit.Done():
+			t.Fatalf("no %q in\n%s", text, o)
+		}
+	}
+}
+
+const baresipConfig = `poll_method epoll
+sip_listen 127.0.0.1:%d
+sip_certificate %s
+call_local_timeout 120
+call_max_calls 4
+net_interface 127.0.0.1
+audio_player aufile,%s
+audio_alert aufile,%[3]s
+audio_source aufile,%s
+rtp_ports %d-%d
+module_path /usr/lib/baresip/modules
+module g711.so
+module g722.so
+module aufile.so
+module srtp.so
+module_tmp uuid.so
+module_tmp account.so
+module_app menu.so
+module_app ctrl_tcp.so
+ctrl_tcp_listen 127.0.0.1:%d
+`
+
+// wav is a mono sound file of what a feed says.
+func wav(feed *sine, rate int, d time.Duration) string {
+	pcm := make(media.Frame, int(d.Seconds()*float64(rate)))
+	feed.rate = rate
+	feed.FillFrame(pcm, time.Time{})
+	b := []byte("RIFF????WAVEfmt ")
+	b = binary.LittleEndian.AppendUint32(b, 16)
+	for _, n := range []uint16{1, 1, uint16(rate), 0, uint16(2 * rate), 0, 2, 16} {
+		b = binary.LittleEndian.AppendUint16(b, n)
+	}
+	b = binary.LittleEndian.AppendUint32(append(b, "data"...), uint32(2*len(pcm)))
+	for _, v := range pcm {
+		b = binary.LittleEndian.AppendUint16(b, uint16(v))
+	}
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8))
+	return string(b)
+}
+
+// newBaresip starts one that answers by itself. account is added to its
+// account's parameters.
+func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPool) {
+	t.Helper()
+	path, err := exec.LookPath("baresip")
+	if err != nil {
+		t.Skip("baresip is not installed (apt-get install baresip-core)")
+	}
+	dir := t.TempDir()
+	cert, roots := certificate(t, "127.0.0.1")
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})...)
+	b := &baresip{port: free(t), out: &output{wrote: make(chan struct{}, 1)}}
+	control, rtp := free(t), free(t)
+	for name, text := range map[string]string{
+		"cert.pem": string(both),
+		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "heard.wav"), filepath.Join(dir, "said.wav"), rtp, rtp+40, control),
+		"said.wav": wav(&sine{hz: 440}, rate, time.Minute),
+		"accounts": fmt.Sprintf("<sip:parley@127.0.0.1:%d>;regint=0;answermode=auto%s\n", b.port, account),
+	} {
+		if err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, "-f", dir, "-v") // stopped by the cleanup
+	cmd.Stdout, cmd.Stderr = b.out, b.out
+	if err = cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("baresip wrote\n%s", b.out)
+		}
+	})
+	b.out.wait(t, "baresip is ready")
+	if b.ctrl, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", control)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.ctrl.Close() })
+	b.read = bufio.NewReader(b.ctrl)
+	return b, roots
+}
+
+// command has it do something, and returns once it has said so.
+func (b *baresip) command(t *testing.T, name string) {
+	t.Helper()
+	message, err := json.Marshal(map[string]string{"command": name, "token": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(b.ctrl, "%d:%s,", len(message), message); err != nil {
+		t.Fatal(err)
+	}
+	for { // netstrings; events come between
+		length, err := b.read.ReadString(':')
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSuffix(length, ":"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := make([]byte, n+1)
+		if _, err := io.ReadFull(b.read, text); err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			Response bool
+			OK       bool
+			Data     string
+			Token    string
+		}
+		if err := json.Unmarshal(text[:n], &answer); err != nil {
+			t.Fatal(err)
+		}
+		if answer.Response && answer.Token == name {
+			if !answer.OK {
+				t.Fatalf("%s: %s", name, answer.Data)
+			}
+			return
+		}
+	}
+}
+
+func (b *baresip) target(l *line, transport string) media.Target {
+	target := l.target()
+	target.To = "parley"
+	port := b.port
+	if transport == "tls" {
+		port++
+	}
+	target.Trunk.Proxy = fmt.Sprintf("sip:127.0.0.1:%d;transport=%s", port, transport)
+	return target
+}
+
+// TestBaresip calls a phone that we did not write: over UDP, TCP and TLS,
+// plain and encrypted, narrow and wide.
+func TestBaresip(t *testing.T) {
+	for name, row := range map[string]struct {
+		transport  string
+		account    string
+		encryption media.Encryption
+		codecs     []string
+		rate       int
+	}{
+		"udp":              {"udp", "", media.Plain, nil, 8000},
+		"tcp, G.722":       {"tcp", ";audio_codecs=G722/16000/1", media.Plain, []string{"G722"}, 16000},
+		"udp, SRTP":        {"udp", ";mediaenc=srtp-mand", media.Encrypted, nil, 8000},
+		"tls, SRTP, G.722": {"tls", ";mediaenc=srtp-mand;audio_codecs=G722/16000/1", media.Encrypted, nil, 16000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, roots := newBaresip(t, row.account, row.rate)
+			l := newLineWith(t, &UA{Secure: endpoint.Secure{Roots: roots}}, nil)
+			target := b.target(l, row.transport)
+			target.Trunk.Encryption, target.Trunk.Codecs = row.encryption, row.codecs
+			up, err := l.ua.Dial(soon(t), target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if up.Rate() != row.rate {
+				t.Errorf("rate %d", up.Rate())
+			}
+			up.Play(&sine{hz: 700})
+			if got, err := hear(up, 25, 440); err != nil || got < 0.9 {
+				t.Errorf("%.2f of its tone is heard: %v", got, err)
+			}
+			q := up.(media.Gauge).Quality() //nolint:forcetypeassert // a leg of ours
+			if q.Heard.Packets < 20 || q.Heard.Lost > 2 || q.Heard.MOS < 3.5 {
+				t.Errorf("quality %+v", q)
+			}
+			_ = up.Hangup(media.LocalHangup)
+			b.out.wait(t, "session closed")
+		})
+	}
+}
+
+// TestBaresipHolds holds the phone, and is held by it.
+func TestBaresipHolds(t *testing.T) {
+	t.Parallel()
+	b, _ := newBaresip(t, "", 8000)
+	l := newLineWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
+	up, err := l.ua.Dial(soon(t), b.target(l, "udp"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
+		t.Errorf("%.2f of its tone is heard: %v", got, err)
+	}
+	reading := make(chan error, 1)
+	stop := make(chan struct{})
+	go func() { // a call is always read
+		f := make(media.Frame, media.FrameLen(up.Rate()))
+		for {
+			select {
+			case <-stop:
+				reading <- nil
+				return
+			default:
+			}
+			if err := up.ReadFrame(f); err != nil {
+				reading <- err
+				return
+			}
+		}
+	}()
+	holder := up.(media.Holder) //nolint:forcetypeassert // a leg of ours
+	if err := holder.Hold(soon(t), true); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second) // twice as long as it may be silent otherwise
+	if up.Cause() != "" {
+		t.Fatalf("ended on hold: %s", up.Cause())
+	}
+	if err := holder.Hold(soon(t), false); err != nil {
+		t.Fatal(err)
+	}
+	b.command(t, "hold")
+	<-time.After(time.Second)
+	if up.Cause() != "" {
+		t.Fatalf("ended while it held us: %s", up.Cause())
+	}
+	b.command(t, "resume")
+	close(stop)
+	if err := <-reading; err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
+		t.Errorf("after the holds %.2f of its tone is heard: %v", got, err)
+	}
+	b.command(t, "hangup")
+	if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.RemoteHangup {
+		t.Errorf("ended with %q, %v", up.Cause(), err)
+	}
+}
+
+// TestBaresipTransfers hands the phone over to the carrier.
+func TestBaresipTransfers(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
+	b, _ := newBaresip(t, fmt.Sprintf(";outbound=\"sip:%s\"", l.carrier.Addr()), 8000)
+	up, err := l.ua.Dial(soon(t), b.target(l, "udp"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.(media.Referrer).Refer(soon(t), "12025550177"); err != nil { //nolint:forcetypeassert // a leg of ours
+		t.Fatal(err)
+	}
+	if up.Cause() != media.Transferred {
+		t.Errorf("ended with %q", up.Cause())
+	}
+	l.last(t, func(e siptest.Entry) bool { return e.To == "12025550177" && e.Answered })
+	b.command(t, "hangup")
+}

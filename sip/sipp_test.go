@@ -1,0 +1,211 @@
+package sip
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// sippCallee answers, presses keys from its pcap files, holds by a re-INVITE,
+// takes the hold off, and waits for the BYE.
+const sippCallee = `<?xml version="1.0" encoding="ISO-8859-1" ?>
+<scenario name="callee">
+  <recv request="INVITE"><action>
+    <ereg regexp="sip:[^;&gt;]*" search_in="hdr" header="Contact:" check_it="true" assign_to="1"/>
+    <ereg regexp=".*" search_in="hdr" header="From:" check_it="true" assign_to="2"/>
+    <ereg regexp=".*" search_in="hdr" header="To:" check_it="true" assign_to="3"/>
+  </action></recv>
+  <send><![CDATA[
+SIP/2.0 180 Ringing
+[last_Via:]
+[last_From:]
+[last_To:];tag=[pid]sipp[call_number]
+[last_Call-ID:]
+[last_CSeq:]
+Contact: <sip:[local_ip]:[local_port];transport=[transport]>
+Content-Length: 0
+
+]]></send>
+  <send retrans="500"><![CDATA[
+SIP/2.0 200 OK
+[last_Via:]
+[last_From:]
+[last_To:];tag=[pid]sipp[call_number]
+[last_Call-ID:]
+[last_CSeq:]
+Contact: <sip:[local_ip]:[local_port];transport=[transport]>
+Content-Type: application/sdp
+Content-Length: [len]
+
+v=0
+o=sipp 1 1 IN IP4 [local_ip]
+s=-
+c=IN IP4 [media_ip]
+t=0 0
+m=audio [media_port] RTP/AVP 0 101
+a=rtpmap:0 PCMU/8000
+a=rtpmap:101 telephone-event/8000
+
+]]></send>
+  <recv request="ACK"/>
+  %s
+  %s
+  %s
+  <recv request="BYE"/>
+  <send><![CDATA[
+SIP/2.0 200 OK
+[last_Via:]
+[last_From:]
+[last_To:]
+[last_Call-ID:]
+[last_CSeq:]
+Content-Length: 0
+
+]]></send>
+  <Reference variables="1,2,3"/>
+</scenario>
+`
+
+const sippKey = `<nop><action><exec play_pcap_audio="/usr/share/sip-tester/dtmf_2833_%s.pcap"/></action></nop><pause milliseconds="400"/>
+`
+
+// sippReinvite is a re-INVITE of the callee with a number and a direction.
+const sippReinvite = `<send retrans="500"><![CDATA[
+INVITE [$1] SIP/2.0
+Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
+From:[$3];tag=[pid]sipp[call_number]
+To:[$2]
+Call-ID: [call_id]
+CSeq: %[1]d INVITE
+Contact: <sip:[local_ip]:[local_port];transport=[transport]>
+Max-Forwards: 70
+Content-Type: application/sdp
+Content-Length: [len]
+
+v=0
+o=sipp 1 %[1]d IN IP4 [local_ip]
+s=-
+c=IN IP4 [media_ip]
+t=0 0
+m=audio [media_port] RTP/AVP 0 101
+a=rtpmap:0 PCMU/8000
+a=rtpmap:101 telephone-event/8000
+a=%[2]s
+
+]]></send>
+<recv response="200"><action><ereg regexp="a=%[3]s" search_in="body" check_it="true" assign_to="%[4]d"/></action></recv>
+<send><![CDATA[
+ACK [$1] SIP/2.0
+Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
+From:[$3];tag=[pid]sipp[call_number]
+To:[$2]
+Call-ID: [call_id]
+CSeq: %[1]d ACK
+Max-Forwards: 70
+Content-Length: 0
+
+]]></send>
+<pause milliseconds="300"/>
+<Reference variables="%[4]d"/>
+`
+
+// TestSipp calls sipp over UDP and TCP: it presses keys, holds us, and takes
+// the hold off.
+func TestSipp(t *testing.T) {
+	path, err := exec.LookPath("sipp")
+	if err != nil {
+		t.Skip("sipp is not installed (apt-get install sip-tester)")
+	}
+	keys := "12#0*9"
+	if os.Getuid() != 0 {
+		keys = "" // sipp plays pcap files through a raw socket
+	}
+	var pressed strings.Builder
+	for _, k := range keys {
+		name := string(k)
+		switch k {
+		case '#':
+			name = "pound"
+		case '*':
+			name = "star"
+		}
+		fmt.Fprintf(&pressed, sippKey, name)
+	}
+	scenario := fmt.Sprintf(sippCallee, pressed.String(),
+		fmt.Sprintf(sippReinvite, 1, "sendonly", "recvonly", 4), fmt.Sprintf(sippReinvite, 2, "sendrecv", "sendrecv", 5))
+	for _, transport := range []string{"udp", "tcp"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			xml := filepath.Join(dir, "callee.xml")
+			if err := os.WriteFile(xml, []byte(scenario), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			port := free(t)
+			mode := map[string]string{"udp": "u1", "tcp": "t1"}[transport]
+			cmd := exec.CommandContext(t.Context(), path, "-sf", xml, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(free(t)),
+				"-t", mode, "-nostdin", "-m", "1", "-timeout", "30", "-trace_err", "-error_file", filepath.Join(dir, "errors"))
+			cmd.Dir = dir
+			out := &output{wrote: make(chan struct{}, 1)}
+			cmd.Stdout, cmd.Stderr = out, out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			l := newLineWith(t, &UA{FirstMedia: -1, MediaGap: -1}, nil)
+			target := l.target()
+			target.Trunk.Proxy = fmt.Sprintf("sip:127.0.0.1:%d;transport=%s", port, transport)
+			up, err := l.ua.Dial(soon(t), target, nil)
+			for limit := soon(t); err != nil && limit.Err() == nil; { // until sipp listens
+				<-time.After(20 * time.Millisecond)
+				target.ID = l.target().ID
+				up, err = l.ua.Dial(limit, target, nil)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			reading := make(chan error, 1)
+			go func() { reading <- drain(up) }()
+			var heard strings.Builder
+			for heard.Len() < len(keys) {
+				select {
+				case k := <-up.Digits():
+					heard.WriteRune(k)
+				case <-soon(t).Done():
+					t.Fatalf("heard %q\n%s", heard.String(), out)
+				}
+			}
+			if heard.String() != keys {
+				t.Errorf("heard %q, want %q", heard.String(), keys)
+			}
+			reinvites := func() (n int) {
+				for _, line := range lines(up.(media.Traced).Ladder(t.Context())) { //nolint:forcetypeassert // a leg of ours
+					if line == "<INVITE" {
+						n++
+					}
+				}
+				return n
+			}
+			for limit := soon(t); reinvites() < 2; {
+				select {
+				case <-limit.Done():
+					t.Fatalf("%d re-INVITEs\n%s", reinvites(), out)
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			<-time.After(500 * time.Millisecond) // sipp takes the answer
+			_ = up.Hangup(media.LocalHangup)
+			_ = <-reading // the end of the call
+			if err := cmd.Wait(); err != nil {
+				errors, _ := os.ReadFile(filepath.Join(dir, "errors"))
+				t.Errorf("sipp: %v\n%s\n%s", err, errors, out)
+			}
+		})
+	}
+}
