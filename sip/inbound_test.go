@@ -106,7 +106,7 @@ func TestStrangers(t *testing.T) {
 		{"NONSENSE", nil, "405", ""},
 		{"INVITE", map[string]string{"To": ""}, "400", ""},
 		{"INVITE", map[string]string{"From": ""}, "400", ""},
-		{"INVITE", map[string]string{"From": "<sip:evil@example.org>"}, "400", ""},
+		{"INVITE", map[string]string{"From": "<sip:evil@example.org>"}, "403", ""}, // an older peer has no tag
 		{"INVITE", map[string]string{"Call-ID": ""}, "400", ""},
 		{"INVITE", map[string]string{"CSeq": "1 BYE"}, "400", ""},
 		{"INVITE", map[string]string{"Call-ID": strings.Repeat("a", 600)}, "400", ""},

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/health"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/locate"
@@ -141,6 +142,9 @@ func (u *UA) Calls() (up, dialling int) {
 // Refused is how many messages were dropped unread, and how many could not be
 // read.
 func (u *UA) Refused() (dropped, unreadable int64) { return u.endpoint.Refused() }
+
+// Ingress is what came in and was not served.
+func (u *UA) Ingress() guard.Counts { return u.endpoint.Ingress() }
 
 // Drain tells carriers that ask (OPTIONS) to go elsewhere. Calls that are up
 // go on, and calls may still be dialled.

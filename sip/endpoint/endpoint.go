@@ -5,6 +5,7 @@ package endpoint
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -68,8 +69,17 @@ type Endpoint struct {
 	// Sockets opens what is listened on over UDP and TCP, at the address given;
 	// nil opens those of the kernel.
 	Sockets func(addr string) (net.PacketConn, net.Listener, error)
+	// Trusted says which addresses may send as much as they like; nil trusts
+	// those only that a request was sent to in the last 10 minutes.
+	Trusted func(netip.Addr) bool
+	// MaxInbound is how many requests outside dialogs are dealt with at once;
+	// those beyond are answered with 503. 0 is 1,000.
+	MaxInbound int
 
 	filter   guard.Filter
+	merges   guard.Merges
+	fresh    atomic.Int64 // requests outside dialogs that are dealt with
+	secret   [32]byte     // of the tags of answers that nothing is kept of
 	log      *guard.Log
 	addr     netip.AddrPort
 	public   netip.AddrPort
@@ -105,6 +115,8 @@ func (e *Endpoint) Start() error {
 	e.parties = map[dialog.Key]Party{}
 	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]string{}, map[string]chan struct{}{}
 	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
+	e.filter.Trusted = e.Trusted
+	_, _ = rand.Read(e.secret[:]) // it never fails
 	udp, tcp, err := e.open()
 	if err != nil {
 		return err
@@ -119,17 +131,26 @@ func (e *Endpoint) Start() error {
 		return err
 	}
 	e.sockets = []func() error{udp.Close, tcp.Close, e.entrance.Close}
-	ready := make(chan struct{})
-	first := &readyConn{PacketConn: udp, ready: sync.OnceFunc(func() { close(ready) })}
 	// Serving ends when the sockets are closed, and says so with an error.
-	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeUDP(first) })
-	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guard.NewListener(tcp)) })
+	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guard.NewListener(tcp, &e.filter, nil)) })
 	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTLS(e.entrance) })
 	if e.entrance.inner != nil {
-		e.serving.Go(func() { e.entrance.listen(e.Secure.server()) })
+		e.serving.Go(func() { e.entrance.listen(e.Secure.server(), &e.filter) })
 	}
-	<-ready
+	e.serve(udp)
 	return nil
+}
+
+// serve has the library read a socket, and returns once it does.
+func (e *Endpoint) serve(udp net.PacketConn) {
+	ready := make(chan struct{})
+	told := sync.OnceFunc(func() { close(ready) })
+	reader := guard.NewReader(udp, told, func() { e.serve(udp) }, e.closed)
+	e.serving.Go(func() {
+		defer told() // where the socket is closed by now
+		_ = e.ua.TransportLayer().ServeUDP(reader)
+	})
+	<-ready
 }
 
 // openSecure opens the entrance for TLS. Where nobody listens there, its
@@ -253,7 +274,15 @@ func (e *Endpoint) SecureAddr() netip.AddrPort {
 // Refused is how many messages were dropped unread, and how many could not be
 // read.
 func (e *Endpoint) Refused() (dropped, unreadable int64) {
-	return e.filter.Dropped(), e.log.Unreadable()
+	counts := e.Ingress()
+	return counts.Dropped + counts.Limited, counts.Unreadable
+}
+
+// Ingress is what came in and was not served.
+func (e *Endpoint) Ingress() guard.Counts {
+	counts := e.filter.Counts()
+	counts.Unreadable = e.log.Unreadable()
+	return counts
 }
 
 // Drain has OPTIONS answered with 503, so that peers look elsewhere. Calls
@@ -324,17 +353,4 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	e.serving.Wait()
 	e.work.wait(context.Background()) //nolint:contextcheck // without sockets and transactions nothing can hang
 	return err
-}
-
-// A readyConn tells when it is first read: the library knows the socket then.
-type readyConn struct {
-	net.PacketConn
-
-	ready func()
-}
-
-// ReadFrom implements net.PacketConn.
-func (c *readyConn) ReadFrom(b []byte) (int, net.Addr, error) {
-	c.ready()
-	return c.PacketConn.ReadFrom(b)
 }

@@ -89,6 +89,7 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	if e.deaf.Load() {
 		return nil, ErrClosed
 	}
+	e.filter.Know(req.Destination())
 	e.Note(req, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
@@ -113,6 +114,7 @@ func (e *Endpoint) Write(req *sip.Request) error {
 		return fmt.Errorf("send %s: %w", req.Method, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
+	e.filter.Know(req.Destination())
 	e.Note(req, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
 		return fmt.Errorf("send %s: %w", req.Method, err)

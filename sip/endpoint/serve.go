@@ -26,37 +26,14 @@ func (e *Endpoint) routes(s *sipgo.Server) {
 
 type answerer = func(req *sip.Request, tx sip.ServerTransaction)
 
-// checked answers only requests that have what every request must have (RFC
-// 3261 section 8.1.1), and counts as work while it does.
-func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
-	return func(req *sip.Request, tx sip.ServerTransaction) {
-		done := make(chan struct{})
-		ran := e.Go(func() {
-			defer close(done)
-			if complete(req) {
-				next(req, tx)
-			} else if !req.IsAck() {
-				e.Respond(tx, req, 400, "Bad Request")
-			}
-		})
-		if ran {
-			<-done
-		}
-	}
-}
-
-func complete(req *sip.Request) bool {
-	from, to, cseq := req.From(), req.To(), req.CSeq()
-	if from == nil || to == nil || cseq == nil || req.CallID() == nil || req.Via() == nil {
-		return false
-	}
-	_, tagged := from.Params.Get("tag")
-	return tagged && cseq.MethodName == req.Method && len(*req.CallID()) <= 512
-}
-
 // Respond answers a request without a body.
 func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status int, reason string, headers ...sip.Header) {
 	res := sip.NewResponseFromRequest(req, status, reason, nil)
+	res.SipVersion = "SIP/2.0" // whatever the request says
+	if to := res.To(); to != nil && req.To() != nil && status > 100 && !inDialog(req) {
+		to.Params.Remove("tag") // made up anew for each answer
+		to.Params.Add("tag", e.tag(req))
+	}
 	if status == 405 || status == 200 && req.Method == sip.OPTIONS {
 		res.AppendHeader(sip.NewHeader("Allow", Allow))
 	}
@@ -138,7 +115,7 @@ func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
 	case e.Options != nil && !inDialog(req):
 		e.Respond(tx, req, e.Options(), "As Told")
 	case busy:
-		e.Respond(tx, req, 503, "Service Unavailable", sip.NewHeader("Retry-After", "30"))
+		e.Respond(tx, req, 503, "Service Unavailable", sip.NewHeader("Retry-After", retryAfter))
 	default:
 		e.Respond(tx, req, 200, "OK", sip.NewHeader("Accept", "application/sdp"))
 	}

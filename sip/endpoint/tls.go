@@ -66,14 +66,14 @@ func newEntrance(addr net.Addr, inner net.Listener) *entrance {
 }
 
 // listen hands in what peers open, until the listener is closed.
-func (n *entrance) listen(config *tls.Config) {
-	guarded := guard.NewListener(n.inner)
+func (n *entrance) listen(config *tls.Config, filter *guard.Filter) {
+	guarded := guard.NewListener(n.inner, filter, func(c net.Conn) net.Conn { return tls.Server(c, config) })
 	for {
 		conn, err := guarded.Accept()
 		if err != nil {
 			return
 		}
-		if n.hand(context.Background(), tls.Server(conn, config)) != nil {
+		if n.hand(context.Background(), conn) != nil {
 			_ = conn.Close()
 			return
 		}

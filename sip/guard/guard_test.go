@@ -130,8 +130,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%.40q of %d bytes: passed %v, %v", text, len(text), len(got) > 0, err)
 		}
 	}
-	if f.Dropped() != 5 {
-		t.Errorf("%d dropped", f.Dropped())
+	if n := f.Counts().Dropped; n != 5 {
+		t.Errorf("%d dropped", n)
 	}
 	if got, _ := f.Read(sip.TransportReadProps{Transport: "TCP"}, []byte("half a li")); len(got) == 0 {
 		t.Error("a piece of a stream was dropped")
@@ -176,7 +176,7 @@ func TestListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewListener(raw)
+	l := NewListener(raw, &Filter{}, nil)
 	defer func() { _ = l.Close() }()
 	accepted := make(chan net.Conn, 2*perPeer)
 	go func() {

@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"bytes"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -12,23 +12,30 @@ const (
 	perPeer   = 20
 	perServer = 1000
 	firstIn   = 5 * time.Second   // for the first whole header of a connection
-	idleFor   = 120 * time.Second // between reads
+	wholeIn   = 10 * time.Second  // for a message that has begun
+	idleFor   = 120 * time.Second // between messages
 )
 
-// A Listener accepts so many connections at once, and few from one peer, and
-// has them closed where they fall silent. Those over the bounds are closed at
-// once.
+// A Listener accepts so many connections at once, and few from one peer. It
+// has those closed that fall silent, that drip, or send what a Filter would not
+// take as a datagram. Those over the bounds are closed at once.
 type Listener struct {
 	net.Listener
 
-	mu    sync.Mutex
-	peers map[netip.Addr]int
-	all   int
+	filter *Filter
+	wrap   func(net.Conn) net.Conn
+	mu     sync.Mutex
+	peers  map[netip.Addr]int
+	all    int
 }
 
-// NewListener guards l.
-func NewListener(l net.Listener) *Listener {
-	return &Listener{Listener: l, peers: map[netip.Addr]int{}}
+// NewListener guards l. What comes in is counted by f. wrap is how SIP is read
+// from a connection, as by tls.Server; nil is as it is.
+func NewListener(l net.Listener, f *Filter, wrap func(net.Conn) net.Conn) *Listener {
+	if wrap == nil {
+		wrap = func(c net.Conn) net.Conn { return c }
+	}
+	return &Listener{Listener: l, filter: f, wrap: wrap, peers: map[netip.Addr]int{}}
 }
 
 // Accept implements net.Listener.
@@ -46,7 +53,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		return &conn{Conn: c, leave: sync.OnceFunc(func() { l.leave(peer) }), since: time.Now()}, nil
+		return &conn{
+			Conn: l.wrap(c), filter: l.filter, peer: peer, since: time.Now(),
+			leave: sync.OnceFunc(func() { l.leave(peer) }),
+		}, nil
 	}
 }
 
@@ -70,31 +80,51 @@ func (l *Listener) leave(peer netip.Addr) {
 	}
 }
 
-// A conn is closed by its reader when it is silent for too long. Only one
-// goroutine reads.
+// A conn is closed by its reader when it is silent for too long, or speaks out
+// of bounds. Only one goroutine reads.
 type conn struct {
 	net.Conn
 
-	leave func()
-	since time.Time
-	spoke bool // a whole header has come
-	tail  [3]byte
+	filter *Filter
+	peer   netip.Addr
+	leave  func()
+	since  time.Time // of the connection, and then of the message that has begun
+	spoke  bool      // a whole header has come
+	scan   scanner
 }
 
-// Read implements net.Conn.
-func (c *conn) Read(b []byte) (int, error) {
-	deadline := time.Now().Add(idleFor)
-	if !c.spoke {
-		deadline = c.since.Add(firstIn)
+// deadline is when the connection is closed where nothing comes until then.
+func (c *conn) deadline(now time.Time) time.Time {
+	switch {
+	case !c.spoke:
+		return c.since.Add(firstIn)
+	case !c.scan.idle():
+		return c.since.Add(wholeIn)
+	default:
+		return now.Add(idleFor)
 	}
-	if err := c.SetReadDeadline(deadline); err != nil {
+}
+
+// Read implements net.Conn. What is out of bounds reads as the end of the
+// stream, which the library closes without a word.
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(c.deadline(time.Now())); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
-	if !c.spoke && n > 0 {
-		seen := append(c.tail[:len(c.tail):len(c.tail)], b[:n]...)
-		c.spoke = bytes.Contains(seen, []byte("\r\n\r\n"))
-		copy(c.tail[:], seen[len(seen)-len(c.tail):])
+	idle := c.scan.idle()
+	heads, bad := c.scan.scan(b[:n])
+	if bad != nil {
+		c.filter.dropped.Add(1)
+		return 0, io.EOF
+	}
+	for range heads {
+		if !c.filter.take(c.peer) {
+			return 0, io.EOF
+		}
+	}
+	if c.spoke = c.spoke || heads > 0; c.spoke && (idle || heads > 0) {
+		c.since = time.Now()
 	}
 	return n, err
 }

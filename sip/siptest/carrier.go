@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -166,6 +167,7 @@ func (c *Carrier) Start() error {
 	c.endpoint = &endpoint.Endpoint{
 		Listen: c.Listen, Name: "siptest", Log: c.Log, Secure: c.Secure, Sockets: c.Sockets,
 		Invite: c.invite, Before: c.before, Other: c.other, Options: c.options,
+		Trusted: func(netip.Addr) bool { return true }, MaxInbound: math.MaxInt,
 	}
 	if err := c.endpoint.Start(); err != nil {
 		c.stop()
