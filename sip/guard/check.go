@@ -79,20 +79,23 @@ func (r Rules) Check(req *sip.Request) (v Verdict, ok bool) {
 // 3261 section 8.1.1). A From without a tag and a request without Max-Forwards
 // are those of older peers (section 12.1.1).
 func whole(req *sip.Request) bool {
-	from, to, cseq, id, via := req.From(), req.To(), req.CSeq(), req.CallID(), req.Via()
-	if from == nil || to == nil || cseq == nil || id == nil || via == nil || !once(req) || !spoken(via) {
-		return false
-	}
-	if !strings.EqualFold(string(cseq.MethodName), string(req.Method)) || !isToken(string(req.Method)) {
+	if req.From() == nil || req.To() == nil || req.CSeq() == nil || req.CallID() == nil || req.Via() == nil {
 		return false
 	}
 	if hops := req.MaxForwards(); hops != nil && hops.Val() > maxHops {
 		return false
 	}
-	if req.IsInvite() && req.Contact() == nil && tag(to.Params) == "" {
+	if req.IsInvite() && req.Contact() == nil && tag(req.To().Params) == "" {
 		return false
 	}
-	return *id != "" && named(string(*id)) && named(tag(from.Params)) && named(tag(to.Params))
+	return isToken(string(req.Method)) && strings.EqualFold(string(req.CSeq().MethodName), string(req.Method)) &&
+		once(req) && spoken(req.Via()) && identified(req)
+}
+
+// identified says whether what names a dialog can be a name.
+func identified(req *sip.Request) bool {
+	id := string(*req.CallID())
+	return id != "" && named(id) && named(tag(req.From().Params)) && named(tag(req.To().Params))
 }
 
 // spoken says whether the next hop to the sender can be answered.
