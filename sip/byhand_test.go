@@ -206,6 +206,21 @@ func TestByeUnanswered(t *testing.T) {
 	})
 }
 
+// TestByeOvertaken sends the BYE again that an UPDATE of ours has overtaken.
+func TestByeOvertaken(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		up, _ := b.answered(t, "overtaken")
+		_ = up.Hangup(media.LocalHangup)
+		first := b.read(t, "BYE ")
+		b.send(t, reply(first, "500 Out Of Order", "", "", ""))
+		second := b.read(t, "BYE ")
+		b.send(t, reply(second, "200 OK", "", "", ""))
+		if one, two := header(first, "CSeq"), header(second, "CSeq"); one == two {
+			t.Errorf("the same BYE again: %s", two)
+		}
+	})
+}
+
 // TestForks has one phone answer in early media, another take the call, and a
 // third take it too: the second is heard, the third is hung up.
 func TestForks(t *testing.T) {

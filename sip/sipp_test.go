@@ -201,7 +201,9 @@ func TestSipp(t *testing.T) {
 			}
 			<-time.After(500 * time.Millisecond) // sipp takes the answer
 			_ = up.Hangup(media.LocalHangup)
-			_ = <-reading // the end of the call
+			if err := <-reading; err == nil {
+				t.Error("the call is still read")
+			}
 			if err := cmd.Wait(); err != nil {
 				errors, _ := os.ReadFile(filepath.Join(dir, "errors"))
 				t.Errorf("sipp: %v\n%s\n%s", err, errors, out)

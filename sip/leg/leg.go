@@ -240,21 +240,32 @@ func (l *Leg) end(c media.Cause, bye bool) {
 	}
 }
 
+// byes is how often a BYE is sent that the peer answers with 500: another
+// request of ours, with a higher number, may have overtaken it (RFC 3261
+// section 12.2.2).
+const byes = 3
+
 // Bye ends a dialog, and says whether the peer answered. It takes until then,
 // or 32 seconds.
 func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
-	req := d.Request(sip.BYE)
-	if sign != nil {
-		if err := sign(req); err != nil {
-			e.Debug("bye", err)
+	for range byes {
+		req := d.Request(sip.BYE)
+		if sign != nil {
+			if err := sign(req); err != nil {
+				e.Debug("bye", err)
+			}
 		}
-	}
-	e.Sign(req)
-	// Whatever the answer, the call is over; a challenge is not answered, for
-	// it may come from the party rather than from the trunk.
-	if _, err := e.Ask(context.Background(), req); err != nil {
-		e.Debug("bye", fmt.Errorf("unanswered: %w", err))
-		return false
+		e.Sign(req)
+		res, err := e.Ask(context.Background(), req)
+		if err != nil {
+			e.Debug("bye", fmt.Errorf("unanswered: %w", err))
+			return false
+		}
+		// Whatever else the answer, the call is over; a challenge is not
+		// answered, for it may come from the party rather than from the trunk.
+		if res.StatusCode != 500 {
+			break
+		}
 	}
 	return true
 }
