@@ -47,8 +47,8 @@ soak: deps build ## the long harnesses: kill -9 at random over hundreds of calls
 bench: deps build ## measure the media path, the turn overhead and the first word
 	@bin/parley bench all
 
-fuzz: ## fuzz everything that reads from outside, 20 s each
-	@.ci/fuzz 20s
+fuzz: ## fuzz everything that reads from outside, 60 s each
+	@.ci/fuzz 60s
 
 deps: ## install what the tests and the demo need and is missing (Debian)
 	@.ci/deps

@@ -76,16 +76,14 @@ func (r Rules) Check(req *sip.Request) (v Verdict, ok bool) {
 }
 
 // whole says whether a request has what every request must have, once (RFC
-// 3261 section 8.1.1). A From without a tag and a request without Max-Forwards
-// are those of older peers (section 12.1.1).
+// 3261 section 8.1.1). A From without a tag, a request without Max-Forwards and
+// an INVITE without Contact are those of older peers (section 12.1.1); who takes
+// a call knows whether it can be without.
 func whole(req *sip.Request) bool {
 	if req.From() == nil || req.To() == nil || req.CSeq() == nil || req.CallID() == nil || req.Via() == nil {
 		return false
 	}
 	if hops := req.MaxForwards(); hops != nil && hops.Val() > maxHops {
-		return false
-	}
-	if req.IsInvite() && req.Contact() == nil && tag(req.To().Params) == "" {
 		return false
 	}
 	return isToken(string(req.Method)) && strings.EqualFold(string(req.CSeq().MethodName), string(req.Method)) &&
@@ -113,7 +111,7 @@ func once(req *sip.Request) bool {
 		if !isToken(name) {
 			return false
 		}
-		if single(name) || name == "contact" && req.Method != sip.REGISTER {
+		if single(name) || name == "contact" && targets(req.Method) {
 			if seen[name] {
 				return false
 			}
@@ -121,6 +119,17 @@ func once(req *sip.Request) bool {
 		}
 	}
 	return true
+}
+
+// targets says whether the Contact of a request is where the dialog goes on,
+// which can be one place only (RFC 3261 section 8.1.1.8).
+func targets(m sip.RequestMethod) bool {
+	switch m {
+	case sip.INVITE, sip.UPDATE, sip.SUBSCRIBE, sip.NOTIFY, sip.REFER:
+		return true
+	default:
+		return false
+	}
 }
 
 // named says whether a text is short enough for a name, and without white

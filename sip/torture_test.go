@@ -1,0 +1,235 @@
+package sip
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emiago/sipgo/sip"
+)
+
+// deviations are where the outcome is another than the RFCs ask for, and why.
+// The list stands in docs/reliability.md word for word.
+var deviations = map[string]string{
+	"rfc4475/regaut01.dat": "there is no registrar here: REGISTER is answered with 405, whoever asks",
+}
+
+// unparsed are messages that the library does not read though it should. That
+// list stands there too.
+var unparsed = map[string]string{
+	"rfc4475/novelsc.dat": "a scheme with a dot is not read; the request is dropped, where 416 could be said",
+}
+
+// A torture is one message, and what it asks for.
+type torture struct {
+	File   string `json:"file"`
+	Kind   string `json:"kind"`
+	Parser string `json:"parser"`
+	UAS    string `json:"uas"`
+	Note   string `json:"note"`
+}
+
+func tortures(t *testing.T) []torture {
+	t.Helper()
+	text, err := os.ReadFile("testdata/torture/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []torture
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/torture/*/*.dat")
+	if err != nil || len(files) != len(all) || len(all) != 62 {
+		t.Fatalf("%d files, %d expectations: %v", len(files), len(all), err)
+	}
+	return all
+}
+
+// outcome is what became of a message: a status, "silence", or all of the
+// statuses where there were several.
+func outcome(statuses []string) string {
+	if len(statuses) == 0 {
+		return "silence"
+	}
+	return strings.Join(statuses, " ")
+}
+
+// meets says whether an outcome is an allowed one.
+func meets(got, allowed string) bool {
+	for want := range strings.SplitSeq(allowed, "|") {
+		switch want {
+		case "any":
+			return true
+		case "drop", "no-crash":
+			want = "silence"
+		case "not-400":
+			if len(got) == 3 && got != "400" {
+				return true
+			}
+		case "exactly-one-reply":
+			if len(got) == 3 {
+				return true
+			}
+		case "2xx", "not-2xx-registration":
+			if len(got) == 3 && strings.HasPrefix(got, "2") == (want == "2xx") {
+				return true
+			}
+		}
+		if got == want {
+			return true
+		}
+	}
+	return false
+}
+
+var topVia = regexp.MustCompile(`(?im)^(?:via|v)[ \t]*:((?:[^\r\n]|\r\n[ \t])*)\r\n`)
+
+// ours gives a message a top Via of our own, so that it is answered here. What
+// stands after the first hop stays.
+func ours(message []byte, hop string) []byte {
+	m := topVia.FindSubmatchIndex(message)
+	if m == nil {
+		return message
+	}
+	_, rest, more := strings.Cut(string(message[m[2]:m[3]]), ",")
+	if more {
+		rest = "," + rest
+	}
+	return []byte(string(message[:m[0]]) + "Via: " + hop + rest + "\r\n" + string(message[m[1]:]))
+}
+
+// TestTorture sends the torture messages of RFC 4475 and RFC 5118 to a user
+// agent. Each comes from an address of its own, as from another stranger; the
+// silences are waited for together.
+func TestTorture(t *testing.T) {
+	all := tortures(t)
+	l := newLine(t, nil)
+	strangers := make([]*stranger, len(all))
+	for i, row := range all {
+		message, err := os.ReadFile("testdata/torture/" + row.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStrangerAt(t, l, fmt.Sprintf("127.47.5.%d:0", i+1))
+		s.n, strangers[i] = 1000*i, s
+		branch := fmt.Sprintf("z9hG4bKtorture%d", i)
+		if strings.Contains(row.Note, "branch is only the cookie") {
+			branch = "z9hG4bK"
+		}
+		message = ours(message, fmt.Sprintf("SIP/2.0/UDP %s;rport;branch=%s", s.conn.LocalAddr(), branch))
+		if _, err := s.conn.WriteTo(message, s.to); err != nil {
+			t.Fatal(err)
+		}
+		lives(t, l, 100_000+i, row.File)
+	}
+	deadline := time.Now().Add(500 * time.Millisecond)
+	for i, row := range all {
+		judge(t, row, strangers[i].outcome(deadline))
+		if got := strangers[i].send(strangers[i].request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
+			t.Errorf("%s: OPTIONS afterwards was answered %.40q", row.File, got)
+		}
+	}
+	if up, dialling := l.ua.Calls(); up != 0 || dialling != 0 {
+		t.Errorf("%d calls up, %d dialled", up, dialling)
+	}
+}
+
+// lives asks a user agent how it is.
+func lives(t *testing.T, l *line, n int, after string) {
+	t.Helper()
+	s := newStrangerAt(t, l, "127.47.6.1:0")
+	defer func() { _ = s.conn.Close() }()
+	s.n = n
+	if got := s.send(s.request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
+		t.Errorf("OPTIONS after %s was answered %.40q", after, got)
+	}
+}
+
+// judge compares what became of a message with what it asks for.
+func judge(t *testing.T, row torture, got string) {
+	t.Helper()
+	reason, deviates := deviations[row.File]
+	if ok := meets(got, row.UAS); ok == deviates {
+		t.Errorf("%s (%s): got %s, want %s, deviation %q", row.File, row.Note, got, row.UAS, reason)
+	}
+}
+
+// outcome gathers the final answers that come until a deadline. What came
+// before is read in any case.
+func (s *stranger) outcome(deadline time.Time) string {
+	s.t.Helper()
+	var statuses []string
+	buf := make([]byte, 65536)
+	for {
+		if soonest := time.Now().Add(time.Millisecond); deadline.Before(soonest) {
+			deadline = soonest
+		}
+		_ = s.conn.SetReadDeadline(deadline)
+		n, _, err := s.conn.ReadFrom(buf)
+		if err != nil {
+			return outcome(statuses)
+		}
+		if text := string(buf[:n]); !strings.HasPrefix(text, "SIP/2.0 1") {
+			version, rest, _ := strings.Cut(text, " ")
+			if version != "SIP/2.0" {
+				s.t.Errorf("answered in %s", version)
+			}
+			statuses = append(statuses, rest[:3])
+		}
+	}
+}
+
+// newStrangerAt speaks from an address of its own.
+func newStrangerAt(t *testing.T, l *line, addr string) *stranger {
+	t.Helper()
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &stranger{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
+}
+
+// TestTortureParser holds the library to what a parser owes.
+func TestTortureParser(t *testing.T) {
+	for _, row := range tortures(t) {
+		message, err := os.ReadFile("testdata/torture/" + row.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = sip.ParseMessage(message)
+		_, deviates := unparsed[row.File]
+		switch {
+		case row.Parser == "accept" && (err != nil) != deviates:
+			t.Errorf("%s (%s) was not read: %v", row.File, row.Note, err)
+		case row.Parser == "reject" && err == nil:
+			t.Errorf("%s (%s) was read", row.File, row.Note)
+		}
+	}
+}
+
+// TestDeviationsAreTold holds docs/reliability.md to the list here.
+func TestDeviationsAreTold(t *testing.T) {
+	doc, err := os.ReadFile("../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Count(string(doc), "| `rfc")
+	for _, list := range []map[string]string{deviations, unparsed} {
+		for file, reason := range list {
+			if rows--; !strings.Contains(string(doc), fmt.Sprintf("| `%s` | %s |\n", file, reason)) {
+				t.Errorf("docs/reliability.md does not tell of %s", file)
+			}
+		}
+	}
+	if rows != 0 {
+		t.Errorf("docs/reliability.md tells of %d more", rows)
+	}
+}
