@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/sip"
 )
 
 type applyCmd struct {
@@ -40,7 +41,7 @@ func (c applyCmd) Run(w *world) error {
 	defer d.Close()
 	err = apply.Apply(w, d.Pool, spec, apply.Options{
 		Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks,
-		ConcurrentCalls: cfg.SubgroupConcurrency, CallsPerMinute: cfg.SubgroupRate,
+		ConcurrentCalls: cfg.SubgroupConcurrency, CallsPerMinute: cfg.SubgroupRate, Line: sip.Check,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)

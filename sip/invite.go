@@ -28,19 +28,34 @@ func check(t media.Target) ([]proxy.Proxy, error) {
 	if err := guard.Number("caller number", t.From); err != nil {
 		return nil, err
 	}
-	if d := t.Trunk.Diversion; d != "" {
-		if err := guard.Number("diversion", d); err != nil {
+	for name, value := range t.Headers {
+		if err := guard.Header(name, value); err != nil {
 			return nil, err
 		}
 	}
-	for _, headers := range []map[string]string{t.Headers, t.Trunk.Headers} {
-		for name, value := range headers {
-			if err := guard.Header(name, value); err != nil {
-				return nil, err
-			}
-		}
+	if err := Check(t.Trunk); err != nil {
+		return nil, err
 	}
 	return proxy.All(t.Trunk)
+}
+
+// Check says why no call could go through a trunk, whatever the carrier says.
+func Check(t media.Trunk) error {
+	if t.Diversion != "" {
+		if err := guard.Number("diversion", t.Diversion); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		if err := guard.Header(name, t.Headers[name]); err != nil {
+			return err
+		}
+	}
+	if _, err := sdp.Wished(t); err != nil {
+		return err
+	}
+	_, err := proxy.All(t)
+	return err
 }
 
 // invite is the request that opens the line at one place, unsigned.

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
+	"github.com/parley-voice/parley/media"
 )
 
 // Options of Apply.
@@ -27,6 +28,8 @@ type Options struct {
 	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup that
 	// names none; 0 means those of package trunks.
 	ConcurrentCalls, CallsPerMinute int
+	// Line, where set, says why no call could go through a trunk.
+	Line func(media.Trunk) error
 }
 
 // Apply makes the database say what the file says, in one transaction: all of
@@ -40,8 +43,8 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 			}
 			names = append(names, org.Name)
 		}
-		if !o.Prune {
-			return nil
+		if err := trunks.Ring(ctx, tx); err != nil || !o.Prune {
+			return err
 		}
 		_, err := tx.Exec(ctx, `
 			DELETE FROM organizations o WHERE NOT name = ANY ($1)
@@ -156,36 +159,6 @@ func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent) error {
 		_, err = agents.Publish(ctx, tx, id, a.Name)
 	default:
 		err = agents.Unpublish(ctx, tx, id, a.Name)
-	}
-	return err
-}
-
-func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) error {
-	have, err := trunks.Find(ctx, tx, id, t.Name)
-	if err != nil && !errors.Is(err, trunks.ErrUnknown) {
-		return err
-	}
-	have.OrgID, have.Name = id, t.Name
-	set(&have.Proxy, t.Proxy)
-	set(&have.Username, t.Username)
-	set(&have.Password, t.Password)
-	set(&have.CallerNumbers, t.CallerNumbers)
-	if t.Limits != nil {
-		have.CallsPerSecond, have.ConcurrentCalls = t.Limits.CallsPerSecond, t.Limits.ConcurrentCalls
-	}
-	trunkID, err := trunks.Save(ctx, tx, have)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, s := range t.Subgroups {
-		if err = applySubgroup(ctx, tx, id, trunkID, s, o); err != nil {
-			return fmt.Errorf("subgroup %q: %w", s.Name, err)
-		}
-		names = append(names, s.Name)
-	}
-	if o.Prune {
-		_, err = tx.Exec(ctx, "DELETE FROM subgroups WHERE trunk_id = $1 AND NOT name = ANY ($2)", trunkID, notNull(names))
 	}
 	return err
 }

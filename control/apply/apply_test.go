@@ -1,6 +1,8 @@
 package apply_test
 
 import (
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -38,6 +42,16 @@ organizations:
     password: p
     caller_numbers: ["+12025550100"]
     limits: {calls_per_second: 5, concurrent_calls: 100}
+    backups: ["sip:127.0.0.2:5080"]
+    register: true
+    codecs: [g722, pcmu]
+    encryption: srtp
+    dtmf: inband
+    asserted_identity: true
+    privacy: true
+    diversion: "+12025550101"
+    headers: {X-Customer: "acme 7"}
+    realm: carrier.example
     subgroups:
     - {name: default, dial_prefix: "", allowed_destinations: ["1"], agents: [sales], concurrent_calls: 10, calls_per_minute: 30}
   grants:
@@ -131,6 +145,35 @@ func TestApplyChangesWhatIsGiven(t *testing.T) {
 	}
 }
 
+// line refuses what a carrier's line does not take.
+func line(t media.Trunk) error {
+	if t.Headers["Via"] != "" {
+		return errors.New("header Via is not the caller's to set")
+	}
+	return nil
+}
+
+func TestApplyKeepsATrunksSettings(t *testing.T) {
+	d := dbtest.New(t)
+	put(t, d, whole, apply.Options{AllowInsecure: true})
+	want := media.Trunk{
+		Proxy: "sip:127.0.0.1:5080;transport=udp", Backups: []string{"sip:127.0.0.2:5080"}, Username: "u", Password: "p",
+		Realm: "carrier.example", Register: true, Codecs: []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand,
+		Asserted: true, Private: true, Diversion: "+12025550101", Headers: map[string]string{"X-Customer": "acme 7"},
+	}
+	check := func() {
+		t.Helper()
+		all, err := trunks.All(t.Context(), d.Pool)
+		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0].Line(), want) {
+			t.Errorf("%+v, %v, want %+v", all, err, want)
+		}
+	}
+	check()
+	put(t, d, `organizations: [{name: acme, trunks: [{name: main, encryption: none, headers: {}, backups: []}]}]`, apply.Options{})
+	want.Encryption, want.Headers, want.Backups = media.Plain, nil, nil
+	check()
+}
+
 func TestApplyIsAllOrNothing(t *testing.T) {
 	d := dbtest.New(t)
 	before := dump(t, d)
@@ -139,6 +182,9 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		`organizations: [{name: a, trunks: [{name: x}]}]`:                                                                          "proxy",
 		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", subgroups: [{name: s, agents: [nobody]}]}]}]`:                "nobody",
 		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", password: "a\r\nb"}]}]`:                                      "control character",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", register: true}]}]`:                                          "needs a username",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", codecs: [opus]}]}]`:                                          "use pcmu, pcma, g722",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", headers: {Via: there}}]}]`:                                   "header Via is not the caller's to set",
 		`organizations: [{name: a, webhooks: [{url: "http://x/", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}]}]`: "https",
 		`organizations: [{name: a, webhooks: [{url: "https://x/", secret: "canary"}]}]`:                                            "whsec_",
 	} {
@@ -147,7 +193,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		err = apply.Apply(t.Context(), d.Pool, s, apply.Options{})
+		err = apply.Apply(t.Context(), d.Pool, s, apply.Options{Line: line})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want something about %s", text, err, want)
 		}
@@ -178,6 +224,11 @@ func TestParseNamesThePath(t *testing.T) {
 		`organizations: [{timezone: UTC}]`:                                                      {"organizations[0].name", "missing"},
 		"organizations: [{name: a, name: b}]":                                                   {"organizations[0].name", "twice"},
 		"organizations: []\n---\norganizations: []":                                             {"more than one document"},
+		`organizations: [{name: a, trunks: [{name: x, headers: [a]}]}]`:                         {"organizations[0].trunks[0].headers", "keys and values"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: 1, X-A: 2}}]}]`:            {"organizations[0].trunks[0].headers.X-A", "twice"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: [b]}}]}]`:                  {"organizations[0].trunks[0].headers.X-A", "a text"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {[X]: b}}]}]`:                    {"organizations[0].trunks[0].headers", "a key is a text"},
+		`organizations: [{name: a, trunks: [{name: x, register: often}]}]`:                      {"organizations[0].trunks[0].register", "true or false"},
 		`organizations: [{name: a, grants: [{trunk: t}]}]`:                                      {"organizations[0].grants[0]"},
 	} {
 		_, err := apply.Parse(strings.NewReader(text))
@@ -193,6 +244,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	f.Add("organizations: [{name: a, agents: [{name: x, analysis: {fields: [{a: [1, 2.5, null, .inf]}]}}]}]")
 	f.Add("organizations: &a [*a]")
+	f.Add("organizations: [{name: a, trunks: [{name: x, headers: {[a]: b, *c : d, ? e}}]}]")
 	f.Add("? [a]\n: b")
 	f.Add("organizations: !!binary aGk=")
 	f.Fuzz(func(t *testing.T, text string) {

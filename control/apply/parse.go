@@ -52,6 +52,8 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 	switch t.Kind() {
 	case reflect.Struct:
 		return walkMap(n, t, path)
+	case reflect.Map:
+		return walkFree(n, t, path)
 	case reflect.Slice:
 		if n.Tag == "!!null" {
 			return nil
@@ -97,6 +99,32 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 		}
 		seen = append(seen, key.Value)
 		if err := walk(n.Content[i+1], ft, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkFree holds a mapping whose keys the operator chooses to its values' shape.
+func walkFree(n *yaml.Node, t reflect.Type, path string) error {
+	if n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return fault(n, path, "keys and values are expected")
+	}
+	var seen []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		at := path + "." + key.Value
+		if key.Kind != yaml.ScalarNode {
+			return fault(key, path, "a key is a text")
+		}
+		if slices.Contains(seen, key.Value) {
+			return fault(key, at, "the key is given twice")
+		}
+		seen = append(seen, key.Value)
+		if err := walk(n.Content[i+1], t.Elem(), at); err != nil {
 			return err
 		}
 	}

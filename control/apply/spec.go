@@ -109,6 +109,18 @@ type Trunk struct {
 	CallerNumbers *[]string     `yaml:"caller_numbers"`
 	Limits        *Limits       `yaml:"limits"`
 	Subgroups     []Subgroup    `yaml:"subgroups"`
+
+	// How calls go through it.
+	Backups          *[]string          `yaml:"backups"`
+	Realm            *string            `yaml:"realm"`
+	Register         *bool              `yaml:"register"`
+	Codecs           *[]string          `yaml:"codecs"`
+	Encryption       *string            `yaml:"encryption"`
+	DTMF             *string            `yaml:"dtmf"`
+	AssertedIdentity *bool              `yaml:"asserted_identity"`
+	Privacy          *bool              `yaml:"privacy"`
+	Diversion        *string            `yaml:"diversion"`
+	Headers          *map[string]string `yaml:"headers"`
 }
 
 // Limits bound a trunk; 0 is no limit.

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -146,13 +147,13 @@ func ofTheCall(ctx context.Context, tx pgx.Tx, err error) bool {
 // fill reads what a claimed call needs.
 func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 	var definition []byte
-	var trunk media.Trunk
+	var trunk trunks.Trunk
 	var err error
-	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, t.proxy, t.username, t.password`+fromCalls+`
+	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, t.proxy, t.username, t.password, t.settings`+fromCalls+`
 		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 		JOIN trunks t ON t.id = c.trunk_id
 		WHERE c.id = $1`, c.Lease.CallID),
-		&definition, &trunk.Proxy, &trunk.Username, (*string)(&trunk.Password))
+		&definition, &trunk.Proxy, &trunk.Username, (*string)(&trunk.Password), &trunk.Settings)
 	if err != nil {
 		return fmt.Errorf("call %s: %w", c.Lease.CallID, err)
 	}
@@ -161,7 +162,7 @@ func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
 	}
 	c.Target = media.Target{
-		ID: c.Lease.AttemptID, To: c.Call.DialNumber, From: c.Call.From, Trunk: trunk, RingFor: c.Call.RingFor,
+		ID: c.Lease.AttemptID, To: c.Call.DialNumber, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
 	}
 	c.Brief, c.Record = brief(c.Call, d)
 	return nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +34,7 @@ type Trunk struct {
 	CallerNumbers   []string
 	CallsPerSecond  float64 // 0: no limit
 	ConcurrentCalls int     // 0: no limit
+	Settings        Settings
 }
 
 // A Subgroup is a way onto a trunk for some agents.
@@ -67,12 +67,13 @@ func (t Trunk) Check() error {
 	if t.CallsPerSecond < 0 || t.ConcurrentCalls < 0 {
 		return errors.New("limits are not negative")
 	}
-	for what, s := range map[string]string{"username": t.Username, "password": string(t.Password)} {
-		if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-			return fmt.Errorf("the %s holds a control character", what)
-		}
+	if err := plain("username", t.Username); err != nil {
+		return err
 	}
-	return nil
+	if err := plain("password", string(t.Password)); err != nil {
+		return err
+	}
+	return t.Settings.check(t.Username)
 }
 
 // Check returns what is wrong with a subgroup.
@@ -96,13 +97,19 @@ func (s Subgroup) Check() error {
 	return nil
 }
 
+// columns of a trunk, as scan reads them.
+const columns = "id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls, settings"
+
+func scan(row pgx.Row) (Trunk, error) {
+	var t Trunk
+	err := row.Scan(&t.ID, &t.OrgID, &t.Name, &t.Proxy, &t.Username, (*string)(&t.Password), &t.CallerNumbers,
+		&t.CallsPerSecond, &t.ConcurrentCalls, &t.Settings)
+	return t, err
+}
+
 // Find returns an organization's trunk by name, or ErrUnknown.
 func Find(ctx context.Context, q db.Querier, orgID, name string) (Trunk, error) {
-	t := Trunk{OrgID: orgID, Name: name}
-	err := q.QueryRow(ctx, `
-		SELECT id, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls
-		FROM trunks WHERE org_id = $1 AND name = $2`, orgID, name).
-		Scan(&t.ID, &t.Proxy, &t.Username, (*string)(&t.Password), &t.CallerNumbers, &t.CallsPerSecond, &t.ConcurrentCalls)
+	t, err := scan(q.QueryRow(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 AND name = $2", orgID, name))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Trunk{}, fmt.Errorf("trunk %q: %w", name, ErrUnknown)
 	}
@@ -119,14 +126,15 @@ func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 	}
 	var id string
 	err := q.QueryRow(ctx, `
-		INSERT INTO trunks (id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		INSERT INTO trunks (id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls, settings)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (org_id, name) DO UPDATE SET proxy = excluded.proxy, username = excluded.username,
 			password = excluded.password, caller_numbers = excluded.caller_numbers,
-			calls_per_second = excluded.calls_per_second, concurrent_calls = excluded.concurrent_calls
+			calls_per_second = excluded.calls_per_second, concurrent_calls = excluded.concurrent_calls,
+			settings = excluded.settings
 		RETURNING id`,
 		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, string(t.Password),
-		list(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls).Scan(&id)
+		list(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls, t.Settings).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
 	}

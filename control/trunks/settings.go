@@ -1,0 +1,101 @@
+package trunks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+)
+
+// Settings are how calls go through a trunk, as an operator writes them. The
+// zero value is what most carriers want.
+type Settings struct {
+	Backups          []string          `json:"backups,omitempty"` // proxies, tried in this order
+	Realm            string            `json:"realm,omitempty"`
+	Register         bool              `json:"register,omitempty"`
+	Codecs           []string          `json:"codecs,omitempty"`     // the preferred first; none is all
+	Encryption       string            `json:"encryption,omitempty"` // none or srtp
+	DTMF             string            `json:"dtmf,omitempty"`       // events or inband
+	AssertedIdentity bool              `json:"asserted_identity,omitempty"`
+	Privacy          bool              `json:"privacy,omitempty"`
+	Diversion        string            `json:"diversion,omitempty"`
+	Headers          map[string]string `json:"headers,omitempty"`
+}
+
+// encryptions and keyWays are what an operator calls them.
+//
+//nolint:gochecknoglobals // read-only tables
+var (
+	encryptions = map[string]media.Encryption{"": media.Plain, "none": media.Plain, "srtp": media.Encrypted}
+	keyWays     = map[string]media.KeyWay{"": media.Events, "events": media.Events, "inband": media.InBand}
+)
+
+// mostBackups bounds the proxies that a call may be offered to beside the first.
+const mostBackups = 8
+
+// check returns what is wrong with settings of a trunk with or without a
+// username.
+func (s Settings) check(username string) error {
+	if len(s.Backups) > mostBackups {
+		return fmt.Errorf("backups: %d proxies; at most %d are tried", len(s.Backups), mostBackups)
+	}
+	for i, b := range s.Backups {
+		if !proxy.MatchString(b) {
+			return fmt.Errorf(`backups[%d]: %q is no address like "sip:host:port;transport=udp"`, i, b)
+		}
+	}
+	if s.Register && username == "" {
+		return errors.New("register: a registration needs a username")
+	}
+	for i, name := range s.Codecs {
+		if _, ok := codec.ByName(strings.ToUpper(name)); !ok {
+			return fmt.Errorf("codecs[%d]: %q: use %s", i, name, strings.Join(codecNames(), ", "))
+		}
+		if slices.ContainsFunc(s.Codecs[:i], func(o string) bool { return strings.EqualFold(o, name) }) {
+			return fmt.Errorf("codecs[%d]: %q is there twice", i, name)
+		}
+	}
+	if _, ok := encryptions[s.Encryption]; !ok {
+		return fmt.Errorf("encryption: %q: use none or srtp", s.Encryption)
+	}
+	if _, ok := keyWays[s.DTMF]; !ok {
+		return fmt.Errorf("dtmf: %q: use events or inband", s.DTMF)
+	}
+	if s.Diversion != "" && !number.MatchString(s.Diversion) {
+		return fmt.Errorf("diversion: %q: use + and 3 to 15 digits", s.Diversion)
+	}
+	return plain("realm", s.Realm)
+}
+
+func codecNames() []string {
+	var names []string
+	for _, c := range codec.All() {
+		names = append(names, strings.ToLower(c.Name()))
+	}
+	return names
+}
+
+// plain refuses what would end a line of a message.
+func plain(what, s string) error {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return fmt.Errorf("the %s holds a control character", what)
+	}
+	return nil
+}
+
+// Line is the trunk as calls go through it.
+func (t Trunk) Line() media.Trunk {
+	s := t.Settings
+	line := media.Trunk{
+		Proxy: t.Proxy, Backups: s.Backups, Username: t.Username, Password: t.Password,
+		Realm: s.Realm, Register: s.Register, Encryption: encryptions[s.Encryption], Keys: keyWays[s.DTMF],
+		Asserted: s.AssertedIdentity, Private: s.Privacy, Diversion: s.Diversion, Headers: s.Headers,
+	}
+	for _, name := range s.Codecs {
+		line.Codecs = append(line.Codecs, strings.ToUpper(name))
+	}
+	return line
+}
