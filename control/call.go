@@ -100,6 +100,7 @@ type Call struct {
 	SIPStatus  int
 	SIPReason  string
 	Transfer   json.RawMessage
+	Quality    json.RawMessage // a Quality
 
 	RecordingStatus RecordingStatus
 	RecordingKey    string // in the bucket

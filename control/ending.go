@@ -46,7 +46,7 @@ func conversed(why pipeline.Reason, cause error) (Reason, Side) {
 	switch why {
 	case pipeline.CallerHungUp:
 		return Reason(why), SideCallee
-	case pipeline.AgentHungUp:
+	case pipeline.AgentHungUp, pipeline.HandedOver:
 		return Reason(why), SideAgent
 	case pipeline.Stopped:
 		if errors.Is(cause, errAsked) {

@@ -102,6 +102,7 @@ func (n *Node) Stop(ctx context.Context) {
 	n.giveUp()
 	n.quit()
 	n.tasks.Wait()
+	n.Runner.Wait()
 }
 
 // claim takes work while there is some, and then waits for more. The queue is

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -104,4 +105,5 @@ type Final struct {
 	Recording RecordingStatus
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
+	Quality   json.RawMessage // a Quality; nil where nobody measured
 }

@@ -117,6 +117,7 @@ func TestEndings(t *testing.T) {
 		{pipeline.Inactive, nil, "inactivity", SideSystem},
 		{pipeline.NoMedia, nil, "media_timeout", SideSystem},
 		{pipeline.AgentError, nil, "agent_error", SideSystem},
+		{pipeline.HandedOver, nil, "transferred", SideAgent},
 		{"", errors.New("x"), "agent_error", SideSystem},
 	} {
 		if r, by := conversed(tt.why, tt.cause); r != tt.reason || by != tt.by {

@@ -30,7 +30,11 @@ type Runner struct {
 	// FinishFor bounds how long a call's end is tried to be written while the
 	// database is away; 0 means 10 min.
 	FinishFor time.Duration
-	Log       *slog.Logger
+	// Tracer, where set, keeps the signalling of calls.
+	Tracer Tracer
+	Log    *slog.Logger
+
+	tracing sync.WaitGroup
 }
 
 // Run makes one attempt: intent, dial, talk, end, in a straight line. It
@@ -79,6 +83,7 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 		r.converse(ctx, log, c, leg, j, &f)
 	}
 	j.close()
+	defer r.trace(ctx, log, c.Lease, leg, err)
 	if errors.Is(context.Cause(ctx), errLeaseLost) {
 		return ErrFenced
 	}
@@ -125,6 +130,7 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (medi
 // converse talks, records, and fills in how it went.
 func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *journal, f *Final) {
 	f.Recording = RecordingDisabled
+	wire := leg // a tape may not tell what the leg does
 	var tape Tape
 	if c.Record && r.Taper != nil {
 		taped, t, err := r.Taper.Tape(c.Call.ID, leg)
@@ -141,6 +147,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
 	f.EndedAt = time.Now()
+	f.Quality = gauged(wire)
 	if err == nil {
 		err = out.Err
 	}

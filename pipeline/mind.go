@@ -60,8 +60,10 @@ func (s *talk) ending() Reason {
 	switch s.leg.Cause() {
 	case media.RemoteHangup:
 		return CallerHungUp
-	case media.MediaTimeout:
+	case media.MediaTimeout, media.Expired: // the carrier is gone, whichever way it shows
 		return NoMedia
+	case media.Transferred:
+		return HandedOver
 	case media.Failure:
 		return AgentError
 	default:

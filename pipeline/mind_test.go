@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -37,6 +38,25 @@ func TestUnanswered(t *testing.T) {
 		s.unanswered(&e, heard{zero: zero, Result: Result{Words: c.words}})
 		if e.Text != c.text || e.From != c.from {
 			t.Errorf("%s: %q from %v, want %q from %v", name, e.Text, e.From, c.text, c.from)
+		}
+	}
+}
+
+// ended is a leg that ended.
+type ended struct {
+	media.Leg
+	cause media.Cause
+}
+
+func (l ended) Cause() media.Cause { return l.cause }
+
+func TestEnding(t *testing.T) {
+	for cause, want := range map[media.Cause]Reason{
+		media.RemoteHangup: CallerHungUp, media.MediaTimeout: NoMedia, media.Expired: NoMedia,
+		media.Transferred: HandedOver, media.Failure: AgentError, media.LocalHangup: Stopped, "": Stopped,
+	} {
+		if got := (&talk{leg: ended{cause: cause}}).ending(); got != want {
+			t.Errorf("%q: %s, want %s", cause, got, want)
 		}
 	}
 }

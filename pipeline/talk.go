@@ -76,4 +76,5 @@ const (
 	Inactive     Reason = "inactivity"
 	NoMedia      Reason = "media_timeout"
 	AgentError   Reason = "agent_error"
+	HandedOver   Reason = "transferred"
 )

@@ -82,7 +82,7 @@ func queuedCall() map[string]any {
 		"campaign_id": nil, "contact_id": nil, "attempt": 1, "metadata": map[string]any{},
 		"created_at": 1795222586.123, "dialed_at": nil, "ringing_at": nil, "answered_at": nil, "ended_at": nil,
 		"duration_s": nil, "ring_s": nil, "answered_by": nil, "disconnection_reason": nil, "hangup_by": nil, "sip_status": nil, "sip_reason": nil,
-		"transfer": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none",
+		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none",
 	}
 	return with(c, map[string]any{
 		"variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
@@ -95,6 +95,11 @@ func endedCall() map[string]any {
 	return with(queuedCall(), map[string]any{
 		"status": "ended", "dialed_at": 1795222586.31, "ringing_at": 1795222587.02, "answered_at": 1795222593.4, "ended_at": 1795222641.9,
 		"duration_s": 48.5, "ring_s": 6.38, "disconnection_reason": "callee_hangup", "hangup_by": "callee",
+		"quality": map[string]any{
+			"codec": "PCMU", "mos": 4.3, "round_trip_ms": 38.2, "concealed_ms": 40, "underruns": 0,
+			"received": map[string]any{"packets": 2424, "lost": 2, "jitter_ms": 3.1, "mos": 4.3},
+			"sent":     map[string]any{"packets": 2425, "lost": 0, "jitter_ms": 1.9, "mos": 4.35},
+		},
 		"recording_url": "https://parley.example/recordings/" + id + ".wav?exp=1795913841&sig=0f3a", "recording_status": "ready",
 		"transcript": []any{
 			map[string]any{"role": "agent", "text": "Hello, this is Parley.", "start_s": 0.18, "end_s": 1.62, "turn": 0, "interrupted": false},

@@ -46,7 +46,28 @@ func (s *Spool) Tape(callID string, leg media.Leg) (media.Leg, control.Tape, err
 	if err != nil {
 		return nil, nil, err
 	}
-	return t, tape{t}, nil
+	return whole(t, leg), tape{t}, nil
+}
+
+// powers are all that a leg may do beside talking and hearing, save what its
+// tape does for it.
+type powers interface {
+	media.Gauge
+	media.Traced
+	media.Keypad
+	media.Referrer
+	media.Holder
+}
+
+// whole is a tape that can do what its leg can.
+func whole(t *record.Tape, leg media.Leg) media.Leg {
+	if able, ok := leg.(powers); ok {
+		return struct {
+			*record.Tape
+			powers
+		}{t, able}
+	}
+	return t
 }
 
 // A tape closes with its path.

@@ -47,6 +47,7 @@ type Summary struct {
 	SIPStatus          *int                    `json:"sip_status"`
 	SIPReason          *string                 `json:"sip_reason"`
 	Transfer           json.RawMessage         `json:"transfer"`
+	Quality            json.RawMessage         `json:"quality"`
 	RecordingURL       *string                 `json:"recording_url"`
 	RecordingChannels  int                     `json:"recording_channels"`
 	RecordingStatus    control.RecordingStatus `json:"recording_status"`
@@ -103,7 +104,7 @@ func (v View) Summary(c control.Call) Summary {
 		AnsweredAt: Epoch(c.AnsweredAt), EndedAt: Epoch(c.EndedAt),
 		DurationS: between(c.AnsweredAt, c.EndedAt), RingS: between(c.RingingAt, rung(c)),
 		AnsweredBy: orNull(c.AnsweredBy), DisconnectionCause: orNull(c.Reason), HangupBy: orNull(c.HangupBy),
-		SIPStatus: orNull(c.SIPStatus), SIPReason: orNull(c.SIPReason), Transfer: orNil(c.Transfer),
+		SIPStatus: orNull(c.SIPStatus), SIPReason: orNull(c.SIPReason), Transfer: orNil(c.Transfer), Quality: orNil(c.Quality),
 		RecordingChannels: 2, RecordingStatus: c.RecordingStatus,
 		CallAnalysis: orNil(c.Analysis), AnalysisStatus: c.AnalysisStatus,
 	}
