@@ -27,6 +27,7 @@ type Config struct {
 	BucketURL   string // empty: a folder of DataDir
 	DatabaseURL media.Secret
 	SIPAddr     string
+	SIPTLS      SecureConfig
 	RTPPorts    [2]int
 	MediaIP     netip.Addr
 
@@ -81,6 +82,10 @@ func settings() map[string]setting {
 		"PARLEY_BUCKET_URL":   {"a folder, or file:///FOLDER", setBucket},
 		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
 		"PARLEY_SIP_ADDR":     {"host:port", addr(func(c *Config) *string { return &c.SIPAddr })},
+		"PARLEY_SIP_TLS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.SIPTLS.Addr })},
+		"PARLEY_SIP_TLS_CERT": {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.Cert })},
+		"PARLEY_SIP_TLS_KEY":  {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.Key })},
+		"PARLEY_SIP_TLS_CA":   {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.CA })},
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,20 @@ func TestSettingsAreDocumented(t *testing.T) {
 	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
 		if _, ok := settings()[key[1]]; !ok {
 			t.Errorf("docs/configuration.md explains %s, which is no setting", key[1])
+		}
+	}
+}
+
+// TestTrunksAreDocumented: every key of a trunk has its row.
+func TestTrunksAreDocumented(t *testing.T) {
+	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Trunks")
+	if !ok {
+		t.Fatal("docs/configuration.md has no part about trunks")
+	}
+	for f := range reflect.TypeFor[apply.Trunk]().Fields() {
+		key := f.Tag.Get("yaml")
+		if !regexp.MustCompile("(?m)^\\|[^|]*`" + key + "`").MatchString(doc) {
+			t.Errorf("docs/configuration.md does not explain %s of a trunk", key)
 		}
 	}
 }
@@ -134,6 +149,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"key", "create"}, 2},
 		{[]string{"--config", "/no/such/file", "serve"}, 2},
 		{[]string{"apply", "-f", "/no/such/file"}, 2},
+		{[]string{"call", "trace"}, 2},
 	} {
 		var out bytes.Buffer
 		if got := run(&world{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {

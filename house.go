@@ -25,6 +25,7 @@ import (
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/view"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media/pace"
@@ -55,6 +56,7 @@ type house struct {
 	followers *control.Followers
 	sender    *webhook.Sender
 	bell      *db.Bell
+	upkeep    *trunks.Upkeep
 
 	http, admin     *http.Server
 	listen, listenM net.Listener
@@ -62,6 +64,7 @@ type house struct {
 
 	tasks sync.WaitGroup
 	quit  context.CancelFunc
+	leave func() // stops looking after the trunks, and waits; nil before it begins
 }
 
 // build opens what the house stands on and starts it. Whatever fails, what was
@@ -120,7 +123,11 @@ func (h *house) openMedia(context.Context) error {
 	if h.transport, err = rtp.NewTransport(h.clock, ports, bind, public); err != nil {
 		return fmt.Errorf("media: %w", err)
 	}
-	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Log: h.log}
+	secure, err := h.config.SIPTLS.load()
+	if err != nil {
+		return configError{err}
+	}
+	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Log: h.log}
 	if err := h.ua.Start(); err != nil {
 		h.ua = nil
 		return fmt.Errorf("sip on %s: %w", h.config.SIPAddr, err)
@@ -176,7 +183,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Place: at, Queue: h.store, Lease: h.config.Lease, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
-			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.talker(h.agent), Taper: h.spool, Live: h.live,
+			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store,
 			Margin: h.config.Lease / 3, Log: h.log,
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},
@@ -193,6 +200,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Pool: h.db.Pool, Owner: at.Owner, AllowInsecure: h.config.AllowInsecureWebhooks,
 		Wake: h.bell.On(webhook.Bell), Log: h.log,
 	}
+	h.upkeep = &trunks.Upkeep{Trunks: h.db.Pool, Keeper: h.ua, Wake: h.bell.On(trunks.Bell), Log: h.log}
 	return h.face(links, shown, key)
 }
 
@@ -255,9 +263,25 @@ func (h *house) start(ctx context.Context) {
 	for _, run := range []func(context.Context){h.bell.Run, h.followers.Run, h.sender.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
+	h.keepTrunks(ctx)
 	h.node.Start(ctx)
 	h.tasks.Go(func() { _ = h.http.Serve(h.listen) })   // ErrServerClosed
 	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) }) // ErrServerClosed
+}
+
+// keepTrunks looks after the trunks for longer than calls are placed, and not
+// for as long as SIP is spoken: the carriers are taken leave of.
+func (h *house) keepTrunks(ctx context.Context) {
+	ctx, quit := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		h.upkeep.Run(ctx)
+	}()
+	h.leave = func() {
+		quit()
+		<-over
+	}
 }
 
 // keepHouse does hourly what nobody waits for.
@@ -330,6 +354,9 @@ func (h *house) close() {
 		if l != nil {
 			_ = l.Close() // closed already, where it was served
 		}
+	}
+	if h.leave != nil {
+		h.leave()
 	}
 	if h.ua != nil {
 		if err := h.ua.Close(ctx); err != nil {

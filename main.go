@@ -27,6 +27,7 @@ type cli struct {
 	Apply   applyCmd   `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
 	Key     keyCmd     `cmd:"" help:"API keys."`
 	Agent   agentCmd   `cmd:"" help:"Agents."`
+	Call    callCmd    `cmd:"" help:"Calls."`
 	Bench   benchCmd   `cmd:"" help:"Measure."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

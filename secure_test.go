@@ -1,0 +1,75 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pemPair is a certificate of 127.0.0.1 that is its own root, and its key.
+func pemPair(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
+}
+
+// TestSecureConfig: files that are no use are named by their setting.
+func TestSecureConfig(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	certPEM, keyPEM := pemPair(t)
+	cert, key, junk := file("cert.pem", certPEM), file("key.pem", keyPEM), file("junk.pem", []byte("junk"))
+	for name, row := range map[string]struct {
+		s    SecureConfig
+		want string
+	}{
+		"nothing":                  {SecureConfig{}, ""},
+		"roots alone":              {SecureConfig{CA: cert}, ""},
+		"all":                      {SecureConfig{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
+		"a certificate, no key":    {SecureConfig{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
+		"a key, no certificate":    {SecureConfig{Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no certificate to show":   {SecureConfig{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
+		"a certificate of junk":    {SecureConfig{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no such file":             {SecureConfig{Cert: cert, Key: dir + "/none"}, "none"},
+		"roots of junk":            {SecureConfig{CA: junk}, "PARLEY_SIP_TLS_CA"},
+		"roots that are not there": {SecureConfig{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
+	} {
+		got, err := row.s.load()
+		if (err != nil) != (row.want != "") || err != nil && (!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ")) {
+			t.Errorf("%s: %v, want %q", name, err, row.want)
+		}
+		if err == nil && ((got.Certificate != nil) != (row.s.Cert != "") || (got.Roots != nil) != (row.s.CA != "") || got.Listen != row.s.Addr) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
