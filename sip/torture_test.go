@@ -42,7 +42,7 @@ func tortures(t *testing.T) []torture {
 		t.Fatal(err)
 	}
 	var all []torture
-	if err := json.Unmarshal(text, &all); err != nil {
+	if err = json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("testdata/torture/*/*.dat")
