@@ -55,6 +55,7 @@ func swallow(t *testing.T) string {
 // TestConnecting dials a trunk that takes no connection: the attempt is bounded
 // by what the target and the caller allow, whatever the trunk does.
 func TestConnecting(t *testing.T) {
+	t.Parallel()
 	proxy := swallow(t)
 	for name, row := range map[string]struct {
 		ringFor, ctx time.Duration
@@ -109,6 +110,7 @@ func causeOf(err error) media.Cause {
 // TestConnectingTogether has attempts wait for one connection. The end of the
 // one that began it is not that of the others.
 func TestConnectingTogether(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	target := l.target()
 	target.Trunk.Proxy = swallow(t)
@@ -183,6 +185,7 @@ func TestCloseWhileResolving(t *testing.T) {
 // TestByeWhileConnecting closes while the BYE of a call waits for its peer,
 // whose answer gave a Contact that takes no connection.
 func TestByeWhileConnecting(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	contact := swallow(t)
 	s := newStranger(t, l)
@@ -222,6 +225,7 @@ func TestByeWhileConnecting(t *testing.T) {
 // TestConnected dials over TCP with a short time to ring: what bounds the
 // connecting bounds nothing after it.
 func TestConnected(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{After: 100 * time.Millisecond, Status: 200}
 	})
@@ -279,6 +283,7 @@ func unread(t *testing.T) (proxy string, headers map[string]string, begun <-chan
 
 // TestUnread dials a trunk that takes a connection and then reads nothing.
 func TestUnread(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	target := l.target()
 	target.Trunk.Proxy, target.Headers, _ = unread(t)

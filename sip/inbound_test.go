@@ -83,6 +83,7 @@ func (s *stranger) send(message string) string {
 }
 
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	s := newStranger(t, l)
 	for _, row := range []struct {
@@ -142,6 +143,7 @@ func TestStrangers(t *testing.T) {
 
 // TestInDialog sends requests within a call by hand.
 func TestInDialog(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	leg, err := l.ua.dial(t.Context(), l.target(), nil)
 	if err != nil {

@@ -31,6 +31,7 @@ func (l *line) dialError(t *testing.T, ctx context.Context, target media.Target,
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name   string
 		script siptest.Script
@@ -275,6 +276,7 @@ func TestLongInvite(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	hole, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {

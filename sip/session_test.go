@@ -145,6 +145,7 @@ func TestHold(t *testing.T) {
 
 // TestGlare has both sides make an offer at the same time: both come through.
 func TestGlare(t *testing.T) {
+	t.Parallel()
 	phone := make(chan media.Leg, 1)
 	l := newLine(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {

@@ -43,6 +43,7 @@ func (l *line) another(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
 // TestFailover is the table of what a call is offered elsewhere for, and what
 // it must not be.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		first     siptest.Script
 		elsewhere bool
@@ -109,6 +110,7 @@ func TestRetryAfter(t *testing.T) {
 // TestBlackhole sends the calls that follow elsewhere, but not the one that
 // was never answered: it may ring.
 func TestBlackhole(t *testing.T) {
+	t.Parallel()
 	l := newLine(t, nil)
 	var lc net.ListenConfig
 	hole, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -203,6 +205,7 @@ func TestProbes(t *testing.T) {
 
 // TestRegister registers, refreshes, and takes leave.
 func TestRegister(t *testing.T) {
+	t.Parallel()
 	r := &siptest.Registrar{
 		Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: "canary-secret"},
 		Least:     2 * time.Hour, Most: 2 * time.Second,
