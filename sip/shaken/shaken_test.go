@@ -30,36 +30,40 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 
 func attested(level Level) func(string) Level { return func(string) Level { return level } }
 
-// TestExample reads and writes the example of RFC 8225 appendix A.
+// TestExample writes the example of RFC 8225 appendix A. The signature printed
+// there is not that of the key printed there, so it is no example of one.
 func TestExample(t *testing.T) {
-	const (
-		first     = "eyJhbGciOiJFUzI1NiIsInR5cCI6InBhc3Nwb3J0IiwieDV1IjoiaHR0cHM6Ly9jZXJ0LmV4YW1wbGUub3JnL3Bhc3Nwb3J0LmNlciJ9"
-		second    = "eyJkZXN0Ijp7InVyaSI6WyJzaXA6YWxpY2VAZXhhbXBsZS5jb20iXX0sImlhdCI6MTQ3MTM3NTQxOCwib3JpZyI6eyJ0biI6IjEyMTU1NTUxMjEyIn19"
-		signature = "VLBCIVDCaeK6M4hLJb6SHQvacAQVvoiiEOWQ_iUkqk79UD81fHQ0E1b3_GluIkba7UWYRM47ZbNFdOJquE35cw"
-		public    = "-----BEGIN PUBLIC KEY-----\n" +
-			"MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8HNbQd/TmvCKwPKHkMF9fScavGeH\n" +
-			"78YTU8qLS8I5HLHSSmlATLcslQMhNC/OhlWBYC626nIlo7XeebYS7Sb37g==\n" +
-			"-----END PUBLIC KEY-----\n"
-	)
+	const want = "eyJhbGciOiJFUzI1NiIsInR5cCI6InBhc3Nwb3J0IiwieDV1IjoiaHR0cHM6Ly9jZXJ0LmV4YW1wbGUub3JnL3Bhc3Nwb3J0LmNlciJ9" +
+		".eyJkZXN0Ijp7InVyaSI6WyJzaXA6YWxpY2VAZXhhbXBsZS5jb20iXX0sImlhdCI6MTQ3MTM3NTQxOCwib3JpZyI6eyJ0biI6IjEyMTU1NTUxMjEyIn19"
 	got, err := serialize(header{Alg: algorithm, Typ: passport, X5U: certURL},
 		claims{Dest: called{URI: []string{"sip:alice@example.com"}}, IAT: 1471375418, Orig: caller{TN: "12155551212"}})
-	if err != nil || got != first+"."+second {
+	if err != nil || got != want {
 		t.Errorf("wrote %s, %v", got, err)
 	}
-	block, _ := pem.Decode([]byte(public))
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+}
+
+// TestSignature takes the ES256 signature of RFC 7515 appendix A.3, and no
+// other.
+func TestSignature(t *testing.T) {
+	decode := func(text string) []byte {
+		raw, err := encoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	point := append([]byte{4}, decode("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU")...)
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append(point, decode("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0")...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := encoding.DecodeString(signature)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !signed(key.(*ecdsa.PublicKey), first+"."+second, raw) {
-		t.Error("the signature of the example is not taken")
+	const input = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
+	raw := decode("DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q")
+	if !signed(key, input, raw) {
+		t.Error("the signature is not taken")
 	}
 	raw[5] ^= 1
-	if signed(key.(*ecdsa.PublicKey), first+"."+second, raw) {
+	if signed(key, input, raw) || signed(key, input, raw[:63]) || signed(nil, input, raw) {
 		t.Error("a broken signature is taken")
 	}
 }
