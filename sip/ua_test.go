@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,8 @@ import (
 // TestMain lets more tests run at once than there are cores: most of them wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2) //nolint:forbidigo // the main of the tests
 	}
 	goleak.VerifyTestMain(m)
 }
