@@ -30,6 +30,7 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/metrics"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/sip"
@@ -43,7 +44,7 @@ type house struct {
 	store   *store.Store
 	live    *control.Live
 	keys    *idempotency.Keys
-	metrics *metrics
+	metrics *metrics.Metrics
 
 	clock     *pace.Clock
 	transport *rtp.Transport
@@ -70,7 +71,7 @@ type house struct {
 // build opens what the house stands on and starts it. Whatever fails, what was
 // opened is closed.
 func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
-	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{}, metrics: newMetrics()}
+	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{}, metrics: metrics.New()}
 	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // until close, whatever becomes of ctx
 	h.quit = quit
 	h.tasks.Go(func() { h.clock.Run(running) })
@@ -127,7 +128,7 @@ func (h *house) openMedia(context.Context) error {
 	if err != nil {
 		return configError{err}
 	}
-	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Log: h.log}
+	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Meter: h.metrics, Log: h.log}
 	if err := h.ua.Start(); err != nil {
 		h.ua = nil
 		return fmt.Errorf("sip on %s: %w", h.config.SIPAddr, err)
@@ -183,7 +184,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Place: at, Queue: h.store, Lease: h.config.Lease, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
-			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store,
+			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store,
 			Margin: h.config.Lease / 3, Log: h.log,
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},
@@ -192,7 +193,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Outbox: h.store, Home: at.Home, Wake: h.bell.On(store.BellEvents), Log: h.log,
 		Steps: []control.Step{
 			{Name: "recording", Follower: h.spool},
-			{Name: "metrics", Follower: h.metrics.follower(h.store)},
+			{Name: "metrics", Follower: h.metrics.Follower(h.store)},
 			{Name: "webhook", Follower: &webhook.Notifier{Pool: h.db.Pool, Calls: h.store, View: shown}},
 		},
 	}
@@ -212,7 +213,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	}
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: rate,
-		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.request, Log: h.log,
+		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
 		Calls: &calls.Calls{
 			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
 			Store: h.store, Keys: h.keys, Schemas: schema.NewSet(),
@@ -246,8 +247,8 @@ func (h *house) listenHTTP(ctx context.Context) error {
 }
 
 func (h *house) openHTTP(context.Context) error {
-	h.metrics.watch(h)
-	h.admin = &http.Server{Handler: h.metrics.handler(), ReadHeaderTimeout: 5 * time.Second}
+	h.metrics.Watch(metrics.Watched{Live: h.live, UA: h.ua, Clock: h.clock, Transport: h.transport})
+	h.admin = &http.Server{Handler: h.metrics.Handler(), ReadHeaderTimeout: 5 * time.Second}
 	return nil
 }
 

@@ -25,7 +25,7 @@ type Transport struct {
 	unhook func()
 
 	mu   sync.Mutex
-	open int
+	open map[*Session]bool
 	done Stats // of closed sessions
 }
 
@@ -64,14 +64,19 @@ func (t *Transport) Close() {
 func (t *Transport) Open() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.open
+	return len(t.open)
 }
 
-// Stats sums what the sessions that have ended counted.
+// Stats sums what all sessions have counted, those that are open and those that
+// have ended. No count of it ever falls.
 func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.done
+	sum := t.done
+	for s := range t.open {
+		sum.add(s.Stats())
+	}
+	return sum
 }
 
 // Listen opens a session on a port of its own. It hears and sends nothing
@@ -88,7 +93,10 @@ func (t *Transport) Listen() (*Session, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	t.open++
+	if t.open == nil {
+		t.open = map[*Session]bool{}
+	}
+	t.open[s] = true
 	t.mu.Unlock()
 	return s, nil
 }
@@ -96,9 +104,8 @@ func (t *Transport) Listen() (*Session, error) {
 // closed takes a session's port and counters back.
 func (t *Transport) closed(s *Session) {
 	t.ports.give(s.socket.Local().Port(), time.Now())
-	sum := s.Stats()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open--
-	t.done.add(sum)
+	delete(t.open, s)
+	t.done.add(s.Stats()) // under the lock: what was counted before stays counted
 }

@@ -224,7 +224,7 @@ func (l *Leg) end(c media.Cause, bye bool) {
 	l.session.Close()
 	close(l.ended)
 	over := func() {
-		end := Ending{Cause: c, Lasted: lasted, Stats: l.session.Stats()}
+		end := Ending{Cause: c, Lasted: lasted, Stats: l.session.Stats(), Quality: l.session.Quality()}
 		if bye {
 			began := time.Now()
 			end.Unanswered = !Bye(e, l.dialog, l.sign)

@@ -1,4 +1,7 @@
-package main
+// Package metrics is what Prometheus reads of a running service;
+// docs/metrics.md explains each. It counts what it is told, and asks the rest
+// of those who count it themselves.
+package metrics
 
 import (
 	"context"
@@ -17,8 +20,10 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// metrics is what Prometheus reads; docs/metrics.md explains each.
-type metrics struct {
+// Metrics counts. It may be used by any goroutine.
+type Metrics struct {
+	signalling
+
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	phases   *prometheus.HistogramVec
@@ -26,8 +31,11 @@ type metrics struct {
 	calls    *prometheus.CounterVec
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
+// New returns metrics that have counted nothing.
+func New() *Metrics {
+	m := &Metrics{
+		signalling: newSignalling(),
+
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "parley_http_request_seconds", Help: "How long a request took.",
@@ -44,34 +52,14 @@ func newMetrics() *metrics {
 			Name: "parley_calls_total", Help: "Calls that are over, by status and reason.",
 		}, []string{"status", "reason"}),
 	}
+	m.registry.MustRegister(m.collectors()...)
 	m.registry.MustRegister(m.requests, m.phases, m.turns, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// watch reads what the house counts itself.
-func (m *metrics) watch(h *house) {
-	gauge := func(name, help string, read func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
-	}
-	count := func(name, help string, read func() int64) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read()) }))
-	}
-	gauge("parley_calls_live", "Calls of this node that are not over.", func() float64 { return float64(h.live.Count()) })
-	gauge("parley_sip_legs", "Legs that are up.", func() float64 { up, _ := h.ua.Calls(); return float64(up) })
-	gauge("parley_media_clock_worst_seconds", "The greatest lateness of the media clock.", func() float64 { return h.clock.Stats().Worst.Seconds() })
-	count("parley_media_clock_late_ticks_total", "Ticks that began more than a tick late.", func() int64 { return h.clock.Stats().Late })
-	count("parley_media_clock_skipped_ticks_total", "Ticks that were skipped.", func() int64 { return h.clock.Stats().Skipped })
-	count("parley_sip_dropped_total", "Messages dropped unread.", func() int64 { n, _ := h.ua.Refused(); return n })
-	count("parley_sip_unreadable_total", "Messages that could not be read.", func() int64 { _, n := h.ua.Refused(); return n })
-	count("parley_rtp_lost_packets_total", "Packets of ended calls that never came.", func() int64 { return h.transport.Stats().Lost })
-	count("parley_rtp_late_packets_total", "Packets of ended calls that came too late.", func() int64 { return h.transport.Stats().Late })
-	count("parley_rtp_concealed_frames_total", "Frames of ended calls with holes in them.", func() int64 { return h.transport.Stats().Concealed })
-	count("parley_rtp_underruns_total", "Frames of ended calls that were not sent in time.", func() int64 { return h.transport.Stats().Underruns })
-}
-
-// handler serves /metrics and the profiles of the process.
-func (m *metrics) handler() http.Handler {
+// Handler serves /metrics and the profiles of the process.
+func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -82,8 +70,8 @@ func (m *metrics) handler() http.Handler {
 	return mux
 }
 
-// request is told of every answer of the API.
-func (m *metrics) request(route, method string, status int, took time.Duration) {
+// Request is told of every answer of the API.
+func (m *Metrics) Request(route, method string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
@@ -92,17 +80,17 @@ func (m *metrics) request(route, method string, status int, took time.Duration) 
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// follower counts calls as they end.
-func (m *metrics) follower(calls callFinder) control.Follower { return &counting{m, calls} }
+// Follower counts calls as they end.
+func (m *Metrics) Follower(calls Calls) control.Follower { return &counting{m, calls} }
 
-// A callFinder finds calls; the store does.
-type callFinder interface {
+// Calls finds calls; *store.Store does.
+type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
 }
 
 type counting struct {
-	*metrics
-	calls callFinder
+	metrics *Metrics
+	calls   Calls
 }
 
 // Follow implements control.Follower.
@@ -117,12 +105,12 @@ func (c *counting) Follow(ctx context.Context, e control.Event) error {
 	return err
 }
 
-// talker measures the turns of what talks.
-func (m *metrics) talker(t control.Talker) control.Talker { return &measured{t, m} }
+// Talker measures the turns of what talks.
+func (m *Metrics) Talker(t control.Talker) control.Talker { return &measured{t, m} }
 
 type measured struct {
 	control.Talker
-	metrics *metrics
+	metrics *Metrics
 }
 
 // Talk implements control.Talker.
@@ -133,7 +121,7 @@ func (t *measured) Talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (p
 
 type observed struct {
 	pipeline.Watcher
-	metrics *metrics
+	metrics *Metrics
 }
 
 // Turned implements pipeline.Watcher.

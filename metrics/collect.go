@@ -1,0 +1,55 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// A reading is one metric of what a source shows.
+type reading[T any] struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(T) float64
+}
+
+func gauge[T any](name, help string, read func(T) float64) reading[T] {
+	return reading[T]{prometheus.NewDesc(name, help, nil, nil), prometheus.GaugeValue, read}
+}
+
+func count[T any](name, help string, read func(T) int64) reading[T] {
+	return reading[T]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, func(v T) float64 { return float64(read(v)) }}
+}
+
+// A source is looked at once a scrape, whatever the number of its readings.
+type source[T any] struct {
+	look func() T
+	all  []reading[T]
+}
+
+// Describe implements prometheus.Collector.
+func (s source[T]) Describe(to chan<- *prometheus.Desc) {
+	for _, r := range s.all {
+		to <- r.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s source[T]) Collect(to chan<- prometheus.Metric) {
+	seen := s.look()
+	for _, r := range s.all {
+		to <- prometheus.MustNewConstMetric(r.desc, r.kind, r.read(seen))
+	}
+}
+
+// A tally is how many things there are of each kind.
+type tally struct {
+	desc *prometheus.Desc // with one label
+	look func() map[string]int
+}
+
+// Describe implements prometheus.Collector.
+func (t tally) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
+
+// Collect implements prometheus.Collector.
+func (t tally) Collect(to chan<- prometheus.Metric) {
+	for kind, n := range t.look() {
+		to <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, float64(n), kind)
+	}
+}

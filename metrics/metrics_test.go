@@ -1,0 +1,166 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/leg"
+)
+
+var _ sip.Meter = (*Metrics)(nil)
+
+// scraped is what Prometheus would read.
+func scraped(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	text, err := io.ReadAll(w.Result().Body)
+	if err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d, %v: %s", w.Code, err, text)
+	}
+	return string(text)
+}
+
+// watching returns metrics of parts that do nothing.
+func watching(t *testing.T) *Metrics {
+	t.Helper()
+	clock := &pace.Clock{}
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.Close)
+	m := New()
+	ua := &sip.UA{Listen: "127.0.0.1:0", Media: transport, Meter: m}
+	if err := ua.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ua.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	m.Watch(Watched{Live: &control.Live{}, UA: ua, Clock: clock, Transport: transport})
+	return m
+}
+
+type calls struct{}
+
+func (calls) Call(context.Context, string, string) (control.Call, error) {
+	return control.Call{Status: control.Ended, Reason: "callee_hangup"}, nil
+}
+
+// told tells metrics of everything once.
+func told(t *testing.T, m *Metrics) {
+	t.Helper()
+	m.Request("/v1/calls", "BREW", 405, time.Millisecond)
+	if err := m.Follower(calls{}).Follow(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
+		t.Error(err)
+	}
+	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.Brief{Watch: watcher{}})
+	m.Requested(1200 * time.Millisecond)
+	m.Invited(200)
+	m.Invited(486)
+	m.Invited(0)
+	m.Registered(true, 30*time.Millisecond)
+	m.Registered(false, time.Second)
+	way := media.Stretch{Packets: 100, Jitter: 4 * time.Millisecond, MOS: 4.2}
+	m.Ended(leg.Ending{
+		Cause: media.LocalHangup, Lasted: time.Minute, Bye: 40 * time.Millisecond,
+		Quality: media.Quality{Heard: way, Sent: way, RoundTrip: 60 * time.Millisecond},
+	})
+	m.Ended(leg.Ending{Cause: media.MediaTimeout, Lasted: time.Second, Bye: 32 * time.Second, Unanswered: true})
+	m.Ended(leg.Ending{Cause: media.RemoteHangup, Lasted: time.Second, Quality: media.Quality{Heard: way}})
+}
+
+type talker struct{}
+
+func (talker) Talk(_ context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
+	b.Watch.Turned(pipeline.Turn{Spans: []pipeline.Span{{Phase: "asr_ms", For: time.Second}}})
+	return pipeline.Outcome{}, errors.New("nobody")
+}
+
+type watcher struct{ pipeline.Watcher }
+
+func (watcher) Turned(pipeline.Turn) {}
+
+func TestMeter(t *testing.T) {
+	m := watching(t)
+	told(t, m)
+	text := scraped(t, m)
+	for _, want := range []string{
+		`parley_sip_srd_seconds_bucket{le="1"} 0`, `parley_sip_srd_seconds_bucket{le="1.5"} 1`,
+		`parley_sip_invites_total{status="200"} 1`, `parley_sip_invites_total{status="486"} 1`, `parley_sip_invites_total{status="none"} 1`,
+		`parley_sip_registers_total{result="ok"} 1`, `parley_sip_registers_total{result="failed"} 1`, `parley_sip_rrd_seconds_count 1`,
+		`parley_sip_sdd_seconds_count 1`, `parley_sip_sdd_seconds_sum 0.04`, `parley_sip_disconnects_unanswered_total 1`,
+		`parley_sip_sdt_seconds_count 3`, `parley_sip_sdt_seconds_sum 62`, `parley_sip_legs_ended_total{cause="media_timeout"} 1`,
+		`parley_rtp_mos_count{direction="received"} 2`, `parley_rtp_mos_count{direction="sent"} 1`,
+		`parley_rtp_jitter_seconds_count{direction="received"} 2`, `parley_rtp_jitter_seconds_count{direction="sent"} 1`,
+		`parley_rtp_round_trip_seconds_count 1`, `parley_sip_registrations{state="failed"} 0`, `parley_sip_places{verdict="up"} 0`,
+		`parley_http_request_seconds_count{method="other",route="/v1/calls",status="405"} 1`,
+		`parley_calls_total{reason="callee_hangup",status="ended"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestStatusNames(t *testing.T) {
+	for status, want := range map[int]string{0: "none", 200: "200", 202: "2xx", 486: "486", 499: "4xx", 603: "603", 699: "6xx", 700: "other", -1: "other", 100: "other"} {
+		if got := statusName(status); got != want {
+			t.Errorf("%d: %s, want %s", status, got, want)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	got := places([]health.State{{Verdict: health.Down}, {Verdict: health.Down}, {Verdict: health.Barred}})
+	if got["up"] != 0 || got["down"] != 2 || got["barred"] != 1 || len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestMetricsAreDocumented: every metric has its row, and every row its metric.
+func TestMetricsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := watching(t)
+	told(t, m)
+	there := map[string]bool{}
+	for _, family := range regexp.MustCompile(`(?m)^# TYPE (parley_\w+) `).FindAllStringSubmatch(scraped(t, m), -1) {
+		there[family[1]] = true
+		if !regexp.MustCompile("`" + family[1] + "[`{]").Match(doc) {
+			t.Errorf("docs/metrics.md does not explain %s", family[1])
+		}
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\|.*\|.*\|$`).FindAllString(string(doc), -1) {
+		for _, name := range regexp.MustCompile("`(parley_[a-z_]+)").FindAllStringSubmatch(row, -1) {
+			if !there[name[1]] {
+				t.Errorf("docs/metrics.md explains %s, which is no metric", name[1])
+			}
+		}
+	}
+}

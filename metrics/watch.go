@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/sip/health"
+)
+
+// Watched are those who count for themselves.
+type Watched struct {
+	Live      *control.Live
+	UA        *sip.UA
+	Clock     *pace.Clock
+	Transport *rtp.Transport
+}
+
+// Watch has what they count read at each scrape. It must be called once.
+func (m *Metrics) Watch(w Watched) {
+	m.registry.MustRegister(
+		source[pace.Stats]{w.Clock.Stats, clockReadings()},
+		source[rtp.Stats]{w.Transport.Stats, rtpReadings()},
+		source[Watched]{func() Watched { return w }, []reading[Watched]{
+			gauge("parley_calls_live", "Calls of this node that are not over.", func(w Watched) float64 { return float64(w.Live.Count()) }),
+			gauge("parley_sip_legs", "Legs that are up.", func(w Watched) float64 { up, _ := w.UA.Calls(); return float64(up) }),
+			gauge("parley_sip_dialling", "Calls that are being dialled.", func(w Watched) float64 { _, n := w.UA.Calls(); return float64(n) }),
+			gauge("parley_rtp_sessions", "Media sessions that are open.", func(w Watched) float64 { return float64(w.Transport.Open()) }),
+			count("parley_sip_dropped_total", "Messages dropped unread.", func(w Watched) int64 { n, _ := w.UA.Refused(); return n }),
+			count("parley_sip_unreadable_total", "Messages that could not be read.", func(w Watched) int64 { _, n := w.UA.Refused(); return n }),
+		}},
+		tally{
+			prometheus.NewDesc("parley_sip_registrations", "Registrations that are kept, by state.", []string{"state"}, nil),
+			func() map[string]int { return registrations(w.UA) },
+		},
+		tally{
+			prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by what they are good for.", []string{"verdict"}, nil),
+			func() map[string]int { return places(w.UA.Places()) },
+		},
+	)
+}
+
+func clockReadings() []reading[pace.Stats] {
+	return []reading[pace.Stats]{
+		gauge("parley_media_clock_worst_seconds", "The greatest lateness of the media clock.", func(s pace.Stats) float64 { return s.Worst.Seconds() }),
+		count("parley_media_clock_late_ticks_total", "Ticks that began more than a tick late.", func(s pace.Stats) int64 { return s.Late }),
+		count("parley_media_clock_skipped_ticks_total", "Ticks that were skipped.", func(s pace.Stats) int64 { return s.Skipped }),
+	}
+}
+
+func rtpReadings() []reading[rtp.Stats] {
+	return []reading[rtp.Stats]{
+		count("parley_rtp_sent_packets_total", "Packets sent.", func(s rtp.Stats) int64 { return s.Sent }),
+		count("parley_rtp_unsent_packets_total", "Packets that the kernel did not take, or that had nowhere to go.", func(s rtp.Stats) int64 { return s.Unsent }),
+		count("parley_rtp_received_packets_total", "Packets of audio, comfort noise or digits from parties.", func(s rtp.Stats) int64 { return s.Received }),
+		count("parley_rtp_lost_packets_total", "Packets that never came.", func(s rtp.Stats) int64 { return s.Lost }),
+		count("parley_rtp_late_packets_total", "Packets that came too late.", func(s rtp.Stats) int64 { return s.Late }),
+		count("parley_rtp_duplicate_packets_total", "Packets that came twice.", func(s rtp.Stats) int64 { return s.Duplicate }),
+		count("parley_rtp_ignored_packets_total", "Packets from another source than the party.", func(s rtp.Stats) int64 { return s.Ignored }),
+		count("parley_rtp_malformed_packets_total", "Packets that are not RTP, or longer than any.", func(s rtp.Stats) int64 { return s.Malformed }),
+		count("parley_rtp_unknown_packets_total", "Packets of a payload type that was not agreed on.", func(s rtp.Stats) int64 { return s.Unknown }),
+		count("parley_rtp_overflow_packets_total", "Packets dropped because their reader slept.", func(s rtp.Stats) int64 { return s.Overflow }),
+		count("parley_srtp_unauthenticated_packets_total", "Packets repeated, or under another key than the party's.", func(s rtp.Stats) int64 { return s.Forged }),
+		count("parley_rtp_concealed_frames_total", "Frames with holes in them.", func(s rtp.Stats) int64 { return s.Concealed }),
+		count("parley_rtp_underruns_total", "Frames that were not sent in time.", func(s rtp.Stats) int64 { return s.Underruns }),
+		count("parley_rtp_resyncs_total", "New time lines: a party changed its stream.", func(s rtp.Stats) int64 { return s.Resynced }),
+		count("parley_rtp_lost_keys_total", "Keys that nobody took.", func(s rtp.Stats) int64 { return s.KeysLost }),
+		count("parley_rtp_drift_frames_added_total", "Frames added because a party's clock is slow.", func(s rtp.Stats) int64 { return s.Added }),
+		count("parley_rtp_drift_frames_left_out_total", "Frames left out because a party's clock is fast.", func(s rtp.Stats) int64 { return s.LeftOut }),
+		count("parley_rtcp_reports_sent_total", "Reports sent.", func(s rtp.Stats) int64 { return s.Reports }),
+		count("parley_rtcp_reports_received_total", "Reports from parties.", func(s rtp.Stats) int64 { return s.Reported }),
+	}
+}
+
+func registrations(ua *sip.UA) map[string]int {
+	n := map[string]int{"registered": 0, "failed": 0, "pending": 0}
+	for _, r := range ua.Registrations() {
+		switch {
+		case r.Err != nil:
+			n["failed"]++
+		case r.Until.IsZero():
+			n["pending"]++
+		default:
+			n["registered"]++
+		}
+	}
+	return n
+}
+
+func places(all []health.State) map[string]int {
+	n := map[string]int{"up": 0, "down": 0, "barred": 0}
+	for _, s := range all {
+		switch s.Verdict {
+		case health.Up:
+			n["up"]++
+		case health.Down:
+			n["down"]++
+		case health.Barred:
+			n["barred"]++
+		}
+	}
+	return n
+}
