@@ -140,7 +140,7 @@ func TestCancelledBeforeDial(t *testing.T) {
 // TestCancelRace has answers and CANCELs cross, some by chance and some for
 // sure. Whatever wins, no call may stay up.
 func TestCancelRace(t *testing.T) {
-	const rounds, atOnce = 240, 12
+	const rounds, atOnce = 504, 12
 	l := newLine(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{After: rand.N(10 * time.Millisecond), Status: 200}
 		if in.To == "1" {
