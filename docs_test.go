@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -154,6 +156,32 @@ func TestExitCodes(t *testing.T) {
 		var out bytes.Buffer
 		if got := run(&world{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {
 			t.Errorf("parley %v exits with %d, want %d: %s", c.args, got, c.want, out.String())
+		}
+	}
+}
+
+// TestReliabilityNamesTests: what is said to be held by a test is.
+func TestReliabilityNamesTests(t *testing.T) {
+	defined := map[string]bool{}
+	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		for _, f := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name), -1) {
+			defined[f[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(read(t, "docs/reliability.md"), -1)
+	if len(named) < 50 {
+		t.Errorf("%d tests are named", len(named))
+	}
+	for _, n := range named {
+		if !defined[n[1]] {
+			t.Errorf("docs/reliability.md names %s, which there is not", n[1])
 		}
 	}
 }
