@@ -28,6 +28,7 @@ type Config struct {
 	DatabaseURL media.Secret
 	SIPAddr     string
 	SIPTLS      SecureConfig
+	Stir        StirConfig
 	RTPPorts    [2]int
 	MediaIP     netip.Addr
 
@@ -86,6 +87,9 @@ func settings() map[string]setting {
 		"PARLEY_SIP_TLS_CERT": {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.Cert })},
 		"PARLEY_SIP_TLS_KEY":  {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.Key })},
 		"PARLEY_SIP_TLS_CA":   {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.CA })},
+		"PARLEY_STIR_KEY":     {"a PEM file", text(func(c *Config) *string { return &c.Stir.Key })},
+		"PARLEY_STIR_CERT":    {"a PEM file", text(func(c *Config) *string { return &c.Stir.Cert })},
+		"PARLEY_STIR_X5U":     {"an https URL", text(func(c *Config) *string { return &c.Stir.X5U })},
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
 

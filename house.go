@@ -128,7 +128,14 @@ func (h *house) openMedia(context.Context) error {
 	if err != nil {
 		return configError{err}
 	}
-	h.ua = &sip.UA{Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Meter: h.metrics, Log: h.log}
+	h.upkeep = &trunks.Upkeep{Log: h.log}
+	signer, err := h.config.Stir.signer(h.upkeep.Attest, time.Now())
+	if err != nil {
+		return configError{err}
+	}
+	h.ua = &sip.UA{
+		Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Signer: signer, Meter: h.metrics, Log: h.log,
+	}
 	if err := h.ua.Start(); err != nil {
 		h.ua = nil
 		return fmt.Errorf("sip on %s: %w", h.config.SIPAddr, err)
@@ -201,7 +208,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Pool: h.db.Pool, Owner: at.Owner, AllowInsecure: h.config.AllowInsecureWebhooks,
 		Wake: h.bell.On(webhook.Bell), Log: h.log,
 	}
-	h.upkeep = &trunks.Upkeep{Trunks: h.db.Pool, Keeper: h.ua, Wake: h.bell.On(trunks.Bell), Log: h.log}
+	h.upkeep.Trunks, h.upkeep.Keeper, h.upkeep.Wake = h.db.Pool, h.ua, h.bell.On(trunks.Bell)
 	return h.face(links, shown, key)
 }
 
@@ -274,6 +281,7 @@ func (h *house) start(ctx context.Context) {
 // for as long as SIP is spoken: the carriers are taken leave of.
 func (h *house) keepTrunks(ctx context.Context) {
 	ctx, quit := context.WithCancel(ctx)
+	h.upkeep.Look(ctx) // the first call is signed too
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -6,9 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/shaken"
 )
+
+// A StirConfig is what calls are signed with (RFC 8224): files in PEM, and
+// where others fetch the certificate.
+type StirConfig struct {
+	Key, Cert, X5U string
+}
+
+// signer reads the files; it is nil where nothing is set. attest is how sure we
+// are of a caller number. Its errors name the setting that is wrong.
+func (s StirConfig) signer(attest func(from string) string, now time.Time) (sip.Signer, error) {
+	switch {
+	case s == StirConfig{}:
+		return nil, nil
+	case s.Key == "" || s.Cert == "" || s.X5U == "":
+		return nil, errors.New("PARLEY_STIR_KEY, PARLEY_STIR_CERT and PARLEY_STIR_X5U: one is missing; accepted: all of them, or none")
+	}
+	if err := shaken.CheckURL(s.X5U); err != nil {
+		return nil, fmt.Errorf("PARLEY_STIR_X5U: %w; accepted: an https URL", err)
+	}
+	key, _, err := shaken.Load(s.Key, s.Cert, now)
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_STIR_KEY, PARLEY_STIR_CERT: %w; accepted: a P-256 key and its certificate, in PEM", err)
+	}
+	level := func(from string) shaken.Level { return shaken.Level(attest(from)) }
+	return &shaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
+}
 
 // A SecureConfig is how SIP is spoken over TLS: where it is listened for, and
 // files in PEM.

@@ -37,6 +37,49 @@ func pemPair(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
+// TestStirConfig signs a call, and names what it cannot sign with.
+func TestStirConfig(t *testing.T) {
+	dir := t.TempDir()
+	certPEM, keyPEM := pemPair(t)
+	_, otherPEM := pemPair(t)
+	for name, text := range map[string][]byte{"cert": certPEM, "key": keyPEM, "other": otherPEM} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := StirConfig{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+	attest := func(from string) string { return map[string]string{"+12025550100": "A"}[from] }
+	for name, row := range map[string]struct {
+		s    StirConfig
+		now  time.Time
+		want string
+	}{
+		"no URL":               {StirConfig{Key: good.Key, Cert: good.Cert}, time.Now(), "PARLEY_STIR_X5U"},
+		"an URL alone":         {StirConfig{X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"an URL that is open":  {StirConfig{good.Key, good.Cert, "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
+		"another's key":        {StirConfig{dir + "/other", good.Cert, good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"no such key":          {StirConfig{dir + "/none", good.Cert, good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"a certificate of old": {good, time.Now().Add(2 * time.Hour), "not good after"},
+	} {
+		if s, err := row.s.signer(attest, row.now); s != nil || err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ") {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+	}
+	if s, err := (StirConfig{}).signer(attest, time.Now()); s != nil || err != nil {
+		t.Errorf("of nothing: %v, %v", s, err)
+	}
+	s, err := good.signer(attest, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.Sign("+12025550100", "12025550123", time.Now()); err != nil || !strings.Contains(id, "info=<https://cert.example/a.pem>") {
+		t.Errorf("%q, %v", id, err)
+	}
+	if id, err := s.Sign("+12025550199", "12025550123", time.Now()); err != nil || id != "" {
+		t.Errorf("a number that nobody attests: %q, %v", id, err)
+	}
+}
+
 // TestSecureConfig: files that are no use are named by their setting.
 func TestSecureConfig(t *testing.T) {
 	dir := t.TempDir()

@@ -11,6 +11,9 @@ type Target struct {
 	ID string
 	// To is what the carrier is asked to dial: digits, prefix included.
 	To string
+	// Number is the number that To reaches, without what the carrier wants
+	// before it; empty where To is just that.
+	Number string
 	// From is the caller number shown to the party, digits with or without +.
 	From string
 	// Trunk is the carrier.

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +95,7 @@ func (d *dialling) invite(at proxy.Place, offer *sdp.Description, expires, least
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		req.AppendHeader(sip.NewHeader(name, headers[name]))
 	}
-	if err := d.ua.identity(req, t.From, t.To); err != nil {
+	if err := d.ua.identity(req, t.From, cmp.Or(t.Number, t.To)); err != nil {
 		return nil, err
 	}
 	leg.WithSDP(req, offer)

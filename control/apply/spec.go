@@ -121,6 +121,7 @@ type Trunk struct {
 	Privacy          *bool              `yaml:"privacy"`
 	Diversion        *string            `yaml:"diversion"`
 	Headers          *map[string]string `yaml:"headers"`
+	Attest           *map[string]string `yaml:"attest"`
 }
 
 // Limits bound a trunk; 0 is no limit.

@@ -62,4 +62,5 @@ func (t Trunk) change(to *trunks.Trunk) {
 	set(&s.Privacy, t.Privacy)
 	set(&s.Diversion, t.Diversion)
 	set(&s.Headers, t.Headers)
+	set(&s.Attest, t.Attest)
 }

@@ -162,7 +162,7 @@ func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
 	}
 	c.Target = media.Target{
-		ID: c.Lease.AttemptID, To: c.Call.DialNumber, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
+		ID: c.Lease.AttemptID, To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
 	}
 	c.Brief, c.Record = brief(c.Call, d)
 	return nil

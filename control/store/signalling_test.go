@@ -70,7 +70,12 @@ func TestClaimHasTheTrunksSettings(t *testing.T) {
 	b.order("sales", 1)
 	b.exec(`UPDATE trunks SET username = 'u', password = 'p', settings = '{"backups": ["sip:b"], "codecs": ["g722"], "encryption": "srtp"}'`)
 	want := media.Trunk{Proxy: "sip:127.0.0.1", Backups: []string{"sip:b"}, Username: "u", Password: "p", Codecs: []string{"G722"}, Encryption: media.Encrypted}
-	if got := b.claim("n").Target.Trunk; !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
+	b.exec("UPDATE calls SET dial_number = '9' || to_number")
+	to := b.claim("n").Target
+	if !reflect.DeepEqual(to.Trunk, want) {
+		t.Errorf("%+v, want %+v", to.Trunk, want)
+	}
+	if to.To != "912025550123" || to.Number != "12025550123" {
+		t.Errorf("dials %s to reach %s", to.To, to.Number)
 	}
 }

@@ -3,6 +3,7 @@ package trunks
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ type Settings struct {
 	Privacy          bool              `json:"privacy,omitempty"`
 	Diversion        string            `json:"diversion,omitempty"`
 	Headers          map[string]string `json:"headers,omitempty"`
+	Attest           map[string]string `json:"attest,omitempty"` // A, B or C, by caller number
 }
 
 // encryptions and keyWays are what an operator calls them.
@@ -50,13 +52,8 @@ func (s Settings) check(username string) error {
 	if s.Register && username == "" {
 		return errors.New("register: a registration needs a username")
 	}
-	for i, name := range s.Codecs {
-		if _, ok := codec.ByName(strings.ToUpper(name)); !ok {
-			return fmt.Errorf("codecs[%d]: %q: use %s", i, name, strings.Join(codecNames(), ", "))
-		}
-		if slices.ContainsFunc(s.Codecs[:i], func(o string) bool { return strings.EqualFold(o, name) }) {
-			return fmt.Errorf("codecs[%d]: %q is there twice", i, name)
-		}
+	if err := s.checkCodecs(); err != nil {
+		return err
 	}
 	if _, ok := encryptions[s.Encryption]; !ok {
 		return fmt.Errorf("encryption: %q: use none or srtp", s.Encryption)
@@ -67,7 +64,34 @@ func (s Settings) check(username string) error {
 	if s.Diversion != "" && !number.MatchString(s.Diversion) {
 		return fmt.Errorf("diversion: %q: use + and 3 to 15 digits", s.Diversion)
 	}
-	return plain("realm", s.Realm)
+	if err := plain("realm", s.Realm); err != nil {
+		return err
+	}
+	return s.checkAttest()
+}
+
+func (s Settings) checkAttest() error {
+	for _, n := range slices.Sorted(maps.Keys(s.Attest)) {
+		if !number.MatchString(n) {
+			return fmt.Errorf("attest: %q: use + and 3 to 15 digits", n)
+		}
+		if !slices.Contains(levels, s.Attest[n]) {
+			return fmt.Errorf("attest: %s: %q: use %s", n, s.Attest[n], strings.Join(levels, ", "))
+		}
+	}
+	return nil
+}
+
+func (s Settings) checkCodecs() error {
+	for i, name := range s.Codecs {
+		if _, ok := codec.ByName(strings.ToUpper(name)); !ok {
+			return fmt.Errorf("codecs[%d]: %q: use %s", i, name, strings.Join(codecNames(), ", "))
+		}
+		if slices.ContainsFunc(s.Codecs[:i], func(o string) bool { return strings.EqualFold(o, name) }) {
+			return fmt.Errorf("codecs[%d]: %q is there twice", i, name)
+		}
+	}
+	return nil
 }
 
 func codecNames() []string {

@@ -24,6 +24,9 @@ func TestSettings(t *testing.T) {
 		"keys in smoke":       {Settings{DTMF: "smoke"}, "use events or inband"},
 		"diverted by a name":  {Settings{Diversion: "front desk"}, "diversion"},
 		"a realm of lines":    {Settings{Realm: "a\r\nb"}, "control character"},
+		"a level of no name":  {Settings{Attest: map[string]string{"+12025550100": "full"}}, "use A, B, C"},
+		"a name's level":      {Settings{Attest: map[string]string{"sales": "A"}}, "attest"},
+		"a number's level":    {Settings{Attest: map[string]string{"+12025550100": "C"}}, ""},
 		"nobody registers":    {Settings{Register: true}, "needs a username"},
 	} {
 		err := Trunk{Proxy: "sip:a", Settings: row.s}.Check()

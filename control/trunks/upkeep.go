@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/media"
 )
@@ -52,10 +54,22 @@ type Upkeep struct {
 	// Every is how often the trunks are read without being woken; 0 means 10 s.
 	Every time.Duration
 	Log   *slog.Logger
+
+	attested atomic.Pointer[map[string]string] // the last levels read
 }
 
-// Run goes on until ctx ends. While the database is away the trunks stay as
-// they were.
+// Attest is how sure the operator is of a caller number (RFC 8588): A, B, C, or
+// "" for not at all. A number that may be shown on several trunks is attested as
+// the least sure of them does. It may be asked by any goroutine.
+func (u *Upkeep) Attest(number string) string {
+	if known := u.attested.Load(); known != nil {
+		return (*known)[control.Digits(number)]
+	}
+	return ""
+}
+
+// Run looks again and again until ctx ends. While the database is away all
+// stays as it was.
 func (u *Upkeep) Run(ctx context.Context) {
 	every := u.Every
 	if every == 0 {
@@ -64,7 +78,7 @@ func (u *Upkeep) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		u.look(ctx)
+		u.Look(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -77,10 +91,15 @@ func (u *Upkeep) Run(ctx context.Context) {
 // lookFor bounds one reading of the trunks.
 const lookFor = 5 * time.Second
 
-func (u *Upkeep) look(ctx context.Context) {
+// Look reads the trunks once.
+func (u *Upkeep) Look(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	all, err := All(short, u.Trunks)
+	var shown []shown
+	if err == nil {
+		shown, err = allShown(short, u.Trunks)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -90,6 +109,8 @@ func (u *Upkeep) look(ctx context.Context) {
 		}
 		return
 	}
+	attested := attest(all, shown)
+	u.attested.Store(&attested)
 	lines := make([]media.Trunk, 0, len(all))
 	for _, t := range all {
 		lines = append(lines, t.Line())

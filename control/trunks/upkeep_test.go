@@ -52,21 +52,32 @@ func TestUpkeep(t *testing.T) {
 	}
 	save := func(name, proxy string) {
 		t.Helper()
-		if _, err := trunks.Save(ctx, d.Pool, trunks.Trunk{OrgID: org, Name: name, Proxy: proxy}); err != nil {
-			t.Fatal(err)
+		_, fault := trunks.Save(ctx, d.Pool, trunks.Trunk{OrgID: org, Name: name, Proxy: proxy})
+		if fault == nil {
+			fault = trunks.Ring(ctx, d.Pool)
 		}
-		if err := trunks.Ring(ctx, d.Pool); err != nil {
-			t.Fatal(err)
+		if fault != nil {
+			t.Fatal(fault)
 		}
 	}
 	save("a", "sip:a")
+	_, err = d.Pool.Exec(ctx, `UPDATE trunks SET caller_numbers = '{+12025550100}', settings = '{"attest": {"+12025550100": "B"}}'`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	bell := &db.Bell{Pool: d.Pool}
 	told := make(keeper)
 	up := &trunks.Upkeep{Trunks: d.Pool, Keeper: told, Wake: bell.On(trunks.Bell), Every: time.Hour}
 	var running sync.WaitGroup
+	if level := up.Attest("+12025550100"); level != "" {
+		t.Errorf("attested %s before anything was read", level)
+	}
 	running.Go(func() { bell.Run(ctx) })
 	running.Go(func() { up.Run(ctx) })
 	told.kept(t, "sip:a")
+	if level := up.Attest("12025550100"); level != "B" {
+		t.Errorf("attested %q, want B", level)
+	}
 	save("b", "sip:b")
 	told.kept(t, "sip:a", "sip:b")
 	if _, err := d.Pool.Exec(ctx, "DELETE FROM trunks WHERE name = 'a'"); err != nil {
