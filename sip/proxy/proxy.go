@@ -118,13 +118,55 @@ type Book struct {
 	Health health.Book
 
 	mu            sync.Mutex
-	realms        map[string]string // pinned, by proxy
+	located       map[string]located // by proxy
+	realms        map[string]string  // pinned, by proxy
 	registrations map[duty]*registration
 	running       map[duty]func() // stops it, and waits
 }
 
-// find locates a proxy.
+const (
+	// locateFor is how long the DNS may take.
+	locateFor = 5 * time.Second
+	// locateEvery is how often a proxy is located at most, and locateLast for
+	// how long an old answer does where the DNS gives none.
+	locateEvery = 30 * time.Second
+	locateLast  = time.Hour
+)
+
+// located is where a proxy was found.
+type located struct {
+	places []Place
+	at     time.Time
+}
+
+// find locates a proxy. What was found lately is not looked for again, and
+// what was found before does where the DNS is away.
 func (b *Book) find(ctx context.Context, p Proxy) ([]Place, error) {
+	b.mu.Lock()
+	known, ok := b.located[p.Text]
+	b.mu.Unlock()
+	if ok && time.Since(known.at) < locateEvery {
+		return known.places, nil
+	}
+	places, err := b.locate(ctx, p)
+	if err != nil {
+		if ok && ctx.Err() == nil && time.Since(known.at) < locateLast {
+			return known.places, nil
+		}
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.located == nil {
+		b.located = map[string]located{}
+	}
+	b.located[p.Text] = located{places, time.Now()}
+	return places, nil
+}
+
+func (b *Book) locate(ctx context.Context, p Proxy) ([]Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, locateFor)
+	defer cancel()
 	r := b.Resolver
 	if r == nil {
 		r = &locate.DNS{}
