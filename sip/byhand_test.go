@@ -320,6 +320,39 @@ func TestRefreshKeepsDescription(t *testing.T) {
 	})
 }
 
+// TestHoldAfterGlare makes the same offer again where the first crossed one of
+// the peer, and takes back one that was refused.
+func TestHoldAfterGlare(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		up, _ := b.answered(t, "glare")
+		holder := up.(media.Holder) //nolint:forcetypeassert // a leg of ours
+		held := make(chan error)
+		go func() { held <- holder.Hold(t.Context(), true) }()
+		first := b.read(t, "INVITE ")
+		b.send(t, reply(first, "491 Request Pending", "", "", ""))
+		began := time.Now()
+		second := b.read(t, "INVITE ", "UPDATE ")
+		if d := time.Since(began); d < 2100*time.Millisecond || d > 4*time.Second || !strings.Contains(second, "a=sendonly") {
+			t.Errorf("after %v came %s", d, second)
+		}
+		b.send(t, reply(second, "200 OK", "", "", described(9)+"a=recvonly\r\n"))
+		if err := <-held; err != nil {
+			t.Fatal(err)
+		}
+		go func() { held <- holder.Hold(t.Context(), false) }()
+		third := b.read(t, "INVITE ")
+		b.send(t, reply(third, "488 Not Acceptable Here", "", "", ""))
+		if err := <-held; err == nil || !strings.Contains(err.Error(), "488") {
+			t.Errorf("a refused offer: %v", err)
+		}
+		if up.Cause() != "" {
+			t.Errorf("the call ended: %s", up.Cause())
+		}
+		_ = up.Hangup(media.LocalHangup)
+		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+	})
+}
+
 // TestPrackOrder acknowledges reliable responses in their order only (RFC 3262
 // section 4).
 func TestPrackOrder(t *testing.T) {

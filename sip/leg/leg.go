@@ -34,10 +34,11 @@ type Leg struct {
 	ladder   *ladder.Ladder // nil where nobody follows the call
 	answered time.Time
 
-	acks     chan *sip.Request
-	interval atomic.Int64    // of the session, in nanoseconds; 0 for none
-	terms    chan timer.Term // what was agreed on last, for who keeps the session
-	refer    chan notice     // what a REFER of ours came to
+	acks   chan *sip.Request
+	lives  atomic.Pointer[timer.Term] // of the session
+	terms  chan timer.Term            // what was agreed on last, for who keeps the session
+	handed atomic.Bool                // a REFER of ours was taken
+	refer  chan notice                // what a REFER of ours came to
 
 	renew chan struct{}    // full while an offer is pending
 	ours  atomic.Bool      // that offer is ours
@@ -115,7 +116,7 @@ func Establish(e *endpoint.Endpoint, a Answered, rules Rules) (*Leg, error) {
 		rules.Up.Add(1)
 	}
 	l.session.Start(l.params(a.Agreement))
-	l.interval.Store(int64(a.Term.Length))
+	l.lives.Store(&a.Term)
 	e.Go(func() { l.keep(a.Term) })
 	return l, nil
 }
@@ -314,7 +315,11 @@ func (l *Leg) bye(req *sip.Request, tx sip.ServerTransaction) {
 		return
 	}
 	// Ended before it is answered, so that no BYE of ours crosses this one.
-	l.end(media.RemoteHangup, false)
+	cause := media.RemoteHangup
+	if l.handed.Load() { // whoever takes a REFER may hang up at once
+		cause = media.Transferred
+	}
+	l.end(cause, false)
 	if !l.silent {
 		l.endpoint.Respond(tx, req, 200, "OK")
 	}

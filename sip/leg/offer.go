@@ -54,7 +54,7 @@ func (l *Leg) Hold(ctx context.Context, on bool) error {
 // tried again (RFC 3261 section 14.1).
 func (l *Leg) offer(ctx context.Context, changed bool) error {
 	for n := 0; ; n++ {
-		err := l.offerOnce(ctx, changed && n == 0)
+		err := l.offerOnce(ctx, changed)
 		var refused *refusal
 		if n == glares || !errors.As(err, &refused) || refused.status != 491 {
 			return err
@@ -92,15 +92,21 @@ func (l *Leg) offerOnce(ctx context.Context, changed bool) error {
 		l.ours.Store(false)
 		<-l.renew
 	}()
-	if changed {
-		told := *l.told
-		told.Direction = l.wanted(sdp.SendRecv)
-		l.tell(&told)
-	}
 	if !changed && l.knows[string(sip.UPDATE)] {
 		return l.update() //nolint:contextcheck // a request that has left is seen through
 	}
-	return l.invite() //nolint:contextcheck // likewise
+	before := *l.told
+	if changed {
+		told := before
+		told.Direction = l.wanted(sdp.SendRecv)
+		l.tell(&told)
+	}
+	err := l.invite() //nolint:contextcheck // likewise
+	if err != nil {   // what was refused is not told, but its version is spent
+		before.Origin = l.told.Origin
+		l.told = &before
+	}
+	return err
 }
 
 // update refreshes the session without an offer (RFC 4028 section 7.4).
@@ -122,9 +128,12 @@ func (l *Leg) request(method sip.RequestMethod) *sip.Request {
 	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
 	least := l.least()
-	asked := timer.Interval{Length: time.Duration(l.interval.Load()), Refresher: timer.UAC}
-	if asked.Length == 0 {
-		asked.Length = max(timer.Default, least)
+	asked := timer.Interval{Length: max(timer.Default, least), Refresher: timer.UAC}
+	if t := l.lives.Load(); t != nil && t.Length > 0 {
+		asked.Length = t.Length
+		if !t.Ours { // it goes on as it was (RFC 4028 section 7.4)
+			asked.Refresher = timer.UAS
+		}
 	}
 	req.AppendHeader(sip.NewHeader("Session-Expires", asked.String()))
 	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
@@ -164,7 +173,7 @@ func (l *Leg) renewed(req *sip.Request, res *sip.Response) error {
 
 // agreeTerm tells who keeps the session what was agreed on last.
 func (l *Leg) agreeTerm(t timer.Term) {
-	l.interval.Store(int64(t.Length))
+	l.lives.Store(&t)
 	for {
 		select {
 		case l.terms <- t:

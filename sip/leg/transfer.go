@@ -48,7 +48,12 @@ func (l *Leg) Refer(ctx context.Context, number string) error {
 	case !res.IsSuccess():
 		return fmt.Errorf("transfer: %w", &refusal{sip.REFER, res.StatusCode, guard.Clean(res.Reason)})
 	}
-	return l.referred(ctx)
+	l.handed.Store(true)
+	err = l.referred(ctx)
+	if err != nil {
+		l.handed.Store(false)
+	}
+	return err
 }
 
 // referred waits for what becomes of a REFER that was taken.
@@ -66,8 +71,7 @@ func (l *Leg) referred(ctx context.Context) error {
 				return errors.New("transfer: nobody tells what became of it")
 			}
 		case <-l.ended:
-			// Whoever takes a REFER and hangs up has taken the party over.
-			if l.Cause() == media.RemoteHangup {
+			if l.Cause() == media.Transferred {
 				return nil
 			}
 			return fmt.Errorf("transfer: %w", errEnded)
