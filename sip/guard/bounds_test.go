@@ -120,6 +120,7 @@ func TestScan(t *testing.T) {
 		"three":                 {good + "\r\n\r\n" + good + good, 3, nil},
 		"a short name":          {strings.Replace(good, "Content-Length", "l ", 1), 1, nil},
 		"a body of lines":       {strings.Replace(good, "5\r\n\r\nabcde", "8\r\n\r\n\r\n\r\n\r\n\r\n", 1) + good, 2, nil},
+		"bare feeds":            {strings.ReplaceAll(good, "\r\n", "\n"), 0, errFeed},
 		"half a header":         {good[:40], 0, nil},
 		"no length":             {strings.Replace(good, "Content-Length: 5\r\n", "", 1), 0, errLength},
 		"two lengths":           {strings.Replace(good, "\r\n\r\n", "\r\nl: 5\r\n\r\n", 1), 0, errLength},

@@ -89,7 +89,8 @@ func plausible(data []byte) bool {
 	for n := 0; len(head) > 0; n++ {
 		var line []byte
 		line, head, _ = bytes.Cut(head, []byte("\r\n"))
-		if len(line) > maxLine || n > maxHeaders {
+		// A feed alone would be a part of a value that others read as the end of it.
+		if len(line) > maxLine || n > maxHeaders || bytes.IndexByte(line, '\n') >= 0 {
 			return false
 		}
 		if n == 0 && !starts(line) {

@@ -116,11 +116,12 @@ func TestFilter(t *testing.T) {
 	udp := sip.TransportReadProps{Transport: "UDP"}
 	head := "OPTIONS sip:a@b SIP/2.0\r\n"
 	for text, pass := range map[string]bool{
-		head + "Via: x\r\n\r\n":  true,
-		"\r\n\r\n":               true,
-		"\r\n":                   true,
-		head + "Via: x\r\n":      false,
-		"GET / HTTP/1.1\r\n\r\n": false,
+		head + "Via: x\r\n\r\n":        true,
+		"\r\n\r\n":                     true,
+		"\r\n":                         true,
+		head + "Via: x\r\n":            false,
+		head + "X: y\nEvil: z\r\n\r\n": false,
+		"GET / HTTP/1.1\r\n\r\n":       false,
 		head + strings.Repeat("X: y\r\n", 70) + "\r\n":        false,
 		head + "X: " + strings.Repeat("y", 5000) + "\r\n\r\n": false,
 		head + "\r\n" + strings.Repeat("b", 17000):            false,
@@ -130,7 +131,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%.40q of %d bytes: passed %v, %v", text, len(text), len(got) > 0, err)
 		}
 	}
-	if n := f.Counts().Dropped; n != 5 {
+	if n := f.Counts().Dropped; n != 6 {
 		t.Errorf("%d dropped", n)
 	}
 	if got, _ := f.Read(sip.TransportReadProps{Transport: "TCP"}, []byte("half a li")); len(got) == 0 {

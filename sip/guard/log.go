@@ -30,10 +30,8 @@ func NewLog(next slog.Handler) *Log { return &Log{next, &flood{}} }
 // Unreadable is how many messages could not be parsed.
 func (l *Log) Unreadable() int64 { return l.flood.count.Load() }
 
-// Enabled implements slog.Handler.
-func (l *Log) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && l.next.Enabled(ctx, level)
-}
+// Enabled implements slog.Handler. What next does not want is counted too.
+func (l *Log) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 // Handle implements slog.Handler.
 func (l *Log) Handle(ctx context.Context, r slog.Record) error {
@@ -52,6 +50,9 @@ func (l *Log) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return true
 	})
+	if !l.next.Enabled(ctx, out.Level) {
+		return nil
+	}
 	return l.next.Handle(ctx, out)
 }
 

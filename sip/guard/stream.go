@@ -12,6 +12,7 @@ var (
 	errLine    = errors.New("header line too long")
 	errMessage = errors.New("message too long")
 	errLength  = errors.New("no one Content-Length")
+	errFeed    = errors.New("line does not end in CRLF")
 )
 
 // A scanner finds the messages of a stream, to bound them.
@@ -51,7 +52,10 @@ func (s *scanner) scan(b []byte) (heads int, err error) {
 		if end == 0 {
 			return heads, nil
 		}
-		line := bytes.TrimRight(s.line, "\r\n")
+		line, strict := bytes.CutSuffix(s.line, []byte("\r\n"))
+		if !strict {
+			return heads, errFeed
+		}
 		s.line = s.line[:0]
 		switch whole, err := s.take(line); {
 		case err != nil:

@@ -1,0 +1,283 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emiago/sipgo/sip"
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/dialog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, e *Endpoint) *Endpoint {
+	t.Helper()
+	e.Listen = "127.0.0.1:0"
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// A peer speaks by hand, from an address of its own.
+type peer struct {
+	t    *testing.T
+	conn net.PacketConn
+	to   net.Addr
+	n    int
+}
+
+func newPeer(t *testing.T, e *Endpoint, host string) *peer {
+	t.Helper()
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &peer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(e.Addr())}
+}
+
+// request is a whole request, with lines put before its end.
+func (p *peer) request(method, user string, lines ...string) string {
+	p.n++
+	text := fmt.Sprintf("%s sip:%s@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bK%d;rport\r\nFrom: <sip:s@x>;tag=f\r\n"+
+		"To: <sip:%s@127.0.0.1>\r\nCall-ID: %s-%d\r\nCSeq: 1 %s\r\nMax-Forwards: 70\r\nContact: <sip:s@%s>\r\n",
+		method, user, p.conn.LocalAddr(), p.n, user, p.conn.LocalAddr(), p.n, method, p.conn.LocalAddr())
+	for _, line := range lines {
+		text += line + "\r\n"
+	}
+	return text + "\r\n"
+}
+
+func (p *peer) send(message string) {
+	p.t.Helper()
+	if _, err := p.conn.WriteTo([]byte(message), p.to); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// answer is the next message that comes, or "" where none does.
+func (p *peer) answer(within time.Duration) string {
+	p.t.Helper()
+	buf := make([]byte, 65536)
+	_ = p.conn.SetReadDeadline(time.Now().Add(within))
+	n, _, err := p.conn.ReadFrom(buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// ask sends a message and returns the answer to it.
+func (p *peer) ask(message string) string {
+	p.t.Helper()
+	p.send(message)
+	return p.answer(2 * time.Second)
+}
+
+func wantStatus(t *testing.T, what, got, status string) {
+	t.Helper()
+	if !strings.HasPrefix(got, "SIP/2.0 "+status) {
+		t.Errorf("%s was answered %.60q, want %s", what, got, status)
+	}
+}
+
+var changing = regexp.MustCompile(`(?m)branch=[^;\r]*|tag=[0-9a-f]{24}|^Call-ID: .*|rport=\d+`)
+
+// alike is an answer without what differs between any two, and its users.
+func alike(answer string, users ...string) string {
+	answer = changing.ReplaceAllString(answer, "…")
+	for _, u := range users {
+		answer = strings.ReplaceAll(answer, "sip:"+u+"@", "sip:…@")
+	}
+	return answer
+}
+
+// TestUsersAreAlike: no answer tells whether a user part is known.
+func TestUsersAreAlike(t *testing.T) {
+	e := start(t, &Endpoint{Name: "parley"})
+	p := newPeer(t, e, "127.50.0.1")
+	for _, method := range []string{"INVITE", "OPTIONS", "REGISTER", "SUBSCRIBE", "MESSAGE", "PUBLISH"} {
+		want := alike(p.ask(p.request(method, "parley")), "parley")
+		for _, user := range []string{"100", "admin", "+12025550123", "nobody"} {
+			if got := alike(p.ask(p.request(method, user)), user); got != want || got == "" {
+				t.Errorf("%s for %s was answered %q, and for parley %q", method, user, got, want)
+			}
+		}
+	}
+}
+
+// TestNothingIsSmuggled: what strangers add to a request changes nothing, in
+// whatever form, and what must come once cannot hide in another form.
+func TestNothingIsSmuggled(t *testing.T) {
+	e := start(t, &Endpoint{Name: "parley"})
+	p := newPeer(t, e, "127.50.0.2")
+	for _, method := range []string{"INVITE", "OPTIONS", "REGISTER"} {
+		want := alike(p.ask(p.request(method, "a")))
+		for _, line := range []string{
+			"P-Asserted-Identity: <sip:admin@127.0.0.1>", "P-Asserted-Identity : <sip:admin@127.0.0.1>", "P-Preferred-Identity\t: <sip:admin@x>",
+			"X-A : v", "X-A:\r\n v", "Authorization : Digest username=\"a\"", "Proxy-Authorization:\tDigest x", "Identity : x",
+			"Route : <sip:evil.example;lr>", "P-Charging-Vector:x", "History-Info : <sip:a@b>", "Diversion : <sip:a@b>", "Replaces : a;to-tag=b;from-tag=c",
+		} {
+			if got := alike(p.ask(p.request(method, "a", line))); got != want {
+				t.Errorf("%s with %q was answered %q, and without %q", method, line, got, want)
+			}
+		}
+		for _, line := range []string{"To : <sip:x@y>", "to\t:<sip:x@y>", "t :<sip:x@y>", "From :\r\n <sip:x@y>", "i : 1", "CSeq\t: 2 " + method, "Max-Forwards : 1"} {
+			wantStatus(t, fmt.Sprintf("%s with %q", method, line), p.ask(p.request(method, "a", line)), "400")
+		}
+	}
+}
+
+// TestMerged answers what came by two ways once, and the same again the same.
+func TestMerged(t *testing.T) {
+	e := start(t, &Endpoint{})
+	p := newPeer(t, e, "127.50.0.3")
+	first := p.request("INVITE", "a")
+	want := p.ask(first)
+	wantStatus(t, "the first", want, "403")
+	if got := p.ask(first); got != want {
+		t.Errorf("the same again was answered %q, and first %q", got, want)
+	}
+	wantStatus(t, "the other way", p.ask(strings.Replace(first, "z9hG4bK", "z9hG4bKother", 1)), "482")
+	if n := e.Ingress().Refused[482]; n != 1 {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+// A held is a dialog whose requests are answered.
+type held struct{ e *Endpoint }
+
+func (h *held) Serve(req *sip.Request, tx sip.ServerTransaction) { h.e.Respond(tx, req, 200, "OK") }
+func (*held) Hangup(media.Cause) error                           { return nil }
+
+// TestOverload refuses calls beyond what is dealt with, and does not disturb
+// those that are up.
+func TestOverload(t *testing.T) {
+	entered, leave := make(chan struct{}, 10), make(chan struct{})
+	e := &Endpoint{MaxInbound: 2}
+	e.Invite = func(req *sip.Request, tx sip.ServerTransaction) {
+		entered <- struct{}{}
+		<-leave
+		e.Respond(tx, req, 486, "Busy Here")
+	}
+	start(t, e)
+	p, q := newPeer(t, e, "127.50.0.4"), newPeer(t, e, "127.50.0.5")
+	for range 2 {
+		p.send(p.request("INVITE", "a"))
+		<-entered
+	}
+	for range 3 {
+		got := q.ask(q.request("INVITE", "a"))
+		wantStatus(t, "one too many", got, "503")
+		if !strings.Contains(got, "\r\nRetry-After: ") {
+			t.Errorf("%q does not say when to come again", got)
+		}
+	}
+	party := &held{e}
+	key := dialog.Key{CallID: "up", Local: "ours", Remote: "f"}
+	if !e.Enter(key, party) {
+		t.Fatal("closing")
+	}
+	within := q.request("INFO", "a")
+	within = regexp.MustCompile(`Call-ID: .*\r`).ReplaceAllString(within, "Call-ID: up\r")
+	wantStatus(t, "a call that is up", q.ask(strings.Replace(within, "\r\nCall-ID", ";tag=ours\r\nCall-ID", 1)), "200")
+	e.Leave(key, party)
+	close(leave)
+	for range 2 {
+		for got := ""; !strings.HasPrefix(got, "SIP/2.0 486"); {
+			if got = p.answer(2 * time.Second); got == "" {
+				t.Fatal("a call that was taken was not answered")
+			}
+		}
+	}
+}
+
+// TestFlood bounds what one address may ask, and leaves others alone.
+func TestFlood(t *testing.T) {
+	e := start(t, &Endpoint{Trusted: func(a netip.Addr) bool { return a == netip.MustParseAddr("127.50.0.8") }})
+	p, q, r := newPeer(t, e, "127.50.0.6"), newPeer(t, e, "127.50.0.7"), newPeer(t, e, "127.50.0.8")
+	count := func(p *peer) (n int) {
+		for range 400 {
+			p.send(p.request("OPTIONS", "a"))
+			if p.answer(20*time.Millisecond) != "" {
+				n++
+			}
+			if n > 0 && e.Ingress().Limited > 20 {
+				break
+			}
+		}
+		return n
+	}
+	if n := count(p); n < 90 || n > 250 || e.Ingress().Limited <= 20 {
+		t.Errorf("%d were answered, %d not", n, e.Ingress().Limited)
+	}
+	wantStatus(t, "another", q.ask(q.request("OPTIONS", "a")), "200")
+	for i := range 300 {
+		if got := r.ask(r.request("OPTIONS", "a")); !strings.HasPrefix(got, "SIP/2.0 200") {
+			t.Fatalf("number %d of one that is trusted was answered %.40q", i, got)
+		}
+	}
+}
+
+// TestSourcesAreForgotten sends from very many addresses, as one who makes them
+// up: what is kept of them is bounded, and nothing else is lost.
+func TestSourcesAreForgotten(t *testing.T) {
+	const sources = 20_000
+	e := start(t, &Endpoint{})
+	p := newPeer(t, e, "127.50.0.9")
+	wantStatus(t, "before", p.ask(p.request("OPTIONS", "a")), "200")
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, most := heap(), 0
+	answered := 0
+	for n := range sources {
+		host := fmt.Sprintf("127.%d.%d.%d", 60+n>>16, n>>8&0xff, n&0xff)
+		conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", host+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stranger := &peer{t: t, conn: conn, to: p.to}
+		stranger.send(stranger.request("OPTIONS", "a"))
+		if n%20 == 0 { // wait for some, so that none are lost for want of a buffer
+			if stranger.answer(2*time.Second) != "" {
+				answered++
+			}
+			most = max(most, e.ua.TransportLayer().Pool("udp").Size())
+		}
+		_ = conn.Close()
+	}
+	if answered != sources/20 {
+		t.Errorf("%d of %d were answered", answered, sources/20)
+	}
+	wantStatus(t, "afterwards", p.ask(p.request("OPTIONS", "a")), "200")
+	if most < 1000 || most > 3*4096 {
+		t.Errorf("%d addresses were known at once", most)
+	}
+	grown := heap() - before
+	if grown > 16<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	t.Logf("%d sources: %d known at most, %d kB more heap", sources, most, grown>>10)
+}
