@@ -240,7 +240,7 @@ func TestFlood(t *testing.T) {
 // TestSourcesAreForgotten sends from very many addresses, as one who makes them
 // up: what is kept of them is bounded, and nothing else is lost.
 func TestSourcesAreForgotten(t *testing.T) {
-	const sources = 20_000
+	const sources = 13_000
 	e := start(t, &Endpoint{})
 	p := newPeer(t, e, "127.50.0.9")
 	wantStatus(t, "before", p.ask(p.request("OPTIONS", "a")), "200")

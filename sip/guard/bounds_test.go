@@ -208,3 +208,79 @@ func TestFilterLimits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A turned connection reads every byte as the one before it, as a cipher would.
+type turned struct{ net.Conn }
+
+func (c turned) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	for i := range b[:n] {
+		b[i]--
+	}
+	return n, err
+}
+
+// TestConnDeadlines: a connection has little time for its first header and for
+// a message that has begun, and much between messages; what is read is what
+// stands behind the cipher.
+func TestConnDeadlines(t *testing.T) {
+	raw, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewListener(raw, &Filter{}, func(c net.Conn) net.Conn { return turned{c} })
+	defer func() { _ = l.Close() }()
+	out, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", raw.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	c := in.(*conn)
+	say := func(text string) {
+		t.Helper()
+		sent := []byte(text)
+		for i := range sent {
+			sent[i]++
+		}
+		if _, err := out.Write(sent); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, len(sent))
+		for got := 0; got < len(sent); {
+			n, err := in.Read(buf[got:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += n
+		}
+		if string(buf) != text {
+			t.Fatalf("read %q", buf)
+		}
+	}
+	left := func() time.Duration { at := time.Now(); return c.deadline(at).Sub(at) }
+	within := func(what string, most time.Duration) {
+		t.Helper()
+		if d := left(); d > most || d < most-2*time.Second {
+			t.Errorf("%s: %v left, want %v", what, d, most)
+		}
+	}
+	within("at first", firstIn)
+	say("OPTIONS sip:a@b SIP/2.0\r\n")
+	within("half a header", firstIn)
+	say("l: 3\r\n\r\n")
+	within("half a message", wholeIn)
+	say("abc")
+	within("between messages", idleFor)
+	say("OPTIONS ")
+	within("a message that began", wholeIn)
+	began := c.since
+	say("sip:a@b")
+	if !c.since.Equal(began) {
+		t.Error("dripping buys time")
+	}
+}
