@@ -100,8 +100,8 @@ func plausible(data []byte) bool {
 	return true
 }
 
-// starts says whether a line may begin a message: of any version, for a
-// request of another one is told so.
+// starts says whether a line may begin a message. A request of another version
+// than 2.0 passes too, to be told so.
 func starts(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("SIP/2.0 ")) || bytes.Contains(line, []byte(" SIP/"))
 }
