@@ -43,37 +43,38 @@ func (e *Endpoint) Debug(what string, err error) {
 	}
 }
 
-// heard sees every message as it was read, in its order: the library hands each
-// to a goroutine of its own, where a final response may overtake the ringing
+// heard sees every response as it was read, in its order: the library hands
+// each to a goroutine of its own, where a final one may overtake the ringing
 // that came before it.
 func (e *Endpoint) heard(msg sip.Message) {
-	id := msg.CallID()
-	if id == nil {
-		return
+	res, ok := msg.(*sip.Response)
+	if !ok || res.CallID() == nil {
+		return // a request: see asked
 	}
-	l := e.Ladder(string(*id))
+	l := e.Ladder(string(*res.CallID()))
 	if l == nil {
 		return
 	}
-	if res, ok := msg.(*sip.Response); ok && (res.StatusCode == 180 || res.StatusCode == 183) {
+	if res.StatusCode == 180 || res.StatusCode == 183 {
 		l.Ring()
 	}
-	l.Add(ladder.Rung(msg, false, source(msg), time.Now()))
+	l.Add(ladder.Rung(res, false, res.Source(), time.Now()))
 }
 
-func source(msg sip.Message) string {
-	switch msg := msg.(type) {
-	case *sip.Request:
-		return msg.Source()
-	case *sip.Response:
-		return msg.Source()
-	default:
-		return ""
+// asked puts a peer's request on the ladder of its call before anything is done
+// about it: a BYE ends the ladder. What the library takes for a repetition does
+// not come here.
+func (e *Endpoint) asked(req *sip.Request) {
+	if id := req.CallID(); id != nil {
+		if l := e.Ladder(string(*id)); l != nil {
+			l.Add(ladder.Rung(req, false, req.Source(), time.Now()))
+		}
 	}
 }
 
 // Note puts a message of ours on the ladder of its call. Requests, and answers
-// by Respond, are put there by themselves, as is what comes in.
+// by Respond, are put there by themselves, as is what comes in. The ACK of a
+// refusal is the library's, and is not there.
 func (e *Endpoint) Note(msg sip.Message, peer string) {
 	id := msg.CallID()
 	if id == nil {
