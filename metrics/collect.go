@@ -41,7 +41,8 @@ func (s source[T]) Collect(to chan<- prometheus.Metric) {
 // A tally is how many things there are of each kind.
 type tally struct {
 	desc *prometheus.Desc // with one label
-	look func() map[string]int
+	kind prometheus.ValueType
+	look func() map[string]int64
 }
 
 // Describe implements prometheus.Collector.
@@ -50,6 +51,6 @@ func (t tally) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
 // Collect implements prometheus.Collector.
 func (t tally) Collect(to chan<- prometheus.Metric) {
 	for kind, n := range t.look() {
-		to <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, float64(n), kind)
+		to <- prometheus.MustNewConstMetric(t.desc, t.kind, float64(n), kind)
 	}
 }

@@ -134,6 +134,13 @@ func TestStatusNames(t *testing.T) {
 	}
 }
 
+func TestRefused(t *testing.T) {
+	got := refused(map[int]int64{400: 1, 497: 2, 498: 3})
+	if got["400"] != 1 || got["4xx"] != 5 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	got := places([]health.State{{Verdict: health.Down}, {Verdict: health.Down}, {Verdict: health.Barred}})
 	if got["up"] != 0 || got["down"] != 2 || got["barred"] != 1 || len(got) != 3 {
@@ -149,7 +156,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	m := watching(t)
 	told(t, m)
-	there := map[string]bool{}
+	there := map[string]bool{"parley_sip_refused_total": true} // nobody was refused yet
 	for _, family := range regexp.MustCompile(`(?m)^# TYPE (parley_\w+) `).FindAllStringSubmatch(scraped(t, m), -1) {
 		there[family[1]] = true
 		if !regexp.MustCompile("`" + family[1] + "[`{]").Match(doc) {

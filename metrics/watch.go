@@ -7,6 +7,7 @@ import (
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/health"
 )
 
@@ -28,16 +29,23 @@ func (m *Metrics) Watch(w Watched) {
 			gauge("parley_sip_legs", "Legs that are up.", func(w Watched) float64 { up, _ := w.UA.Calls(); return float64(up) }),
 			gauge("parley_sip_dialling", "Calls that are being dialled.", func(w Watched) float64 { _, n := w.UA.Calls(); return float64(n) }),
 			gauge("parley_rtp_sessions", "Media sessions that are open.", func(w Watched) float64 { return float64(w.Transport.Open()) }),
-			count("parley_sip_dropped_total", "Messages dropped unread.", func(w Watched) int64 { n, _ := w.UA.Refused(); return n }),
-			count("parley_sip_unreadable_total", "Messages that could not be read.", func(w Watched) int64 { _, n := w.UA.Refused(); return n }),
+		}},
+		source[guard.Counts]{w.UA.Ingress, []reading[guard.Counts]{
+			count("parley_sip_dropped_total", "Messages dropped unread.", func(c guard.Counts) int64 { return c.Dropped }),
+			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c guard.Counts) int64 { return c.Unreadable }),
+			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c guard.Counts) int64 { return c.Limited }),
 		}},
 		tally{
+			prometheus.NewDesc("parley_sip_refused_total", "Requests refused before they were dealt with, by status.", []string{"status"}, nil),
+			prometheus.CounterValue, func() map[string]int64 { return refused(w.UA.Ingress().Refused) },
+		},
+		tally{
 			prometheus.NewDesc("parley_sip_registrations", "Registrations that are kept, by state.", []string{"state"}, nil),
-			func() map[string]int { return registrations(w.UA) },
+			prometheus.GaugeValue, func() map[string]int64 { return registrations(w.UA) },
 		},
 		tally{
 			prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by what they are good for.", []string{"verdict"}, nil),
-			func() map[string]int { return places(w.UA.Places()) },
+			prometheus.GaugeValue, func() map[string]int64 { return places(w.UA.Places()) },
 		},
 	)
 }
@@ -74,8 +82,16 @@ func rtpReadings() []reading[rtp.Stats] {
 	}
 }
 
-func registrations(ua *sip.UA) map[string]int {
-	n := map[string]int{"registered": 0, "failed": 0, "pending": 0}
+func refused(by map[int]int64) map[string]int64 {
+	n := map[string]int64{}
+	for status, count := range by {
+		n[statusName(status)] += count
+	}
+	return n
+}
+
+func registrations(ua *sip.UA) map[string]int64 {
+	n := map[string]int64{"registered": 0, "failed": 0, "pending": 0}
 	for _, r := range ua.Registrations() {
 		switch {
 		case r.Err != nil:
@@ -89,8 +105,8 @@ func registrations(ua *sip.UA) map[string]int {
 	return n
 }
 
-func places(all []health.State) map[string]int {
-	n := map[string]int{"up": 0, "down": 0, "barred": 0}
+func places(all []health.State) map[string]int64 {
+	n := map[string]int64{"up": 0, "down": 0, "barred": 0}
 	for _, s := range all {
 		switch s.Verdict {
 		case health.Up:
