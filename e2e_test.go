@@ -110,9 +110,13 @@ func TestDemo(t *testing.T) {
 }
 
 // startHouse runs the whole service on free ports, with a trunk to proxy.
-func startHouse(t *testing.T, proxy string) (*house, *demo.Client) {
+func startHouse(t *testing.T, proxy string, change ...func(*Config)) (*house, *demo.Client) {
 	t.Helper()
-	h, err := build(t.Context(), testConfig(t), slog.New(slog.DiscardHandler))
+	c := testConfig(t)
+	for _, f := range change {
+		f(&c)
+	}
+	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/trace"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/endpoint"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// canary is a trunk's password: nothing may print it.
+const canary = "canary-of-a-password"
+
+// carrier takes calls as it is told.
+func carrier(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
+	t.Helper()
+	c.Listen = "127.0.0.1:0"
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// listening is a party that hangs up after a while, and never speaks.
+func listening(d time.Duration) func(context.Context, media.Leg) {
+	return func(ctx context.Context, _ media.Leg) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// parley runs a command beside the service.
+func (h *house) parley(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(&world{Context: t.Context(), out: &o, errs: &e, environ: []string{"PARLEY_DATA_DIR=" + h.config.DataDir}}, args)
+	return code, o.String(), e.String()
+}
+
+// applyTrunk changes the trunk of the demo, as an operator does.
+func (h *house) applyTrunk(t *testing.T, keys string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trunk.yaml")
+	text := fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := h.parley(t, "apply", "-f", file); code != 0 {
+		t.Fatalf("apply exits with %d: %s", code, errs)
+	}
+}
+
+// asked is a call as the API shows it.
+type asked struct {
+	CallID  string           `json:"call_id"`
+	Status  string           `json:"status"`
+	Reason  string           `json:"disconnection_reason"`
+	Quality *control.Quality `json:"quality"`
+}
+
+// dial places a call and waits until it is over.
+func dial(t *testing.T, api *demo.Client) asked {
+	t.Helper()
+	var c asked
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &c); err != nil {
+		t.Fatal(err)
+	}
+	finished(t, api, c.CallID)
+	if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+c.CallID, nil, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// soon waits for what another goroutine brings about.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it does not happen: %s", what)
+		}
+	}
+}
+
+// traced waits for a call's signalling.
+func (h *house) traced(t *testing.T, id string) string {
+	t.Helper()
+	text := ""
+	soon(t, "parley call trace "+id, func() bool {
+		code, out, _ := h.parley(t, "call", "trace", id)
+		text = out
+		return code == 0
+	})
+	return text
+}
+
+// TestCarrier places a call on a trunk whose first proxy refuses it, registers
+// at the second, and finds quality, signalling and metrics of it.
+func TestCarrier(t *testing.T) {
+	t.Parallel()
+	full := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{Ring: -1, Status: http.StatusServiceUnavailable}
+	}})
+	registrar := &siptest.Registrar{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: canary}}
+	open := carrier(t, &siptest.Carrier{Registrar: registrar, Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{
+			Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: canary, Proxy: true},
+			Status:    http.StatusOK, Talk: listening(1500 * time.Millisecond),
+		}
+	}})
+	h, api := startHouse(t, full.Addr().String())
+	h.applyTrunk(t, fmt.Sprintf(`proxy: %q, backups: [%q], username: acme, password: %s, realm: carrier.example, register: true,
+		codecs: [pcma], asserted_identity: true, headers: {X-Customer: "acme 7"}`, full.Proxy(), open.Proxy(), canary))
+	soon(t, "a registration", func() bool { return len(registrar.Bindings()) > 0 })
+
+	call := dial(t, api)
+	if call.Status != "ended" || call.Reason != "callee_hangup" {
+		t.Errorf("the call is %s, %s", call.Status, call.Reason)
+	}
+	if q := call.Quality; q == nil || q.Codec == nil || *q.Codec != "PCMA" || q.MOS == nil || *q.MOS < 4 ||
+		q.Received.Packets == nil || *q.Received.Packets < 50 || q.Received.JitterMS == nil {
+		t.Errorf("quality %+v", q)
+	}
+	took := open.Journal()
+	if n := len(took); n != 2 || took[n-1].Headers["X-Customer"] != "acme 7" || !strings.Contains(took[n-1].Headers["P-Asserted-Identity"], "12025550100") {
+		t.Errorf("the carrier took %+v", took)
+	}
+
+	h.checkLadder(t, call.CallID, full.Addr().String(), open.Addr().String())
+	text := fetch(t, "http://"+h.listenM.Addr().String()+"/metrics")
+	for _, want := range []string{
+		`parley_sip_invites_total{status="503"} 1`, `parley_sip_invites_total{status="200"} 1`, `parley_sip_legs_ended_total{cause="remote"} 1`,
+		`parley_rtp_mos_count{direction="received"} 1`, `parley_sip_registers_total{result="ok"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in /metrics", want)
+		}
+	}
+	if strings.Contains(text, canary) {
+		t.Error("/metrics tells the password")
+	}
+
+	h.applyTrunk(t, "register: false")
+	soon(t, "a leave", func() bool { all := registrar.Bindings(); return all[len(all)-1].Interval == 0 })
+}
+
+// checkLadder holds the trace of a call to what was sent, and to no secret.
+func (h *house) checkLadder(t *testing.T, id, first, second string) {
+	t.Helper()
+	text := h.traced(t, id)
+	if strings.Contains(text, canary) || !strings.Contains(text, "sip:"+strings.TrimPrefix(demo.Number, "+")) {
+		t.Errorf("a trace shows numbers and no password:\n%s", text)
+	}
+	row := regexp.MustCompile(`(?m)^ +\+\d+\.\d{3}  ([→←])  (\S+)/UDP +(\S+)`)
+	var got []string
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		if m[3] == "100" {
+			continue // a carrier may say so or not
+		}
+		at := map[string]string{first: "first", second: "second"}[m[2]]
+		got = append(got, m[1]+" "+at+" "+m[3])
+	}
+	want := []string{
+		"→ first INVITE", "← first 503", "→ second INVITE", "← second 407", "→ second INVITE", "← second 180", "← second 200", "→ second ACK", "← second BYE", "→ second 200",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the ladder is %q, want %q:\n%s", got, want, text)
+	}
+	columns := map[int]bool{}
+	for line := range strings.Lines(text) {
+		if i := strings.Index(line, "127.0.0.1:"); i >= 0 {
+			columns[i] = true
+		}
+	}
+	if len(columns) != 1 {
+		t.Errorf("the columns are not aligned:\n%s", text)
+	}
+
+	code, out, errs := h.parley(t, "call", "trace", "--json", id)
+	var rungs []trace.Rung
+	if err := json.Unmarshal([]byte(out), &rungs); err != nil || code != 0 || len(rungs) < len(want) || strings.Contains(out, canary) {
+		t.Errorf("--json exits with %d, %v: %s%s", code, err, out, errs)
+	}
+	if code, out, errs = h.parley(t, "call", "trace", "call_none"); code != 1 || out != "" || !strings.Contains(errs, "call_none: call_not_found") {
+		t.Errorf("of no call: exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// TestCarrierRefuses: a call that nobody answers has a ladder, and no quality.
+func TestCarrierRefuses(t *testing.T) {
+	t.Parallel()
+	busy := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 486, Reason: "Busy Here"}
+	}})
+	h, api := startHouse(t, busy.Addr().String())
+	call := dial(t, api)
+	if call.Status != "failed" || call.Reason != "busy" || call.Quality != nil {
+		t.Errorf("%+v", call)
+	}
+	text := h.traced(t, call.CallID)
+	for _, want := range []string{"INVITE sip:", "486 Busy Here"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// TestCarrierOverTLS speaks TLS and SRTP by the settings of process and trunk,
+// and signs the call.
+func TestCarrierOverTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certPEM, keyPEM := pemPair(t)
+	for name, text := range map[string][]byte{"cert": certPEM, "key": keyPEM} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	safe := carrier(t, &siptest.Carrier{
+		Secure: endpoint.Secure{Listen: "127.0.0.1:0", Certificate: &pair},
+		Answer: func(siptest.Invite) siptest.Script {
+			return siptest.Script{Status: http.StatusOK, Talk: listening(time.Second)}
+		},
+	})
+	h, api := startHouse(t, "127.0.0.1:9", func(c *Config) {
+		c.SIPTLS = SecureConfig{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
+		c.Stir = StirConfig{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+	})
+	h.applyTrunk(t, fmt.Sprintf(`proxy: %q, encryption: srtp, attest: {"+12025550100": A}, subgroups: [{name: default, dial_prefix: "9"}]`, safe.SecureProxy()))
+	soon(t, "an attestation", func() bool { return h.upkeep.Attest("+12025550100") == "A" })
+	call := dial(t, api)
+	if call.Status != "ended" || call.Quality == nil || call.Quality.Received.Packets == nil || *call.Quality.Received.Packets < 20 {
+		t.Errorf("%+v", call)
+	}
+	took := safe.Journal()
+	if len(took) != 1 || took[0].Transport != "TLS" || !strings.HasPrefix(took[0].To, "9") || !strings.Contains(took[0].Headers["Identity"], "info=<https://cert.example/a.pem>") {
+		t.Fatalf("the carrier took %+v", took)
+	}
+	if text := h.traced(t, call.CallID); !strings.Contains(text, "/TLS") || !strings.Contains(text, "RTP/SAVP") || strings.Contains(text, "inline:") {
+		t.Errorf("the trace shows TLS and SRTP, and no key:\n%s", text)
+	}
+	text := fetch(t, "http://"+h.listenM.Addr().String()+"/metrics")
+	if !strings.Contains(text, "parley_srtp_unauthenticated_packets_total 0\n") {
+		t.Error("packets were not authentic")
+	}
+}
+
+// TestApplyRefusesWhatSIPDoes: what no call could go through is refused when it
+// is written down.
+func TestApplyRefusesWhatSIPDoes(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	for keys, want := range map[string]string{
+		`proxy: "sip:a.example;transport=carrier-pigeon"`:        "transport is none of udp, tcp and tls",
+		`proxy: "sip:a.example", backups: ["sip:b:99999"]`:       "sip:b:99999",
+		`proxy: "sip:a.example", headers: {Via: there}`:          "header Via is not the caller's to set",
+		`proxy: "sip:a.example", headers: {X-A: "b\r\nEvil: c"}`: "control character",
+		`proxy: "sip:a.example", headers: {"X A": b}`:            "header name",
+	} {
+		file := filepath.Join(dir, "trunk.yaml")
+		if err := os.WriteFile(file, []byte("organizations: [{name: a, trunks: [{name: x, "+keys+"}]}]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		code := run(&world{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
+		if code != 1 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit %d, %s", keys, code, out.String())
+		}
+	}
+}
