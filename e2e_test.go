@@ -170,9 +170,11 @@ func finished(t *testing.T, c *demo.Client, id string) (demo.Call, []demo.Turn) 
 }
 
 // sippScenario is a callee that answers, says two things at fixed times whatever
-// it hears, and hangs up.
+// it hears, and hangs up. The trunk's upkeep asks it how it is, once: that is a
+// call of its own to it.
 const sippScenario = `<?xml version="1.0" encoding="ISO-8859-1" ?>
 <scenario name="callee">
+  <recv request="OPTIONS" optional="true" next="1"/>
   <recv request="INVITE"/>
   <send><![CDATA[
 SIP/2.0 180 Ringing
@@ -223,7 +225,20 @@ Max-Forwards: 70
 Content-Length: 0
 
 ]]></send>
-  <recv response="200"/>
+  <recv response="200" next="2"/>
+  <label id="1"/>
+  <send><![CDATA[
+SIP/2.0 200 OK
+[last_Via:]
+[last_From:]
+[last_To:];tag=[pid]SIPpTag02[call_number]
+[last_Call-ID:]
+[last_CSeq:]
+Content-Length: 0
+
+]]></send>
+  <label id="2"/>
+  <nop/>
   <Reference variables="9"/>
 </scenario>
 `
@@ -258,7 +273,7 @@ func TestSipp(t *testing.T) {
 		t.Fatal(err)
 	}
 	port, media := freePort(t), freePort(t)
-	cmd := exec.CommandContext(t.Context(), sipp, "-sf", xml, "-i", "127.0.0.1", "-p", port, "-mp", media, "-nostdin", "-m", "1", "-timeout", "60")
+	cmd := exec.CommandContext(t.Context(), sipp, "-sf", xml, "-i", "127.0.0.1", "-p", port, "-mp", media, "-nostdin", "-m", "2", "-timeout", "60")
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
