@@ -22,6 +22,7 @@ import (
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
@@ -30,7 +31,6 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
-	"github.com/parley-voice/parley/metrics"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/sip"
@@ -134,7 +134,7 @@ func (h *house) openMedia(context.Context) error {
 		return configError{err}
 	}
 	h.ua = &sip.UA{
-		Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Signer: signer, Meter: h.metrics, Log: h.log,
+		Listen: h.config.SIPAddr, Public: public, Media: h.transport, Secure: secure, Signer: signer, Meter: meter{h.metrics}, Log: h.log,
 	}
 	if err := h.ua.Start(); err != nil {
 		h.ua = nil
@@ -254,7 +254,7 @@ func (h *house) listenHTTP(ctx context.Context) error {
 }
 
 func (h *house) openHTTP(context.Context) error {
-	h.metrics.Watch(metrics.Watched{Live: h.live, UA: h.ua, Clock: h.clock, Transport: h.transport})
+	h.metrics.Watch(metrics.Watched{Live: h.live, Carriers: func() metrics.Carriers { return carriers(h.ua) }, Clock: h.clock, Transport: h.transport})
 	h.admin = &http.Server{Handler: h.metrics.Handler(), ReadHeaderTimeout: 5 * time.Second}
 	return nil
 }

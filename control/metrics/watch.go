@@ -6,17 +6,24 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
-	"github.com/parley-voice/parley/sip"
-	"github.com/parley-voice/parley/sip/guard"
-	"github.com/parley-voice/parley/sip/health"
 )
 
 // Watched are those who count for themselves.
 type Watched struct {
 	Live      *control.Live
-	UA        *sip.UA
+	Carriers  func() Carriers
 	Clock     *pace.Clock
 	Transport *rtp.Transport
+}
+
+// Carriers is how it stands with them.
+type Carriers struct {
+	Up, Dialling  int
+	Places        map[string]int64 // addresses of trunks, by verdict
+	Registrations map[string]int64 // by state
+	// Messages that came in and were not dealt with.
+	Dropped, Unreadable, Limited int64
+	Refused                      map[int]int64 // by status
 }
 
 // Watch has what they count read at each scrape. It must be called once.
@@ -26,26 +33,26 @@ func (m *Metrics) Watch(w Watched) {
 		source[rtp.Stats]{w.Transport.Stats, rtpReadings()},
 		source[Watched]{func() Watched { return w }, []reading[Watched]{
 			gauge("parley_calls_live", "Calls of this node that are not over.", func(w Watched) float64 { return float64(w.Live.Count()) }),
-			gauge("parley_sip_legs", "Legs that are up.", func(w Watched) float64 { up, _ := w.UA.Calls(); return float64(up) }),
-			gauge("parley_sip_dialling", "Calls that are being dialled.", func(w Watched) float64 { _, n := w.UA.Calls(); return float64(n) }),
 			gauge("parley_rtp_sessions", "Media sessions that are open.", func(w Watched) float64 { return float64(w.Transport.Open()) }),
 		}},
-		source[guard.Counts]{w.UA.Ingress, []reading[guard.Counts]{
-			count("parley_sip_dropped_total", "Messages dropped unread.", func(c guard.Counts) int64 { return c.Dropped }),
-			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c guard.Counts) int64 { return c.Unreadable }),
-			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c guard.Counts) int64 { return c.Limited }),
+		source[Carriers]{w.Carriers, []reading[Carriers]{
+			gauge("parley_sip_legs", "Legs that are up.", func(c Carriers) float64 { return float64(c.Up) }),
+			gauge("parley_sip_dialling", "Calls that are being dialled.", func(c Carriers) float64 { return float64(c.Dialling) }),
+			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
+			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
+			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
 		}},
 		tally{
 			prometheus.NewDesc("parley_sip_refused_total", "Requests refused before they were dealt with, by status.", []string{"status"}, nil),
-			prometheus.CounterValue, func() map[string]int64 { return refused(w.UA.Ingress().Refused) },
+			prometheus.CounterValue, func() map[string]int64 { return refused(w.Carriers().Refused) },
 		},
 		tally{
 			prometheus.NewDesc("parley_sip_registrations", "Registrations that are kept, by state.", []string{"state"}, nil),
-			prometheus.GaugeValue, func() map[string]int64 { return registrations(w.UA) },
+			prometheus.GaugeValue, func() map[string]int64 { return w.Carriers().Registrations },
 		},
 		tally{
 			prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by what they are good for.", []string{"verdict"}, nil),
-			prometheus.GaugeValue, func() map[string]int64 { return places(w.UA.Places()) },
+			prometheus.GaugeValue, func() map[string]int64 { return w.Carriers().Places },
 		},
 	)
 }
@@ -86,36 +93,6 @@ func refused(by map[int]int64) map[string]int64 {
 	n := map[string]int64{}
 	for status, count := range by {
 		n[statusName(status)] += count
-	}
-	return n
-}
-
-func registrations(ua *sip.UA) map[string]int64 {
-	n := map[string]int64{"registered": 0, "failed": 0, "pending": 0}
-	for _, r := range ua.Registrations() {
-		switch {
-		case r.Err != nil:
-			n["failed"]++
-		case r.Until.IsZero():
-			n["pending"]++
-		default:
-			n["registered"]++
-		}
-	}
-	return n
-}
-
-func places(all []health.State) map[string]int64 {
-	n := map[string]int64{"up": 0, "down": 0, "barred": 0}
-	for _, s := range all {
-		switch s.Verdict {
-		case health.Up:
-			n["up"]++
-		case health.Down:
-			n["down"]++
-		case health.Barred:
-			n["barred"]++
-		}
 	}
 	return n
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/leg"
 )
 
-// signalling is what a sip.UA tells its Meter, by the names of RFC 6076, and
+// signalling is what is told of signalling, by the names of RFC 6076, and
 // how the audio of its legs travelled.
 type signalling struct {
 	srd, sdd, sdt, rrd prometheus.Histogram
@@ -61,13 +60,13 @@ func (s *signalling) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.srd, s.sdd, s.sdt, s.rrd, s.invites, s.registers, s.legs, s.unanswered, s.jitter, s.mos, s.trip}
 }
 
-// Requested implements sip.Meter.
+// Requested is told of the session request delay of an INVITE.
 func (s *signalling) Requested(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
 
-// Invited implements sip.Meter.
+// Invited is told of the final answer to an INVITE; 0 where none came.
 func (s *signalling) Invited(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
 
-// Registered implements sip.Meter.
+// Registered is told of a registration, and how long it took.
 func (s *signalling) Registered(ok bool, delay time.Duration) {
 	if !ok {
 		s.registers.WithLabelValues("failed").Inc()
@@ -77,8 +76,17 @@ func (s *signalling) Registered(ok bool, delay time.Duration) {
 	s.rrd.Observe(delay.Seconds())
 }
 
-// Ended implements sip.Meter.
-func (s *signalling) Ended(end leg.Ending) {
+// A Leg is how one ended.
+type Leg struct {
+	Cause      media.Cause
+	Lasted     time.Duration
+	Bye        time.Duration // until our BYE was answered; 0 where it was the peer's
+	Unanswered bool          // it never was
+	Quality    media.Quality
+}
+
+// LegEnded is told of each leg that has ended.
+func (s *signalling) LegEnded(end Leg) {
 	s.legs.WithLabelValues(string(end.Cause)).Inc()
 	s.sdt.Observe(end.Lasted.Seconds())
 	switch {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/leg"
+)
+
+// A meter tells the metrics what a UA measures.
+type meter struct{ *metrics.Metrics }
+
+// Ended implements sip.Meter.
+func (m meter) Ended(end leg.Ending) {
+	m.LegEnded(metrics.Leg{Cause: end.Cause, Lasted: end.Lasted, Bye: end.Bye, Unanswered: end.Unanswered, Quality: end.Quality})
+}
+
+// carriers is how it stands with them.
+func carriers(ua *sip.UA) metrics.Carriers {
+	in := ua.Ingress()
+	c := metrics.Carriers{
+		Places:        map[string]int64{"up": 0, "down": 0, "barred": 0},
+		Registrations: map[string]int64{"registered": 0, "failed": 0, "pending": 0},
+		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited, Refused: in.Refused,
+	}
+	c.Up, c.Dialling = ua.Calls()
+	for _, p := range ua.Places() {
+		c.Places[map[health.Verdict]string{health.Up: "up", health.Down: "down", health.Barred: "barred"}[p.Verdict]]++
+	}
+	for _, r := range ua.Registrations() {
+		switch {
+		case r.Err != nil:
+			c.Registrations["failed"]++
+		case r.Until.IsZero():
+			c.Registrations["pending"]++
+		default:
+			c.Registrations["registered"]++
+		}
+	}
+	return c
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestCarriers counts what a UA knows of its trunks.
+func TestCarriers(t *testing.T) {
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rtp.NewTransport(&pace.Clock{}, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Registrar: &siptest.Registrar{Status: 403}}
+	if err := carrier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ua := &sip.UA{Listen: "127.0.0.1:0", Media: transport, Meter: meter{metrics.New()}}
+	if err := ua.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ua.Keep([]media.Trunk{{Proxy: carrier.Proxy(), Register: true, Username: "u", Password: "p"}})
+	for limit := time.After(10 * time.Second); ; {
+		if c := carriers(ua); c.Places["up"] == 1 && c.Registrations["failed"] == 1 {
+			break
+		}
+		select {
+		case <-limit:
+			t.Fatalf("%+v", carriers(ua))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := ua.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := carrier.Close(); err != nil {
+		t.Error(err)
+	}
+}
