@@ -188,6 +188,7 @@ func (a *attempt) cancel() {
 
 // response takes one response. It is over when the attempt has an outcome.
 func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
+	a.ua.endpoint.Received(res)
 	if !a.trying {
 		a.ua.proxies.Health.Answered(a.at.Address(), time.Now())
 	}

@@ -133,6 +133,7 @@ func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, er
 	for {
 		select {
 		case res := <-tx.Responses():
+			e.Received(res)
 			if !res.IsProvisional() {
 				return res, nil
 			}

@@ -58,8 +58,12 @@ func (e *Endpoint) heard(msg sip.Message) {
 	if res.StatusCode == 180 || res.StatusCode == 183 {
 		l.Ring()
 	}
-	l.Add(ladder.Rung(res, false, res.Source(), time.Now()))
+	l.Hear(res, res.Source(), time.Now())
 }
+
+// Received is told of a response by whoever waited for it, before anything is
+// done about it: heard may not have come to it yet. Ask tells it.
+func (e *Endpoint) Received(res *sip.Response) { e.heard(res) }
 
 // asked puts a peer's request on the ladder of its call before anything is done
 // about it: a BYE ends the ladder. What the library takes for a repetition does

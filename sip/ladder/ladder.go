@@ -20,12 +20,18 @@ import (
 // most; the last place is kept for the newest.
 const most = 200
 
+// remembered is how many messages that came in are known again. Two goroutines
+// hand in each, one right after the other.
+const remembered = 16
+
 // A Ladder is the messages of one call. It may be used by any goroutine.
 type Ladder struct {
 	mu    sync.Mutex
 	rungs []media.Message
 	rang  bool
-	over  chan struct{} // closed by End
+	heard [remembered]sip.Message // that came in lately
+	count int                     // of all that came in
+	over  chan struct{}           // closed by End
 	ended bool
 }
 
@@ -36,11 +42,29 @@ func New() *Ladder { return &Ladder{over: make(chan struct{})} }
 func (l *Ladder) Add(m media.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.add(m)
+}
+
+// add needs l.mu.
+func (l *Ladder) add(m media.Message) {
 	if len(l.rungs) == most {
 		l.rungs[most-1] = m
 		return
 	}
 	l.rungs = append(l.rungs, m)
+}
+
+// Hear puts a message that came in on the ladder, once, however often it is
+// handed in. It is there when Hear returns.
+func (l *Ladder) Hear(msg sip.Message, peer string, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.heard[:], msg) {
+		return
+	}
+	l.heard[l.count%remembered] = msg
+	l.count++
+	l.add(Rung(msg, false, peer, at))
 }
 
 // End tells that no more messages are waited for.

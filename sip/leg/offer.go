@@ -211,6 +211,7 @@ func (l *Leg) invite() error {
 	for {
 		select {
 		case res := <-tx.Responses():
+			l.endpoint.Received(res)
 			switch {
 			case res.IsProvisional():
 				continue
