@@ -38,10 +38,13 @@ func (a *attempt) answered(res *sip.Response) (*leg.Leg, *media.DialError) {
 		a.drop(d)
 		return nil, failed(media.RouteError, err)
 	}
+	a.mu.Lock()
+	told := a.told
+	a.mu.Unlock()
 	// The leg stands before the ACK leaves: a BYE may follow it at once.
 	up, err := leg.Establish(a.ua.endpoint, leg.Answered{
-		Dialog: d, Session: a.session, Agreement: agreed, Told: a.told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: leg.Allowed(res),
-		Term: timer.Answered(leg.Expires(res), a.least), Sign: a.authenticate,
+		Dialog: d, Session: a.session, Agreement: agreed, Told: told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: leg.Allowed(res),
+		Term: timer.Answered(leg.Expires(res), a.least), Least: a.least, Sign: a.authenticate,
 	}, a.ua.rules)
 	if err != nil {
 		a.drop(d)
@@ -103,9 +106,10 @@ func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 
 func (a *attempt) ack(d *dialog.Dialog) error {
 	ack := d.Ack(a.invite.CSeq().SeqNo)
-	leg.Repay(ack, a.invite)
-	a.ua.endpoint.Sign(ack)
-	return a.ua.endpoint.Write(ack)
+	if a.toProxy(ack) {
+		leg.Repay(ack, a.invite)
+	}
+	return leg.Ack(a.ua.endpoint, d, ack)
 }
 
 // drop hangs up a call that was answered and is not wanted.

@@ -12,8 +12,10 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/health"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
 )
@@ -24,6 +26,7 @@ type attempt struct {
 	*dialling
 
 	at      proxy.Place
+	creds   *auth.Credentials
 	session *rtp.Session
 	wish    sdp.Wish
 	told    *sdp.Description // our offer
@@ -37,6 +40,7 @@ type attempt struct {
 	rang      bool
 	auth      int  // times that credentials were sent for a challenge
 	tooSmall  int  // times that the session interval was
+	grown     bool // the INVITE goes over TCP for its length alone
 	elsewhere bool // the call may be offered to another place
 	gaveUp    media.Cause
 	cancelled bool             // a CANCEL was sent
@@ -48,6 +52,11 @@ type attempt struct {
 	mu      sync.Mutex
 	early   map[string]*early             // by the peer's tag
 	forks   map[dialog.Key]*dialog.Dialog // answered, the first and others
+}
+
+// address is the place as its health is known by.
+func (a *attempt) address() health.Address {
+	return health.Address{Transport: a.invite.Transport(), At: a.at.Hop.Addr}
 }
 
 // run sends the INVITE and sees it through.
@@ -95,7 +104,7 @@ func (a *attempt) open(ctx context.Context) *media.DialError {
 	default:
 		// Nothing has left: another place may be asked.
 		a.elsewhere = ctx.Err() == nil && time.Now().Before(a.until)
-		a.ua.proxies.Health.Silent(a.at.Address(), "no connection", time.Now())
+		a.ua.proxies.Health.Silent(a.address(), "no connection", time.Now())
 		return a.broken(ctx, err)
 	}
 }
@@ -107,6 +116,10 @@ func (a *attempt) send(ctx context.Context) error {
 	defer cancel()
 	a.sentAt = time.Now()
 	tx, err := a.ua.endpoint.Send(ctx, a.invite)
+	if err != nil && a.grown && ctx.Err() == nil { // RFC 3261 section 18.1.1
+		a.shrink()
+		tx, err = a.ua.endpoint.Send(ctx, a.invite)
+	}
 	if err != nil {
 		return err
 	}
@@ -132,7 +145,7 @@ func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*leg.Leg, *m
 			return nil, a.broken(ctx, a.tx.Err())
 		case <-a.silent:
 			if !a.trying {
-				a.ua.proxies.Health.Silent(a.at.Address(), "no answer to INVITE", time.Now())
+				a.ua.proxies.Health.Silent(a.address(), "no answer to INVITE", time.Now())
 			}
 		case <-quit:
 			quit = nil
@@ -190,7 +203,7 @@ func (a *attempt) cancel() {
 func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
 	a.ua.endpoint.Received(res)
 	if !a.trying {
-		a.ua.proxies.Health.Answered(a.at.Address(), time.Now())
+		a.ua.proxies.Health.Answered(a.address(), time.Now())
 	}
 	switch {
 	case res.IsProvisional():
@@ -230,11 +243,11 @@ func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *m
 func (a *attempt) refused(res *sip.Response) {
 	if res.StatusCode == 503 {
 		if after, ok := proxy.RetryAfter(res); ok {
-			a.ua.proxies.Health.Bar(a.at.Address(), after, time.Now())
+			a.ua.proxies.Health.Bar(a.address(), after, time.Now())
 		}
 	}
-	// The phone has not rung, and another proxy may find it.
-	a.elsewhere = !a.rang && a.gaveUp == "" && (res.StatusCode == 408 || res.StatusCode >= 500 && res.StatusCode < 600)
+	// No phone has rung, and another proxy may find it.
+	a.elsewhere = !a.ladder.Moved() && a.gaveUp == "" && (res.StatusCode == 408 || res.StatusCode >= 500 && res.StatusCode < 600)
 }
 
 // measure tells how the INVITE went, once.

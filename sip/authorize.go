@@ -41,8 +41,8 @@ func (a *attempt) authorize(res *sip.Response) error {
 		return errors.New("the trunk wants credentials and has none")
 	case err != nil || from.Addr().Unmap() != a.at.Hop.Addr.Addr():
 		return errors.New("challenge from another address than the trunk's")
-	case a.rang:
-		return errors.New("challenge after the phone rang")
+	case a.ladder.Moved():
+		return errors.New("challenge after the phone may have rung")
 	}
 	ask := "WWW-Authenticate"
 	if res.StatusCode == 407 {
@@ -65,7 +65,7 @@ func (a *attempt) authorize(res *sip.Response) error {
 // lengthen asks for a longer session, as a 422 wants it (RFC 4028 section 7.3).
 func (a *attempt) lengthen(res *sip.Response) error {
 	h := res.GetHeader("Min-SE")
-	if h == nil || a.rang || a.tooSmall > 1 {
+	if h == nil || a.ladder.Moved() || a.tooSmall > 1 {
 		return errFinal
 	}
 	least, err := timer.ParseLeast(h.Value())
@@ -86,8 +86,10 @@ func (a *attempt) resend(next *sip.Request) error {
 		return err
 	}
 	next.CSeq().SeqNo++
-	a.ua.endpoint.Sign(next)
 	a.invite, a.trying = next, false
+	if err := a.fit(); err != nil {
+		return err
+	}
 	a.forget() // what rang under the old one
 	a.mu.Lock()
 	a.early = nil

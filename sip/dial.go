@@ -100,7 +100,6 @@ type dialling struct {
 	callID   string
 	tag      string // of From
 	cseq     uint32 // of the last INVITE
-	creds    *auth.Credentials
 	ladder   *ladder.Ladder
 	until    time.Time // the phone may ring; zero before the first INVITE
 	lingers  bool      // somebody else forgets the ladder
@@ -110,7 +109,6 @@ func (u *UA) dialling(t media.Target, progress func(media.Progress)) *dialling {
 	d := &dialling{
 		ua: u, target: t, progress: progress, tag: sip.GenerateTagN(16),
 		callID: t.ID + "@" + u.endpoint.Addr().Addr().String(),
-		creds:  &auth.Credentials{Username: t.Trunk.Username, Password: t.Trunk.Password},
 	}
 	d.ladder = u.endpoint.Follow(d.callID)
 	return d
@@ -122,8 +120,6 @@ func (d *dialling) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media
 	var last *media.DialError
 	for at, err := range d.ua.proxies.Places(ctx, all) {
 		switch {
-		case ctx.Err() != nil && last != nil:
-			return nil, last
 		case ctx.Err() != nil:
 			return nil, failed(media.Cancelled, ctx.Err())
 		case errors.Is(err, proxy.ErrBarred):
@@ -156,7 +152,7 @@ func (d *dialling) attempt(at proxy.Place) (*attempt, error) {
 		return nil, err
 	}
 	a := &attempt{
-		dialling: d, at: at, session: session, wish: wish, expires: d.ua.expires(), least: d.ua.least(),
+		dialling: d, at: at, creds: &auth.Credentials{Username: d.target.Trunk.Username, Password: d.target.Trunk.Password}, session: session, wish: wish, expires: d.ua.expires(), least: d.ua.least(),
 		told:    sdp.Offer(session.Local(), sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1}, wish),
 		settled: make(chan struct{}),
 	}
@@ -182,8 +178,19 @@ func (a *attempt) fit() error {
 	if a.at.Proxy.Transport != "" {
 		return fmt.Errorf("invite of %d bytes is too long for UDP, and the trunk wants no other transport", len(a.invite.String()))
 	}
-	a.invite.SetTransport("TCP")
-	a.invite.RemoveHeader("Contact")
-	e.Sign(a.invite)
+	a.grown = true
+	a.over("TCP")
 	return nil
+}
+
+// shrink goes back to UDP, where the place takes nothing over TCP.
+func (a *attempt) shrink() {
+	a.grown = false
+	a.over("UDP")
+}
+
+func (a *attempt) over(transport string) {
+	a.invite.SetTransport(transport)
+	a.invite.RemoveHeader("Contact")
+	a.ua.endpoint.Sign(a.invite)
 }

@@ -135,7 +135,7 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 			e.agreed = &agreed
 			a.mu.Unlock()
 			a.session.Start(leg.Early(agreed))
-			leg.WithSDP(res, sdp.Answer(a.session.Local(), a.told.Origin, agreed))
+			leg.WithSDP(res, a.tell(agreed))
 		}
 	}
 	if err != nil {
@@ -143,5 +143,16 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 		return
 	}
 	e.dialog.Retarget(req.Contact())
+	a.ua.endpoint.Note(res, req.Source())
 	_ = tx.Respond(res) // where it is lost, the request comes once more
+}
+
+// tell answers an offer of a phone that rings, and is what was told last.
+func (a *attempt) tell(agreed sdp.Agreement) *sdp.Description {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	origin := a.told.Origin
+	origin.Version++
+	a.told = sdp.Answer(a.session.Local(), origin, agreed)
+	return a.told
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -101,7 +102,7 @@ func (d *dialling) invite(at proxy.Place, offer *sdp.Description, expires, least
 	leg.WithSDP(req, offer)
 	req.SetTransport(at.Hop.Transport)
 	req.SetDestination(at.Hop.Addr.String())
-	return req, d.authenticate(req)
+	return req, nil
 }
 
 // setExpires asks for a session that is refreshed (RFC 4028 section 7.1).
@@ -127,9 +128,14 @@ func identify(req *sip.Request, t media.Trunk, caller sip.Uri) {
 	}
 }
 
-// authenticate adds the credentials that the trunk has asked for.
-func (d *dialling) authenticate(req *sip.Request) error {
-	name, value, err := d.creds.Header(string(req.Method), req.Recipient.String())
+// authenticate adds the credentials that the trunk has asked for, where the
+// request goes to the trunk's proxy. Whoever else is on the line could guess
+// the password by them.
+func (a *attempt) authenticate(req *sip.Request) error {
+	if !a.toProxy(req) {
+		return nil
+	}
+	name, value, err := a.creds.Header(string(req.Method), req.Recipient.String())
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
@@ -139,6 +145,12 @@ func (d *dialling) authenticate(req *sip.Request) error {
 		req.AppendHeader(sip.NewHeader(name, value))
 	}
 	return nil
+}
+
+// toProxy says that a request goes to the proxy that the INVITE went to.
+func (a *attempt) toProxy(req *sip.Request) bool {
+	host, _, err := net.SplitHostPort(req.Destination())
+	return err == nil && host == a.at.Hop.Addr.Addr().String()
 }
 
 // cancel is the CANCEL of an INVITE that was sent (RFC 3261 section 9.1).

@@ -29,6 +29,7 @@ type Dialog struct {
 	transport     string
 	caller        bool
 	flow          string // where the INVITE went to, or came from
+	lost          bool   // the peer named no place of its own
 
 	mu       sync.Mutex
 	routes   []sip.Uri
@@ -61,8 +62,10 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 		sent:      cseq.SeqNo,
 	}
 	// An answer without a Contact that leads anywhere breaks the rules, but is
-	// an answer, and is best hung up where it came from.
-	d.Retarget(res.Contact())
+	// an answer, and what follows goes where the INVITE went.
+	c := res.Contact()
+	d.lost = c == nil || checkTarget(c.Address) != nil
+	d.Retarget(c)
 	d.routes = recordRoutes(res)
 	slices.Reverse(d.routes) // RFC 3261 section 12.1.2
 	return d, nil
@@ -194,19 +197,31 @@ func (d *Dialog) request(method sip.RequestMethod, cseq uint32) *sip.Request {
 	req.AppendHeader(&hops)
 	req.SetTransport(d.hop(first))
 	req.SetDestination(hostPort(first, req.Transport()))
-	if d.transport == "TLS" {
-		// Whoever proved its name for the INVITE is the only one known to be
-		// who it says. Contacts seldom hold a name that a certificate does.
-		req.SetTransport("TLS")
-		req.SetDestination(d.flow)
+	// Over TLS, whoever proved its name for the INVITE is the only one known to
+	// be who it says: Contacts seldom hold a name that a certificate does.
+	if d.transport == "TLS" || d.lost && len(d.routes) == 0 {
+		d.Reroute(req)
 	}
 	return req
 }
 
-// hop is the transport to a URI: its own, or that of the dialog.
+// Reroute has a request go where the INVITE went, or came from. It is false
+// where the request goes there anyway.
+func (d *Dialog) Reroute(req *sip.Request) bool {
+	if req.Transport() == d.transport && req.Destination() == d.flow {
+		return false
+	}
+	req.SetTransport(d.transport)
+	req.SetDestination(d.flow)
+	return true
+}
+
+// hop is the transport to a URI: its own where that is spoken here, or that of
+// the dialog.
 func (d *Dialog) hop(u sip.Uri) string {
-	if t, ok := u.UriParams.Get("transport"); ok && t != "" {
-		return sip.NetworkToUpper(t)
+	t, _ := u.UriParams.Get("transport")
+	if t = strings.ToUpper(t); t == "UDP" || t == "TCP" {
+		return t
 	}
 	return d.transport
 }

@@ -15,6 +15,9 @@ import (
 // be cut up on its way (RFC 3261 section 18.1.1).
 const maxDatagram = 1300
 
+// ErrUnsent is in the error of a request of which nothing has left.
+var ErrUnsent = errors.New("not sent")
+
 // asIs keeps the library from completing a request by its own lights.
 func asIs(*sipgo.Client, *sip.Request) error { return nil }
 
@@ -81,7 +84,7 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	defer end()
 	release, err := e.connect(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("send %s: %w", req.Method, err)
+		return nil, unsent(req, err)
 	}
 	defer release()
 	e.sending.RLock()
@@ -93,9 +96,13 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	e.Note(req, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
-		return nil, fmt.Errorf("send %s: %w", req.Method, err)
+		return nil, unsent(req, err)
 	}
 	return tx, nil
+}
+
+func unsent(req *sip.Request, err error) error {
+	return fmt.Errorf("send %s: %w: %w", req.Method, ErrUnsent, err)
 }
 
 // Write sends a signed request that has no transaction: an ACK. Connecting
@@ -105,19 +112,19 @@ func (e *Endpoint) Write(req *sip.Request) error {
 	defer end()
 	release, err := e.connect(ctx, req)
 	if err != nil {
-		return fmt.Errorf("send %s: %w", req.Method, err)
+		return unsent(req, err)
 	}
 	defer release()
 	// The library's own way to write knows no bounds.
 	conn, err := e.connection(ctx, req)
 	if err != nil {
-		return fmt.Errorf("send %s: %w", req.Method, err)
+		return unsent(req, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
 	e.filter.Know(req.Destination())
 	e.Note(req, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
-		return fmt.Errorf("send %s: %w", req.Method, err)
+		return unsent(req, err)
 	}
 	return nil
 }

@@ -55,8 +55,8 @@ func (e *Endpoint) heard(msg sip.Message) {
 	if l == nil {
 		return
 	}
-	if res.StatusCode == 180 || res.StatusCode == 183 {
-		l.Ring()
+	if res.IsProvisional() {
+		l.Progress(res.StatusCode)
 	}
 	l.Hear(res, res.Source(), time.Now())
 }

@@ -29,6 +29,7 @@ type Ladder struct {
 	mu    sync.Mutex
 	rungs []media.Message
 	rang  bool
+	moved bool
 	heard [remembered]sip.Message // that came in lately
 	count int                     // of all that came in
 	over  chan struct{}           // closed by End
@@ -93,11 +94,20 @@ func (l *Ladder) Rungs() []media.Message {
 	return slices.Clone(l.rungs)
 }
 
-// Ring notes that a phone was heard to ring.
-func (l *Ladder) Ring() {
+// Progress notes a provisional response.
+func (l *Ladder) Progress(status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rang = true
+	l.moved = l.moved || status > 100
+	l.rang = l.rang || status == 180 || status == 183
+}
+
+// Moved says that the call got further than 100: a phone may ring, or have
+// rung, whatever its side said of it.
+func (l *Ladder) Moved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.moved
 }
 
 // Rang says that a phone was heard to ring.

@@ -2,6 +2,9 @@ package leg
 
 import (
 	"bytes"
+	"io"
+	"mime"
+	"mime/multipart"
 	"strings"
 	"time"
 
@@ -25,17 +28,55 @@ const (
 // have been overtaken.
 const overlap = 200 * time.Millisecond
 
-// Description reads the session description of a message, which may have none.
-func Description(msg interface {
-	ContentType() *sip.ContentTypeHeader
-	Body() []byte
-},
-) (d *sdp.Description, there bool, err error) {
-	if !isSDP(msg) {
+// Description reads the session description of a message, which may have none,
+// or one among other parts (RFC 5621).
+func Description(msg Bodied) (d *sdp.Description, there bool, err error) {
+	text := description(msg)
+	if text == nil {
 		return nil, false, nil
 	}
-	d, err = sdp.Parse(msg.Body())
+	d, err = sdp.Parse(text)
 	return d, true, err
+}
+
+// A Bodied message may have a body.
+type Bodied interface {
+	ContentType() *sip.ContentTypeHeader
+	Body() []byte
+}
+
+// mostParts bounds the parts of a body that are looked through.
+const mostParts = 8
+
+// description is the text of a message's description, nil where it has none.
+func description(msg Bodied) []byte {
+	body, c := msg.Body(), msg.ContentType()
+	if len(body) == 0 || c == nil {
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(string(*c))
+	switch {
+	case err == nil && strings.HasPrefix(kind, "multipart/"):
+		parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+		for range mostParts {
+			p, err := parts.NextRawPart()
+			if err != nil {
+				return nil
+			}
+			if of, _, _ := strings.Cut(p.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(of), "application/sdp") {
+				text, err := io.ReadAll(p)
+				if err != nil {
+					return nil
+				}
+				return text
+			}
+		}
+		return nil
+	case strings.EqualFold(token(string(*c)), "application/sdp"):
+		return body
+	default:
+		return nil
+	}
 }
 
 // Agree finds what a session that wishes w and the side that wrote theirs agree
@@ -148,7 +189,7 @@ func (l *Leg) reinvite(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-// update answers an UPDATE within the call (RFC 3311).
+// answerUpdate answers an UPDATE within the call (RFC 3311).
 func (l *Leg) answerUpdate(req *sip.Request, tx sip.ServerTransaction) {
 	leave, ok := l.turn(req, tx)
 	if !ok {
@@ -233,20 +274,3 @@ func (l *Leg) repeat(tx sip.ServerTransaction, res *sip.Response) *sip.Request {
 
 // ACK takes the ACK of the leg's first answer. It is for who answered.
 func (l *Leg) ACK() <-chan *sip.Request { return l.acks }
-
-// isSDP says whether a message carries a session description.
-func isSDP(msg interface {
-	ContentType() *sip.ContentTypeHeader
-	Body() []byte
-},
-) bool {
-	if len(msg.Body()) == 0 {
-		return false
-	}
-	c := msg.ContentType()
-	if c == nil {
-		return false
-	}
-	kind, _, _ := strings.Cut(string(*c), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "application/sdp")
-}

@@ -4,6 +4,7 @@ package leg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,11 +35,12 @@ type Leg struct {
 	ladder   *ladder.Ladder // nil where nobody follows the call
 	answered time.Time
 
-	acks   chan *sip.Request
-	lives  atomic.Pointer[timer.Term] // of the session
-	terms  chan timer.Term            // what was agreed on last, for who keeps the session
-	handed atomic.Bool                // a REFER of ours was taken
-	refer  chan notice                // what a REFER of ours came to
+	acks    chan *sip.Request
+	lives   atomic.Pointer[timer.Term] // of the session
+	atLeast atomic.Int64               // that both sides take for it, in nanoseconds
+	terms   chan timer.Term            // what was agreed on last, for who keeps the session
+	handed  atomic.Bool                // a REFER of ours was taken
+	refer   chan notice                // what a REFER of ours came to
 
 	renew chan struct{}    // full while an offer is pending
 	ours  atomic.Bool      // that offer is ours
@@ -77,8 +79,9 @@ type Answered struct {
 	Told      *sdp.Description // our description
 	Wish      sdp.Wish         // of our side
 	Keys      media.KeyWay
-	Term      timer.Term // how long the session lives
-	Allow     []string   // methods that the peer allows
+	Term      timer.Term    // how long the session lives
+	Least     time.Duration // that the peer takes for a session; 0 where it said nothing
+	Allow     []string      // methods that the peer allows
 	Sign      Signer
 	// Deaf leaves a BYE of the peer without a response, as a broken peer does.
 	Deaf bool
@@ -117,6 +120,7 @@ func Establish(e *endpoint.Endpoint, a Answered, rules Rules) (*Leg, error) {
 	}
 	l.session.Start(l.params(a.Agreement))
 	l.lives.Store(&a.Term)
+	l.atLeast.Store(int64(max(a.Least, l.least())))
 	e.Go(func() { l.keep(a.Term) })
 	return l, nil
 }
@@ -256,8 +260,7 @@ func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
 				e.Debug("bye", err)
 			}
 		}
-		e.Sign(req)
-		res, err := e.Ask(context.Background(), req)
+		res, err := ask(context.Background(), e, d, req)
 		if err != nil {
 			e.Debug("bye", fmt.Errorf("unanswered: %w", err))
 			return false
@@ -269,6 +272,29 @@ func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
 		}
 	}
 	return true
+}
+
+// ask sends a request within the call to where the peer wants it, and where
+// that leads nowhere, to where the INVITE went. It signs it.
+func ask(ctx context.Context, e *endpoint.Endpoint, d *dialog.Dialog, req *sip.Request) (*sip.Response, error) {
+	e.Sign(req)
+	res, err := e.Ask(ctx, req)
+	if !errors.Is(err, endpoint.ErrUnsent) || ctx.Err() != nil || !d.Reroute(req) {
+		return res, err
+	}
+	e.Sign(req)
+	return e.Ask(ctx, req)
+}
+
+// Ack signs an ACK and sends it, as ask does.
+func Ack(e *endpoint.Endpoint, d *dialog.Dialog, ack *sip.Request) error {
+	e.Sign(ack)
+	err := e.Write(ack)
+	if err == nil || !d.Reroute(ack) {
+		return err
+	}
+	e.Sign(ack)
+	return e.Write(ack)
 }
 
 // Ask sends a request of another kind within the call, with a body where kind
@@ -283,10 +309,17 @@ func (l *Leg) Ask(ctx context.Context, method sip.RequestMethod, kind, body stri
 		req.AppendHeader(&c)
 		req.SetBody([]byte(body))
 	}
-	if err := l.finish(req); err != nil {
-		return nil, err
+	return l.ask(ctx, req)
+}
+
+// ask sends a request of ours with credentials.
+func (l *Leg) ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+	if l.sign != nil {
+		if err := l.sign(req); err != nil {
+			return nil, err
+		}
 	}
-	return l.endpoint.Ask(ctx, req)
+	return ask(ctx, l.endpoint, l.dialog, req)
 }
 
 // Serve implements endpoint.Party.
@@ -310,11 +343,7 @@ func (l *Leg) Serve(req *sip.Request, tx sip.ServerTransaction) {
 }
 
 func (l *Leg) bye(req *sip.Request, tx sip.ServerTransaction) {
-	if !l.dialog.Receive(req.CSeq().SeqNo) {
-		l.endpoint.Respond(tx, req, 500, "Out Of Order")
-		return
-	}
-	// Ended before it is answered, so that no BYE of ours crosses this one.
+	// Whatever its number: for the peer the call is over. Ended before it is answered, so that no BYE of ours crosses this one.
 	cause := media.RemoteHangup
 	if l.handed.Load() { // whoever takes a REFER may hang up at once
 		cause = media.Transferred

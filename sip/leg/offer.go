@@ -56,8 +56,11 @@ func (l *Leg) offer(ctx context.Context, changed bool) error {
 	for n := 0; ; n++ {
 		err := l.offerOnce(ctx, changed)
 		var refused *refusal
-		if n == glares || !errors.As(err, &refused) || refused.status != 491 {
+		if n == glares || !errors.As(err, &refused) || refused.status != 491 && refused.status != 422 {
 			return err
+		}
+		if refused.status == 422 {
+			continue // with a longer session
 		}
 		select {
 		case <-time.After(backoff(l.dialog.Caller(), rand.IntN)):
@@ -109,17 +112,22 @@ func (l *Leg) offerOnce(ctx context.Context, changed bool) error {
 	return err
 }
 
-// update refreshes the session without an offer (RFC 4028 section 7.4).
+// update refreshes the session without an offer (RFC 4028 section 7.4). A peer
+// that takes no UPDATE after all is sent a re-INVITE.
 func (l *Leg) update() error {
 	req := l.request(sip.UPDATE)
-	if err := l.finish(req); err != nil {
-		return err
-	}
-	res, err := l.endpoint.Ask(context.Background(), req)
-	if err != nil {
+	res, err := l.ask(context.Background(), req)
+	switch {
+	case errors.Is(err, endpoint.ErrUnsent):
+		return err // the peer may be there still
+	case err != nil:
 		return l.unanswered(err)
+	case res.StatusCode == 405 || res.StatusCode == 420 || res.StatusCode == 501:
+		delete(l.knows, string(sip.UPDATE))
+		return l.invite()
+	default:
+		return l.renewed(req, res)
 	}
-	return l.renewed(req, res)
 }
 
 // request begins a request that renews the session.
@@ -127,10 +135,10 @@ func (l *Leg) request(method sip.RequestMethod) *sip.Request {
 	req := l.dialog.Request(method)
 	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
-	least := l.least()
+	least := time.Duration(l.atLeast.Load())
 	asked := timer.Interval{Length: max(timer.Default, least), Refresher: timer.UAC}
 	if t := l.lives.Load(); t != nil && t.Length > 0 {
-		asked.Length = t.Length
+		asked.Length = max(t.Length, least)
 		if !t.Ours { // it goes on as it was (RFC 4028 section 7.4)
 			asked.Refresher = timer.UAS
 		}
@@ -163,6 +171,12 @@ func (l *Leg) renewed(req *sip.Request, res *sip.Response) error {
 	switch {
 	case res.StatusCode == 408 || res.StatusCode == 481:
 		l.end(media.Failure, true)
+	case res.StatusCode == 422: // the next one asks for more (RFC 4028 section 7.4)
+		if h := res.GetHeader("Min-SE"); h != nil {
+			if least, err := timer.ParseLeast(h.Value()); err == nil && int64(least) > l.atLeast.Load() {
+				l.atLeast.Store(int64(least))
+			}
+		}
 	case res.IsSuccess():
 		l.dialog.Retarget(res.Contact())
 		l.agreeTerm(timer.Answered(Expires(res), l.least()))
@@ -195,6 +209,10 @@ func (l *Leg) invite() error {
 		return err
 	}
 	tx, err := l.endpoint.Send(context.Background(), req)
+	if err != nil && l.dialog.Reroute(req) {
+		l.endpoint.Sign(req)
+		tx, err = l.endpoint.Send(context.Background(), req)
+	}
 	if err != nil {
 		return err
 	}
@@ -228,7 +246,31 @@ func (l *Leg) invite() error {
 			tx.Terminate()
 			return l.unanswered(errors.New("re-INVITE: no final answer"))
 		case <-l.ended:
+			// Nobody reads on: the last answer must not find the door shut.
+			l.endpoint.Go(func() { l.leave(tx, req) })
 			return errEnded
+		}
+	}
+}
+
+// leave sees a re-INVITE through whose call has ended.
+func (l *Leg) leave(tx sip.ClientTransaction, req *sip.Request) {
+	limit := time.NewTimer(offerFor)
+	defer limit.Stop()
+	defer tx.Terminate()
+	for {
+		select {
+		case res := <-tx.Responses():
+			if res.IsSuccess() {
+				l.ack(req)
+			}
+			if !res.IsProvisional() {
+				return
+			}
+		case <-tx.Done():
+			return
+		case <-limit.C:
+			return
 		}
 	}
 }
@@ -236,8 +278,7 @@ func (l *Leg) invite() error {
 func (l *Leg) ack(invite *sip.Request) {
 	ack := l.dialog.Ack(invite.CSeq().SeqNo)
 	Repay(ack, invite)
-	l.endpoint.Sign(ack)
-	_ = l.endpoint.Write(ack) // where it is lost, the answer comes once more
+	_ = Ack(l.endpoint, l.dialog, ack) // where it is lost, the answer comes once more
 }
 
 // Repay gives an ACK the credentials of its INVITE (RFC 3261 section 22.1).

@@ -29,8 +29,12 @@ func (l *Leg) Refer(ctx context.Context, number string) error {
 	if err := guard.Number("number to transfer to", number); err != nil {
 		return err
 	}
-	for len(l.refer) > 0 { // of an earlier one
-		<-l.refer
+	for old := true; old; { // notices of an earlier one
+		select {
+		case <-l.refer:
+		default:
+			old = false
+		}
 	}
 	req := l.dialog.Request(sip.REFER)
 	to := l.dialog.RemoteURI()
@@ -38,22 +42,23 @@ func (l *Leg) Refer(ctx context.Context, number string) error {
 	by := l.endpoint.Contact(l.dialog.Transport()).Address
 	req.AppendHeader(sip.NewHeader("Refer-To", "<"+to.String()+">"))
 	req.AppendHeader(sip.NewHeader("Referred-By", "<"+by.String()+">"))
-	if err := l.finish(req); err != nil {
-		return err
+	l.handed.Store(true) // whoever takes it may hang up before the answer is here
+	err := l.handOver(ctx, req)
+	if err != nil {
+		l.handed.Store(false)
 	}
-	res, err := l.endpoint.Ask(ctx, req)
+	return err
+}
+
+func (l *Leg) handOver(ctx context.Context, req *sip.Request) error {
+	res, err := l.ask(ctx, req)
 	switch {
 	case err != nil:
 		return fmt.Errorf("transfer: %w", err)
 	case !res.IsSuccess():
 		return fmt.Errorf("transfer: %w", &refusal{sip.REFER, res.StatusCode, guard.Clean(res.Reason)})
 	}
-	l.handed.Store(true)
-	err = l.referred(ctx)
-	if err != nil {
-		l.handed.Store(false)
-	}
-	return err
+	return l.referred(ctx)
 }
 
 // referred waits for what becomes of a REFER that was taken.

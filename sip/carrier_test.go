@@ -1,0 +1,284 @@
+package sip
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/health"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestAnyProgressForbidsFailover offers a call nowhere else that got further
+// than 100: what its side says of the phone is not always that it rings.
+func TestAnyProgressForbidsFailover(t *testing.T) {
+	for _, progress := range []string{"181 Call Is Being Forwarded", "182 Queued", "199 Early Dialog Terminated", "180 Ringing", "183 Session Progress"} {
+		inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+			to := target("moved")
+			to.Trunk.Backups = []string{"sip:" + peerAddr + ";transport=udp;x=2"}
+			failed := make(chan error)
+			go func() {
+				_, err := b.ua.Dial(t.Context(), to, nil)
+				failed <- err
+			}()
+			invite := b.read(t, "INVITE ")
+			b.send(t, reply(invite, progress, byHand, "", ""))
+			synctest.Wait()
+			b.send(t, reply(invite, "503 Gone", byHand, "", ""))
+			b.read(t, "ACK ")
+			if err := <-failed; causeOf(err) != media.RouteError {
+				t.Errorf("%s: %v", progress, err)
+			}
+		})
+	}
+}
+
+// TestOfferPendingAtTheEnd leaves nothing behind where the call ends while an
+// offer of ours is not answered yet.
+func TestOfferPendingAtTheEnd(t *testing.T) {
+	for _, last := range []string{"487 Request Terminated", "200 OK"} {
+		inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+			up, invite := b.answered(t, "pending")
+			held := make(chan error)
+			go func() { held <- up.(media.Holder).Hold(context.Background(), true) }() //nolint:forcetypeassert // a leg of ours
+			offer := b.read(t, "INVITE ")
+			b.send(t, within(invite, "BYE", 7, ""))
+			b.read(t, "SIP/2.0 200")
+			if err := <-held; err == nil {
+				t.Error("held a call that had ended")
+			}
+			sdp := ""
+			if last == "200 OK" {
+				sdp = described(9)
+			}
+			b.send(t, reply(offer, last, byHand, "", sdp))
+			b.read(t, "ACK ")
+		})
+	}
+}
+
+// peer is a UDP socket that speaks SIP by hand, in real time.
+type peer struct {
+	t    *testing.T
+	conn net.PacketConn
+	from net.Addr // of what was read last
+}
+
+func newPeer(t *testing.T, at string) *peer {
+	t.Helper()
+	var lc net.ListenConfig
+	conn, err := lc.ListenPacket(t.Context(), "udp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &peer{t: t, conn: conn}
+}
+
+func (p *peer) at() string { return p.conn.LocalAddr().String() }
+
+func (p *peer) read(prefixes ...string) string {
+	p.t.Helper()
+	buf := make([]byte, 65536)
+	for {
+		if err := p.conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			p.t.Fatal(err)
+		}
+		n, from, err := p.conn.ReadFrom(buf)
+		if err != nil {
+			p.t.Fatalf("no %v: %v", prefixes, err)
+		}
+		p.from = from
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(string(buf[:n]), prefix) {
+				return string(buf[:n])
+			}
+		}
+	}
+}
+
+// send answers, with contact in place of the usual one.
+func (p *peer) send(message, contact string) {
+	p.t.Helper()
+	if contact != "" {
+		message = strings.Replace(message, "<sip:peer@"+peerAddr+">", contact, 1)
+	}
+	if _, err := p.conn.WriteTo([]byte(message), p.from); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// TestContactLeadsNowhere acknowledges and hangs up, over the way that the
+// INVITE went, a call whose Contact cannot be reached.
+func TestContactLeadsNowhere(t *testing.T) {
+	for name, contact := range map[string]string{
+		"tls":       "<sip:peer@PEER;transport=tls>",
+		"websocket": "<sip:x@gone.invalid;transport=ws>",
+		"no host":   "<sip:x@gone.invalid>",
+		"none":      "<tel:+12025550123>",
+		"tcp":       "<sip:peer@127.0.0.1:9;transport=tcp>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, p := newLine(t, nil), newPeer(t, "127.0.0.1:0")
+			to := l.target()
+			to.Trunk.Proxy = "sip:" + p.at() + ";transport=udp"
+			got := make(chan media.Leg)
+			go func() {
+				up, err := l.ua.Dial(soon(t), to, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- up
+			}()
+			contact = strings.Replace(contact, "PEER", p.at(), 1)
+			p.send(reply(p.read("INVITE "), "200 OK", byHand, "", described(9)), contact)
+			p.read("ACK ")
+			if up := <-got; up != nil {
+				_ = up.Hangup(media.LocalHangup)
+			}
+			p.send(reply(p.read("BYE "), "200 OK", "", "", ""), contact)
+		})
+	}
+}
+
+// TestCredentialsStayWithTheTrunk answers the proxy's challenge, and tells the
+// answer to no phone that is reached directly.
+func TestCredentialsStayWithTheTrunk(t *testing.T) {
+	l, proxy, phone := newLine(t, nil), newPeer(t, "127.0.0.1:0"), newPeer(t, "127.0.0.2:0")
+	to := l.target()
+	to.Trunk.Proxy = "sip:" + proxy.at() + ";transport=udp"
+	to.Trunk.Username, to.Trunk.Password = "user", "canary-secret"
+	got := make(chan media.Leg)
+	go func() {
+		up, err := l.ua.Dial(soon(t), to, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- up
+	}()
+	proxy.send(reply(proxy.read("INVITE "), "407 Who", byHand, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
+	invite := proxy.read("INVITE sip:12025550123")
+	for header(invite, "Proxy-Authorization") == "" { // a repetition of the first
+		invite = proxy.read("INVITE ")
+	}
+	proxy.send(reply(invite, "200 OK", byHand, "", described(9)), "<sip:phone@"+phone.at()+">")
+	ack := phone.read("ACK ")
+	_ = (<-got).Hangup(media.LocalHangup)
+	bye := phone.read("BYE ")
+	for _, m := range []string{ack, bye} {
+		if strings.Contains(m, "response=") || strings.Contains(m, "Authorization") {
+			t.Errorf("the phone was told\n%s", m)
+		}
+	}
+	phone.send(reply(bye, "200 OK", "", "", ""), "")
+}
+
+// TestLongWithCredentials goes over TCP once the credentials make the INVITE
+// too long for UDP.
+func TestLongWithCredentials(t *testing.T) {
+	l := newLine(t, func(siptest.Invite) siptest.Script {
+		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: strings.Repeat("r", 100), Username: "u", Password: "p"}}
+	})
+	to := l.target()
+	to.Trunk.Proxy = "sip:" + l.carrier.Addr().String()
+	to.Trunk.Username, to.Trunk.Password = "u", "p"
+	to.Headers = map[string]string{"X-A": strings.Repeat("a", 300)}
+	_, err := l.ua.Dial(soon(t), to, nil)
+	got := l.carrier.Journal()
+	if causeOf(err) != media.Busy || len(got) != 2 || got[0].Transport != "UDP" || got[1].Transport != "TCP" {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
+// TestLongOverUDP goes back to UDP with a long INVITE where nobody listens
+// over TCP (RFC 3261 section 18.1.1), and does not hold that against UDP.
+func TestLongOverUDP(t *testing.T) {
+	l, p := newLine(t, nil), newPeer(t, "127.0.0.1:0")
+	to := l.target()
+	to.Trunk.Proxy = "sip:" + p.at()
+	to.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500)}
+	failed := make(chan error)
+	go func() {
+		_, err := l.ua.Dial(soon(t), to, nil)
+		failed <- err
+	}()
+	invite := p.read("INVITE ")
+	if len(invite) < 1300 || !strings.Contains(header(invite, "Via"), "SIP/2.0/UDP") {
+		t.Errorf("%d bytes by %s", len(invite), header(invite, "Via"))
+	}
+	p.send(reply(invite, "486 Busy Here", byHand, "", ""), "")
+	if err := <-failed; causeOf(err) != media.Busy {
+		t.Error(err)
+	}
+	for _, s := range l.ua.Places() {
+		if s.Verdict != health.Up {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestAnswerOfManyParts finds the description among the parts of a body, as
+// SIP with ISUP has it.
+func TestAnswerOfManyParts(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		got := make(chan media.Leg)
+		go func() {
+			up, err := b.ua.Dial(t.Context(), target("parts"), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- up
+		}()
+		body := "--b\r\nContent-Type: application/isup;version=itu-t92+\r\n\r\n\x01\x02\r\n--b\r\nContent-Type: Application/SDP\r\n\r\n" + described(9) + "\r\n--b--\r\n"
+		answer := reply(b.read(t, "INVITE "), "200 OK", byHand, "", body)
+		b.send(t, strings.Replace(answer, "application/sdp", `multipart/mixed;boundary="b"`, 1))
+		b.read(t, "ACK ")
+		if up := <-got; up != nil {
+			_ = up.Hangup(media.LocalHangup)
+			b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		}
+	})
+}
+
+// TestRefreshIsRefused refreshes for longer where a 422 says so, and by a
+// re-INVITE where the peer takes no UPDATE after all.
+func TestRefreshIsRefused(t *testing.T) {
+	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		got := make(chan media.Leg)
+		go func() {
+			up, err := b.ua.Dial(t.Context(), target("refused"), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- up
+		}()
+		timers := "Allow: INVITE, UPDATE\r\nSession-Expires: 200;refresher=uac\r\n"
+		b.send(t, reply(b.read(t, "INVITE "), "200 OK", byHand, timers, described(9)))
+		b.read(t, "ACK ")
+		up := <-got
+		first := b.read(t, "UPDATE ")
+		b.send(t, reply(first, "422 Too Small", "", "Min-SE: 600\r\n", ""))
+		second := b.read(t, "UPDATE ")
+		if header(first, "Session-Expires") != "200;refresher=uac" || header(second, "Session-Expires") != "600;refresher=uac" || header(second, "Min-SE") != "600" {
+			t.Errorf("asked for %s, then %s", header(first, "Session-Expires"), header(second, "Session-Expires"))
+		}
+		b.send(t, reply(second, "405 Method Not Allowed", "", "", ""))
+		third := b.read(t, "INVITE ", "UPDATE ")
+		if !strings.HasPrefix(third, "INVITE ") {
+			t.Fatalf("%.20q", third)
+		}
+		b.send(t, reply(third, "200 OK", "", "Session-Expires: 600;refresher=uac\r\n", described(9)))
+		b.read(t, "ACK ")
+		synctest.Wait()
+		if up.Cause() != "" {
+			t.Errorf("the call ended: %s", up.Cause())
+		}
+		_ = up.Hangup(media.LocalHangup)
+		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+	})
+}
