@@ -39,7 +39,8 @@ func (d *DNS) net() *net.Resolver {
 	return d.Net
 }
 
-// SRV implements Resolver.
+// SRV implements Resolver. The valid records of an answer come also where
+// others of it are not valid.
 func (d *DNS) SRV(ctx context.Context, name string) ([]*net.SRV, error) {
 	_, records, err := d.net().LookupSRV(ctx, "", "", name)
 	return records, err

@@ -31,7 +31,10 @@ type Proxy struct {
 	Transport string // "UDP", "TCP", "TLS", or "" where it does not say
 }
 
-// A Resolver asks the DNS. SRV records come sorted by priority.
+// A Resolver asks the DNS. SRV records come sorted by priority. Where there are
+// none of a name, SRV returns none and no error, or a *net.DNSError that says so
+// by IsNotFound. It may return records together with an error, which is then
+// about others.
 type Resolver interface {
 	NAPTR(ctx context.Context, name string) ([]NAPTR, error)
 	SRV(ctx context.Context, name string) ([]*net.SRV, error)
@@ -50,18 +53,20 @@ var ErrNowhere = errors.New("the proxy has no address")
 
 // Find returns the places of p, in the order in which to try them: at least
 // one, or an error. Those of the family of prefer, where it is valid, come
-// first among the addresses of one name.
+// first among the addresses of one name. The address of the name itself counts
+// only where the DNS says that there are no SRV records: where it does not say,
+// another host may stand there than the one that takes calls.
 func Find(ctx context.Context, r Resolver, p Proxy, prefer netip.Addr) ([]Hop, error) {
 	f := finder{r: r, prefer: prefer}
 	if ip, err := netip.ParseAddr(p.Host); err == nil {
 		t := cmp.Or(p.Transport, "UDP")
 		return []Hop{{t, netip.AddrPortFrom(ip.Unmap(), cmp.Or(p.Port, port(t)))}}, nil
 	}
-	var err error
+	byName, err := true, error(nil)
 	if p.Port == 0 {
-		err = f.services(ctx, p)
+		byName, err = f.services(ctx, p)
 	}
-	if len(f.hops) == 0 { // RFC 3263 section 4.2: by name, with the default port
+	if byName { // RFC 3263 section 4.2: with the default port
 		t := cmp.Or(p.Transport, "UDP")
 		err = errors.Join(err, f.host(ctx, t, p.Host, cmp.Or(p.Port, port(t))))
 	}
@@ -85,26 +90,27 @@ type finder struct {
 type service struct{ transport, name string }
 
 // services looks for the proxy's SRV records: those that its NAPTR records
-// name, or else the usual ones.
-func (f *finder) services(ctx context.Context, p Proxy) error {
+// name, or else the usual ones. none says that the DNS knows of none.
+func (f *finder) services(ctx context.Context, p Proxy) (none bool, err error) {
 	var list []service
 	if p.Transport == "" {
 		records, err := f.r.NAPTR(ctx, p.Host)
 		if ctx.Err() != nil {
-			return fmt.Errorf("NAPTR %s: %w", p.Host, err)
+			return false, fmt.Errorf("NAPTR %s: %w", p.Host, cmp.Or(err, ctx.Err()))
 		}
 		list = offered(records) // most domains have none, and some servers refuse to say
 	}
 	if len(list) == 0 {
 		list = usual(p)
 	}
+	none = true
 	var errs []error
 	for _, s := range list {
-		if err := f.srv(ctx, s); err != nil {
-			errs = append(errs, err)
-		}
+		missing, err := f.srv(ctx, s)
+		none = none && missing
+		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return none, errors.Join(errs...)
 }
 
 // offered reads the services that NAPTR records lead to, the wanted first (RFC
@@ -146,19 +152,27 @@ func usual(p Proxy) []service {
 	}
 }
 
-func (f *finder) srv(ctx context.Context, s service) error {
+// srv adds the places of one service. none says that the DNS knows of no record.
+func (f *finder) srv(ctx context.Context, s service) (none bool, err error) {
 	records, err := f.r.SRV(ctx, s.name)
-	if err != nil {
-		return fmt.Errorf("SRV %s: %w", s.name, err)
+	if len(records) == 0 {
+		if err == nil {
+			return true, nil
+		}
+		missing, ok := errors.AsType[*net.DNSError](err)
+		return ok && missing.IsNotFound, fmt.Errorf("SRV %s: %w", s.name, err)
 	}
 	var errs []error
+	if err != nil {
+		errs = append(errs, fmt.Errorf("SRV %s: %w", s.name, err))
+	}
 	for _, rec := range order(records, rand.IntN) {
 		if rec.Target == "." { // the service is decidedly not there (RFC 2782)
 			continue
 		}
 		errs = append(errs, f.host(ctx, s.transport, strings.TrimSuffix(rec.Target, "."), rec.Port))
 	}
-	return errors.Join(errs...)
+	return false, errors.Join(errs...)
 }
 
 // order sorts records by priority, and those of one priority by lots weighed

@@ -19,13 +19,17 @@ type zone struct {
 	naptr map[string][]NAPTR
 	srv   map[string][]*net.SRV
 	ips   map[string][]string
+	away  map[string]error // by name, of SRV
 }
 
-var errNone = errors.New("no such host")
+var errNone = &net.DNSError{Err: "no such host", IsNotFound: true}
 
 func (z zone) NAPTR(_ context.Context, name string) ([]NAPTR, error) { return z.naptr[name], nil }
 
 func (z zone) SRV(_ context.Context, name string) ([]*net.SRV, error) {
+	if err := z.away[name]; err != nil {
+		return z.srv[name], err
+	}
 	if len(z.srv[name]) == 0 {
 		return nil, errNone
 	}
@@ -62,7 +66,7 @@ func TestFind(t *testing.T) {
 		},
 		ips: map[string][]string{
 			"a.example": {"192.0.2.1"}, "b.example": {"192.0.2.2"}, "two.example": {"2001:db8::1", "192.0.2.3"},
-			"plain.example": {"192.0.2.4"},
+			"plain.example": {"192.0.2.4"}, "dead.example": {"192.0.2.5"},
 		},
 	}
 	for _, row := range []struct {
@@ -101,6 +105,42 @@ func TestFind(t *testing.T) {
 	for _, p := range []Proxy{{Host: "nowhere.example"}, {Host: "dead.example"}} {
 		if hops, err := Find(t.Context(), z, p, netip.Addr{}); err == nil {
 			t.Errorf("%+v: %v", p, hops)
+		}
+	}
+}
+
+// TestNoFallback goes to the address of the name only where the DNS says that
+// there is no SRV record: a web site may stand there.
+func TestNoFallback(t *testing.T) {
+	const udp, tcp = "_sip._udp.carrier.example", "_sip._tcp.carrier.example"
+	away := &net.DNSError{Err: "server misbehaving", IsTemporary: true}
+	ips := map[string][]string{"carrier.example": {"198.51.100.80"}, "sbc.example": {"192.0.2.1"}}
+	records := []*net.SRV{{Target: "sbc.example.", Port: 5080}}
+	for name, row := range map[string]struct {
+		z    zone
+		want string // empty is an error
+	}{
+		"no record":               {zone{}, "UDP 198.51.100.80:5060"},
+		"an empty answer":         {zone{srv: map[string][]*net.SRV{udp: {}, tcp: {}}}, "UDP 198.51.100.80:5060"},
+		"the server is away":      {zone{away: map[string]error{udp: away, tcp: away}}, ""},
+		"one answer is away":      {zone{away: map[string]error{tcp: away}}, ""},
+		"the other answer does":   {zone{away: map[string]error{tcp: away}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080"},
+		"timed out":               {zone{away: map[string]error{udp: &net.DNSError{IsTimeout: true}}}, ""},
+		"an error of another":     {zone{away: map[string]error{udp: errors.New("wrapped away")}}, ""},
+		"decidedly not there":     {zone{srv: map[string][]*net.SRV{udp: {{Target: "."}}}}, ""},
+		"the target has no place": {zone{srv: map[string][]*net.SRV{udp: {{Target: "gone.example.", Port: 5080}}}}, ""},
+		"some are not valid": {
+			zone{away: map[string]error{udp: &net.DNSError{Err: "invalid names"}}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080",
+		},
+	} {
+		row.z.ips = ips
+		hops, err := Find(t.Context(), row.z, Proxy{Host: "carrier.example"}, netip.Addr{})
+		got := ""
+		for _, h := range hops {
+			got += h.Transport + " " + h.Addr.String()
+		}
+		if got != row.want || (err == nil) != (row.want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, row.want)
 		}
 	}
 }

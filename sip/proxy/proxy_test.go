@@ -90,6 +90,50 @@ func TestDNSIsAway(t *testing.T) {
 	})
 }
 
+// A named resolver has an SRV record, and a web site at the name itself.
+type named struct{ down bool }
+
+func (n *named) NAPTR(context.Context, string) ([]locate.NAPTR, error) { return nil, nil }
+
+func (n *named) SRV(_ context.Context, name string) ([]*net.SRV, error) {
+	switch {
+	case n.down:
+		return nil, &net.DNSError{Err: "server misbehaving", Name: name, IsTemporary: true}
+	case name == "_sip._udp.carrier.example":
+		return []*net.SRV{{Target: "sbc.carrier.example.", Port: 5080}}, nil
+	default:
+		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+}
+
+func (n *named) Addrs(_ context.Context, host string) ([]netip.Addr, error) {
+	if host == "sbc.carrier.example" {
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}
+	return []netip.Addr{netip.MustParseAddr("198.51.100.80")}, nil
+}
+
+// TestServiceIsAway keeps to the place found where the DNS fails to say where
+// the service is.
+func TestServiceIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &named{}
+		b := book(r)
+		p, err := Parse("sip:carrier.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, down := range []bool{false, true, true} {
+			r.down = down
+			at, err := b.find(t.Context(), p)
+			if err != nil || len(at) != 1 || at[0].Hop.Addr != netip.MustParseAddrPort("192.0.2.1:5080") {
+				t.Fatalf("down %v: %v, %v", down, at, err)
+			}
+			<-time.After(locateEvery + time.Second)
+		}
+	})
+}
+
 // TestPlaces offers what is up first, what is down last, and never what asked
 // to be left alone.
 func TestPlaces(t *testing.T) {
