@@ -130,12 +130,13 @@ func (e *Endpoint) Start() error {
 		_, _ = udp.Close(), tcp.Close()
 		return err
 	}
-	e.sockets = []func() error{udp.Close, tcp.Close, e.entrance.Close}
+	guarded := guard.NewListener(tcp, &e.filter, nil)
+	e.sockets = []func() error{udp.Close, guarded.Close, e.entrance.Close}
 	// Serving ends when the sockets are closed, and says so with an error.
-	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guard.NewListener(tcp, &e.filter, nil)) })
+	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guarded) })
 	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTLS(e.entrance) })
 	if e.entrance.inner != nil {
-		e.serving.Go(func() { e.entrance.listen(e.Secure.server(), &e.filter) })
+		e.serving.Go(func() { e.entrance.listen() })
 	}
 	e.serve(udp)
 	return nil
@@ -168,7 +169,8 @@ func (e *Endpoint) openSecure(other net.Addr) error {
 	if err != nil {
 		return fmt.Errorf("listen for sip over TLS: %w", err)
 	}
-	e.entrance = newEntrance(l.Addr(), l)
+	config := e.Secure.server()
+	e.entrance = newEntrance(l.Addr(), guard.NewListener(l, &e.filter, func(c net.Conn) net.Conn { return tls.Server(c, config) }))
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-
-	"github.com/parley-voice/parley/sip/guard"
 )
 
 // A Secure is how SIP is spoken over TLS.
@@ -47,7 +45,7 @@ func (s Secure) own() []tls.Certificate {
 // a peer must prove.
 type entrance struct {
 	addr   net.Addr
-	inner  net.Listener // nil where we listen for none
+	inner  net.Listener // guarded; nil where we listen for none
 	in     chan entry
 	closed chan struct{}
 	close  sync.Once
@@ -66,10 +64,9 @@ func newEntrance(addr net.Addr, inner net.Listener) *entrance {
 }
 
 // listen hands in what peers open, until the listener is closed.
-func (n *entrance) listen(config *tls.Config, filter *guard.Filter) {
-	guarded := guard.NewListener(n.inner, filter, func(c net.Conn) net.Conn { return tls.Server(c, config) })
+func (n *entrance) listen() {
 	for {
-		conn, err := guarded.Accept()
+		conn, err := n.inner.Accept()
 		if err != nil {
 			return
 		}

@@ -14,6 +14,9 @@ type Counts struct {
 	Unreadable int64
 	// Limited are messages of addresses that sent too many.
 	Limited int64
+	// Unaccepted are the times that no connection could be accepted, as where
+	// the process is out of files.
+	Unaccepted int64
 	// Refused are requests that were answered by the guard, by status.
 	Refused map[int]int64
 }

@@ -25,13 +25,16 @@ type Filter struct {
 
 	limit            Limit
 	dropped, limited atomic.Int64
+	unaccepted       atomic.Int64
 	refused          tally
 }
 
 // Counts are what was not served so far; Unreadable is not the filter's to
 // know.
 func (f *Filter) Counts() Counts {
-	return Counts{Dropped: f.dropped.Load(), Limited: f.limited.Load(), Refused: f.refused.copy()}
+	return Counts{
+		Dropped: f.dropped.Load(), Limited: f.limited.Load(), Unaccepted: f.unaccepted.Load(), Refused: f.refused.copy(),
+	}
 }
 
 // Refuse notes that a request was refused.

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -14,18 +15,26 @@ const (
 	firstIn   = 5 * time.Second   // for the first whole header of a connection
 	wholeIn   = 10 * time.Second  // for a message that has begun
 	idleFor   = 120 * time.Second // between messages
+
+	// acceptFirst is how long nothing is accepted after that has failed; it
+	// doubles, up to acceptLast.
+	acceptFirst = 5 * time.Millisecond
+	acceptLast  = time.Second
 )
 
-// A Listener accepts so many connections at once, and few from one peer. It
-// has those closed that fall silent, that drip, or send what a Filter would not
-// take as a datagram. Those over the bounds are closed at once.
+// A Listener accepts so many connections at once, and few from one peer, whose
+// IPv6 addresses count as their /64. It has those closed that fall silent, that
+// drip, or send what a Filter would not take as a datagram. Those over the
+// bounds are closed at once.
 type Listener struct {
 	net.Listener
 
 	filter *Filter
 	wrap   func(net.Conn) net.Conn
+	quit   chan struct{}
+	close  func() error
 	mu     sync.Mutex
-	peers  map[netip.Addr]int
+	peers  map[netip.Addr]int // by source
 	all    int
 }
 
@@ -35,16 +44,31 @@ func NewListener(l net.Listener, f *Filter, wrap func(net.Conn) net.Conn) *Liste
 	if wrap == nil {
 		wrap = func(c net.Conn) net.Conn { return c }
 	}
-	return &Listener{Listener: l, filter: f, wrap: wrap, peers: map[netip.Addr]int{}}
+	quit := make(chan struct{})
+	return &Listener{
+		Listener: l, filter: f, wrap: wrap, peers: map[netip.Addr]int{}, quit: quit,
+		close: sync.OnceValue(func() error { close(quit); return l.Close() }),
+	}
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. It fails only once the listener is closed: a
+// process that is out of files for a moment listens on when it has some again.
 func (l *Listener) Accept() (net.Conn, error) {
+	wait := acceptFirst
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
+		if err != nil {
+			l.filter.unaccepted.Add(1)
+			if !l.pause(wait) {
+				return nil, net.ErrClosed
+			}
+			wait = min(2*wait, acceptLast)
+			continue
+		}
+		wait = acceptFirst
 		var peer netip.Addr
 		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 			peer = a.AddrPort().Addr().Unmap()
@@ -60,7 +84,23 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
+// pause is false where the listener is closed within d.
+func (l *Listener) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-l.quit:
+		return false
+	}
+}
+
+// Close implements net.Listener. It may be called twice.
+func (l *Listener) Close() error { return l.close() }
+
 func (l *Listener) enter(peer netip.Addr) bool {
+	peer = source(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= perServer || l.peers[peer] >= perPeer {
@@ -72,6 +112,7 @@ func (l *Listener) enter(peer netip.Addr) bool {
 }
 
 func (l *Listener) leave(peer netip.Addr) {
+	peer = source(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all--

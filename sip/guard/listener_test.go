@@ -1,0 +1,106 @@
+package guard
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestListenerSource counts the addresses of one IPv6 network as one peer, so
+// that it does not take the place of all others.
+func TestListenerSource(t *testing.T) {
+	l := NewListener(nil, &Filter{}, nil)
+	network := netip.MustParseAddr("2001:db8:0:1::").As16()
+	in := 0
+	for n := range 10 * perPeer {
+		network[14], network[15] = byte(n>>8), byte(n)
+		if l.enter(netip.AddrFrom16(network)) {
+			in++
+		}
+	}
+	if in != perPeer {
+		t.Errorf("one network holds %d connections, want %d", in, perPeer)
+	}
+	for _, other := range []string{"2001:db8:0:2::1", "192.0.2.1", "192.0.2.2"} {
+		if !l.enter(netip.MustParseAddr(other)) {
+			t.Errorf("%s is kept out", other)
+		}
+		l.leave(netip.MustParseAddr(other))
+	}
+	for range perPeer {
+		network[15]++
+		l.leave(netip.AddrFrom16(network))
+	}
+	if l.all != 0 || len(l.peers) != 0 {
+		t.Errorf("%d connections are counted still, of %d peers", l.all, len(l.peers))
+	}
+}
+
+// A starved listener fails so many times before it accepts.
+type starved struct {
+	fails  int
+	conn   net.Conn
+	closed bool
+}
+
+func (s *starved) Accept() (net.Conn, error) {
+	switch {
+	case s.closed:
+		return nil, net.ErrClosed
+	case s.fails > 0:
+		s.fails--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	default:
+		return s.conn, nil
+	}
+}
+
+func (s *starved) Close() error { s.closed = true; return nil }
+
+func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestListenerStarves goes on once there are files again, and waits longer and
+// longer for them, a second at most.
+func TestListenerStarves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer func() { _, _ = ours.Close(), theirs.Close() }()
+		f := &Filter{}
+		l := NewListener(&starved{fails: 10, conn: ours}, f, nil)
+		start := time.Now()
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		// 5, 10, 20, 40, 80, 160, 320, 640, 1000 and 1000 ms.
+		if took := time.Since(start); took != 3275*time.Millisecond || f.Counts().Unaccepted != 10 {
+			t.Errorf("accepted after %v and %d failures", took, f.Counts().Unaccepted)
+		}
+	})
+}
+
+// TestListenerStarvesAndCloses does not hold up who closes it.
+func TestListenerStarvesAndCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewListener(&starved{fails: 1 << 30}, &Filter{}, nil)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := l.Accept()
+			failed <- err
+		}()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		start := time.Now()
+		if err := errors.Join(l.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := <-failed; !errors.Is(err, net.ErrClosed) || time.Since(start) > 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
