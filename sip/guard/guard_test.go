@@ -50,9 +50,29 @@ func TestHeader(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"": "a", "X A": "a", "X:": "a", "X\r\nY": "a", "X-A": "a\r\nb", "VIA": "a", "l": "5", "Authorization": "a", "Ü": "a",
+		"privacy": "none", "Diversion": "<sip:a@b>", "P-Asserted-identity": "<sip:a@b>",
 	} {
 		if err := Header(name, value); err == nil {
 			t.Errorf("%q: %q was taken", name, value)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for name, row := range map[string]struct {
+		headers map[string]string
+		ok      bool
+	}{
+		"none":          {nil, true},
+		"two":           {map[string]string{"X-A": "a", "X-B": "a"}, true},
+		"one refused":   {map[string]string{"X-A": "a", "Via": "a"}, false},
+		"a bad value":   {map[string]string{"X-A": "a\r\nb"}, false},
+		"twice by case": {map[string]string{"X-A": "a", "x-a": "b"}, false},
+		"twice by form": {map[string]string{"s": "a", "Subject": "b"}, false},
+		"a setting":     {map[string]string{"PRIVACY": "id"}, false},
+	} {
+		if err := Headers(row.headers); (err == nil) != row.ok {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -72,27 +72,6 @@ func ID(what, value string) error {
 	return nil
 }
 
-// Header refuses a header that a caller may not add: one that is no header, or
-// one that the dialog lives by.
-func Header(name, value string) error {
-	if name == "" || len(name) > 64 {
-		return fmt.Errorf("header name is %d bytes long, want 1 to 64", len(name))
-	}
-	for _, c := range name {
-		if !isAlnum(c) && !strings.ContainsRune("-.!%*_+`'~", c) {
-			return fmt.Errorf("header name %q holds %q", name, c)
-		}
-	}
-	switch strings.ToLower(name) {
-	case "via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "contact", "m", "max-forwards",
-		"route", "record-route", "content-type", "c", "content-length", "l", "content-encoding", "e",
-		"content-disposition", "authorization", "proxy-authorization", "allow", "supported", "k", "require", "proxy-require", "user-agent",
-		"session-expires", "x", "min-se", "rseq", "rack", "identity", "y", "date", "event", "o", "expires", "replaces", "refer-to", "r", "subscription-state":
-		return fmt.Errorf("header %s is not the caller's to set", name)
-	}
-	return Text("header "+name, value)
-}
-
 // Clean makes a text of a peer fit to be kept and shown: without control
 // characters, and of bounded length.
 func Clean(text string) string {
