@@ -99,7 +99,8 @@ func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB,
 // Addr is where clients send to.
 func (r *Relay) Addr() netip.AddrPort { return address(r.front) }
 
-// Cut loses everything while on, both ways.
+// Cut loses everything that comes in while on, both ways. What is under way
+// arrives.
 func (r *Relay) Cut(on bool) { r.cut.Store(on) }
 
 // Stats returns the counts so far.

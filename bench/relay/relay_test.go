@@ -166,7 +166,7 @@ func TestAnyPath(t *testing.T) {
 			Skew: rapid.Float64Range(-1000, 1000).Draw(t, "skew"),
 		}
 		if err := p.Check(); err != nil {
-			t.Fatal(err)
+			t.Skip(err) // bursts that no chance can make
 		}
 		f, at := NewFlow(&p, rapid.Uint64().Draw(t, "seed")), time.Duration(0)
 		for range rapid.IntRange(1, 100).Draw(t, "n") {

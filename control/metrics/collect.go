@@ -17,16 +17,27 @@ func count[T any](name, help string, read func(T) int64) reading[T] {
 	return reading[T]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, func(v T) float64 { return float64(read(v)) }}
 }
 
+// A tally is how many things there are of each kind.
+type tally[T any] struct {
+	desc *prometheus.Desc // with one label
+	kind prometheus.ValueType
+	read func(T) map[string]int64
+}
+
 // A source is looked at once a scrape, whatever the number of its readings.
 type source[T any] struct {
-	look func() T
-	all  []reading[T]
+	look    func() T
+	all     []reading[T]
+	tallies []tally[T]
 }
 
 // Describe implements prometheus.Collector.
 func (s source[T]) Describe(to chan<- *prometheus.Desc) {
 	for _, r := range s.all {
 		to <- r.desc
+	}
+	for _, t := range s.tallies {
+		to <- t.desc
 	}
 }
 
@@ -36,21 +47,9 @@ func (s source[T]) Collect(to chan<- prometheus.Metric) {
 	for _, r := range s.all {
 		to <- prometheus.MustNewConstMetric(r.desc, r.kind, r.read(seen))
 	}
-}
-
-// A tally is how many things there are of each kind.
-type tally struct {
-	desc *prometheus.Desc // with one label
-	kind prometheus.ValueType
-	look func() map[string]int64
-}
-
-// Describe implements prometheus.Collector.
-func (t tally) Describe(to chan<- *prometheus.Desc) { to <- t.desc }
-
-// Collect implements prometheus.Collector.
-func (t tally) Collect(to chan<- prometheus.Metric) {
-	for kind, n := range t.look() {
-		to <- prometheus.MustNewConstMetric(t.desc, t.kind, float64(n), kind)
+	for _, t := range s.tallies {
+		for kind, n := range t.read(seen) {
+			to <- prometheus.MustNewConstMetric(t.desc, t.kind, float64(n), kind)
+		}
 	}
 }

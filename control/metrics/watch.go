@@ -29,9 +29,9 @@ type Carriers struct {
 // Watch has what they count read at each scrape. It must be called once.
 func (m *Metrics) Watch(w Watched) {
 	m.registry.MustRegister(
-		source[pace.Stats]{w.Clock.Stats, clockReadings()},
-		source[rtp.Stats]{w.Transport.Stats, rtpReadings()},
-		source[Watched]{func() Watched { return w }, []reading[Watched]{
+		source[pace.Stats]{look: w.Clock.Stats, all: clockReadings()},
+		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
+		source[Watched]{look: func() Watched { return w }, all: []reading[Watched]{
 			gauge("parley_calls_live", "Calls of this node that are not over.", func(w Watched) float64 { return float64(w.Live.Count()) }),
 			gauge("parley_rtp_sessions", "Media sessions that are open.", func(w Watched) float64 { return float64(w.Transport.Open()) }),
 		}},
@@ -41,19 +41,20 @@ func (m *Metrics) Watch(w Watched) {
 			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
 			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
 			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
+		}, []tally[Carriers]{
+			{
+				prometheus.NewDesc("parley_sip_refused_total", "Requests refused before they were dealt with, by status.", []string{"status"}, nil),
+				prometheus.CounterValue, func(c Carriers) map[string]int64 { return refused(c.Refused) },
+			},
+			{
+				prometheus.NewDesc("parley_sip_registrations", "Registrations that are kept, by state.", []string{"state"}, nil),
+				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Registrations },
+			},
+			{
+				prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by what they are good for.", []string{"verdict"}, nil),
+				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Places },
+			},
 		}},
-		tally{
-			prometheus.NewDesc("parley_sip_refused_total", "Requests refused before they were dealt with, by status.", []string{"status"}, nil),
-			prometheus.CounterValue, func() map[string]int64 { return refused(w.Carriers().Refused) },
-		},
-		tally{
-			prometheus.NewDesc("parley_sip_registrations", "Registrations that are kept, by state.", []string{"state"}, nil),
-			prometheus.GaugeValue, func() map[string]int64 { return w.Carriers().Registrations },
-		},
-		tally{
-			prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by what they are good for.", []string{"verdict"}, nil),
-			prometheus.GaugeValue, func() map[string]int64 { return w.Carriers().Places },
-		},
 	)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 )
@@ -71,10 +72,15 @@ func (s Settings) check(username string) error {
 }
 
 func (s Settings) checkAttest() error {
+	before := map[string]string{}
 	for _, n := range slices.Sorted(maps.Keys(s.Attest)) {
 		if !number.MatchString(n) {
 			return fmt.Errorf("attest: %q: use + and 3 to 15 digits", n)
 		}
+		if other, twice := before[control.Digits(n)]; twice {
+			return fmt.Errorf("attest: %s and %s are the same number", other, n)
+		}
+		before[control.Digits(n)] = n
 		if !slices.Contains(levels, s.Attest[n]) {
 			return fmt.Errorf("attest: %s: %q: use %s", n, s.Attest[n], strings.Join(levels, ", "))
 		}

@@ -26,6 +26,7 @@ func TestSettings(t *testing.T) {
 		"a realm of lines":    {Settings{Realm: "a\r\nb"}, "control character"},
 		"a level of no name":  {Settings{Attest: map[string]string{"+12025550100": "full"}}, "use A, B, C"},
 		"a name's level":      {Settings{Attest: map[string]string{"sales": "A"}}, "attest"},
+		"a number twice":      {Settings{Attest: map[string]string{"+12025550100": "A", "12025550100": "C"}}, "the same number"},
 		"a number's level":    {Settings{Attest: map[string]string{"+12025550100": "C"}}, ""},
 		"nobody registers":    {Settings{Register: true}, "needs a username"},
 	} {

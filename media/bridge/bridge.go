@@ -45,7 +45,8 @@ type Way struct {
 // Join lets the parties of two legs hear each other, until either leg ends or
 // ctx does; then the rest is hung up. It takes the legs over: nobody else may
 // read their frames or digits, or play to them. A digit pressed on one is
-// pressed on the other where that is a media.Keypad. tap may be nil.
+// pressed on the other where that is a media.Keypad; one that travels as a tone
+// is heard there besides. tap may be nil.
 //
 // When Join returns both legs have ended. The error is that of a leg which
 // failed rather than ended.

@@ -120,7 +120,7 @@ func TestLatch(t *testing.T) {
 }
 
 func TestPorts(t *testing.T) {
-	p, err := ParsePorts("21001-21006") // 21002, 21004, 21006
+	p, err := ParsePorts("21001-21007") // 21002, 21004, 21006, each with the one above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +159,15 @@ func TestPorts(t *testing.T) {
 }
 
 func TestParsePorts(t *testing.T) {
-	for _, bad := range []string{"", "1", "a-b", "2-1", "0-9", "1-1", "70000-70002", "1-2-3", "-5-10", "1-"} {
+	for _, bad := range []string{"", "1", "a-b", "2-1", "0-9", "1-1", "70000-70002", "20000-20000", "20001-20002", "1-2-3", "-5-10", "1-"} {
 		if p, err := ParsePorts(bad); err == nil {
 			t.Errorf("%q: %+v", bad, p)
 		}
 	}
-	if p, err := ParsePorts("20000-29999"); err != nil || p.count != 5000 {
-		t.Errorf("%+v, %v", p, err)
+	for text, want := range map[string]int{"20000-29999": 5000, "20000-20001": 1, "20000-20002": 1, "20001-20003": 1, "20001-20004": 1} {
+		if p, err := ParsePorts(text); err != nil || p.count != want {
+			t.Errorf("%s: %+v, %v, want %d", text, p, err, want)
+		}
 	}
 }
 

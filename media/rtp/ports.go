@@ -47,9 +47,9 @@ func ParsePorts(text string) (*Ports, error) {
 		return p, nil
 	}
 	p.first = int(first+1) &^ 1
-	p.count = (int(last)-p.first)/2 + 1
-	if first == 0 || int(last) < p.first {
-		return nil, fmt.Errorf("media ports %q: no even port above 0 in it", text)
+	p.count = (int(last) - p.first + 1) / 2 // the odd one above each is within the range too
+	if first == 0 || p.count < 1 {
+		return nil, fmt.Errorf("media ports %q: no even port above 0 with the odd one above it", text)
 	}
 	p.next = rand.IntN(p.count) //nolint:gosec // spreads ports, keeps no secret
 	return p, nil

@@ -64,7 +64,7 @@ func (s *Session) send(p *terms, due time.Time) {
 		return
 	}
 	if step := s.dialer.Next(); step.Busy {
-		if p.KeyType != 0 {
+		if p.KeyType != 0 && !p.InBand {
 			s.event(p, step)
 			return
 		}

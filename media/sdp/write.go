@@ -29,6 +29,9 @@ func (d *Description) Bytes() []byte {
 	return []byte(b.String())
 }
 
+// longest is how many milliseconds of audio a packet to us may hold.
+const longest = 60
+
 // write writes the audio stream.
 func (d *Description) write(b *strings.Builder) {
 	fmt.Fprintf(b, "m=audio %d %s", d.Addr.Port(), first(d.Profile, "RTP/AVP"))
@@ -54,7 +57,7 @@ func (d *Description) write(b *strings.Builder) {
 		}
 	}
 	if d.Ptime > 0 {
-		fmt.Fprintf(b, "a=ptime:%d\r\n", d.Ptime)
+		fmt.Fprintf(b, "a=ptime:%d\r\na=maxptime:%d\r\n", d.Ptime, longest)
 	}
 	if d.RTCP.IsValid() {
 		fmt.Fprintf(b, "a=rtcp:%d\r\n", d.RTCP.Port())
