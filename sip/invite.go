@@ -30,10 +30,8 @@ func check(t media.Target) ([]proxy.Proxy, error) {
 	if err := guard.Number("caller number", t.From); err != nil {
 		return nil, err
 	}
-	for name, value := range t.Headers {
-		if err := guard.Header(name, value); err != nil {
-			return nil, err
-		}
+	if err := guard.Headers(headers(t)); err != nil {
+		return nil, err
 	}
 	if err := Check(t.Trunk); err != nil {
 		return nil, err
@@ -48,16 +46,28 @@ func Check(t media.Trunk) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
-		if err := guard.Header(name, t.Headers[name]); err != nil {
-			return err
-		}
+	if err := guard.Headers(t.Headers); err != nil {
+		return err
 	}
 	if _, err := sdp.Wished(t); err != nil {
 		return err
 	}
 	_, err := proxy.All(t)
 	return err
+}
+
+// headers are those of a call's trunk and its own, which win.
+func headers(t media.Target) map[string]string {
+	all := maps.Clone(t.Headers)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for name, value := range t.Trunk.Headers {
+		if _, own := all[name]; !own {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 // invite is the request that opens the line at one place, unsigned.
@@ -88,13 +98,9 @@ func (d *dialling) invite(at proxy.Place, offer *sdp.Description, expires, least
 	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	setExpires(req, expires, least)
 	identify(req, t.Trunk, caller)
-	headers := maps.Clone(t.Trunk.Headers)
-	if headers == nil {
-		headers = map[string]string{}
-	}
-	maps.Copy(headers, t.Headers)
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		req.AppendHeader(sip.NewHeader(name, headers[name]))
+	added := headers(t)
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		req.AppendHeader(sip.NewHeader(name, added[name]))
 	}
 	if err := d.ua.identity(req, t.From, cmp.Or(t.Number, t.To)); err != nil {
 		return nil, err

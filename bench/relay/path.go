@@ -56,12 +56,19 @@ func (p *Path) Check() error {
 		return errors.New("a delay or rate below 0")
 	case p.Spread > Tailed:
 		return fmt.Errorf("unknown spread %d", p.Spread)
-	case p.Burst > 1 && p.Loss < 1 && p.Loss > p.Burst*(1-p.Loss):
-		return fmt.Errorf("loss of %v in bursts of %v: such bursts leave too little between them", p.Loss, p.Burst)
-	case !(p.Burst >= 0) || math.IsInf(p.Burst, 1):
-		return fmt.Errorf("burst of %v", p.Burst)
 	case !(math.Abs(p.Skew) < 1e6):
 		return fmt.Errorf("skew of %v", p.Skew)
+	default:
+		return p.checkBursts()
+	}
+}
+
+func (p *Path) checkBursts() error {
+	switch {
+	case !(p.Burst >= 0) || math.IsInf(p.Burst, 1):
+		return fmt.Errorf("burst of %v", p.Burst)
+	case p.Burst > 1 && p.Loss < 1 && p.Loss > p.Burst*(1-p.Loss):
+		return fmt.Errorf("loss of %v in bursts of %v: such bursts leave too little between them", p.Loss, p.Burst)
 	default:
 		return nil
 	}

@@ -28,7 +28,8 @@ func content(req *sip.Request) (Verdict, bool) {
 	}
 	if kind := req.ContentType(); offers && kind != nil {
 		name, _, _ := strings.Cut(string(*kind), ";")
-		if !strings.EqualFold(strings.TrimSpace(name), sdpType) {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name != sdpType && !strings.HasPrefix(name, "multipart/") { // its parts are looked through
 			return Verdict{415, "Unsupported Media Type", []sip.Header{sip.NewHeader("Accept", sdpType)}}, false
 		}
 	}
