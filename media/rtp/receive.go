@@ -31,7 +31,7 @@ type receiver struct {
 // same: what it was heard saying stays heard.
 func (r *receiver) follow(p *terms, now time.Duration) {
 	if r.params == nil || r.params.Remote != p.Remote {
-		r.latch.tell(p.Remote)
+		r.latch.tell(p.Remote, now)
 	}
 	r.params, r.last, r.expired = p, now, false
 }
