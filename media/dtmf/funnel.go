@@ -13,8 +13,11 @@ const (
 )
 
 const (
-	// together is how far apart a key may come by two ways.
+	// together is how far apart a key may come by two ways, and beside is how
+	// far where one is SIP INFO: that goes another path, and some send it when
+	// the key is let go.
 	together = 100 * time.Millisecond
+	beside   = 500 * time.Millisecond
 	recent   = 8 // keys that may still come by another way
 )
 
@@ -33,9 +36,9 @@ type hearing struct {
 }
 
 // Hear takes a key that came by way, pressed at at, and says whether it counts.
-// Where events come, tones are not listened to: they are the same keys.
+// Once an event has come nothing else counts: it would be the same keys.
 func (f *Funnel) Hear(key rune, way Way, at time.Duration) bool {
-	if way == InBand && f.events {
+	if way != Event && f.events {
 		return false
 	}
 	f.events = f.events || way == Event
@@ -45,7 +48,11 @@ func (f *Funnel) Hear(key rune, way Way, at time.Duration) bool {
 		if h.ways == 0 || h.key != key || h.ways&bit != 0 {
 			continue
 		}
-		if d := at - h.at; d <= together && d >= -together {
+		apart := together
+		if (h.ways|bit)&(1<<Info) != 0 {
+			apart = beside
+		}
+		if d := at - h.at; d <= apart && d >= -apart {
 			h.ways |= bit
 			return false
 		}

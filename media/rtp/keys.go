@@ -47,7 +47,7 @@ func (s *Session) Press(keys string) error {
 }
 
 // Key takes a key that the party pressed and told beside the audio, by SIP
-// INFO. Where it came as an event too, it counts once.
+// INFO. Where keys come as events, those are what counts.
 func (s *Session) Key(key rune) error {
 	code, ok := dtmf.Code(key)
 	if !ok {

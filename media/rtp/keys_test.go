@@ -192,22 +192,25 @@ func TestKeysInBand(t *testing.T) {
 	<-read
 }
 
-// TestKeyByTwoWays tells a key by an event and by INFO.
+// TestKeyByTwoWays tells keys by INFO, and once an event has come by events.
 func TestKeyByTwoWays(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
+	for _, key := range "d5" {
+		if err := s.Key(key); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.key(5)
 	eventually(t, func() bool { return s.Stats().Received >= 1 })
 	if err := s.Key('5'); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Key('d'); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Key('x'); err == nil {
 		t.Error("x is a key")
 	}
-	if a, b := <-s.Digits(), <-s.Digits(); a != '5' || b != 'D' {
-		t.Errorf("heard %c and %c", a, b)
+	p.key(6)
+	if a, b, c := <-s.Digits(), <-s.Digits(), <-s.Digits(); a != 'D' || b != '5' || c != '6' {
+		t.Errorf("heard %c, %c and %c", a, b, c)
 	}
 }
