@@ -5,6 +5,7 @@ import "time"
 const (
 	maxDropout = 3000 // a jump that is a restart (RFC 3550 appendix A.1)
 	rate       = 8000 // Hz, of the RTP clock of every codec of the house
+	known      = 64   // numbers in which a packet that comes twice is known
 )
 
 // A Reception counts a stream that comes in, as RFC 3550 appendices A.3 and
@@ -14,8 +15,10 @@ type Reception struct {
 	ssrc       uint32
 	first      int64 // extended sequence numbers
 	highest    int64
-	received   int64 // since first
-	before     Tally // of streams that ended
+	received   int64  // since first
+	twice      int64  // of these
+	seen       uint64 // bit n is highest-n
+	before     Tally  // of streams that ended
 	jitter     float64
 	transit    float64
 	timed      bool
@@ -34,9 +37,15 @@ func (r *Reception) See(ssrc uint32, seq uint16) {
 	switch {
 	case !r.begun || ssrc != r.ssrc || step > maxDropout || step < -maxDropout:
 		before := r.Total()
-		*r = Reception{begun: true, ssrc: ssrc, first: int64(seq), highest: int64(seq), before: before, jitter: r.jitter}
+		*r = Reception{begun: true, ssrc: ssrc, first: int64(seq), highest: int64(seq), seen: 1, before: before, jitter: r.jitter}
 	case step > 0:
 		r.highest += step
+		r.seen = r.seen<<min(step, known) | 1
+	case step <= -known: // too old to know
+	case r.seen&(1<<-step) != 0:
+		r.twice++
+	default:
+		r.seen |= 1 << -step
 	}
 	r.received++
 }
@@ -68,14 +77,16 @@ func (r *Reception) expected() int64 {
 	return r.highest - r.first + 1
 }
 
-// Total is what came and was lost so far. A packet that came twice makes up
-// for one that was lost.
+// Total is what came and was lost so far. A packet that came twice counts
+// once.
 func (r *Reception) Total() Tally {
-	return Tally{r.before.Packets + r.received, r.before.Lost + max(0, r.expected()-r.received)}
+	came := r.received - r.twice
+	return Tally{r.before.Packets + came, r.before.Lost + max(0, r.expected()-came)}
 }
 
 // Block reports the stream, and begins the span of the next report. It is
-// false where nothing came yet.
+// false where nothing came yet. As appendix A.3 has it, a packet that came
+// twice makes up for one that was lost.
 func (r *Reception) Block() (Block, bool) {
 	if !r.begun {
 		return Block{}, false

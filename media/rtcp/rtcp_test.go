@@ -100,6 +100,35 @@ func TestReception(t *testing.T) {
 	}
 }
 
+// TestDuplicates hide no loss from us, as they do from who is reported to.
+func TestDuplicates(t *testing.T) {
+	var r Reception
+	for i := range 1000 {
+		if i%20 == 7 {
+			continue
+		}
+		r.See(1, uint16(65000+i))
+		if i%20 == 3 {
+			r.See(1, uint16(65000+i))
+		}
+		if i%20 == 10 { // of three numbers ago, and not lost
+			r.See(1, uint16(65000+i-4))
+		}
+	}
+	if n := r.Total(); n != (Tally{950, 50}) {
+		t.Errorf("50 of 1000 lost, 100 doubled: %+v", n)
+	}
+	if b, _ := r.Block(); b.Lost != -50 {
+		t.Errorf("reported as %d lost", b.Lost)
+	}
+	r.See(1, 164) // the 701st, too old to know
+	r.See(2, 9)
+	r.See(2, 9)
+	if n := r.Total(); n.Packets != 952 || n.Lost != 49 {
+		t.Errorf("after a new stream: %+v", n)
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	sent := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 	b := Block{LastSR: Middle(NTP(sent)), Delay: Units(2 * time.Second)}
