@@ -8,7 +8,7 @@ import (
 const (
 	frameTicks = int64(FrameLen)
 	windowLen  = 8192 // ticks held at most; a power of two
-	stampLen   = 80   // ticks that share one arrival time
+	stampLen   = 80   // ticks that share one arrival time, and one format
 	stampsLen  = 256  // covers the window twice; a power of two
 
 	leap        = 500 * time.Millisecond // a packet so much too early comes from another timeline
@@ -16,7 +16,7 @@ const (
 	lateRun     = 5                      // late packets that are a new timeline
 	lateSpan    = 80 * time.Millisecond  // over which they must come: a burst of old packets is none
 	lateSpread  = 100 * time.Millisecond // by which their lateness may differ
-	silentAfter = time.Second            // without packets, a marker begins a new timeline
+	silentAfter = time.Second            // without packets, as after comfort noise, a marker on a late packet begins a new timeline
 	straggle    = 100 * time.Millisecond // packets of the source before may still come so long
 )
 
@@ -31,6 +31,7 @@ type Buffer struct {
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
 	stamps [stampsLen]time.Duration
+	format [stampsLen]uint8
 
 	next int64 // position of the next frame to release
 	far  int64 // end of what came furthest
@@ -186,7 +187,7 @@ func (b *Buffer) learn(transit, at time.Duration) {
 // tooLate counts a late packet, and says whether it is rather the first of a
 // new timeline: the path became longer, or the sender's clock stood still.
 func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
-	if p.Marker && p.At-b.last > silentAfter || b.hush && transit > b.quickest()+leap {
+	if p.Marker && (b.hush || p.At-b.last > silentAfter) || b.hush && transit > b.quickest()+leap {
 		return true
 	}
 	if off := transit - b.lateAt; b.lates == 0 || off > lateSpread || off < -lateSpread {
@@ -207,6 +208,7 @@ func (b *Buffer) store(p *Packet) {
 		b.bytes[at%windowLen] = p.Payload[i]
 		b.have[at%windowLen/64] |= 1 << (at % 64)
 		b.stamps[at/stampLen%stampsLen] = p.At
+		b.format[at/stampLen%stampsLen] = p.Format
 	}
 	b.far = max(b.far, b.pos+n)
 }

@@ -84,6 +84,11 @@ func (b *Buffer) Arrived() time.Duration {
 	return max(b.stamps[first%stampsLen], b.stamps[last%stampsLen])
 }
 
+// Format is the format of the payload at offset i of the next frame, where it
+// is there. Each half of a frame is of one: of a half that mixes two, the one
+// that came last.
+func (b *Buffer) Format(i int) uint8 { return b.format[(b.next+int64(i))/stampLen%stampsLen] }
+
 // Advance goes on to the frame after the next.
 func (b *Buffer) Advance() {
 	for at := b.next; at < b.next+frameTicks; {

@@ -36,6 +36,7 @@ type Packet struct {
 	Seq     uint16
 	Marker  bool
 	Kind    Kind
+	Format  uint8 // of the payload; it is given back with it
 }
 
 // span is how long so many ticks last.

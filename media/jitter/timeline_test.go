@@ -141,3 +141,26 @@ func TestComfortOfAStandingClock(t *testing.T) {
 		}
 	}
 }
+
+// TestOnsetOfAStandingClock has the clock stand still in a silence of any
+// length: where a marker tells that speech begins, none of it is too late.
+func TestOnsetOfAStandingClock(t *testing.T) {
+	for silence := 40 * ms; silence <= 1200*ms; silence += 40 * ms {
+		s, j := &testSender{ssrc: 1, ptime: 20}, New()
+		var packets []*Packet
+		for i := range 50 {
+			packets = append(packets, s.packet(time.Duration(i)*20*ms))
+		}
+		packets = append(packets, &Packet{At: time.Second, Source: 1, Seq: s.seq, Stamp: s.ts, Payload: []byte{60}, Kind: Comfort})
+		s.seq++
+		for i := range 50 {
+			p := s.packet(time.Second + silence + time.Duration(i)*20*ms)
+			p.Marker = i == 0
+			packets = append(packets, p)
+		}
+		all := play(j, packets, 3500*ms)
+		if n := len(values(all)); n != 100 || j.Stats().Late != 0 {
+			t.Errorf("after %v of silence %d frames of 100 are heard: %+v", silence, n, j.Stats())
+		}
+	}
+}
