@@ -36,6 +36,12 @@ type Decoder interface {
 	Decode(dst []int16, payload []byte) int
 }
 
+// A Mapping is a codec under the payload type that a session gave it.
+type Mapping struct {
+	PayloadType uint8
+	Codec       Codec
+}
+
 // All returns the codecs of the house, the preferred first.
 func All() []Codec { return []Codec{PCMU{}, PCMA{}, G722{}} }
 

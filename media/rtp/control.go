@@ -15,6 +15,7 @@ import (
 const (
 	reportEvery = 5 * time.Second // on average (RFC 3550 section 6.2)
 	nameLen     = 16
+	believed    = 10 * time.Second // a longer round trip, or jitter, is none: the party says what it likes
 )
 
 // A control is the state of the reports, both ways.
@@ -83,7 +84,7 @@ func (r reports) receive(b []byte, src netip.AddrPort, at time.Time) {
 // that the audio comes from, and moves no latch.
 func (s *Session) hearReport(p *terms, b []byte, src netip.AddrPort, at time.Time) {
 	c := &s.control
-	if s.receiver.latch.host() != src.Addr() {
+	if s.receiver.latch.Host() != src.Addr() {
 		s.count.ignored.Add(1)
 		return
 	}
@@ -113,7 +114,7 @@ func (s *Session) hearReport(p *terms, b []byte, src netip.AddrPort, at time.Tim
 	}
 	if r.Hears {
 		c.theirs, c.told = r.Block, true
-		if trip, ok := r.Block.RoundTrip(rtcp.NTP(at)); ok {
+		if trip, ok := r.Block.RoundTrip(rtcp.NTP(at)); ok && trip <= believed {
 			c.trip = trip
 		}
 	}
@@ -179,8 +180,8 @@ func (s *Session) sendReport(p *terms, b []byte) bool {
 		return s.aim() && s.socket.Send(b)
 	}
 	to := c.seen
-	if to.Addr() != s.receiver.latch.host() {
-		to = s.receiver.latch.above(p.RTCP)
+	if to.Addr() != s.receiver.latch.Host() {
+		to = s.receiver.latch.Above(p.RTCP)
 	}
 	if to != c.aimed {
 		c.socket.Aim(to)

@@ -123,7 +123,14 @@ func TestReportsBelieved(t *testing.T) {
 	if q.Sent.Lost != 10 || q.Sent.Jitter != 10*ms || q.RoundTrip < 140*ms || q.RoundTrip > time.Second || q.Sent.MOS < 1 || q.Sent.MOS > 4.3 {
 		t.Errorf("%+v", q)
 	}
-	if s.receiver.latch.source.IsValid() {
+	trip := q.RoundTrip
+	answer.Block.Delay -= rtcp.Units(11 * time.Second)
+	answer.Block.Jitter = 1 << 31
+	send(p.conn, answer.Append(nil, "phone"))
+	if q = s.Quality(); s.Stats().Reported != 2 || q.RoundTrip != trip || q.Sent.Jitter != 10*time.Second {
+		t.Errorf("a report of no sense is believed: %+v", q)
+	}
+	if s.receiver.latch.Source().IsValid() {
 		t.Error("a report moved the latch")
 	}
 }

@@ -30,7 +30,7 @@ func (s *Session) Quality() media.Quality {
 	lost := max(0, c.theirs.Lost)
 	q.Sent = media.Stretch{
 		Packets: max(0, c.packets-lost), Lost: lost,
-		Jitter: time.Duration(c.theirs.Jitter) * time.Second / Rate,
+		Jitter: min(believed, time.Duration(c.theirs.Jitter)*time.Second/Rate),
 	}
 	q.Sent.MOS = opinion(q.Codec, q.Sent, 0, c.trip)
 	return q

@@ -73,9 +73,10 @@ func (s *Session) ReadFrame(f media.Frame) error {
 	}
 }
 
-// A decoder decodes the audio of one stream, in order. A session is one.
+// A decoder decodes the audio of one stream, in order, each payload by its
+// format. A session is one.
 type decoder interface {
-	decode(dst []int16, payload []byte)
+	decode(dst []int16, payload []byte, format uint8)
 }
 
 // begin starts the stream at now, with frames of rate (Hz).
@@ -90,7 +91,7 @@ func (r *reader) drain(in *ring) {
 	came := false
 	for p := in.peek(); p != nil; p = in.peek() {
 		r.jitter.Put(&jitter.Packet{
-			At: p.at, Payload: p.payload[:p.n], Stamp: p.ts, Source: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: p.kind,
+			At: p.at, Payload: p.payload[:p.n], Stamp: p.ts, Source: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: p.kind, Format: p.format,
 		})
 		in.drop()
 		came = true
@@ -131,7 +132,13 @@ func (r *reader) next(f media.Frame, now time.Duration, d decoder) bool {
 // is left out.
 func (r *reader) take(f media.Frame, now time.Duration, d decoder) bool {
 	r.jitter.Copy(r.wire[:])
-	d.decode(f, r.wire[:])
+	const half = jitter.FrameLen / 2
+	if first, second := r.jitter.Format(0), r.jitter.Format(half); first == second {
+		d.decode(f, r.wire[:], first)
+	} else {
+		d.decode(f[:len(f)/2], r.wire[:half], first)
+		d.decode(f[len(f)/2:], r.wire[half:], second)
+	}
 	r.arrived, r.measured = r.jitter.Arrived(), true
 	r.jitter.Advance()
 	if ahead := r.jitter.Ahead(); ahead > driftSlack || ahead < -driftSlack {
@@ -195,7 +202,7 @@ func (r *reader) patch(f media.Frame, d decoder) {
 	r.jitter.Copy(r.wire[:])
 	each, end := len(f)/jitter.FrameLen, 0
 	for from, to := r.jitter.Run(0); from < jitter.FrameLen; from, to = r.jitter.Run(to) {
-		d.decode(f[from*each:to*each], r.wire[from:to])
+		d.decode(f[from*each:to*each], r.wire[from:to], r.jitter.Format(from))
 		end = to
 	}
 	if end > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
+	"github.com/parley-voice/parley/media/latch"
 )
 
 // comfortType is the static payload type of comfort noise (RFC 3389).
@@ -16,24 +17,25 @@ const comfortType = 13
 
 // A receiver is the state of the incoming stream before its reader.
 type receiver struct {
-	params  *terms // followed
-	header  rtp.Header
-	latch   latch
-	digits  dtmf.Events
-	heard   bool
-	expired bool
-	last    time.Duration // when the party was last heard, or could have begun
-	pushed  bool          // the reader was woken since the last tick
-	opened  [maxPacket]byte
+	params   *terms        // followed
+	followed time.Duration // since when
+	header   rtp.Header
+	latch    latch.Latch
+	digits   dtmf.Events
+	heard    bool
+	expired  bool
+	last     time.Duration // when the party was last heard, or could have begun
+	pushed   bool          // the reader was woken since the last tick
+	opened   [maxPacket]byte
 }
 
 // follow goes on with other parameters. The party may have moved, but is the
 // same: what it was heard saying stays heard.
 func (r *receiver) follow(p *terms, now time.Duration) {
 	if r.params == nil || r.params.Remote != p.Remote {
-		r.latch.tell(p.Remote, now)
+		r.latch.Tell(p.Remote, now)
 	}
-	r.params, r.last, r.expired = p, now, false
+	r.params, r.followed, r.last, r.expired = p, now, now, false
 }
 
 // receive takes one packet off the wire, on the clock.
@@ -52,7 +54,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		return
 	}
 	now := at.Sub(s.opened)
-	if !r.latch.admits(src, now) {
+	if !r.latch.Admits(src, now) {
 		s.count.ignored.Add(1)
 		return
 	}
@@ -60,32 +62,39 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		s.count.forged.Add(1)
 		return
 	}
-	holds, known := agreed.kindOf(p.pt)
+	is := r.meaning(agreed, p.pt, now)
 	switch {
 	case len(p.payload) > maxPayload:
 		s.count.malformed.Add(1)
 		return
-	case !known:
+	case !is.agreed:
 		s.stray(&p, src, now)
 		return
 	}
-	r.latch.accept(src, &p, now)
+	r.latch.Accept(src, p.ssrc, p.seq, now)
 	s.count.received.Add(1)
-	s.control.see(&p, holds == jitter.Speech, now)
+	s.control.see(&p, is.kind == jitter.Speech, now)
 	r.heard, r.last = true, now
-	if holds == jitter.Key {
+	if is.kind == jitter.Key {
 		if key, pressed := r.digits.Hear(p.ssrc, p.ts, p.marker, p.payload); pressed {
 			s.dialled(key, dtmf.Event, now)
 		}
 	}
-	s.pass(&p, holds, now)
+	p.format = is.format
+	s.pass(&p, is.kind, now)
 }
 
-// stray counts a packet of no payload type agreed on. Its number is of the
-// sequence all the same, and so that nothing seems lost the reader is told.
+// stray counts a packet of no payload type agreed on. Where it is the party's,
+// the party is there, and the number is of the sequence all the same: so that
+// nothing seems lost the reader is told, and the reports are.
 func (s *Session) stray(p *packet, src netip.AddrPort, now time.Duration) {
 	s.count.unknown.Add(1)
-	if src == s.receiver.latch.source && s.read.Load() {
+	if src != s.receiver.latch.Source() {
+		return
+	}
+	s.receiver.last = now
+	s.control.see(p, false, now)
+	if s.read.Load() {
 		s.in.push(p, jitter.Key, now)
 	}
 }

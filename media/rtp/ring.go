@@ -21,6 +21,7 @@ type slot struct {
 	n       uint16 // of payload
 	marker  bool
 	kind    jitter.Kind
+	format  uint8
 	payload [maxPayload]byte
 }
 
@@ -32,15 +33,15 @@ type ring struct {
 }
 
 // push copies a packet in. It is false where the ring is full: the reader has
-// slept for over a second, and the new packet is dropped, because the old ones
-// belong to the reader.
+// slept for ringLen packets, 1.28 s where they are of 20 ms. The new packet is
+// dropped, because the old ones belong to the reader.
 func (r *ring) push(p *packet, k jitter.Kind, at time.Duration) bool {
 	w := r.wrote.Load()
 	if w-r.read.Load() == ringLen {
 		return false
 	}
 	s := &r.slots[w%ringLen]
-	s.at, s.ts, s.ssrc, s.seq, s.marker, s.kind = at, p.ts, p.ssrc, p.seq, p.marker, k
+	s.at, s.ts, s.ssrc, s.seq, s.marker, s.kind, s.format = at, p.ts, p.ssrc, p.seq, p.marker, k, p.format
 	s.n = uint16(copy(s.payload[:], p.payload)) //nolint:gosec // at most maxPayload
 	r.wrote.Store(w + 1)
 	return true

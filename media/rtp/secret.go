@@ -1,7 +1,5 @@
 package rtp
 
-import "github.com/parley-voice/parley/media/jitter"
-
 // sealed returns a packet as it leaves, in dst where it is encrypted. Where
 // that fails nothing may leave.
 func (t *terms) sealed(dst, wire []byte) ([]byte, bool) {
@@ -31,18 +29,4 @@ func (r *receiver) unseal(t *terms, b []byte, p *packet) bool {
 	plain, ok := parse(&r.header, out)
 	*p = plain
 	return ok
-}
-
-// kindOf says what a payload type brings, and whether it was agreed on.
-func (t *terms) kindOf(pt uint8) (k jitter.Kind, agreed bool) {
-	switch {
-	case pt == t.PayloadType:
-		return jitter.Speech, true
-	case pt == t.KeyType && pt != 0:
-		return jitter.Key, true
-	case pt == comfortType, pt == t.ComfortType && pt != 0:
-		return jitter.Comfort, true
-	default:
-		return 0, false
-	}
 }

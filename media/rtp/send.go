@@ -59,8 +59,13 @@ func (s *Session) send(p *terms, due time.Time) {
 	} else {
 		clear(pcm)
 	}
-	if p.Mute || !s.aim() {
-		o.held = 0
+	if p.Mute {
+		o.held, o.marker = 0, true
+		return
+	}
+	if !s.aim() {
+		s.count.unsent.Add(1)
+		o.held, o.marker = 0, true
 		return
 	}
 	if step := s.dialer.Next(); step.Busy {
@@ -87,7 +92,7 @@ func (o *sender) follow(p *terms) {
 
 // aim is false where there is nowhere to send to yet.
 func (s *Session) aim() bool {
-	to := s.receiver.latch.target()
+	to := s.receiver.latch.Target()
 	if to != s.sender.aimed {
 		s.socket.Aim(to)
 		s.sender.aimed = to

@@ -156,3 +156,24 @@ func TestRateStays(t *testing.T) {
 		}
 	}
 }
+
+// TestNowhereToGo counts frames while no address is known, and marks the first
+// packet after a time in which nothing was sent.
+func TestNowhereToGo(t *testing.T) {
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	s.Start(Params{Codec: codec.PCMU{}})
+	if all := p.run(s, 3); len(all) != 0 || s.Stats().Unsent != 3 {
+		t.Errorf("%d packets sent, %+v", len(all), s.Stats())
+	}
+	for range 2 {
+		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}})
+		if all := p.run(s, 3); len(all) != 3 || !all[0].marker || all[1].marker || all[2].marker {
+			t.Errorf("%+v", all)
+		}
+		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, Mute: true})
+		if all := p.run(s, 3); len(all) != 0 || s.Stats().Unsent != 3 {
+			t.Errorf("%d packets sent while muted, %+v", len(all), s.Stats())
+		}
+	}
+}

@@ -32,6 +32,9 @@ type Params struct {
 	// Codec and PayloadType are those of the audio, both ways.
 	Codec       codec.Codec
 	PayloadType uint8
+	// Others are the further payload types that the party may send audio under,
+	// and change to at any packet.
+	Others []codec.Mapping
 	// ComfortType is the payload type of comfort noise, where it is another
 	// than the static one.
 	ComfortType uint8
@@ -40,6 +43,9 @@ type Params struct {
 	Ours, Theirs crypt.Key
 	// KeyType is the payload type of telephone events; 0 where there is none.
 	KeyType uint8
+	// KeyAlias is a payload type under which events are heard as well; 0 where
+	// there is none.
+	KeyAlias uint8
 	// InBand has keys heard as tones in the audio too, and pressed as such
 	// where KeyType is 0.
 	InBand bool

@@ -5,7 +5,7 @@ import "sync/atomic"
 // Stats counts packets and frames of a session.
 type Stats struct {
 	Sent      int64 // packets
-	Unsent    int64 // packets that the kernel did not take, or that had nowhere to go
+	Unsent    int64 // packets that the kernel did not take, and frames that had nowhere to go
 	Received  int64 // packets of audio, comfort noise or digits from the party
 	Lost      int64 // packets that never came
 	Late      int64 // packets that came after their frame was given up

@@ -15,11 +15,14 @@ type terms struct {
 	rate    int           // Hz, of frames
 	ptime   time.Duration // in which we send
 	encoder codec.Encoder // owned by the clock
-	decoder codec.Decoder // owned by the reader
 	ear     *dtmf.Ear     // owned by the reader; nil where keys are no tones
 	secret  bool          // nothing plain leaves or is heard
 	seal    *crypt.Sealer // owned by the clock
 	open    *crypt.Opener // owned by the clock
+
+	means    meanings
+	former   meanings // of the terms before
+	decoders []hearing
 }
 
 // Rate implements media.Source. The first Start fixes it: 16000 where its
@@ -43,10 +46,11 @@ func (s *Session) Start(p Params) {
 		t.rate = old.rate
 	}
 	if old != nil && old.Codec.Name() == p.Codec.Name() {
-		t.encoder, t.decoder = old.encoder, old.decoder // what they learnt holds
+		t.encoder = old.encoder // what it learnt holds
 	} else {
-		t.encoder, t.decoder = codec.EncoderAt(p.Codec, t.rate), codec.DecoderAt(p.Codec, t.rate)
+		t.encoder = codec.EncoderAt(p.Codec, t.rate)
 	}
+	t.mean(old)
 	switch {
 	case !p.InBand:
 	case old != nil && old.ear != nil:
@@ -84,11 +88,4 @@ func packetTime(wish time.Duration) time.Duration {
 		return usual
 	}
 	return min(wish, most).Truncate(step)
-}
-
-// decode decodes payload for the reader, at the session's rate.
-func (s *Session) decode(dst []int16, payload []byte) {
-	if t := s.params.Load(); t != nil {
-		t.decoder.Decode(dst, payload)
-	}
 }

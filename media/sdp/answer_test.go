@@ -3,6 +3,7 @@ package sdp
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,4 +143,41 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("our answer to %q says %+v, %v", text, back, err)
 		}
 	})
+}
+
+// TestOtherTypes says under which types the other side may send, beside those
+// that it is sent to: all that are common, and those of our offers.
+func TestOtherTypes(t *testing.T) {
+	for name, row := range map[string]struct {
+		formats, maps string
+		wish          Wish
+		pt            uint8
+		others        string
+		key, alias    uint8
+	}{
+		"as offered":           {"0 8 101", "101 telephone-event/8000", Wish{}, 0, "8 PCMA", 101, 0},
+		"keys renumbered":      {"8 96", "96 telephone-event/8000", Wish{}, 8, "", 96, 101},
+		"101 is something":     {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Wish{}, 8, "", 96, 0},
+		"no keys":              {"8", "8 PCMA/8000", Wish{}, 8, "", 0, 0},
+		"audio renumbered":     {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Wish{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
+		"not wished":           {"0 8 9", "9 G722/8000", Wish{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
+		"8 is something":       {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Wish{}, 97, "8 PCMU 0 PCMU", 0, 0},
+		"two types of a codec": {"0 99", "99 PCMU/8000", Wish{}, 0, "99 PCMU", 0, 0},
+	} {
+		theirs, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + row.formats + "\r\na=rtpmap:" + row.maps + "\r\n"))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		a, err := Agree(theirs, row.wish)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var others []string
+		for _, m := range a.Others {
+			others = append(others, strconv.Itoa(int(m.PayloadType)), m.Codec.Name())
+		}
+		if got := strings.Join(others, " "); got != row.others || a.PayloadType != row.pt || a.KeyType != row.key || a.KeyAlias != row.alias {
+			t.Errorf("%s: %d and %q, keys %d and %d", name, a.PayloadType, got, a.KeyType, a.KeyAlias)
+		}
+	}
 }

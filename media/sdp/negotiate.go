@@ -46,7 +46,12 @@ type Agreement struct {
 	Mux         bool           // reports go where the audio goes (RFC 5761)
 	Codec       codec.Codec
 	PayloadType uint8
+	// Others are the further payload types that the other side may send audio
+	// under at any time, of this codec and of others in common (RFC 3264
+	// section 6.1). It may go by the types of our offer, too (section 5.1).
+	Others      []codec.Mapping
 	KeyType     uint8         // payload type of telephone events; 0 where there is none
+	KeyAlias    uint8         // under which they may come as well; 0 where there is none
 	ComfortType uint8         // payload type of comfort noise; 0 where there is none
 	Ptime       time.Duration // in which the other side wants to be sent to
 	Ours        crypt.Key     // that we send under; not set where audio is plain
@@ -127,8 +132,17 @@ func Agree(theirs *Description, w Wish) (Agreement, error) {
 	if err := a.encrypt(theirs, w.Keys); err != nil {
 		return Agreement{}, err
 	}
-	ours := w.codecs()
-	for _, f := range theirs.Formats {
+	a.take(theirs.Formats, w.codecs())
+	if a.Codec == nil {
+		return Agreement{}, ErrNoCommonCodec
+	}
+	a.alias(theirs.Formats)
+	return a, nil
+}
+
+// take takes what of their formats we have too.
+func (a *Agreement) take(theirs []Format, ours []codec.Codec) {
+	for _, f := range theirs {
 		if f.Channels != 1 {
 			continue
 		}
@@ -147,14 +161,32 @@ func Agree(theirs *Description, w Wish) (Agreement, error) {
 		n := slices.IndexFunc(ours, func(c codec.Codec) bool {
 			return strings.EqualFold(c.Name(), f.Name) && c.ClockRate() == f.ClockRate
 		})
-		if n >= 0 && a.Codec == nil {
+		switch {
+		case n < 0:
+		case a.Codec == nil:
 			a.Codec, a.PayloadType = ours[n], f.PayloadType
+		default:
+			a.Others = append(a.Others, codec.Mapping{PayloadType: f.PayloadType, Codec: ours[n]})
 		}
 	}
-	if a.Codec == nil {
-		return Agreement{}, ErrNoCommonCodec
+}
+
+// alias adds the types of our offers, where theirs are others and mean nothing
+// else by them. Who answers us may send under either.
+func (a *Agreement) alias(theirs []Format) {
+	free := func(pt uint8) bool {
+		return !slices.ContainsFunc(theirs, func(f Format) bool { return f.PayloadType == pt }) &&
+			!slices.ContainsFunc(a.Others, func(m codec.Mapping) bool { return m.PayloadType == pt })
 	}
-	return a, nil
+	if a.KeyType != 0 && free(keyType) {
+		a.KeyAlias = keyType
+	}
+	common := append([]codec.Mapping{{PayloadType: a.PayloadType, Codec: a.Codec}}, a.Others...)
+	for _, m := range common {
+		if pt := m.Codec.PayloadType(); free(pt) {
+			a.Others = append(a.Others, codec.Mapping{PayloadType: pt, Codec: m.Codec})
+		}
+	}
 }
 
 // pick is the stream to agree on: of several, the first that is encrypted as

@@ -143,7 +143,7 @@ func (l *Leg) params(a sdp.Agreement) rtp.Params {
 func Early(a sdp.Agreement) rtp.Params {
 	return rtp.Params{
 		Remote: a.Remote, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, ComfortType: a.ComfortType,
-		Ptime: a.Ptime, RTCP: a.RTCP, Mux: a.Mux, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
+		Others: a.Others, KeyAlias: a.KeyAlias, Ptime: a.Ptime, RTCP: a.RTCP, Mux: a.Mux, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
 	}
 }
 
