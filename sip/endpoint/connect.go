@@ -51,11 +51,13 @@ func (e *Endpoint) bounded(ctx context.Context) (context.Context, func()) {
 // not come within takeFor, the peer reads nothing, and the connection is
 // closed. A request over UDP needs none.
 func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(), err error) {
+	name := ""
 	switch req.Transport() {
 	case "UDP":
 		return func() {}, nil
 	case "TLS":
-		if err := e.secure(ctx, req.Destination()); err != nil {
+		name = proof(req)
+		if err := e.secure(ctx, req.Destination(), name); err != nil {
 			return nil, err
 		}
 	}
@@ -68,6 +70,9 @@ func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(
 				_, _ = conn.TryClose()
 			}
 			return nil, ctx.Err()
+		case err == nil && proves(conn, name) != nil: // it is another by now
+			_, _ = conn.TryClose()
+			return nil, proves(conn, name)
 		case err == nil:
 			late := time.AfterFunc(takeFor, func() { _ = conn.Close() })
 			return func() {

@@ -94,7 +94,7 @@ type Endpoint struct {
 	mu       sync.Mutex
 	parties  map[dialog.Key]Party
 	ladders  map[string]*ladder.Ladder // by Call-ID
-	names    map[string]string         // to be proved over TLS, by address
+	names    map[string]expectation    // to be proved over TLS, by address
 	opening  map[string]chan struct{}  // connections over TLS, by address
 	closing  bool
 	draining bool
@@ -113,7 +113,7 @@ func (e *Endpoint) Start() error {
 	guard.Library()
 	e.log = guard.NewLog(base.Handler())
 	e.parties = map[dialog.Key]Party{}
-	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]string{}, map[string]chan struct{}{}
+	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]expectation{}, map[string]chan struct{}{}
 	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
 	e.filter.Trusted = e.Trusted
 	_, _ = rand.Read(e.secret[:]) // it never fails

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
 	"sync"
 )
@@ -122,62 +120,3 @@ func (n *entrance) Close() error {
 
 // Addr implements net.Listener.
 func (n *entrance) Addr() net.Addr { return n.addr }
-
-// Expect has a peer at addr prove the name given, over TLS. It must be called
-// before a request is sent there.
-func (e *Endpoint) Expect(addr, name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.names[addr] = name
-}
-
-// secure has a connection over TLS to addr ready. Those who want the same one
-// at the same time wait for one of them to open it.
-func (e *Endpoint) secure(ctx context.Context, addr string) error {
-	for {
-		if conn, err := e.ua.TransportLayer().GetConnection("tls", addr); err == nil {
-			_, _ = conn.TryClose() // it is looked up again
-			return nil
-		}
-		e.mu.Lock()
-		opening, others := e.opening[addr]
-		name, expected := e.names[addr]
-		if !others {
-			opening = make(chan struct{})
-			e.opening[addr] = opening
-		}
-		e.mu.Unlock()
-		if !others {
-			err := errors.New("no name to check its certificate by")
-			if expected {
-				err = e.openTLS(ctx, addr, name)
-			}
-			e.mu.Lock()
-			delete(e.opening, addr)
-			e.mu.Unlock()
-			close(opening)
-			if err != nil {
-				return fmt.Errorf("connect to %s over TLS: %w", addr, err)
-			}
-			return nil
-		}
-		select {
-		case <-opening:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (e *Endpoint) openTLS(ctx context.Context, addr, name string) error {
-	d := tls.Dialer{Config: e.Secure.client(name)}
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return err
-	}
-	if err := e.entrance.hand(ctx, conn); err != nil {
-		_ = conn.Close()
-		return err
-	}
-	return nil
-}
