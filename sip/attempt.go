@@ -38,10 +38,11 @@ type attempt struct {
 
 	trying    bool // the carrier has said something
 	rang      bool
-	auth      int  // times that credentials were sent for a challenge
-	tooSmall  int  // times that the session interval was
-	grown     bool // the INVITE goes over TCP for its length alone
-	elsewhere bool // the call may be offered to another place
+	auth      int    // times that credentials were sent for a challenge
+	realm     string // of the last challenge
+	tooSmall  int    // times that the session interval was
+	grown     bool   // the INVITE goes over TCP for its length alone
+	elsewhere bool   // the call may be offered to another place
 	gaveUp    media.Cause
 	cancelled bool             // a CANCEL was sent
 	silent    <-chan time.Time // the carrier should have said something
@@ -205,6 +206,7 @@ func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *m
 	if !a.trying {
 		a.ua.proxies.Health.Answered(a.address(), time.Now())
 	}
+	a.pin(res)
 	switch {
 	case res.IsProvisional():
 		a.provisional(res) //nolint:contextcheck // what hangs up outlives the caller

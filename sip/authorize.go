@@ -49,7 +49,7 @@ func (a *attempt) authorize(res *sip.Response) error {
 		ask = "Proxy-Authenticate"
 	}
 	c, err := auth.Pick(proxy.Values(res, ask), func(realm string) bool {
-		return a.ua.proxies.Ours(a.target.Trunk.Realm, a.at.Proxy, realm)
+		return (a.realm == "" || realm == a.realm) && a.ua.proxies.Ours(a.target.Trunk.Realm, a.at.Proxy, realm)
 	})
 	if err != nil {
 		return err
@@ -58,8 +58,17 @@ func (a *attempt) authorize(res *sip.Response) error {
 		return errors.New("the trunk does not accept our credentials")
 	}
 	a.auth++
+	a.realm = c.Realm
 	a.creds.Accept(c, res.StatusCode == 407)
 	return a.resend(a.invite.Clone())
+}
+
+// pin holds the trunk's proxy to the realm that it was sent credentials for,
+// once they have taken the call further.
+func (a *attempt) pin(res *sip.Response) {
+	if a.realm != "" && a.target.Trunk.Realm == "" && (a.ladder.Moved() || res.IsSuccess()) {
+		a.ua.proxies.Pin(a.at.Proxy, a.realm)
+	}
 }
 
 // lengthen asks for a longer session, as a 422 wants it (RFC 4028 section 7.3).

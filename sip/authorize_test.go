@@ -73,7 +73,7 @@ func TestRealmIsPinned(t *testing.T) {
 		if in.To == "666" {
 			realm = "evil.example"
 		}
-		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
+		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
 	})
 	for _, want := range []struct {
 		to    string
@@ -89,6 +89,27 @@ func TestRealmIsPinned(t *testing.T) {
 	for _, e := range l.carrier.Journal() {
 		if e.Credentials && e.To != "1" {
 			t.Errorf("credentials went to %+v", e)
+		}
+	}
+}
+
+// TestRealmOfOneCall has a phone behind the trunk ask for credentials before the
+// trunk itself does. They take its call nowhere, and bind nobody: the next call
+// answers the trunk.
+func TestRealmOfOneCall(t *testing.T) {
+	l := newLine(t, func(in siptest.Invite) siptest.Script {
+		realm := "trunk"
+		if in.To == "666" {
+			realm = "evil.example"
+		}
+		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
+	})
+	for _, to := range []string{"666", "1"} {
+		target := l.target()
+		target.To = to
+		target.Trunk.Username, target.Trunk.Password = "u", "p"
+		if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != media.Busy {
+			t.Errorf("to %s: %v", to, failure)
 		}
 	}
 }

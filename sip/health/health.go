@@ -23,6 +23,8 @@ const (
 	misses = 2
 	// longest bounds what a Retry-After may ask for.
 	longest = 10 * time.Minute
+	// most bounds the addresses that something is known of.
+	most = 4096
 )
 
 // An Address is a carrier's address over one transport.
@@ -55,8 +57,8 @@ type entry struct {
 	missed int
 }
 
-// A Book is what is known of all addresses. Its zero value knows nothing, and
-// what it does not know is up. It may be used by any goroutine.
+// A Book is what is known of 4,096 addresses at most. Its zero value knows
+// nothing, and what it does not know is up. It may be used by any goroutine.
 type Book struct {
 	mu      sync.Mutex
 	entries map[Address]*entry
@@ -85,13 +87,14 @@ func (b *Book) Answered(a Address, now time.Time) {
 	}
 }
 
-// Missed notes a probe that had no answer.
-func (b *Book) Missed(a Address, now time.Time) {
+// Missed notes a probe that had no answer, or one that is no better: reason says
+// which.
+func (b *Book) Missed(a Address, reason string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entry(a, now)
 	if e.missed++; e.missed >= misses {
-		e.down("no answer to OPTIONS", now)
+		e.down(reason, now)
 	}
 }
 
@@ -109,12 +112,18 @@ func (b *Book) Bar(a Address, d time.Duration, now time.Time) {
 	b.entry(a, now).set(Barred, "Retry-After", now, now.Add(min(d, longest)))
 }
 
-// Forget drops all but the addresses given.
-func (b *Book) Forget(but []Address) {
+// Forget drops what is known of all but the addresses given. What keeps calls
+// away from an address stays for as long as it does.
+func (b *Book) Forget(but map[Address]bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for a := range b.entries {
-		if !slices.Contains(but, a) {
+	b.forget(but, now)
+}
+
+// forget needs b.mu.
+func (b *Book) forget(but map[Address]bool, now time.Time) {
+	for a, e := range b.entries {
+		if !but[a] && !now.Before(e.state.Until) {
 			delete(b.entries, a)
 		}
 	}
@@ -147,6 +156,15 @@ func (b *Book) entry(a Address, now time.Time) *entry {
 	if e == nil {
 		if b.entries == nil {
 			b.entries = map[Address]*entry{}
+		}
+		if len(b.entries) >= most {
+			b.forget(nil, now)
+		}
+		for other := range b.entries { // where all of them are away: any
+			if len(b.entries) < most {
+				break
+			}
+			delete(b.entries, other)
 		}
 		e = &entry{state: State{Address: a, Since: now}}
 		b.entries[a] = e

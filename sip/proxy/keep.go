@@ -2,21 +2,14 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/guard"
-	"github.com/parley-voice/parley/sip/health"
 )
-
-// probeFor is how long an address may take to say how it is.
-const probeFor = 4 * time.Second
 
 // A duty is one thing that is done for trunks for as long as they are kept.
 type duty struct {
@@ -27,8 +20,13 @@ type duty struct {
 	realm    string
 }
 
-// Stop ends all duties.
-func (b *Book) Stop() { b.stop(nil) }
+// Stop ends all duties, for good: Keep begins none any more.
+func (b *Book) Stop() {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	b.stop(nil)
+}
 
 // stop ends all duties but those wanted.
 func (b *Book) stop(wanted map[duty]bool) {
@@ -49,17 +47,19 @@ func (b *Book) stop(wanted map[duty]bool) {
 }
 
 // Keep looks after the trunks given, and no longer after others: it asks their
-// proxies how they are (OPTIONS), and registers where a trunk wants it. It
-// returns once what is not wanted any more has ended, which a carrier that
-// takes no leave can draw out for 2 seconds.
+// proxies how they are (OPTIONS), and registers where a trunk wants it. What is
+// known of others is forgotten where no call could use it. It returns once what
+// is not wanted any more has ended, which a carrier that takes no leave can draw
+// out for 2 seconds.
 func (b *Book) Keep(trunks []media.Trunk) {
-	wanted := map[duty]bool{}
+	wanted, named := map[duty]bool{}, map[string]bool{}
 	for _, t := range trunks {
 		all, err := All(t)
 		if err != nil {
 			continue // no call goes there either, and says why
 		}
 		for _, p := range all {
+			named[p.Text] = true
 			wanted[duty{proxy: p.Text}] = true
 			if t.Register && t.Username != "" {
 				wanted[duty{proxy: p.Text, register: true, username: t.Username, password: t.Password, realm: t.Realm}] = true
@@ -67,6 +67,7 @@ func (b *Book) Keep(trunks []media.Trunk) {
 		}
 	}
 	b.stop(wanted)
+	b.prune(named, time.Now())
 	for d := range wanted {
 		b.begin(d)
 	}
@@ -76,7 +77,7 @@ func (b *Book) begin(d duty) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, err := Parse(d.proxy)
-	if err != nil || b.running[d] != nil {
+	if err != nil || b.stopped || b.running[d] != nil {
 		return
 	}
 	if b.running == nil {
@@ -92,62 +93,13 @@ func (b *Book) begin(d duty) {
 	}
 	if !b.Endpoint.Go(func() { defer close(ended); work() }) {
 		quit()
+		delete(b.registrations, d)
 		return
 	}
 	b.running[d] = func() {
 		quit()
 		<-ended
 	}
-}
-
-// probe asks a proxy how it is, again and again, until ctx ends.
-func (b *Book) probe(ctx context.Context, p Proxy) {
-	for {
-		wait := health.ProbeEvery
-		places, err := b.find(ctx, p)
-		if err != nil {
-			wait = health.ProbeDown
-		}
-		for _, at := range places {
-			if b.ask(ctx, at) {
-				continue
-			}
-			wait = health.ProbeDown
-		}
-		select {
-		case <-time.After(around(wait)):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// around spreads what many do at the same time.
-func around(d time.Duration) time.Duration {
-	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1)) //nolint:gosec // spreads load, keeps no secret
-}
-
-// ask sends an OPTIONS to one place. Whatever the answer, one that answers
-// lives; save where it says that it cannot take calls.
-func (b *Book) ask(ctx context.Context, at Place) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeFor)
-	defer cancel()
-	req := b.request(sip.OPTIONS, at, "parley")
-	res, err := b.Endpoint.Ask(ctx, req)
-	now := time.Now()
-	switch {
-	case errors.Is(err, endpoint.ErrClosed) || errors.Is(ctx.Err(), context.Canceled):
-		return true // we are leaving
-	case err != nil || res.StatusCode == 408:
-		b.Health.Missed(at.Address(), now)
-		return false
-	}
-	if after, ok := RetryAfter(res); ok && res.StatusCode == 503 {
-		b.Health.Bar(at.Address(), after, now)
-		return false
-	}
-	b.Health.Answered(at.Address(), now)
-	return true
 }
 
 // request begins a request to a proxy outside any call. user is who asks.

@@ -122,6 +122,7 @@ type Book struct {
 	realms        map[string]string  // pinned, by proxy
 	registrations map[duty]*registration
 	running       map[duty]func() // stops it, and waits
+	stopped       bool            // for good
 }
 
 const (
@@ -131,12 +132,16 @@ const (
 	// how long an old answer does where the DNS gives none.
 	locateEvery = 30 * time.Second
 	locateLast  = time.Hour
+	// locateAgain is when the DNS is asked again after it gave none, where an
+	// old answer does.
+	locateAgain = 5 * time.Second
 )
 
 // located is where a proxy was found.
 type located struct {
 	places []Place
 	at     time.Time
+	failed time.Time // the last time that the DNS gave no answer since
 }
 
 // find locates a proxy. What was found lately is not looked for again, and
@@ -145,23 +150,26 @@ func (b *Book) find(ctx context.Context, p Proxy) ([]Place, error) {
 	b.mu.Lock()
 	known, ok := b.located[p.Text]
 	b.mu.Unlock()
-	if ok && time.Since(known.at) < locateEvery {
+	old := ok && time.Since(known.at) < locateLast
+	if ok && time.Since(known.at) < locateEvery || old && time.Since(known.failed) < locateAgain {
 		return known.places, nil
 	}
 	places, err := b.locate(ctx, p)
-	if err != nil {
-		if ok && ctx.Err() == nil && time.Since(known.at) < locateLast {
-			return known.places, nil
+	switch {
+	case err == nil:
+		b.note(p, located{places: places, at: time.Now()})
+		return places, nil
+	case old && ctx.Err() == nil:
+		b.mu.Lock()
+		if l, ok := b.located[p.Text]; ok {
+			l.failed = time.Now()
+			b.located[p.Text] = l
 		}
+		b.mu.Unlock()
+		return known.places, nil
+	default:
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.located == nil {
-		b.located = map[string]located{}
-	}
-	b.located[p.Text] = located{places, time.Now()}
-	return places, nil
 }
 
 func (b *Book) locate(ctx context.Context, p Proxy) ([]Place, error) {
@@ -228,25 +236,6 @@ func (b *Book) Places(ctx context.Context, all []Proxy) iter.Seq2[Place, error] 
 			yield(Place{}, failed)
 		}
 	}
-}
-
-// Ours says whether a realm is that of a trunk's proxy: the one set, or the
-// first that the proxy has sent.
-func (b *Book) Ours(set string, p Proxy, realm string) bool {
-	if set != "" {
-		return realm == set
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.realms == nil {
-		b.realms = map[string]string{}
-	}
-	pinned, ok := b.realms[p.Text]
-	if !ok {
-		b.realms[p.Text] = realm
-		return true
-	}
-	return realm == pinned
 }
 
 // Values are those of all headers of a name.

@@ -21,6 +21,10 @@ const (
 	registerFirst = 5 * time.Second  // before a registration that failed is tried again; it doubles
 	registerLast  = 10 * time.Minute // at most
 	leaveWithin   = 2 * time.Second  // a carrier takes our leave
+	// registerMost bounds an interval, whatever is granted or wanted.
+	registerMost = 24 * time.Hour
+	// laterMost bounds how long a registrar is left alone that asks for it.
+	laterMost = time.Hour
 )
 
 // A registration tells a trunk's proxy where we are, and goes on telling it
@@ -83,7 +87,7 @@ func (r *registration) keep(ctx context.Context) {
 		if err != nil {
 			wait = around(again)
 			if later, ok := errors.AsType[*laterError](err); ok {
-				wait = max(wait, later.after)
+				wait = max(wait, min(later.after, laterMost))
 			}
 			again = min(2*again, registerLast)
 		} else {
@@ -101,7 +105,8 @@ func (r *registration) keep(ctx context.Context) {
 	}
 }
 
-// refreshIn is when a registration is refreshed: well before it ends.
+// refreshIn is when a registration is refreshed: well before it ends, but after
+// a second at least.
 func refreshIn(granted time.Duration) time.Duration {
 	return max(granted*4/5-around(granted/20), time.Second)
 }
@@ -152,7 +157,7 @@ func (r *registration) register(ctx context.Context, interval time.Duration) (ti
 // at registers at one place. A challenge is answered once, and once more with
 // a fresh nonce.
 func (r *registration) at(ctx context.Context, at Place, interval time.Duration) (time.Duration, error) {
-	asked := false // for credentials
+	realm := "" // that asked for credentials
 	for range 4 {
 		req := r.request(at, interval)
 		name, value, err := r.creds.Header(string(sip.REGISTER), req.Recipient.String())
@@ -168,24 +173,47 @@ func (r *registration) at(ctx context.Context, at Place, interval time.Duration)
 		}
 		switch status := res.StatusCode; {
 		case res.IsSuccess():
-			r.known = interval > 0
-			return granted(res, req.Contact(), interval), nil
+			if interval > 0 && realm != "" {
+				r.book.Pin(r.proxy, realm)
+			}
+			return r.accepted(granted(res, req.Contact(), interval), interval)
 		case status == 401 || status == 407:
-			if asked, err = r.challenged(res, at, asked); err != nil {
+			if realm, err = r.challenged(res, at, realm); err != nil {
 				return 0, err
 			}
 		case status == 423 && interval > 0: // RFC 3261 section 10.2.8
-			least, ok := Number(res.GetHeader("Min-Expires"))
-			if !ok || time.Duration(least)*time.Second <= interval {
-				return 0, errors.New("423 without a longer interval")
+			if interval, err = longer(res, interval); err != nil {
+				return 0, err
 			}
-			interval = time.Duration(least) * time.Second
 			r.asked = interval
 		default:
 			return 0, refusal(res)
 		}
 	}
 	return 0, errors.New("the trunk does not accept our credentials")
+}
+
+// accepted takes what a 200 granted of what was asked for.
+func (r *registration) accepted(granted, asked time.Duration) (time.Duration, error) {
+	r.known = asked > 0 && granted > 0
+	if asked > 0 && granted == 0 {
+		return 0, errors.New("the trunk grants a registration of no time")
+	}
+	return min(granted, registerMost), nil
+}
+
+// longer is the interval that a 423 wants instead of the one asked for.
+func longer(res *sip.Response, asked time.Duration) (time.Duration, error) {
+	n, ok := Number(res.GetHeader("Min-Expires"))
+	least := time.Duration(n) * time.Second
+	switch {
+	case !ok || least <= asked:
+		return 0, errors.New("423 without a longer interval")
+	case least > registerMost:
+		return 0, fmt.Errorf("423 wants %d s, at most %d are asked for", n, registerMost/time.Second)
+	default:
+		return least, nil
+	}
 }
 
 func refusal(res *sip.Response) error {
@@ -201,26 +229,28 @@ func (r *registration) ask(ctx context.Context, req *sip.Request) (*sip.Response
 	return r.book.Endpoint.Ask(ctx, req)
 }
 
-// challenged takes a challenge, if it is the trunk's. One that comes after we
-// answered the last must be for a fresh nonce.
-func (r *registration) challenged(res *sip.Response, at Place, asked bool) (bool, error) {
+// challenged takes a challenge, if it is the trunk's, and returns its realm. One
+// that comes after we answered the last, that of realm, must be for a fresh
+// nonce. No phone sees a REGISTER: so the realm set is the only one that the
+// registrar is held to.
+func (r *registration) challenged(res *sip.Response, at Place, realm string) (string, error) {
 	from, err := netip.ParseAddrPort(res.Source())
 	if err != nil || from.Addr().Unmap() != at.Hop.Addr.Addr() {
-		return asked, errors.New("challenge from another address than the trunk's")
+		return realm, errors.New("challenge from another address than the trunk's")
 	}
 	name := "WWW-Authenticate"
 	if res.StatusCode == 407 {
 		name = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(Values(res, name), func(realm string) bool { return r.book.Ours(r.duty.realm, r.proxy, realm) })
+	c, err := auth.Pick(Values(res, name), func(from string) bool { return r.duty.realm == "" || from == r.duty.realm })
 	switch {
 	case err != nil:
-		return asked, err
-	case asked && !c.Stale:
-		return asked, errors.New("the trunk does not accept our credentials")
+		return realm, err
+	case realm != "" && !c.Stale:
+		return realm, errors.New("the trunk does not accept our credentials")
 	}
 	r.creds.Accept(c, res.StatusCode == 407)
-	return true, nil
+	return c.Realm, nil
 }
 
 func (r *registration) request(at Place, interval time.Duration) *sip.Request {
