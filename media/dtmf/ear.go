@@ -65,6 +65,9 @@ func (e *Ear) Hear(pcm []int16) (key rune, pressed bool) {
 	return key, pressed
 }
 
+// Miss says that sound is missing here. A key that is held stays so.
+func (e *Ear) Miss() { e.filled = 0 }
+
 // step takes what one window holds.
 func (e *Ear) step(code int) (rune, bool) {
 	if code == e.last {

@@ -109,6 +109,16 @@ func (b *Buffer) Put(p *Packet) {
 	b.store(p)
 }
 
+// Full says that p lies beyond what can be held, while the next frame is whole
+// and is best taken first: else p would be taken for one of a new timeline.
+func (b *Buffer) Full(p *Packet) bool {
+	if !b.heard || p.Kind != Speech || p.Source != b.source {
+		return false
+	}
+	end := b.pos + int64(int32(p.Stamp-b.ts)) + int64(len(p.Payload)) //nolint:gosec // a difference on a circle
+	return end > b.next+windowLen && b.complete()
+}
+
 // quietest is the lowest level of comfort noise, in -dBov.
 const quietest = 127
 

@@ -99,6 +99,15 @@ func (b *Buffer) Advance() {
 	b.next += frameTicks
 }
 
+// missing is how many ticks of the next frame are not there.
+func (b *Buffer) missing() (ticks int) {
+	ticks = FrameLen
+	for from, to := b.Run(0); from < FrameLen; from, to = b.Run(to) {
+		ticks -= to - from
+	}
+	return ticks
+}
+
 // Heard is whether a packet of speech or comfort noise has come.
 func (b *Buffer) Heard() bool { return b.heard }
 

@@ -18,7 +18,6 @@ type packet struct {
 	ts, ssrc uint32
 	seq      uint16
 	pt       uint8
-	format   uint8 // of audio that came in, as terms number it
 	marker   bool
 }
 

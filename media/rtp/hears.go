@@ -77,6 +77,13 @@ func (r *receiver) meaning(t *terms, pt uint8, now time.Duration) meaning {
 	return m
 }
 
+// coming is the packet for the reader, of a payload that is what is says.
+func (p *packet) coming(is meaning, at time.Duration) jitter.Packet {
+	return jitter.Packet{
+		At: at, Payload: p.payload, Stamp: p.ts, Source: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: is.kind, Format: is.format,
+	}
+}
+
 // decode decodes payload for the reader, at the session's rate.
 func (s *Session) decode(dst []int16, payload []byte, format uint8) {
 	if t := s.params.Load(); t != nil && int(format) < len(t.decoders) {

@@ -74,10 +74,21 @@ func (s *Session) dialled(key rune, way dtmf.Way, at time.Duration) {
 	}
 }
 
-// overhear finds keys in a frame that was read, where they may be tones.
+// gone is how many frames in a row may be lost of a key that is held. After
+// them it is let go.
+const gone = 25
+
+// overhear finds keys in a frame that was read, where they may be tones. What
+// stands for sound that was lost has none, and ends none.
 func (s *Session) overhear(f media.Frame) {
-	t := s.params.Load()
+	t, r := s.params.Load(), &s.reader
 	if t == nil || t.ear == nil {
+		return
+	}
+	if !r.made {
+		r.missed = 0
+	} else if r.missed++; r.missed <= gone {
+		t.ear.Miss()
 		return
 	}
 	key, pressed := t.ear.Hear(f)

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/pion/rtp"
-
-	"github.com/parley-voice/parley/media/jitter"
 )
 
 const ms = time.Millisecond
@@ -123,27 +121,5 @@ func TestParsePorts(t *testing.T) {
 		if p, err := ParsePorts(text); err != nil || p.count != want {
 			t.Errorf("%s: %+v, %v, want %d", text, p, err, want)
 		}
-	}
-}
-
-func TestRing(t *testing.T) {
-	var r ring
-	for i := range ringLen {
-		if !r.push(&packet{seq: uint16(i), payload: []byte{byte(i)}}, jitter.Speech, 0) {
-			t.Fatalf("full after %d", i)
-		}
-	}
-	if r.push(&packet{}, jitter.Speech, 0) {
-		t.Error("a full ring took one more")
-	}
-	for i := range ringLen {
-		s := r.peek()
-		if s == nil || s.seq != uint16(i) || s.n != 1 || s.payload[0] != byte(i) {
-			t.Fatalf("slot %d: %+v", i, s)
-		}
-		r.drop()
-	}
-	if r.peek() != nil {
-		t.Error("an empty ring has a packet")
 	}
 }

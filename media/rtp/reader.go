@@ -26,7 +26,10 @@ type reader struct {
 	begun    bool
 	arrived  time.Duration // of the last frame
 	measured bool          // and whether it did arrive
+	made     bool          // it stands for sound that did not
+	missed   int           // such frames in a row
 	more     bool          // a frame is to be added
+	holes    jitter.Holes
 	repaired time.Duration // when the last was added, or left out
 	wire     [jitter.FrameLen]byte
 }
@@ -86,14 +89,14 @@ func (r *reader) begin(rate int, now time.Duration) {
 	r.jitter.Begin(now)
 }
 
-// drain puts what came in into the jitter buffer.
-func (r *reader) drain(in *ring) {
+// drain puts what came in into the jitter buffer, as far as it has room: a
+// reader that slept takes the frames that are there first.
+func (r *reader) drain(in *jitter.Ring) {
 	came := false
-	for p := in.peek(); p != nil; p = in.peek() {
-		r.jitter.Put(&jitter.Packet{
-			At: p.at, Payload: p.payload[:p.n], Stamp: p.ts, Source: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: p.kind, Format: p.format,
-		})
-		in.drop()
+	for p := in.Peek(); p != nil && !r.jitter.Full(p); p = in.Peek() {
+		r.holes.See(p)
+		r.jitter.Put(p)
+		in.Drop()
 		came = true
 	}
 	if came {
@@ -102,13 +105,14 @@ func (r *reader) drain(in *ring) {
 		r.count.duplicate.Store(n.Duplicate)
 		r.count.late.Store(n.Late)
 		r.count.resynced.Store(n.Resynced)
+		r.count.concealed.Add(r.holes.Learn(n))
 	}
 }
 
 // next fills f with the next frame, where one is ready at now.
 func (r *reader) next(f media.Frame, now time.Duration, d decoder) bool {
 	if r.more {
-		r.more, r.measured = false, false
+		r.more, r.measured, r.made = false, false, true
 		r.conceal.Lost(f)
 		return true
 	}
@@ -139,7 +143,7 @@ func (r *reader) take(f media.Frame, now time.Duration, d decoder) bool {
 		d.decode(f[:len(f)/2], r.wire[:half], first)
 		d.decode(f[len(f)/2:], r.wire[half:], second)
 	}
-	r.arrived, r.measured = r.jitter.Arrived(), true
+	r.arrived, r.measured, r.made = r.jitter.Arrived(), true, false
 	r.jitter.Advance()
 	if ahead := r.jitter.Ahead(); ahead > driftSlack || ahead < -driftSlack {
 		spare := ahead > driftMost || ahead < -driftMost || r.conceal.Still(f)
@@ -174,7 +178,7 @@ func (r *reader) repair(ahead, now time.Duration) bool {
 // fill makes the next frame up, but for what is there of it. It is false where
 // the frame is left out.
 func (r *reader) fill(f media.Frame, now time.Duration, d decoder) bool {
-	r.measured = false
+	r.measured, r.made = false, false
 	level, hush := r.jitter.Comfort()
 	first, _ := r.jitter.Run(0)
 	switch {
@@ -187,7 +191,8 @@ func (r *reader) fill(f media.Frame, now time.Duration, d decoder) bool {
 		}
 		r.conceal.Quiet(f, level)
 	default:
-		if !hush {
+		r.made = !hush
+		if !hush && r.holes.Fill(r.jitter) {
 			r.count.concealed.Add(1)
 		}
 		r.conceal.Lost(f)

@@ -12,6 +12,9 @@ import (
 	"github.com/parley-voice/parley/media/latch"
 )
 
+// maxPayload is the longest payload that is taken, in bytes.
+const maxPayload = jitter.MaxPayload
+
 // comfortType is the static payload type of comfort noise (RFC 3389).
 const comfortType = 13
 
@@ -80,8 +83,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 			s.dialled(key, dtmf.Event, now)
 		}
 	}
-	p.format = is.format
-	s.pass(&p, is.kind, now)
+	s.pass(p.coming(is, now))
 }
 
 // stray counts a packet of no payload type agreed on. Where it is the party's,
@@ -95,21 +97,22 @@ func (s *Session) stray(p *packet, src netip.AddrPort, now time.Duration) {
 	s.receiver.last = now
 	s.control.see(p, false, now)
 	if s.read.Load() {
-		s.in.push(p, jitter.Key, now)
+		in := p.coming(meaning{kind: jitter.Key}, now)
+		s.in.Push(&in)
 	}
 }
 
 // pass hands a packet to the reader, where there is one: nobody will want to
 // hear later what nobody listens to now.
-func (s *Session) pass(p *packet, holds jitter.Kind, now time.Duration) {
+func (s *Session) pass(p jitter.Packet) {
 	if !s.read.Load() {
 		return
 	}
-	if !s.in.push(p, holds, now) {
+	if !s.in.Push(&p) {
 		s.count.overflow.Add(1)
 		return
 	}
-	if holds == jitter.Key {
+	if p.Kind == jitter.Key {
 		return // it can wait for the next frame
 	}
 	s.receiver.pushed = true

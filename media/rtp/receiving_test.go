@@ -94,8 +94,11 @@ func (l *line) run(flights []flight, until time.Duration) {
 			l.flights = l.flights[1:]
 		}
 		l.s.watch(l.s.agreed(l.s.opened.Add(l.now)), l.now)
-		l.s.reader.drain(&l.s.in)
-		for l.s.reader.next(l.frame, l.now, l.s) {
+		for { // as ReadFrame
+			l.s.reader.drain(&l.s.in)
+			if !l.s.reader.next(l.frame, l.now, l.s) {
+				break
+			}
 			l.note()
 		}
 	}

@@ -87,7 +87,7 @@ type Session struct {
 	read   atomic.Bool   // a reader is there
 	close  sync.Once
 	count  counters
-	in     ring
+	in     jitter.Ring
 
 	control  control
 	sender   sender   // owned by the clock

@@ -228,12 +228,12 @@ func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 		s.Tick(due)
 		for range 1000 {
 			tr.poll.Tick(due)
-			if s.in.peek() != nil {
+			if s.in.Peek() != nil {
 				break
 			}
 			runtime.Gosched()
 		}
-		if s.in.peek() == nil {
+		if s.in.Peek() == nil {
 			tb.Fatal("a packet to ourselves did not come")
 		}
 		if err := s.ReadFrame(f); err != nil {
@@ -320,7 +320,7 @@ func TestKeysAreNotLost(t *testing.T) {
 	p.key(6)
 	speak(5)
 	sent := int64(5 + 6 + 6 + 5)
-	eventually(t, func() bool { return s.Stats().Received == sent && s.in.peek() == nil })
+	eventually(t, func() bool { return s.Stats().Received == sent && s.in.Peek() == nil })
 	eventually(t, func() bool { return s.Stats().Lost > 0 })
 	if n := s.Stats(); n.Lost != 1 || n.Duplicate != 0 || n.Overflow != 0 {
 		t.Errorf("%+v", n)

@@ -1,0 +1,33 @@
+package jitter
+
+import "testing"
+
+func TestRing(t *testing.T) {
+	var r Ring
+	for round := range 2 {
+		said := make([]byte, MaxPayload+1)
+		for i := range RingLen {
+			said[0] = byte(i)
+			if !r.Push(&Packet{Seq: uint16(i), Payload: said[:i+1], Kind: Comfort, Format: 2}) {
+				t.Fatalf("full after %d", i)
+			}
+		}
+		if r.Push(&Packet{}) {
+			t.Error("a full ring took one more")
+		}
+		for i := range RingLen {
+			p := r.Peek()
+			if p == nil || p.Seq != uint16(i) || len(p.Payload) != i+1 || p.Payload[0] != byte(i) || p.Kind != Comfort || p.Format != 2 {
+				t.Fatalf("round %d, packet %d: %+v", round, i, p)
+			}
+			r.Drop()
+		}
+		if r.Peek() != nil {
+			t.Error("an empty ring has a packet")
+		}
+		if r.Push(&Packet{Payload: said}); len(r.Peek().Payload) != MaxPayload {
+			t.Errorf("%d bytes of a payload that is too long", len(r.Peek().Payload))
+		}
+		r.Drop()
+	}
+}
