@@ -197,7 +197,7 @@ func TestProbes(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if got := l.ua.Places()[0]; got.Verdict != health.Up { // it answers, and does not ask to be left alone
+	if got := l.ua.Places()[0]; got.Verdict != health.Up {
 		t.Errorf("%+v", got)
 	}
 	l.ua.Keep(nil)
