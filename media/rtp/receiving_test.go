@@ -102,6 +102,7 @@ func (l *line) run(flights []flight, until time.Duration) {
 			l.note()
 		}
 	}
+	l.s.told.Wait()
 }
 
 func (l *line) note() {

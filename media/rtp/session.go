@@ -62,8 +62,8 @@ type Params struct {
 	// FirstWithin and Within are how long the party may be silent on the wire
 	// before it is first heard, and after. Zero lets it be silent for ever.
 	FirstWithin, Within time.Duration
-	// Expired is called once when it was silent for too long. It is called on
-	// the media clock: it must not block, nor close the session itself.
+	// Expired is called once when it was silent for too long, on a goroutine
+	// that Close waits for: it must not close the session itself.
 	Expired func()
 }
 
@@ -86,6 +86,7 @@ type Session struct {
 	wake   chan struct{} // holds at most one wish to look again
 	read   atomic.Bool   // a reader is there
 	close  sync.Once
+	told   sync.WaitGroup // of Expired
 	count  counters
 	in     jitter.Ring
 
@@ -140,6 +141,7 @@ func (s *Session) Digits() <-chan rune { return s.keys }
 func (s *Session) Close() {
 	s.close.Do(func() {
 		s.detach()
+		s.told.Wait()
 		close(s.done)
 		s.pad.mu.Lock()
 		s.pad.closed = true
@@ -194,6 +196,6 @@ func (s *Session) watch(p *terms, now time.Duration) {
 	}
 	if limit > 0 && !r.expired && now-r.last > limit && p.Expired != nil {
 		r.expired = true
-		p.Expired()
+		s.told.Go(p.Expired) // the clock waits for nobody
 	}
 }

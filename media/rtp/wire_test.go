@@ -182,6 +182,23 @@ func TestExpired(t *testing.T) {
 	eventually(t, func() bool { return ticks.Load() > 10 })
 }
 
+// TestExpiredBlocks holds that the clock goes on while Expired does not return.
+func TestExpiredBlocks(t *testing.T) {
+	s := newHandSession(t)
+	p := newPhone(t, s)
+	held := make(chan struct{})
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstWithin: 50 * ms, Expired: func() { <-held }})
+	due := s.opened
+	for range 10 {
+		due = due.Add(media.FrameTime)
+		s.Tick(due)
+	}
+	close(held)
+	if n := s.Stats().Sent; n != 10 {
+		t.Errorf("%d packets sent", n)
+	}
+}
+
 func TestMute(t *testing.T) {
 	far := newPhone(t, startSession(t, Params{}))
 	s := startSession(t, Params{Remote: far.addr(), Mute: true})
