@@ -213,12 +213,15 @@ func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
 
 func (b *Buffer) store(p *Packet) {
 	n := int64(len(p.Payload))
-	for i := max(0, b.next-b.pos); i < n; i++ {
+	for i := max(0, b.next-b.pos); i < n; { // as much at once as one word tells of
 		at := b.pos + i
-		b.bytes[at%windowLen] = p.Payload[i]
-		b.have[at%windowLen/64] |= 1 << (at % 64)
-		b.stamps[at/stampLen%stampsLen] = p.At
-		b.format[at/stampLen%stampsLen] = p.Format
+		run := min(64-at%64, n-i)
+		copy(b.bytes[at%windowLen:], p.Payload[i:i+run])
+		b.have[at%windowLen/64] |= mask(run) << (at % 64)
+		for stamp := at / stampLen; stamp <= (at+run-1)/stampLen; stamp++ {
+			b.stamps[stamp%stampsLen], b.format[stamp%stampsLen] = p.At, p.Format
+		}
+		i += run
 	}
 	b.far = max(b.far, b.pos+n)
 }
