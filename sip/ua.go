@@ -139,10 +139,6 @@ func (u *UA) Calls() (up, dialling int) {
 	return int(u.up.Load()), u.active
 }
 
-// Refused is how many messages were dropped unread, and how many could not be
-// read.
-func (u *UA) Refused() (dropped, unreadable int64) { return u.endpoint.Refused() }
-
 // Ingress is what came in and was not served.
 func (u *UA) Ingress() guard.Counts { return u.endpoint.Ingress() }
 

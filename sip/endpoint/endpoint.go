@@ -273,13 +273,6 @@ func (e *Endpoint) SecureAddr() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Refused is how many messages were dropped unread, and how many could not be
-// read.
-func (e *Endpoint) Refused() (dropped, unreadable int64) {
-	counts := e.Ingress()
-	return counts.Dropped + counts.Limited, counts.Unreadable
-}
-
 // Ingress is what came in and was not served.
 func (e *Endpoint) Ingress() guard.Counts {
 	counts := e.filter.Counts()
