@@ -71,7 +71,7 @@ type house struct {
 // build opens what the house stands on and starts it. Whatever fails, what was
 // opened is closed.
 func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
-	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{}, metrics: metrics.New()}
+	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{Precise: true}, metrics: metrics.New()}
 	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // until close, whatever becomes of ctx
 	h.quit = quit
 	h.tasks.Go(func() { h.clock.Run(running) })

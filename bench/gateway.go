@@ -44,7 +44,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := &pace.Clock{}
+	clock := &pace.Clock{Precise: true}
 	var ticking sync.WaitGroup
 	defer ticking.Wait()
 	ticking.Go(func() { clock.Run(ctx) })

@@ -125,7 +125,7 @@ func startFloor(_ context.Context, far []int) ([]int, func() int64, func(), erro
 // speaks without end and hears somebody who says nothing.
 func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
-	clock := &pace.Clock{}
+	clock := &pace.Clock{Precise: true}
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
 	stop := func() { cancel(); wg.Wait() }

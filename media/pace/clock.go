@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -36,6 +37,11 @@ type Stream interface {
 // called from any goroutine; those that change what is called never make the
 // clock wait.
 type Clock struct {
+	// Precise has the clock sleep in the kernel instead of by the runtime's
+	// timers, which round to the poller's milliseconds: it is about half a
+	// millisecond nearer to its time. Not for fake time.
+	Precise bool
+
 	mu     sync.Mutex // held by whoever changes the lists
 	lists  [phases]atomic.Pointer[[]*entry]
 	hooks  atomic.Pointer[[]*entry]
@@ -64,10 +70,16 @@ func (c *Clock) Run(ctx context.Context) {
 	timer := time.NewTimer(Tick)
 	defer timer.Stop()
 	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
+		if c.Precise {
+			nap(due)
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+		}
+		if ctx.Err() != nil {
 			return
-		case <-timer.C:
 		}
 		lateness := time.Since(due)
 		if lateness > catchUp {
@@ -79,7 +91,21 @@ func (c *Clock) Run(ctx context.Context) {
 		c.note(lateness)
 		c.tick(n%phases, due)
 		due = due.Add(Tick)
-		timer.Reset(time.Until(due))
+		if !c.Precise {
+			timer.Reset(time.Until(due))
+		}
+	}
+}
+
+// nap sleeps until due, on the thread itself.
+func nap(due time.Time) {
+	for {
+		d := time.Until(due)
+		if d <= 0 {
+			return
+		}
+		ts := syscall.NsecToTimespec(int64(d))
+		_ = syscall.Nanosleep(&ts, nil) // a signal ends it early: looked at again
 	}
 }
 
