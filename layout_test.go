@@ -32,7 +32,8 @@ var floors = map[string][]string{
 // rooms holds some packages to less than their wing may.
 var rooms = map[string][]string{
 	"media":         {},
-	"pipeline/turn": {}, // pure
+	"pipeline/turn": {"pipeline/eot"}, // pure
+	"pipeline/eot":  {},               // pure
 	"control/db":    {},
 }
 
@@ -49,6 +50,7 @@ var outside = map[string][]string{
 // pure packages decide; the clock, the network and the disk stand outside.
 var pure = map[string][]string{
 	"pipeline/turn": {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"pipeline/eot":  {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 }
 
 // The caps of a room.

@@ -215,7 +215,7 @@ func (s *talk) tellAgent(u *utterance, whole, remember bool) {
 	}
 	l := Line{Role: RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words}
 	if remember {
-		s.history.add(l)
+		s.history.add(Message{Role: l.Role, Text: l.Text})
 	}
 	s.tell(l)
 }

@@ -3,12 +3,12 @@ package pipeline
 import "slices"
 
 // history is what was said, by both sides, as far as it was heard.
-type history struct{ said []Line }
+type history struct{ said []Message }
 
-// lines returns a copy for the model.
-func (h *history) lines() []Line { return slices.Clone(h.said) }
+// messages returns a copy for the model.
+func (h *history) messages() []Message { return slices.Clone(h.said) }
 
-func (h *history) add(l Line) { h.said = append(h.said, l) }
+func (h *history) add(m Message) { h.said = append(h.said, m) }
 
 // retract takes back the caller's last line, which is to be glued to the next.
 // It returns false where the last line is not the caller's.

@@ -197,7 +197,7 @@ func (s *talk) wake(at time.Duration) {
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
-	s.history.add(*s.current.line)
+	s.history.add(Message{Role: RoleCaller, Text: s.current.line.Text})
 	s.reply = s.answer(ctx)
 	s.current.of = s.reply.utterance
 }

@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 
@@ -48,6 +49,9 @@ type Result struct {
 	Start, End time.Duration
 	Words      []Word
 	Confidence float64
+	// EndOfTurn is how sure a recognizer that looks for it is that the caller
+	// has finished (0 to 1); 0 where it does not tell.
+	EndOfTurn float64
 }
 
 // A Word is one word and when it was said.
@@ -67,14 +71,39 @@ type Model interface {
 type Prompt struct {
 	Model        string
 	Instructions string
-	Lines        []Line // oldest first
-	MaxTokens    int    // 0 for the provider's default
+	Messages     []Message // oldest first
+	MaxTokens    int       // 0 for the provider's default
+	Tools        []Tool    // that it may call
+	ToolChoice   string    // the tool that it must call; empty leaves it to the model
+}
+
+// A Message is one entry of the history that a model is asked with.
+type Message struct {
+	Role   Role
+	Text   string
+	Calls  []ToolCall // that the agent made beside its text; of RoleAgent
+	CallID string     // the tool call that Text is the result of; of RoleTool
+}
+
+// A Tool is something that a model may have done.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // JSON Schema of the arguments
+}
+
+// A ToolCall is a model's wish to have a tool do something.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage // a JSON object, as the model wrote it
 }
 
 // A Delta is a piece of an answer.
 type Delta struct {
 	Text  string
-	Usage *Usage // with the last delta, where the provider tells
+	Calls []ToolCall // complete ones, at the end of the answer
+	Usage *Usage     // with the last delta, where the provider tells
 }
 
 // Usage is what an answer cost.

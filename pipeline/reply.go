@@ -25,7 +25,7 @@ type reply struct {
 
 // answer starts the answer to what was said so far.
 func (s *talk) answer(ctx context.Context) *reply {
-	prompt := Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Lines: s.history.lines()}
+	prompt := Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Messages: s.history.messages()}
 	return s.speak(ctx, func(ctx context.Context) iter.Seq2[Delta, error] { return s.model.Reply(ctx, prompt) })
 }
 

@@ -43,6 +43,8 @@ type Role string
 const (
 	RoleAgent  Role = "agent"
 	RoleCaller Role = "caller"
+	RoleTool   Role = "tool" // the result of a tool call; in messages only
+	RoleNote   Role = "note" // what happened beside the words: keys that were pressed; in messages only
 )
 
 // A Line is what one side said in one go. The agent's lines hold only words

@@ -90,7 +90,7 @@ func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, erro
 
 func messages(p pipeline.Prompt) []chatMessage {
 	m := []chatMessage{{"system", p.Instructions}}
-	for _, l := range p.Lines {
+	for _, l := range p.Messages {
 		role := "user"
 		if l.Role == pipeline.RoleAgent {
 			role = "assistant"

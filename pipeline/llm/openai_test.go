@@ -57,7 +57,7 @@ func ask(ctx context.Context, script fake.Script) (string, error) {
 	defer client.CloseIdleConnections()
 	model := OpenAI{URL: "http://fake/v1/", Key: "canary", Client: client}
 	var text strings.Builder
-	for d, err := range model.Reply(ctx, pipeline.Prompt{Lines: []pipeline.Line{{Role: pipeline.RoleCaller, Text: "hi"}}}) {
+	for d, err := range model.Reply(ctx, pipeline.Prompt{Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: "hi"}}}) {
 		if err != nil {
 			return text.String(), err
 		}

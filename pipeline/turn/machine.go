@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/parley-voice/parley/pipeline/eot"
 )
 
 // A State is who has the floor.
@@ -242,7 +244,7 @@ func (m *Machine) close(at time.Duration) []Action {
 		m.voiced = false // whatever it was, it is no voice
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
 	}
-	p := EndOfTurn(text)
+	p := (eot.Pause{Text: text}).Guess().P
 	if due := m.lastEnd + patience(p); at < due {
 		return []Action{m.wake(due)}
 	}
@@ -291,3 +293,17 @@ func (m *Machine) timer(e Event) []Action {
 
 // wake sets the timer; 0 takes it away.
 func (m *Machine) wake(at time.Duration) Action { return Action{Do: SetTimer, At: at} }
+
+// patience is how long after the caller's last sound the turn is committed.
+func patience(p float64) time.Duration {
+	switch {
+	case p >= 0.9:
+		return 220 * time.Millisecond
+	case p >= 0.6:
+		return 400 * time.Millisecond
+	case p >= 0.3:
+		return 800 * time.Millisecond
+	default:
+		return 1600 * time.Millisecond
+	}
+}

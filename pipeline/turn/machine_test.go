@@ -265,13 +265,3 @@ func TestEventsAreJSON(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
-
-func TestEndOfTurn(t *testing.T) {
-	for text, want := range map[string]float64{
-		"": 0, "I see.": 0.95, "is it?": 0.95, "i see": 0.7, "well": 0.2, "i think that": 0.2, "first, ": 0.2, "yes": 0.7,
-	} {
-		if got := EndOfTurn(text); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-}
