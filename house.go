@@ -32,6 +32,7 @@ import (
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/sip"
 )
@@ -50,7 +51,7 @@ type house struct {
 	transport *rtp.Transport
 	ua        *sip.UA
 	fakes     *fake.Server // nil where others play the fakes
-	agent     *pipeline.Agent
+	agent     *converse.Agent
 
 	node      *control.Node
 	spool     *recording.Spool

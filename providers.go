@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
@@ -30,7 +31,7 @@ func (h *house) openProviders(ctx context.Context) error {
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 		DialContext: (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
 	}}
-	h.agent = &pipeline.Agent{
+	h.agent = &converse.Agent{
 		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + addr + "/v1/listen"}},
 		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + addr + "/v1", Client: client}},
 		Voices: map[string]pipeline.Voice{

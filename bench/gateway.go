@@ -14,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
@@ -62,7 +63,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err = ua.Start(); err != nil {
 		return err
 	}
-	agent := &pipeline.Agent{
+	agent := &converse.Agent{
 		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + j.Fakes + "/v1/listen"}},
 		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
 		Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
@@ -89,7 +90,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // place makes one call and talks on it to its end.
-func place(ctx context.Context, ua *sip.UA, agent *pipeline.Agent, id, proxy string) result {
+func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, id, proxy string) result {
 	leg, err := ua.Dial(ctx, media.Target{ID: id, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: proxy}},
 		func(media.Progress) {})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/converse"
 )
 
 // A Design is what carries the calls of a media bench.
@@ -137,7 +138,7 @@ func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), err
 	if err != nil {
 		return nil, nil, stop, err
 	}
-	agent := &pipeline.Agent{
+	agent := &converse.Agent{
 		Recognizers: map[string]pipeline.Recognizer{"mute": deaf{}},
 		Models:      map[string]pipeline.Model{"mute": nil},
 		Voices:      map[string]pipeline.Voice{"mute": newDrone()},

@@ -1,5 +1,5 @@
-// Package pipeline holds the conversation: it hears a leg through a recognizer,
-// asks a model what to say and says it with a voice, turn by turn.
+// Package pipeline has the words of a conversation: what recognizers, models and
+// voices are asked and answer, what a call's brief is, and what came of it.
 package pipeline
 
 import (

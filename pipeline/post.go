@@ -66,6 +66,6 @@ func statusError(resp *http.Response) error {
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Error.Message == "" {
 		return fmt.Errorf("%s", resp.Status)
 	}
-	message := []rune(clean(body.Error.Message))
+	message := []rune(Clean(body.Error.Message))
 	return fmt.Errorf("%s: %s", resp.Status, string(message[:min(len(message), longestError)]))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
@@ -14,7 +15,7 @@ import (
 
 // A Stage is an agent and its providers.
 type Stage struct {
-	*pipeline.Agent
+	*converse.Agent
 	Fakes  *fake.Server
 	client *http.Client
 }
@@ -31,7 +32,7 @@ func New(script fake.Script) *Stage {
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 	return &Stage{
 		Fakes: fake.Serve(n, script), client: client,
-		Agent: &pipeline.Agent{
+		Agent: &converse.Agent{
 			Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial}},
 			Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://fake/v1", Client: client}},
 			Voices: map[string]pipeline.Voice{

@@ -1,4 +1,4 @@
-package pipeline
+package converse
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -25,19 +26,19 @@ type reply struct {
 
 // answer starts the answer to what was said so far.
 func (s *talk) answer(ctx context.Context) *reply {
-	prompt := Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Messages: s.history.messages()}
-	return s.speak(ctx, func(ctx context.Context) iter.Seq2[Delta, error] { return s.model.Reply(ctx, prompt) })
+	prompt := pipeline.Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Messages: s.history.messages()}
+	return s.speak(ctx, func(ctx context.Context) iter.Seq2[pipeline.Delta, error] { return s.model.Reply(ctx, prompt) })
 }
 
 // greet starts the agent's first words.
 func (s *talk) greet(ctx context.Context) *reply {
-	return s.speak(ctx, func(context.Context) iter.Seq2[Delta, error] {
-		return func(yield func(Delta, error) bool) { yield(Delta{Text: s.brief.Greeting}, nil) }
+	return s.speak(ctx, func(context.Context) iter.Seq2[pipeline.Delta, error] {
+		return func(yield func(pipeline.Delta, error) bool) { yield(pipeline.Delta{Text: s.brief.Greeting}, nil) }
 	})
 }
 
 // speak starts saying what the text stream yields.
-func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[Delta, error]) *reply {
+func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[pipeline.Delta, error]) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reply{utterance: s.utter(turn.Reply), cancel: cancel}
 	s.wg.Go(func() {
@@ -52,7 +53,7 @@ func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[D
 // An opening is a voice on its way: the model is asked while it opens.
 type opening struct {
 	done     chan struct{}
-	speaking Speaking
+	speaking pipeline.Speaking
 	err      error
 }
 
@@ -67,7 +68,7 @@ func (s *talk) open(ctx context.Context) *opening {
 
 // say streams text into the voice and the voice's speech into the playout. It
 // returns when the last of it is queued.
-func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context) iter.Seq2[Delta, error]) error {
+func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	voice := s.open(ctx)
@@ -100,7 +101,7 @@ func ignoreCancel(err error) error {
 }
 
 // write gives the model's words to the voice as they come.
-func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[Delta, error]) error {
+func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	err := s.words(ctx, u, voice, text)
 	if <-voice.done; voice.speaking == nil {
 		return err // whoever listens to the voice tells why there is none
@@ -114,7 +115,7 @@ func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text fun
 	return err
 }
 
-func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[Delta, error]) error {
+func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	said := false
 	for d, err := range text(ctx) {
 		if err != nil {
@@ -142,7 +143,7 @@ func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text fun
 }
 
 // sound queues the voice's speech.
-func (s *talk) sound(ctx context.Context, u *utterance, speaking Speaking) error {
+func (s *talk) sound(ctx context.Context, u *utterance, speaking pipeline.Speaking) error {
 	stop := s.watchStall(ctx, u, speaking)
 	defer stop()
 	var release func()
@@ -181,7 +182,7 @@ func (s *talk) sound(ctx context.Context, u *utterance, speaking Speaking) error
 // watchStall ends the voice when it has made nothing for stallTime since the
 // caller heard the last of what it made. The returned function ends the watch,
 // and tells whether the voice was ended.
-func (s *talk) watchStall(ctx context.Context, u *utterance, speaking Speaking) func() bool {
+func (s *talk) watchStall(ctx context.Context, u *utterance, speaking pipeline.Speaking) func() bool {
 	ctx, cancel := context.WithCancel(ctx)
 	stalled := make(chan bool, 1)
 	s.wg.Go(func() {

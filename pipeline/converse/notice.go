@@ -1,4 +1,4 @@
-package pipeline
+package converse
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -18,7 +19,7 @@ const (
 
 // noticeKey names one canned line in one voice.
 type noticeKey struct {
-	engine Engine
+	engine pipeline.Engine
 	lang   string
 	rate   int
 	line   canned.Line
@@ -128,7 +129,7 @@ func (s *talk) notice(ctx context.Context, kind string, what canned.Line) *reply
 		pcm = append(tone.Sine(rate, rate/5, 440, 0.2), tone.Sine(rate, rate/5, 350, 0.2)...)
 	}
 	u.write(text, time.Now())
-	u.add(Speech{PCM: pcm, Words: evenly(text, span(u.rate, len(pcm)))}, time.Now())
+	u.add(pipeline.Speech{PCM: pcm, Words: evenly(text, span(u.rate, len(pcm)))}, time.Now())
 	s.wg.Go(func() {
 		defer cancel()
 		release, ok := s.playout.begin(ctx, kind == turn.Filler)
@@ -142,12 +143,12 @@ func (s *talk) notice(ctx context.Context, kind string, what canned.Line) *reply
 }
 
 // evenly spreads the words of text over d.
-func evenly(text string, d time.Duration) []Word {
+func evenly(text string, d time.Duration) []pipeline.Word {
 	fields := strings.Fields(text)
-	var words []Word
+	var words []pipeline.Word
 	for i, f := range fields {
 		place := func(i int) time.Duration { return d * time.Duration(i) / time.Duration(len(fields)) }
-		words = append(words, Word{f, place(i), place(i + 1)})
+		words = append(words, pipeline.Word{Text: f, Start: place(i), End: place(i + 1)})
 	}
 	return words
 }

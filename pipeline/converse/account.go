@@ -1,21 +1,20 @@
-package pipeline
+package converse
 
 import (
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
 // An account is the book that is kept of one turn until it ends.
 type account struct {
 	number    int
-	of        *utterance // the answer
-	line      *Line      // what the caller said; nil once it is told
-	caller    bool       // there is a caller's speech: not the greeting
-	t0        time.Time  // arrival of the caller's last voiced sample; of the greeting, the answer
+	of        *utterance     // the answer
+	line      *pipeline.Line // what the caller said; nil once it is told
+	caller    bool           // there is a caller's speech: not the greeting
+	t0        time.Time      // arrival of the caller's last voiced sample; of the greeting, the answer
 	waited    time.Duration
 	verdict   time.Time
 	usable    time.Time
@@ -24,30 +23,30 @@ type account struct {
 	estimated bool
 	reason    string
 	fragments int
-	first     []Span // of the first fragment, where there are more
+	first     []pipeline.Span // of the first fragment, where there are more
 }
 
 // spans are the phases that ran. Each mark is held to come no earlier than the
 // one before it, so that the phases add up to the turn.
-func (a *account) spans() []Span {
+func (a *account) spans() []pipeline.Span {
 	var token, ready time.Time
 	if a.of != nil {
 		token, ready, _, _ = a.of.timing()
 	}
 	phases := []struct {
-		phase Phase
+		phase pipeline.Phase
 		at    time.Time
 		runs  bool
 	}{
-		{PhaseJitter, a.t0.Add(a.waited), a.caller},
-		{PhaseVAD, a.verdict, a.caller},
-		{PhaseASR, a.usable, !a.usable.IsZero()},
-		{PhaseEOUWait, a.commit, !a.commit.IsZero()},
-		{PhaseLLM, token, a.caller && !token.IsZero()},
-		{PhaseTTS, ready, !ready.IsZero()},
-		{PhaseOut, a.audible, !a.audible.IsZero()},
+		{pipeline.PhaseJitter, a.t0.Add(a.waited), a.caller},
+		{pipeline.PhaseVAD, a.verdict, a.caller},
+		{pipeline.PhaseASR, a.usable, !a.usable.IsZero()},
+		{pipeline.PhaseEOUWait, a.commit, !a.commit.IsZero()},
+		{pipeline.PhaseLLM, token, a.caller && !token.IsZero()},
+		{pipeline.PhaseTTS, ready, !ready.IsZero()},
+		{pipeline.PhaseOut, a.audible, !a.audible.IsZero()},
 	}
-	var spans []Span
+	var spans []pipeline.Span
 	last := a.t0
 	for _, p := range phases {
 		if !p.runs {
@@ -57,7 +56,7 @@ func (a *account) spans() []Span {
 		if at.Before(last) {
 			at = last
 		}
-		spans = append(spans, Span{p.phase, at.Sub(last)})
+		spans = append(spans, pipeline.Span{Phase: p.phase, For: at.Sub(last)})
 		last = at
 	}
 	return spans
@@ -65,14 +64,14 @@ func (a *account) spans() []Span {
 
 // phases are those of the first fragment up to its commit, and from there on
 // those of the answer that was heard.
-func (a *account) phases() []Span {
+func (a *account) phases() []pipeline.Span {
 	own := a.spans()
 	if a.first == nil {
 		return own
 	}
-	var spans []Span
+	var spans []pipeline.Span
 	for i, s := range own {
-		if i < len(a.first) && s.Phase != PhaseLLM && s.Phase != PhaseTTS && s.Phase != PhaseOut {
+		if i < len(a.first) && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
 			s = a.first[i]
 		}
 		spans = append(spans, s)
@@ -80,10 +79,10 @@ func (a *account) phases() []Span {
 	return spans
 }
 
-func (a *account) turn(ending Ending) Turn {
-	t := Turn{
+func (a *account) turn(ending pipeline.Ending) pipeline.Turn {
+	t := pipeline.Turn{
 		Number: a.number, Spans: a.phases(), Ending: ending, Reason: a.reason,
-		Interrupted: ending == Interrupted, Estimated: a.estimated,
+		Interrupted: ending == pipeline.Interrupted, Estimated: a.estimated,
 		Raw: map[string]time.Duration{},
 	}
 	if a.fragments > 1 {
@@ -144,34 +143,23 @@ func (s *talk) committed(a turn.Action) *account {
 		x.number = s.number
 		s.number++
 	}
-	x.line = &Line{
-		Role: RoleCaller, Text: a.Text, Turn: x.number,
+	x.line = &pipeline.Line{
+		Role: pipeline.RoleCaller, Text: a.Text, Turn: x.number,
 		Start: min(s.since(from), s.since(x.t0)), End: s.since(x.t0),
 	}
 	return x
 }
 
 // tell passes a line on.
-func (s *talk) tell(l Line) {
-	l.Text = clean(l.Text)
+func (s *talk) tell(l pipeline.Line) {
+	l.Text = pipeline.Clean(l.Text)
 	for i := range l.Words {
-		l.Words[i].Text = clean(l.Words[i].Text)
+		l.Words[i].Text = pipeline.Clean(l.Words[i].Text)
 	}
 	s.outcome.Lines = append(s.outcome.Lines, l)
 	if s.brief.Watch != nil {
 		s.brief.Watch.Said(l)
 	}
-}
-
-// clean is text as anybody may store and show it: valid UTF-8 without control
-// characters, which a provider may send all the same.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // tellCaller passes on what the caller said, once it is sure not to change.
@@ -184,7 +172,7 @@ func (s *talk) tellCaller() {
 
 // end closes the account of the turn and the line of the answer. whole tells
 // that the answer was said to its end.
-func (s *talk) end(ending Ending, whole bool) {
+func (s *talk) end(ending pipeline.Ending, whole bool) {
 	s.tellCaller()
 	s.tellFiller(false)
 	if s.reply != nil {
@@ -213,9 +201,9 @@ func (s *talk) tellAgent(u *utterance, whole, remember bool) {
 		words[i].Start += start
 		words[i].End += start
 	}
-	l := Line{Role: RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words}
+	l := pipeline.Line{Role: pipeline.RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words}
 	if remember {
-		s.history.add(Message{Role: l.Role, Text: l.Text})
+		s.history.add(pipeline.Message{Role: l.Role, Text: l.Text})
 	}
 	s.tell(l)
 }
@@ -232,9 +220,9 @@ func (s *talk) tellFiller(whole bool) {
 // close ends what the end of the call found open.
 func (s *talk) close() {
 	if s.reply != nil || s.current != nil || s.filler != nil {
-		ending := Interrupted
-		if s.outcome.Reason == AgentError {
-			ending = Failed
+		ending := pipeline.Interrupted
+		if s.outcome.Reason == pipeline.AgentError {
+			ending = pipeline.Failed
 		}
 		s.end(ending, false)
 	}

@@ -1,4 +1,6 @@
-package pipeline
+// Package converse holds the conversation of a call: it hears the leg through a
+// recognizer, asks a model what to say and says it with a voice, turn by turn.
+package converse
 
 import (
 	"cmp"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -20,9 +23,9 @@ import (
 // An Agent talks. Its fields are set once; one Agent serves all calls.
 type Agent struct {
 	// The providers, by the name that a brief's engines ask for.
-	Recognizers map[string]Recognizer
-	Models      map[string]Model
-	Voices      map[string]Voice
+	Recognizers map[string]pipeline.Recognizer
+	Models      map[string]pipeline.Model
+	Voices      map[string]pipeline.Voice
 	Policy      turn.Policy // zero: turn.DefaultPolicy
 	Log         *slog.Logger
 
@@ -31,7 +34,7 @@ type Agent struct {
 
 // Check says what is wrong with engines, if anything: what they name must be
 // a provider of this agent.
-func (a *Agent) Check(e Engines) error {
+func (a *Agent) Check(e pipeline.Engines) error {
 	return errors.Join(
 		known("speech.asr.provider", e.ASR.Provider, a.Recognizers),
 		known("speech.llm.provider", e.LLM.Provider, a.Models),
@@ -51,9 +54,9 @@ func known[T any](key, name string, all map[string]T) error {
 // agent leaves; it then hangs up. When it returns, every goroutine it started
 // has ended. The error is of the brief; what happened on the line is in the
 // Outcome.
-func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, error) {
+func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (pipeline.Outcome, error) {
 	if err := a.Check(brief.Engines); err != nil {
-		return Outcome{Reason: AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
+		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
 	}
 	if brief.AnsweredAt.IsZero() {
 		brief.AnsweredAt = time.Now()
@@ -71,7 +74,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, 
 		playout: newPlayout(), failures: make(chan failure, 16),
 		listener: &listener{
 			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
-			stream:     Stream{leg.Rate(), brief.Engines.ASR.Model, brief.Language},
+			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
 			log:        log, results: make(chan heard, 16), broke: make(chan error, 1),
 			opens: make(chan struct{}), mute: make(chan struct{}, 1),
 		},
@@ -85,10 +88,10 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief Brief) (Outcome, 
 type talk struct {
 	agent    *Agent
 	leg      media.Leg
-	brief    Brief
+	brief    pipeline.Brief
 	log      *slog.Logger
-	model    Model
-	voice    Voice
+	model    pipeline.Model
+	voice    pipeline.Voice
 	playout  *playout
 	listener *listener
 	failures chan failure
@@ -105,7 +108,7 @@ type talk struct {
 	number  int        // of the next turn
 	last    ear.Edge   // where the caller last fell silent
 	began   ear.Edge   // where the caller last began to speak
-	outcome Outcome
+	outcome pipeline.Outcome
 }
 
 // A failure is an utterance that broke.
@@ -114,7 +117,7 @@ type failure struct {
 	err error
 }
 
-func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
+func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outcome {
 	edges := make(chan ear.Edge, 16)
 	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges}
 	s.leg.Play(s.playout)
@@ -125,7 +128,7 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
 	s.think(ctx, edges)
 	cancel()
 	cause := media.LocalHangup
-	if s.outcome.Reason == AgentError {
+	if s.outcome.Reason == pipeline.AgentError {
 		cause = media.Failure
 	}
 	if err := s.leg.Hangup(cause); err != nil {
@@ -134,13 +137,13 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) Outcome {
 	s.wg.Wait()
 	s.close()
 	if deaf != nil {
-		s.outcome.Reason, s.outcome.Err = AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", deaf))
+		s.outcome.Reason, s.outcome.Err = pipeline.AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", deaf))
 	}
 	return s.outcome
 }
 
-func (s *talk) style() Style {
-	return Style{s.leg.Rate(), s.brief.Engines.TTS.Voice, s.brief.Engines.TTS.Model, s.brief.Language}
+func (s *talk) style() pipeline.Style {
+	return pipeline.Style{Rate: s.leg.Rate(), Voice: s.brief.Engines.TTS.Voice, Model: s.brief.Engines.TTS.Model, Language: s.brief.Language}
 }
 
 // utter numbers a new utterance.

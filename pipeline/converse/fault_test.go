@@ -1,4 +1,4 @@
-package pipeline_test
+package converse_test
 
 import (
 	"slices"

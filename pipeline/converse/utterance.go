@@ -1,4 +1,4 @@
-package pipeline
+package converse
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // charTime is how long a character is taken to last, where a voice gives no
@@ -22,12 +24,12 @@ type utterance struct {
 
 	mu      sync.Mutex
 	text    strings.Builder // what the model said so far
-	words   []Word          // with times, as the voice tells them
+	words   []pipeline.Word // with times, as the voice tells them
 	trimmed time.Duration   // of silence at the beginning, which was not played
 	ready   time.Time       // first audible sample
 	token   time.Time       // first speakable text
 	samples int64           // of audio made so far
-	usage   Usage
+	usage   pipeline.Usage
 }
 
 // write adds text that the model said.
@@ -42,7 +44,7 @@ func (u *utterance) write(text string, at time.Time) {
 
 // add takes a stretch of speech and returns what of it is to be played: silence
 // before the first sound is left out.
-func (u *utterance) add(sp Speech, at time.Time) []int16 {
+func (u *utterance) add(sp pipeline.Speech, at time.Time) []int16 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.words = append(u.words, sp.Words...)
@@ -73,7 +75,7 @@ func leadingSilence(pcm []int16) int {
 
 // heard returns the words that were played, by their middle, and whether that
 // is all there was.
-func (u *utterance) heard(complete bool) (text string, words []Word) {
+func (u *utterance) heard(complete bool) (text string, words []pipeline.Word) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := strings.TrimSpace(u.text.String())
@@ -97,9 +99,9 @@ func (u *utterance) heard(complete bool) (text string, words []Word) {
 
 // estimate times the words of text that the voice has not timed yet, by their
 // length.
-func (u *utterance) estimate(text string) []Word {
+func (u *utterance) estimate(text string) []pipeline.Word {
 	fields := strings.Fields(text)
-	var words []Word
+	var words []pipeline.Word
 	at := u.trimmed
 	if n := len(u.words); n > 0 {
 		at = u.words[n-1].End
@@ -107,21 +109,21 @@ func (u *utterance) estimate(text string) []Word {
 	}
 	for _, w := range fields {
 		d := time.Duration(len([]rune(w))+1) * charTime
-		words = append(words, Word{w, at, at + d})
+		words = append(words, pipeline.Word{Text: w, Start: at, End: at + d})
 		at += d
 	}
 	return words
 }
 
 // timing returns when the first text and the first sound were there.
-func (u *utterance) timing() (token, ready time.Time, chars int, usage Usage) {
+func (u *utterance) timing() (token, ready time.Time, chars int, usage pipeline.Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.token, u.ready, u.text.Len(), u.usage
 }
 
 // spent notes what the answer cost.
-func (u *utterance) spent(usage Usage) {
+func (u *utterance) spent(usage pipeline.Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.usage = usage

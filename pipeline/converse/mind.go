@@ -1,4 +1,4 @@
-package pipeline
+package converse
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/turn"
@@ -35,7 +36,7 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 		case <-ctx.Done():
 			s.outcome.Reason = s.ending()
 		case <-limit:
-			s.outcome.Reason = TooLong
+			s.outcome.Reason = pipeline.TooLong
 		case x := <-edges:
 			s.edge(ctx, x)
 		case r := <-s.listener.results:
@@ -56,18 +57,18 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 }
 
 // ending is why the context ended: the party left, or we were told to stop.
-func (s *talk) ending() Reason {
+func (s *talk) ending() pipeline.Reason {
 	switch s.leg.Cause() {
 	case media.RemoteHangup:
-		return CallerHungUp
+		return pipeline.CallerHungUp
 	case media.MediaTimeout, media.Expired: // the carrier is gone, whichever way it shows
-		return NoMedia
+		return pipeline.NoMedia
 	case media.Transferred:
-		return HandedOver
+		return pipeline.HandedOver
 	case media.Failure:
-		return AgentError
+		return pipeline.AgentError
 	default:
-		return Stopped
+		return pipeline.Stopped
 	}
 }
 
@@ -94,8 +95,8 @@ func (s *talk) heard(ctx context.Context, h heard) {
 // unanswered leaves out the words of a result that were answered already: a
 // recognizer may go on with them in the same breath.
 func (s *talk) unanswered(e *turn.Event, h heard) {
-	at := func(w Word) time.Duration { return s.since(h.zero.Add(w.Start)) }
-	n := slices.IndexFunc(h.Words, func(w Word) bool { return at(w) >= s.machine.Settled() })
+	at := func(w pipeline.Word) time.Duration { return s.since(h.zero.Add(w.Start)) }
+	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return at(w) >= s.machine.Settled() })
 	if n < 0 {
 		return // all of them, or it tells no words
 	}
@@ -125,7 +126,7 @@ func (s *talk) mark(ctx context.Context, m mark) {
 		return
 	}
 	if m.of == s.reply.utterance {
-		s.end(Answered, true)
+		s.end(pipeline.Answered, true)
 	} else {
 		s.tellFiller(true)
 	}
@@ -161,7 +162,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Retract:
 			s.retract()
 		case turn.Yield:
-			s.drop(Interrupted)
+			s.drop(pipeline.Interrupted)
 		case turn.Fill:
 			s.filler = s.notice(ctx, turn.Filler, canned.Filler).utterance
 		case turn.Apologise:
@@ -171,18 +172,18 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 			if s.current == nil && (a.Reason == turn.RecognizerSilent) {
 				s.current = s.unheard()
 			}
-			s.excuse(ctx, Failed, canned.Apology)
+			s.excuse(ctx, pipeline.Failed, canned.Apology)
 		case turn.Nudge:
-			s.excuse(ctx, Interrupted, canned.Nudge)
+			s.excuse(ctx, pipeline.Interrupted, canned.Nudge)
 		case turn.Drop:
 		case turn.Leave:
-			s.outcome.Reason = Reason(a.Reason)
+			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
 	}
 }
 
 // excuse says a canned line in place of whatever was being said.
-func (s *talk) excuse(ctx context.Context, ending Ending, what canned.Line) {
+func (s *talk) excuse(ctx context.Context, ending pipeline.Ending, what canned.Line) {
 	s.drop(ending)
 	s.reply = s.notice(ctx, turn.Notice, what)
 }
@@ -197,7 +198,7 @@ func (s *talk) wake(at time.Duration) {
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
-	s.history.add(Message{Role: RoleCaller, Text: s.current.line.Text})
+	s.history.add(pipeline.Message{Role: pipeline.RoleCaller, Text: s.current.line.Text})
 	s.reply = s.answer(ctx)
 	s.current.of = s.reply.utterance
 }
@@ -214,7 +215,7 @@ func (s *talk) retract() {
 }
 
 // drop stops the agent's speech; what was heard of it is kept.
-func (s *talk) drop(ending Ending) {
+func (s *talk) drop(ending pipeline.Ending) {
 	s.playout.drop(s.next + 1)
 	if s.reply != nil {
 		s.reply.cancel()

@@ -1,4 +1,4 @@
-package pipeline
+package converse
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 // is remembered: what the recognizer that broke had not understood for good,
 // and what was said while there was none, is told to the next one.
 type listener struct {
-	recognizer Recognizer
-	stream     Stream
+	recognizer pipeline.Recognizer
+	stream     pipeline.Stream
 	log        *slog.Logger
 	results    chan heard
 	broke      chan error
@@ -42,13 +43,13 @@ type listener struct {
 // heard is a result, and when the recognizer's clock began; zero where the
 // result has no times.
 type heard struct {
-	Result
+	pipeline.Result
 	zero time.Time
 }
 
 // opened is a recognizer and where its stream begins.
 type opened struct {
-	Recognition
+	pipeline.Recognition
 	first atomic.Int64 // frame of the call
 	zero  atomic.Int64 // its time, Unix nanoseconds
 }
@@ -118,7 +119,7 @@ func (l *listener) once(ctx context.Context) error {
 }
 
 // place puts a result on the call's clock.
-func (l *listener) place(o *opened, r Result) heard {
+func (l *listener) place(o *opened, r pipeline.Result) heard {
 	h := heard{Result: r}
 	if r.End == 0 {
 		return h

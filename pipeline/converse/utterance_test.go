@@ -1,9 +1,11 @@
-package pipeline
+package converse
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/pipeline"
 )
 
 func loud(d time.Duration) []int16 {
@@ -19,18 +21,18 @@ func TestHeard(t *testing.T) {
 	const text = "Your table is booked for two. I have also sent the confirmation to your phone."
 	clause := evenly("Your table is booked for two.", 2*time.Second)
 	for name, c := range map[string]struct {
-		speech []Speech
+		speech []pipeline.Speech
 		played time.Duration
 		whole  bool
 		least  int // words
 		most   int
 	}{
 		"nothing":                               {nil, 0, false, 0, 0},
-		"half a timed clause":                   {[]Speech{{PCM: loud(2 * time.Second), Words: clause}}, time.Second, false, 3, 3},
-		"a clause whose words are not told yet": {[]Speech{{PCM: loud(2 * time.Second)}}, 2 * time.Second, false, 5, 7},
-		"into the second clause":                {[]Speech{{PCM: loud(2 * time.Second), Words: clause}, {PCM: loud(3 * time.Second)}}, 4 * time.Second, false, 10, 13},
-		"silence before it is not played":       {[]Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []Word{{"Your", time.Second, 2 * time.Second}, {"table", 2 * time.Second, 3 * time.Second}}}}, time.Second, false, 1, 1},
-		"all of it":                             {[]Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
+		"half a timed clause":                   {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}}, time.Second, false, 3, 3},
+		"a clause whose words are not told yet": {[]pipeline.Speech{{PCM: loud(2 * time.Second)}}, 2 * time.Second, false, 5, 7},
+		"into the second clause":                {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}, {PCM: loud(3 * time.Second)}}, 4 * time.Second, false, 10, 13},
+		"silence before it is not played":       {[]pipeline.Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []pipeline.Word{{Text: "Your", Start: time.Second, End: 2 * time.Second}, {Text: "table", Start: 2 * time.Second, End: 3 * time.Second}}}}, time.Second, false, 1, 1},
+		"all of it":                             {[]pipeline.Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
 	} {
 		u := &utterance{rate: 8000}
 		u.write(text, time.Now())
@@ -50,7 +52,7 @@ func TestHeard(t *testing.T) {
 
 func TestWaiting(t *testing.T) {
 	u := &utterance{rate: 8000}
-	u.add(Speech{PCM: loud(time.Second)}, time.Now())
+	u.add(pipeline.Speech{PCM: loud(time.Second)}, time.Now())
 	u.played.Store(2000)
 	if got := u.waiting(); got != 750*time.Millisecond {
 		t.Errorf("%v is waiting", got)
