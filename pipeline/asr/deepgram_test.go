@@ -176,6 +176,6 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"type":"Metadata"}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		_, _, _ = parseDeepgram(b)
+		_, _ = parseDeepgram(b)
 	})
 }
