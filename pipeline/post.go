@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -64,8 +63,8 @@ func statusError(resp *http.Response) error {
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, longestErrorBody))
 	if err != nil || json.Unmarshal(b, &body) != nil || body.Error.Message == "" {
-		return fmt.Errorf("%s", resp.Status)
+		return NewRefusedError(resp, "")
 	}
 	message := []rune(Clean(body.Error.Message))
-	return fmt.Errorf("%s: %s", resp.Status, string(message[:min(len(message), longestError)]))
+	return NewRefusedError(resp, string(message[:min(len(message), longestError)]))
 }

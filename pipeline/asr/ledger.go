@@ -79,22 +79,13 @@ func (l *ledger) result(h heard) (pipeline.Result, bool) {
 	if h.none {
 		return h.Result, false
 	}
-	r, timed := h.Result, h.End > 0
-	if !timed && h.answer && l.lost > 0 {
+	if h.End == 0 && h.answer && l.lost > 0 {
 		l.lost--
-		return r, false
+		return h.Result, false
 	}
-	switch {
-	case !timed:
-		r.Start, r.End = l.settled, l.settled
-		if len(l.asks) > 0 {
-			r.End = l.asks[0].at
-		}
-	case r.Start < l.settled && r.Text != "":
-		r = after(r, l.settled)
-		if r.Text == "" && !h.answer {
-			return r, false
-		}
+	r := l.place(h.Result)
+	if r.Text == "" && h.Text != "" && !h.answer {
+		return r, false // it was told
 	}
 	if h.answer && len(l.asks) > 0 {
 		return l.settle(r), true
@@ -106,6 +97,21 @@ func (l *ledger) result(h heard) (pipeline.Result, bool) {
 	}
 	l.partial = r
 	return r, true
+}
+
+// place gives a result times where the provider tells none, and leaves out what
+// was told already.
+func (l *ledger) place(r pipeline.Result) pipeline.Result {
+	switch {
+	case r.End == 0:
+		r.Start, r.End = l.settled, l.settled
+		if len(l.asks) > 0 {
+			r.End = l.asks[0].at
+		}
+	case r.Start < l.settled && r.Text != "":
+		r = after(r, l.settled)
+	}
+	return r
 }
 
 // settle makes r the answer to the oldest ask.

@@ -66,6 +66,7 @@ type stream struct {
 	queue   chan message // in order
 	free    chan []byte  // buffers of sound to use again
 	came    chan []byte  // from the provider
+	cut     error        // why nothing more comes; there once came is closed
 	asked   chan time.Duration
 	results chan pipeline.Result
 	full    atomic.Bool
@@ -161,7 +162,7 @@ func (s *stream) Close() error {
 func (s *stream) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil && !s.stopped() {
+	if s.err == nil && err != nil && !s.stopped() {
 		s.err = err
 		close(s.broken)
 	}
@@ -185,7 +186,7 @@ func (s *stream) write() {
 	var sound []byte
 	var at time.Duration // of sound that was queued
 	for {
-		ok := true
+		var ok bool
 		select {
 		case m := <-s.queue:
 			if m.kind == websocket.BinaryMessage {
@@ -283,7 +284,7 @@ func (s *stream) read() {
 	for {
 		_, b, err := s.conn.ReadMessage()
 		if err != nil {
-			s.fail(fmt.Errorf("%s: receive: %w", s.name, err))
+			s.cut = fmt.Errorf("%s: receive: %w", s.name, err)
 			return
 		}
 		select {
@@ -313,6 +314,7 @@ func (s *stream) tell() {
 			l.ask(at, time.Since(zero))
 		case b, ok := <-s.came:
 			if !ok {
+				s.fail(s.cut)
 				return
 			}
 			var h heard

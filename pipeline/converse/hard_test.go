@@ -128,8 +128,8 @@ func TestRecognizerDropsInMidSpeech(t *testing.T) {
 func TestSilentRecognizerHasItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake.Typical()
-		s.Fault = func(p fake.Provider, n int) fake.Fault {
-			if p == fake.ASR && n == 0 {
+		s.Fault = func(p fake.Provider, _ int) fake.Fault {
+			if p == fake.ASR {
 				return fake.Stall
 			}
 			return fake.None

@@ -52,6 +52,16 @@ type opened struct {
 	pipeline.Recognition
 	first atomic.Int64 // frame of the call
 	zero  atomic.Int64 // its time, Unix nanoseconds
+	told  atomic.Bool  // it was told of the past
+	owed  atomic.Bool  // it is to be asked for what is final, once it was
+}
+
+// finalize asks for what is final of the sound so far, the past included.
+func (o *opened) finalize() {
+	o.owed.Store(true)
+	if o.told.Load() && o.owed.Swap(false) {
+		_ = o.Finalize() // its Results end when it broke
+	}
 }
 
 // listen opens recognizers until ctx ends.
@@ -161,6 +171,9 @@ func (l *listener) write(f media.Frame) {
 	for n := from; n < l.read; n++ {
 		_ = rec.WriteFrame(l.past[n%memory]) // likewise
 	}
+	if rec.told.Store(true); rec.owed.Load() {
+		rec.finalize()
+	}
 }
 
 // keep remembers f; the oldest sound goes.
@@ -177,6 +190,6 @@ func (l *listener) keep(f media.Frame) {
 // finalize asks for what is open; without a recognizer there is nothing.
 func (l *listener) finalize() {
 	if rec := l.open.Load(); rec != nil {
-		_ = rec.Finalize() // its Results end when it broke
+		rec.finalize()
 	}
 }

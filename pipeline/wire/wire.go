@@ -4,6 +4,7 @@ package wire
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,16 +22,14 @@ const Longest = 1 << 20
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Open opens a WebSocket. Secrets belong into head: the address may be told in
-// errors. Of a provider that refuses the error is a pipeline.Refusal.
+// errors. Of a provider that refuses the error is a pipeline.RefusedError.
 func Open(ctx context.Context, name, address string, query url.Values, head http.Header, dial Dial) (*websocket.Conn, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: url: %w", name, err)
 	}
 	q := u.Query()
-	for k, v := range query {
-		q[k] = v
-	}
+	maps.Copy(q, query)
 	u.RawQuery = q.Encode()
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: dial}
 	conn, resp, err := dialer.DialContext(ctx, u.String(), head)
@@ -39,7 +38,7 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	}
 	switch {
 	case err != nil && resp != nil:
-		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusal(resp, ""))
+		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusedError(resp, ""))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A Refusal is the error of a provider that answered, and not with what it was
+// A RefusedError is the error of a provider that answered, and not with what it was
 // asked for.
-type Refusal struct {
+type RefusedError struct {
 	Status     int           // of HTTP
 	Text       string        // what it said, fit to be shown; may be empty
 	RetryAfter time.Duration // how long it asks to be left alone; 0 where it does not tell
 }
 
-func (r *Refusal) Error() string {
+func (r *RefusedError) Error() string {
 	status := fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status))
 	if r.Text == "" {
 		return status
@@ -26,10 +26,10 @@ func (r *Refusal) Error() string {
 // longestRetry bounds what is believed of a provider's Retry-After.
 const longestRetry = 5 * time.Minute
 
-// NewRefusal reads the status and the Retry-After of an answer (RFC 9110,
+// NewRefusedError reads the status and the Retry-After of an answer (RFC 9110,
 // section 10.2.3), whose body it leaves alone. A date is not read.
-func NewRefusal(resp *http.Response, text string) *Refusal {
-	r := &Refusal{Status: resp.StatusCode, Text: text}
+func NewRefusedError(resp *http.Response, text string) *RefusedError {
+	r := &RefusedError{Status: resp.StatusCode, Text: text}
 	if s, err := strconv.ParseFloat(resp.Header.Get("Retry-After"), 64); err == nil && s > 0 {
 		r.RetryAfter = min(time.Duration(min(s, longestRetry.Seconds())*float64(time.Second)), longestRetry)
 	}
