@@ -18,6 +18,7 @@ type benchCmd struct {
 	All   benchAllCmd   `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
 	Media benchMediaCmd `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
 	Turns benchTurnsCmd `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
+	Vad   benchVadCmd   `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
 
 	Plane     benchPlaneCmd     `cmd:"" hidden:""`
 	Gateway   benchGatewayCmd   `cmd:"" hidden:""`

@@ -1,9 +1,13 @@
 package vad
 
 import (
+	"maps"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
@@ -28,7 +32,7 @@ func run(pcm []int16) []edge {
 			edges = append(edges, edge{true, at})
 		case Ended:
 			edges = append(edges, edge{false, at + media.FrameTime})
-		case Same:
+		case Same, Stirred, Calmed:
 		}
 	}
 	return edges
@@ -88,5 +92,120 @@ func TestFrameAllocatesNothing(t *testing.T) {
 	f := make(media.Frame, 160)
 	if n := testing.AllocsPerRun(100, func() { d.Frame(f) }); n != 0 {
 		t.Errorf("%v allocations a frame", n)
+	}
+}
+
+// verdicts plays frames of a tone and of silence, as the letters say, and
+// returns what changed at which frame.
+func verdicts(d *Detector, frames string) map[int]Verdict {
+	all := map[int]Verdict{}
+	speech := tone.Sine(8000, 160, 600, 0.3)
+	for i, x := range frames {
+		f := make(media.Frame, 160)
+		if x == 'x' {
+			f = speech
+		}
+		if v, _ := d.Frame(f); v != Same {
+			all[i] = v
+		}
+	}
+	return all
+}
+
+func TestStirs(t *testing.T) {
+	for frames, want := range map[string]map[int]Verdict{
+		"............x.........":                {},
+		"............xx........":                {13: Stirred, 15: Calmed},
+		"............xxx...............":        {13: Stirred, 14: Began, 23: Ended},
+		"............xx.x..............":        {13: Stirred, 15: Began, 24: Ended},
+		"............x.xx..............":        {15: Began, 24: Ended},
+		"............xx..xx..xxx..............": {13: Stirred, 15: Calmed, 17: Stirred, 19: Calmed, 21: Stirred, 22: Began, 31: Ended},
+	} {
+		if got := verdicts(&Detector{}, frames); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", frames, got, want)
+		}
+	}
+}
+
+// TestFloor: what lies under the floor is not speech, until it is lifted.
+func TestFloor(t *testing.T) {
+	const frames = "............xxxxxx.............."
+	for floor, heard := range map[float64]bool{
+		math.Inf(-1): true, math.NaN(): true, -60: true, -20: true, -10: false, 0: false, math.Inf(1): false,
+	} {
+		var d Detector
+		d.Floor(floor) // the tone is at -13.5 dBFS
+		if got := verdicts(&d, frames); len(got) > 0 != heard {
+			t.Errorf("with a floor of %v: %v", floor, got)
+		}
+		d.Floor(math.Inf(-1))
+		if got := verdicts(&d, frames); len(got) != 3 {
+			t.Errorf("after a floor of %v: %v", floor, got)
+		}
+	}
+}
+
+func TestLevel(t *testing.T) {
+	var d Detector
+	for want, amplitude := range map[float64]float64{-120: 0, -43: 0.01, -23: 0.1, -3: 1} {
+		pcm := tone.Sine(8000, 1600, 1000, amplitude)
+		d.Frame(pcm[800:960])
+		if math.Abs(d.Level()-want) > 0.2 {
+			t.Errorf("amplitude %v is at %.2f dBFS, want %v", amplitude, d.Level(), want)
+		}
+	}
+}
+
+// TestAnySound: whatever comes, verdicts follow each other in their order, and
+// nothing that is not a number is told.
+func TestAnySound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Detector
+		n := rapid.SampledFrom([]int{160, 320}).Draw(t, "samples")
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		speaking, stirred := false, false
+		gain := 0.0
+		for i := range rapid.IntRange(1, 400).Draw(t, "frames") {
+			if i%10 == 0 {
+				gain = math.Pow(10, 5*rnd.Float64())
+			}
+			f := make(media.Frame, n)
+			for j := range f {
+				f[j] = int16(max(-32768, min(32767, gain*rnd.NormFloat64())))
+			}
+			v, back := d.Frame(f)
+			ok := back >= 0 && back < 16 && !math.IsNaN(d.Level())
+			switch v {
+			case Began:
+				ok = ok && !speaking
+				speaking, stirred = true, false
+			case Ended:
+				ok = ok && speaking
+				speaking = false
+			case Stirred:
+				ok = ok && !speaking && !stirred
+				stirred = true
+			case Calmed:
+				ok = ok && stirred
+				stirred = false
+			case Same:
+			}
+			if !ok || speaking != d.Speaking() {
+				t.Fatalf("frame %d: verdict %d, back %d", i, v, back)
+			}
+		}
+	})
+}
+
+// TestHum: mains hum is no speech, at either rate.
+func TestHum(t *testing.T) {
+	for _, rate := range []int{8000, 16000} {
+		var d Detector
+		hum := tone.Sine(rate, 10*rate, 100, 0.05)
+		for at := 0; at < len(hum); at += rate / 50 {
+			if v, _ := d.Frame(hum[at : at+rate/50]); v == Began && at > 3*rate {
+				t.Errorf("%d Hz: begins after %d ms", rate, at*1000/rate)
+			}
+		}
 	}
 }

@@ -1,0 +1,175 @@
+package hearing
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-voice/parley/bench/spoken"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/vad"
+)
+
+// A detector is what is measured.
+type detector interface {
+	Frame(f media.Frame) (v vad.Verdict, back int)
+}
+
+// A Score is how one detector did in one condition.
+type Score struct {
+	Speech, Hit  int // frames of speech, and those taken for it
+	Other, False int // frames of none, and those taken for it
+	Said, Missed int // utterances, and those of which nothing was noticed
+	// Onset and Offset are how far the edges told are from the true ones,
+	// without sign; Told is when the verdict of the onset came.
+	Onset, Offset, Told []time.Duration
+}
+
+// Options say what is measured.
+type Options struct {
+	Clips int // of each condition and rate, of five utterances each
+	// Progress is told of every condition that is over.
+	Progress func(done, all int)
+}
+
+// Run measures the energy gate and the detector and writes a table for each
+// rate to out.
+func Run(ctx context.Context, out io.Writer, o Options) error {
+	all := conditions()
+	for r, rate := range []int{8000, 16000} {
+		s, err := newStudio(ctx, rate, spoken.Voices(), spoken.Texts, spoken.Others())
+		if err != nil {
+			return err
+		}
+		t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(t, "%d kHz\tgate:\thit\tfalse\tmissed\tonset\ttold\toffset\tmodel:\thit\tfalse\tmissed\tonset\ttold\toffset\t\n", rate/1000)
+		for i, c := range all {
+			if err = ctx.Err(); err != nil {
+				return err
+			}
+			rnd := rand.New(rand.NewPCG(uint64(rate), uint64(i))) //nolint:gosec // the same every time, on purpose
+			var plain, model Score
+			for range o.Clips {
+				k := s.clip(c, rnd)
+				plain.add(k, &gate{})
+				model.add(k, &vad.Detector{})
+			}
+			fmt.Fprintf(t, "%s\t\t%s\t\t%s\t\n", c, plain.row(), model.row())
+			o.Progress(r*len(all)+i+1, 2*len(all))
+		}
+		if err = t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+func (s *Score) row() string {
+	share := func(n, of int) string {
+		if of == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+	}
+	if s.Said == 0 {
+		return "–\t" + share(s.False, s.Other) + "\t–\t–\t–\t–"
+	}
+	return fmt.Sprintf("%s\t%s\t%d/%d\t%s\t%s\t%s", share(s.Hit, s.Speech), share(s.False, s.Other), s.Missed, s.Said,
+		middle(s.Onset), middle(s.Told), middle(s.Offset))
+}
+
+// middle prints the median and the 95th percentile in milliseconds.
+func middle(d []time.Duration) string {
+	if len(d) == 0 {
+		return "–"
+	}
+	slices.Sort(d)
+	return fmt.Sprintf("%d/%d", d[len(d)/2].Milliseconds(), d[len(d)*95/100].Milliseconds())
+}
+
+// A stretch is a run of frames: from is in it, to is not.
+type stretch struct{ from, to, told int }
+
+// add plays a clip to a detector and takes what it said into the account.
+func (s *Score) add(c *clip, d detector) {
+	heard := listen(c, d)
+	taken := make([]bool, c.frames())
+	for _, h := range heard {
+		for i := max(0, h.from); i < h.to; i++ {
+			taken[i] = true
+		}
+	}
+	for i, is := range c.spoken {
+		if is {
+			s.Speech++
+			s.Hit += one(taken[i])
+		} else {
+			s.Other++
+			s.False += one(taken[i])
+		}
+	}
+	for _, u := range runs(c.spoken) {
+		s.Said++
+		over := slices.Collect(func(yield func(stretch) bool) {
+			for _, h := range heard {
+				if h.from < u.to && h.to > u.from && !yield(h) {
+					return
+				}
+			}
+		})
+		if len(over) == 0 {
+			s.Missed++
+			continue
+		}
+		first, last := over[0], over[len(over)-1]
+		s.Onset = append(s.Onset, (time.Duration(first.from-u.from) * media.FrameTime).Abs())
+		s.Offset = append(s.Offset, (time.Duration(last.to-u.to) * media.FrameTime).Abs())
+		s.Told = append(s.Told, max(0, time.Duration(first.told+1-u.from)*media.FrameTime))
+	}
+}
+
+// listen returns the stretches that d takes for speech.
+func listen(c *clip, d detector) []stretch {
+	var heard []stretch
+	speaking := false
+	for i := range c.frames() {
+		switch v, back := d.Frame(c.frame(i)); v {
+		case vad.Began:
+			heard = append(heard, stretch{i - back, c.frames(), i})
+			speaking = true
+		case vad.Ended:
+			if speaking {
+				heard[len(heard)-1].to = i - back + 1
+			}
+			speaking = false
+		default:
+		}
+	}
+	return heard
+}
+
+// runs returns the runs of true.
+func runs(of []bool) []stretch {
+	var all []stretch
+	for i, is := range of {
+		switch {
+		case is && (i == 0 || !of[i-1]):
+			all = append(all, stretch{from: i, to: len(of)})
+		case !is && i > 0 && of[i-1]:
+			all[len(all)-1].to = i
+		}
+	}
+	return all
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

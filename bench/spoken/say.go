@@ -1,0 +1,113 @@
+// Package spoken makes sound to hear by: speech in many voices, by espeak-ng,
+// and what stands in its way, from hiss to babble and music. All of it follows
+// from seeds.
+package spoken
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/resample"
+)
+
+// A Voice is one of espeak-ng's, and how it is used.
+type Voice struct {
+	Name     string // as espeak-ng -v takes it
+	Language string // BCP 47
+	Speed    int    // words a minute
+	Pitch    int    // 0 to 99
+}
+
+// Voices are those that a bench listens to: both sexes, six languages, slow to
+// fast.
+func Voices() []Voice {
+	return []Voice{
+		{"en-us", "en", 165, 45},
+		{"en-us+f3", "en", 190, 60},
+		{"en-gb+m7", "en", 140, 30},
+		{"de+f2", "de", 170, 55},
+		{"es+m3", "es", 185, 40},
+		{"fr-fr+f4", "fr", 175, 50},
+		{"ru+m1", "ru", 160, 35},
+		{"kk+f1", "kk", 165, 60},
+	}
+}
+
+// Others are voices that no bench listens to: for fitting, and for babble.
+func Others() []Voice {
+	return []Voice{
+		{"en-gb-scotland+m2", "en", 160, 50},
+		{"en-us+f5", "en", 150, 70},
+		{"de+m4", "de", 185, 35},
+		{"es-419+f1", "es", 165, 55},
+		{"fr-be+m5", "fr", 190, 45},
+		{"ru+f2", "ru", 175, 65},
+		{"en-us+m6", "en", 210, 25},
+		{"en-029+f4", "en", 170, 50},
+	}
+}
+
+// header is how many bytes of espeak-ng's output stand before the sound.
+const header = 44
+
+// Say returns text in the voice at rate (Hz), without the silence around it.
+func Say(ctx context.Context, v Voice, text string, rate int) ([]int16, error) {
+	path, err := exec.LookPath("espeak-ng")
+	if err != nil {
+		return nil, fmt.Errorf("espeak-ng is not installed (apt-get install espeak-ng): %w", err)
+	}
+	cmd := exec.CommandContext(ctx, path, "--stdin", "--stdout", "-v", v.Name, //nolint:gosec // our own voices
+		"-s", strconv.Itoa(v.Speed), "-p", strconv.Itoa(v.Pitch))
+	cmd.Stdin = strings.NewReader(text)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err = cmd.Run(); err != nil {
+		return nil, fmt.Errorf("espeak-ng -v %s: %w: %s", v.Name, err, bytes.TrimSpace(said.Bytes()))
+	}
+	wav := out.Bytes()
+	if len(wav) < header || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" {
+		return nil, errors.New("espeak-ng: its output is no WAV of 16-bit mono PCM")
+	}
+	from := int(binary.LittleEndian.Uint32(wav[24:]))
+	pcm := make([]int16, (len(wav)-header)/2)
+	if err = binary.Read(bytes.NewReader(wav[header:]), binary.LittleEndian, pcm); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("espeak-ng: %w", err)
+	}
+	return trim(resample.PCM(pcm, from, rate)), nil
+}
+
+// trim cuts what is under -60 dBFS from both ends.
+func trim(pcm []int16) []int16 {
+	const quiet = 33
+	from, to := 0, len(pcm)
+	for from < to && pcm[from] < quiet && pcm[from] > -quiet {
+		from++
+	}
+	for to > from && pcm[to-1] < quiet && pcm[to-1] > -quiet {
+		to--
+	}
+	return pcm[from:to]
+}
+
+// Phone returns pcm of 8 kHz as a telephone line carries it: nothing under
+// 300 Hz, and through µ-law.
+func Phone(pcm []int16) []int16 {
+	out := make([]int16, len(pcm))
+	pass := highpass(300, 8000)
+	for i, x := range pcm {
+		out[i] = clip(pass(float64(x)))
+	}
+	enc, dec := codec.PCMU{}.NewEncoder(), codec.PCMU{}.NewDecoder()
+	wire := make([]byte, len(out))
+	enc.Encode(wire, out)
+	dec.Decode(out, wire)
+	return out
+}

@@ -1,0 +1,117 @@
+package band
+
+import (
+	"math"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// largest is the length of the transform at 16 kHz; at 8 kHz it is half.
+const largest = 512
+
+// An fft is a fast Fourier transform of one frame, done in place in fixed
+// memory. It is laid out for the length of the first frame it is given.
+type fft struct {
+	n      int                // samples of a frame; 0 before the first
+	window [320]float32       // Hann, of power 1
+	turn   [largest]complex64 // roots of unity, n' of them
+	work   [largest / 2]complex64
+}
+
+// edges are where the bands begin and end, in Hz. The lowest begins where a
+// telephone line does, in effect.
+func edges() [bands + 1]float64 { return [bands + 1]float64{100, 300, 600, 1000, 1700, 2600, 4000} }
+
+func (t *fft) lay(n int) {
+	t.n = n
+	size := t.size()
+	var power float64
+	for i := range n {
+		w := 0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))
+		t.window[i], power = float32(w), power+w*w
+	}
+	g := float32(math.Sqrt(1/(power*float64(size)))) / 32768
+	g *= float32(math.Sqrt(float64(size))) // so that the bins add up to the mean square
+	for i := range n {
+		t.window[i] *= g
+	}
+	for i := range size {
+		s, c := math.Sincos(-2 * math.Pi * float64(i) / float64(size))
+		t.turn[i] = complex(float32(c), float32(s))
+	}
+}
+
+func (t *fft) size() int {
+	if t.n <= largest/2 {
+		return largest / 2
+	}
+	return largest
+}
+
+// bands returns the level of each band in dBFS.
+func (t *fft) bands(f media.Frame) [bands]float32 {
+	if t.n != min(len(f), len(t.window)) {
+		t.lay(min(len(f), len(t.window)))
+	}
+	size := t.size()
+	half := size / 2
+	t.load(f, half)
+	t.transform(half)
+	var e [bands]float32
+	rate := float64(t.n) * 50
+	lim := edges()
+	for b := range e {
+		from := int(math.Ceil(lim[b] / rate * float64(size)))
+		to := min(half, int(math.Ceil(lim[b+1]/rate*float64(size))))
+		var p float64
+		for k := from; k < to; k++ {
+			p += t.power(k, half)
+		}
+		e[b] = decibels(2 * p / float64(size))
+	}
+	return e
+}
+
+// load packs the windowed frame, two samples to a number, in bit-reversed order.
+func (t *fft) load(f media.Frame, half int) {
+	bit := half >> 1
+	j := 0
+	for i := range half {
+		var re, im float32
+		if 2*i+1 < t.n {
+			re, im = float32(f[2*i])*t.window[2*i], float32(f[2*i+1])*t.window[2*i+1]
+		}
+		t.work[j] = complex(re, im)
+		m := bit
+		for ; m > 0 && j&m != 0; m >>= 1 {
+			j ^= m
+		}
+		j |= m
+	}
+}
+
+// transform does the butterflies of radix 2.
+func (t *fft) transform(half int) {
+	x := t.work[:half]
+	for span := 1; span < half; span *= 2 {
+		step := half / span // of the roots of twice the length
+		for at := 0; at < half; at += 2 * span {
+			lo, hi := x[at:at+span], x[at+span:at+2*span]
+			for k := range lo {
+				w := t.turn[k*step]
+				v := hi[k] * w
+				lo[k], hi[k] = lo[k]+v, lo[k]-v
+			}
+		}
+	}
+}
+
+// power is the power of bin k of the real transform, unpacked from two bins of
+// the packed one.
+func (t *fft) power(k, half int) float64 {
+	a, b := t.work[k%half], t.work[(half-k)%half]
+	b = complex(real(b), -imag(b))
+	even, odd := (a+b)*0.5, (a-b)*complex(0, -0.5)
+	z := even + odd*t.turn[k]
+	return float64(real(z))*float64(real(z)) + float64(imag(z))*float64(imag(z))
+}
