@@ -159,7 +159,7 @@ func moments(all []band.Features, share func(int) float64) moment {
 	for i := range sum {
 		mean[i] = float32(sum[i] / k.weight)
 		for j := range i + 1 {
-			k.cov[i][j] = square[i][j]/k.weight - sum[i]/k.weight*sum[j]/k.weight
+			k.cov[i][j] = square[i][j]/k.weight - float64(mean[i])*float64(mean[j])
 		}
 		k.cov[i][i]++ // no sharper than 1 dB
 	}
