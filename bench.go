@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/scenario"
 )
 
 type benchCmd struct {
@@ -30,7 +31,7 @@ type benchAllCmd struct{}
 // Run measures everything, with the defaults of each.
 func (benchAllCmd) Run(w *world) error {
 	fmt.Fprintf(w.out, "parley %s, %s, %d cores (%s)\n\n", version, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), cpuModel())
-	if err := (benchTurnsCmd{Calls: 10, Turns: 12}).Run(w); err != nil {
+	if err := (benchTurnsCmd{Calls: 24, Pauses: 600, Seed: corpus.HeldOut}).Run(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w.out)
@@ -38,8 +39,12 @@ func (benchAllCmd) Run(w *world) error {
 }
 
 type benchTurnsCmd struct {
-	Calls int `help:"Calls at a time." default:"10"`
-	Turns int `help:"Turns of each call." default:"12"`
+	Calls   int      `help:"Calls at a time." default:"24"`
+	Pauses  int      `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
+	Seed    uint64   `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
+	Without []string `help:"Run all again with these switched off, and show it beside: speculation, merging."`
+	JSON    string   `help:"Write everything to this file." placeholder:"FILE"`
+	Worst   string   `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
 }
 
 // Run measures turns at the caller's end.
@@ -48,32 +53,12 @@ func (c benchTurnsCmd) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	critical := bench.Critical(fake.Typical())
-	fmt.Fprintf(w.out, "turns: SIP and RTP, providers in another process (%v by script and policy), %d calls at a time\n", critical, c.Calls)
-	r, err := bench.Turns(w, bench.TurnOptions{
-		Calls: c.Calls, Turns: c.Turns, Progress: progressBar(w.errs, "exchanges"),
+	return scenario.Bench(w, w.out, scenario.Options{
+		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Progress: progressBar(w.errs, "lines"),
 		Child: func(ctx context.Context, name string) *exec.Cmd {
 			return exec.CommandContext(ctx, self, "bench", name) //nolint:gosec // ourselves
 		},
-	})
-	if err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w.out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "measure\tn\tp50\tp95\tp99\tmax\t")
-	for _, row := range []struct {
-		name  string
-		times bench.Times
-	}{
-		{"answer → first agent audio", r.FirstAudio},
-		{"caller's last packet → first agent audio", r.Wire},
-		{"overhead of it", r.Overhead},
-		{"the server's turn_ms is off by", r.Off},
-	} {
-		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\t\n", row.name, len(row.times),
-			millis(row.times.Quantile(.5)), millis(row.times.Quantile(.95)), millis(row.times.Quantile(.99)), millis(row.times.Quantile(1)))
-	}
-	return t.Flush()
+	}, c.JSON, c.Worst)
 }
 
 type (
@@ -82,10 +67,10 @@ type (
 )
 
 // Run is the measured process of a turn bench.
-func (benchGatewayCmd) Run(w *world) error { return bench.Gateway(w, os.Stdin, w.out) }
+func (benchGatewayCmd) Run(w *world) error { return scenario.Gateway(w, os.Stdin, w.out) }
 
 // Run plays the providers of a turn bench.
-func (benchProvidersCmd) Run(w *world) error { return bench.Providers(w, os.Stdin, w.out) }
+func (benchProvidersCmd) Run(w *world) error { return scenario.Providers(w, os.Stdin, w.out) }
 
 type benchMediaCmd struct {
 	Calls  []int         `help:"Calls at a time." default:"50,100,200"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,5 +151,16 @@ func TestReadRefusesOtherFiles(t *testing.T) {
 		if _, _, _, err := Read(path); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestWriteAndRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.wav")
+	if err := Write(path, []int16{1, -2, 3}, []int16{-32768}, 8000); err != nil {
+		t.Fatal(err)
+	}
+	left, right, rate, err := Read(path)
+	if err != nil || rate != 8000 || !slices.Equal(left, []int16{1, -2, 3}) || !slices.Equal(right, []int16{-32768, 0, 0}) {
+		t.Errorf("%v, %v at %d Hz, %v", left, right, rate, err)
 	}
 }

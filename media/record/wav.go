@@ -53,6 +53,26 @@ func finish(f *os.File, rate int) error {
 	return f.Sync()
 }
 
+// Write writes a recording whose channels are in memory. The shorter one is
+// filled up with silence.
+func Write(path string, left, right []int16, rate int) error {
+	n := max(len(left), len(right))
+	if n > (1<<32-1-headerLen)/4 {
+		return fmt.Errorf("%s: %d samples are more than a WAV file can hold", path, n)
+	}
+	b := header(rate, uint32(n)*4)
+	for i := range n {
+		for _, channel := range [][]int16{left, right} {
+			var x int16
+			if i < len(channel) {
+				x = channel[i]
+			}
+			b = binary.LittleEndian.AppendUint16(b, uint16(x))
+		}
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
 // Recover finishes the recordings in dir that a crash left half written, and
 // returns their paths. They hold what had been written up to the crash.
 func Recover(dir string) ([]string, error) {

@@ -1,0 +1,205 @@
+// Package callee plays the party of a call that a script is followed by, and
+// keeps what it said and heard on one clock, sample by sample. What was heard is
+// judged later, by others.
+package callee
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/parley-voice/parley/bench/acoustic"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+// A Line is one thing that the callee says.
+type Line struct {
+	PCM []int16 // with its pauses, at 8 kHz
+	// Into has the line said into the other side's speech, once that has been
+	// audible for so long; 0 says it in silence.
+	Into time.Duration
+	// Think is how long the other side must be silent before the line after
+	// this one is said; 0 means 500 ms.
+	Think time.Duration
+	// Unanswered lines need no answer: Think alone is waited for.
+	Unanswered bool
+	// Hangup leaves right after the line.
+	Hangup bool
+}
+
+// A Script is what a callee does on one call: it lets the other side greet, says
+// its lines, and leaves.
+type Script struct {
+	Lines []Line
+	// Echo is how late the callee sends back what it hears, 20 dB softer; 0
+	// sends nothing back. It is rounded to whole frames.
+	Echo time.Duration
+	// Said, where set, is told of every line that is over.
+	Said func()
+}
+
+// Times of a callee.
+const (
+	think    = 500 * time.Millisecond
+	patience = 6 * time.Second // for an answer
+	// gone is how long the other side must be silent for its speech to have
+	// ended while the callee waits to speak into it.
+	gone = 700 * time.Millisecond
+	// Playout is the depth of the jitter buffer that the callee listens
+	// through.
+	Playout = 40 * time.Millisecond
+)
+
+// A Said is a line as it was said.
+type Said struct {
+	Line int // its number
+	// Left is when the packet of each frame of the line left.
+	Left []time.Time
+}
+
+// Spoken is when sample i of the line was spoken: a packet leaves once its last
+// sample is.
+func (s Said) Spoken(i, rate int) time.Time {
+	n := media.FrameLen(rate)
+	at := min(i/n, len(s.Left)-1)
+	return s.Left[at].Add(time.Duration(i-(at+1)*n) * time.Second / time.Duration(rate))
+}
+
+// Sent is when the packet that holds sample i of the line left.
+func (s Said) Sent(i, rate int) time.Time {
+	return s.Left[max(0, min(i/media.FrameLen(rate), len(s.Left)-1))]
+}
+
+// A Record is a call as the callee had it.
+type Record struct {
+	Answered time.Time
+	Said     []Said
+	Heard    Track
+	Ended    time.Time
+	Complete bool // every line was said
+}
+
+// Perform follows the script on leg, until its end or the leg's.
+func Perform(ctx context.Context, leg media.Leg, s Script) Record {
+	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo)}
+	p.record.Answered, p.record.Heard.Rate = time.Now(), leg.Rate()
+	leg.Play(p.mouth)
+	err := p.rest(ctx, Line{})
+	for i, line := range s.Lines {
+		if err == nil && line.Into > 0 {
+			err = p.into(ctx, line.Into)
+		}
+		if err == nil {
+			err = p.say(ctx, i, line)
+		}
+		if answering := i+1 < len(s.Lines) && s.Lines[i+1].Into > 0; err == nil && !line.Hangup && !answering {
+			err = p.rest(ctx, line)
+		}
+		if err != nil {
+			break
+		}
+		if s.Said != nil {
+			s.Said()
+		}
+	}
+	p.record.Complete = err == nil
+	p.record.Ended = time.Now()
+	return p.record
+}
+
+// performer is a callee on its call.
+type performer struct {
+	leg    media.Leg
+	frame  media.Frame
+	mouth  *mouth
+	record Record
+	last   time.Time // when the other side was last audible
+	began  time.Time // when its speech began, with pauses shorter than gone
+}
+
+var errOver = errors.New("the call is over")
+
+// read takes the next frame and tells whether it is audible.
+func (p *performer) read(ctx context.Context) (bool, error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err := p.leg.ReadFrame(p.frame); err != nil {
+		if errors.Is(err, io.EOF) {
+			return false, errOver
+		}
+		return false, err
+	}
+	now := time.Now()
+	at, measured := now, false
+	if a, ok := p.leg.(media.Arrival); ok {
+		if at, measured = a.Arrived(); !measured {
+			at = now
+		}
+	}
+	p.record.Heard.add(p.frame, at, measured)
+	p.mouth.hear(p.frame)
+	loud := tone.Level(p.frame) > acoustic.Audible
+	if loud {
+		if now.Sub(p.last) > gone {
+			p.began = now
+		}
+		p.last = now
+	}
+	return loud, nil
+}
+
+// say says a line and waits until it left.
+func (p *performer) say(ctx context.Context, n int, l Line) error {
+	p.mouth.say(l.PCM)
+	for {
+		select {
+		case left := <-p.mouth.done:
+			p.record.Said = append(p.record.Said, Said{n, left})
+			return nil
+		default:
+			if _, err := p.read(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// rest waits until the other side has had its say after the line.
+func (p *performer) rest(ctx context.Context, l Line) error {
+	began, answered := time.Now(), l.Unanswered
+	if l.Think == 0 {
+		l.Think = think
+	}
+	for {
+		loud, err := p.read(ctx)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return err
+		case loud:
+			answered = true
+		case !answered && now.Sub(began) > patience:
+			return nil // dead air: whoever judges will see
+		case answered && now.Sub(p.last) > l.Think && now.Sub(began) > l.Think:
+			return nil
+		}
+	}
+}
+
+// into waits until the other side has been audible for d, or has nothing to say.
+func (p *performer) into(ctx context.Context, d time.Duration) error {
+	began := time.Now()
+	for {
+		_, err := p.read(ctx)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return err
+		case p.began.After(began) && now.Sub(p.began) > d, now.Sub(began) > patience+d:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package callee
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/bench/acoustic"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+const rate = 8000
+
+// agent says pcm on the leg after a while.
+func agent(leg *mediatest.Leg, after time.Duration, pcm []int16) {
+	time.AfterFunc(after, func() { leg.Say(pcm) })
+}
+
+func TestPerform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := mediatest.NewLeg(rate)
+		defer func() { _ = leg.Hangup(media.LocalHangup) }()
+		greeting, _ := tone.Say(rate, "hello")
+		answer, _ := tone.Say(rate, "yes of course")
+		question, _ := tone.Say(rate, "are you open")
+		agent(leg, 100*time.Millisecond, greeting) // over at 280 ms; the question from 800 ms on
+		agent(leg, 3*time.Second, answer)          // the interjection 300 ms into it
+		said := 0
+		r := Perform(t.Context(), leg, Script{
+			Lines: []Line{{PCM: question}, {PCM: question[:800], Into: 300 * time.Millisecond, Unanswered: true}},
+			Said:  func() { said++ },
+		})
+		if !r.Complete || said != 2 || len(r.Said) != 2 {
+			t.Fatalf("complete %v, %d of %d lines", r.Complete, said, len(r.Said))
+		}
+		heard := leg.Heard()
+		spoken := acoustic.Measure(heard, rate).Stretches(1600)
+		if len(spoken) != 2 || spoken[1].Len() > 1000 {
+			t.Fatalf("the other side heard %v", spoken)
+		}
+		if n := (len(question) + 159) / 160; len(r.Said[0].Left) != n {
+			t.Errorf("%d frames left of %d", len(r.Said[0].Left), n)
+		}
+		if gap := r.Said[0].Sent(len(question)-1, rate).Sub(r.Said[0].Sent(0, rate)); gap != time.Duration((len(question)-1)/160)*media.FrameTime {
+			t.Errorf("first to last packet: %v", gap)
+		}
+		if d := r.Said[0].Sent(80, rate).Sub(r.Said[0].Spoken(80, rate)); d != 10*time.Millisecond {
+			t.Errorf("the middle of a packet leaves %v after it was spoken", d)
+		}
+		on, ok := acoustic.Measure(r.Heard.PCM, rate).Onset(rate * 2)
+		if !ok || r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)) > 420*time.Millisecond || r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)) < 300*time.Millisecond {
+			t.Errorf("said %v into the answer, want 300 ms", r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)))
+		}
+	})
+}
+
+// TestDeadAir: where nobody answers, the script goes on.
+func TestDeadAir(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := mediatest.NewLeg(rate)
+		defer func() { _ = leg.Hangup(media.LocalHangup) }()
+		pcm, _ := tone.Say(rate, "anybody")
+		began := time.Now()
+		r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: pcm}, {PCM: pcm, Into: time.Second, Hangup: true}}})
+		if took := time.Since(began); !r.Complete || took < 2*patience+time.Second || took > 3*patience {
+			t.Errorf("complete %v after %v", r.Complete, took)
+		}
+	})
+}
+
+func TestPerformEndsWithTheLeg(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := mediatest.NewLeg(rate)
+		time.AfterFunc(time.Second, func() { _ = leg.Hangup(media.RemoteHangup) })
+		if r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: make([]int16, 160)}}}); r.Complete {
+			t.Error("said its line on a leg that ended")
+		}
+	})
+}
+
+func TestEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := mediatest.NewLeg(rate)
+		defer func() { _ = leg.Hangup(media.LocalHangup) }()
+		sine := tone.Sine(rate, 4000, 1000, 0.5)
+		agent(leg, 500*time.Millisecond, sine)
+		r := Perform(t.Context(), leg, Script{Echo: 100 * time.Millisecond})
+		in, _ := acoustic.Measure(r.Heard.PCM, rate).Onset(0)
+		out, ok := acoustic.Measure(leg.Heard(), rate).Onset(0)
+		if late := out - in; !ok || late < 700 || late > 1200 {
+			t.Errorf("the echo is %d samples late, want about 800", late)
+		}
+		level := tone.Level(leg.Heard()[out+800:out+2400]) - tone.Level(r.Heard.PCM[in+800:in+2400])
+		if level < -20.5 || level > -19.5 {
+			t.Errorf("the echo is at %.1f dB", level)
+		}
+	})
+}
+
+// track is a track whose frames came at those milliseconds.
+func track(ms ...int) Track {
+	t := Track{Rate: rate}
+	for _, m := range ms {
+		t.add(make(media.Frame, 160), time.Unix(0, 0).Add(time.Duration(m)*time.Millisecond), true)
+	}
+	return t
+}
+
+func TestPlayed(t *testing.T) {
+	for name, c := range map[string]struct {
+		came, want []int
+		loud       bool
+	}{
+		"in time":         {[]int{0, 20, 40}, []int{40, 60, 80}, false},
+		"late, but held":  {[]int{0, 55, 58}, []int{40, 60, 80}, false},
+		"too late":        {[]int{0, 90, 92}, []int{40, 90, 110}, true},
+		"caught up again": {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 260, 260}, false},
+		"speech is kept":  {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 280, 300}, true},
+	} {
+		tr := track(c.came...)
+		if c.loud {
+			for i := range tr.PCM {
+				tr.PCM[i] = 1000
+			}
+		}
+		var got []int
+		for _, at := range tr.Played() {
+			got = append(got, int(at.Sub(time.Unix(0, 0)).Milliseconds()))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: played at %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestTrackClock(t *testing.T) {
+	tr := track(0, 20, 45)
+	ms := func(at time.Time) float64 { return float64(at.Sub(time.Unix(0, 0))) / 1e6 }
+	if got := ms(tr.Wire(160 + 80)); got != 30 {
+		t.Errorf("sample 240 at %v ms", got)
+	}
+	if got := ms(tr.Came(160 + 80)); got != 20 {
+		t.Errorf("its packet at %v ms", got)
+	}
+	for i := range 3 * 160 {
+		if got := tr.Before(tr.Wire(i)); got != i {
+			t.Fatalf("sample %d is at %v, where sample %d is said to be", i, tr.Wire(i), got)
+		}
+	}
+	lost := track(0, 20)
+	lost.add(make(media.Frame, 160), time.Unix(0, 0).Add(70*time.Millisecond), false)
+	if got := ms(lost.Came(320)); got != 40 {
+		t.Errorf("a lost packet is put at %v ms", got)
+	}
+}

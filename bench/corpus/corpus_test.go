@@ -1,0 +1,106 @@
+package corpus
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media/tone"
+)
+
+func TestGrammar(t *testing.T) {
+	if err := Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func take(seed, stream uint64, n int) []Turn {
+	s := New(seed, stream)
+	var all []Turn
+	for range n {
+		all = append(all, s.Paused())
+	}
+	return all
+}
+
+func TestSameSeedSameTurns(t *testing.T) {
+	if !reflect.DeepEqual(take(Development, 1, 50), take(Development, 1, 50)) {
+		t.Error("one seed made two things")
+	}
+	if reflect.DeepEqual(take(Development, 1, 50), take(HeldOut, 1, 50)) || reflect.DeepEqual(take(Development, 1, 50), take(Development, 2, 50)) {
+		t.Error("another seed or stream made the same")
+	}
+}
+
+// TestPauses: both kinds come equally often, uniformly long, at marked places
+// only, and no speaker says a thing twice.
+func TestPauses(t *testing.T) {
+	count, sum := map[Kind]int{}, time.Duration(0)
+	short, long, texts := LongestPause, ShortestPause, map[string]bool{}
+	for _, turn := range take(Development, 0, 800) {
+		if texts[turn.Text()] {
+			t.Errorf("%q was said twice", turn.Text())
+		}
+		texts[turn.Text()] = true
+		if len(turn) < 2 || len(turn) > 3 {
+			t.Fatalf("%d parts in %v", len(turn), turn)
+		}
+		for i, p := range turn {
+			if i == len(turn)-1 {
+				if p.Pause != 0 || p.Kind != "" {
+					t.Errorf("a pause after the end of %v", turn)
+				}
+				continue
+			}
+			if p.Kind != turn.Kind() {
+				t.Errorf("two kinds of pauses in %v", turn)
+			}
+			count[p.Kind]++
+			sum += p.Pause
+			short, long = min(short, p.Pause), max(long, p.Pause)
+		}
+		if strings.ContainsAny(turn.Text(), "/|{}.,?!") {
+			t.Errorf("marks are left in %q", turn.Text())
+		}
+	}
+	n := count[MidClause] + count[Complete]
+	if share := float64(count[MidClause]) / float64(n); share < 0.47 || share > 0.53 {
+		t.Errorf("%.2f of %d pauses are mid-clause", share, n)
+	}
+	if mean := sum / time.Duration(n); mean < 1050*time.Millisecond || mean > 1150*time.Millisecond {
+		t.Errorf("a pause lasts %v on average", mean)
+	}
+	if short < ShortestPause || short > 210*time.Millisecond || long > LongestPause || long < 1990*time.Millisecond {
+		t.Errorf("pauses last %v to %v", short, long)
+	}
+}
+
+func TestCompleteClausesDoNotEndInFunctionWords(t *testing.T) {
+	for _, text := range templates() {
+		before, _, _ := strings.Cut(text, " "+completeMark)
+		f := strings.Fields(before)
+		for w := range strings.FieldsSeq("a an the to for with of my and or but is") {
+			if f[len(f)-1] == w {
+				t.Errorf("%q ends with %q and is no complete clause", before, w)
+			}
+		}
+	}
+}
+
+func TestCough(t *testing.T) {
+	s := New(Development, 3)
+	for range 50 {
+		d := s.Between(ShortestCough, LongestCough)
+		pcm := s.Cough(8000, d)
+		if len(pcm) != int(d*8000/time.Second) {
+			t.Fatalf("%d samples of %v", len(pcm), d)
+		}
+		if l := tone.Level(pcm[80 : 80+len(pcm)/4]); l < -18 || l > -9 {
+			t.Errorf("a cough begins at %.1f dBFS", l)
+		}
+		if words := tone.NewHearer(8000).Hear(append(pcm, make([]int16, 800)...)); len(words) > 0 {
+			t.Errorf("a cough is the word %q", words[0].Text)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/converse"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/tts"
+	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/sip"
+)
+
+// A job is what a gateway is asked to do.
+type job struct {
+	Proxy   string        `json:"proxy"`
+	Fakes   string        `json:"fakes"` // host:port
+	AtATime int           `json:"at_a_time"`
+	Stagger time.Duration `json:"stagger"` // between two of the first calls
+	Calls   []order       `json:"calls"`
+	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
+	Policy json.RawMessage `json:"policy,omitempty"`
+}
+
+// An order is one call that a gateway is to place.
+type order struct {
+	ID     string `json:"id"`
+	Prompt string `json:"prompt"`
+}
+
+// A result is the outcome of one of a gateway's calls, as the server tells it.
+type result struct {
+	ID     string            `json:"id"`
+	Err    string            `json:"err,omitempty"`
+	Reason pipeline.Reason   `json:"reason"`
+	Turns  []json.RawMessage `json:"turns"` // as GET /v1/calls/{id}/turns has them
+	Lines  []pipeline.Line   `json:"lines"`
+}
+
+// without switches parts of the turn machine off.
+func without(parts []string) (json.RawMessage, error) {
+	policy := map[string]any{}
+	for _, p := range parts {
+		switch p {
+		case "speculation":
+			policy["Speculations"] = 0
+		case "merging":
+			policy["NoMerge"] = true
+		default:
+			return nil, fmt.Errorf("without %q: accepted are speculation and merging", p)
+		}
+	}
+	return json.Marshal(policy)
+}
+
+// policy is the default with what the job changes.
+func (j job) policy() (turn.Policy, error) {
+	p := turn.DefaultPolicy()
+	if len(j.Policy) == 0 {
+		return p, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(j.Policy))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return p, fmt.Errorf("policy %s: this turn machine has no such part: %w", j.Policy, err)
+	}
+	return p, nil
+}
+
+// Gateway is the measured process of a turn bench: it dials calls, talks on
+// them, and reports them as it measured them itself.
+func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.NewDecoder(in).Decode(&j); err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	policy, err := j.policy()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	transport, stop, err := openMedia(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	ua := &sip.UA{Listen: "127.0.0.1:0", Media: transport}
+	if err = ua.Start(); err != nil {
+		return err
+	}
+	agent := &converse.Agent{
+		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + j.Fakes + "/v1/listen"}},
+		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
+		Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
+		Policy:      policy,
+	}
+	orders, results := make(chan order, len(j.Calls)), make(chan result)
+	for _, o := range j.Calls {
+		orders <- o
+	}
+	close(orders)
+	var lines sync.WaitGroup
+	for i := range min(j.AtATime, len(j.Calls)) {
+		lines.Go(func() {
+			pause(ctx, time.Duration(i)*j.Stagger)
+			for o := range orders {
+				results <- place(ctx, ua, agent, o, j.Proxy)
+			}
+		})
+	}
+	go func() { lines.Wait(); close(results) }()
+	answer := json.NewEncoder(out)
+	for r := range results {
+		if err == nil {
+			err = answer.Encode(r)
+		}
+	}
+	closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer done()
+	_ = ua.Close(closing) // loopback only
+	return err
+}
+
+// openMedia opens RTP on loopback, on a clock of its own that stop ends.
+func openMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err error) {
+	ports, err := rtp.ParsePorts("0-0")
+	if err != nil {
+		return nil, nil, err
+	}
+	clock := &pace.Clock{Precise: true}
+	if transport, err = rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{}); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var ticking sync.WaitGroup
+	ticking.Go(func() { clock.Run(ctx) })
+	return transport, func() { transport.Close(); cancel(); ticking.Wait() }, nil
+}
+
+// place makes one call and talks on it to its end.
+func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o order, proxy string) result {
+	leg, err := ua.Dial(ctx, media.Target{ID: o.ID, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: proxy}},
+		func(media.Progress) {})
+	if err != nil {
+		return result{ID: o.ID, Err: err.Error()}
+	}
+	engine := pipeline.Engine{Provider: "fake"}
+	out, err := agent.Talk(ctx, leg, pipeline.Brief{
+		CallID: o.ID, Greeting: greeting, Prompt: o.Prompt, AnsweredAt: time.Now(),
+		Engines: pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
+	})
+	if err != nil {
+		return result{ID: o.ID, Err: err.Error()}
+	}
+	r := result{ID: o.ID, Reason: out.Reason, Lines: out.Lines}
+	for _, t := range out.Turns {
+		item, err := json.Marshal(t)
+		if err != nil {
+			return result{ID: o.ID, Err: err.Error()}
+		}
+		r.Turns = append(r.Turns, item)
+	}
+	return r
+}
+
+// greeting is what the agent says first.
+const greeting = "hello"
+
+// Providers plays the fakes that a gateway asks, tells their address, and ends
+// with in.
+func Providers(ctx context.Context, in io.Reader, out io.Writer) error {
+	script := fake.Typical()
+	script.Reply = Reply
+	fakes, err := fake.Start(ctx, "127.0.0.1:0", script)
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintln(out, fakes.Addr()); err == nil {
+		_, err = io.Copy(io.Discard, in)
+	}
+	if closing := fakes.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

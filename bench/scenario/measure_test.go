@@ -1,0 +1,258 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A tape is a call made by hand: what is heard and said is put where it belongs.
+type tape struct {
+	played
+	pcm []int16
+}
+
+func newTape(seconds int, words int, moves ...move) *tape {
+	t := &tape{pcm: make([]int16, seconds*rate)}
+	t.id, t.name, t.words = "tape-0", Plain, words
+	t.turns = moves
+	return t
+}
+
+func zero() time.Time { return time.Unix(1000, 0) }
+
+// at is a moment of the tape, in ms.
+func at(ms int) time.Time { return zero().Add(time.Duration(ms) * time.Millisecond) }
+
+// said makes a line of parts.
+func said(answer bool, parts ...corpus.Part) move {
+	var p planner
+	p.say(parts)
+	p.turns[0].answer = answer
+	return p.turns[0]
+}
+
+// says notes that the callee says its next line at a time. It returns when the
+// line ends.
+func (t *tape) says(from int) int {
+	i := len(t.callee.Said)
+	end := t.turns[i].spans[len(t.turns[i].spans)-1].to
+	s := callee.Said{Line: i}
+	for n := range (end + 159) / 160 {
+		s.Left = append(s.Left, at(from+20*(n+1)))
+	}
+	t.callee.Said = append(t.callee.Said, s)
+	return from + end/8
+}
+
+// hears puts sound to where it is heard on the wire. It returns when it ends.
+func (t *tape) hears(from int, pcm []int16) int {
+	copy(t.pcm[from*8:], pcm)
+	return from + len(pcm)/8
+}
+
+func speech(words ...string) []int16 {
+	pcm, _ := tone.Say(rate, strings.Join(words, " "))
+	return pcm
+}
+
+// judge ends the call and judges it. The server's lines are of the caller unless
+// they begin with ">".
+func (t *tape) judge(tb testing.TB, lines ...string) []Turn {
+	tb.Helper()
+	t.callee.Heard.Rate = rate
+	t.callee.Heard.PCM = t.pcm
+	for n := range len(t.pcm) / 160 {
+		t.callee.Heard.At = append(t.callee.Heard.At, zero().Add(time.Duration(n)*media.FrameTime))
+	}
+	t.callee.Ended = at(len(t.pcm) / 8)
+	for i, l := range lines {
+		if text, agent := strings.CutPrefix(l, ">"); agent {
+			t.server.Lines = append(t.server.Lines, pipeline.Line{Role: pipeline.RoleAgent, Text: text, Turn: i})
+			continue
+		}
+		t.server.Lines = append(t.server.Lines, pipeline.Line{Role: pipeline.RoleCaller, Text: l, Turn: i})
+		t.server.Turns = append(t.server.Turns, json.RawMessage(fmt.Sprintf(`{"turn":%d,"ending":"answered","reason":"silence","metrics":{"turn_ms":700,"raw":{}}}`, i)))
+	}
+	turns, ghosts, err := t.played.judge()
+	if err != nil || len(ghosts) > 0 {
+		tb.Fatalf("ghosts %q, %v", ghosts, err)
+	}
+	return turns
+}
+
+func about(v *float64, want, within float64) bool { return v != nil && math.Abs(*v-want) <= within }
+
+func show(t Turn) string {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func TestAnswerInTime(t *testing.T) {
+	x := newTape(8, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "and tomorrow"}))
+	end := x.says(500)
+	x.hears(end+700, speech(answer("are you open", 1, 4)...))
+	end = x.says(4000)
+	x.hears(end+300, speech(answer("and tomorrow", 2, 4)...))
+	turns := x.judge(t, "Are you open?", "and tomorrow")
+	for i, want := range []float64{700, 300} {
+		v := turns[i]
+		if !about(v.Wire, want, 21) || !about(v.Ear, want+40, 11) || !v.Whole || !v.Correct || v.Dead || v.Answers != 1 || v.Answer.Heard != 4 || !about(v.Server, 700, 0) {
+			t.Errorf("turn %d, answered after %v: %s", i, want, show(v))
+		}
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	x := newTape(9, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "hello"}))
+	x.says(500)
+	end := x.says(6000)
+	x.hears(end+300, speech(answer("hello", 2, 4)...))
+	turns := x.judge(t, "are you open", "hello")
+	if !turns[0].Dead || turns[0].Wire != nil || turns[1].Dead {
+		t.Errorf("%s %s", show(turns[0]), show(turns[1]))
+	}
+}
+
+func TestCutOff(t *testing.T) {
+	const first, second = "i would like a", "table for two"
+	paused := func() *tape {
+		return newTape(10, 4, said(true, corpus.Part{Text: first, Pause: time.Second, Kind: corpus.MidClause}, corpus.Part{Text: second}))
+	}
+	whole := first + " " + second
+	part := answer(first, 1, 4)
+	for name, c := range map[string]struct {
+		part    int // ms after the pause began at which the agent says n words of an answer to the first part
+		n       int
+		cut     []int
+		lines   []string
+		callers int
+		correct bool
+		answers int
+		wrong   int
+	}{
+		"silent in the pause":        {0, 0, nil, []string{whole}, 1, true, 1, 0},
+		"talks in the pause":         {500, 2, []int{0}, []string{first, second}, 2, false, 1, 1},
+		"talks into the rest":        {1100, 4, []int{0}, []string{first, second}, 2, false, 2, 1},
+		"two messages, both audible": {400, 4, []int{0}, []string{first, second}, 2, false, 2, 1},
+		"two messages, one answer":   {0, 0, nil, []string{first, second}, 2, false, 1, 1},
+		"one line, two messages":     {0, 0, nil, []string{whole}, 2, false, 1, 0},
+	} {
+		x := paused()
+		end := x.says(500)
+		pause := 500 + x.turns[0].spans[0].to/8
+		x.hears(pause+c.part, speech(part[:c.n]...))
+		text := whole
+		if c.callers == 2 {
+			text = second
+		}
+		x.hears(end+1200, speech(answer(text, c.callers, 4)...))
+		v := x.judge(t, c.lines...)[0]
+		if !slices.Equal(v.CutOff, c.cut) || v.Correct != c.correct || v.Answers != c.answers || v.False != c.wrong || v.Pauses != 1 || v.Kind != corpus.MidClause {
+			t.Errorf("%s: %s", name, show(v))
+		}
+	}
+}
+
+// into is an answer of ten words with something said into it: what of the answer
+// is heard, in pieces, is put by the test.
+func into(name Name, text string) (x *tape, words []string, began, onset int) {
+	x = newTape(16, 10, said(true, corpus.Part{Text: "tell me all"}), said(false, corpus.Part{Text: "stop"}))
+	x.name = name
+	x.turns[1].into, x.turns[1].text = time.Second, text
+	began = x.says(500) + 700
+	onset = began + 1000
+	x.says(onset)
+	return x, answer("tell me all", 1, 10), began, onset
+}
+
+func TestBargeIn(t *testing.T) {
+	x, words, began, onset := into(BargeIn, "stop")
+	all := speech(words...)
+	x.hears(began, all[:(onset+150-began)*8])
+	turns := x.judge(t, "tell me all", ">"+strings.Join(words[:4], " "), "stop")
+	v := turns[1].Into
+	if !v.Hit || !about(v.Stop, 130, 15) || v.Leak != 0 || v.Resume != nil { // the packet with the onset left 20 ms after it
+		t.Errorf("stopped 150 ms after the onset: %s", show(turns[1]))
+	}
+	if turns[0].Off == nil || *turns[0].Off != 0 || turns[0].Whole {
+		t.Errorf("four words were heard: %s", show(turns[0]))
+	}
+
+	x, words, began, onset = into(BargeIn, "stop")
+	x.hears(began, all[:(onset+150-began)*8])
+	x.hears(onset+800, speech(words[7:9]...))
+	if v := x.judge(t, "tell me all", "stop")[1].Into; v.Leak != 2 {
+		t.Errorf("two words leaked: %+v", v)
+	}
+
+	x, _, began, _ = into(BargeIn, "stop")
+	x.hears(began, all)
+	if v := x.judge(t, "tell me all", "stop")[1].Into; !v.Hit || v.Stop != nil {
+		t.Errorf("the answer went on: %+v", v)
+	}
+
+	x, _, began, _ = into(BargeIn, "stop")
+	x.hears(began, all[:4000])
+	if v := x.judge(t, "tell me all", "stop")[1].Into; v.Hit {
+		t.Errorf("nobody was speaking: %+v", v)
+	}
+}
+
+func TestResume(t *testing.T) {
+	x, words, began, onset := into(Resume, "")
+	x.turns[1].text = ""
+	quiet := x.turns[1].spans[0].to/8 + onset
+	all := speech(words...)
+	x.hears(began, all[:(onset+150-began)*8]) // in the fourth word or the fifth
+	_, timed := tone.Say(rate, strings.Join(words, " "))
+	from := 0
+	for i, w := range timed {
+		if w.Start < time.Duration(onset+150-began)*time.Millisecond {
+			from = i
+		}
+	}
+	x.hears(quiet+400, speech(words[from:]...))
+	turns := x.judge(t, "tell me all")
+	v, of := turns[1].Into, turns[0]
+	if !v.Hit || !about(v.Stop, 130, 15) || !about(v.Resume, 400, 25) {
+		t.Errorf("resumed after 400 ms: %s", show(turns[1]))
+	}
+	if !of.Whole || of.Answer.Lost+of.Answer.Cut+of.Answer.Doubled != 0 {
+		t.Errorf("no word was lost: %s", show(of))
+	}
+}
+
+func TestStale(t *testing.T) {
+	x := newTape(12, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "and tomorrow"}))
+	end := x.says(500)
+	x.hears(end+700, speech(answer("are you open", 1, 2)...))
+	end = x.says(4000)
+	end = x.hears(end+300, speech(answer("and tomorrow", 2, 4)...))
+	x.hears(end+300, speech(answer("are you open", 1, 4)[2:]...))
+	if turns := x.judge(t, "are you open", "and tomorrow"); turns[0].Stale != 2 || turns[1].Stale != 0 {
+		t.Errorf("two words came late: %s %s", show(turns[0]), show(turns[1]))
+	}
+}
+
+func TestGhosts(t *testing.T) {
+	x := newTape(4, 4, said(true, corpus.Part{Text: "are you open"}))
+	x.says(500)
+	x.server.Lines = []pipeline.Line{{Role: pipeline.RoleCaller, Text: "abcd efgh"}, {Role: pipeline.RoleCaller, Text: "you open"}}
+	if s, err := x.align(); err != nil || !slices.Equal(s.ghosts, []string{"abcd efgh"}) || len(s.lines[0]) != 1 || len(s.whole) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,168 @@
+// Package scenario has callees talk with a gateway in another process, which
+// asks providers in a third, and measures the conversation at the callees' end:
+// how long answers take, whether callers who merely pause are cut off, and what
+// becomes of interruptions.
+package scenario
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// Options say what is measured.
+type Options struct {
+	Calls  int // at a time
+	Pauses int // at least; the other scenarios are in proportion
+	Others int // exchanges of each other scenario; 0 is a twelfth of Pauses
+	Seed   uint64
+	// Without switches parts of the turn machine off: "speculation", "merging".
+	Without []string
+	// Child starts one of the other processes: "gateway" or "providers".
+	Child    func(ctx context.Context, name string) *exec.Cmd
+	Progress func(done, all int) // of lines that callees said; nil for none
+
+	only []Name // scenarios; none for all
+}
+
+// A played call is a call as both ends have it.
+type played struct {
+	call
+	callee callee.Record
+	server result
+}
+
+// Run holds all calls and measures them.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	policy, err := without(o.Without)
+	if err != nil {
+		return nil, err
+	}
+	transport, stop, err := openMedia(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	s := &stage{Options: o, calls: map[string]*played{}}
+	j := job{AtATime: o.Calls, Stagger: 137 * time.Millisecond}
+	if len(o.Without) > 0 {
+		j.Policy = policy
+	}
+	for _, c := range o.plan() {
+		s.calls[c.id], s.order = &played{call: c}, append(s.order, c.id)
+		s.all += len(c.lines)
+		j.Calls = append(j.Calls, order{c.id, instructions(c.words)})
+	}
+	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: s.answer}
+	if err = carrier.Start(); err != nil {
+		return nil, err
+	}
+	j.Proxy = carrier.Proxy()
+	results, err := o.gateway(ctx, j)
+	err = errors.Join(err, carrier.Close())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range results {
+		if r.Err != "" {
+			return nil, fmt.Errorf("call %s: %s", r.ID, r.Err)
+		}
+		s.calls[r.ID].server = r
+	}
+	return s.report()
+}
+
+// A stage is a run while it goes on.
+type stage struct {
+	Options
+	order []string
+	all   int
+
+	mu    sync.Mutex
+	done  int
+	calls map[string]*played
+}
+
+// answer has a callee take the call.
+func (s *stage) answer(in siptest.Invite) siptest.Script {
+	return siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) {
+		s.mu.Lock()
+		c := s.calls[in.ID]
+		s.mu.Unlock()
+		if c == nil {
+			return
+		}
+		r := callee.Perform(ctx, leg, callee.Script{Lines: c.lines, Echo: c.echo, Said: s.said})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.callee = r
+	}}
+}
+
+// said counts a line.
+func (s *stage) said() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done++; s.Progress != nil {
+		s.Progress(s.done, s.all)
+	}
+}
+
+// gateway runs the other processes until the calls are over.
+func (o Options) gateway(ctx context.Context, j job) ([]result, error) {
+	providers := o.Child(ctx, "providers")
+	hold, err := providers.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := providers.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	providers.Stderr = os.Stderr
+	if err = providers.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = hold.Close()
+		_ = providers.Wait() // its last words are on stderr
+	}()
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("providers: %w", err)
+	}
+	j.Fakes = strings.TrimSpace(addr)
+	b, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	gateway := o.Child(ctx, "gateway")
+	gateway.Stdin, gateway.Stderr = strings.NewReader(string(b)), os.Stderr
+	said, err := gateway.Output()
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	var results []result
+	for line := range strings.Lines(string(said)) {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}

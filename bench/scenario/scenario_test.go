@@ -1,0 +1,163 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// TestMain is the other processes of a run, too.
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv("PARLEYTEST_CHILD") {
+	case "gateway":
+		err = Gateway(context.Background(), os.Stdin, os.Stdout)
+	case "providers":
+		err = Providers(context.Background(), os.Stdin, os.Stdout)
+	default:
+		m.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+func options(t *testing.T) Options {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Calls: 2, Pauses: 1, Others: 1, Seed: corpus.Development, Child: func(ctx context.Context, name string) *exec.Cmd {
+		c := exec.CommandContext(ctx, self)
+		c.Env = append(os.Environ(), "PARLEYTEST_CHILD="+name)
+		return c
+	}}
+}
+
+// TestTwoCalls has two callees hang up in the middle of an answer, over real
+// sockets.
+func TestTwoCalls(t *testing.T) {
+	o := options(t)
+	o.only, o.Others = []Name{Hangup}, 4
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Turns) != 4 {
+		t.Fatalf("%d turns: %+v", len(r.Turns), r.Turns)
+	}
+	for _, v := range r.Turns {
+		if v.Into == nil && (v.Dead || v.Wire == nil || v.Answer.Heard == 0) {
+			t.Errorf("no answer: %s", show(v))
+		}
+		if v.Into != nil && !v.Into.Hit {
+			t.Errorf("left in silence: %s", show(v))
+		}
+	}
+	dir := t.TempDir()
+	if err = r.Record(dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.wav"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	left, right, _, err := record.Read(files[0])
+	if err != nil || len(left) < rate || len(left) != len(right) {
+		t.Errorf("%d and %d samples, %v", len(left), len(right), err)
+	}
+	var out bytes.Buffer
+	if err := Table(&out, r, r); err != nil || !strings.Contains(out.String(), "turn_ms") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+func TestPlan(t *testing.T) {
+	o := Options{Calls: 24, Pauses: 600, Seed: corpus.HeldOut}
+	calls := o.plan()
+	if !reflect.DeepEqual(calls, o.plan()) {
+		t.Error("one seed made two plans")
+	}
+	pauses, count, ids := map[corpus.Kind]int{}, map[Name]int{}, map[string]bool{}
+	for _, c := range calls {
+		if ids[c.id] || len(c.turns) != len(c.lines) {
+			t.Errorf("call %s, %d turns, %d lines", c.id, len(c.turns), len(c.lines))
+		}
+		ids[c.id] = true
+		texts := map[string]bool{}
+		for _, m := range c.turns {
+			if m.text != "" && texts[m.text] {
+				t.Errorf("%q is said twice on %s", m.text, c.id)
+			}
+			texts[m.text] = true
+			count[c.name]++
+			if c.name == Pauses {
+				pauses[m.parts.Kind()] += len(m.spans) - 1
+			}
+		}
+	}
+	if n := pauses[corpus.MidClause] + pauses[corpus.Complete]; n < 600 || n > 640 || pauses[corpus.MidClause] < 280 || pauses[corpus.Complete] < 280 {
+		t.Errorf("%v", pauses)
+	}
+	for _, n := range []Name{Plain, BargeIn, Backchannel, Cough, Resume, Echo, Hangup} {
+		if count[n] < 40 {
+			t.Errorf("%d lines of %s", count[n], n)
+		}
+	}
+}
+
+// TestWordsTellWhoseTheyAre: from a word alone the answered line is known.
+func TestWordsTellWhoseTheyAre(t *testing.T) {
+	moves := []move{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
+	all := sources(moves)
+	for text, want := range map[string]source{
+		"How much is it?": {0, true}, "how much": {0, false}, "too much": {1, false}, "how much is it that is too much": {1, true},
+	} {
+		words := strings.Fields(Reply([]fake.Message{{Role: "system", Content: instructions(3)}, {Role: "user", Content: "x"}, {Role: "user", Content: text}}))
+		if len(words) != 3 || !known(all, words[0]) || words[0][asked:] != "ca" || words[2][asked:] != "cc" {
+			t.Errorf("%q is answered with %q", text, words)
+			continue
+		}
+		if s := all[words[1][:asked]]; len(s) != 1 || s[0] != want {
+			t.Errorf("%q is taken for %+v, want %+v", text, s, want)
+		}
+	}
+	if known(all, "wait") || known(all, "hello") {
+		t.Error("a word of somebody else is taken for an answer's")
+	}
+}
+
+func TestComplete(t *testing.T) {
+	all := sources([]move{said(true, corpus.Part{Text: "how much is it"})})
+	w := answer("how much is it", 1, 3)
+	for _, c := range []struct{ last, start, want string }{
+		{w[0], w[1][:2], w[1]}, {w[0], w[0][:5], w[1]}, {"", w[0][:5], w[0]}, {"", w[0][:3], ""}, {w[0], "zz", ""}, {w[0], "", ""},
+	} {
+		if got := complete(all, c.last, c.start); got != c.want {
+			t.Errorf("after %q %q begins %q, want %q", c.last, c.start, got, c.want)
+		}
+	}
+}
+
+func TestWithout(t *testing.T) {
+	if _, err := without([]string{"thinking"}); err == nil || !strings.Contains(err.Error(), "speculation and merging") {
+		t.Errorf("%v", err)
+	}
+	if _, err := (job{Policy: []byte(`{"Nonsense":1}`)}).policy(); err == nil || !strings.Contains(err.Error(), "Nonsense") {
+		t.Errorf("%v", err)
+	}
+	if p, err := (job{Policy: []byte(`{"Nudges":7}`)}).policy(); err != nil || p.Nudges != 7 || p.Idle == 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

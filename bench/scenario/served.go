@@ -1,0 +1,122 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// An item is a turn as the server tells it.
+type item struct {
+	Turn    int                `json:"turn"`
+	Ending  string             `json:"ending"`
+	Reason  string             `json:"reason"`
+	Merged  int                `json:"merged_from"`
+	Metrics map[string]any     `json:"metrics"`
+	phases  map[string]float64 // ms
+}
+
+// served is what the server says of a call, put beside the callee's turns.
+type served struct {
+	ghosts []string       // caller's lines that nobody said
+	lines  map[int][]item // of each line of the callee, the server's turns
+	whole  map[int]item   // of those, the one that has all its words
+	agent  []string       // words that the agent is said to have been heard with
+}
+
+// align finds the callee's turns in the server's lines.
+func (c *played) align() (served, error) {
+	s := served{lines: map[int][]item{}, whole: map[int]item{}}
+	items := map[int]item{}
+	for _, b := range c.server.Turns {
+		it := item{phases: map[string]float64{}}
+		if err := json.Unmarshal(b, &it); err != nil {
+			return s, fmt.Errorf("call %s: turn: %w", c.id, err)
+		}
+		for k, v := range it.Metrics {
+			if f, ok := v.(float64); ok {
+				it.phases[k] = f
+			}
+		}
+		items[it.Turn] = it
+	}
+	next := 0
+	for _, l := range c.server.Lines {
+		if l.Role == pipeline.RoleAgent {
+			s.agent = append(s.agent, strings.Fields(l.Text)...)
+			continue
+		}
+		i, all := c.find(normal(l.Text), next)
+		if i < 0 {
+			s.ghosts = append(s.ghosts, l.Text)
+			continue
+		}
+		next = i
+		s.lines[i] = append(s.lines[i], items[l.Turn])
+		if all {
+			s.whole[i] = items[l.Turn]
+		}
+	}
+	return s, nil
+}
+
+// find is the callee's line, from the given one on, that has the words of text,
+// and whether they are all; -1 where there is none.
+func (c *played) find(text string, from int) (i int, all bool) {
+	for i := from; i < len(c.turns); i++ {
+		if t := normal(c.turns[i].text); t != "" && t == text {
+			return i, true
+		}
+	}
+	for i := from; i < len(c.turns); i++ {
+		t := c.turns[i].text
+		if t == "" || text == "" {
+			continue
+		}
+		if strings.Contains(" "+normal(t)+" ", " "+text+" ") {
+			return i, false
+		}
+		if i > 0 && normal(c.turns[i-1].text+" "+t) == text {
+			return i, true
+		}
+	}
+	return -1, false
+}
+
+// describe adds what the server says of the turn.
+func (s served) describe(t *Turn) {
+	for _, it := range s.lines[t.Number] {
+		t.Lines++
+		t.False += max(1, it.Merged)
+	}
+	t.False = max(0, t.False-1)
+	it, ok := s.whole[t.Number]
+	if !ok {
+		return
+	}
+	t.Ending, t.Reason, t.Merged = it.Ending, it.Reason, it.Merged
+	if total, audible := it.phases["turn_ms"]; audible {
+		t.Server = &total
+	}
+}
+
+// own is what of the server's turn neither a provider, by its script, nor policy
+// asked for.
+func (s served) own(i int) float64 {
+	p, script := s.whole[i].phases, fake.Typical()
+	return p["jitter_ms"] + p["out_ms"] + max(0, p["llm_ms"]-pipeline.Millis(script.FirstToken)) + max(0, p["tts_ms"]-pipeline.Millis(script.FirstByte))
+}
+
+// claimed are the words of an answer that the server says were heard.
+func (s served) claimed(stem string) []string {
+	var all []string
+	for _, w := range s.agent {
+		if w = normal(w); strings.HasPrefix(w, stem) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
