@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -34,7 +35,9 @@ func TestStream(t *testing.T) {
 		"comments":          {": ping\n\nevent: x\nid: 1\n" + hello + "data:[DONE]\n\n", "Hello", ""},
 		"usage at the end":  {hello + `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n", "Hello", ""},
 		"role first":        {`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
-		"broken off":        {hello, "Hello", "before [DONE]"},
+		"broken off":        {hello, "Hello", "before its end"},
+		"no [DONE]":         {hello + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "Hello", ""},
+		"reasoning":         {`data: {"choices":[{"delta":{"reasoning_content":"hm","content":""}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
 		"not JSON":          {"data: {garbled\n\n", "", "not JSON"},
 		"error in mid-flow": {hello + `data: {"error":{"message":"overloaded"}}` + "\n\n", "Hello", "overloaded"},
 		"endless line":      {"data: " + strings.Repeat("x", longestEvent+1), "", "too long"},
@@ -89,6 +92,59 @@ func TestFaults(t *testing.T) {
 				t.Errorf("stall: %v", err)
 			}
 		})
+	}
+}
+
+func TestToolCalls(t *testing.T) {
+	chunk := func(calls string) string { return `data: {"choices":[{"delta":{"tool_calls":[` + calls + "]}}]}\n\n" }
+	const done = "data: [DONE]\n\n"
+	for name, c := range map[string]struct{ body, want, err string }{
+		"whole": {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}`) + done, `a f {"x":1}`, ""},
+		"split": {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`) + chunk(`{"index":0,"function":{"arguments":"{\"x\""}}`) + chunk(`{"index":0,"function":{"arguments":":1}"}}`) + done, `a f {"x":1}`, ""},
+		"two": {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + chunk(`{"index":1,"id":"b","function":{"name":"g"}}`) +
+			chunk(`{"index":0,"function":{"arguments":"}"}},{"index":1,"function":{"arguments":"{}"}}`) + done, "a f {} b g {}", ""},
+		"without an index":     {chunk(`{"id":"a","function":{"name":"f","arguments":"{\"x\""}}`) + chunk(`{"function":{"arguments":":1}"}}`) + chunk(`{"id":"b","function":{"name":"g","arguments":"{}"}}`) + done, `a f {"x":1} b g {}`, ""},
+		"without an id":        {chunk(`{"index":0,"function":{"name":"f","arguments":"{}"}}`) + done, "call_0 f {}", ""},
+		"the same index twice": {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`) + chunk(`{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}`) + done, "a f {} b g {}", ""},
+		"an object":            {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":{"x":1}}}`) + done, `a f {"x":1}`, ""},
+		"no arguments":         {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":null}}`) + done, `a f {}`, ""},
+		"no [DONE]":            {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`) + `data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}` + "\n", "a f {}", ""},
+		"no JSON":              {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + done, "", "no JSON object"},
+		"no name":              {chunk(`{"index":0,"id":"a"}`) + done, "", "without a name"},
+		"broken off":           {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), "", "broke off"},
+	} {
+		var got []string
+		err := stream(strings.NewReader(c.body), func(d pipeline.Delta, _ error) bool {
+			for _, call := range d.Calls {
+				got = append(got, call.ID, call.Name, string(call.Arguments))
+			}
+			return true
+		})
+		if strings.Join(got, " ") != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestRequest(t *testing.T) {
+	b, err := json.Marshal(request(pipeline.Prompt{
+		Model: "m", Instructions: "be kind", ToolChoice: "f",
+		Tools: []pipeline.Tool{{Name: "f", Description: "does it", Parameters: json.RawMessage(`{"type":"object"}`)}},
+		Messages: []pipeline.Message{
+			{Role: pipeline.RoleCaller, Text: "hi"},
+			{Role: pipeline.RoleAgent, Calls: []pipeline.ToolCall{{ID: "a", Name: "f", Arguments: json.RawMessage(`{"x":1}`)}}},
+			{Role: pipeline.RoleTool, CallID: "a", Text: "done"},
+			{Role: pipeline.RoleNote, Text: "the caller pressed 5"},
+		},
+	}))
+	const want = `{"model":"m","messages":[{"role":"system","content":"be kind"},{"role":"user","content":"hi"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},` +
+		`{"role":"tool","content":"done","tool_call_id":"a"},{"role":"user","content":"[the caller pressed 5]"}],` +
+		`"stream":true,"stream_options":{"include_usage":true},` +
+		`"tools":[{"type":"function","function":{"name":"f","description":"does it","parameters":{"type":"object"}}}],` +
+		`"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":true}`
+	if err != nil || string(b) != want {
+		t.Errorf("%s\n%s\n%v", b, want, err)
 	}
 }
 

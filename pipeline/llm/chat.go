@@ -1,0 +1,229 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+type chatMessage struct {
+	Role    string     `json:"role"`
+	Content *string    `json:"content"` // null where a message holds tool calls alone
+	Calls   []chatCall `json:"tool_calls,omitempty"`
+	CallID  string     `json:"tool_call_id,omitempty"`
+}
+
+type chatCall struct {
+	ID       string   `json:"id"`
+	Type     string   `json:"type"`
+	Function chatFunc `json:"function"`
+}
+
+type chatFunc struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Arguments   string          `json:"arguments,omitempty"`
+}
+
+type chatTool struct {
+	Type     string   `json:"type"`
+	Function chatFunc `json:"function"`
+}
+
+type chatRequest struct {
+	Model         string         `json:"model"`
+	Messages      []chatMessage  `json:"messages"`
+	Stream        bool           `json:"stream"`
+	StreamOptions map[string]any `json:"stream_options"`
+	MaxTokens     int            `json:"max_tokens,omitempty"`
+	Tools         []chatTool     `json:"tools,omitempty"`
+	ToolChoice    *chatTool      `json:"tool_choice,omitempty"`
+	Parallel      bool           `json:"parallel_tool_calls,omitempty"`
+}
+
+func request(p pipeline.Prompt) chatRequest {
+	r := chatRequest{
+		Model: cmp.Or(p.Model, OpenAIModel), Messages: messages(p), Stream: true,
+		StreamOptions: map[string]any{"include_usage": true}, MaxTokens: p.MaxTokens, Parallel: len(p.Tools) > 0,
+	}
+	for _, t := range p.Tools {
+		r.Tools = append(r.Tools, chatTool{"function", chatFunc{Name: t.Name, Description: t.Description, Parameters: t.Parameters}})
+	}
+	if p.ToolChoice != "" {
+		r.ToolChoice = &chatTool{"function", chatFunc{Name: p.ToolChoice}}
+	}
+	return r
+}
+
+func messages(p pipeline.Prompt) []chatMessage {
+	m := []chatMessage{{Role: "system", Content: &p.Instructions}}
+	for _, l := range p.Messages {
+		c := chatMessage{Role: "user", Content: &l.Text}
+		switch l.Role {
+		case pipeline.RoleAgent:
+			c.Role = "assistant"
+			for _, call := range l.Calls {
+				c.Calls = append(c.Calls, chatCall{call.ID, "function", chatFunc{Name: call.Name, Arguments: string(call.Arguments)}})
+			}
+			if len(c.Calls) > 0 && l.Text == "" {
+				c.Content = nil
+			}
+		case pipeline.RoleTool:
+			c.Role, c.CallID = "tool", l.CallID
+		case pipeline.RoleNote: // many chat templates allow one system message, the first
+			note := "[" + strings.Trim(l.Text, "[]") + "]"
+			c.Content = &note
+		case pipeline.RoleCaller:
+		}
+		m = append(m, c)
+	}
+	return m
+}
+
+// chatChunk is a piece of an answer, as far as it matters here: what a model
+// reasons (reasoning_content) is not for the caller.
+type chatChunk struct {
+	Choices []struct {
+		Delta struct {
+			Content string      `json:"content"`
+			Calls   []callPiece `json:"tool_calls"`
+		} `json:"delta"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		PromptTokens     int `json:"prompt_tokens"`
+		CompletionTokens int `json:"completion_tokens"`
+	} `json:"usage"`
+	Error *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// callPiece is a piece of a tool call. Servers leave out the index or the id, or
+// give the arguments as an object in place of a string that holds one.
+type callPiece struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+func parseChunk(data []byte) (chatChunk, error) {
+	var c chatChunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("not JSON: %w", err)
+	}
+	if c.Error != nil {
+		return c, errors.New(pipeline.Clean(c.Error.Message))
+	}
+	return c, nil
+}
+
+func (c chatChunk) finished() bool { return len(c.Choices) > 0 && c.Choices[0].FinishReason != "" }
+
+func (c chatChunk) toolCalls() []callPiece {
+	if len(c.Choices) == 0 {
+		return nil
+	}
+	return c.Choices[0].Delta.Calls
+}
+
+func (c chatChunk) delta() pipeline.Delta {
+	var d pipeline.Delta
+	if len(c.Choices) > 0 {
+		d.Text = c.Choices[0].Delta.Content
+	}
+	if c.Usage != nil {
+		d.Usage = &pipeline.Usage{PromptTokens: c.Usage.PromptTokens, CompletionTokens: c.Usage.CompletionTokens}
+	}
+	return d
+}
+
+// Bounds of what a model may ask for in one answer.
+const (
+	mostCalls        = 64
+	longestArguments = 256 << 10 // bytes
+)
+
+// calls puts tool calls together.
+type calls []*call
+
+type call struct {
+	index     int // -1: none was given
+	id, name  string
+	arguments []byte
+}
+
+func (cs *calls) add(pieces []callPiece) error {
+	for _, p := range pieces {
+		c := cs.find(p)
+		if c == nil {
+			if len(*cs) == mostCalls {
+				return fmt.Errorf("more than %d tool calls", mostCalls)
+			}
+			c = &call{index: -1}
+			if p.Index != nil {
+				c.index = *p.Index
+			}
+			*cs = append(*cs, c)
+		}
+		c.id, c.name = cmp.Or(c.id, p.ID), cmp.Or(c.name, p.Function.Name)
+		c.arguments = append(c.arguments, argument(p.Function.Arguments)...)
+		if len(c.arguments) > longestArguments {
+			return fmt.Errorf("tool call %q: arguments of more than %d bytes", pipeline.Clean(c.name), longestArguments)
+		}
+	}
+	return nil
+}
+
+// argument is a piece of arguments: in a string, or JSON as it is.
+func argument(raw json.RawMessage) []byte {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return []byte(s) // null is the empty string
+	}
+	return raw
+}
+
+// find returns the call that a piece goes on with; nil where it begins one.
+func (cs *calls) find(p callPiece) *call {
+	for _, c := range *cs {
+		sameIndex := p.Index != nil && c.index == *p.Index
+		if p.ID != "" && c.id == p.ID || sameIndex && (p.ID == "" || c.id == "") {
+			return c
+		}
+	}
+	if n := len(*cs); n > 0 && p.Index == nil && p.ID == "" && p.Function.Name == "" {
+		return (*cs)[n-1]
+	}
+	return nil
+}
+
+// yield yields the calls, complete.
+func (cs *calls) yield(yield func(pipeline.Delta, error) bool) error {
+	var d pipeline.Delta
+	for i, c := range *cs {
+		args := cmp.Or(string(bytes.TrimSpace(c.arguments)), "{}")
+		if c.name == "" {
+			return errors.New("a tool call without a name")
+		}
+		if args[0] != '{' || !json.Valid([]byte(args)) {
+			return fmt.Errorf("tool call %q: the arguments are no JSON object", pipeline.Clean(c.name))
+		}
+		d.Calls = append(d.Calls, pipeline.ToolCall{
+			ID: cmp.Or(c.id, fmt.Sprintf("call_%d", i)), Name: c.name, Arguments: json.RawMessage(args),
+		})
+	}
+	if len(d.Calls) > 0 {
+		yield(d, nil)
+	}
+	return nil
+}
