@@ -26,6 +26,16 @@ type Post struct {
 
 // Send posts body and returns the answer's, which the caller closes.
 func (p Post) Send(ctx context.Context, body any) (io.ReadCloser, error) {
+	resp, err := p.Do(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Do posts body and returns the answer, whose body the caller closes. Of an
+// answer that is none the error is a RefusedError.
+func (p Post) Do(ctx context.Context, body any) (*http.Response, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -48,7 +58,7 @@ func (p Post) Send(ctx context.Context, body any) (io.ReadCloser, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, statusError(resp)
 	}
-	return resp.Body, nil
+	return resp, nil
 }
 
 // statusError is the error of an answer that is none, which it closes. It tells

@@ -24,7 +24,7 @@ type heard struct {
 	// upTo, where not 0, says that all that was said before is in results that
 	// came: nothing is open.
 	upTo    time.Duration
-	working bool // the provider works on the answer to Finalize
+	working bool // the provider has begun to work on an answer to Finalize
 }
 
 // A ledger sees to it that each Finalize has one answer: the provider's, or
@@ -37,18 +37,25 @@ type ledger struct {
 	partial pipeline.Result // the newest, not yet final
 	settled time.Duration   // of sound: what was said before is told
 	lost    int             // answers that were given up and may still come
-	signs   bool            // of life, since the last answer
+	seq     int             // of what happened
+	sign    int             // when the provider last sent anything
+	since   int             // when the question was put that was answered last
 	silent  int             // answers in a row without a sign
 }
 
 // An ask is a Finalize that has no answer yet.
 type ask struct {
-	at    time.Duration // of sound
-	until time.Duration
+	at      time.Duration // of sound
+	until   time.Duration
+	seq     int
+	working bool
 }
 
 // ask notes a Finalize of all the sound before at.
-func (l *ledger) ask(at, now time.Duration) { l.asks = append(l.asks, ask{at, now + patience}) }
+func (l *ledger) ask(at, now time.Duration) {
+	l.seq++
+	l.asks = append(l.asks, ask{at: at, until: now + patience, seq: l.seq})
+}
 
 // due is when late wants to be called.
 func (l *ledger) due() (time.Duration, bool) {
@@ -60,9 +67,10 @@ func (l *ledger) due() (time.Duration, bool) {
 
 // take returns the results that follow from what was heard.
 func (l *ledger) take(h heard, now time.Duration) []pipeline.Result {
-	l.signs, l.silent = true, 0
-	if h.working && len(l.asks) > 0 {
-		l.asks[0].until = max(l.asks[0].until, now-patience+atWork)
+	l.seq++
+	l.sign, l.silent = l.seq, 0
+	if i := slices.IndexFunc(l.asks, func(a ask) bool { return !a.working }); h.working && i >= 0 {
+		l.asks[i].working, l.asks[i].until = true, max(l.asks[i].until, now-patience+atWork)
 	}
 	var out []pipeline.Result
 	if r, ok := l.result(h); ok {
@@ -118,7 +126,7 @@ func (l *ledger) place(r pipeline.Result) pipeline.Result {
 func (l *ledger) settle(r pipeline.Result) pipeline.Result {
 	r.Final, r.Finalized = true, true
 	l.settled = max(l.settled, r.End)
-	l.asks, l.partial, l.signs = l.asks[1:], pipeline.Result{}, false
+	l.since, l.asks, l.partial = l.asks[0].seq, l.asks[1:], pipeline.Result{}
 	return r
 }
 
@@ -127,7 +135,7 @@ func (l *ledger) settle(r pipeline.Result) pipeline.Result {
 func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 	var out []pipeline.Result
 	for len(l.asks) > 0 && l.asks[0].until <= now {
-		if !l.signs {
+		if l.sign <= l.since {
 			if l.silent++; l.quiet > 0 && l.silent >= l.quiet {
 				return out, errSilent
 			}

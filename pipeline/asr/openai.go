@@ -123,7 +123,7 @@ func (o *openAIItems) parse(b []byte) (heard, error) {
 			o.item, o.text = m.Item, ""
 		}
 		o.text += m.Delta
-		return heard{Result: pipeline.Result{Text: strings.TrimSpace(o.text)}, working: true}, nil
+		return heard{Result: pipeline.Result{Text: strings.TrimSpace(o.text)}}, nil
 	case "completed":
 		o.item, o.text = "", ""
 		return heard{Result: pipeline.Result{Text: strings.TrimSpace(m.Transcript), Final: true}, answer: true}, nil

@@ -70,6 +70,7 @@ type stream struct {
 	asked   chan time.Duration
 	results chan pipeline.Result
 	full    atomic.Bool
+	unsent  atomic.Pointer[error] // why the writer gave up; what came before is told first
 	stop    chan struct{}
 	broken  chan struct{} // the writer or the teller gave up
 	wg      sync.WaitGroup
@@ -272,8 +273,9 @@ func (s *stream) send(m message) bool {
 	if err == nil {
 		err = s.conn.WriteMessage(m.kind, m.body)
 	}
-	if err != nil {
-		s.fail(fmt.Errorf("%s: send: %w", s.name, err))
+	if err != nil && !s.stopped() {
+		unsent := fmt.Errorf("%s: send: %w", s.name, err)
+		s.unsent.CompareAndSwap(nil, &unsent)
 	}
 	return err == nil
 }
@@ -314,6 +316,9 @@ func (s *stream) tell() {
 			l.ask(at, time.Since(zero))
 		case b, ok := <-s.came:
 			if !ok {
+				if err := s.unsent.Load(); err != nil {
+					s.fail(*err)
+				}
 				s.fail(s.cut)
 				return
 			}

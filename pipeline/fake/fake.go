@@ -1,6 +1,6 @@
-// Package fake plays the providers: a recognizer, a model and a voice that
-// speak the wire protocols of Deepgram, OpenAI and ElevenLabs on loopback, with
-// scripted delays and faults. Words are tones (media/tone), so the recognizer
+// Package fake plays the providers: recognizers (Deepgram's two protocols,
+// AssemblyAI, OpenAI), a model (OpenAI) and voices (ElevenLabs, Cartesia,
+// Deepgram, OpenAI) on loopback, with scripted delays and faults. Words are tones (media/tone), so the recognizer
 // understands exactly what came through the line. The clients that talk with it
 // are those of production.
 package fake
@@ -66,10 +66,16 @@ type Fault string
 const (
 	None   Fault = ""
 	Refuse Fault = "refuse" // 503 to the request
+	Busy   Fault = "busy"   // 429 to the request, to be asked again in 2 s
 	Drop   Fault = "drop"   // the connection is cut in the middle
-	Stall  Fault = "stall"  // nothing comes
+	Stall  Fault = "stall"  // it is taken, and nothing comes
+	Freeze Fault = "freeze" // nothing more comes after the first of it
 	Garble Fault = "garble" // what comes is not the protocol
+	Late   Fault = "late"   // a recognizer's final results come 3 s late
+	Mute   Fault = "mute"   // a recognizer's final results never come
 )
+
+func (f Fault) refuses() bool { return f == Refuse || f == Busy }
 
 // A Server plays the providers until Close.
 type Server struct {
@@ -96,9 +102,14 @@ func Serve(l net.Listener, script Script) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{script: script, listen: l, count: map[Provider]int{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/listen", s.listenASR)
+	mux.HandleFunc("GET /v1/listen", s.listenASR(deepgram{}))
+	mux.HandleFunc("GET /v2/listen", s.listenASR(flux{}))
+	mux.HandleFunc("GET /v3/ws", s.listenASR(assembly{}))
+	mux.HandleFunc("GET /v1/realtime", s.transcribe)
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
+	mux.HandleFunc("GET /tts/websocket", s.cartesia)
+	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	s.http = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
@@ -157,10 +168,14 @@ func refused(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	case Refuse:
 		http.Error(w, `{"error":{"message":"scripted refusal"}}`, http.StatusServiceUnavailable)
 		return true
+	case Busy:
+		w.Header().Set("Retry-After", "2")
+		http.Error(w, `{"error":{"message":"scripted limit"}}`, http.StatusTooManyRequests)
+		return true
 	case Stall:
 		<-r.Context().Done()
 		return true
-	case None, Drop, Garble:
+	case None, Drop, Freeze, Garble, Late, Mute:
 	}
 	return false
 }

@@ -33,6 +33,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 			cut(w)
 			return
 		}
+		if f == Freeze && i == (len(words)+1)/2 {
+			<-r.Context().Done()
+			return
+		}
 		if f == Garble {
 			_, _ = fmt.Fprint(w, "data: {garbled\n\n")
 			return

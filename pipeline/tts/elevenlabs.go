@@ -4,21 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/wire"
 )
 
 // ElevenLabs' defaults.
@@ -28,15 +24,14 @@ const (
 	ElevenLabsVoice = "21m00Tcm4TlvDq8ikWAM"
 )
 
-const writeLimit = 5 * time.Second
-
 // ElevenLabs speaks by the streaming text-to-speech API
 // (elevenlabs.io/docs/api-reference/text-to-speech/v-1-text-to-speech-voice-id-stream-input).
+// A connection speaks one utterance.
 type ElevenLabs struct {
-	URL string // scheme and host; empty: ElevenLabsURL
-	Key media.Secret
-	// Dial opens the connection; nil: TCP.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	URL  string // scheme and host; empty: ElevenLabsURL
+	Key  media.Secret
+	Dial wire.Dial
+	Warm *Warm // nil: each utterance connects; its Idle is to be less than 3 min
 }
 
 // Open implements pipeline.Voice.
@@ -47,27 +42,33 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 	}
 	q := url.Values{
 		"model_id": {cmp.Or(s.Model, ElevenLabsModel)}, "output_format": {format},
-		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"60"},
+		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"180"}, // the most there is
 	}
-	u := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
-		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input?" + q.Encode()
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: e.Dial}
-	conn, resp, err := dialer.DialContext(ctx, u, http.Header{"Xi-Api-Key": {string(e.Key)}})
-	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // what is left of a handshake
-	}
+	address := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
+		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input"
+	sock, err := e.Warm.get(ctx, address+"?"+q.Encode(), func(ctx context.Context) (*socket, error) {
+		return e.connect(ctx, address, q)
+	})
 	if err != nil {
-		if resp != nil {
-			return nil, fmt.Errorf("elevenlabs: %s", resp.Status)
-		}
-		return nil, fmt.Errorf("elevenlabs: %w", err)
+		return nil, err
 	}
-	sp := &elevenSpeaking{conn: conn, rate: s.Rate, done: make(chan struct{})}
-	sp.unhook = context.AfterFunc(ctx, sp.end)
-	if err := sp.send(map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}); err != nil {
-		return nil, errors.Join(err, sp.Close())
-	}
+	sp := &elevenSpeaking{socket: sock, rate: s.Rate}
+	sp.unhook = context.AfterFunc(ctx, sock.close)
 	return sp, nil
+}
+
+// connect opens a connection and says how it is to be spoken.
+func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values) (*socket, error) {
+	conn, err := wire.Open(ctx, "elevenlabs", address, q, http.Header{"Xi-Api-Key": {string(e.Key)}}, e.Dial)
+	if err != nil {
+		return nil, err
+	}
+	sock := newSocket("elevenlabs", conn)
+	if err := sock.send(map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}); err != nil {
+		sock.close()
+		return nil, err
+	}
+	return sock, nil
 }
 
 func elevenLabsFormat(rate int) (string, error) {
@@ -81,13 +82,11 @@ func elevenLabsFormat(rate int) (string, error) {
 	}
 }
 
-// elevenSpeaking is one utterance on a connection of its own.
+// elevenSpeaking is one utterance.
 type elevenSpeaking struct {
-	conn   *websocket.Conn
+	*socket
 	rate   int
 	unhook func() bool
-	done   chan struct{}
-	once   sync.Once
 
 	rest string        // of the text: what may be half a word. The speaker's
 	made time.Duration // of speech so far. The listener's
@@ -98,13 +97,10 @@ type elevenSpeaking struct {
 // Say implements pipeline.Speaking. Whole words are sent, each with the space
 // behind it, as the API asks.
 func (e *elevenSpeaking) Say(text string) error {
-	e.rest += text
-	cut := strings.LastIndexAny(e.rest, " \n\t") + 1
-	if cut == 0 {
+	whole, rest := wholeWords(e.rest + text)
+	if e.rest = rest; whole == "" {
 		return nil
 	}
-	whole := e.rest[:cut]
-	e.rest = e.rest[cut:]
 	return e.send(map[string]any{"text": whole})
 }
 
@@ -119,30 +115,12 @@ func (e *elevenSpeaking) Flush() error {
 	return e.send(map[string]any{"text": ""})
 }
 
-func (e *elevenSpeaking) send(m map[string]any) error {
-	err := e.conn.SetWriteDeadline(time.Now().Add(writeLimit))
-	if err == nil {
-		err = e.conn.WriteJSON(m)
-	}
-	if err != nil {
-		return fmt.Errorf("elevenlabs: send: %w", err)
-	}
-	return nil
-}
-
-// Close implements pipeline.Speaking.
+// Close implements pipeline.Speaking. It cuts the connection: the utterance is
+// over, heard or not.
 func (e *elevenSpeaking) Close() error {
 	e.unhook()
-	e.end()
+	e.close()
 	return nil
-}
-
-// end cuts the connection: the utterance is over, heard or not.
-func (e *elevenSpeaking) end() {
-	e.once.Do(func() {
-		close(e.done)
-		_ = e.conn.Close() // wakes who reads it
-	})
 }
 
 // elevenMessage is what the API sends.
@@ -160,21 +138,10 @@ type elevenMessage struct {
 // Audio implements pipeline.Speaking.
 func (e *elevenSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
-		for {
-			_, b, err := e.conn.ReadMessage()
+		for r := range e.in {
+			m, err := parseEleven(r.body)
 			if err != nil {
-				if !e.closed() {
-					yield(pipeline.Speech{}, fmt.Errorf("elevenlabs: receive: %w", err))
-				}
-				return
-			}
-			var m elevenMessage
-			if err := json.Unmarshal(b, &m); err != nil {
-				yield(pipeline.Speech{}, fmt.Errorf("elevenlabs: not JSON: %w", err))
-				return
-			}
-			if m.Error != "" {
-				yield(pipeline.Speech{}, fmt.Errorf("elevenlabs: %s: %s", m.Error, m.Message))
+				yield(pipeline.Speech{}, fmt.Errorf("elevenlabs: %w", err))
 				return
 			}
 			sp := e.speech(m)
@@ -182,26 +149,26 @@ func (e *elevenSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
 				return
 			}
 		}
+		if !e.closed() {
+			yield(pipeline.Speech{}, e.err)
+		}
 	}
 }
 
-func (e *elevenSpeaking) closed() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
+func parseEleven(b []byte) (elevenMessage, error) {
+	var m elevenMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("not JSON: %w", err)
 	}
+	if m.Error != "" {
+		return m, fmt.Errorf("%s: %s", pipeline.Clean(m.Error), pipeline.Clean(m.Message))
+	}
+	return m, nil
 }
 
 func (e *elevenSpeaking) speech(m elevenMessage) pipeline.Speech {
 	var sp pipeline.Speech
-	if e.rate == telephone {
-		sp.PCM = make([]int16, len(m.Audio))
-		codec.PCMU{}.Decode(sp.PCM, m.Audio)
-	} else {
-		sp.PCM = samples16(m.Audio)
-	}
+	sp.PCM = samples(m.Audio, e.rate)
 	if a := m.Alignment; a != nil && len(a.Starts) == len(a.Chars) {
 		sp.Words = e.words(a.Chars, a.Starts)
 	}
@@ -213,7 +180,15 @@ func (e *elevenSpeaking) speech(m elevenMessage) pipeline.Speech {
 	return sp
 }
 
-const telephone = 8000 // Hz; at this rate speech comes as µ-law
+// samples reads speech: µ-law at 8 kHz, else 16-bit little-endian PCM.
+func samples(b []byte, rate int) []int16 {
+	if rate != telephone {
+		return samples16(b)
+	}
+	pcm := make([]int16, len(b))
+	codec.PCMU{}.Decode(pcm, b)
+	return pcm
+}
 
 // words turns timed characters into timed words. Times count from the beginning
 // of the utterance, or of the message: the latter where they begin before the

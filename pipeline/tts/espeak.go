@@ -116,5 +116,9 @@ func formatRate(b []byte) (int, error) {
 		binary.LittleEndian.Uint16(b[14:]) != 16 {
 		return 0, errors.New("the WAV stream is not 16-bit mono PCM")
 	}
-	return int(binary.LittleEndian.Uint32(b[4:])), nil
+	rate := int(binary.LittleEndian.Uint32(b[4:]))
+	if rate < 8000 || rate > 48000 {
+		return 0, fmt.Errorf("the WAV stream is of %d Hz; accepted: 8000 to 48000", rate)
+	}
+	return rate, nil
 }

@@ -1,11 +1,16 @@
 package tts
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/parley-voice/parley/media"
@@ -23,10 +28,13 @@ const openAIRate = 24000 // Hz of response_format pcm
 
 // OpenAI speaks by the audio speech API, which OpenAI, speaches, Kokoro-FastAPI
 // and others serve (platform.openai.com/docs/api-reference/audio/createSpeech).
+// What comes is told by the answer, not by what was asked for.
 type OpenAI struct {
 	URL    string // up to and without /audio/speech; empty: OpenAIURL
 	Key    media.Secret
 	Client *http.Client // nil: http.DefaultClient; must not have a Timeout
+	Format string       // "pcm" or "wav"; empty: "pcm"
+	Events bool         // ask for the sound in server-sent events
 }
 
 // Open implements pipeline.Voice.
@@ -37,14 +45,115 @@ func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, 
 }
 
 func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.ReadCloser, int, error) {
-	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
-	post := pipeline.Post{URL: url, Key: o.Key, Client: o.Client}
-	pcm, err := post.Send(ctx, map[string]string{
+	address := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
+	post := pipeline.Post{URL: address, Key: o.Key, Client: o.Client}
+	ask := map[string]string{
 		"model": cmp.Or(s.Model, OpenAIModel), "voice": cmp.Or(s.Voice, OpenAIVoice),
-		"input": clause, "response_format": "pcm",
-	})
+		"input": clause, "response_format": cmp.Or(o.Format, "pcm"),
+	}
+	if o.Events {
+		ask["stream_format"] = "sse"
+	}
+	resp, err := post.Do(ctx, ask)
 	if err != nil {
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
-	return pcm, openAIRate, nil
+	pcm, rate, err := sound(resp.Header.Get("Content-Type"), resp.Body)
+	if err != nil {
+		_ = resp.Body.Close() // nothing of it is wanted
+		return nil, 0, fmt.Errorf("openai speech: %w", err)
+	}
+	return readCloser{pcm, resp.Body}, rate, nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// sound returns the 16-bit mono PCM in a body, and its rate in Hz.
+func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err error) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		kind = "" // whatever it is then
+	}
+	rate = openAIRate
+	if hz, err := strconv.Atoi(cmp.Or(params["rate"], params["sample_rate"])); err == nil {
+		if rate = hz; rate < 8000 || rate > 48000 {
+			return nil, 0, fmt.Errorf("speech of %d Hz; accepted: 8000 to 48000", rate)
+		}
+	}
+	switch kind {
+	case "text/event-stream":
+		return newAudioEvents(body), rate, nil
+	case "", "application/octet-stream", "binary/octet-stream", "audio/pcm", "audio/l16", "audio/x-pcm",
+		"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
+	default:
+		return nil, 0, fmt.Errorf("%.40q is no sound that is understood; accepted: PCM, WAV and events", kind)
+	}
+	r := bufio.NewReader(body)
+	if head, err := r.Peek(4); err == nil && string(head) == "RIFF" {
+		rate, err = wavRate(r)
+		return r, rate, err
+	}
+	return r, rate, nil
+}
+
+// audioEvents is the sound in server-sent events.
+type audioEvents struct {
+	lines *bufio.Scanner
+	left  []byte
+	over  bool
+}
+
+const longestEvent = 1 << 20 // bytes
+
+func newAudioEvents(r io.Reader) *audioEvents {
+	a := &audioEvents{lines: bufio.NewScanner(r)}
+	a.lines.Buffer(make([]byte, 0, 4096), longestEvent)
+	return a
+}
+
+// Read implements io.Reader.
+func (a *audioEvents) Read(b []byte) (int, error) {
+	for len(a.left) == 0 {
+		if a.over {
+			return 0, io.EOF
+		}
+		if !a.lines.Scan() {
+			return 0, cmp.Or(a.lines.Err(), io.ErrUnexpectedEOF)
+		}
+		data, ok := bytes.CutPrefix(a.lines.Bytes(), []byte("data:"))
+		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			a.over = true
+			continue
+		}
+		if err := a.event(data); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, a.left)
+	a.left = a.left[n:]
+	return n, nil
+}
+
+func (a *audioEvents) event(data []byte) error {
+	var m struct {
+		Type  string `json:"type"`
+		Audio []byte `json:"audio"` // base64
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	if m.Error.Message != "" || m.Type == "error" {
+		return fmt.Errorf("%s", pipeline.Clean(m.Error.Message))
+	}
+	a.left, a.over = m.Audio, m.Type == "speech.audio.done"
+	return nil
 }

@@ -3,35 +3,18 @@ package tts
 import (
 	"bytes"
 	"context"
-	"net/http"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
 )
-
-// voices are the voices that the fakes play.
-func voices(script fake.Script) (map[string]pipeline.Voice, func()) {
-	n := fake.NewNet()
-	fakes := fake.Serve(n, script)
-	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-	all := map[string]pipeline.Voice{
-		"elevenlabs": ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial},
-		"openai":     OpenAI{URL: "http://fake/v1", Key: "canary", Client: client},
-	}
-	return all, func() {
-		client.CloseIdleConnections()
-		_ = fakes.Close()
-	}
-}
 
 // speak says text in pieces and returns all that came.
 func speak(ctx context.Context, v pipeline.Voice, rate int, pieces ...string) (pcm []int16, words []pipeline.Word, err error) {
@@ -68,65 +51,6 @@ func texts[T any](words []T, text func(T) string) string {
 		all = append(all, text(w))
 	}
 	return strings.Join(all, " ")
-}
-
-func TestVoices(t *testing.T) {
-	for _, name := range []string{"elevenlabs", "openai"} {
-		for _, rate := range []int{8000, 16000} {
-			synctest.Test(t, func(t *testing.T) {
-				all, done := voices(fake.Typical())
-				defer done()
-				pcm, words, err := speak(t.Context(), all[name], rate, "Hel", "lo there, my fri", "end. How are", " you?")
-				if err != nil {
-					t.Fatal(err)
-				}
-				heard := tone.NewHearer(rate).Hear(append(pcm, make([]int16, rate/10)...))
-				if got := texts(heard, func(w tone.Word) string { return w.Text }); got != "hello there, my friend. how are you?" {
-					t.Errorf("%s at %d Hz: heard %q", name, rate, got)
-				}
-				if got := texts(words, func(w pipeline.Word) string { return w.Text }); got != "Hello there, my friend. How are you?" {
-					t.Errorf("%s at %d Hz: words %q", name, rate, got)
-				}
-				if !slices.IsSortedFunc(words, func(a, b pipeline.Word) int { return int(a.Start - b.Start) }) {
-					t.Errorf("%s: times go back: %v", name, words)
-				}
-				if end, length := words[len(words)-1].End, time.Duration(len(pcm))*time.Second/time.Duration(rate); end > length+10*time.Millisecond || end < length/2 {
-					t.Errorf("%s: the last word ends at %v of %v", name, end, length)
-				}
-			})
-		}
-	}
-}
-
-func TestVoiceFaults(t *testing.T) {
-	for _, name := range []string{"elevenlabs", "openai"} {
-		for _, fault := range []fake.Fault{fake.Refuse, fake.Drop} {
-			synctest.Test(t, func(t *testing.T) {
-				all, done := voices(fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fault }})
-				defer done()
-				_, _, err := speak(t.Context(), all[name], 8000, "one two three four five six.")
-				if err == nil || strings.Contains(err.Error(), "canary") {
-					t.Errorf("%s %s: %v", name, fault, err)
-				}
-			})
-		}
-	}
-}
-
-func TestVoiceStallEndsWithItsContext(t *testing.T) {
-	for _, name := range []string{"elevenlabs", "openai"} {
-		synctest.Test(t, func(t *testing.T) {
-			all, done := voices(fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fake.Stall }})
-			defer done()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			began := time.Now()
-			pcm, _, _ := speak(ctx, all[name], 8000, "one two three.")
-			if len(pcm) > 0 || time.Since(began) != 3*time.Second {
-				t.Errorf("%s: %d samples after %v", name, len(pcm), time.Since(began))
-			}
-		})
-	}
 }
 
 func TestEspeak(t *testing.T) {
@@ -185,4 +109,22 @@ func TestSplitterLosesNothing(t *testing.T) {
 func FuzzWAV(f *testing.F) {
 	f.Add([]byte("RIFF$\xf0\xff\x7fWAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x22\x56\x00\x00\x44\xac\x00\x00\x02\x00\x10\x00data\x00\xf0\xff\x7f"))
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = wavRate(bytes.NewReader(b)) })
+}
+
+// FuzzMessages: no message of a provider does more harm than an error.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
+	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
+	f.Add([]byte(`{"type":"Flushed"}`))
+	f.Add([]byte("data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: [DONE]\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		if m, err := parseEleven(b); err == nil {
+			(&elevenSpeaking{rate: telephone}).speech(m)
+		}
+		if m, err := parseCartesia(b); err == nil {
+			(&cartesiaSpeaking{style: pipeline.Style{Rate: telephone}, wake: make(chan struct{}, 1)}).take(m)
+		}
+		_, _ = parseDeepgram(b)
+		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))
+	})
 }

@@ -1,0 +1,273 @@
+package tts
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// names lists the voices that the fakes play.
+func names() []string {
+	return []string{"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events"}
+}
+
+// A stage is one voice and its provider.
+type stage struct {
+	pipeline.Voice
+	fakes *fake.Server
+	close func()
+}
+
+func open(name string, script fake.Script) stage {
+	n := fake.NewNet()
+	fakes := fake.Serve(n, script)
+	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
+	warm := &Warm{}
+	shared := &Cartesia{URL: "ws://fake/tts/websocket", Key: "canary", Dial: n.Dial}
+	openai := OpenAI{URL: "http://fake/v1", Key: "canary", Client: client}
+	wav, events := openai, openai
+	wav.Format, events.Events = "wav", true
+	eleven := ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial}
+	deepgram := Deepgram{URL: "ws://fake/v1/speak", Key: "canary", Dial: n.Dial}
+	warmEleven, warmDeepgram := eleven, deepgram
+	warmEleven.Warm, warmDeepgram.Warm = warm, warm
+	return stage{map[string]pipeline.Voice{
+		"elevenlabs": eleven, "elevenlabs warm": warmEleven, "deepgram": deepgram, "deepgram warm": warmDeepgram,
+		"cartesia": shared, "openai": openai, "openai wav": wav, "openai events": events,
+	}[name], fakes, func() {
+		_ = shared.Close()
+		_ = warm.Close()
+		client.CloseIdleConnections()
+		_ = fakes.Close()
+	}}
+}
+
+// each runs a test in a bubble with each of the voices.
+func each(t *testing.T, script fake.Script, test func(t *testing.T, name string, s stage)) {
+	t.Helper()
+	for _, name := range names() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(name, script)
+				defer s.close()
+				test(t, name, s)
+			})
+		})
+	}
+}
+
+func first(f fake.Fault) fake.Script {
+	s := fake.Typical()
+	s.Fault = func(_ fake.Provider, n int) fake.Fault {
+		if n == 0 {
+			return f
+		}
+		return fake.None
+	}
+	return s
+}
+
+func heard(pcm []int16, rate int) string {
+	words := tone.NewHearer(rate).Hear(append(slices.Clone(pcm), make([]int16, rate/10)...))
+	return texts(words, func(w tone.Word) string { return w.Text })
+}
+
+func TestVoices(t *testing.T) {
+	for _, rate := range []int{8000, 16000} {
+		each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+			t.Helper()
+			for range 3 { // connections that are kept speak as the first one does
+				pcm, words, err := speak(t.Context(), s, rate, "Hel", "lo there, my fri", "end. How are", " you?")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := heard(pcm, rate); got != "hello there, my friend. how are you?" {
+					t.Errorf("at %d Hz: heard %q", rate, got)
+				}
+				if got := texts(words, func(w pipeline.Word) string { return w.Text }); got != "Hello there, my friend. How are you?" {
+					t.Errorf("at %d Hz: words %q", rate, got)
+				}
+				if !slices.IsSortedFunc(words, func(a, b pipeline.Word) int { return int(a.Start - b.Start) }) {
+					t.Errorf("times go back: %v", words)
+				}
+				if end, length := words[len(words)-1].End, time.Duration(len(pcm))*time.Second/time.Duration(rate); end > length+10*time.Millisecond || end < length/2 {
+					t.Errorf("the last word ends at %v of %v", end, length)
+				}
+			}
+		})
+	}
+}
+
+func TestVoicesThatRefuse(t *testing.T) {
+	for fault, status := range map[fake.Fault]int{fake.Refuse: 503, fake.Busy: 429} {
+		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+			t.Helper()
+			_, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
+			var refused *pipeline.RefusedError
+			if !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) {
+				t.Errorf("%s: %v", fault, err)
+			}
+			if strings.Contains(err.Error(), "canary") {
+				t.Errorf("a secret is told: %v", err)
+			}
+			recovers(t, s)
+		})
+	}
+}
+
+func TestVoicesThatBreak(t *testing.T) {
+	for _, fault := range []fake.Fault{fake.Drop, fake.Garble} {
+		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+			t.Helper()
+			pcm, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
+			if err == nil || strings.Contains(err.Error(), "canary") || (fault == fake.Drop) != (len(pcm) > 0) {
+				t.Errorf("%s: %v after %d samples", fault, err, len(pcm))
+			}
+			recovers(t, s)
+		})
+	}
+}
+
+func TestVoicesThatStall(t *testing.T) {
+	for _, fault := range []fake.Fault{fake.Stall, fake.Freeze} {
+		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			began := time.Now()
+			pcm, _, _ := speak(ctx, s, 8000, "one two three four five six.")
+			if (fault == fake.Freeze) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
+				t.Errorf("%s: %d samples after %v", fault, len(pcm), time.Since(began))
+			}
+		})
+	}
+}
+
+// recovers checks that the voice speaks again after what went wrong.
+func recovers(t *testing.T, s stage) {
+	t.Helper()
+	pcm, _, err := speak(t.Context(), s, 8000, "still here.")
+	if got := heard(pcm, 8000); err != nil || got != "still here." {
+		t.Errorf("then: %q, %v", got, err)
+	}
+}
+
+// TestCancel: an utterance that is closed in the middle ends at once, and
+// leaves nothing of it in the next.
+func TestCancel(t *testing.T) {
+	each(t, fake.Typical(), func(t *testing.T, name string, s stage) {
+		t.Helper()
+		sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(sp.Say("one two three four five. "), sp.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range sp.Audio() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		began := time.Now()
+		if err := sp.Close(); err != nil || time.Since(began) > 0 {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+		recovers(t, s)
+		if n := s.fakes.Requests(fake.TTS); name == "cartesia" && n != 1 {
+			t.Errorf("%d connections, want one", n)
+		}
+	})
+}
+
+// TestWarm: an utterance waits for no connection where there was one before.
+func TestWarm(t *testing.T) {
+	for _, name := range []string{"elevenlabs warm", "deepgram warm"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(name, fake.Typical())
+			defer s.close()
+			recovers(t, s)
+			synctest.Wait()
+			before := s.fakes.Requests(fake.TTS)
+			sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := s.fakes.Requests(fake.TTS) - before; n != 0 {
+				t.Errorf("%s: an utterance waited for %d connections", name, n)
+			}
+			_ = sp.Close()
+		})
+	}
+}
+
+// TestWarmLetsGo: what nobody needs is closed.
+func TestWarmLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, w := fake.NewNet(), &Warm{}
+		fakes := fake.Serve(n, fake.Typical())
+		defer func() { _ = errors.Join(w.Close(), fakes.Close()) }()
+		recovers(t, stage{Voice: ElevenLabs{URL: "ws://fake", Dial: n.Dial, Warm: w}})
+		synctest.Wait()
+		ready := func() (all int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, p := range w.places {
+				all += len(p.ready)
+			}
+			return all
+		}
+		<-time.After(50 * time.Second)
+		if n := ready(); n != 1 {
+			t.Errorf("%d are ready after 50 s", n)
+		}
+		<-time.After(25 * time.Second)
+		if n := ready(); n != 0 {
+			t.Errorf("%d are ready after 75 s", n)
+		}
+	})
+}
+
+// TestWarmNoticesTheDead: a connection that its provider closed is not given to
+// an utterance.
+func TestWarmNoticesTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Warm{}
+		var made atomic.Int32
+		n := fake.NewNet()
+		fakes := fake.Serve(n, fake.Typical())
+		voice := ElevenLabs{URL: "ws://fake", Dial: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+			made.Add(1)
+			return n.Dial(ctx, network, addr)
+		}, Warm: w}
+		for range 2 {
+			if _, _, err := speak(t.Context(), voice, 8000, "hello."); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			for _, p := range w.places {
+				for _, s := range p.ready {
+					_ = s.conn.NetConn().Close()
+				}
+			}
+			synctest.Wait()
+		}
+		if made.Load() < 3 {
+			t.Errorf("%d connections", made.Load())
+		}
+		_ = w.Close()
+		_ = fakes.Close()
+	})
+}
