@@ -24,9 +24,11 @@ type Engines struct {
 
 // An Engine is one provider and what it is asked for.
 type Engine struct {
-	Provider string `json:"provider"`        // "deepgram", "openai", "elevenlabs", "espeak", "fake"
+	Provider string `json:"provider"`        // "deepgram", "openai", "elevenlabs", "espeak", "fake" and others
 	Model    string `json:"model,omitempty"` // the provider's own name
 	Voice    string `json:"voice,omitempty"` // the provider's own name; speech only
+	// Fallback is asked where this one fails. It has none of its own.
+	Fallback *Engine `json:"fallback,omitempty"`
 }
 
 // A Watcher is told of a conversation as it happens. Its methods must not

@@ -1,0 +1,261 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/tts"
+)
+
+func TestBreaker(t *testing.T) {
+	type step struct {
+		at    time.Duration
+		allow bool
+		end   Ending
+		alone time.Duration
+	}
+	fails := func(n int) (all []step) {
+		for range n {
+			all = append(all, step{allow: true, end: Failed})
+		}
+		return all
+	}
+	for name, steps := range map[string][]step{
+		"a few failures":       append(fails(tolerated-1), step{allow: true, end: Worked}, step{allow: true, end: Failed}, step{allow: true}),
+		"too many":             append(fails(tolerated), step{at: firstPause - 1}, step{at: firstPause, allow: true, end: Worked}, step{at: firstPause, allow: true}),
+		"the probe fails":      append(fails(tolerated), step{at: firstPause, allow: true, end: Failed}, step{at: 3*firstPause - 1}, step{at: 3 * firstPause, allow: true}),
+		"the probe is dropped": append(fails(tolerated), step{at: firstPause, allow: true, end: Abandoned}, step{at: firstPause, allow: true}),
+		"asked to stay away":   {{allow: true, end: Failed, alone: 30 * time.Second}, {at: 29 * time.Second}, {at: 30 * time.Second, allow: true}},
+		"callers give up":      {{allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true}},
+	} {
+		var b Breaker
+		zero := time.Unix(1000, 0)
+		for i, s := range steps {
+			if got := b.Allow(zero.Add(s.at)); got != s.allow {
+				t.Errorf("%s, step %d: %v", name, i, got)
+				break
+			}
+			if s.allow {
+				b.Done(s.end, zero.Add(s.at), s.alone)
+			}
+		}
+	}
+}
+
+func TestOneProbe(t *testing.T) {
+	var b Breaker
+	zero := time.Unix(1000, 0)
+	for range tolerated {
+		b.Done(Failed, zero, 0)
+	}
+	if at := zero.Add(firstPause); !b.Allow(at) || b.Allow(at) {
+		t.Error("want one probe, and no other beside it")
+	}
+}
+
+func TestLimit(t *testing.T) {
+	g := &Guards{Limits: map[string]int{"x": 1}}
+	leave, err := g.of("llm", "x").enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.of("llm", "x").enter(); !errors.Is(err, ErrBusy) {
+		t.Errorf("error %v", err)
+	}
+	leave(nil)
+	leave(nil)
+	if _, err := g.of("llm", "x").enter(); err != nil {
+		t.Errorf("then: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	all := map[string]int{"a": 0, "b": 0}
+	for want, e := range map[string]pipeline.Engine{
+		"":                        {Provider: "a", Fallback: &pipeline.Engine{Provider: "b"}},
+		`x.provider: "c"`:         {Provider: "c"},
+		"accepted: a, b":          {Provider: "c"},
+		"x.fallback.provider: \"": {Provider: "a", Fallback: &pipeline.Engine{}},
+		"x.fallback.fallback":     {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "a"}}},
+	} {
+		if err := Check("x", e, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+}
+
+// both is an engine with a fallback.
+func both() pipeline.Engine {
+	return pipeline.Engine{Provider: "one", Model: "first", Fallback: &pipeline.Engine{Provider: "two", Model: "second"}}
+}
+
+// pair plays two providers, of which the first has a fault, always.
+func pair(t *testing.T, f fake.Fault) (bad, good *fake.Net, client func(*fake.Net) *http.Client) {
+	t.Helper()
+	play := func(f fake.Fault) *fake.Net {
+		n, script := fake.NewNet(), fake.Typical()
+		script.Fault = func(fake.Provider, int) fake.Fault { return f }
+		fakes := fake.Serve(n, script)
+		t.Cleanup(func() { _ = fakes.Close() })
+		return n
+	}
+	return play(f), play(fake.None), func(n *fake.Net) *http.Client {
+		c := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
+		t.Cleanup(c.CloseIdleConnections)
+		return c
+	}
+}
+
+func TestModel(t *testing.T) {
+	for fault, want := range map[fake.Fault]string{
+		fake.None: "you said hi there", fake.Refuse: "you said hi there", fake.Busy: "you said hi there",
+		fake.Stall: "you said hi there", fake.Garble: "you said hi there",
+		fake.Drop: "you said ", // what was said is said
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, good, client := pair(t, fault)
+			g := &Guards{}
+			m := g.Model(map[string]pipeline.Model{
+				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
+			}, both())
+			began := time.Now()
+			var text strings.Builder
+			var err error
+			for d, broke := range m.Reply(t.Context(), pipeline.Prompt{Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: "hi there"}}}) {
+				text.WriteString(d.Text)
+				err = broke
+			}
+			if text.String() != want || (err == nil) != (fault != fake.Drop) || time.Since(began) > 2*time.Second {
+				t.Errorf("%s: %q, %v after %v", fault, text.String(), err, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestModelWithoutFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, _, client := pair(t, fake.Refuse)
+		g := &Guards{}
+		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"})
+		var last error
+		for range tolerated + 1 {
+			for _, last = range m.Reply(t.Context(), pipeline.Prompt{}) {
+			}
+		}
+		if !errors.Is(last, ErrOpen) {
+			t.Errorf("after %d refusals: %v", tolerated, last)
+		}
+	})
+}
+
+func TestVoice(t *testing.T) {
+	const text = "one two three four five."
+	for _, fault := range []fake.Fault{fake.None, fake.Refuse, fake.Busy, fake.Stall, fake.Garble, fake.Drop} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, good, client := pair(t, fault)
+			for name, v := range map[string]pipeline.Voice{
+				"elevenlabs": tts.ElevenLabs{URL: "ws://fake", Dial: bad.Dial},
+				"openai":     tts.OpenAI{URL: "http://fake/v1", Client: client(bad)},
+			} {
+				if name == "openai" && fault == fake.Drop {
+					continue // no word times: what was heard cannot be told
+				}
+				g := &Guards{}
+				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both())
+				began := time.Now()
+				pcm, words, err := speak(t.Context(), both, text)
+				heard := tone.NewHearer(8000).Hear(append(pcm, make([]int16, 800)...))
+				var got []string
+				for _, w := range heard {
+					got = append(got, w.Text)
+				}
+				if strings.Join(got, " ") != text || err != nil || time.Since(began) > 2*time.Second {
+					t.Errorf("%s %s: heard %q, %v after %v", name, fault, got, err, time.Since(began))
+				}
+				if len(words) != 5 || words[4].End > time.Duration(len(pcm))*time.Second/8000 {
+					t.Errorf("%s %s: words %v of %d samples", name, fault, words, len(pcm))
+				}
+			}
+		})
+	}
+}
+
+func speak(ctx context.Context, v pipeline.Voice, text string) (pcm []int16, words []pipeline.Word, err error) {
+	sp, err := v.Open(ctx, pipeline.Style{Rate: 8000})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, piece := range []string{text[:9], text[9:]} {
+		if err := sp.Say(piece); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := sp.Flush(); err != nil {
+		return nil, nil, err
+	}
+	for s, err := range sp.Audio() {
+		if err != nil {
+			return pcm, words, errors.Join(err, sp.Close())
+		}
+		pcm, words = append(pcm, s.PCM...), append(words, s.Words...)
+	}
+	return pcm, words, sp.Close()
+}
+
+func TestRecognizer(t *testing.T) {
+	for fault, opens := range map[fake.Fault]int{fake.None: 1, fake.Refuse: 1, fake.Busy: 1, fake.Drop: 2, fake.Garble: 2, fake.Stall: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, good, _ := pair(t, fault)
+			g := &Guards{}
+			r := g.Recognizer(map[string]pipeline.Recognizer{
+				"one": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: bad.Dial}, "two": asr.Flux{URL: "ws://fake/v2/listen", Dial: good.Dial},
+			}, both())
+			for n := 1; ; n++ {
+				rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, broke := listen(rec)
+				if broke == nil {
+					if n != opens || text != "one two three" {
+						t.Errorf("%s: %q at the stream %d", fault, text, n)
+					}
+					return
+				}
+				if n == 3 {
+					t.Fatalf("%s: %v", fault, broke)
+				}
+			}
+		})
+	}
+}
+
+// listen says something to rec and returns what it understands.
+func listen(rec pipeline.Recognition) (string, error) {
+	go func() {
+		pcm, _ := tone.Say(8000, "one two three")
+		pcm = append(pcm, make([]int16, 1600)...)
+		for n := media.FrameLen(8000); len(pcm) >= n; pcm = pcm[n:] {
+			<-time.After(media.FrameTime)
+			_ = rec.WriteFrame(pcm[:n]) // Close tells why
+		}
+		_ = rec.Finalize() // likewise
+	}()
+	for r := range rec.Results() {
+		if r.Finalized {
+			return r.Text, rec.Close()
+		}
+	}
+	return "", rec.Close()
+}
