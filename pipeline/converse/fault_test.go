@@ -71,16 +71,16 @@ func TestCallerGoesOnBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, fake.Typical(), pipeline.Brief{})
 		c.pass(500 * time.Millisecond)
-		c.say("i would")
+		c.say("i drink")
 		c.pass(500 * time.Millisecond) // committed, not yet answered
-		c.say("order tea")
+		c.say("green tea")
 		c.pass(4 * time.Second)
 		heard := c.words()
 		o := c.hangup()
-		if heard != "you said i would order tea" {
+		if heard != "you said i drink green tea" {
 			t.Errorf("the caller heard %q", heard)
 		}
-		if want := []string{"caller: i would order tea", "agent: you said i would order tea"}; !slices.Equal(lines(o), want) {
+		if want := []string{"caller: i drink green tea", "agent: you said i drink green tea"}; !slices.Equal(lines(o), want) {
 			t.Errorf("lines %q", lines(o))
 		}
 		if len(o.Turns) != 1 || o.Turns[0].MergedFrom != 2 {
