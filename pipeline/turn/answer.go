@@ -1,79 +1,143 @@
 package turn
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// retract drops an answer that nobody heard and glues what it answered to what
-// the caller says next.
-func (m *Machine) retract(at time.Duration, reason string) []Action {
-	m.pending = false
-	m.text = append([]string{m.answering}, m.text...)
-	m.answering = ""
-	m.fragments++
-	return []Action{{Do: Retract, Reason: reason}, m.hear(at)}
+// made is told that the first sound of the answer is there.
+func (m *Machine) made(Event) []Action {
+	m.ready = true
+	return m.release()
+}
+
+// release lets the answer be heard, unless the caller may be going on: then it
+// would be heard over the caller's voice.
+func (m *Machine) release() []Action {
+	quiet := !m.stirred && !m.voiced && m.doubt == 0
+	if m.greeting || m.state == Speaking {
+		quiet = true // a hello does not hold the greeting back, nor the filler its answer
+	}
+	if !m.pending || !m.ready || m.released || !quiet {
+		return nil
+	}
+	m.released = true
+	return []Action{{Do: Release}}
+}
+
+// waited is told that an answer takes long.
+func (m *Machine) waited(at time.Duration) []Action {
+	if m.doubt > 0 && at >= m.doubt {
+		m.doubt = 0
+		if acts := m.release(); acts != nil {
+			return append(acts, m.wake(m.commit+m.policy.GiveUp))
+		}
+	}
+	switch due := max(m.commit, m.lastEnd+m.policy.Filler); {
+	case m.voiced:
+		return []Action{m.wake(at + m.policy.Sustained)}
+	case !m.filled && !m.released && at < due:
+		return []Action{m.wake(due)}
+	case !m.filled && !m.released && (m.answering != "" || m.answered != "" || m.greeting):
+		m.filled = true
+		return []Action{{Do: Fill, Reason: "answer_slow"}, m.wake(m.commit + m.policy.GiveUp)}
+	case at < m.commit+m.policy.GiveUp:
+		return []Action{m.wake(m.commit + m.policy.GiveUp)}
+	}
+	return m.apologise(at, "answer_too_slow")
 }
 
 func (m *Machine) audible(e Event) []Action {
 	m.state = Speaking
 	if e.Text != Filler {
-		m.pending, m.fragments = false, 0
+		m.pending, m.audibleAt, m.specs = false, e.At, 0
 		m.text, m.partial = nil, ""
 	}
-	return append([]Action{m.wake(0)}, m.bargeIn(e.At)...)
+	return append([]Action{m.wake(0)}, m.sustained(e.At)...)
 }
 
-// bargeIn yields once the caller has spoken for long enough into the agent's
-// speech. Only voiced sound counts: a click or a cough is short, whatever
-// silence it takes to be sure that it is over.
-func (m *Machine) bargeIn(at time.Duration) []Action {
-	sustained := m.policy.Sustained
-	if m.greeting {
-		sustained = m.policy.SustainedGreeting
+// retract drops an answer of which nothing was heard, or next to nothing, and
+// glues what it answered to what the caller says next.
+func (m *Machine) retract(at time.Duration, reason string) []Action {
+	m.merging = false
+	if m.policy.NoMerge {
+		m.pending = false
+		return m.yield(at, reason)
 	}
-	if m.state != Speaking || !m.voiced || m.loud < sustained {
-		return nil
+	m.pending, m.released, m.doubt, m.ducked = false, false, 0, false
+	if m.answering != "" {
+		m.text = append([]string{m.answering}, m.text...)
 	}
-	return m.yield(at, "caller_speaks")
+	m.keys = m.answered + m.keys
+	m.answering, m.answered = "", ""
+	m.fragments++
+	if m.state != Thinking {
+		m.cutOffs = min(m.cutOffs+1, mostCutOffs)
+	}
+	return []Action{{Do: Retract, Reason: reason}, m.hear(at)}
 }
 
+// yield gives the floor to the caller for good.
 func (m *Machine) yield(at time.Duration, reason string) []Action {
-	if m.pending && m.answering != "" {
+	if m.pending && (m.answering != "" || m.answered != "") && !m.policy.NoMerge {
 		return m.retract(at, reason) // only a filler was heard
 	}
-	m.pending, m.answering, m.greeting = false, "", false
+	m.pending, m.released, m.greeting, m.merging, m.ducked, m.doubt = false, false, false, false, false, 0
+	m.specs = 0
+	m.answering, m.answered, m.fragments = "", "", 0
+	m.question, m.noted = m.saying, ""
 	m.idleAt = at + m.policy.Idle
 	return []Action{{Do: Yield, Reason: reason}, m.hear(at)}
 }
 
 // speak begins a speech of the agent's own.
 func (m *Machine) speak(a Action, at time.Duration) []Action {
-	m.state, m.pending, m.answering, m.commit = Thinking, true, "", at
+	m.state, m.pending, m.ready, m.released, m.doubt = Thinking, true, true, true, 0
+	m.answering, m.answered, m.commit = "", "", at
 	return []Action{a, m.wake(at + m.policy.GiveUp)}
 }
 
 // said ends the agent's speech. After a filler the answer is still to come.
 func (m *Machine) said(e Event) []Action {
+	m.ducked = false
 	if m.pending {
 		m.state = Thinking
 		return []Action{m.wake(m.commit + m.policy.GiveUp)}
 	}
 	if e.Text == Reply {
 		m.failures = 0
+		m.cutOffs = max(0, m.cutOffs-1)
 	}
-	m.answering, m.greeting = "", false
+	greeting, question := m.greeting, strings.HasSuffix(strings.TrimSpace(m.saying), "?")
+	m.answering, m.answered, m.fragments, m.greeting, m.merging = "", "", 0, false, false
+	m.question = m.saying
 	m.idleAt = e.At + m.policy.Idle
 	if m.voiced {
 		return []Action{m.hear(e.At)}
 	}
-	m.state, m.text, m.partial = Listening, nil, ""
 	if m.failures >= m.policy.Failures {
 		return []Action{{Do: Leave, Reason: "agent_error"}}
 	}
+	if m.keys != "" || m.early(e.At, question) || greeting && len(normal(m.turnText())) > 2 {
+		m.state, m.lull, m.lastEnd = Closing, true, max(m.lastEnd, m.notedAt)
+		return m.close(e.At)
+	}
+	m.state, m.text, m.partial, m.noted = Listening, nil, "", ""
 	return []Action{m.wake(m.idleAt)}
+}
+
+// early takes what the caller said into the end of a question for its answer.
+func (m *Machine) early(at time.Duration, question bool) bool {
+	if m.noted == "" || !question || at-m.notedAt > 1500*time.Millisecond {
+		return false
+	}
+	m.text, m.partial, m.noted, m.usable = []string{m.noted}, "", "", at
+	return true
 }
 
 // replyFail is told when the model or the voice broke, or stopped in the middle.
 func (m *Machine) replyFail(e Event) []Action {
-	if !m.pending && m.state != Speaking {
+	if !m.pending && m.state != Speaking && m.state != Paused {
 		return nil // a reply that is over already
 	}
 	return m.apologise(e.At, "reply_failed")
@@ -81,7 +145,8 @@ func (m *Machine) replyFail(e Event) []Action {
 
 func (m *Machine) apologise(at time.Duration, reason string) []Action {
 	m.failures++
-	m.text, m.partial, m.fragments, m.filled, m.greeting = nil, "", 0, true, false
+	m.text, m.partial, m.keys, m.fragments, m.filled, m.greeting = nil, "", "", 0, true, false
+	m.merging, m.ducked, m.spec, m.specs = false, false, "", 0
 	if m.failures > m.policy.Failures {
 		return []Action{{Do: Leave, Reason: "agent_error"}}
 	}

@@ -1,7 +1,7 @@
 // Package turn decides whose turn it is. It is a pure state machine: what
 // happened goes in as an Event, what to do comes out as Actions, each with its
 // reason. There is no clock in it; times count from the answer of the call and
-// come in with the events.
+// come in with the events, so a log of the events replays to the same actions.
 package turn
 
 import "time"
@@ -11,13 +11,19 @@ type Kind string
 
 // Kinds.
 const (
+	Stirred   Kind = "stirred"   // there is sound that may become a voice
+	Calmed    Kind = "calmed"    // it came to nothing
 	Voice     Kind = "voice"     // the caller began to speak
 	Loud      Kind = "loud"      // the caller has spoken for For, pauses apart
+	Lull      Kind = "lull"      // the caller paused: too short a time to tell why
 	Silence   Kind = "silence"   // the caller fell silent
+	Key       Kind = "key"       // the caller pressed a key
 	Heard     Kind = "heard"     // the recognizer understood something
+	Judged    Kind = "judged"    // the classifier's answer to Judge
 	Deaf      Kind = "deaf"      // the recognizer broke; another is being opened
 	Listens   Kind = "listens"   // a recognizer is open again
 	Timer     Kind = "timer"     // the timer that was set last is due
+	Ready     Kind = "ready"     // the answer's first sound is made, and held
 	Audible   Kind = "audible"   // the first audible frame of the agent's speech left
 	Said      Kind = "said"      // the last frame of the agent's speech left
 	ReplyFail Kind = "replyfail" // the model or the voice broke
@@ -34,16 +40,31 @@ const (
 type Event struct {
 	Kind Kind          `json:"kind"`
 	At   time.Duration `json:"at"` // when it became known
-	// From, of Voice, is its onset; of Silence, the arrival of the last voiced
-	// sample; of Heard, when what was understood began to be said.
+	// From, of Voice, is its onset; of Lull and Silence, the arrival of the
+	// last voiced sample; of Heard, when what was understood began to be said.
 	From time.Duration `json:"from,omitempty"`
-	For  time.Duration `json:"for,omitempty"` // Loud
-	// Text, of Heard, is what was understood; of Audible and Said, what the
-	// agent is saying: Reply, Filler or Notice.
+	// Until, of Heard, is the end of what was understood; 0 where unknown.
+	Until time.Duration `json:"until,omitempty"`
+	For   time.Duration `json:"for,omitempty"` // Loud
+	// Text, of Heard and Judged, is what was understood; of Key, the key; of
+	// Audible and Said, what the agent is saying: Reply, Filler or Notice.
 	Text string `json:"text,omitempty"`
 	// Final, of Heard: the text will not change. Finalized: nothing is open.
 	Final     bool `json:"final,omitempty"`
 	Finalized bool `json:"finalized,omitempty"`
+	// P, of Heard, is how sure a recognizer that looks for it is that the
+	// caller has finished, 0 where it does not tell; of Judged, the
+	// classifier's answer, negative where it has none.
+	P float64 `json:"p,omitempty"`
+	// Saying is what the agent said in the seconds before the event, where it
+	// speaks; Words, how much of that speech the caller has heard.
+	Saying string `json:"saying,omitempty"`
+	Words  int    `json:"words,omitempty"`
+	// Pitch and Trail, of Lull and Silence, are the prosody of the speech
+	// before it, as eot.Prosody has them; Toned tells that they are known.
+	Pitch float64 `json:"pitch,omitempty"`
+	Trail float64 `json:"trail,omitempty"`
+	Toned bool    `json:"toned,omitempty"`
 }
 
 // A Do is what an action does.
@@ -52,10 +73,18 @@ type Do string
 // What actions do.
 const (
 	Finalize  Do = "finalize"  // ask the recognizer for the final text
+	Judge     Do = "judge"     // ask the classifier about Text
 	SetTimer  Do = "timer"     // wake the machine at At; replaces the timer before
+	Speculate Do = "speculate" // make an answer to Text, in place of another that is held, and hold it
 	Commit    Do = "commit"    // the caller's turn is over: answer Text
-	Retract   Do = "retract"   // drop the answer, which nobody heard yet: the caller goes on
-	Yield     Do = "yield"     // stop speaking at once
+	Release   Do = "release"   // the answer may be heard
+	Retract   Do = "retract"   // drop the answer: the caller goes on with what was answered
+	Duck      Do = "duck"      // speak softly
+	Unduck    Do = "unduck"    // speak up again
+	Pause     Do = "pause"     // fall silent, and keep what is to be said
+	Resume    Do = "resume"    // go on from the last word boundary
+	Yield     Do = "yield"     // stop speaking for good
+	Note      Do = "note"      // the caller said Text beside the agent's speech; it asks for no answer
 	Fill      Do = "fill"      // say a filler while the answer is being made
 	Apologise Do = "apologise" // drop the answer and say that it went wrong
 	Nudge     Do = "nudge"     // ask whether the caller is still there
@@ -73,51 +102,16 @@ type Action struct {
 	Reason string        `json:"reason,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	At     time.Duration `json:"at,omitempty"`
+	// Keys, of Commit, are those that the caller pressed.
+	Keys string `json:"keys,omitempty"`
+	// Held, of Commit: the answer to the last Speculate is this one's.
+	Held bool `json:"held,omitempty"`
 	// From, of Commit, is when the caller's last voiced sample arrived.
 	From time.Duration `json:"from,omitempty"`
-	// Usable, of Commit, is when the transcript was first usable.
+	// Usable, of Commit, is when the transcript was first usable; Judged, when
+	// the classifier had answered, where it was waited for.
 	Usable time.Duration `json:"usable,omitempty"`
+	Judged time.Duration `json:"judged,omitempty"`
 	// Fragments, of Commit, is how many stretches of speech Text is made of.
 	Fragments int `json:"fragments,omitempty"`
-}
-
-// Policy is how patient the machine is. The zero value is not useful; start
-// from DefaultPolicy.
-type Policy struct {
-	// Sustained is how long the caller must speak into the agent's speech
-	// before the agent yields; SustainedGreeting, into its first words.
-	Sustained, SustainedGreeting time.Duration
-	// Deaf is how long after the caller's last sound the recognizer's answer
-	// is waited for; Final, where there are words to go on with.
-	Deaf, Final time.Duration
-	// Filler is how long after the caller's last sound the line may stay
-	// silent before a filler is said.
-	Filler time.Duration
-	// GiveUp is how long after the commit an answer is waited for.
-	GiveUp time.Duration
-	// Wordless is how long the caller may keep the floor with sound that the
-	// recognizer makes no words of.
-	Wordless time.Duration
-	// Idle is how long both sides may be silent before the agent asks for the
-	// caller; after Nudges of those it leaves.
-	Idle   time.Duration
-	Nudges int
-	// Failures in a row after which the agent leaves.
-	Failures int
-}
-
-// DefaultPolicy holds the times of production.
-func DefaultPolicy() Policy {
-	return Policy{
-		Sustained:         160 * time.Millisecond,
-		SustainedGreeting: 800 * time.Millisecond,
-		Deaf:              2 * time.Second,
-		Final:             900 * time.Millisecond,
-		Filler:            2200 * time.Millisecond,
-		GiveUp:            5500 * time.Millisecond,
-		Wordless:          3 * time.Second,
-		Idle:              10 * time.Second,
-		Nudges:            2,
-		Failures:          3,
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/parley-voice/parley/pipeline/eot"
 )
 
 // A State is who has the floor.
@@ -18,6 +16,7 @@ const (
 	Closing   State = "closing"   // the caller fell silent; has the turn ended?
 	Thinking  State = "thinking"  // an answer is being made, nothing is audible yet
 	Speaking  State = "speaking"  // the agent speaks
+	Paused    State = "paused"    // the agent fell silent in the middle: does the caller want the floor?
 )
 
 // A Machine holds the turn of one call.
@@ -26,24 +25,46 @@ type Machine struct {
 	state  State
 
 	// What the caller is saying.
-	voiced   bool          // right now
+	stirred  bool          // there is sound that may become a voice
+	voiced   bool          // there is a voice right now
 	loud     time.Duration // voiced sound since that began
+	lull     bool          // the voice paused, or fell silent
 	lastEnd  time.Duration // the last voiced sample
 	text     []string      // final stretches of this turn
 	partial  string        // what may still change
+	until    time.Duration // the end of what was understood; 0 where unknown
 	usable   time.Duration // when text became what it is
+	eot      float64       // the recognizer's own guess of the end, 0 where it has none
+	keys     string        // that were pressed in this turn
+	keyed    time.Duration // when the last of them was
 	asked    int           // Finalizes that are not answered
 	settled  time.Duration // what the caller said before it was answered already
 	hearFrom time.Duration // when speech began, or words last came
 	closing  time.Duration // from when an answer to Finalize is waited for
+	tone     Event         // whose prosody is that of the last speech
+	judge    judgement
+	cutOffs  int // answers that were begun in the middle of a caller's sentence, less the turns since
 
 	// What the agent is answering.
 	answering string        // the caller's text; empty for a speech of the agent's own
+	answered  string        // the keys that were answered with it
 	fragments int           // commits that were retracted before this one
 	commit    time.Duration // when the answer was asked for
 	pending   bool          // the answer is not audible yet
+	ready     bool          // its first sound is made
+	released  bool          // and may be heard
+	doubt     time.Duration // until when a sound while thinking is waited to be understood
 	filled    bool          // a filler was said for it
 	greeting  bool          // the agent's first words are not over
+	audibleAt time.Duration // when the answer began to be heard
+	ducked    bool
+	merging   bool          // a pause that takes the answer back, where the caller does go on
+	saying    string        // what the agent said last
+	noted     string        // what the caller said beside it
+	notedAt   time.Duration //
+	spec      string        // normal text of the answer that is held
+	specs     int           // answers begun for this turn before its commit
+	question  string        // what the agent said before this turn
 
 	idleAt   time.Duration // when both sides have been silent for too long
 	nudges   int
@@ -76,16 +97,18 @@ func (m *Machine) State() State { return m.state }
 
 // Step takes an event and says what to do.
 func (m *Machine) Step(e Event) []Action {
+	if e.Saying != "" {
+		m.saying = e.Saying
+	}
 	switch e.Kind {
-	case Voice:
-		return m.voice(e)
-	case Loud:
-		m.loud = e.For
-		return m.bargeIn(e.At)
-	case Silence:
-		return m.silence(e)
+	case Stirred, Calmed, Voice, Loud, Lull, Silence:
+		return m.sound(e)
 	case Heard:
 		return m.heard(e)
+	case Judged:
+		return m.judged(e)
+	case Key:
+		return m.key(e)
 	case Deaf:
 		m.asked, m.partial = min(m.asked, 1), "" // what was open is asked anew
 		return nil
@@ -93,6 +116,8 @@ func (m *Machine) Step(e Event) []Action {
 		return m.listens()
 	case Timer:
 		return m.timer(e)
+	case Ready:
+		return m.made(e)
 	case Audible:
 		return m.audible(e)
 	case Said:
@@ -103,16 +128,45 @@ func (m *Machine) Step(e Event) []Action {
 	return nil
 }
 
+// sound is told what the voice detector hears.
+func (m *Machine) sound(e Event) []Action {
+	switch e.Kind {
+	case Stirred:
+		m.stirred, m.lull = true, false
+		return m.stir()
+	case Calmed:
+		m.stirred = false
+		return m.calm(e.At)
+	case Voice:
+		return m.voice(e)
+	case Loud:
+		m.loud, m.lull = e.For, false
+		return m.sustained(e.At)
+	case Lull:
+		m.lull, m.lastEnd, m.stirred = true, e.From, false
+		m.toned(e)
+		return m.speculate()
+	default:
+		return m.silence(e)
+	}
+}
+
+func (m *Machine) toned(e Event) {
+	if e.Toned {
+		m.tone = e
+	}
+}
+
 func (m *Machine) voice(e Event) []Action {
-	m.voiced, m.loud = true, 0
+	m.voiced, m.loud, m.stirred, m.lull = true, 0, true, false
 	switch m.state {
 	case Listening, Closing:
 		return []Action{m.hear(e.At)}
-	case Thinking:
-		if m.answering != "" {
-			return m.retract(e.At, "caller_resumed")
-		}
-	case Speaking, Hearing:
+	case Speaking:
+		return m.spokenInto(e)
+	case Paused:
+		return []Action{m.wake(e.At + m.policy.Wordless)}
+	case Thinking, Hearing:
 	}
 	return nil
 }
@@ -134,18 +188,24 @@ func (m *Machine) hearing() time.Duration {
 }
 
 func (m *Machine) silence(e Event) []Action {
-	m.voiced = false
+	m.voiced, m.stirred, m.lull = false, false, true
 	m.lastEnd = e.From
-	if m.state != Hearing {
-		return nil
+	m.toned(e)
+	switch m.state {
+	case Hearing:
+		return m.finalize(e.At, m.lastEnd, "silence")
+	case Thinking, Speaking, Paused:
+		return m.soundOver(e.At)
+	case Listening, Closing:
 	}
-	return m.finalize(e.At, m.lastEnd, "silence")
+	return nil
 }
 
 func (m *Machine) finalize(at, since time.Duration, reason string) []Action {
 	m.state, m.closing = Closing, since
 	m.asked++
-	return append([]Action{{Do: Finalize, Reason: reason}}, m.close(at)...)
+	acts := append([]Action{{Do: Finalize, Reason: reason}}, m.speculate()...)
+	return append(acts, m.close(at)...)
 }
 
 // listens is told that a recognizer is open in place of one that broke. It was
@@ -157,64 +217,25 @@ func (m *Machine) listens() []Action {
 	return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}
 }
 
-func (m *Machine) heard(e Event) []Action {
-	text := strings.TrimSpace(e.Text)
-	if e.From > 0 && e.From < m.settled && text != "" {
-		return nil // it was answered already
-	}
-	if e.Finalized && m.asked > 0 {
-		m.asked--
-	}
-	switch {
-	case !e.Final:
-		m.partial = text
-	case text != "":
-		m.text, m.partial = append(m.text, text), ""
-	default:
-		m.partial = ""
-	}
-	m.usable = e.At
-	if m.state == Closing {
-		return m.close(e.At)
-	}
-	if text == "" {
-		return nil
-	}
-	return m.words(e.At, e.Final)
-}
-
-// words is told of words that came outside the silence that asks for them.
-func (m *Machine) words(at time.Duration, final bool) []Action {
+func (m *Machine) timer(e Event) []Action {
 	switch m.state {
-	case Hearing:
-		return []Action{m.hear(at)}
-	case Listening:
-		if final {
-			return m.missed(at)
-		}
-		return []Action{m.hear(at)} // the energy gate missed it
-	case Thinking:
-		if final && m.answering != "" {
-			return append(m.retract(at, "words_heard"), m.missed(at)...)
-		}
-	case Speaking:
-		// Two words are more than a sign of listening, even where the voice
-		// was too faint for the energy gate.
-		if final && !m.greeting && len(strings.Fields(m.turnText())) >= 2 {
-			return append(m.yield(at, "words_heard"), m.missed(at)...)
-		}
 	case Closing:
+		return m.close(e.At)
+	case Thinking:
+		return m.waited(e.At)
+	case Listening:
+		if m.nudges++; m.nudges > m.policy.Nudges {
+			return []Action{{Do: Leave, Reason: "inactivity"}}
+		}
+		return m.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
+	case Hearing:
+		m.lastEnd, m.voiced, m.lull = m.hearFrom, false, true // whatever goes on, it is no speech
+		return m.finalize(e.At, e.At, "no_more_words")
+	case Paused:
+		return m.resume("no_words")
+	case Speaking:
 	}
 	return nil
-}
-
-// missed takes words whose sound the energy gate did not notice for a turn.
-func (m *Machine) missed(at time.Duration) []Action {
-	if m.voiced {
-		return nil // the silence after it will tell
-	}
-	m.state, m.lastEnd = Closing, max(m.lastEnd, at-patience(1))
-	return m.close(at)
 }
 
 // turnText is what the caller said in this turn so far.
@@ -222,88 +243,5 @@ func (m *Machine) turnText() string {
 	return strings.TrimSpace(strings.Join(append(slices.Clip(m.text), m.partial), " "))
 }
 
-// close decides, in the caller's silence, whether the turn has ended.
-func (m *Machine) close(at time.Duration) []Action {
-	text := m.turnText()
-	if m.asked > 0 {
-		due := m.closing + m.policy.Deaf
-		if text != "" {
-			due = m.closing + m.policy.Final
-		}
-		if at < due {
-			return []Action{m.wake(due)}
-		}
-		m.asked, m.usable = 0, at
-		if text == "" {
-			m.settled = m.lastEnd
-			return m.apologise(at, RecognizerSilent)
-		}
-	}
-	if text == "" {
-		m.state = Listening
-		m.voiced = false // whatever it was, it is no voice
-		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
-	}
-	p := (eot.Pause{Text: text}).Guess().P
-	if due := m.lastEnd + patience(p); at < due {
-		return []Action{m.wake(due)}
-	}
-	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
-	m.answering, m.text, m.partial, m.nudges, m.greeting = text, nil, "", 0, false
-	m.settled = m.lastEnd
-	return []Action{
-		{Do: Commit, Text: text, Reason: reason(p), From: m.lastEnd, Usable: m.usable, Fragments: m.fragments + 1, At: at},
-		m.wake(max(at, m.lastEnd+m.policy.Filler)),
-	}
-}
-
-func reason(p float64) string {
-	switch {
-	case p >= 0.9:
-		return "sentence_ended"
-	case p >= 0.6:
-		return "silence"
-	default:
-		return "long_silence"
-	}
-}
-
-func (m *Machine) timer(e Event) []Action {
-	switch m.state {
-	case Closing:
-		return m.close(e.At)
-	case Thinking:
-		if !m.filled && (m.answering != "" || m.greeting) {
-			m.filled = true
-			return []Action{{Do: Fill, Reason: "answer_slow"}, m.wake(m.commit + m.policy.GiveUp)}
-		}
-		return m.apologise(e.At, "answer_too_slow")
-	case Listening:
-		if m.nudges++; m.nudges > m.policy.Nudges {
-			return []Action{{Do: Leave, Reason: "inactivity"}}
-		}
-		return m.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
-	case Hearing:
-		m.lastEnd = m.hearFrom
-		return m.finalize(e.At, e.At, "no_more_words")
-	case Speaking:
-	}
-	return nil
-}
-
 // wake sets the timer; 0 takes it away.
 func (m *Machine) wake(at time.Duration) Action { return Action{Do: SetTimer, At: at} }
-
-// patience is how long after the caller's last sound the turn is committed.
-func patience(p float64) time.Duration {
-	switch {
-	case p >= 0.9:
-		return 220 * time.Millisecond
-	case p >= 0.6:
-		return 400 * time.Millisecond
-	case p >= 0.3:
-		return 800 * time.Millisecond
-	default:
-		return 1600 * time.Millisecond
-	}
-}

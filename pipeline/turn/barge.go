@@ -1,0 +1,199 @@
+package turn
+
+import "time"
+
+// stir lowers the agent's voice at the first sign of the caller's.
+func (m *Machine) stir() []Action {
+	if m.state != Speaking || m.ducked || m.deafToCaller() {
+		return nil
+	}
+	m.ducked = true
+	return []Action{{Do: Duck, Reason: "sound"}}
+}
+
+// calm takes back what a sound began that came to nothing.
+func (m *Machine) calm(at time.Duration) []Action {
+	switch m.state {
+	case Speaking:
+		return m.unduck("no_voice")
+	case Thinking:
+		return m.release()
+	case Closing:
+		return m.close(at)
+	case Listening, Hearing, Paused:
+	}
+	return nil
+}
+
+func (m *Machine) unduck(reason string) []Action {
+	if !m.ducked {
+		return nil
+	}
+	m.ducked = false
+	return []Action{{Do: Unduck, Reason: reason}}
+}
+
+// deafToCaller tells that the agent is saying what must be said to its end.
+func (m *Machine) deafToCaller() bool { return m.greeting && m.policy.Uninterruptible }
+
+// spokenInto is told that a voice began in the agent's speech. Within the first
+// moments of an answer it is the caller going on: silence serves both then.
+func (m *Machine) spokenInto(e Event) []Action {
+	acts := m.stir()
+	if m.answering == "" || m.greeting || m.pending || m.policy.NoMerge ||
+		e.At-m.audibleAt > m.policy.Merge || e.Words > m.policy.MergeWords {
+		return acts
+	}
+	m.merging = true
+	return append(acts, m.pause(e.At, "answer_just_began")...)
+}
+
+// pause falls silent until it is clear what the caller wants.
+func (m *Machine) pause(at time.Duration, reason string) []Action {
+	m.state = Paused
+	return []Action{{Do: Pause, Reason: reason}, m.wake(at + m.policy.Wordless)}
+}
+
+// sustained is told for how long the caller has spoken by now. Only voiced
+// sound counts: a click or a cough is short, whatever silence it takes to be
+// sure that it is over.
+func (m *Machine) sustained(at time.Duration) []Action {
+	if !m.voiced {
+		return nil
+	}
+	switch m.state {
+	case Thinking:
+		if m.loud >= m.policy.Insist && (m.answering != "" || m.answered != "") {
+			return m.retract(at, "caller_resumed")
+		}
+	case Speaking:
+		if m.loud >= m.profile() && !m.deafToCaller() {
+			return append(m.pause(at, "caller_speaks"), m.insist(at)...)
+		}
+	case Paused:
+		return m.insist(at)
+	case Listening, Hearing, Closing:
+	}
+	return nil
+}
+
+// profile is how long the caller must speak into what the agent is saying.
+func (m *Machine) profile() time.Duration {
+	switch {
+	case m.greeting:
+		return m.policy.SustainedGreeting
+	case readsBack(m.saying):
+		return m.policy.SustainedReadBack
+	default:
+		return m.policy.Sustained
+	}
+}
+
+// insist takes a voice that goes on and on for one that wants the floor.
+func (m *Machine) insist(at time.Duration) []Action {
+	switch {
+	case m.merging && m.loud >= m.policy.Insist:
+		return m.retract(at, "caller_resumed")
+	case m.loud >= m.policy.Content:
+		return m.yield(at, "keeps_speaking")
+	default:
+		return nil
+	}
+}
+
+// soundOver is told that a sound beside the agent's speech, or before it, is
+// over: the recognizer is asked what it was.
+func (m *Machine) soundOver(at time.Duration) []Action {
+	m.asked++
+	m.closing = m.lastEnd
+	acts := []Action{{Do: Finalize, Reason: "sound_beside"}}
+	switch m.state {
+	case Thinking:
+		if m.pending && !m.released {
+			m.doubt = at + m.policy.Resume
+			acts = append(acts, m.wake(m.doubt))
+		}
+		return acts
+	case Paused:
+		if words := normal(m.turnText()); backchannel(words) {
+			return append(acts, m.noteAndResume(at)...)
+		}
+		return append(acts, m.wake(max(at, m.lastEnd+m.policy.Resume)))
+	default:
+		return append(acts, m.unduck("silence")...)
+	}
+}
+
+// beside weighs words that came while the agent spoke.
+func (m *Machine) beside(e Event) []Action {
+	text := m.turnText()
+	words := normal(text)
+	switch {
+	case m.deafToCaller():
+		return nil
+	case len(words) == 0:
+		if m.state == Paused && !m.voiced && e.Finalized && m.asked == 0 {
+			return m.resume("no_words")
+		}
+		return nil
+	case m.greeting && m.state == Speaking:
+		return nil // a hello does not stop the greeting; a voice that goes on does
+	case echo(words, m.saying):
+		m.text, m.partial = nil, ""
+		if m.state == Paused && !m.voiced {
+			return m.resume("echo")
+		}
+		return nil
+	case backchannel(words):
+		if m.voiced || !e.Final {
+			return nil // it may be the beginning of more
+		}
+		return m.noteAndResume(e.At)
+	case m.state == Speaking && !e.Final && !m.voiced:
+		return nil // faint, and it may change
+	default:
+		return m.content(e.At)
+	}
+}
+
+// content gives the floor to a caller whose words want it.
+func (m *Machine) content(at time.Duration) []Action {
+	var acts []Action
+	if m.merging {
+		acts = m.retract(at, "caller_resumed")
+	} else {
+		acts = m.yield(at, "words_heard")
+	}
+	if m.voiced {
+		return acts
+	}
+	if m.asked > 0 {
+		m.state, m.closing = Closing, m.lastEnd
+		return append(acts, m.close(at)...)
+	}
+	return append(acts, m.missed(at)...)
+}
+
+// noteAndResume records a listener's word, and goes on.
+func (m *Machine) noteAndResume(at time.Duration) []Action {
+	acts := m.note(at)
+	if m.state == Paused {
+		return append(acts, m.resume("backchannel")...)
+	}
+	return append(acts, m.unduck("backchannel")...)
+}
+
+// note records what the caller said beside the agent's speech.
+func (m *Machine) note(at time.Duration) []Action {
+	m.noted, m.notedAt = m.turnText(), m.lastEnd
+	m.text, m.partial = nil, ""
+	m.settled = max(m.settled, m.lastEnd)
+	return []Action{{Do: Note, Text: m.noted, Reason: "backchannel", From: m.lastEnd, At: at}}
+}
+
+// resume goes on with what was paused.
+func (m *Machine) resume(reason string) []Action {
+	m.state, m.merging, m.ducked = Speaking, false, false
+	m.text, m.partial = nil, ""
+	return []Action{{Do: Resume, Reason: reason}, m.wake(0)}
+}

@@ -1,0 +1,246 @@
+package turn
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/eot"
+)
+
+// A judgement is what the classifier was asked and said.
+type judgement struct {
+	text  string        // normal text that was asked about
+	asked time.Duration // when
+	at    time.Duration // when the answer came; 0 where none did
+	p     float64
+}
+
+func (m *Machine) heard(e Event) []Action {
+	text := strings.TrimSpace(e.Text)
+	if e.From > 0 && e.From < m.settled && text != "" {
+		return nil // it was answered already
+	}
+	if e.Finalized && m.asked > 0 {
+		m.asked--
+	}
+	switch {
+	case !e.Final:
+		m.partial = text
+	case text != "":
+		m.text, m.partial = append(m.text, text), ""
+	default:
+		m.partial = ""
+	}
+	m.usable, m.eot = e.At, e.P
+	if e.Until > 0 {
+		m.until = e.Until
+	}
+	switch m.state {
+	case Closing:
+		return append(m.speculate(), m.close(e.At)...)
+	case Speaking, Paused:
+		return m.beside(e)
+	case Thinking:
+		return m.meanwhile(e, text)
+	case Hearing, Listening:
+	}
+	if text == "" {
+		return nil
+	}
+	if m.state == Listening && e.Final {
+		return m.missed(e.At)
+	}
+	return append([]Action{m.hear(e.At)}, m.speculate()...)
+}
+
+// meanwhile is told of words that came while the answer to others is made.
+func (m *Machine) meanwhile(e Event, text string) []Action {
+	words := normal(text)
+	switch {
+	case m.answering == "" && m.answered == "":
+		return nil
+	case backchannel(words) && e.Final && !m.voiced:
+		m.doubt = 0
+		return append(m.note(e.At), m.release()...)
+	case len(words) > 0 && !backchannel(words) && (e.Final || m.voiced):
+		return append(m.retract(e.At, "words_heard"), m.missed(e.At)...)
+	case m.doubt > 0 && e.Finalized && m.asked == 0 && m.turnText() == "":
+		m.doubt = 0 // the sound was no speech
+		return m.release()
+	default:
+		return nil
+	}
+}
+
+// missed takes words whose sound the energy gate did not notice for a turn.
+func (m *Machine) missed(at time.Duration) []Action {
+	if m.voiced {
+		return nil // the silence after it will tell
+	}
+	m.state, m.lastEnd = Closing, max(m.lastEnd, at-patience(1))
+	m.lull = true
+	return append(m.speculate(), m.close(at)...)
+}
+
+// key takes a key that the caller pressed. Keys end the agent's speech: whoever
+// presses one has heard enough.
+func (m *Machine) key(e Event) []Action {
+	var acts []Action
+	switch m.state {
+	case Speaking, Paused:
+		if m.greeting && m.policy.Uninterruptible {
+			break
+		}
+		acts = m.yield(e.At, "key_pressed")
+	case Thinking:
+		if m.answering != "" || m.answered != "" {
+			acts = m.retract(e.At, "key_pressed")
+		}
+	case Listening, Hearing, Closing:
+	}
+	m.keys += e.Text
+	m.keyed = e.At
+	if m.state == Speaking || m.state == Paused || m.state == Thinking || m.voiced {
+		return acts // answered with what is said beside it
+	}
+	m.state, m.lull, m.usable, m.lastEnd = Closing, true, e.At, max(m.lastEnd, e.At)
+	return append(acts, m.close(e.At)...)
+}
+
+// guess is how likely it is that the caller has finished.
+func (m *Machine) guess(text string) eot.Guess {
+	g := eot.Pause{
+		Text: text, Asked: m.question, Language: m.policy.Language,
+		Prosody: eot.Prosody{Fall: m.tone.Pitch, Trail: m.tone.Trail, Known: m.tone.Toned},
+	}.Guess()
+	if m.eot > 0 {
+		g.P, g.Reason = m.eot, "recognizer"
+	}
+	if m.judge.at > 0 && m.judge.p >= 0 && slices.Equal(normal(m.judge.text), normal(text)) {
+		g.P, g.Reason = m.judge.p, "classifier"
+	}
+	return g
+}
+
+// patient is how long after the caller's last sound the turn is committed.
+// Callers who were cut off before are given more time, where their words do not
+// tell for sure.
+func (m *Machine) patient(g eot.Guess) time.Duration {
+	d := patience(g.P)
+	if g.Dictation {
+		d += dictation
+	}
+	if g.P < 0.9 {
+		d += time.Duration(m.cutOffs) * perCutOff
+	}
+	return min(d, mostPatient)
+}
+
+// speculate begins an answer to what was understood so far, where the caller
+// may have finished. What the last word was must be known: a transcript that
+// ends before the sound does would have to be asked about again.
+func (m *Machine) speculate() []Action {
+	text := m.turnText()
+	if m.specs >= m.policy.Speculations || text == "" || !m.lull || m.state != Hearing && m.state != Closing ||
+		m.until > 0 && m.until < m.lastEnd-150*time.Millisecond {
+		return nil
+	}
+	same := strings.Join(normal(text), " ")
+	if g := m.guess(text); same == m.spec || g.P < 0.6 || g.Dictation {
+		return nil
+	}
+	m.spec = same
+	m.specs++
+	m.ready = false
+	return []Action{{Do: Speculate, Text: text, Reason: "may_have_finished"}}
+}
+
+// close decides, in the caller's silence, whether the turn has ended.
+func (m *Machine) close(at time.Duration) []Action {
+	text := m.turnText()
+	if m.asked > 0 {
+		due := m.closing + m.policy.Deaf
+		if text != "" || m.keys != "" {
+			due = m.closing + m.policy.Final
+		}
+		if at < due {
+			return []Action{m.wake(due)}
+		}
+		m.asked, m.usable = 0, at
+		if text == "" && m.keys == "" {
+			m.settled = m.lastEnd
+			return m.apologise(at, RecognizerSilent)
+		}
+	}
+	if text == "" && m.keys == "" {
+		m.state = Listening
+		m.voiced = false // whatever it was, it is no voice
+		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
+	}
+	if acts, wait := m.weigh(at, text); wait {
+		return acts
+	}
+	return m.end(at, text)
+}
+
+// weigh tells whether the turn may have to go on, and what to do meanwhile.
+func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool) {
+	g := m.guess(text)
+	due := m.lastEnd + m.patient(g)
+	if m.keys != "" {
+		if due = m.keyed + m.policy.Keys; strings.HasSuffix(m.keys, "#") {
+			due = at
+		}
+	} else if m.policy.Classifier > 0 {
+		if same := strings.Join(normal(text), " "); m.judge.text != same {
+			m.judge = judgement{text: same, asked: at}
+			acts = append(acts, Action{Do: Judge, Text: text})
+		}
+		if m.judge.at == 0 {
+			due = max(due, m.judge.asked+m.policy.Classifier)
+		}
+	}
+	if m.stirred && !m.voiced && due <= at {
+		due = at + 60*time.Millisecond // the next frames tell whether the caller goes on
+	}
+	if at < due {
+		return append(acts, m.wake(due)), true
+	}
+	return nil, false
+}
+
+// judged takes the classifier's answer.
+func (m *Machine) judged(e Event) []Action {
+	if strings.Join(normal(e.Text), " ") != m.judge.text {
+		return nil // about what was said before
+	}
+	m.judge.at, m.judge.p = e.At, e.P
+	if m.state != Closing {
+		return nil
+	}
+	return append(m.speculate(), m.close(e.At)...)
+}
+
+// end ends the caller's turn.
+func (m *Machine) end(at time.Duration, text string) []Action {
+	g := m.guess(text)
+	if m.keys != "" {
+		g.Reason = "keys"
+	}
+	c := Action{
+		Do: Commit, Text: text, Keys: m.keys, Reason: g.Reason, From: m.lastEnd, Usable: m.usable,
+		Fragments: m.fragments + 1, At: at, Held: m.spec != "" && m.keys == "" && m.spec == strings.Join(normal(text), " "),
+	}
+	if m.policy.Classifier > 0 {
+		c.Judged = m.judge.at
+	}
+	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
+	m.ready, m.released, m.doubt = c.Held && m.ready, false, 0
+	m.answering, m.answered, m.text, m.partial, m.keys = text, m.keys, nil, "", ""
+	m.nudges, m.greeting, m.spec, m.eot = 0, false, "", 0
+	m.judge, m.tone, m.noted = judgement{}, Event{}, ""
+	m.settled = m.lastEnd
+	acts := []Action{c, m.wake(max(at, m.lastEnd+m.policy.Filler))}
+	return append(acts, m.release()...)
+}
