@@ -49,9 +49,13 @@ type Turn struct {
 	Interrupted bool
 	MergedFrom  int  // fragments glued together; 0 where none were
 	Estimated   bool // t0 had to be estimated
-	TokensIn    int
-	TokensOut   int
-	Chars       int // of text given to the voice
+	// Speculations is how many answers were begun before the turn was
+	// committed, and Saved how much sooner the caller heard one for it.
+	Speculations int
+	Saved        time.Duration
+	TokensIn     int
+	TokensOut    int
+	Chars        int // of text given to the voice
 }
 
 // Total is the caller's last voiced sample to the agent's first audible
@@ -83,6 +87,10 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	raw := map[string]float64{}
 	for k, d := range t.Raw {
 		raw[k] = Millis(d)
+	}
+	if t.Speculations > 0 {
+		raw["speculations"] = float64(t.Speculations)
+		m["saved_ms"] = Millis(t.Saved)
 	}
 	m["raw"] = raw
 	for k, n := range map[string]int{"llm_tokens_in": t.TokensIn, "llm_tokens_out": t.TokensOut, "tts_chars": t.Chars} {

@@ -3,26 +3,29 @@ package converse
 import (
 	"time"
 
-	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
 // An account is the book that is kept of one turn until it ends.
 type account struct {
 	number    int
-	of        *utterance     // the answer
-	line      *pipeline.Line // what the caller said; nil once it is told
-	caller    bool           // there is a caller's speech: not the greeting
-	t0        time.Time      // arrival of the caller's last voiced sample; of the greeting, the answer
+	of        *mouth.Utterance // the answer
+	line      *pipeline.Line   // what the caller said; nil once it is told
+	caller    bool             // there is a caller's speech: not the greeting
+	t0        time.Time        // arrival of the caller's last voiced sample; of the greeting, the answer
 	waited    time.Duration
 	verdict   time.Time
 	usable    time.Time
+	judged    time.Time // the classifier had answered, where it was waited for
 	commit    time.Time
 	audible   time.Time
 	estimated bool
 	reason    string
 	fragments int
+	specs     int             // answers begun before the commit
+	began     time.Time       // when the answer was asked for
 	first     []pipeline.Span // of the first fragment, where there are more
 }
 
@@ -31,7 +34,7 @@ type account struct {
 func (a *account) spans() []pipeline.Span {
 	var token, ready time.Time
 	if a.of != nil {
-		token, ready, _, _ = a.of.timing()
+		token, ready, _, _ = a.of.Timing()
 	}
 	phases := []struct {
 		phase pipeline.Phase
@@ -41,6 +44,7 @@ func (a *account) spans() []pipeline.Span {
 		{pipeline.PhaseJitter, a.t0.Add(a.waited), a.caller},
 		{pipeline.PhaseVAD, a.verdict, a.caller},
 		{pipeline.PhaseASR, a.usable, !a.usable.IsZero()},
+		{pipeline.PhaseClassifier, a.judged, !a.judged.IsZero()},
 		{pipeline.PhaseEOUWait, a.commit, !a.commit.IsZero()},
 		{pipeline.PhaseLLM, token, a.caller && !token.IsZero()},
 		{pipeline.PhaseTTS, ready, !ready.IsZero()},
@@ -85,6 +89,7 @@ func (a *account) turn(ending pipeline.Ending) pipeline.Turn {
 		Interrupted: ending == pipeline.Interrupted, Estimated: a.estimated,
 		Raw: map[string]time.Duration{},
 	}
+	t.Speculations, t.Saved = a.specs, a.saved()
 	if a.fragments > 1 {
 		t.MergedFrom = a.fragments
 		for _, s := range a.spans() {
@@ -92,14 +97,31 @@ func (a *account) turn(ending pipeline.Ending) pipeline.Turn {
 		}
 	}
 	if a.of != nil {
-		_, _, chars, usage := a.of.timing()
+		_, _, chars, usage := a.of.Timing()
 		t.Chars, t.TokensIn, t.TokensOut = chars, usage.PromptTokens, usage.CompletionTokens
-		t.Raw["answer_played_ms"] = span(a.of.rate, int(a.of.played.Load()))
-		if dry := a.of.dry.Load(); dry > 0 {
-			t.Raw["underrun_ms"] = time.Duration(dry) * media.FrameTime
+		t.Raw["answer_played_ms"] = mouth.Span(a.of.Rate, a.of.Played())
+		if dry := a.of.Dry(); dry > 0 {
+			t.Raw["underrun_ms"] = dry
 		}
 	}
 	return t
+}
+
+// saved is how much later the caller would have heard the answer, had it been
+// asked for at the commit only.
+func (a *account) saved() time.Duration {
+	if a.of == nil || a.commit.IsZero() || !a.began.Before(a.commit) {
+		return 0
+	}
+	_, ready, _, _ := a.of.Timing()
+	if ready.IsZero() {
+		return 0
+	}
+	last := a.commit
+	if ready.After(last) {
+		last = ready
+	}
+	return a.commit.Add(ready.Sub(a.began)).Sub(last)
 }
 
 // greeted opens the account of the greeting.
@@ -127,6 +149,10 @@ func (s *talk) committed(a turn.Action) *account {
 		usable: s.brief.AnsweredAt.Add(a.Usable), commit: now,
 		estimated: s.last.Estimated, reason: a.Reason,
 	}
+	if a.Judged > 0 {
+		x.judged = s.brief.AnsweredAt.Add(a.Judged)
+	}
+	x.specs, s.specs = s.specs, 0
 	if s.since(s.last.From) != a.From { // the energy gate missed the speech
 		x.t0, x.waited, x.verdict, x.estimated = s.brief.AnsweredAt.Add(a.From), 0, x.usable, true
 	}
@@ -144,7 +170,7 @@ func (s *talk) committed(a turn.Action) *account {
 		s.number++
 	}
 	x.line = &pipeline.Line{
-		Role: pipeline.RoleCaller, Text: a.Text, Turn: x.number,
+		Role: pipeline.RoleCaller, Text: spoken(a), Turn: x.number,
 		Start: min(s.since(from), s.since(x.t0)), End: s.since(x.t0),
 	}
 	return x
@@ -176,7 +202,7 @@ func (s *talk) end(ending pipeline.Ending, whole bool) {
 	s.tellCaller()
 	s.tellFiller(false)
 	if s.reply != nil {
-		s.tellAgent(s.reply.utterance, whole, true)
+		s.tellAgent(s.reply.Utterance, whole, true)
 	}
 	if s.current != nil {
 		t := s.current.turn(ending)
@@ -190,13 +216,13 @@ func (s *talk) end(ending pipeline.Ending, whole bool) {
 
 // tellAgent passes on what the caller heard of an utterance. Only that is
 // remembered: what nobody heard was not said.
-func (s *talk) tellAgent(u *utterance, whole, remember bool) {
-	text, words := u.heard(whole)
+func (s *talk) tellAgent(u *mouth.Utterance, whole, remember bool) {
+	text, words := u.Heard(whole)
 	if text == "" {
 		return
 	}
 	end := s.since(time.Now())
-	start := max(0, end-span(u.rate, int(u.played.Load())))
+	start := max(0, end-mouth.Span(u.Rate, u.Played()))
 	for i := range words {
 		words[i].Start += start
 		words[i].End += start
@@ -219,6 +245,8 @@ func (s *talk) tellFiller(whole bool) {
 
 // close ends what the end of the call found open.
 func (s *talk) close() {
+	s.forget()
+	s.forget()
 	if s.reply != nil || s.current != nil || s.filler != nil {
 		ending := pipeline.Interrupted
 		if s.outcome.Reason == pipeline.AgentError {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -27,7 +29,10 @@ type Agent struct {
 	Models      map[string]pipeline.Model
 	Voices      map[string]pipeline.Voice
 	Policy      turn.Policy // zero: turn.DefaultPolicy
-	Log         *slog.Logger
+	// Journal, where set, opens the turn log of a call. It is closed when the
+	// conversation is over.
+	Journal func(callID string) (io.WriteCloser, error)
+	Log     *slog.Logger
 
 	notices notices
 }
@@ -65,13 +70,15 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	if policy == (turn.Policy{}) {
 		policy = turn.DefaultPolicy()
 	}
+	policy.Language = brief.Language
 	log := cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", brief.CallID)
+	policy.Language = brief.Language
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
 		model: a.Models[brief.Engines.LLM.Provider], voice: a.Voices[brief.Engines.TTS.Provider],
-		playout: newPlayout(), failures: make(chan failure, 16),
+		mouth: mouth.New(), failures: make(chan failure, 16), readies: make(chan *mouth.Utterance, 16),
 		listener: &listener{
 			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
 			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
@@ -79,6 +86,24 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 			opens: make(chan struct{}), mute: make(chan struct{}, 1),
 		},
 		machine: turn.New(policy, brief.Greeting != ""),
+	}
+	if a.Journal != nil {
+		to, err := a.Journal(brief.CallID)
+		if err != nil {
+			log.Warn("turn log", "err", err) // a call is worth more than its log
+		} else {
+			s.journal = newJournal(to, log, policy, brief.Greeting != "")
+			defer s.journal.close()
+		}
+	}
+	if a.Journal != nil {
+		to, err := a.Journal(brief.CallID)
+		if err != nil {
+			log.Warn("turn log", "err", err) // a call is worth more than its log
+		} else {
+			s.journal = newJournal(to, log, policy, brief.Greeting != "")
+			defer s.journal.close()
+		}
 	}
 	return s.run(ctx, cancel), nil
 }
@@ -92,35 +117,39 @@ type talk struct {
 	log      *slog.Logger
 	model    pipeline.Model
 	voice    pipeline.Voice
-	playout  *playout
+	mouth    *mouth.Mouth
 	listener *listener
 	failures chan failure
+	readies  chan *mouth.Utterance // whose first sound is made, and held
 	wg       sync.WaitGroup
 
 	// The mind's own.
 	machine *turn.Machine
 	history history
 	timer   *time.Timer
-	reply   *reply     // being made or said; nil where there is none
-	filler  *utterance // being said while the reply is made
-	current *account   // of the turn that reply answers
-	next    int64      // number of the next utterance
-	number  int        // of the next turn
-	last    ear.Edge   // where the caller last fell silent
-	began   ear.Edge   // where the caller last began to speak
+	reply   *reply           // being made or said; nil where there is none
+	spec    *reply           // to what the caller may be about to have said; nil where there is none
+	filler  *mouth.Utterance // being said while the reply is made
+	journal journal
+	specs   int      // answers begun for this turn before its commit
+	current *account // of the turn that reply answers
+	next    int64    // number of the next utterance
+	number  int      // of the next turn
+	last    ear.Edge // where the caller last fell silent
+	began   ear.Edge // where the caller last began to speak
 	outcome pipeline.Outcome
 }
 
 // A failure is an utterance that broke.
 type failure struct {
-	of  *utterance
+	of  *mouth.Utterance
 	err error
 }
 
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outcome {
 	edges := make(chan ear.Edge, 16)
 	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges}
-	s.leg.Play(s.playout)
+	s.leg.Play(s.mouth)
 	var deaf error
 	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })
 	s.wg.Go(func() { s.listener.listen(ctx) })
@@ -147,9 +176,9 @@ func (s *talk) style() pipeline.Style {
 }
 
 // utter numbers a new utterance.
-func (s *talk) utter(kind string) *utterance {
+func (s *talk) utter(kind string) *mouth.Utterance {
 	s.next++
-	return &utterance{number: s.next, kind: kind, rate: s.leg.Rate()}
+	return &mouth.Utterance{Number: s.next, Kind: kind, Rate: s.leg.Rate()}
 }
 
 // fail tells the mind that an utterance broke. There are few in a call and room

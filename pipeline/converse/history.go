@@ -7,20 +7,21 @@ import (
 )
 
 // history is what was said, by both sides, as far as it was heard.
-type history struct{ said []pipeline.Message }
+type history struct {
+	said []pipeline.Message
+	turn int // messages before the caller's turn that is being answered
+}
 
 // messages returns a copy for the model.
 func (h *history) messages() []pipeline.Message { return slices.Clone(h.said) }
 
-func (h *history) add(m pipeline.Message) { h.said = append(h.said, m) }
+func (h *history) add(m ...pipeline.Message) { h.said = append(h.said, m...) }
 
-// retract takes back the caller's last line, which is to be glued to the next.
-// It returns false where the last line is not the caller's.
-func (h *history) retract() bool {
-	n := len(h.said)
-	if n == 0 || h.said[n-1].Role != pipeline.RoleCaller {
-		return false
-	}
-	h.said = h.said[:n-1]
-	return true
+// commit adds what the caller said in a turn.
+func (h *history) commit(m ...pipeline.Message) {
+	h.turn = len(h.said)
+	h.add(m...)
 }
+
+// retract takes back the caller's last turn, which is to be glued to the next.
+func (h *history) retract() { h.said = h.said[:min(h.turn, len(h.said))] }

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -28,9 +29,10 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	if s.brief.Greeting != "" {
 		s.current = s.greeted()
 		s.reply = s.greet(ctx)
-		s.current.of = s.reply.utterance
+		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 	}
 	s.act(ctx, s.machine.Start())
+	keys := s.leg.Digits()
 	for s.outcome.Reason == "" {
 		select {
 		case <-ctx.Done():
@@ -46,8 +48,16 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 		case err := <-s.listener.broke:
 			s.outcome.Err = err
 			s.step(ctx, turn.Event{Kind: turn.Deaf})
-		case m := <-s.playout.marks:
+		case m := <-s.mouth.Marks():
 			s.mark(ctx, m)
+		case u := <-s.readies:
+			s.made(ctx, u)
+		case k, ok := <-keys:
+			if !ok {
+				keys = nil // the leg ends
+				continue
+			}
+			s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
 		case f := <-s.failures:
 			s.failed(ctx, f)
 		case <-s.timer.C:
@@ -77,16 +87,16 @@ func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	if x.Kind == turn.Voice {
 		s.began, e.From = x, s.since(x.From)
 	}
-	if x.Kind == turn.Silence {
+	if x.Kind == turn.Silence || x.Kind == turn.Lull {
 		s.last, e.From = x, s.since(x.From)
 	}
 	s.step(ctx, e)
 }
 
 func (s *talk) heard(ctx context.Context, h heard) {
-	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized}
+	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, P: h.EndOfTurn}
 	if !h.zero.IsZero() {
-		e.From = s.since(h.zero.Add(h.Start))
+		e.From, e.Until = s.since(h.zero.Add(h.Start)), s.since(h.zero.Add(h.End))
 		s.unanswered(&e, h)
 	}
 	s.step(ctx, e)
@@ -113,28 +123,40 @@ func (s *talk) unanswered(e *turn.Event, h heard) {
 
 // mark is told that an utterance became audible, or was said. Marks of a reply
 // that was dropped meanwhile are of no account.
-func (s *talk) mark(ctx context.Context, m mark) {
-	if s.reply == nil || m.of != s.reply.utterance && m.of != s.filler {
+func (s *talk) mark(ctx context.Context, m mouth.Mark) {
+	if s.reply == nil || m.Of != s.reply.Utterance && m.Of != s.filler {
 		return
 	}
-	if !m.said {
-		if s.current != nil && s.current.of == m.of {
-			s.current.audible = m.at
-			s.tellCaller()
-		}
-		s.step(ctx, turn.Event{Kind: turn.Audible, Text: m.of.kind})
-		return
+	e := turn.Event{Kind: turn.Audible, Text: m.Of.Kind}
+	if m.Said {
+		e.Kind, e.Saying = turn.Said, m.Of.Saying(recent)
 	}
-	if m.of == s.reply.utterance {
+	switch {
+	case !m.Said && s.current != nil && s.current.of == m.Of:
+		s.current.audible = m.At
+	case m.Said && m.Of == s.reply.Utterance:
 		s.end(pipeline.Answered, true)
-	} else {
+	case m.Said:
 		s.tellFiller(true)
 	}
-	s.step(ctx, turn.Event{Kind: turn.Said, Text: m.of.kind})
+	s.step(ctx, e)
+}
+
+// made is told that the first sound of an answer is there.
+func (s *talk) made(ctx context.Context, u *mouth.Utterance) {
+	if s.reply != nil && u == s.reply.Utterance || s.spec != nil && u == s.spec.Utterance {
+		s.step(ctx, turn.Event{Kind: turn.Ready})
+	}
 }
 
 func (s *talk) failed(ctx context.Context, f failure) {
-	if s.reply == nil || f.of != s.reply.utterance {
+	if s.spec != nil && f.of == s.spec.Utterance {
+		s.log.Info("answer begun early failed", "err", f.err) // it is begun again at the commit
+		s.spec = nil
+		s.step(ctx, turn.Event{Kind: turn.ReplyFail})
+		return
+	}
+	if s.reply == nil || f.of != s.reply.Utterance {
 		return
 	}
 	s.log.Warn("reply failed", "err", f.err)
@@ -142,17 +164,47 @@ func (s *talk) failed(ctx context.Context, f failure) {
 	s.step(ctx, turn.Event{Kind: turn.ReplyFail})
 }
 
+// recent is how far back the machine is told what the agent said.
+const recent = 4 * time.Second
+
 func (s *talk) step(ctx context.Context, e turn.Event) {
 	e.At = s.since(time.Now())
+	if e.Saying == "" && e.Kind != turn.Timer {
+		e.Saying, e.Words = s.saying()
+	}
 	before := s.machine.State()
 	acts := s.machine.Step(e)
 	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
+	s.journal.write(e, acts)
 	s.act(ctx, acts)
+}
+
+// saying is what the agent said just now, and how many words of it were heard.
+func (s *talk) saying() (string, int) {
+	u := s.filler
+	if u == nil && s.reply != nil {
+		u = s.reply.Utterance
+	}
+	if u == nil || u.Played() == 0 {
+		return "", 0
+	}
+	return u.Saying(recent), u.HeardWords()
 }
 
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	for _, a := range acts {
 		switch a.Do {
+		case turn.Speculate:
+			s.speculate(ctx, a.Text)
+		case turn.Release:
+			if s.reply != nil {
+				s.reply.release()
+			}
+		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:
+			s.soften(a.Do)
+		case turn.Note:
+			s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: a.Text, Start: a.From, End: a.From, Turn: max(0, s.number-1)})
+		case turn.Judge:
 		case turn.Finalize:
 			s.listener.finalize()
 		case turn.SetTimer:
@@ -164,7 +216,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Yield:
 			s.drop(pipeline.Interrupted)
 		case turn.Fill:
-			s.filler = s.notice(ctx, turn.Filler, canned.Filler).utterance
+			s.filler = s.notice(ctx, turn.Filler, canned.Filler).Utterance
 		case turn.Apologise:
 			if a.Reason == turn.RecognizerSilent {
 				s.listener.renew()
@@ -176,6 +228,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Nudge:
 			s.excuse(ctx, pipeline.Interrupted, canned.Nudge)
 		case turn.Drop:
+			s.forget()
 		case turn.Leave:
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
@@ -198,25 +251,90 @@ func (s *talk) wake(at time.Duration) {
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
-	s.history.add(pipeline.Message{Role: pipeline.RoleCaller, Text: s.current.line.Text})
-	s.reply = s.answer(ctx)
-	s.current.of = s.reply.utterance
+	said := messages(a)
+	if a.Held && s.spec != nil {
+		s.reply, s.spec = s.spec, nil
+	} else {
+		s.forget()
+		s.reply = s.answer(ctx, said...)
+	}
+	s.history.commit(said...)
+	s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 }
 
-// retract drops an answer that nobody heard: the caller goes on.
+// messages are what the model is told of a turn.
+func messages(a turn.Action) []pipeline.Message {
+	var all []pipeline.Message
+	if a.Text != "" {
+		all = append(all, pipeline.Message{Role: pipeline.RoleCaller, Text: a.Text})
+	}
+	if a.Keys != "" {
+		all = append(all, pipeline.Message{Role: pipeline.RoleNote, Text: "the caller pressed " + a.Keys})
+	}
+	return all
+}
+
+// spoken is the caller's line of a turn, with the keys that were pressed.
+func spoken(a turn.Action) string {
+	if a.Keys == "" {
+		return a.Text
+	}
+	return strings.TrimSpace(a.Text + " [pressed " + a.Keys + "]")
+}
+
+// speculate begins the answer to what the caller may be about to have said. It
+// is heard by nobody before the commit.
+func (s *talk) speculate(ctx context.Context, text string) {
+	s.forget()
+	s.specs++
+	s.spec = s.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+}
+
+// forget gives up an answer that was begun early.
+func (s *talk) forget() {
+	if s.spec != nil {
+		s.spec.cancel()
+		s.spec = nil
+	}
+}
+
+// soften lowers, stops and raises the agent's voice.
+func (s *talk) soften(how turn.Do) {
+	switch how {
+	case turn.Duck:
+		s.mouth.Duck(true)
+	case turn.Pause:
+		s.mouth.Pause()
+	case turn.Resume:
+		at := int64(-1)
+		if u := s.filler; u != nil {
+			at = u.Boundary()
+		} else if s.reply != nil {
+			at = s.reply.Boundary()
+		}
+		s.mouth.Resume(at)
+	default:
+		s.mouth.Duck(false)
+	}
+}
+
+// retract drops an answer of which nothing was heard, or next to nothing: the
+// caller goes on. The model is not told what little there was.
 func (s *talk) retract() {
+	s.mouth.Drop(s.next + 1)
+	s.tellFiller(false)
 	if s.reply != nil {
 		s.reply.cancel()
+		s.tellAgent(s.reply.Utterance, false, false)
 	}
 	s.reply = nil
-	s.playout.drop(s.next + 1)
-	s.tellFiller(false)
 	s.history.retract()
 }
 
 // drop stops the agent's speech; what was heard of it is kept.
 func (s *talk) drop(ending pipeline.Ending) {
-	s.playout.drop(s.next + 1)
+	s.mouth.Drop(s.next + 1)
+	s.forget()
 	if s.reply != nil {
 		s.reply.cancel()
 	}

@@ -2,13 +2,13 @@ package converse
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -106,14 +106,14 @@ func (s *talk) synthesise(ctx context.Context, text string) []int16 {
 		if err != nil {
 			return nil
 		}
-		if pcm = append(pcm, sp.PCM...); span(s.leg.Rate(), len(pcm)) > longestNotice {
+		if pcm = append(pcm, sp.PCM...); mouth.Span(s.leg.Rate(), len(pcm)) > longestNotice {
 			return nil // a voice that does not know when to stop
 		}
 	}
 	if <-wrote != nil {
 		return nil // half a line is none
 	}
-	return pcm[leadingSilence(pcm):]
+	return pcm[mouth.LeadingSilence(pcm):]
 }
 
 // notice says a canned line. Where no voice could speak it, two soft tones tell
@@ -128,27 +128,17 @@ func (s *talk) notice(ctx context.Context, kind string, what canned.Line) *reply
 		rate := s.leg.Rate()
 		pcm = append(tone.Sine(rate, rate/5, 440, 0.2), tone.Sine(rate, rate/5, 350, 0.2)...)
 	}
-	u.write(text, time.Now())
-	u.add(pipeline.Speech{PCM: pcm, Words: evenly(text, span(u.rate, len(pcm)))}, time.Now())
+	u.Write(text, time.Now())
+	u.Add(pipeline.Speech{PCM: pcm, Words: mouth.Evenly(text, mouth.Span(u.Rate, len(pcm)))}, time.Now())
+	u.Complete()
 	s.wg.Go(func() {
 		defer cancel()
-		release, ok := s.playout.begin(ctx, kind == turn.Filler)
+		release, ok := s.mouth.Begin(ctx, kind == turn.Filler)
 		if !ok {
 			return
 		}
 		defer release()
-		_ = s.playout.push(ctx, piece{of: u, pcm: pcm, last: true}) // ends with ctx only
+		_ = s.mouth.Push(ctx, u, pcm, true) // ends with ctx only
 	})
-	return &reply{utterance: u, cancel: cancel}
-}
-
-// evenly spreads the words of text over d.
-func evenly(text string, d time.Duration) []pipeline.Word {
-	fields := strings.Fields(text)
-	var words []pipeline.Word
-	for i, f := range fields {
-		place := func(i int) time.Duration { return d * time.Duration(i) / time.Duration(len(fields)) }
-		words = append(words, pipeline.Word{Text: f, Start: place(i), End: place(i + 1)})
-	}
-	return words
+	return &reply{Utterance: u, began: time.Now(), cancel: cancel, gate: make(chan struct{})}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -18,15 +19,30 @@ const stallTime = 3 * time.Second
 
 var errStalled = errors.New("voice stalled in the middle of an answer")
 
-// A reply is an answer on its way to the caller.
+// A reply is an answer on its way to the caller. It is made, and then held until
+// it may be heard.
 type reply struct {
-	*utterance
+	*mouth.Utterance
+	began  time.Time // when it was asked for
 	cancel context.CancelFunc
+	gate   chan struct{} // closed once it may be heard
 }
 
-// answer starts the answer to what was said so far.
-func (s *talk) answer(ctx context.Context) *reply {
-	prompt := pipeline.Prompt{Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt, Messages: s.history.messages()}
+// release lets the reply be heard. It belongs to the mind.
+func (r *reply) release() {
+	select {
+	case <-r.gate:
+	default:
+		close(r.gate)
+	}
+}
+
+// answer starts the answer to what was said so far, and then, to what.
+func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
+	prompt := pipeline.Prompt{
+		Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
+		Messages: append(s.history.messages(), then...),
+	}
 	return s.speak(ctx, func(ctx context.Context) iter.Seq2[pipeline.Delta, error] { return s.model.Reply(ctx, prompt) })
 }
 
@@ -40,11 +56,11 @@ func (s *talk) greet(ctx context.Context) *reply {
 // speak starts saying what the text stream yields.
 func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[pipeline.Delta, error]) *reply {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &reply{utterance: s.utter(turn.Reply), cancel: cancel}
+	r := &reply{Utterance: s.utter(turn.Reply), began: time.Now(), cancel: cancel, gate: make(chan struct{})}
 	s.wg.Go(func() {
 		defer cancel()
-		if err := s.say(ctx, r.utterance, text); err != nil && ctx.Err() == nil {
-			s.fail(failure{r.utterance, err})
+		if err := s.say(ctx, r, text); err != nil && ctx.Err() == nil {
+			s.fail(failure{r.Utterance, err})
 		}
 	})
 	return r
@@ -68,18 +84,18 @@ func (s *talk) open(ctx context.Context) *opening {
 
 // say streams text into the voice and the voice's speech into the playout. It
 // returns when the last of it is queued.
-func (s *talk) say(ctx context.Context, u *utterance, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
+func (s *talk) say(ctx context.Context, r *reply, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	voice := s.open(ctx)
 	wrote := make(chan error, 1)
-	s.wg.Go(func() { wrote <- s.write(ctx, u, voice, text) })
+	s.wg.Go(func() { wrote <- s.write(ctx, r.Utterance, voice, text) })
 	<-voice.done
 	if voice.err != nil {
 		cancel()
 		return errors.Join(fmt.Errorf("voice: %w", voice.err), ignoreCancel(<-wrote))
 	}
-	err := s.sound(ctx, u, voice.speaking)
+	err := s.sound(ctx, r, voice.speaking)
 	cancel()
 	closing := voice.speaking.Close() // unblocks the writer too
 	written := <-wrote
@@ -101,7 +117,7 @@ func ignoreCancel(err error) error {
 }
 
 // write gives the model's words to the voice as they come.
-func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
+func (s *talk) write(ctx context.Context, u *mouth.Utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	err := s.words(ctx, u, voice, text)
 	if <-voice.done; voice.speaking == nil {
 		return err // whoever listens to the voice tells why there is none
@@ -115,20 +131,20 @@ func (s *talk) write(ctx context.Context, u *utterance, voice *opening, text fun
 	return err
 }
 
-func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
+func (s *talk) words(ctx context.Context, u *mouth.Utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
 	said := false
 	for d, err := range text(ctx) {
 		if err != nil {
 			return fmt.Errorf("model: %w", err)
 		}
 		if d.Usage != nil {
-			u.spent(*d.Usage)
+			u.Spend(*d.Usage)
 		}
 		if d.Text == "" {
 			continue
 		}
 		said = said || strings.TrimSpace(d.Text) != ""
-		u.write(d.Text, time.Now())
+		u.Write(d.Text, time.Now())
 		if <-voice.done; voice.err != nil {
 			return nil
 		}
@@ -143,7 +159,8 @@ func (s *talk) words(ctx context.Context, u *utterance, voice *opening, text fun
 }
 
 // sound queues the voice's speech.
-func (s *talk) sound(ctx context.Context, u *utterance, speaking pipeline.Speaking) error {
+func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking) error {
+	u := r.Utterance
 	stop := s.watchStall(ctx, u, speaking)
 	defer stop()
 	var release func()
@@ -156,17 +173,17 @@ func (s *talk) sound(ctx context.Context, u *utterance, speaking pipeline.Speaki
 		if err != nil {
 			return fmt.Errorf("voice: %w", err)
 		}
-		pcm := u.add(sp, time.Now())
+		pcm := u.Add(sp, time.Now())
 		if len(pcm) == 0 {
 			continue
 		}
 		if release == nil {
-			var ok bool
-			if release, ok = s.playout.begin(ctx, false); !ok {
-				return ctx.Err()
+			var err error
+			if release, err = s.floor(ctx, r); err != nil {
+				return err
 			}
 		}
-		if err := s.playout.push(ctx, piece{of: u, pcm: pcm}); err != nil {
+		if err := s.mouth.Push(ctx, u, pcm, false); err != nil {
 			return err
 		}
 	}
@@ -176,13 +193,33 @@ func (s *talk) sound(ctx context.Context, u *utterance, speaking pipeline.Speaki
 	if release == nil {
 		return errors.New("voice: no speech came")
 	}
-	return s.playout.push(ctx, piece{of: u, last: true})
+	u.Complete()
+	return s.mouth.Push(ctx, u, nil, true)
+}
+
+// floor waits until the reply, whose first sound is made, may be heard.
+func (s *talk) floor(ctx context.Context, r *reply) (release func(), err error) {
+	select {
+	case s.readies <- r.Utterance:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-r.gate:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release, ok := s.mouth.Begin(ctx, false)
+	if !ok {
+		return nil, ctx.Err()
+	}
+	return release, nil
 }
 
 // watchStall ends the voice when it has made nothing for stallTime since the
 // caller heard the last of what it made. The returned function ends the watch,
 // and tells whether the voice was ended.
-func (s *talk) watchStall(ctx context.Context, u *utterance, speaking pipeline.Speaking) func() bool {
+func (s *talk) watchStall(ctx context.Context, u *mouth.Utterance, speaking pipeline.Speaking) func() bool {
 	ctx, cancel := context.WithCancel(ctx)
 	stalled := make(chan bool, 1)
 	s.wg.Go(func() {
@@ -196,7 +233,7 @@ func (s *talk) watchStall(ctx context.Context, u *utterance, speaking pipeline.S
 				return
 			case <-tick.C:
 			}
-			if dry += stallTime / 6; u.played.Load() == 0 || u.waiting() > 0 {
+			if dry += stallTime / 6; u.Played() == 0 || u.Waiting() > 0 {
 				dry = 0 // not begun, which others watch, or still being heard
 			}
 			if dry >= stallTime {

@@ -138,7 +138,8 @@ func (m *Machine) early(at time.Duration, question bool) bool {
 // replyFail is told when the model or the voice broke, or stopped in the middle.
 func (m *Machine) replyFail(e Event) []Action {
 	if !m.pending && m.state != Speaking && m.state != Paused {
-		return nil // a reply that is over already
+		m.spec, m.ready = "", false // an answer that was begun early is lost
+		return nil
 	}
 	return m.apologise(e.At, "reply_failed")
 }

@@ -1,4 +1,4 @@
-package converse
+package mouth
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func loud(d time.Duration) []int16 {
 // TestHeard holds what is taken for heard to what was played.
 func TestHeard(t *testing.T) {
 	const text = "Your table is booked for two. I have also sent the confirmation to your phone."
-	clause := evenly("Your table is booked for two.", 2*time.Second)
+	clause := Evenly("Your table is booked for two.", 2*time.Second)
 	for name, c := range map[string]struct {
 		speech []pipeline.Speech
 		played time.Duration
@@ -34,13 +34,13 @@ func TestHeard(t *testing.T) {
 		"silence before it is not played":       {[]pipeline.Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []pipeline.Word{{Text: "Your", Start: time.Second, End: 2 * time.Second}, {Text: "table", Start: 2 * time.Second, End: 3 * time.Second}}}}, time.Second, false, 1, 1},
 		"all of it":                             {[]pipeline.Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
 	} {
-		u := &utterance{rate: 8000}
-		u.write(text, time.Now())
+		u := &Utterance{Rate: 8000}
+		u.Write(text, time.Now())
 		for _, s := range c.speech {
-			u.add(s, time.Now())
+			u.Add(s, time.Now())
 		}
 		u.played.Store(int64(c.played * 8000 / time.Second))
-		got, words := u.heard(c.whole)
+		got, words := u.Heard(c.whole)
 		if n := len(strings.Fields(got)); n < c.least || n > c.most || !c.whole && n != len(words) {
 			t.Errorf("%s: %q (%d words timed), want %d to %d", name, got, len(words), c.least, c.most)
 		}
@@ -51,10 +51,10 @@ func TestHeard(t *testing.T) {
 }
 
 func TestWaiting(t *testing.T) {
-	u := &utterance{rate: 8000}
-	u.add(pipeline.Speech{PCM: loud(time.Second)}, time.Now())
+	u := &Utterance{Rate: 8000}
+	u.Add(pipeline.Speech{PCM: loud(time.Second)}, time.Now())
 	u.played.Store(2000)
-	if got := u.waiting(); got != 750*time.Millisecond {
+	if got := u.Waiting(); got != 750*time.Millisecond {
 		t.Errorf("%v is waiting", got)
 	}
 }

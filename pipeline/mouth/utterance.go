@@ -1,0 +1,234 @@
+package mouth
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// syllableTime is how long a syllable is taken to last, where a voice gives no
+// word times and has not come to its end.
+const syllableTime = 220 * time.Millisecond
+
+// An Utterance is one thing that the agent says, and how much of it was heard.
+type Utterance struct {
+	Number int64
+	Kind   string       // turn.Reply, turn.Filler, turn.Notice
+	Rate   int          // Hz
+	played atomic.Int64 // samples that left
+	dry    atomic.Int64 // frames of silence in the middle of it, for want of sound
+	queued int64        // samples that were pushed; of whoever holds the floor
+
+	mu      sync.Mutex
+	text    strings.Builder // what the model said so far
+	words   []pipeline.Word // with times, as the voice tells them
+	trimmed time.Duration   // of silence at the beginning, which was not played
+	ready   time.Time       // first audible sample
+	token   time.Time       // first speakable text
+	samples int64           // of audio made so far
+	whole   bool            // no more comes
+	usage   pipeline.Usage
+}
+
+// Write adds text that the model said.
+func (u *Utterance) Write(text string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.token.IsZero() && strings.TrimSpace(text) != "" {
+		u.token = at
+	}
+	u.text.WriteString(text)
+}
+
+// Add takes a stretch of speech and returns what of it is to be played: silence
+// before the first sound is left out.
+func (u *Utterance) Add(sp pipeline.Speech, at time.Time) []int16 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.words = append(u.words, sp.Words...)
+	pcm := sp.PCM
+	if u.ready.IsZero() {
+		lead := LeadingSilence(pcm)
+		u.trimmed += Span(u.Rate, lead)
+		if pcm = pcm[lead:]; len(pcm) == 0 {
+			return nil
+		}
+		u.ready = at
+	}
+	u.samples += int64(len(pcm))
+	return pcm
+}
+
+// audible is the sample value under which nothing can be heard (-50 dBFS).
+const audible = 100
+
+// LeadingSilence is how many samples pass before the first that can be heard.
+func LeadingSilence(pcm []int16) int {
+	for i, x := range pcm {
+		if x > audible || x < -audible {
+			return i
+		}
+	}
+	return len(pcm)
+}
+
+// Heard returns the words that were played, by their middle, and whether that
+// is all there was.
+func (u *Utterance) Heard(complete bool) (text string, words []pipeline.Word) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := strings.TrimSpace(u.text.String())
+	played := u.position()
+	for _, w := range u.timed() {
+		if complete || (w.Start+w.End)/2 <= played {
+			w.Start, w.End = max(0, w.Start-u.trimmed), max(0, w.End-u.trimmed)
+			words = append(words, w)
+		}
+	}
+	if complete {
+		return all, words
+	}
+	return join(words), words
+}
+
+// HeardWords is how many words the caller has heard.
+func (u *Utterance) HeardWords() int {
+	_, words := u.Heard(false)
+	return len(words)
+}
+
+// Saying is what was said in the last d, with the word that is being said.
+func (u *Utterance) Saying(d time.Duration) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	played := u.position()
+	var words []pipeline.Word
+	for _, w := range u.timed() {
+		if w.Start <= played && w.End >= played-d {
+			words = append(words, w)
+		}
+	}
+	return join(words)
+}
+
+// Boundary is the sample to go on from after a pause: the beginning of the word
+// that the pause cut, or where it stopped, between two words.
+func (u *Utterance) Boundary() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	played := u.position()
+	for _, w := range u.timed() {
+		if w.Start < played && played < w.End {
+			return int64((max(w.Start, u.trimmed) - u.trimmed) * time.Duration(u.Rate) / time.Second)
+		}
+	}
+	return u.played.Load()
+}
+
+// Played is how many samples left.
+func (u *Utterance) Played() int { return int(u.played.Load()) }
+
+// Dry is how long it was silent in the middle for want of sound.
+func (u *Utterance) Dry() time.Duration { return time.Duration(u.dry.Load()) * media.FrameTime }
+
+// position is how far the voice has come on its own clock. It needs u.mu.
+func (u *Utterance) position() time.Duration { return Span(u.Rate, int(u.played.Load())) + u.trimmed }
+
+func join(words []pipeline.Word) string {
+	var said []string
+	for _, w := range words {
+		said = append(said, w.Text)
+	}
+	return strings.Join(said, " ")
+}
+
+// timed are all words of the text and when they are said. Those that the voice
+// has not timed are spread over the sound by their syllables: over what there
+// is of it, where it is complete. It needs u.mu.
+func (u *Utterance) timed() []pipeline.Word {
+	fields := strings.Fields(u.text.String())
+	words := slices.Clip(u.words)
+	at := u.trimmed
+	if n := len(words); n > 0 {
+		at = words[n-1].End
+		fields = fields[min(n, len(fields)):]
+	}
+	weights, sum := make([]int, len(fields)), 0
+	for i, w := range fields {
+		weights[i] = syllables(w)
+		sum += weights[i]
+	}
+	each := syllableTime
+	if left := u.trimmed + Span(u.Rate, int(u.samples)) - at; u.whole && sum > 0 && left > 0 {
+		each = left / time.Duration(sum)
+	}
+	for i, w := range fields {
+		d := time.Duration(weights[i]) * each
+		words = append(words, pipeline.Word{Text: w, Start: at, End: at + d})
+		at += d
+	}
+	return words
+}
+
+// syllables counts the groups of vowels in a word, and spells digits.
+func syllables(word string) int {
+	n, in := 0, false
+	for _, r := range strings.ToLower(word) {
+		vowel := strings.ContainsRune("aeiouyäöüáéíóúàèìòùâêîôûаеёиоуыэюяәіөұү", r)
+		if unicode.IsDigit(r) || vowel && !in {
+			n++
+		}
+		in = vowel
+	}
+	return max(1, n)
+}
+
+// Complete says that no more speech comes.
+func (u *Utterance) Complete() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.whole = true
+}
+
+// Timing returns when the first text and the first sound were there.
+func (u *Utterance) Timing() (token, ready time.Time, chars int, usage pipeline.Usage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.token, u.ready, u.text.Len(), u.usage
+}
+
+// Spend notes what the answer cost.
+func (u *Utterance) Spend(usage pipeline.Usage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.usage = usage
+}
+
+// Waiting is how much sound is made and has not left.
+func (u *Utterance) Waiting() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Span(u.Rate, int(u.samples-u.played.Load()))
+}
+
+// Span is how long samples last at rate (Hz).
+func Span(rate, samples int) time.Duration {
+	return time.Duration(samples) * time.Second / time.Duration(rate)
+}
+
+// Evenly spreads the words of text over d.
+func Evenly(text string, d time.Duration) []pipeline.Word {
+	fields := strings.Fields(text)
+	var words []pipeline.Word
+	for i, f := range fields {
+		place := func(i int) time.Duration { return d * time.Duration(i) / time.Duration(len(fields)) }
+		words = append(words, pipeline.Word{Text: f, Start: place(i), End: place(i + 1)})
+	}
+	return words
+}
