@@ -90,7 +90,7 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	}
 	if t.Speculations > 0 {
 		raw["speculations"] = float64(t.Speculations)
-		m["saved_ms"] = Millis(t.Saved)
+		raw["saved_ms"] = Millis(t.Saved)
 	}
 	m["raw"] = raw
 	for k, n := range map[string]int{"llm_tokens_in": t.TokensIn, "llm_tokens_out": t.TokensOut, "tts_chars": t.Chars} {

@@ -23,6 +23,8 @@ type Leg struct {
 	feed   media.Feed
 	speech []int16 // what the caller is about to say
 	heard  []int16
+	late   int     // samples by which what is heard comes back
+	back   float64 // how much of it does
 	cause  media.Cause
 	digits chan rune
 }
@@ -42,6 +44,13 @@ func (l *Leg) Say(pcm []int16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.speech = append(l.speech, pcm...)
+}
+
+// Echo has the line return what is heard, after d and at gain.
+func (l *Leg) Echo(d time.Duration, gain float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late, l.back = int(d*time.Duration(l.rate)/time.Second), gain
 }
 
 // Press presses a key.
@@ -89,6 +98,11 @@ func (l *Leg) ReadFrame(f media.Frame) error {
 	defer l.mu.Unlock()
 	clear(f[copy(f, l.speech):])
 	l.speech = l.speech[min(len(f), len(l.speech)):]
+	if from := len(l.heard) - l.late - len(f); l.back > 0 && from >= 0 {
+		for i, x := range l.heard[from : from+len(f)] {
+			f[i] += int16(l.back * float64(x))
+		}
+	}
 	return nil
 }
 

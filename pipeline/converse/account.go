@@ -222,16 +222,17 @@ func (s *talk) tellAgent(u *mouth.Utterance, whole, remember bool) {
 		return
 	}
 	end := s.since(time.Now())
-	start := max(0, end-mouth.Span(u.Rate, u.Played()))
+	start := min(end, max(0, s.since(u.Began())))
 	for i := range words {
 		words[i].Start += start
 		words[i].End += start
 	}
-	l := pipeline.Line{Role: pipeline.RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words}
 	if remember {
-		s.history.add(pipeline.Message{Role: l.Role, Text: l.Text})
+		s.history.add(pipeline.Message{Role: pipeline.RoleAgent, Text: text})
 	}
-	s.tell(l)
+	s.tell(pipeline.Line{
+		Role: pipeline.RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words,
+	})
 }
 
 // tellFiller passes on what the caller heard of a filler. The model need not

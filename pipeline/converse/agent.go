@@ -148,7 +148,7 @@ type failure struct {
 
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outcome {
 	edges := make(chan ear.Edge, 16)
-	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges}
+	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges, Sent: s.mouth.Level}
 	s.leg.Play(s.mouth)
 	var deaf error
 	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })

@@ -89,6 +89,7 @@ func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	}
 	if x.Kind == turn.Silence || x.Kind == turn.Lull {
 		s.last, e.From = x, s.since(x.From)
+		e.Pitch, e.Trail, e.Toned = x.Prosody.Fall, x.Prosody.Trail, x.Prosody.Known
 	}
 	s.step(ctx, e)
 }

@@ -6,9 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/echo"
+	"github.com/parley-voice/parley/pipeline/eot"
+	"github.com/parley-voice/parley/pipeline/prosody"
 	"github.com/parley-voice/parley/pipeline/turn"
 	"github.com/parley-voice/parley/pipeline/vad"
 )
@@ -19,12 +23,13 @@ const remembered = 16
 // An Edge is where the caller begins to speak, has spoken for a while, or falls
 // silent.
 type Edge struct {
-	Kind      turn.Kind     // Voice, Loud or Silence
+	Kind      turn.Kind     // Stirred, Calmed, Voice, Loud, Lull or Silence
 	Loud      time.Duration // voiced sound since the speech began; of Loud
 	At        time.Time     // of the verdict
-	From      time.Time     // arrival of the edge itself; not of Loud
+	From      time.Time     // arrival of the edge itself; of Voice, Lull and Silence
 	Waited    time.Duration // of its frame in the jitter buffer
 	Estimated bool          // From was not measured
+	Prosody   eot.Prosody   // of the speech up to it; of Lull and Silence
 }
 
 // An Ear hears one leg. Its exported fields are its wiring.
@@ -34,8 +39,18 @@ type Ear struct {
 	Sound func(media.Frame)
 	// Edges takes what the ear notices. Who reads it must not wait for the ear.
 	Edges chan<- Edge
+	// Sent, where set, is the level (dBFS) of what leaves at the moment, which
+	// may come back.
+	Sent func() float64
 
 	detector vad.Detector
+	prosody  prosody.Estimator
+	bound    echo.Bound
+	floor    float64       // dBFS under which sound is our own
+	stirred  bool          // there is sound that may become speech
+	lulled   bool          // the speech that is on paused
+	unvoiced int           // frames since the last voiced one
+	onset    int           // frames before the speech that is on
 	told     time.Duration // of the voiced sound of this speech
 	came     [remembered]arrival
 	frames   int
@@ -49,6 +64,7 @@ type arrival struct {
 // Hear reads the leg until it ends. It returns nil when the party is gone.
 func (e *Ear) Hear(ctx context.Context) error {
 	f := make(media.Frame, media.FrameLen(e.Leg.Rate()))
+	e.floor = math.Inf(-1)
 	for {
 		err := e.Leg.ReadFrame(f)
 		switch {
@@ -58,8 +74,12 @@ func (e *Ear) Hear(ctx context.Context) error {
 			return err
 		}
 		e.note()
+		x, changed := e.listen(f)
+		if e.detector.Level() < e.floor {
+			clear(f) // our own voice: the recognizer must not take it for words
+		}
 		e.Sound(f)
-		if x, changed := e.listen(f); changed {
+		if changed {
 			// The mind always comes back for the next edge: it never waits for
 			// anyone. So waiting here costs nothing and loses nothing.
 			select {
@@ -71,22 +91,75 @@ func (e *Ear) Hear(ctx context.Context) error {
 	}
 }
 
-// loudStep is how much voiced sound is told at a time.
-const loudStep = 160 * time.Millisecond
+const (
+	loudStep = 160 * time.Millisecond // how much voiced sound is told at a time
+	lullTime = 80 * time.Millisecond  // without a voice until that is told
+)
 
 // listen tells what the frame changed.
 func (e *Ear) listen(f media.Frame) (Edge, bool) {
+	if e.Sent != nil {
+		e.floor = e.bound.Frame(e.Sent(), e.detector.Level())
+		e.detector.Floor(e.floor)
+	}
 	verdict, back := e.detector.Frame(f)
-	loud := e.detector.Loud()
-	switch {
-	case verdict == vad.Began:
-		e.told = 0
+	if e.detector.Voiced() {
+		e.unvoiced = 0
+	} else {
+		e.unvoiced++
+	}
+	if verdict == vad.Stirred || verdict == vad.Began && !e.stirred {
+		e.prosody.Begin()
+	}
+	e.prosody.Frame(f, e.detector.Level(), e.detector.Voiced())
+	switch verdict {
+	case vad.Stirred:
+		e.stirred = true
+		return Edge{Kind: turn.Stirred, At: time.Now()}, true
+	case vad.Calmed:
+		e.stirred = false
+		return Edge{Kind: turn.Calmed, At: time.Now()}, true
+	case vad.Began:
+		e.stirred, e.told, e.lulled = false, 0, false
+		e.onset = e.frames - back - 1
 		return e.edge(turn.Voice, back), true
-	case verdict == vad.Ended:
-		return e.edge(turn.Silence, back), true
-	case e.detector.Speaking() && loud >= e.told+loudStep:
+	case vad.Ended:
+		x := e.edge(turn.Silence, back)
+		x.Prosody = e.prosody.End()
+		return x, true
+	case vad.Same:
+	}
+	if !e.detector.Speaking() {
+		return Edge{}, false
+	}
+	return e.going()
+}
+
+// loud is how long the caller has spoken: the time that passed, where a voice
+// filled three quarters of it. A word's end does not hold that up, for the next
+// may be about to begin.
+func (e *Ear) loud() time.Duration {
+	voiced := e.detector.Loud()
+	if e.unvoiced > 1 {
+		return voiced
+	}
+	return min(time.Duration(e.frames-e.onset)*media.FrameTime, voiced*4/3)
+}
+
+// going tells how the speech that is on goes on.
+func (e *Ear) going() (Edge, bool) {
+	switch loud := e.loud(); {
+	case loud >= e.told+loudStep:
 		e.told += loudStep
 		return Edge{Kind: turn.Loud, At: time.Now(), Loud: e.told}, true
+	case !e.lulled && time.Duration(e.unvoiced)*media.FrameTime >= lullTime:
+		e.lulled = true
+		x := e.edge(turn.Lull, e.unvoiced)
+		x.Prosody = e.prosody.End()
+		return x, true
+	case e.lulled && e.unvoiced == 0:
+		e.lulled = false
+		return Edge{Kind: turn.Stirred, At: time.Now()}, true
 	default:
 		return Edge{}, false
 	}

@@ -22,8 +22,6 @@ const (
 	ducked = 0.25
 	// ramp is how long a change of gain from nothing to all takes.
 	ramp = 10 * time.Millisecond
-	// remembered is how many frames back the sent level is known (400 ms).
-	remembered = 20
 )
 
 // A piece is a stretch of an utterance on its way to the caller.
@@ -52,9 +50,8 @@ type Mouth struct {
 	below  atomic.Int64 // utterances with lower numbers are not played any more
 	soft   atomic.Bool
 	paused atomic.Bool
-	back   atomic.Int64 // sample of the utterance on the tape to go on from, and one; 0 for none
-	power  [remembered]atomic.Uint64
-	frames atomic.Int64
+	back   atomic.Int64  // sample of the utterance on the tape to go on from, and one; 0 for none
+	power  atomic.Uint64 // mean square of the frame that left last
 
 	// The feed's own.
 	tape     [tapeLen]piece
@@ -95,21 +92,13 @@ func (m *Mouth) Drop(number int64) {
 	m.paused.Store(false)
 }
 
-// Loudest is the level of the loudest frame that left in the last 400 ms, in
-// dBFS; -120 for silence.
-func (m *Mouth) Loudest() float64 {
-	var most uint64
-	for i := range m.power {
-		most = max(most, m.power[i].Load())
-	}
-	return dBFS(float64(most))
-}
-
-func dBFS(power float64) float64 {
-	if power < 1 {
+// Level is the level of the frame that left last, in dBFS; -120 for silence.
+func (m *Mouth) Level() float64 {
+	power := m.power.Load()
+	if power == 0 {
 		return -120
 	}
-	return max(-120, 10*math.Log10(power/(32768*32768)))
+	return max(-120, 10*math.Log10(float64(power)/(32768*32768)))
 }
 
 // FillFrame implements media.Feed.
@@ -208,7 +197,9 @@ func (m *Mouth) take(f media.Frame, p *piece, want float64, due time.Time) int {
 	m.off += n
 	if n > 0 && u.played.Add(int64(n)) == int64(n) && m.playing != u {
 		m.playing = u
-		m.tell(Mark{Of: u, At: time.Now()}) // not due: a late clock is part of what the caller waits for
+		now := time.Now() // not due: a late clock is part of what the caller waits for
+		u.began.Store(now.UnixNano())
+		m.tell(Mark{Of: u, At: now})
 	}
 	if m.off >= len(p.pcm) {
 		m.cur++
@@ -253,8 +244,7 @@ func (m *Mouth) note(f media.Frame) {
 	for _, x := range f {
 		sum += int64(x) * int64(x)
 	}
-	n := m.frames.Add(1)
-	m.power[n%remembered].Store(uint64(sum) / uint64(max(1, len(f)))) //nolint:gosec // squares
+	m.power.Store(uint64(sum) / uint64(max(1, len(f)))) //nolint:gosec // squares
 }
 
 // tell never waits: there are two marks an utterance and room for many more, so

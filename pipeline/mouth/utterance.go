@@ -23,6 +23,7 @@ type Utterance struct {
 	Rate   int          // Hz
 	played atomic.Int64 // samples that left
 	dry    atomic.Int64 // frames of silence in the middle of it, for want of sound
+	began  atomic.Int64 // when the first sample left, Unix nanoseconds
 	queued int64        // samples that were pushed; of whoever holds the floor
 
 	mu      sync.Mutex
@@ -133,6 +134,9 @@ func (u *Utterance) Boundary() int64 {
 
 // Played is how many samples left.
 func (u *Utterance) Played() int { return int(u.played.Load()) }
+
+// Began is when the first sample left.
+func (u *Utterance) Began() time.Time { return time.Unix(0, u.began.Load()) }
 
 // Dry is how long it was silent in the middle for want of sound.
 func (u *Utterance) Dry() time.Duration { return time.Duration(u.dry.Load()) * media.FrameTime }

@@ -118,12 +118,19 @@ func (m *Machine) said(e Event) []Action {
 	if m.failures >= m.policy.Failures {
 		return []Action{{Do: Leave, Reason: "agent_error"}}
 	}
-	if m.keys != "" || m.early(e.At, question) || greeting && len(normal(m.turnText())) > 2 {
+	if m.keys != "" || m.early(e.At, question) || greeting && m.into() {
 		m.state, m.lull, m.lastEnd = Closing, true, max(m.lastEnd, m.notedAt)
 		return m.close(e.At)
 	}
 	m.state, m.text, m.partial, m.noted = Listening, nil, "", ""
 	return []Action{m.wake(m.idleAt)}
+}
+
+// into tells that the caller said something into the greeting that asks for an
+// answer: more than a hello, and more than the greeting come back.
+func (m *Machine) into() bool {
+	words := normal(m.turnText())
+	return len(words) > 2 && !echo(words, m.saying, 0.6)
 }
 
 // early takes what the caller said into the end of a question for its answer.

@@ -138,7 +138,7 @@ func (m *Machine) beside(e Event) []Action {
 		return nil
 	case m.greeting && m.state == Speaking:
 		return nil // a hello does not stop the greeting; a voice that goes on does
-	case echo(words, m.saying):
+	case echo(words, m.saying, 1):
 		m.text, m.partial = nil, ""
 		if m.state == Paused && !m.voiced {
 			return m.resume("echo")

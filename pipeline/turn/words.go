@@ -36,11 +36,16 @@ func listening() []string {
 	}
 }
 
-// echo tells that words are the agent's own, come back over the line: all of
-// them were in what it just said.
-func echo(words []string, saying string) bool {
-	said := normal(saying)
-	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(said, w) })
+// echo tells that words are the agent's own, come back over the line: the given
+// share of them was in what it just said.
+func echo(words []string, saying string, share float64) bool {
+	said, n := normal(saying), 0
+	for _, w := range words {
+		if slices.Contains(said, w) {
+			n++
+		}
+	}
+	return n > 0 && float64(n) >= share*float64(len(words))
 }
 
 // readsBack tells that the agent is reading digits back.

@@ -1,0 +1,106 @@
+// Package echo bounds what of the sound that comes in may be our own, come
+// back: telephone legs have no echo canceller, and an agent that takes its echo
+// for a caller interrupts itself. It is pure.
+package echo
+
+import "math"
+
+const (
+	kept    = 75    // frames that are compared: 1.5 s
+	lags    = 20    // frames by which sound may come back late: 400 ms
+	every   = 10    // frames between two comparisons
+	least   = 30    // frames of which something must be known
+	alike   = 0.85  // correlation of the envelopes from which sound is an echo
+	sure    = 3     // comparisons in a row that must agree on the delay
+	nearest = -6.0  // dB of return over which sound is nobody's echo
+	lively  = 3.0   // dB by which what was sent must vary for that to tell
+	margin  = 6.0   // dB over the echo that was seen
+	quiet   = -55.0 // dBFS under which nothing was sent
+	weakest = -60.0 // dB of return under which no echo matters
+	fading  = 0.02  // dB a frame by which an echo that is not seen is forgotten
+)
+
+// A Bound learns how strongly a line returns what is sent. Its zero value knows
+// of no echo. It belongs to one goroutine and allocates nothing.
+type Bound struct {
+	sent, heard [kept]float64
+	frames      int
+	gain        float64 // dB from what was sent to what came back
+	known       bool
+	lag, agreed int // the last comparison's delay in frames, and how many agreed on it
+}
+
+// Frame takes the levels (dBFS) of the frame that was sent and of the one that
+// came in, and returns the level under which sound is no caller's; negative
+// infinity where no echo is known.
+func (b *Bound) Frame(sent, heard float64) float64 {
+	b.sent[b.frames%kept], b.heard[b.frames%kept] = max(sent, quiet), max(heard, -80)
+	b.frames++
+	if b.frames%every == 0 && b.frames >= least {
+		b.learn()
+	}
+	if !b.known {
+		return math.Inf(-1)
+	}
+	if b.gain -= fading * fading; b.gain < weakest {
+		b.known = false
+	}
+	loudest := quiet
+	for lag := range min(lags+1, b.frames) {
+		loudest = max(loudest, b.sent[(b.frames-1-lag)%kept])
+	}
+	if loudest <= quiet {
+		return math.Inf(-1)
+	}
+	return loudest + b.gain + margin
+}
+
+// learn compares what came in with what was sent before. Two who speak at once
+// may look alike by chance, but not again and again at the same delay.
+func (b *Bound) learn() {
+	best, gain, at := 0.0, 0.0, 0
+	for lag := range lags + 1 {
+		if r, g := b.compare(lag); r > best {
+			best, gain, at = r, g, lag
+		}
+	}
+	if best < alike || gain > nearest {
+		b.agreed = 0
+		return
+	}
+	if d := at - b.lag; d < -1 || d > 1 {
+		b.agreed = 0
+	}
+	b.lag = at
+	b.agreed++
+	switch {
+	case b.agreed < sure:
+	case !b.known:
+		b.gain, b.known = gain, true
+	default:
+		b.gain += (gain - b.gain) / 2
+	}
+}
+
+// compare returns how alike the envelopes are at a lag, and the mean return of
+// the frames in which something was sent.
+func (b *Bound) compare(lag int) (alike, gain float64) {
+	n := min(b.frames, kept) - lag
+	var sx, sy, sxx, syy, sxy, sum float64
+	loud := 0
+	for i := range n {
+		x := b.sent[(b.frames-1-lag-i)%kept]
+		y := max(b.heard[(b.frames-1-i)%kept], quiet-10)
+		sx, sy, sxx, syy, sxy = sx+x, sy+y, sxx+x*x, syy+y*y, sxy+x*y
+		if x > -35 {
+			sum += y - x
+			loud++
+		}
+	}
+	m := float64(n)
+	vx, vy := sxx/m-(sx/m)*(sx/m), syy/m-(sy/m)*(sy/m)
+	if loud < least/2 || vx < lively*lively || vy < 1 {
+		return 0, 0
+	}
+	return (sxy/m - sx/m*sy/m) / math.Sqrt(vx*vy), sum / float64(loud)
+}
