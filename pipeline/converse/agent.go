@@ -78,7 +78,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
 		model: a.Models[brief.Engines.LLM.Provider], voice: a.Voices[brief.Engines.TTS.Provider],
-		mouth: mouth.New(), failures: make(chan failure, 16), readies: make(chan *mouth.Utterance, 16),
+		mouth: mouth.New(), news: make(chan news, 16),
 		listener: &listener{
 			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
 			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
@@ -119,14 +119,14 @@ type talk struct {
 	voice    pipeline.Voice
 	mouth    *mouth.Mouth
 	listener *listener
-	failures chan failure
-	readies  chan *mouth.Utterance // whose first sound is made, and held
+	news     chan news
 	wg       sync.WaitGroup
 
 	// The mind's own.
 	machine *turn.Machine
 	history history
 	timer   *time.Timer
+	keys    <-chan rune      // that the caller presses; nil once the leg ends
 	reply   *reply           // being made or said; nil where there is none
 	spec    *reply           // to what the caller may be about to have said; nil where there is none
 	filler  *mouth.Utterance // being said while the reply is made
@@ -140,10 +140,10 @@ type talk struct {
 	outcome pipeline.Outcome
 }
 
-// A failure is an utterance that broke.
-type failure struct {
+// news is that the first sound of an answer is made, or that it broke.
+type news struct {
 	of  *mouth.Utterance
-	err error
+	err error // nil: it is made
 }
 
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outcome {
@@ -181,12 +181,12 @@ func (s *talk) utter(kind string) *mouth.Utterance {
 	return &mouth.Utterance{Number: s.next, Kind: kind, Rate: s.leg.Rate()}
 }
 
-// fail tells the mind that an utterance broke. There are few in a call and room
-// for many: a full channel drops the failure, for its turn is failing already.
-func (s *talk) fail(f failure) {
+// report tells the mind of an answer. The mind always comes back for more, and
+// an answer that is cancelled has nothing to tell.
+func (s *talk) report(ctx context.Context, n news) {
 	select {
-	case s.failures <- f:
-	default:
+	case s.news <- n:
+	case <-ctx.Done():
 	}
 }
 

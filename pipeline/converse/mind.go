@@ -32,7 +32,7 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 	}
 	s.act(ctx, s.machine.Start())
-	keys := s.leg.Digits()
+	s.keys = s.leg.Digits()
 	for s.outcome.Reason == "" {
 		select {
 		case <-ctx.Done():
@@ -50,16 +50,10 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.step(ctx, turn.Event{Kind: turn.Deaf})
 		case m := <-s.mouth.Marks():
 			s.mark(ctx, m)
-		case u := <-s.readies:
-			s.made(ctx, u)
-		case k, ok := <-keys:
-			if !ok {
-				keys = nil // the leg ends
-				continue
-			}
-			s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
-		case f := <-s.failures:
-			s.failed(ctx, f)
+		case k, ok := <-s.keys:
+			s.key(ctx, k, ok)
+		case n := <-s.news:
+			s.told(ctx, n)
 		case <-s.timer.C:
 			s.step(ctx, turn.Event{Kind: turn.Timer})
 		}
@@ -143,14 +137,26 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 	s.step(ctx, e)
 }
 
-// made is told that the first sound of an answer is there.
-func (s *talk) made(ctx context.Context, u *mouth.Utterance) {
-	if s.reply != nil && u == s.reply.Utterance || s.spec != nil && u == s.spec.Utterance {
+// key is told of a key that the caller pressed.
+func (s *talk) key(ctx context.Context, k rune, ok bool) {
+	if !ok {
+		s.keys = nil // the leg ends
+		return
+	}
+	s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
+}
+
+// told is told that the first sound of an answer is there, or that it broke.
+func (s *talk) told(ctx context.Context, n news) {
+	switch {
+	case n.err != nil:
+		s.failed(ctx, n)
+	case s.reply != nil && n.of == s.reply.Utterance, s.spec != nil && n.of == s.spec.Utterance:
 		s.step(ctx, turn.Event{Kind: turn.Ready})
 	}
 }
 
-func (s *talk) failed(ctx context.Context, f failure) {
+func (s *talk) failed(ctx context.Context, f news) {
 	if s.spec != nil && f.of == s.spec.Utterance {
 		s.log.Info("answer begun early failed", "err", f.err) // it is begun again at the commit
 		s.spec = nil
@@ -195,23 +201,17 @@ func (s *talk) saying() (string, int) {
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	for _, a := range acts {
 		switch a.Do {
-		case turn.Speculate:
-			s.speculate(ctx, a.Text)
-		case turn.Release:
-			if s.reply != nil {
-				s.reply.release()
-			}
-		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:
-			s.soften(a.Do)
-		case turn.Note:
-			s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: a.Text, Start: a.From, End: a.From, Turn: max(0, s.number-1)})
-		case turn.Judge:
 		case turn.Finalize:
 			s.listener.finalize()
 		case turn.SetTimer:
 			s.wake(a.At)
-		case turn.Commit:
-			s.commit(ctx, a)
+		case turn.Judge:
+		case turn.Speculate, turn.Commit, turn.Release:
+			s.making(ctx, a)
+		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:
+			s.soften(a.Do)
+		case turn.Note:
+			s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: a.Text, Start: a.From, End: a.From, Turn: max(0, s.number-1)})
 		case turn.Retract:
 			s.retract()
 		case turn.Yield:
@@ -219,13 +219,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Fill:
 			s.filler = s.notice(ctx, turn.Filler, canned.Filler).Utterance
 		case turn.Apologise:
-			if a.Reason == turn.RecognizerSilent {
-				s.listener.renew()
-			}
-			if s.current == nil && (a.Reason == turn.RecognizerSilent) {
-				s.current = s.unheard()
-			}
-			s.excuse(ctx, pipeline.Failed, canned.Apology)
+			s.apologise(ctx, a.Reason)
 		case turn.Nudge:
 			s.excuse(ctx, pipeline.Interrupted, canned.Nudge)
 		case turn.Drop:
@@ -234,6 +228,28 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
 	}
+}
+
+// making begins an answer, makes it the turn's, or lets it be heard.
+func (s *talk) making(ctx context.Context, a turn.Action) {
+	switch {
+	case a.Do == turn.Speculate:
+		s.speculate(ctx, a.Text)
+	case a.Do == turn.Commit:
+		s.commit(ctx, a)
+	case s.reply != nil:
+		s.reply.release()
+	}
+}
+
+func (s *talk) apologise(ctx context.Context, reason string) {
+	if reason == turn.RecognizerSilent {
+		s.listener.renew()
+		if s.current == nil {
+			s.current = s.unheard()
+		}
+	}
+	s.excuse(ctx, pipeline.Failed, canned.Apology)
 }
 
 // excuse says a canned line in place of whatever was being said.

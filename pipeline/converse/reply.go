@@ -60,7 +60,7 @@ func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[p
 	s.wg.Go(func() {
 		defer cancel()
 		if err := s.say(ctx, r, text); err != nil && ctx.Err() == nil {
-			s.fail(failure{r.Utterance, err})
+			s.report(ctx, news{r.Utterance, err})
 		}
 	})
 	return r
@@ -199,11 +199,7 @@ func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking) 
 
 // floor waits until the reply, whose first sound is made, may be heard.
 func (s *talk) floor(ctx context.Context, r *reply) (release func(), err error) {
-	select {
-	case s.readies <- r.Utterance:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	s.report(ctx, news{of: r.Utterance})
 	select {
 	case <-r.gate:
 	case <-ctx.Done():

@@ -244,7 +244,7 @@ func (m *Mouth) note(f media.Frame) {
 	for _, x := range f {
 		sum += int64(x) * int64(x)
 	}
-	m.power.Store(uint64(sum) / uint64(max(1, len(f)))) //nolint:gosec // squares
+	m.power.Store(uint64(sum) / uint64(max(1, len(f))))
 }
 
 // tell never waits: there are two marks an utterance and room for many more, so

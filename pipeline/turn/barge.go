@@ -126,34 +126,42 @@ func (m *Machine) soundOver(at time.Duration) []Action {
 
 // beside weighs words that came while the agent spoke.
 func (m *Machine) beside(e Event) []Action {
-	text := m.turnText()
-	words := normal(text)
-	switch {
-	case m.deafToCaller():
-		return nil
-	case len(words) == 0:
+	words := normal(m.turnText())
+	if len(words) == 0 {
 		if m.state == Paused && !m.voiced && e.Finalized && m.asked == 0 {
 			return m.resume("no_words")
 		}
 		return nil
-	case m.greeting && m.state == Speaking:
+	}
+	switch {
+	case m.greeting && (m.state == Speaking || m.policy.Uninterruptible):
 		return nil // a hello does not stop the greeting; a voice that goes on does
 	case echo(words, m.saying, 1):
-		m.text, m.partial = nil, ""
-		if m.state == Paused && !m.voiced {
-			return m.resume("echo")
-		}
-		return nil
-	case backchannel(words):
-		if m.voiced || !e.Final {
-			return nil // it may be the beginning of more
-		}
-		return m.noteAndResume(e.At)
-	case m.state == Speaking && !e.Final && !m.voiced:
-		return nil // faint, and it may change
+		return m.echoed()
+	case !backchannel(words):
+		return m.wanted(e)
+	case m.voiced || !e.Final:
+		return nil // it may be the beginning of more
 	default:
-		return m.content(e.At)
+		return m.noteAndResume(e.At)
 	}
+}
+
+// wanted is told of words beside the agent's speech that want the floor.
+func (m *Machine) wanted(e Event) []Action {
+	if m.state == Speaking && !e.Final && !m.voiced {
+		return nil // faint, and it may change
+	}
+	return m.content(e.At)
+}
+
+// echoed takes the agent's own words for what they are.
+func (m *Machine) echoed() []Action {
+	m.text, m.partial = nil, ""
+	if m.state == Paused && !m.voiced {
+		return m.resume("echo")
+	}
+	return nil
 }
 
 // content gives the floor to a caller whose words want it.

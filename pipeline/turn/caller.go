@@ -21,21 +21,7 @@ func (m *Machine) heard(e Event) []Action {
 	if e.From > 0 && e.From < m.settled && text != "" {
 		return nil // it was answered already
 	}
-	if e.Finalized && m.asked > 0 {
-		m.asked--
-	}
-	switch {
-	case !e.Final:
-		m.partial = text
-	case text != "":
-		m.text, m.partial = append(m.text, text), ""
-	default:
-		m.partial = ""
-	}
-	m.usable, m.eot = e.At, e.P
-	if e.Until > 0 {
-		m.until = e.Until
-	}
+	m.take(e, text)
 	switch m.state {
 	case Closing:
 		return append(m.speculate(), m.close(e.At)...)
@@ -52,6 +38,25 @@ func (m *Machine) heard(e Event) []Action {
 		return m.missed(e.At)
 	}
 	return append([]Action{m.hear(e.At)}, m.speculate()...)
+}
+
+// take adds a result to the text of the turn.
+func (m *Machine) take(e Event, text string) {
+	if e.Finalized && m.asked > 0 {
+		m.asked--
+	}
+	switch {
+	case !e.Final:
+		m.partial = text
+	case text != "":
+		m.text, m.partial = append(m.text, text), ""
+	default:
+		m.partial = ""
+	}
+	m.usable, m.eot = e.At, e.P
+	if e.Until > 0 {
+		m.until = e.Until
+	}
 }
 
 // meanwhile is told of words that came while the answer to others is made.

@@ -142,7 +142,8 @@ func TestTurns(t *testing.T) {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
 				agent(Audible, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms),
-				{Kind: Heard, At: 4300 * ms, Text: "open until", Saying: "we are open until nine"}, silence(4500 * ms), final(4800*ms, "open until"),
+				{Kind: Heard, At: 4300 * ms, Text: "open until", Saying: "we are open until nine"},
+				silence(4500 * ms), final(4800*ms, "open until"),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 pause caller_speaks", "0 finalize sound_beside", "0 resume echo",
