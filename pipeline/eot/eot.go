@@ -81,7 +81,7 @@ func (p Pause) marked(text string, words []string, lex lexicon, want Expectation
 		return Guess{P: 0.2, Reason: "trails_off", Dictation: dictated}, true
 	case answers(words, lex, want):
 		return Guess{P: 0.95, Reason: "answered"}, true
-	case has(lex.fillers, last):
+	case has(lex.fillers, last), len(words) == 1 && has(lex.openers, last):
 		return Guess{P: 0.1, Reason: "filler"}, true
 	case dictated:
 		return g, true

@@ -5,6 +5,7 @@ package eot
 type lexicon struct {
 	open     string // words that sentences do not end with
 	fillers  string // sounds of somebody who thinks
+	openers  string // words that are one of those where nothing stands before them
 	closers  string // phrases that close a turn
 	yes      string // words that answer a yes-or-no question, both ways
 	subjects string // pronouns that a clause is about
@@ -57,9 +58,10 @@ func english() lexicon {
 			"i we they he she is are was were am be been being i'm we're they're you're he's she's it's there's that's what's " +
 			"have has had i've we've will would i'll i'd we'd we'll can could should may might must shall do does did don't doesn't didn't " +
 			"can't couldn't won't wouldn't isn't aren't wasn't want wanted need needed like going gonna wanna trying got " +
-			"very quite also just like maybe perhaps well um uh not only even more my called named says said " +
+			"very quite also just like maybe perhaps um uh not only even more my called named says said " +
 			"tell give send put make let get know think thought guess believe wondering how why what",
-		fillers:  "um uh er erm hmm hm mm ah eh well so like",
+		fillers:  "um uh er erm hmm hm mm ah eh",
+		openers:  "well so like",
 		closers:  "please|thanks|thank you|thank you very much|thanks a lot|bye|goodbye|bye bye|that's all|that is all|that's it|that's it for now|nothing else|i'm done|no thanks|that'll be all|go ahead|over to you|have a nice day|you know what i mean|sounds good|that's fine|never mind",
 		yes:      "yes no yeah yep yup nope nah sure okay ok right correct exactly absolutely definitely certainly indeed maybe fine alright never",
 		subjects: "i you he she it we they there this that who i'm it's that's there's we're they're i've i'd i'll we'd we'll nobody somebody everybody",

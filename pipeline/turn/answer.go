@@ -33,7 +33,7 @@ func (m *Machine) waited(at time.Duration) []Action {
 			return append(acts, m.wake(m.commit+m.policy.GiveUp))
 		}
 	}
-	switch due := max(m.commit, m.lastEnd+m.policy.Filler); {
+	switch due := max(m.commit+grace, m.lastEnd+m.policy.Filler); {
 	case m.voiced:
 		return []Action{m.wake(at + m.policy.Sustained)}
 	case !m.filled && !m.released && at < due:

@@ -145,14 +145,17 @@ func (m *Machine) patient(g eot.Guess) time.Duration {
 // speculate begins an answer to what was understood so far, where the caller
 // may have finished. What the last word was must be known: a transcript that
 // ends before the sound does would have to be asked about again.
-func (m *Machine) speculate() []Action {
+func (m *Machine) speculate() []Action { return m.begin(0.6) }
+
+// begin begins an answer, where the caller has finished with probability p.
+func (m *Machine) begin(p float64) []Action {
 	text := m.turnText()
 	if m.specs >= m.policy.Speculations || text == "" || !m.lull || m.state != Hearing && m.state != Closing ||
 		m.until > 0 && m.until < m.lastEnd-150*time.Millisecond {
 		return nil
 	}
 	same := strings.Join(normal(text), " ")
-	if g := m.guess(text); same == m.spec || g.P < 0.6 || g.Dictation {
+	if g := m.guess(text); same == m.spec || g.P < p || g.Dictation && p > 0 {
 		return nil
 	}
 	m.spec = same
@@ -209,10 +212,14 @@ func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool
 	if m.stirred && !m.voiced && due <= at {
 		due = at + 60*time.Millisecond // the next frames tell whether the caller goes on
 	}
-	if at < due {
-		return append(acts, m.wake(due)), true
+	switch {
+	case at >= due:
+		return nil, false
+	case at+ahead < due:
+		return append(acts, m.wake(due-ahead)), true
+	default:
+		return append(append(acts, m.begin(0)...), m.wake(due)), true
 	}
-	return nil, false
 }
 
 // judged takes the classifier's answer.
@@ -246,6 +253,6 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 	m.nudges, m.greeting, m.spec, m.eot = 0, false, "", 0
 	m.judge, m.tone, m.noted = judgement{}, Event{}, ""
 	m.settled = m.lastEnd
-	acts := []Action{c, m.wake(max(at, m.lastEnd+m.policy.Filler))}
+	acts := []Action{c, m.wake(max(at+grace, m.lastEnd+m.policy.Filler))}
 	return append(acts, m.release()...)
 }

@@ -76,8 +76,8 @@ func TestTurns(t *testing.T) {
 			[]string{"0 finalize silence", "2220 commit I am here."},
 		},
 		"an open sentence is waited for": {
-			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(4000 * ms)},
-			[]string{"0 finalize silence", "3600 commit i came because"},
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(4500 * ms)},
+			[]string{"0 finalize silence", "4400 commit i came because"},
 		},
 		"a late final commits at once": {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2900*ms, "i am here")},

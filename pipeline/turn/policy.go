@@ -82,6 +82,11 @@ const (
 	mostPatient = 2500 * time.Millisecond // of all
 	perCutOff   = 150 * time.Millisecond  // more patience for each time the caller was cut off
 	mostCutOffs = 4
+
+	// ahead is how long before a late commit its answer is begun.
+	ahead = 600 * time.Millisecond
+	// grace is how long after the commit nothing is said in place of an answer.
+	grace = 800 * time.Millisecond
 )
 
 // patience is how long after the caller's last sound the turn is committed, by
@@ -94,7 +99,7 @@ func patience(p float64) time.Duration {
 		return 400 * time.Millisecond
 	case p >= 0.3:
 		return 800 * time.Millisecond
-	case p >= 0.1:
+	case p >= 0.2:
 		return 1600 * time.Millisecond
 	default:
 		return 2400 * time.Millisecond
