@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/accounts"
 )
 
 // A Config is what an operator sets, by environment variables or a file of
@@ -42,14 +43,8 @@ type Config struct {
 	DrainTimeout        time.Duration
 	LogLevel            string
 
-	Deepgram, OpenAI, ElevenLabs Account
-	FakeURL                      string
-}
-
-// An Account is how a provider is reached.
-type Account struct {
-	Key media.Secret
-	URL string
+	Accounts       accounts.Accounts
+	ProviderLimits map[string]int // at a time, by name
 }
 
 // DefaultConfig is what holds where nothing is set.
@@ -103,13 +98,18 @@ func settings() map[string]setting {
 		"PARLEY_DRAIN_TIMEOUT":        {"a duration, 0s to 24h", length(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour)},
 		"PARLEY_LOG_LEVEL":            {"debug, info, warn or error", setLevel},
 
-		"PARLEY_DEEPGRAM_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Deepgram.Key })},
-		"PARLEY_DEEPGRAM_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Deepgram.URL })},
-		"PARLEY_OPENAI_API_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.OpenAI.Key })},
-		"PARLEY_OPENAI_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.OpenAI.URL })},
-		"PARLEY_ELEVENLABS_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.ElevenLabs.Key })},
-		"PARLEY_ELEVENLABS_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.ElevenLabs.URL })},
-		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.FakeURL })},
+		"PARLEY_DEEPGRAM_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.Deepgram.Key })},
+		"PARLEY_DEEPGRAM_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Deepgram.URL })},
+		"PARLEY_OPENAI_API_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.OpenAI.Key })},
+		"PARLEY_OPENAI_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.Accounts.OpenAI.URL })},
+		"PARLEY_ELEVENLABS_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.ElevenLabs.Key })},
+		"PARLEY_ELEVENLABS_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.ElevenLabs.URL })},
+		"PARLEY_CARTESIA_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.Cartesia.Key })},
+		"PARLEY_CARTESIA_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Cartesia.URL })},
+		"PARLEY_ASSEMBLYAI_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.AssemblyAI.Key })},
+		"PARLEY_ASSEMBLYAI_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.AssemblyAI.URL })},
+		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
+		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
 	}
 }
 
@@ -285,6 +285,19 @@ func setRate(c *Config, v string) error {
 		return nil
 	}
 	return number(func(c *Config) *int { return &c.RateLimit }, 1_000_000)(c, v)
+}
+
+func setLimits(c *Config, v string) error {
+	c.ProviderLimits = map[string]int{}
+	for part := range strings.SplitSeq(v, ",") {
+		name, most, _ := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.Atoi(most)
+		if name == "" || err != nil || n < 1 || n > 100_000 {
+			return fmt.Errorf("%q is no limit", part)
+		}
+		c.ProviderLimits[name] = n
+	}
+	return nil
 }
 
 func setLevel(c *Config, v string) error {

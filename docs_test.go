@@ -99,6 +99,7 @@ func TestConfig(t *testing.T) {
 		"a key that is none":     {[]string{"PARLEY_RATELIMIT=5"}, []string{"unknown key PARLEY_RATELIMIT", "PARLEY_RATE_LIMIT"}},
 		"a bucket elsewhere":     {[]string{"PARLEY_BUCKET_URL=s3://b"}, []string{"PARLEY_BUCKET_URL", "file:///"}},
 		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
+		"a limit of nothing":     {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
 		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
 	} {
 		_, err := LoadConfig("", c.environ)
@@ -115,6 +116,10 @@ func TestConfig(t *testing.T) {
 	c, err := LoadConfig("", []string{"PARLEY_RATE_LIMIT=off", "PARLEY_LEASE=3s", "OTHER=1"})
 	if err != nil || c.RateLimit != 0 || c.Lease.Seconds() != 3 {
 		t.Errorf("%+v, %v", c, err)
+	}
+	c, err = LoadConfig("", []string{"PARLEY_PROVIDER_LIMITS=openai=5, deepgram=7", "PARLEY_CARTESIA_API_KEY=k"})
+	if err != nil || c.ProviderLimits["openai"] != 5 || c.ProviderLimits["deepgram"] != 7 || c.Accounts.Cartesia.Key != "k" {
+		t.Errorf("%v, %v", c.ProviderLimits, err)
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/provider/accounts"
 	"github.com/parley-voice/parley/sip"
 )
 
@@ -51,6 +52,7 @@ type house struct {
 	transport *rtp.Transport
 	ua        *sip.UA
 	fakes     *fake.Server // nil where others play the fakes
+	providers *accounts.Providers
 	agent     *converse.Agent
 
 	node      *control.Node
@@ -377,6 +379,9 @@ func (h *house) close() {
 	h.tasks.Wait()
 	if h.transport != nil {
 		h.transport.Close()
+	}
+	if h.providers != nil {
+		_ = h.providers.Close() // idle connections
 	}
 	if h.fakes != nil {
 		_ = h.fakes.Close() // loopback only

@@ -59,6 +59,11 @@ func (d Definition) Check() error {
 		if e.Provider == "" {
 			return fmt.Errorf("speech.%s.provider is missing", part)
 		}
+		if f := e.Fallback; f != nil && f.Provider == "" {
+			return fmt.Errorf("speech.%s.fallback.provider is missing", part)
+		} else if f != nil && f.Fallback != nil {
+			return fmt.Errorf("speech.%s.fallback.fallback: a fallback has none of its own", part)
+		}
 	}
 	return nil
 }

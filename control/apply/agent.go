@@ -35,5 +35,9 @@ func (a Agent) change(d *agents.Definition) {
 func engine(to *pipeline.Engine, given *Engine) {
 	if given != nil {
 		*to = pipeline.Engine{Provider: given.Provider, Model: given.Model, Voice: given.Voice}
+		if given.Fallback != nil {
+			to.Fallback = &pipeline.Engine{}
+			engine(to.Fallback, given.Fallback)
+		}
 	}
 }

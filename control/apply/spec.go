@@ -98,6 +98,8 @@ type Engine struct {
 	Provider string `yaml:"provider"`
 	Model    string `yaml:"model"`
 	Voice    string `yaml:"voice"`
+	// Fallback is asked where this one fails.
+	Fallback *Engine `yaml:"fallback"`
 }
 
 // A Trunk is a carrier.

@@ -9,9 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -29,6 +27,8 @@ type Agent struct {
 	Models      map[string]pipeline.Model
 	Voices      map[string]pipeline.Voice
 	Policy      turn.Policy // zero: turn.DefaultPolicy
+	// Guards bound what the providers are asked, and ask others where they fail.
+	Guards provider.Guards
 	// Journal, where set, opens the turn log of a call. It is closed when the
 	// conversation is over.
 	Journal func(callID string) (io.WriteCloser, error)
@@ -41,18 +41,10 @@ type Agent struct {
 // a provider of this agent.
 func (a *Agent) Check(e pipeline.Engines) error {
 	return errors.Join(
-		known("speech.asr.provider", e.ASR.Provider, a.Recognizers),
-		known("speech.llm.provider", e.LLM.Provider, a.Models),
-		known("speech.tts.provider", e.TTS.Provider, a.Voices),
+		provider.Check("speech.asr", e.ASR, a.Recognizers),
+		provider.Check("speech.llm", e.LLM, a.Models),
+		provider.Check("speech.tts", e.TTS, a.Voices),
 	)
-}
-
-func known[T any](key, name string, all map[string]T) error {
-	if _, ok := all[name]; ok {
-		return nil
-	}
-	return fmt.Errorf("%s: %q is not a provider that is set up; accepted: %s",
-		key, name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the
@@ -77,10 +69,10 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	defer cancel()
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
-		model: a.Models[brief.Engines.LLM.Provider], voice: a.Voices[brief.Engines.TTS.Provider],
+		model: a.Guards.Model(a.Models, brief.Engines.LLM), voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
 		mouth: mouth.New(), news: make(chan news, 16),
 		listener: &listener{
-			recognizer: a.Recognizers[brief.Engines.ASR.Provider],
+			recognizer: a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
 			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
 			log:        log, results: make(chan heard, 16), broke: make(chan error, 1),
 			opens: make(chan struct{}), mute: make(chan struct{}, 1),

@@ -150,7 +150,8 @@ func TestModelWithoutFallback(t *testing.T) {
 		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"})
 		var last error
 		for range tolerated + 1 {
-			for _, last = range m.Reply(t.Context(), pipeline.Prompt{}) {
+			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
+				last = err
 			}
 		}
 		if !errors.Is(last, ErrOpen) {
