@@ -29,6 +29,8 @@ func TestCheck(t *testing.T) {
 	for name, spoil := range map[string]func(*Definition){
 		"voicemail": func(d *Definition) { d.Voicemail = "" }, "short": func(d *Definition) { d.MaxDurationS = 29 },
 		"long": func(d *Definition) { d.MaxDurationS = 7201 }, "no voice": func(d *Definition) { d.Speech.TTS.Provider = "" },
+		"no second": func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{} },
+		"a third":   func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{Provider: "fake", Fallback: &fake} },
 	} {
 		d := good
 		if spoil(&d); d.Check() == nil {
