@@ -29,6 +29,9 @@ type Script struct {
 	// Reply is what the model says to messages, the newest last; nil repeats
 	// what it was told.
 	Reply func(messages []Message) string
+	// Call is the tool call that the model makes of messages, with its arguments
+	// in JSON; an empty name is none. nil makes none.
+	Call func(messages []Message) (name, arguments string)
 	// Fault is what goes wrong with the n-th request (from 0) to a provider;
 	// nil for nothing.
 	Fault func(p Provider, n int) Fault

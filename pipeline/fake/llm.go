@@ -51,10 +51,29 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	s.call(w, ask.Messages)
 	event(w, map[string]any{"choices": []any{}, "usage": map[string]any{
 		"prompt_tokens": len(ask.Messages), "completion_tokens": len(words),
 	}})
 	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// call makes the tool call of the script, its arguments in two pieces.
+func (s *Server) call(w http.ResponseWriter, messages []Message) {
+	if s.script.Call == nil {
+		return
+	}
+	name, args := s.script.Call(messages)
+	if name == "" {
+		return
+	}
+	piece := func(call object) {
+		event(w, object{"choices": []any{object{"index": 0, "delta": object{"tool_calls": []any{call}}}}})
+	}
+	half := len(args) / 2
+	piece(object{"index": 0, "id": fmt.Sprintf("call_%d", len(messages)), "type": "function", "function": object{"name": name, "arguments": args[:half]}})
+	piece(object{"index": 0, "function": object{"arguments": args[half:]}})
+	event(w, object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": "tool_calls"}}})
 }
 
 func event(w http.ResponseWriter, m map[string]any) {

@@ -79,20 +79,45 @@ func TestReply(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for fault, want := range map[fake.Fault]string{
-		fake.Refuse: "503", fake.Drop: "EOF", fake.Garble: "not JSON", fake.Stall: context.DeadlineExceeded.Error(),
+		fake.Refuse: "503", fake.Busy: "429", fake.Drop: "EOF", fake.Garble: "not JSON",
+		fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			_, err := ask(ctx, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fault }})
+			text, err := ask(ctx, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fault }})
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s: %v, want %q", fault, err, want)
 			}
-			if fault == fake.Stall && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("stall: %v", err)
+			if (fault == fake.Drop || fault == fake.Freeze) != (text != "") {
+				t.Errorf("%s: %q", fault, text)
+			}
+			var refused *pipeline.RefusedError
+			if fault == fake.Busy && (!errors.As(err, &refused) || refused.RetryAfter != 2*time.Second) {
+				t.Errorf("busy: %v", err)
 			}
 		})
 	}
+}
+
+func TestCallFromTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := fake.NewNet()
+		fakes := fake.Serve(n, fake.Script{Call: func([]fake.Message) (string, string) { return "end_call", `{"why":"done"}` }})
+		defer func() { _ = fakes.Close() }()
+		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
+		defer client.CloseIdleConnections()
+		var calls []pipeline.ToolCall
+		for d, err := range (OpenAI{URL: "http://fake/v1", Client: client}).Reply(t.Context(), pipeline.Prompt{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls = append(calls, d.Calls...)
+		}
+		if len(calls) != 1 || calls[0].Name != "end_call" || string(calls[0].Arguments) != `{"why":"done"}` || calls[0].ID == "" {
+			t.Errorf("%+v", calls)
+		}
+	})
 }
 
 func TestToolCalls(t *testing.T) {
