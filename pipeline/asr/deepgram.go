@@ -107,7 +107,7 @@ func parseDeepgram(b []byte) (heard, error) {
 		best := d.Channel.Alternatives[0]
 		h.Text, h.Confidence, h.Words = best.Transcript, best.Confidence, words(best.Words)
 	}
-	if h.Final && !h.answer || h.Text == "" {
+	if h.Final && !h.answer { // an interim one may still grow words
 		h.upTo = h.End
 	}
 	return h, nil
