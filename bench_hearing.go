@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/parley-voice/parley/bench/answering"
 	"github.com/parley-voice/parley/bench/hearing"
 )
 
@@ -18,4 +19,14 @@ func (c benchVadCmd) Run(w *world) error {
 	}
 	fmt.Fprintf(w.out, "voice activity: espeak-ng in eight voices, the energy gate beside the model, %d clips each, times p50/p95 in ms\n\n", c.Clips)
 	return hearing.Run(w, w.out, hearing.Options{Clips: c.Clips, Progress: progressBar(w.errs, "conditions")})
+}
+
+type benchAmdCmd struct {
+	Takes int `help:"Recordings of each script and voice." default:"4"`
+}
+
+// Run measures who is said to have answered.
+func (c benchAmdCmd) Run(w *world) error {
+	fmt.Fprintf(w.out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
+	return answering.Run(w, w.out, answering.Options{Takes: c.Takes, Progress: progressBar(w.errs, "voices")})
 }

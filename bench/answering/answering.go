@@ -1,0 +1,281 @@
+// Package answering measures how well it is told who answered a call, how soon,
+// and when the agent would speak: on greetings of people and machines in many
+// voices, over a telephone line.
+package answering
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-voice/parley/bench/spoken"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline/amd"
+	"github.com/parley-voice/parley/pipeline/vad"
+)
+
+const (
+	rate    = 8000
+	lag     = 300 * time.Millisecond // of a transcript behind its word
+	patient = 12 * time.Second       // of line after the greeting
+)
+
+// A said is a sentence of a recording, and where it is in it.
+type said struct {
+	text     string
+	from, to time.Duration
+}
+
+// A call is one recording with its truth.
+type call struct {
+	class class
+	voice string
+	pcm   []int16
+	said  []said
+	beep  time.Duration // where the beep ends, 0 without
+}
+
+// end is where the first greeting ends: all that is said without a pause of
+// 700 ms.
+func (c *call) end() time.Duration {
+	end := time.Duration(0)
+	for i, s := range c.said {
+		if i > 0 && s.from-end > 700*time.Millisecond {
+			break
+		}
+		end = s.to
+	}
+	return end
+}
+
+// record makes the recording of a script: sentences with pauses between them,
+// over the hiss of a line.
+func record(ctx context.Context, c class, v spoken.Voice, script string, rnd *rand.Rand) (*call, error) {
+	k := &call{class: c, voice: v.Name}
+	var pcm []int16
+	pause := func(least, most int) {
+		pcm = append(pcm, make([]int16, (least+rnd.IntN(most-least+1))*rate/1000)...)
+	}
+	now := func() time.Duration { return time.Duration(len(pcm)) * time.Second / rate }
+	pause(300, 1200)
+	for i, text := range strings.Split(script, "|") {
+		if text == "" {
+			continue
+		}
+		if i > 0 {
+			pause(150, 450)
+		}
+		sound, err := spoken.Say(ctx, v, text, rate)
+		if err != nil {
+			return nil, err
+		}
+		from := now()
+		pcm = append(pcm, sound...)
+		k.said = append(k.said, said{text, from, now()})
+	}
+	switch c {
+	case machineBeep:
+		pause(300, 1200)
+		pcm = append(pcm, tone.Sine(rate, rate*(150+rnd.IntN(700))/1000, 440+1000*rnd.Float64(), 0.2)...)
+		k.beep = now()
+	case fax:
+		if rnd.IntN(2) == 0 {
+			pcm = append(pcm, tone.Sine(rate, 3*rate, 2100, 0.2)...)
+		} else {
+			for range 3 {
+				pcm = append(pcm, tone.Sine(rate, rate/2, 1100, 0.2)...)
+				pause(3000, 3000)
+			}
+		}
+	default:
+	}
+	pcm = append(pcm, make([]int16, int(patient.Seconds()*rate))...)
+	for i := range pcm {
+		pcm[i] = int16(max(-32768, min(32767, 0.6*float64(pcm[i])+18*rnd.NormFloat64())))
+	}
+	k.pcm = spoken.Phone(pcm)
+	return k, nil
+}
+
+// A result is what a call came to.
+type result struct {
+	verdict amd.Verdict
+	speaks  []time.Duration // when the agent was given the line
+	yields  int
+}
+
+// listen plays a call to what decides: the detector, the bank and the machine,
+// which may have transcripts or must do without.
+func (c *call) listen(transcribed bool) result {
+	var r result
+	var d vad.Detector
+	var b amd.Bank
+	var m amd.Machine
+	timers := []time.Duration{0}
+	step := func(e amd.Event) {
+		for _, a := range m.Step(e) {
+			switch a.Do {
+			case amd.Wake:
+				timers = append(timers, a.At)
+			case amd.Speak:
+				r.speaks = append(r.speaks, e.At)
+			case amd.Yield:
+				r.yields++
+			case amd.Decide:
+			}
+		}
+	}
+	var heard []said
+	if transcribed {
+		heard = c.words()
+	}
+	for i := range len(c.pcm) / 160 {
+		now := time.Duration(i+1) * media.FrameTime
+		f := media.Frame(c.pcm[i*160 : (i+1)*160])
+		verdict, back := d.Frame(f)
+		edge := now - time.Duration(back)*media.FrameTime
+		switch verdict {
+		case vad.Began:
+			step(amd.Event{Kind: amd.Voice, At: now, From: edge - media.FrameTime})
+		case vad.Ended:
+			step(amd.Event{Kind: amd.Silence, At: now, From: edge})
+		default:
+		}
+		if s, ago := b.Frame(f); s != amd.NoSignal {
+			step(amd.Event{Kind: amd.Tone, At: now, From: now - ago, Signal: s})
+		}
+		for len(heard) > 0 && heard[0].to <= now {
+			step(amd.Event{Kind: amd.Heard, At: now, Text: heard[0].text})
+			heard = heard[1:]
+		}
+		waiting := len(timers)
+		timers = slices.DeleteFunc(timers, func(t time.Duration) bool { return t <= now })
+		if len(timers) < waiting {
+			step(amd.Event{Kind: amd.Timer, At: now})
+		}
+	}
+	r.verdict = m.Verdict()
+	return r
+}
+
+// words are the transcripts, each of all up to a word, and when they come: the
+// words of a sentence are spread over it evenly.
+func (c *call) words() []said {
+	var all []said
+	var text strings.Builder
+	for _, s := range c.said {
+		words := strings.Fields(s.text)
+		for i, w := range words {
+			text.WriteString(w + " ")
+			at := s.from + (s.to-s.from)*time.Duration(i+1)/time.Duration(len(words)) + lag
+			all = append(all, said{text: text.String(), to: at})
+		}
+	}
+	return all
+}
+
+// Options say what is measured.
+type Options struct {
+	Takes    int // of each script and voice
+	Progress func(done, all int)
+}
+
+// Run measures and writes tables to out.
+func Run(ctx context.Context, out io.Writer, o Options) error {
+	rnd := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // the same every time, on purpose
+	voices := spoken.Voices()
+	var t, deaf tally
+	for i, v := range voices {
+		for _, c := range classes() {
+			for _, script := range scripts(c, v.Language) {
+				for range o.Takes {
+					k, err := record(ctx, c, v, script, rnd)
+					if err != nil {
+						return err
+					}
+					t.add(k, k.listen(true))
+					deaf.add(k, k.listen(false))
+				}
+			}
+		}
+		o.Progress(i+1, len(voices))
+	}
+	if err := t.write(out); err != nil {
+		return err
+	}
+	fmt.Fprint(out, "\nThe same without transcripts: timing and tones alone.\n\n")
+	return deaf.write(out)
+}
+
+// A tally is the account of all calls.
+type tally struct {
+	confusion [7][6]int
+	verdict   [7][]time.Duration
+	word      [7][]time.Duration // first word of the agent after the greeting's end; humans
+	early     [7]int             // of them, while the greeting went on
+	yielded   [7]int
+	beep      []time.Duration
+	noBeep    int
+}
+
+func (t *tally) add(k *call, r result) {
+	c := k.class
+	t.confusion[c][r.verdict.Party]++
+	t.verdict[c] = append(t.verdict[c], r.verdict.Elapsed)
+	if r.yields > 0 {
+		t.yielded[c]++
+	}
+	switch {
+	case c.human() && len(r.speaks) > 0:
+		if d := r.speaks[0] - k.end(); d < 0 {
+			t.early[c]++
+		} else {
+			t.word[c] = append(t.word[c], d)
+		}
+	case c == machineBeep:
+		at := slices.IndexFunc(r.speaks, func(s time.Duration) bool { return s >= k.beep })
+		if at < 0 || r.speaks[len(r.speaks)-1] < k.beep {
+			t.noBeep++
+			return
+		}
+		t.beep = append(t.beep, r.speaks[at]-k.beep)
+	}
+}
+
+func (t *tally) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "who answered\tcalls\thuman\tvoicemail\tivr\tscreening\tfax\tunknown\tverdict p50\tp95\ttaken back\t")
+	for _, c := range classes() {
+		n := t.confusion[c]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t\n", c, len(t.verdict[c]),
+			n[amd.Human], n[amd.Voicemail], n[amd.IVR], n[amd.Screening], n[amd.Fax], n[amd.Unknown],
+			quantile(t.verdict[c], .5), quantile(t.verdict[c], .95), t.yielded[c])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, c := range classes() {
+		if c.human() {
+			fmt.Fprintf(out, "%s: the agent has the line %s (p50), %s (p95), %s (most) after the greeting; in %d of %d calls before its end\n",
+				c, quantile(t.word[c], .5), quantile(t.word[c], .95), quantile(t.word[c], 1), t.early[c], len(t.verdict[c]))
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s: the message begins %s (p50), %s (p95), %s (most) after the beep; %d beeps were not noticed\n",
+		machineBeep, quantile(t.beep, .5), quantile(t.beep, .95), quantile(t.beep, 1), t.noBeep)
+	return err
+}
+
+func quantile(d []time.Duration, p float64) string {
+	if len(d) == 0 {
+		return "–"
+	}
+	slices.Sort(d)
+	return fmt.Sprintf("%d ms", d[min(len(d)-1, int(p*float64(len(d))))].Milliseconds())
+}
