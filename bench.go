@@ -32,7 +32,7 @@ type benchAllCmd struct{}
 // Run measures everything, with the defaults of each.
 func (benchAllCmd) Run(w *world) error {
 	fmt.Fprintf(w.out, "parley %s, %s, %d cores (%s)\n\n", version, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), cpuModel())
-	if err := (benchTurnsCmd{Calls: 24, Pauses: 600, Seed: corpus.HeldOut}).Run(w); err != nil {
+	if err := (benchTurnsCmd{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}).Run(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w.out)
@@ -40,7 +40,7 @@ func (benchAllCmd) Run(w *world) error {
 }
 
 type benchTurnsCmd struct {
-	Calls   int      `help:"Calls at a time." default:"24"`
+	Calls   int      `help:"Calls at a time." default:"36"`
 	Pauses  int      `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
 	Seed    uint64   `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
 	Without []string `help:"Run all again with these switched off, and show it beside: speculation, merging."`

@@ -96,7 +96,7 @@ func (s *Speaker) Paused() Turn {
 		s.next, mark, other = MidClause, completeMark, midMark
 	}
 	pieces := strings.Split(strings.ReplaceAll(s.sentence(), " "+other, ""), " "+mark+" ")
-	for len(pieces) > 3 || len(pieces) == 3 && s.rnd.IntN(3) > 0 {
+	for len(pieces) > 3 || len(pieces) == 3 && s.rnd.IntN(3) == 0 {
 		i := s.rnd.IntN(len(pieces) - 1)
 		pieces[i] += " " + pieces[i+1]
 		pieces = append(pieces[:i+1], pieces[i+2:]...)

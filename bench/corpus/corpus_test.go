@@ -36,6 +36,7 @@ func TestSameSeedSameTurns(t *testing.T) {
 // TestPauses: both kinds come equally often, uniformly long, at marked places
 // only, and no speaker says a thing twice.
 func TestPauses(t *testing.T) {
+	two := 0
 	count, sum := map[Kind]int{}, time.Duration(0)
 	short, long, texts := LongestPause, ShortestPause, map[string]bool{}
 	for _, turn := range take(Development, 0, 800) {
@@ -45,6 +46,9 @@ func TestPauses(t *testing.T) {
 		texts[turn.Text()] = true
 		if len(turn) < 2 || len(turn) > 3 {
 			t.Fatalf("%d parts in %v", len(turn), turn)
+		}
+		if len(turn) == 3 {
+			two++
 		}
 		for i, p := range turn {
 			if i == len(turn)-1 {
@@ -63,6 +67,9 @@ func TestPauses(t *testing.T) {
 		if strings.ContainsAny(turn.Text(), "/|{}.,?!") {
 			t.Errorf("marks are left in %q", turn.Text())
 		}
+	}
+	if two < 60 || two > 240 {
+		t.Errorf("%d of 800 turns have two pauses", two)
 	}
 	n := count[MidClause] + count[Complete]
 	if share := float64(count[MidClause]) / float64(n); share < 0.47 || share > 0.53 {

@@ -76,16 +76,22 @@ type analysis struct {
 	from    map[string][]source
 	begun   []int // sample of what was heard at which each line began
 	served  served
+	judged  []Turn
 }
 
-// judge measures a call. It returns its turns, and the turns that the server heard
-// and nobody said.
-func (c *played) judge() (turns []Turn, ghosts []string, err error) {
-	a := &analysis{played: c, from: sources(c.turns)}
+// judge measures a call.
+func (c *played) judge() (a *analysis, err error) {
+	a = &analysis{played: c, from: sources(c.turns)}
 	h := c.callee.Heard
 	a.heardAt = h.Played()
 	a.levels = acoustic.Measure(h.PCM, rate)
 	a.speech = a.levels.Stretches(int(silence * rate / time.Second))
+	if a.served, err = c.align(); err != nil {
+		return nil, err
+	}
+	for text, i := range a.served.places {
+		a.from[stem(text)] = append(a.from[stem(text)], source{turn: i})
+	}
 	last := ""
 	a.words = acoustic.Words(h.PCM, rate, func(w string) bool {
 		if !known(a.from, w) {
@@ -94,16 +100,13 @@ func (c *played) judge() (turns []Turn, ghosts []string, err error) {
 		last = w
 		return true
 	}, func(start string) string { return complete(a.from, last, start) })
-	if a.served, err = c.align(); err != nil {
-		return nil, nil, err
-	}
 	for _, said := range c.callee.Said {
 		a.begun = append(a.begun, h.Before(said.Spoken(0, rate)))
 	}
 	for i := range c.callee.Said {
-		turns = append(turns, a.turn(i))
+		a.judged = append(a.judged, a.turn(i))
 	}
-	return turns, a.served.ghosts, nil
+	return a, nil
 }
 
 // until is when the callee said its next line, or left.

@@ -84,11 +84,11 @@ func (t *tape) judge(tb testing.TB, lines ...string) []Turn {
 		t.server.Lines = append(t.server.Lines, pipeline.Line{Role: pipeline.RoleCaller, Text: l, Turn: i})
 		t.server.Turns = append(t.server.Turns, json.RawMessage(fmt.Sprintf(`{"turn":%d,"ending":"answered","reason":"silence","metrics":{"turn_ms":700,"raw":{}}}`, i)))
 	}
-	turns, ghosts, err := t.played.judge()
-	if err != nil || len(ghosts) > 0 {
-		tb.Fatalf("ghosts %q, %v", ghosts, err)
+	a, err := t.played.judge()
+	if err != nil || len(a.served.ghosts) > 0 {
+		tb.Fatalf("ghosts %q, %v", a.served.ghosts, err)
 	}
-	return turns
+	return a.judged
 }
 
 func about(v *float64, want, within float64) bool { return v != nil && math.Abs(*v-want) <= within }
@@ -245,6 +245,25 @@ func TestStale(t *testing.T) {
 	x.hears(end+300, speech(answer("are you open", 1, 4)[2:]...))
 	if turns := x.judge(t, "are you open", "and tomorrow"); turns[0].Stale != 2 || turns[1].Stale != 0 {
 		t.Errorf("two words came late: %s %s", show(turns[0]), show(turns[1]))
+	}
+}
+
+func TestDamagedLinesAreFound(t *testing.T) {
+	c := played{call: call{turns: []move{
+		said(true, corpus.Part{Text: "i have been waiting since wednesday"}), said(true, corpus.Part{Text: "we need two more of them before tuesday comes"}),
+	}}}
+	for _, x := range []struct {
+		text string
+		from int
+		want int
+		all  bool
+	}{
+		{"i haveee been waiting since weeednesday", 0, 0, true}, {"we needd", 0, 1, false}, {"mhm we neeed two more of them before ~~~~ comes", 0, 1, true},
+		{"i haveee been waiting", 1, -1, false}, {"ocmnca wmwaba xyxuda", 0, -1, false}, {"", 0, -1, false},
+	} {
+		if i, all := c.resembles(x.text, x.from); i != x.want || all != x.all {
+			t.Errorf("%q is taken for line %d, all %v; want %d, %v", x.text, i, all, x.want, x.all)
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ type Report struct {
 	// What the server heard and nobody said; Echoed where the line echoes.
 	Ghosts []string `json:"ghosts,omitempty"`
 	Echoed []string `json:"echoed,omitempty"`
+	// Damaged came otherwise than they were said: the machine stood still, or
+	// two were glued together.
+	Damaged []string `json:"damaged,omitempty"`
 
 	calls map[string]*played
 }
@@ -87,19 +90,20 @@ func (s *stage) report() (*Report, error) {
 	unfinished := 0
 	for _, id := range s.order {
 		c := s.calls[id]
-		turns, g, err := c.judge()
+		a, err := c.judge()
 		if err != nil {
 			return nil, err
 		}
 		if c.name == Echo {
-			r.Echoed = append(r.Echoed, g...)
+			r.Echoed = append(r.Echoed, a.served.ghosts...)
 		} else {
-			r.Ghosts = append(r.Ghosts, g...)
+			r.Ghosts = append(r.Ghosts, a.served.ghosts...)
 		}
+		r.Damaged = append(r.Damaged, a.served.differ...)
 		if !c.callee.Complete {
 			unfinished++
 		}
-		r.Turns = append(r.Turns, turns...)
+		r.Turns = append(r.Turns, a.judged...)
 	}
 	r.answers()
 	r.pauses()
@@ -109,6 +113,7 @@ func (s *stage) report() (*Report, error) {
 	r.count("answers heard after a later one began", "0", 0, r.tally(func(t Turn) bool { return t.Stale > 0 }), len(r.Turns))
 	r.count("turns on the record that nobody said", "0", 0, len(r.Ghosts), len(r.Turns))
 	r.count("the same where the line echoes", "0", 0, len(r.Echoed), len(r.of(Echo)))
+	r.count("turns on the record that came damaged", "", 1, len(r.Damaged), len(r.Turns))
 	r.count("calls that ended before their time", "0", 0, unfinished, len(s.order))
 	return r, nil
 }

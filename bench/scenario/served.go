@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -21,7 +22,9 @@ type item struct {
 
 // served is what the server says of a call, put beside the callee's turns.
 type served struct {
-	ghosts []string       // caller's lines that nobody said
+	ghosts []string       // caller's lines that nobody said, or that the agent did
+	differ []string       // caller's lines, of those said, that came damaged
+	places map[string]int // of each such line's text, the callee's line
 	lines  map[int][]item // of each line of the callee, the server's turns
 	whole  map[int]item   // of those, the one that has all its words
 	agent  []string       // words that the agent is said to have been heard with
@@ -29,7 +32,7 @@ type served struct {
 
 // align finds the callee's turns in the server's lines.
 func (c *played) align() (served, error) {
-	s := served{lines: map[int][]item{}, whole: map[int]item{}}
+	s := served{lines: map[int][]item{}, whole: map[int]item{}, places: map[string]int{}}
 	items := map[int]item{}
 	for _, b := range c.server.Turns {
 		it := item{phases: map[string]float64{}}
@@ -51,7 +54,16 @@ func (c *played) align() (served, error) {
 		}
 		i, all := c.find(normal(l.Text), next)
 		if i < 0 {
+			if i, all = c.resembles(l.Text, next); i >= 0 {
+				s.differ = append(s.differ, l.Text)
+				s.places[l.Text] = i
+			}
+		}
+		own := func(w string) bool { return len(w) == wordLen && slices.Contains(s.agent, w) }
+		if i < 0 || slices.ContainsFunc(strings.Fields(l.Text), own) {
 			s.ghosts = append(s.ghosts, l.Text)
+		}
+		if i < 0 {
 			continue
 		}
 		next = i
@@ -84,6 +96,46 @@ func (c *played) find(text string, from int) (i int, all bool) {
 		}
 	}
 	return -1, false
+}
+
+// resembles is the callee's line, from the given one on, that a damaged text is
+// most like, and whether that has most of its words; -1 where none is.
+func (c *played) resembles(text string, from int) (best int, all bool) {
+	words, most := strings.Fields(text), 0.6
+	best = -1
+	for i := from; i < len(c.turns); i++ {
+		said := strings.Fields(c.turns[i].text)
+		n := common(words, said, alike)
+		if share := float64(n) / float64(max(1, len(words))); share > most {
+			best, most, all = i, share, 5*n >= 4*len(said)
+		}
+	}
+	return best, all
+}
+
+// alike tells whether two words are, but for what a line does to them: symbols
+// that come twice, or are lost.
+func alike(a, b string) bool {
+	x, y := slices.Compact([]rune(strings.ReplaceAll(a, "~", ""))), slices.Compact([]rune(b))
+	return 10*common(x, y, func(p, q rune) bool { return p == q }) >= 6*max(len(x), len(y))
+}
+
+// common is the length of the longest common subsequence.
+func common[T any](a, b []T, same func(a, b T) bool) int {
+	row := make([]int, len(b)+1)
+	for _, x := range a {
+		before := 0
+		for j, y := range b {
+			here := row[j+1]
+			if same(x, y) {
+				row[j+1] = before + 1
+			} else {
+				row[j+1] = max(row[j+1], row[j])
+			}
+			before = here
+		}
+	}
+	return row[len(b)]
 }
 
 // describe adds what the server says of the turn.
