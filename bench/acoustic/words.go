@@ -20,27 +20,27 @@ const (
 // A Heard is a word that came through.
 type Heard struct {
 	Text       string // as it was meant
+	Raw        string // as it came
 	Fate       Fate
 	Share      float64 // of its sound that came; 1 of a whole word
 	Start, End time.Duration
 }
 
-// Words reads the words of a sound at rate (Hz). known tells whether a text is a
-// word that may come; complete makes the word of a beginning, "" where there is
-// none.
-func Words(pcm []int16, rate int, known func(text string) bool, complete func(start string) string) []Heard {
+// Words reads the words of a sound at rate (Hz). known is the word that a text is,
+// though it may have been damaged on the way, and complete the word that it is
+// the beginning of; both are "" where there is none.
+func Words(pcm []int16, rate int, known func(text string) string, complete func(start string) string) []Heard {
 	var all []Heard
 	tail := make([]int16, rate/10) // so that the last word ends
 	h := tone.NewHearer(rate)
 	for _, w := range append(h.Hear(pcm), h.Hear(tail)...) {
-		x := Heard{Text: w.Text, Fate: Other, Start: w.Start, End: w.End}
+		x := Heard{Text: w.Text, Raw: w.Text, Fate: Other, Start: w.Start, End: w.End}
 		clean := strings.TrimRight(w.Text, "~")
-		switch full := complete(clean); {
-		case known(w.Text):
-			x.Fate, x.Share = Whole, 1
-		case full != "":
-			x.Text, x.Fate = full, Cut
-			x.Share = float64(len(clean)+1) / float64(len(full)+1) // the mark before it counts
+		if whole := known(w.Text); whole != "" {
+			x.Text, x.Fate, x.Share = whole, Whole, 1
+		} else if whole = complete(clean); whole != "" {
+			x.Text, x.Fate = whole, Cut
+			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // the mark before it counts
 		}
 		all = append(all, x)
 	}

@@ -9,7 +9,12 @@ import (
 )
 
 func hear(pcm []int16, words []string) []Heard {
-	return Words(pcm, rate, func(s string) bool { return slices.Contains(words, s) }, func(start string) string {
+	return Words(pcm, rate, func(s string) string {
+		if slices.Contains(words, s) {
+			return s
+		}
+		return ""
+	}, func(start string) string {
 		for _, w := range words {
 			if start != "" && strings.HasPrefix(w, start) {
 				return w

@@ -49,6 +49,8 @@ type Turn struct {
 
 	Into *Interjection `json:"into,omitempty"`
 
+	Words []string `json:"words,omitempty"` // all that was heard from the turn's beginning to the next
+
 	from, to time.Time // of the turn and its answer
 }
 
@@ -93,12 +95,11 @@ func (c *played) judge() (a *analysis, err error) {
 		a.from[stem(text)] = append(a.from[stem(text)], source{turn: i})
 	}
 	last := ""
-	a.words = acoustic.Words(h.PCM, rate, func(w string) bool {
-		if !known(a.from, w) {
-			return false
+	a.words = acoustic.Words(h.PCM, rate, func(w string) string {
+		if w = known(a.from, last, w); w != "" {
+			last = w
 		}
-		last = w
-		return true
+		return w
 	}, func(start string) string { return complete(a.from, last, start) })
 	for _, said := range c.callee.Said {
 		a.begun = append(a.begun, h.Before(said.Spoken(0, rate)))
@@ -130,6 +131,11 @@ func (a *analysis) turn(i int) Turn {
 	}
 	if x.into > 0 {
 		t.Into = a.interjection(i)
+	}
+	for _, w := range a.words {
+		if at := a.callee.Heard.Wire(int(w.Start * rate / time.Second)); !at.Before(t.from) && at.Before(t.to) {
+			t.Words = append(t.Words, w.Raw)
+		}
 	}
 	t.CutOff = a.cutOff(i)
 	if x.text != "" {

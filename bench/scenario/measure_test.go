@@ -258,8 +258,12 @@ func TestDamagedLinesAreFound(t *testing.T) {
 		want int
 		all  bool
 	}{
-		{"i haveee been waiting since weeednesday", 0, 0, true}, {"we needd", 0, 1, false}, {"mhm we neeed two more of them before ~~~~ comes", 0, 1, true},
-		{"i haveee been waiting", 1, -1, false}, {"ocmnca wmwaba xyxuda", 0, -1, false}, {"", 0, -1, false},
+		{"i haveee been waiting since weeednesday", 0, 0, true},
+		{"we needd", 0, 1, false},
+		{"mhm we neeed two more of them before ~~~~ comes", 0, 1, true},
+		{"i haveee been waiting", 1, -1, false},
+		{"ocmnca wmwaba xyxuda", 0, -1, false},
+		{"", 0, -1, false},
 	} {
 		if i, all := c.resembles(x.text, x.from); i != x.want || all != x.all {
 			t.Errorf("%q is taken for line %d, all %v; want %d, %v", x.text, i, all, x.want, x.all)

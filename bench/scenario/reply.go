@@ -105,10 +105,20 @@ func sources(turns []move) map[string][]source {
 	return all
 }
 
-// known tells whether a word is one of an answer to one of the sources.
-func known(all map[string][]source, word string) bool {
-	_, ok := all[word[:min(asked, len(word))]]
-	return ok && len(word) == wordLen && !strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' })
+// known is the word of an answer to one of the sources that a text is; "" where
+// it is none. A damaged word is known by the words before it: last is the one
+// that came last.
+func known(all map[string][]source, last, text string) string {
+	if _, ok := all[text[:min(asked, len(text))]]; ok && len(text) == wordLen && !strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		return text
+	}
+	if len(text) < wordLen {
+		return ""
+	}
+	if next := follower(last); next != "" && alike(text, next) {
+		return next
+	}
+	return ""
 }
 
 // complete is the word that a beginning belongs to: the one after the last word

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // A Report is what a run showed.
@@ -16,6 +17,9 @@ type Report struct {
 	Times   []Time   `json:"times"`
 	Counts  []Count  `json:"counts"`
 	Turns   []Turn   `json:"turns"`
+	// What the server put on the record, by call: the caller's lines, and the
+	// agent's behind ">".
+	Lines map[string][]string `json:"lines"`
 	// What the server heard and nobody said; Echoed where the line echoes.
 	Ghosts []string `json:"ghosts,omitempty"`
 	Echoed []string `json:"echoed,omitempty"`
@@ -86,7 +90,7 @@ func (r *Report) count(what, text string, most float64, times, n int) {
 
 // report judges all calls.
 func (s *stage) report() (*Report, error) {
-	r := &Report{Seed: s.Seed, Calls: s.Calls, Without: s.Without, calls: s.calls}
+	r := &Report{Seed: s.Seed, Calls: s.Calls, Without: s.Without, calls: s.calls, Lines: map[string][]string{}}
 	unfinished := 0
 	for _, id := range s.order {
 		c := s.calls[id]
@@ -104,6 +108,12 @@ func (s *stage) report() (*Report, error) {
 			unfinished++
 		}
 		r.Turns = append(r.Turns, a.judged...)
+		for _, l := range c.server.Lines {
+			if l.Role == pipeline.RoleAgent {
+				l.Text = "> " + l.Text
+			}
+			r.Lines[id] = append(r.Lines[id], l.Text)
+		}
 	}
 	r.answers()
 	r.pauses()

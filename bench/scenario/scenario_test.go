@@ -125,7 +125,7 @@ func TestWordsTellWhoseTheyAre(t *testing.T) {
 		"How much is it?": {0, true}, "how much": {0, false}, "too much": {1, false}, "how much is it that is too much": {1, true},
 	} {
 		words := strings.Fields(Reply([]fake.Message{{Role: "system", Content: instructions(3)}, {Role: "user", Content: "x"}, {Role: "user", Content: text}}))
-		if len(words) != 3 || !known(all, words[0]) || words[0][asked:] != "ca" || words[2][asked:] != "cc" {
+		if len(words) != 3 || known(all, "", words[0]) != words[0] || words[0][asked:] != "ca" || words[2][asked:] != "cc" {
 			t.Errorf("%q is answered with %q", text, words)
 			continue
 		}
@@ -133,8 +133,21 @@ func TestWordsTellWhoseTheyAre(t *testing.T) {
 			t.Errorf("%q is taken for %+v, want %+v", text, s, want)
 		}
 	}
-	if known(all, "wait") || known(all, "hello") {
-		t.Error("a word of somebody else is taken for an answer's")
+	w := answer("too much", 1, 3)
+	for _, c := range []struct{ last, text, want string }{
+		{"", "wait", ""},
+		{"", "hello", ""},
+		{"", w[0], w[0]},
+		{w[2], w[0], w[0]},
+		{w[0], w[1][:2] + w[1][1:], w[1]},
+		{w[0], w[1][:2] + "~" + w[1][3:], w[1]},
+		{"", w[1][:2] + "~" + w[1][3:], ""},
+		{w[0], w[1][:4], ""},
+		{w[0], "please", ""},
+	} {
+		if got := known(all, c.last, c.text); got != c.want {
+			t.Errorf("after %q %q is taken for %q, want %q", c.last, c.text, got, c.want)
+		}
 	}
 }
 

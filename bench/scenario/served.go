@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -47,7 +48,9 @@ func (c *played) align() (served, error) {
 		items[it.Turn] = it
 	}
 	next := 0
-	for _, l := range c.server.Lines {
+	lines := slices.Clone(c.server.Lines)
+	slices.SortStableFunc(lines, func(a, b pipeline.Line) int { return cmp.Compare(a.Start, b.Start) })
+	for _, l := range lines {
 		if l.Role == pipeline.RoleAgent {
 			s.agent = append(s.agent, strings.Fields(l.Text)...)
 			continue
