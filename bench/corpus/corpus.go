@@ -61,16 +61,25 @@ type Speaker struct {
 	said map[string]bool
 	deck []string // templates that come before any comes again
 	next Kind
+	held bool // says what nothing is tuned on
 }
 
 // New returns the speaker of a seed. Speakers of one seed and different streams
 // say different things.
 func New(seed, stream uint64) *Speaker {
-	s := &Speaker{rnd: rand.New(rand.NewPCG(seed, stream)), said: map[string]bool{}, next: MidClause} //nolint:gosec // repeatable on purpose
+	s := &Speaker{rnd: rand.New(rand.NewPCG(seed, stream)), said: map[string]bool{}, next: MidClause, held: seed == HeldOut} //nolint:gosec // repeatable on purpose
 	if stream%2 == 1 {
 		s.next = Complete
 	}
 	return s
+}
+
+// templates are those of the speaker's seed.
+func (s *Speaker) templates() []string {
+	if s.held {
+		return heldOutTemplates()
+	}
+	return templates()
 }
 
 // Rand is the speaker's source of chance.
@@ -116,7 +125,7 @@ func (s *Speaker) Paused() Turn {
 func (s *Speaker) sentence() string {
 	for {
 		if len(s.deck) == 0 {
-			s.deck = templates()
+			s.deck = s.templates()
 			s.rnd.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
 		}
 		text := s.fill(s.deck[0])
@@ -155,7 +164,7 @@ func pick(rnd *rand.Rand, from []string) string { return from[rnd.IntN(len(from)
 
 // Check says what is wrong with the grammar, if anything.
 func Check() error {
-	for _, t := range templates() {
+	for _, t := range append(templates(), heldOutTemplates()...) {
 		for _, mark := range []string{midMark, completeMark} {
 			if !strings.Contains(t, " "+mark+" ") {
 				return fmt.Errorf("template %q: no place for a pause marked %s", t, mark)

@@ -8,6 +8,32 @@ const (
 	completeMark = "|"
 )
 
+// heldOutTemplates are templates that nothing is tuned on: those of the published seed.
+func heldOutTemplates() []string {
+	return []string{
+		"we have a reservation under / {name} | for the whole weekend",
+		"is the {city} office / still open on {day} | or do i have to wait",
+		"i forgot the / password for my account | and the mail never arrived",
+		"you sent the {color} {thing} to my / {relative} | instead of me",
+		"could somebody call me / back about the {thing} | before {hour}",
+		"there is a problem with the / {thing} from {city} | it makes a strange noise",
+		"my card number ends in / {digits} | and it expires in may",
+		"we would rather / come on {day} | if that is possible",
+		"the driver said that / he left it with my {relative} | but nobody saw him",
+		"i want to talk to / somebody in sales | about a larger order",
+		"how long does it take to / get the {thing} to {city} | with the normal post",
+		"the last time i ordered from / you everything was fine | so i am surprised",
+		"please cancel the / order of the {color} {thing} | i found it cheaper",
+		"do you know whether / {name} works on {day} | or only in the morning",
+		"it does not matter which / color it is | as long as it fits",
+		"we are {count} people and / one of us can not walk | so we need a lift",
+		"i have to change the / address on my bill | because we moved to {city}",
+		"would it be / possible to get the {thing} | a little sooner",
+		"i saw your / advertisement in the paper | and want to know more",
+		"let me speak to the / person in charge | i have waited long enough",
+	}
+}
+
 // templates are what callers say. Each has places for pauses of either kind:
 // before a complete mark stands what could have been all.
 func templates() []string {
@@ -16,7 +42,7 @@ func templates() []string {
 		"i would like a / table for {count} | on {day} if you have one",
 		"can i book a / room for {count} nights | starting on {day}",
 		"i need an appointment with / doctor {name} | as early as possible",
-		"please move my booking / to {day} | because i have to work",
+		"please move my / booking to {day} | because i have to work",
 		"we want to / cancel the / {thing} | and get our money back | as soon as possible",
 		"do you have / anything free on {day} | or maybe on {day}",
 		"i want to reserve the / {color} one | for my {relative}",
@@ -28,16 +54,16 @@ func templates() []string {
 		"the order number is / {digits} {digit} {digit} | and i ordered it on {day}",
 		"my name is / {name} | and i called you on {day}",
 		"the reference starts with / {digits} | i can not read the rest",
-		"you can reach me / under {digits} / {digits} | most of the time | but not on {day}",
+		"you can reach me under / {digits} / {digits} | most of the time | but not on {day}",
 		// Complaints.
 		"the {thing} that / you sent me is broken | and nobody answers my mails",
 		"i have been / waiting / since {day} | which is far too long | and i want to complain",
 		"i paid for / {count} of them | but only one came | and it is broken",
 		"your driver left my / {thing} in the rain | and now it is ruined",
 		"this is the / third time i call | about the same {thing}",
-		"nobody told me / about the fee | when i signed the contract",
-		"the {thing} stopped / working on {day} | right after the update",
-		"i was charged / twice for / the {thing} | so please check it | and call me back",
+		"nobody told me about / the fee | when i signed the contract",
+		"the {thing} stopped working on / {day} | right after the update",
+		"i was charged twice for / the {thing} | so please check it | and call me back",
 		// Small talk.
 		"i was talking to my / {relative} about it | just the other day",
 		"the weather in / {city} is terrible | so we stay at home",
@@ -51,7 +77,7 @@ func templates() []string {
 		"i would like to / order {count} of / those | and pay by card | if that is possible",
 		"could you put / me through to {name} | when they are back",
 		"i am looking for / a new {thing} | that is not too expensive",
-		"does the {thing} come / with a warranty | or do i pay extra",
+		"does the {thing} come with / a warranty | or do i pay extra",
 		"i think the / {color} one is better | but i am not sure",
 		"we need / {count} more of them | before {day} comes",
 		"what happens if / i return the {thing} | after {count} weeks",
