@@ -71,6 +71,9 @@ func (p Pause) Guess() Guess {
 // settled is the probability from which the melody changes nothing.
 const settled = 0.94
 
+// bound is how far the melody moves a guess, in log odds.
+const bound = 0.75
+
 // marked guesses by the marks of the recogniser and by what tells the same with
 // and without them.
 func (p Pause) marked(text string, words []string, lex lexicon, want Expectation) (Guess, bool) {
@@ -138,7 +141,25 @@ func unmarked(words []string, lex lexicon, want Expectation) Guess {
 func unfinished(words []string, lex lexicon) bool {
 	last := words[len(words)-1]
 	opened := len(words) > 1 && len(words) <= 3 && has(lex.hinges, words[0])
-	return opened || has(lex.open, last) || endsLike(last, lex.hanging)
+	return opened || has(lex.open, last) && !settles(words, lex) || endsLike(last, lex.hanging)
+}
+
+// settles tells whether a last word that mostly opens something closes it here:
+// "check that" but not "i think that", "go on" but not "the book is on", "more
+// than i do".
+func settles(words []string, lex lexicon) bool {
+	n := len(words)
+	if n < 3 {
+		return false
+	}
+	switch last, before := words[n-1], words[n-2]; {
+	case has(lex.pointers, last):
+		return has(lex.governs, before)
+	case has(lex.particles, last):
+		return has(lex.moves, before)
+	default:
+		return has(lex.compares, words[n-3]) && has(lex.subjects, before)
+	}
 }
 
 // clause tells whether the words could be a whole clause: a verb at the end,
@@ -152,12 +173,12 @@ func clause(words []string, lex lexicon) bool {
 
 // shift moves p by what was heard: a pitch that falls and a voice that trails
 // off speak for an end, a pitch that rises or stays up against it. The weights
-// are chosen, not fitted: they move p by one in log odds at most.
+// are chosen, not fitted: they move p by bound in log odds at most.
 func (s Prosody) shift(p float64) float64 {
 	if !s.Known || math.IsNaN(s.Fall) || math.IsNaN(s.Trail) || p == 0 {
 		return p
 	}
-	by := max(-1, min(clamp(0.15*(s.Fall-1))+clamp(0.05*(s.Trail-4)), 1))
+	by := max(-bound, min(clamp(0.15*(s.Fall-1))+clamp(0.05*(s.Trail-4)), bound))
 	odds := p / (1 - p) * math.Exp(by)
 	return odds / (1 + odds)
 }

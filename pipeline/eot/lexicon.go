@@ -3,23 +3,28 @@ package eot
 // A lexicon is what a language's words tell about an end. The lists are words
 // parted by spaces, or phrases parted by bars, in lower case.
 type lexicon struct {
-	open     string // words that sentences do not end with
-	fillers  string // sounds of somebody who thinks
-	openers  string // words that are one of those where nothing stands before them
-	closers  string // phrases that close a turn
-	yes      string // words that answer a yes-or-no question, both ways
-	subjects string // pronouns that a clause is about
-	digits   string // words that are dictated as digits
-	spelling string // words that stand in addresses and spelled names
-	domains  string // ends of addresses
-	asking   string // words that ask for more than yes or no
-	deciding string // words that a yes-or-no question begins with, where they are told by it
-	numbers  string // what is dictated, when it is asked for
-	sureness string // asks to confirm what was dictated
-	or       string // parts choices
-	hinges   string // words that open a clause which another must follow
-	endings  string // of finite verbs at the end of a sentence, where they stand there
-	hanging  string // endings of words that want another after them
+	open      string // words that sentences do not end with
+	fillers   string // sounds of somebody who thinks
+	pointers  string // open words that close a clause, where one of governs stands before them
+	governs   string
+	particles string // open words that close one where one of moves stands before them
+	moves     string
+	compares  string // words after which a subject and an open word close one
+	openers   string // words that are one of those where nothing stands before them
+	closers   string // phrases that close a turn
+	yes       string // words that answer a yes-or-no question, both ways
+	subjects  string // pronouns that a clause is about
+	digits    string // words that are dictated as digits
+	spelling  string // words that stand in addresses and spelled names
+	domains   string // ends of addresses
+	asking    string // words that ask for more than yes or no
+	deciding  string // words that a yes-or-no question begins with, where they are told by it
+	numbers   string // what is dictated, when it is asked for
+	sureness  string // asks to confirm what was dictated
+	or        string // parts choices
+	hinges    string // words that open a clause which another must follow
+	endings   string // of finite verbs at the end of a sentence, where they stand there
+	hanging   string // endings of words that want another after them
 }
 
 // speech returns the lexicon of a language (BCP 47), English where none is
@@ -58,22 +63,27 @@ func english() lexicon {
 			"i we they he she is are was were am be been being i'm we're they're you're he's she's it's there's that's what's " +
 			"have has had i've we've will would i'll i'd we'd we'll can could should may might must shall do does did don't doesn't didn't " +
 			"can't couldn't won't wouldn't isn't aren't wasn't want wanted need needed like going gonna wanna trying got " +
-			"very quite also just like maybe perhaps um uh not only even more my called named says said " +
+			"very quite also just actually probably usually like maybe perhaps um uh not only even more my called named says said " +
 			"tell give send put make let get know think thought guess believe wondering how why what",
-		fillers:  "um uh er erm hmm hm mm ah eh",
-		openers:  "well so like",
-		closers:  "please|thanks|thank you|thank you very much|thanks a lot|bye|goodbye|bye bye|that's all|that is all|that's it|that's it for now|nothing else|i'm done|no thanks|that'll be all|go ahead|over to you|have a nice day|you know what i mean|sounds good|that's fine|never mind",
-		yes:      "yes no yeah yep yup nope nah sure okay ok right correct exactly absolutely definitely certainly indeed maybe fine alright never",
-		subjects: "i you he she it we they there this that who i'm it's that's there's we're they're i've i'd i'll we'd we'll nobody somebody everybody",
-		digits:   "zero oh one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred double triple",
-		spelling: "at dot dash underscore hyphen slash",
-		domains:  "com org net de io co uk edu gov info me",
-		asking:   "what when where which who whom whose why how tell describe explain",
-		deciding: "is are was were do does did has have am isn't aren't don't doesn't didn't haven't hasn't can could would will shall may should",
-		numbers:  "number|code|zip|postcode|spell|spelling|email|e-mail|digits|date of birth|birthday|account|address|iban|extension",
-		sureness: "correct|right",
-		or:       "or",
-		hinges:   "if when because although unless while",
+		fillers:   "um uh er erm hmm hm mm ah eh",
+		openers:   "well so like",
+		pointers:  "that this those these",
+		governs:   "for about like with of at from than after before by check do want need see fix change cancel understand take get try use mean",
+		particles: "on in over off through",
+		moves:     "go goes going went carry move moved hold log sign turn turned switch keep put get got give gave",
+		compares:  "than as",
+		closers:   "please|thanks|thank you|thank you very much|thanks a lot|bye|goodbye|bye bye|that's all|that is all|that's it|that's it for now|nothing else|i'm done|no thanks|that'll be all|go ahead|over to you|have a nice day|you know what i mean|sounds good|that's fine|never mind",
+		yes:       "yes no yeah yep yup nope nah sure okay ok right correct exactly absolutely definitely certainly indeed maybe fine alright never",
+		subjects:  "i you he she it we they there this that who i'm it's that's there's we're they're i've i'd i'll we'd we'll nobody somebody everybody",
+		digits:    "zero oh one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred double triple",
+		spelling:  "at dot dash underscore hyphen slash",
+		domains:   "com org net de io co uk edu gov info me",
+		asking:    "what when where which who whom whose why how tell describe explain",
+		deciding:  "is are was were do does did has have am isn't aren't don't doesn't didn't haven't hasn't can could would will shall may should",
+		numbers:   "number|code|zip|postcode|spell|spelling|email|e-mail|digits|date of birth|birthday|account|address|iban|extension",
+		sureness:  "correct|right",
+		or:        "or",
+		hinges:    "if when because although unless while",
 	}
 }
 
