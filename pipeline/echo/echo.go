@@ -8,10 +8,11 @@ import "math"
 const (
 	kept    = 75    // frames that are compared: 1.5 s
 	lags    = 20    // frames by which sound may come back late: 400 ms
-	every   = 10    // frames between two comparisons
-	least   = 30    // frames of which something must be known
-	alike   = 0.85  // correlation of the envelopes from which sound is an echo
-	sure    = 3     // comparisons in a row that must agree on the delay
+	every   = 6     // frames between two comparisons
+	least   = 20    // frames of which something must be known
+	alike   = 0.8   // correlation of the envelopes from which sound is an echo
+	unlike  = 0.5   // correlation under which it is none
+	sure    = 4     // comparisons in a row that must agree on the delay
 	nearest = -6.0  // dB of return over which sound is nobody's echo
 	lively  = 3.0   // dB by which what was sent must vary for that to tell
 	margin  = 6.0   // dB over the echo that was seen
@@ -27,6 +28,7 @@ type Bound struct {
 	frames      int
 	gain        float64 // dB from what was sent to what came back
 	known       bool
+	strange     int // comparisons in a row that saw no echo
 	lag, agreed int // the last comparison's delay in frames, and how many agreed on it
 }
 
@@ -66,8 +68,12 @@ func (b *Bound) learn() {
 	}
 	if best < alike || gain > nearest {
 		b.agreed = 0
+		if b.strange++; best > 0 && best < unlike && b.strange >= sure {
+			b.known = false // what comes in is another's
+		}
 		return
 	}
+	b.strange = 0
 	if d := at - b.lag; d < -1 || d > 1 {
 		b.agreed = 0
 	}
