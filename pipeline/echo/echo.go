@@ -47,10 +47,7 @@ func (b *Bound) Frame(sent, heard float64) float64 {
 	if b.gain -= fading * fading; b.gain < weakest {
 		b.known = false
 	}
-	loudest := quiet
-	for lag := range min(lags+1, b.frames) {
-		loudest = max(loudest, b.sent[(b.frames-1-lag)%kept])
-	}
+	loudest := b.loudest()
 	if loudest <= quiet {
 		return math.Inf(-1)
 	}
@@ -68,9 +65,7 @@ func (b *Bound) learn() {
 	}
 	if best < alike || gain > nearest {
 		b.agreed = 0
-		if b.strange++; best > 0 && best < unlike && b.strange >= sure {
-			b.known = false // what comes in is another's
-		}
+		b.doubt(best)
 		return
 	}
 	b.strange = 0
@@ -86,6 +81,25 @@ func (b *Bound) learn() {
 	default:
 		b.gain += (gain - b.gain) / 2
 	}
+}
+
+// doubt forgets an echo where again and again, while something is sent, what
+// comes in is another's.
+func (b *Bound) doubt(best float64) {
+	if b.loudest() <= quiet || best == 0 || best >= unlike {
+		b.strange = 0
+	} else if b.strange++; b.strange >= sure {
+		b.known = false
+	}
+}
+
+// loudest is the level of the loudest frame sent that may come back now.
+func (b *Bound) loudest() float64 {
+	loudest := quiet
+	for lag := range min(lags+1, b.frames) {
+		loudest = max(loudest, b.sent[(b.frames-1-lag)%kept])
+	}
+	return loudest
 }
 
 // compare returns how alike the envelopes are at a lag, and the mean return of
