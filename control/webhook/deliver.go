@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline/egress"
 )
 
 // When an endpoint is disabled: so many events in a row dead, and no success
@@ -88,7 +89,7 @@ func (s *Sender) post(ctx context.Context, e open, d delivery) (status int, aske
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Parley-Webhooks/1")
 	sign(r.Header, key, d.id, s.now(), d.payload)
-	s.once.Do(func() { s.client = newClient(s.AllowInsecure) })
+	s.once.Do(func() { s.client = egress.Rules{Anywhere: s.AllowInsecure, Timeout: timeout}.Client() })
 	resp, err := s.client.Do(r)
 	if err != nil {
 		return 0, 0, reason(err)
