@@ -81,4 +81,6 @@ const (
 	NoMedia      Reason = "media_timeout"
 	AgentError   Reason = "agent_error"
 	HandedOver   Reason = "transferred"
+	// VoicemailLeft: a message was left on an answering machine.
+	VoicemailLeft Reason = "voicemail_dropped"
 )

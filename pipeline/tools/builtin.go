@@ -1,0 +1,129 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// builtin is a tool whose doing is left to the conversation.
+type builtin struct {
+	spec pipeline.Tool
+	run  func(arguments json.RawMessage) (pipeline.Done, error)
+}
+
+func (b builtin) Spec() pipeline.Tool { return b.spec }
+func (builtin) Filler() string        { return "" }
+
+func (b builtin) Run(_ context.Context, arguments json.RawMessage) (pipeline.Done, error) {
+	return b.run(arguments)
+}
+
+// said is what happens after what the model has the caller told.
+func said(arguments json.RawMessage, then pipeline.Then, text string) (pipeline.Done, error) {
+	var a struct {
+		Say string `json:"say"`
+	}
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return pipeline.Done{}, errors.New("the arguments cannot be read")
+	}
+	then.Say = a.Say
+	return pipeline.Done{Text: text, Then: then}, nil
+}
+
+const sayFirst = `"say":{"type":"string","maxLength":1000,"description":"The last words to the caller, unless you have said them already."}`
+
+func endCall(d Definition) builtin {
+	return builtin{
+		spec: pipeline.Tool{
+			Name: EndCall, Description: cmp.Or(d.Description, "Ends the call once the caller has heard your last words."),
+			Parameters: json.RawMessage(`{"type":"object","properties":{` + sayFirst + `},"additionalProperties":false}`),
+		},
+		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+			return said(arguments, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp},
+				"the call ends once the caller has heard you; if the caller speaks first, it goes on")
+		},
+	}
+}
+
+func sendDTMF(d Definition) builtin {
+	return builtin{
+		spec: pipeline.Tool{
+			Name: SendDTMF, Description: cmp.Or(d.Description, "Presses keys on the phone, for a menu that asks for them."),
+			Parameters: json.RawMessage(`{"type":"object","required":["keys"],"properties":{"keys":{"type":"string","pattern":"^[0-9*#A-D,]{1,32}$",` +
+				`"description":"0-9 * # A-D; a comma waits half a second"}},"additionalProperties":false}`),
+		},
+		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+			var a struct {
+				Keys string `json:"keys"`
+			}
+			if err := json.Unmarshal(arguments, &a); err != nil {
+				return pipeline.Done{}, errors.New("the arguments cannot be read")
+			}
+			return pipeline.Done{
+				Text: "the keys are pressed once what you said was heard",
+				Then: pipeline.Then{Step: pipeline.Press, Keys: a.Keys},
+			}, nil
+		},
+	}
+}
+
+func leaveVoicemail(d Definition) builtin {
+	return builtin{
+		spec: pipeline.Tool{
+			Name:        LeaveVoicemail,
+			Description: cmp.Or(d.Description, "Leaves a message on an answering machine and ends the call. Only where a machine answered, after its beep."),
+			Parameters: json.RawMessage(`{"type":"object","required":["say"],"properties":{"say":{"type":"string","minLength":1,"maxLength":2000,` +
+				`"description":"The whole message."}},"additionalProperties":false}`),
+		},
+		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+			return said(arguments, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft}, "the message is being left, and then the call ends")
+		},
+	}
+}
+
+// transfer hands the call over to one of the destinations, and to nobody else.
+func (d Definition) transfer() (pipeline.Function, error) {
+	if n := len(d.Destinations); n == 0 || n > mostDestinations {
+		return nil, fmt.Errorf("destinations: 1 to %d are accepted, got %d", mostDestinations, n)
+	}
+	numbers, names := map[string]string{}, []string{}
+	for i, to := range d.Destinations {
+		if !dialled.MatchString(to.Number) {
+			return nil, fmt.Errorf("destinations[%d].number: %q: use + and 3 to 15 digits", i, to.Number)
+		}
+		if len(to.Label) > 64 {
+			return nil, fmt.Errorf("destinations[%d].label: at most 64 bytes are accepted", i)
+		}
+		if numbers[to.name()] != "" {
+			return nil, fmt.Errorf("destinations[%d]: there are two called %q", i, to.name())
+		}
+		numbers[to.name()] = to.Number
+		names = append(names, to.name())
+	}
+	accepted, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return builtin{
+		spec: pipeline.Tool{
+			Name: TransferCall, Description: cmp.Or(d.Description, "Hands the caller over to somebody else once they have heard you say so."),
+			Parameters: json.RawMessage(`{"type":"object","required":["to"],"properties":{"to":{"type":"string","enum":` + string(accepted) + `},` +
+				sayFirst + `},"additionalProperties":false}`),
+		},
+		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+			var a struct {
+				To string `json:"to"`
+			}
+			if err := json.Unmarshal(arguments, &a); err != nil {
+				return pipeline.Done{}, errors.New("the arguments cannot be read")
+			}
+			return said(arguments, pipeline.Then{Step: pipeline.Transfer, Number: numbers[a.To]},
+				"the caller is handed over once they have heard you; if they speak first, you go on talking")
+		},
+	}, nil
+}
