@@ -85,7 +85,7 @@ func (m *Machine) yield(at time.Duration, reason string) []Action {
 	m.pending, m.released, m.greeting, m.merging, m.ducked, m.doubt = false, false, false, false, false, 0
 	m.specs = 0
 	m.answering, m.answered, m.fragments = "", "", 0
-	m.question, m.noted = m.saying, ""
+	m.question, m.noted, m.quietAt = m.saying, "", at
 	m.idleAt = at + m.policy.Idle
 	return []Action{{Do: Yield, Reason: reason}, m.hear(at)}
 }
@@ -110,7 +110,7 @@ func (m *Machine) said(e Event) []Action {
 	}
 	greeting, question := m.greeting, strings.HasSuffix(strings.TrimSpace(m.saying), "?")
 	m.answering, m.answered, m.fragments, m.greeting, m.merging = "", "", 0, false, false
-	m.question = m.saying
+	m.question, m.quietAt = m.saying, e.At
 	m.idleAt = e.At + m.policy.Idle
 	if m.voiced {
 		return []Action{m.hear(e.At)}

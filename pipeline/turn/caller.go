@@ -21,6 +21,9 @@ func (m *Machine) heard(e Event) []Action {
 	if e.From > 0 && e.From < m.settled && text != "" {
 		return nil // it was answered already
 	}
+	if m.returned(e, text) {
+		text = ""
+	}
 	m.take(e, text)
 	switch m.state {
 	case Closing:
@@ -38,6 +41,12 @@ func (m *Machine) heard(e Event) []Action {
 		return m.missed(e.At)
 	}
 	return append([]Action{m.hear(e.At)}, m.speculate()...)
+}
+
+// returned tells that what was heard just after the agent's speech is the end of
+// it, come back.
+func (m *Machine) returned(e Event, text string) bool {
+	return m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
 }
 
 // take adds a result to the text of the turn.

@@ -65,6 +65,7 @@ type Machine struct {
 	spec      string        // normal text of the answer that is held
 	specs     int           // answers begun for this turn before its commit
 	question  string        // what the agent said before this turn
+	quietAt   time.Duration // when it fell silent
 
 	idleAt   time.Duration // when both sides have been silent for too long
 	nudges   int

@@ -85,6 +85,8 @@ const (
 
 	// ahead is how long before a late commit its answer is begun.
 	ahead = 600 * time.Millisecond
+	// returnTime is how late an echo may come back.
+	returnTime = 400 * time.Millisecond
 	// grace is how long after the commit nothing is said in place of an answer.
 	grace = 800 * time.Millisecond
 )
