@@ -40,12 +40,14 @@ func (benchAllCmd) Run(w *world) error {
 }
 
 type benchTurnsCmd struct {
-	Calls   int      `help:"Calls at a time." default:"36"`
-	Pauses  int      `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
-	Seed    uint64   `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
-	Without []string `help:"Run all again with these switched off, and show it beside: speculation, merging."`
-	JSON    string   `help:"Write everything to this file." placeholder:"FILE"`
-	Worst   string   `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Calls   int             `help:"Calls at a time." default:"36"`
+	Pauses  int             `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
+	Seed    uint64          `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
+	Without []string        `help:"Run all again with these switched off, and show it beside: speculation, merging."`
+	Only    []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
+	JSON    string          `help:"Write everything to this file." placeholder:"FILE"`
+	Worst   string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Logs    string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run measures turns at the caller's end.
@@ -55,7 +57,7 @@ func (c benchTurnsCmd) Run(w *world) error {
 		return err
 	}
 	return scenario.Bench(w, w.out, scenario.Options{
-		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Progress: progressBar(w.errs, "lines"),
+		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Progress: progressBar(w.errs, "lines"),
 		Child: func(ctx context.Context, name string) *exec.Cmd {
 			return exec.CommandContext(ctx, self, "bench", name) //nolint:gosec // ourselves
 		},

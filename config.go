@@ -42,6 +42,7 @@ type Config struct {
 	Lease               time.Duration
 	DrainTimeout        time.Duration
 	LogLevel            string
+	TurnLogs            string // a folder; empty keeps none
 
 	Accounts       accounts.Accounts
 	ProviderLimits map[string]int // at a time, by name
@@ -108,6 +109,7 @@ func settings() map[string]setting {
 		"PARLEY_CARTESIA_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Cartesia.URL })},
 		"PARLEY_ASSEMBLYAI_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.AssemblyAI.Key })},
 		"PARLEY_ASSEMBLYAI_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.AssemblyAI.URL })},
+		"PARLEY_TURN_LOGS":          {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
 		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
 	}

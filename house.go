@@ -79,7 +79,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
 	h.quit = quit
 	h.tasks.Go(func() { h.clock.Run(running) })
 	for _, step := range []func(context.Context) error{
-		h.openDatabase, h.openMedia, h.openProviders, h.openControl, h.openHTTP,
+		h.openDatabase, h.openMedia, h.openProviders, h.openTurnLogs, h.openControl, h.openHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			h.close()

@@ -28,6 +28,7 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"API keys."`
 	Agent   agentCmd   `cmd:"" help:"Agents."`
 	Call    callCmd    `cmd:"" help:"Calls."`
+	Replay  replayCmd  `cmd:"" help:"Step the turn machine through a call's turn log."`
 	Bench   benchCmd   `cmd:"" help:"Measure."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -32,6 +32,7 @@ type job struct {
 	Calls   []order       `json:"calls"`
 	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
 	Policy json.RawMessage `json:"policy,omitempty"`
+	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
 }
 
 // An order is one call that a gateway is to place.
@@ -106,6 +107,9 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
 		Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
 		Policy:      policy,
+	}
+	if j.Logs != "" {
+		agent.Journal = converse.Logs(j.Logs)
 	}
 	orders, results := make(chan order, len(j.Calls)), make(chan result)
 	for _, o := range j.Calls {

@@ -72,7 +72,7 @@ type planner struct {
 func (o Options) plan() []call {
 	var all []call
 	add := func(name Name, n, each int) {
-		if len(o.only) > 0 && !slices.Contains(o.only, name) {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, name) {
 			return
 		}
 		for stream := uint64(0); n > 0; stream++ {

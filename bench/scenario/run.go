@@ -34,7 +34,8 @@ type Options struct {
 	Child    func(ctx context.Context, name string) *exec.Cmd
 	Progress func(done, all int) // of lines that callees said; nil for none
 
-	only []Name // scenarios; none for all
+	Logs     string              // folder for the gateway's turn logs; empty for none
+	Only     []Name              // scenarios; none for all
 }
 
 // A played call is a call as both ends have it.
@@ -56,7 +57,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer stop()
 	s := &stage{Options: o, calls: map[string]*played{}}
-	j := job{AtATime: o.Calls, Stagger: 137 * time.Millisecond}
+	j := job{Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
 	if len(o.Without) > 0 {
 		j.Policy = policy
 	}

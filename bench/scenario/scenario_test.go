@@ -49,7 +49,7 @@ func options(t *testing.T) Options {
 // sockets.
 func TestTwoCalls(t *testing.T) {
 	o := options(t)
-	o.only, o.Others = []Name{Hangup}, 4
+	o.Only, o.Others = []Name{Hangup}, 4
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -16,6 +18,13 @@ type journal struct {
 	to  io.WriteCloser
 	buf *bufio.Writer
 	log *slog.Logger
+}
+
+// Logs keeps turn logs in a folder, one file a call.
+func Logs(dir string) func(callID string) (io.WriteCloser, error) {
+	return func(callID string) (io.WriteCloser, error) {
+		return os.OpenFile(filepath.Join(dir, filepath.Base(callID)+".jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	}
 }
 
 func newJournal(to io.WriteCloser, log *slog.Logger, p turn.Policy, greeting bool) journal {
