@@ -8,8 +8,9 @@ import "math"
 const (
 	kept    = 75    // frames that are compared: 1.5 s
 	lags    = 20    // frames by which sound may come back late: 400 ms
-	every   = 6     // frames between two comparisons
-	least   = 20    // frames of which something must be known
+	every   = 4     // frames between two comparisons
+	spoken  = 8     // of them in which something was sent
+	least   = 12    // frames of which something must be known
 	alike   = 0.8   // correlation of the envelopes from which sound is an echo
 	unlike  = 0.5   // correlation under which it is none
 	sure    = 4     // comparisons in a row that must agree on the delay
@@ -119,7 +120,7 @@ func (b *Bound) compare(lag int) (alike, gain float64) {
 	}
 	m := float64(n)
 	vx, vy := sxx/m-(sx/m)*(sx/m), syy/m-(sy/m)*(sy/m)
-	if loud < least/2 || vx < lively*lively || vy < 1 {
+	if loud < spoken || vx < lively*lively || vy < 1 {
 		return 0, 0
 	}
 	return (sxy/m - sx/m*sy/m) / math.Sqrt(vx*vy), sum / float64(loud)

@@ -27,13 +27,24 @@ func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess,
 	switch {
 	case want == Dictation && n >= wanted(p.Asked), want != Dictation && n >= phoneDigits:
 		return Guess{P: 0.8, Reason: "number_complete", Dictation: true}, true
-	case run >= 3, want == Dictation && run >= 1:
+	case run >= 3, run >= 1 && (want == Dictation || names(words, lex)):
 		return Guess{P: 0.2, Reason: "number_open", Dictation: true}, true
 	case letters >= 2 || want == Dictation && letters == 1:
 		return Guess{P: 0.25, Reason: "spelling", Dictation: true}, true
 	default:
 		return Guess{}, false
 	}
+}
+
+// names tells whether the words name what is dictated: "my address is eighty".
+func names(words []string, lex lexicon) bool {
+	text := " " + strings.Join(words, " ") + " "
+	for what := range strings.SplitSeq(lex.numbers, "|") {
+		if what != "" && strings.Contains(text, " "+what+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // digits counts the digits of the words, those of them at the end, and the

@@ -64,9 +64,15 @@ func (p Pause) Guess() Guess {
 	if g.P >= settled {
 		return g
 	}
-	g.P = p.Prosody.shift(g.P)
+	if shifted := p.Prosody.shift(g.P); g.P >= doubtful || shifted < g.P {
+		g.P = shifted
+	}
 	return g
 }
+
+// doubtful is the probability under which no melody speaks for an end: nobody
+// finishes with "because".
+const doubtful = 0.3
 
 // settled is the probability from which the melody changes nothing.
 const settled = 0.94

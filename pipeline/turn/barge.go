@@ -158,7 +158,7 @@ func (m *Machine) wanted(e Event) []Action {
 // echoed takes the agent's own words for what they are.
 func (m *Machine) echoed() []Action {
 	m.text, m.partial = nil, ""
-	if m.state == Paused && !m.voiced {
+	if m.state == Paused && (m.lull || !m.voiced) {
 		return m.resume("echo")
 	}
 	return nil

@@ -37,11 +37,11 @@ func listening() []string {
 }
 
 // echo tells that words are the agent's own, come back over the line: the given
-// share of them was in what it just said.
+// share of them was in what it just said, be they cut off.
 func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {
-		if slices.Contains(said, w) {
+		if slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) > 2 && strings.HasPrefix(s, w) }) {
 			n++
 		}
 	}
