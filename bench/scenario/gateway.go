@@ -181,7 +181,7 @@ func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o order, prox
 }
 
 // greeting is what the agent says first.
-const greeting = "hello"
+const greeting = "hello this is parley how may i help you"
 
 // Providers plays the fakes that a gateway asks, tells their address, and ends
 // with in.

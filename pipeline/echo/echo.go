@@ -16,7 +16,7 @@ const (
 	sure    = 4     // comparisons in a row that must agree on the delay
 	nearest = -6.0  // dB of return over which sound is nobody's echo
 	lively  = 3.0   // dB by which what was sent must vary for that to tell
-	margin  = 6.0   // dB over the echo that was seen
+	margin  = 5.0   // dB over the echo that was seen
 	quiet   = -55.0 // dBFS under which nothing was sent
 	weakest = -60.0 // dB of return under which no echo matters
 	fading  = 0.02  // dB a frame by which an echo that is not seen is forgotten
@@ -103,18 +103,20 @@ func (b *Bound) loudest() float64 {
 	return loudest
 }
 
-// compare returns how alike the envelopes are at a lag, and the mean return of
-// the frames in which something was sent.
+// compare returns how alike the envelopes are at a lag, and the strongest return
+// of the frames in which something was sent.
 func (b *Bound) compare(lag int) (alike, gain float64) {
 	n := min(b.frames, kept) - lag
-	var sx, sy, sxx, syy, sxy, sum float64
+	var sx, sy, sxx, syy, sxy float64
+	gain = 2 * weakest
 	loud := 0
 	for i := range n {
 		x := b.sent[(b.frames-1-lag-i)%kept]
 		y := max(b.heard[(b.frames-1-i)%kept], quiet-10)
 		sx, sy, sxx, syy, sxy = sx+x, sy+y, sxx+x*x, syy+y*y, sxy+x*y
 		if x > -35 {
-			sum += y - x
+			// A frame that comes back lies across two that were sent.
+			gain = max(gain, y-max(x, b.sent[(b.frames-lag-i+kept)%kept]))
 			loud++
 		}
 	}
@@ -123,5 +125,5 @@ func (b *Bound) compare(lag int) (alike, gain float64) {
 	if loud < spoken || vx < lively*lively || vy < 1 {
 		return 0, 0
 	}
-	return (sxy/m - sx/m*sy/m) / math.Sqrt(vx*vy), sum / float64(loud)
+	return (sxy/m - sx/m*sy/m) / math.Sqrt(vx*vy), gain
 }

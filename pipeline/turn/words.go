@@ -41,7 +41,8 @@ func listening() []string {
 func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {
-		if slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) > 2 && strings.HasPrefix(s, w) }) {
+		cut := len(said) > 0 && strings.HasPrefix(said[len(said)-1], w)
+		if cut || slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) > 2 && strings.HasPrefix(s, w) }) {
 			n++
 		}
 	}
