@@ -20,8 +20,8 @@ const (
 	kept      = 256        // frames of a stretch that are looked back on: 5 s
 	lastPitch = 15         // frames at the end whose pitch tells: 300 ms
 	lastLevel = 10         // and whose level tells: 200 ms
-	enough    = 15         // frames with a pitch that a stretch must have
-	enoughEnd = 4          // and its end
+	enough    = 8         // frames with a pitch that a stretch must have
+	enoughEnd = 3          // and its end
 )
 
 // An Estimator follows one stream. Its zero value is ready. It belongs to one
@@ -45,8 +45,11 @@ func (e *Estimator) Frame(f media.Frame, level float64, voiced bool) {
 	at := e.heard % kept
 	e.heard++
 	e.pitch[at], e.level[at] = 0, level
-	if voiced {
-		e.end = e.heard
+	if !voiced {
+		return
+	}
+	e.end = e.heard
+	if e.heard%2 == 0 { // a melody is slower than frames
 		e.pitch[at] = e.find()
 	}
 }
@@ -79,12 +82,16 @@ func (e *Estimator) find() float64 {
 	}
 	var r [longest + 1]float64
 	best := 0.0
+	var other float32 // power of the stretch that is compared, which moves back by a sample a lag
+	for _, v := range e.recent[longest-shortest+2:][:window] {
+		other += v * v
+	}
 	for lag := shortest - 1; lag <= longest; lag++ {
-		y := e.recent[longest-lag:]
-		var both, other float32
+		y := e.recent[longest-lag:][:window]
+		other = max(0, other+y[0]*y[0]-e.recent[longest-lag+window]*e.recent[longest-lag+window])
+		var both float32
 		for i, v := range x {
 			both += v * y[i]
-			other += y[i] * y[i]
 		}
 		r[lag] = float64(both) / math.Sqrt(float64(own)*float64(other)+1)
 		best = max(best, r[lag])

@@ -68,7 +68,7 @@ func TestPitch(t *testing.T) {
 		for at := 0; at < len(pcm); at += 160 {
 			e.Frame(pcm[at:at+160], -20, true)
 		}
-		got := math.Pow(2, e.pitch[4]/12)
+		got := math.Pow(2, e.pitch[5]/12)
 		if math.Abs(12*math.Log2(got/want)) > 0.7 {
 			t.Errorf("a voice of %v Hz is heard at %.1f", want, got)
 		}
