@@ -34,9 +34,10 @@ type Ending string
 
 // Endings.
 const (
-	Answered    Ending = "answered"    // the caller heard the whole answer
-	Interrupted Ending = "interrupted" // the caller spoke into the answer, or left
-	Failed      Ending = "failed"      // a provider broke; the caller heard an apology
+	Answered    Ending = "answered"         // the caller heard the whole answer
+	Interrupted Ending = "interrupted"      // the caller spoke into the answer, or left
+	Failed      Ending = "failed"           // a provider broke; the caller heard an apology
+	Silent      Ending = "silent_by_policy" // the agent did something and had nothing to say
 )
 
 // A Turn is what one caller turn cost, and how it ended. Turn 0 is the greeting.
@@ -55,7 +56,8 @@ type Turn struct {
 	Saved        time.Duration
 	TokensIn     int
 	TokensOut    int
-	Chars        int // of text given to the voice
+	Chars        int           // of text given to the voice
+	Tools        time.Duration // functions ran; it overlaps the phases
 }
 
 // Total is the caller's last voiced sample to the agent's first audible
@@ -93,6 +95,9 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 		raw["saved_ms"] = Millis(t.Saved)
 	}
 	m["raw"] = raw
+	if t.Tools > 0 {
+		m["tool_ms"] = Millis(t.Tools)
+	}
 	for k, n := range map[string]int{"llm_tokens_in": t.TokensIn, "llm_tokens_out": t.TokensOut, "tts_chars": t.Chars} {
 		if n > 0 {
 			m[k] = n

@@ -1,6 +1,11 @@
 package pipeline
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
 
 // A Brief is what an agent needs to know for one call.
 type Brief struct {
@@ -11,6 +16,11 @@ type Brief struct {
 	Engines     Engines
 	AnsweredAt  time.Time     // t0 of the greeting: the 200 OK
 	MaxDuration time.Duration // of the conversation; 0 for no limit
+	Tools       []Function    // that the model may call
+	Limits      Limits
+	// Bridge, where set, reaches a number on a leg of its own, for a transfer
+	// that the party's side does not make.
+	Bridge func(ctx context.Context, number string) (media.Leg, error)
 	// Watch, where set, is told of lines and turns as they come.
 	Watch Watcher
 }
@@ -45,7 +55,7 @@ type Role string
 const (
 	RoleAgent  Role = "agent"
 	RoleCaller Role = "caller"
-	RoleTool   Role = "tool" // the result of a tool call; in messages only
+	RoleTool   Role = "tool" // a tool call: in messages its result, in lines the call too
 	RoleNote   Role = "note" // what happened beside the words: keys that were pressed; in messages only
 )
 
@@ -66,6 +76,16 @@ type Outcome struct {
 	Turns  []Turn
 	Reason Reason
 	Err    error // with AgentError: what broke
+	// Transfer is the handing over that was tried last, nil where none was.
+	Transfer *Handover
+}
+
+// A Handover is the handing over of a party to somebody else.
+type Handover struct {
+	To       string
+	Bridged  bool // by a second leg of ours; else by the party's side
+	Answered bool
+	At       time.Time // when it was over
 }
 
 // A Reason is why a conversation ended.

@@ -30,6 +30,7 @@ type Utterance struct {
 	text    strings.Builder // what the model said so far
 	words   []pipeline.Word // with times, as the voice tells them
 	trimmed time.Duration   // of silence at the beginning, which was not played
+	base    time.Duration   // where the voice that speaks began
 	ready   time.Time       // first audible sample
 	token   time.Time       // first speakable text
 	samples int64           // of audio made so far
@@ -52,7 +53,10 @@ func (u *Utterance) Write(text string, at time.Time) {
 func (u *Utterance) Add(sp pipeline.Speech, at time.Time) []int16 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.words = append(u.words, sp.Words...)
+	for _, w := range sp.Words {
+		w.Start, w.End = w.Start+u.base, w.End+u.base
+		u.words = append(u.words, w)
+	}
 	pcm := sp.PCM
 	if u.ready.IsZero() {
 		lead := LeadingSilence(pcm)
@@ -207,11 +211,22 @@ func (u *Utterance) Timing() (token, ready time.Time, chars int, usage pipeline.
 	return u.token, u.ready, u.text.Len(), u.usage
 }
 
-// Spend notes what the answer cost.
+// Spend notes what the answer cost, beside what was noted before.
 func (u *Utterance) Spend(usage pipeline.Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.usage = usage
+	u.usage.PromptTokens += usage.PromptTokens
+	u.usage.CompletionTokens += usage.CompletionTokens
+}
+
+// Anew has the words of the speech that comes next timed from the end of what
+// there is: another stretch of the voice begins.
+func (u *Utterance) Anew() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.ready.IsZero() {
+		u.base = u.trimmed + Span(u.Rate, int(u.samples))
+	}
 }
 
 // Waiting is how much sound is made and has not left.
