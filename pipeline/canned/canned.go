@@ -24,18 +24,28 @@ const Lines = Nudge + 1
 func (l Line) In(language string) string {
 	language, _, _ = strings.Cut(strings.ToLower(language), "-")
 	texts := map[string][all]string{
-		"": {"One moment, please.", "Sorry, I did not get that. Could you say it again?", "Are you still there?",
-			"I have to go now. Goodbye.", "I am sorry, nobody there can take the call. Is there anything else I can do?"},
-		"de": {"Einen Moment, bitte.", "Entschuldigung, das habe ich nicht verstanden. Können Sie es wiederholen?", "Sind Sie noch da?",
-			"Ich muss mich jetzt verabschieden. Auf Wiederhören.", "Es tut mir leid, dort ist niemand zu erreichen. Kann ich sonst etwas für Sie tun?"},
-		"es": {"Un momento, por favor.", "Perdone, no le he entendido. ¿Puede repetirlo?", "¿Sigue ahí?",
-			"Tengo que despedirme. Adiós.", "Lo siento, no hay nadie que pueda atenderle. ¿Puedo ayudarle en algo más?"}, //nolint:misspell // Spanish
-		"fr": {"Un instant, s'il vous plaît.", "Pardon, je n'ai pas compris. Pouvez-vous répéter ?", "Vous êtes toujours là ?",
-			"Je dois vous laisser. Au revoir.", "Je suis désolé, personne ne répond là-bas. Puis-je faire autre chose pour vous ?"},
-		"kk": {"Бір сәт күтіңіз.", "Кешіріңіз, түсінбей қалдым. Қайталап жібересіз бе?", "Сіз әлі осындасыз ба?",
-			"Енді қоштасуым керек. Сау болыңыз.", "Кешіріңіз, ол жақта ешкім жауап бермеді. Тағы қандай көмек керек?"},
-		"ru": {"Одну минуту, пожалуйста.", "Извините, я не расслышал. Повторите, пожалуйста.", "Вы ещё здесь?",
-			"Мне пора прощаться. До свидания.", "Извините, там никто не отвечает. Могу ли я ещё чем-нибудь помочь?"},
+		"": {
+			"One moment, please.", "Sorry, I did not get that. Could you say it again?", "Are you still there?",
+			"I have to go now. Goodbye.", "I am sorry, nobody there can take the call. Is there anything else I can do?",
+		},
+		"de": {
+			"Einen Moment, bitte.", "Entschuldigung, das habe ich nicht verstanden. Können Sie es wiederholen?", "Sind Sie noch da?",
+			"Ich muss mich jetzt verabschieden. Auf Wiederhören.", "Es tut mir leid, dort ist niemand zu erreichen. Kann ich sonst etwas für Sie tun?",
+		},
+		"es": {"Un momento, por favor.", "Perdone, no le he entendido. ¿Puede repetirlo?", "¿Sigue ahí?", //nolint:misspell // Spanish
+			"Tengo que despedirme. Adiós.", "Lo siento, no hay nadie que pueda atenderle. ¿Puedo ayudarle en algo más?"},
+		"fr": {
+			"Un instant, s'il vous plaît.", "Pardon, je n'ai pas compris. Pouvez-vous répéter ?", "Vous êtes toujours là ?",
+			"Je dois vous laisser. Au revoir.", "Je suis désolé, personne ne répond là-bas. Puis-je faire autre chose pour vous ?",
+		},
+		"kk": {
+			"Бір сәт күтіңіз.", "Кешіріңіз, түсінбей қалдым. Қайталап жібересіз бе?", "Сіз әлі осындасыз ба?",
+			"Енді қоштасуым керек. Сау болыңыз.", "Кешіріңіз, ол жақта ешкім жауап бермеді. Тағы қандай көмек керек?",
+		},
+		"ru": {
+			"Одну минуту, пожалуйста.", "Извините, я не расслышал. Повторите, пожалуйста.", "Вы ещё здесь?",
+			"Мне пора прощаться. До свидания.", "Извините, там никто не отвечает. Могу ли я ещё чем-нибудь помочь?",
+		},
 	}
 	texts["en"] = texts[""]
 	return texts[language][l]

@@ -201,11 +201,17 @@ func (s *talk) tellCaller() {
 func (s *talk) end(ending pipeline.Ending, whole bool) {
 	s.tellCaller()
 	s.tellFiller(false)
+	ran := time.Duration(0)
 	if s.reply != nil {
+		s.record(s.reply)
 		s.tellAgent(s.reply.Utterance, whole, true)
+		ran = s.reply.book.Took()
+		_, _, _, usage := s.reply.Timing()
+		s.limits.tokens += usage.PromptTokens + usage.CompletionTokens
 	}
 	if s.current != nil {
 		t := s.current.turn(ending)
+		t.Tools = ran
 		s.outcome.Turns = append(s.outcome.Turns, t)
 		if s.brief.Watch != nil {
 			s.brief.Watch.Turned(t)
@@ -254,7 +260,6 @@ func (s *talk) tellFiller(whole bool) {
 
 // close ends what the end of the call found open.
 func (s *talk) close() {
-	s.forget()
 	s.forget()
 	if s.reply != nil || s.current != nil || s.filler != nil {
 		ending := pipeline.Interrupted

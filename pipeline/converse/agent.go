@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/provider"
+	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -55,6 +56,10 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	if err := a.Check(brief.Engines); err != nil {
 		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
 	}
+	set, err := tools.NewSet(brief.Tools)
+	if err != nil {
+		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
+	}
 	if brief.AnsweredAt.IsZero() {
 		brief.AnsweredAt = time.Now()
 	}
@@ -64,13 +69,13 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	}
 	policy.Language = brief.Language
 	log := cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", brief.CallID)
-	policy.Language = brief.Language
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
 		model: a.Guards.Model(a.Models, brief.Engines.LLM), voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
-		mouth: mouth.New(), news: make(chan news, 16),
+		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: newLimits(brief.Limits),
 		listener: &listener{
 			recognizer: a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
 			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
@@ -88,16 +93,11 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 			defer s.journal.close()
 		}
 	}
-	if a.Journal != nil {
-		to, err := a.Journal(brief.CallID)
-		if err != nil {
-			log.Warn("turn log", "err", err) // a call is worth more than its log
-		} else {
-			s.journal = newJournal(to, log, policy, brief.Greeting != "")
-			defer s.journal.close()
-		}
+	s.run(ctx, cancel)
+	if s.second != nil {
+		s.join(outer)
 	}
-	return s.run(ctx, cancel), nil
+	return s.outcome, nil
 }
 
 // talk is one conversation. The ear owns the leg's reading side, the playout
@@ -111,6 +111,8 @@ type talk struct {
 	voice    pipeline.Voice
 	mouth    *mouth.Mouth
 	listener *listener
+	tools    *tools.Set
+	limits   *limits
 	news     chan news
 	wg       sync.WaitGroup
 
@@ -130,6 +132,10 @@ type talk struct {
 	last    ear.Edge // where the caller last fell silent
 	began   ear.Edge // where the caller last began to speak
 	outcome pipeline.Outcome
+	leaving pipeline.Reason  // once parting is due
+	parting <-chan time.Time // nil where the agent stays
+	handed  <-chan handed    // tells what became of a handing over; nil where none is tried
+	second  media.Leg        // that took the call over; nil where none did
 }
 
 // news is that the first sound of an answer is made, or that it broke.
@@ -138,7 +144,9 @@ type news struct {
 	err error // nil: it is made
 }
 
-func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outcome {
+// run holds the conversation. The leg is hung up after it, unless another is to
+// be joined to it.
+func (s *talk) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan ear.Edge, 16)
 	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges, Sent: s.mouth.Level}
 	s.leg.Play(s.mouth)
@@ -152,15 +160,17 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) pipeline.Outc
 	if s.outcome.Reason == pipeline.AgentError {
 		cause = media.Failure
 	}
-	if err := s.leg.Hangup(cause); err != nil {
-		s.log.Warn("hang up", "err", err)
+	if s.second == nil {
+		if err := s.leg.Hangup(cause); err != nil {
+			s.log.Warn("hang up", "err", err)
+		}
 	}
 	s.wg.Wait()
+	s.settle()
 	s.close()
 	if deaf != nil {
 		s.outcome.Reason, s.outcome.Err = pipeline.AgentError, errors.Join(s.outcome.Err, fmt.Errorf("ear: %w", deaf))
 	}
-	return s.outcome
 }
 
 func (s *talk) style() pipeline.Style {

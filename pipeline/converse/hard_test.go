@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
@@ -218,11 +219,18 @@ func talkOn(t *testing.T, stage *pipetest.Stage, brief pipeline.Brief) *call {
 // talkAt is talkOn with a leg at rate (Hz).
 func talkAt(t *testing.T, rate int, stage *pipetest.Stage, brief pipeline.Brief) *call {
 	t.Helper()
-	c := &call{Leg: mediatest.NewLeg(rate), t: t, began: time.Now(), done: make(chan struct{})}
+	leg := mediatest.NewLeg(rate)
+	return talkTo(t, leg, leg, stage, brief)
+}
+
+// talkTo is talkOn with a leg that leg is behind.
+func talkTo(t *testing.T, leg *mediatest.Leg, able media.Leg, stage *pipetest.Stage, brief pipeline.Brief) *call {
+	t.Helper()
+	c := &call{Leg: leg, t: t, began: time.Now(), done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		var err error
-		if c.outcome, err = stage.Talk(context.Background(), c.Leg, brief); err != nil {
+		if c.outcome, err = stage.Talk(context.Background(), able, brief); err != nil {
 			t.Errorf("talk: %v", err)
 		}
 		if err := stage.Close(); err != nil {

@@ -2,6 +2,7 @@ package converse
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,16 +20,11 @@ import (
 func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	s.timer = time.NewTimer(time.Hour)
 	defer s.timer.Stop()
-	var limit <-chan time.Time
-	if s.brief.MaxDuration > 0 {
-		t := time.NewTimer(time.Until(s.brief.AnsweredAt.Add(s.brief.MaxDuration)))
-		defer t.Stop()
-		limit = t.C
-	}
+	limit := s.limit()
 	s.timer.Stop()
 	if s.brief.Greeting != "" {
 		s.current = s.greeted()
-		s.reply = s.greet(ctx)
+		s.reply = s.tellText(ctx, s.brief.Greeting)
 		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 	}
 	s.act(ctx, s.machine.Start())
@@ -39,6 +35,10 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.outcome.Reason = s.ending()
 		case <-limit:
 			s.outcome.Reason = pipeline.TooLong
+		case <-s.parting:
+			s.outcome.Reason = s.leaving
+		case h := <-s.handed:
+			s.handedOver(ctx, h)
 		case x := <-edges:
 			s.edge(ctx, x)
 		case r := <-s.listener.results:
@@ -58,6 +58,14 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.step(ctx, turn.Event{Kind: turn.Timer})
 		}
 	}
+}
+
+// limit tells when the call has lasted as long as it may; nil for never.
+func (s *talk) limit() <-chan time.Time {
+	if s.brief.MaxDuration <= 0 {
+		return nil
+	}
+	return time.After(time.Until(s.brief.AnsweredAt.Add(s.brief.MaxDuration)))
 }
 
 // ending is why the context ended: the party left, or we were told to stop.
@@ -130,7 +138,11 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 	case !m.Said && s.current != nil && s.current.of == m.Of:
 		s.current.audible = m.At
 	case m.Said && m.Of == s.reply.Utterance:
+		then := s.reply.book.Then()
 		s.end(pipeline.Answered, true)
+		if s.after(ctx, then) {
+			return
+		}
 	case m.Said:
 		s.tellFiller(true)
 	}
@@ -149,6 +161,10 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 // told is told that the first sound of an answer is there, or that it broke.
 func (s *talk) told(ctx context.Context, n news) {
 	switch {
+	case errors.Is(n.err, errSilent):
+		if s.reply != nil && n.of == s.reply.Utterance {
+			s.silent(ctx)
+		}
 	case n.err != nil:
 		s.failed(ctx, n)
 	case s.reply != nil && n.of == s.reply.Utterance, s.spec != nil && n.of == s.spec.Utterance:
@@ -175,6 +191,9 @@ func (s *talk) failed(ctx context.Context, f news) {
 const recent = 4 * time.Second
 
 func (s *talk) step(ctx context.Context, e turn.Event) {
+	if s.handed != nil || s.parting != nil {
+		return // the agent is leaving
+	}
 	e.At = s.since(time.Now())
 	if e.Saying == "" && e.Kind != turn.Timer {
 		e.Saying, e.Words = s.saying()
@@ -269,12 +288,18 @@ func (s *talk) wake(at time.Duration) {
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
 	said := messages(a)
-	if a.Held && s.spec != nil {
+	switch {
+	case s.limits.reached():
+		s.forget()
+		s.reply = s.farewell(ctx)
+	case a.Held && s.spec != nil:
 		s.reply, s.spec = s.spec, nil
-	} else {
+	default:
 		s.forget()
 		s.reply = s.answer(ctx, said...)
 	}
+	s.limits.answers++
+	s.reply.agree()
 	s.history.commit(said...)
 	s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 }
@@ -344,8 +369,11 @@ func (s *talk) retract() {
 		s.reply.cancel()
 		s.tellAgent(s.reply.Utterance, false, false)
 	}
-	s.reply = nil
 	s.history.retract()
+	if s.reply != nil {
+		s.record(s.reply) // lest it be done again
+	}
+	s.reply = nil
 }
 
 // drop stops the agent's speech; what was heard of it is kept.

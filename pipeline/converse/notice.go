@@ -140,5 +140,5 @@ func (s *talk) notice(ctx context.Context, kind string, what canned.Line) *reply
 		defer release()
 		_ = s.mouth.Push(ctx, u, pcm, true) // ends with ctx only
 	})
-	return &reply{Utterance: u, began: time.Now(), cancel: cancel, gate: make(chan struct{})}
+	return &reply{Utterance: u, began: time.Now(), cancel: cancel, gate: make(chan struct{}), agreed: make(chan struct{})}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -26,39 +28,62 @@ type reply struct {
 	began  time.Time // when it was asked for
 	cancel context.CancelFunc
 	gate   chan struct{} // closed once it may be heard
+	agreed chan struct{} // closed once it answers a turn that is over
+	book   tools.Book    // what it has done
+	owed   atomic.Int64  // stretches that have text and are not sound to their end
 }
 
 // release lets the reply be heard. It belongs to the mind.
-func (r *reply) release() {
+func (r *reply) release() { open(r.gate) }
+
+// agree lets the reply do things. It belongs to the mind.
+func (r *reply) agree() { open(r.agreed) }
+
+func open(gate chan struct{}) {
 	select {
-	case <-r.gate:
+	case <-gate:
 	default:
-		close(r.gate)
+		close(gate)
 	}
 }
+
+func (s *talk) newReply(kind string) *reply {
+	return &reply{Utterance: s.utter(kind), began: time.Now(), gate: make(chan struct{}), agreed: make(chan struct{})}
+}
+
+// pieces are a text as it comes.
+type pieces = func(context.Context) iter.Seq2[tools.Piece, error]
 
 // answer starts the answer to what was said so far, and then, to what.
 func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
-	prompt := pipeline.Prompt{
-		Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
-		Messages: append(s.history.messages(), then...),
+	r := s.newReply(turn.Reply)
+	rounds := tools.Rounds{
+		Model: s.model, Set: s.tools, Book: &r.book, Agreed: r.agreed, Spend: s.limits.call,
+		Prompt: pipeline.Prompt{
+			Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
+			Messages: append(s.history.messages(), then...),
+		},
+		Filler: canned.Filler.In(s.brief.Language),
+		Quiet:  func() bool { return r.owed.Load() == 0 && r.Waiting() == 0 && s.mouth.Level() < inaudible },
 	}
-	return s.speak(ctx, func(ctx context.Context) iter.Seq2[pipeline.Delta, error] { return s.model.Reply(ctx, prompt) })
+	return s.speak(ctx, r, rounds.Answer)
 }
 
-// greet starts the agent's first words.
-func (s *talk) greet(ctx context.Context) *reply {
-	return s.speak(ctx, func(context.Context) iter.Seq2[pipeline.Delta, error] {
-		return func(yield func(pipeline.Delta, error) bool) { yield(pipeline.Delta{Text: s.brief.Greeting}, nil) }
+// inaudible is the level under which the caller hears nothing, in dBFS.
+const inaudible = -60
+
+// tellText starts saying a text of the agent's own.
+func (s *talk) tellText(ctx context.Context, text string) *reply {
+	return s.speak(ctx, s.newReply(turn.Reply), func(context.Context) iter.Seq2[tools.Piece, error] {
+		return func(yield func(tools.Piece, error) bool) { yield(tools.Piece{Delta: pipeline.Delta{Text: text}}, nil) }
 	})
 }
 
 // speak starts saying what the text stream yields.
-func (s *talk) speak(ctx context.Context, text func(context.Context) iter.Seq2[pipeline.Delta, error]) *reply {
-	ctx, cancel := context.WithCancel(ctx)
-	r := &reply{Utterance: s.utter(turn.Reply), began: time.Now(), cancel: cancel, gate: make(chan struct{})}
+func (s *talk) speak(ctx context.Context, r *reply, text pieces) *reply {
+	ctx, r.cancel = context.WithCancel(ctx)
 	s.wg.Go(func() {
-		defer cancel()
+		defer r.cancel()
 		if err := s.say(ctx, r, text); err != nil && ctx.Err() == nil {
 			s.report(ctx, news{r.Utterance, err})
 		}
@@ -82,31 +107,33 @@ func (s *talk) open(ctx context.Context) *opening {
 	return o
 }
 
+func (o *opening) close() {
+	if <-o.done; o.speaking != nil {
+		_ = o.speaking.Close() // nobody listens to it
+	}
+}
+
 // say streams text into the voice and the voice's speech into the playout. It
 // returns when the last of it is queued.
-func (s *talk) say(ctx context.Context, r *reply, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
+func (s *talk) say(ctx context.Context, r *reply, text pieces) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	voice := s.open(ctx)
+	voices := make(chan *opening, 1)
 	wrote := make(chan error, 1)
-	s.wg.Go(func() { wrote <- s.write(ctx, r.Utterance, voice, text) })
-	<-voice.done
-	if voice.err != nil {
-		cancel()
-		return errors.Join(fmt.Errorf("voice: %w", voice.err), ignoreCancel(<-wrote))
-	}
-	err := s.sound(ctx, r, voice.speaking)
+	s.wg.Go(func() {
+		defer close(voices)
+		wrote <- (&writer{talk: s, reply: r, voices: voices}).write(ctx, text)
+	})
+	err := s.sounds(ctx, r, voices)
 	cancel()
-	closing := voice.speaking.Close() // unblocks the writer too
 	written := <-wrote
-	switch {
-	case written != nil && !errors.Is(written, context.Canceled):
-		return written // the cause, where the voice's error is but its echo
-	case err != nil:
-		return err
-	default:
-		return ignoreCancel(closing)
+	for o := range voices {
+		o.close()
 	}
+	if written != nil && !errors.Is(written, context.Canceled) {
+		return written // the cause, where the voice's error is but its echo
+	}
+	return err
 }
 
 func ignoreCancel(err error) error {
@@ -116,59 +143,40 @@ func ignoreCancel(err error) error {
 	return err
 }
 
-// write gives the model's words to the voice as they come.
-func (s *talk) write(ctx context.Context, u *mouth.Utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
-	err := s.words(ctx, u, voice, text)
-	if <-voice.done; voice.speaking == nil {
-		return err // whoever listens to the voice tells why there is none
-	}
-	if err == nil {
-		err = voice.speaking.Flush()
-	}
-	if err != nil {
-		_ = voice.speaking.Close() // nothing more is coming: let the sound end
-	}
-	return err
-}
-
-func (s *talk) words(ctx context.Context, u *mouth.Utterance, voice *opening, text func(context.Context) iter.Seq2[pipeline.Delta, error]) error {
-	said := false
-	for d, err := range text(ctx) {
-		if err != nil {
-			return fmt.Errorf("model: %w", err)
-		}
-		if d.Usage != nil {
-			u.Spend(*d.Usage)
-		}
-		if d.Text == "" {
-			continue
-		}
-		said = said || strings.TrimSpace(d.Text) != ""
-		u.Write(d.Text, time.Now())
-		if <-voice.done; voice.err != nil {
-			return nil
-		}
-		if err := voice.speaking.Say(d.Text); err != nil {
-			return fmt.Errorf("voice: %w", err)
-		}
-	}
-	if !said {
-		return errors.New("model: the answer is empty")
-	}
-	return nil
-}
-
-// sound queues the voice's speech.
-func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking) error {
-	u := r.Utterance
-	stop := s.watchStall(ctx, u, speaking)
-	defer stop()
+// sounds queues the voice's speech, stretch by stretch.
+func (s *talk) sounds(ctx context.Context, r *reply, voices <-chan *opening) error {
 	var release func()
 	defer func() {
 		if release != nil {
 			release()
 		}
 	}()
+	for o := range voices {
+		if <-o.done; o.err != nil {
+			return fmt.Errorf("voice: %w", o.err)
+		}
+		err := s.sound(ctx, r, o.speaking, &release)
+		closing := o.speaking.Close() // unblocks the writer too
+		if err == nil {
+			err = ignoreCancel(closing)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if release == nil {
+		return errors.New("voice: no speech came")
+	}
+	r.Complete()
+	return s.mouth.Push(ctx, r.Utterance, nil, true)
+}
+
+// sound queues one stretch of speech, the first of it once it may be heard.
+func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking, release *func()) error {
+	u := r.Utterance
+	u.Anew()
+	stop := s.watchStall(ctx, u, speaking)
+	defer stop()
 	for sp, err := range speaking.Audio() {
 		if err != nil {
 			return fmt.Errorf("voice: %w", err)
@@ -177,9 +185,8 @@ func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking) 
 		if len(pcm) == 0 {
 			continue
 		}
-		if release == nil {
-			var err error
-			if release, err = s.floor(ctx, r); err != nil {
+		if *release == nil {
+			if *release, err = s.floor(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -190,11 +197,10 @@ func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking) 
 	if stop() && ctx.Err() == nil {
 		return errStalled
 	}
-	if release == nil {
-		return errors.New("voice: no speech came")
+	if r.owed.Load() > 0 {
+		r.owed.Add(-1)
 	}
-	u.Complete()
-	return s.mouth.Push(ctx, u, nil, true)
+	return nil
 }
 
 // floor waits until the reply, whose first sound is made, may be heard.

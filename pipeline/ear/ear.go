@@ -61,11 +61,12 @@ type arrival struct {
 	measured bool
 }
 
-// Hear reads the leg until it ends. It returns nil when the party is gone.
+// Hear reads the leg until it ends or ctx does. It returns nil when the party is
+// gone.
 func (e *Ear) Hear(ctx context.Context) error {
 	f := make(media.Frame, media.FrameLen(e.Leg.Rate()))
 	e.floor = math.Inf(-1)
-	for {
+	for ctx.Err() == nil {
 		err := e.Leg.ReadFrame(f)
 		switch {
 		case errors.Is(err, io.EOF):
@@ -89,6 +90,7 @@ func (e *Ear) Hear(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
 }
 
 const (

@@ -50,8 +50,11 @@ func (b *Book) end(ran []Ran) {
 		return
 	}
 	d := &b.deeds[len(b.deeds)-1]
-	d.ended, d.ran = time.Now(), ran
+	d.ended, d.ran = d.began, ran
 	for _, r := range ran {
+		if end := d.began.Add(r.Took); end.After(d.ended) {
+			d.ended = end
+		}
 		if r.Then.Step != "" {
 			b.then = append(b.then, r.Then)
 		}

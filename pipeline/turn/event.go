@@ -27,6 +27,7 @@ const (
 	Audible   Kind = "audible"   // the first audible frame of the agent's speech left
 	Said      Kind = "said"      // the last frame of the agent's speech left
 	ReplyFail Kind = "replyfail" // the model or the voice broke
+	Own       Kind = "own"       // the agent begins a speech that answers nothing
 )
 
 // What the agent can be saying.

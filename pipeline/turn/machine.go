@@ -125,6 +125,8 @@ func (m *Machine) Step(e Event) []Action {
 		return m.said(e)
 	case ReplyFail:
 		return m.replyFail(e)
+	case Own:
+		return m.speak(Action{}, e.At)[1:]
 	}
 	return nil
 }

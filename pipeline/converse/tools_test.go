@@ -1,0 +1,399 @@
+package converse_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/pipetest"
+	"github.com/parley-voice/parley/pipeline/tools"
+)
+
+// weather is a function that takes its time.
+type weather struct {
+	takes time.Duration
+	ran   *atomic.Int32
+	begun *atomic.Int64 // Unix nanoseconds
+}
+
+func newWeather(takes time.Duration) weather {
+	return weather{takes, new(atomic.Int32), new(atomic.Int64)}
+}
+
+func (weather) Spec() pipeline.Tool {
+	return pipeline.Tool{Name: "weather", Description: "x", Parameters: json.RawMessage(`{"type":"object"}`)}
+}
+func (weather) Filler() string { return "let me look" }
+
+func (w weather) Run(ctx context.Context, _ json.RawMessage) (pipeline.Done, error) {
+	w.ran.Add(1)
+	w.begun.Store(time.Now().UnixNano())
+	select {
+	case <-time.After(w.takes):
+		return pipeline.Done{Text: "sunny"}, nil
+	case <-ctx.Done():
+		return pipeline.Done{}, ctx.Err()
+	}
+}
+
+// calls has the model call a tool at what the caller says, saying first before
+// it and repeating the result after it.
+func calls(name, arguments, first string) fake.Script {
+	script := fake.Typical()
+	script.Call = func(m []fake.Message) (string, string) {
+		if last := m[len(m)-1]; last.Role == "user" && !strings.Contains(last.Content, "thank") {
+			return name, arguments
+		}
+		return "", ""
+	}
+	script.Reply = func(m []fake.Message) string {
+		switch last := m[len(m)-1]; {
+		case last.Role == "tool":
+			return "it is " + last.Content
+		case strings.Contains(last.Content, "thank"):
+			return "you are welcome"
+		}
+		return first
+	}
+	return script
+}
+
+func builtins(t *testing.T) []pipeline.Function {
+	t.Helper()
+	all, err := tools.Build([]tools.Definition{
+		{Type: tools.EndCall},
+		{Type: tools.SendDTMF},
+		{Type: tools.LeaveVoicemail},
+		{Type: tools.TransferCall, Destinations: []tools.Destination{{Label: "sales", Number: "+12025550111"}}},
+	}, egress.Rules{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestTool: the model asks for the weather and is told; the caller hears one
+// answer. Only a slow function is bridged by a filler, once.
+func TestTool(t *testing.T) {
+	for name, tt := range map[string]struct {
+		takes       time.Duration
+		first, want string
+	}{
+		"fast":            {500 * time.Millisecond, "", "it is sunny"},
+		"fast, announced": {500 * time.Millisecond, "hm", "hm it is sunny"},
+		"slow":            {4 * time.Second, "", "let me look it is sunny"},
+		"slow, announced": {6 * time.Second, "hm", "hm let me look it is sunny"},
+		"very slow":       {15 * time.Second, "", "let me look it is sunny"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeather(tt.takes)
+				c := start(t, calls("weather", `{"day":"mon"}`, tt.first), pipeline.Brief{Tools: []pipeline.Function{w}})
+				c.pass(500 * time.Millisecond)
+				c.say("what is the weather")
+				c.pass(4*time.Second + tt.takes)
+				c.say("thank you")
+				c.pass(3 * time.Second)
+				heard := c.words()
+				o := c.hangup()
+				if want := tt.want + " you are welcome"; heard != want {
+					t.Errorf("the caller heard %q, want %q", heard, want)
+				}
+				want := []string{
+					"caller: what is the weather", `tool: weather {"day":"mon"}: sunny`, "agent: " + tt.want,
+					"caller: thank you", "agent: you are welcome",
+				}
+				if !slices.Equal(lines(o), want) {
+					t.Errorf("lines %q", lines(o))
+				}
+				if n := w.ran.Load(); n != 1 {
+					t.Errorf("it ran %d times", n)
+				}
+				if len(o.Turns) != 2 || o.Turns[0].Tools != tt.takes || o.Turns[0].Ending != pipeline.Answered || o.Turns[1].Tools != 0 {
+					t.Errorf("turns %+v", o.Turns)
+				}
+			})
+		})
+	}
+}
+
+// TestToolIsToldAfterwards: what was called and what it answered stays in the
+// history, before what was heard.
+func TestToolIsToldAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := calls("weather", `{}`, "")
+		reply := script.Reply
+		var told atomic.Pointer[[]fake.Message]
+		script.Reply = func(m []fake.Message) string { told.Store(&m); return reply(m) }
+		c := start(t, script, pipeline.Brief{Tools: []pipeline.Function{newWeather(0)}})
+		c.pass(500 * time.Millisecond)
+		c.say("what is the weather")
+		c.pass(4 * time.Second)
+		c.say("thank you")
+		c.pass(3 * time.Second)
+		c.hangup()
+		var got []string
+		for _, m := range *told.Load() {
+			got = append(got, m.Role+": "+m.Content)
+		}
+		want := []string{"system: ", "user: what is the weather", "assistant: ", "tool: sunny", "assistant: it is sunny", "user: thank you"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the model was told %q", got)
+		}
+	})
+}
+
+// TestToolWaitsForTheTurn: an answer that was begun early does nothing before
+// the turn is over, and nothing at all where the caller goes on.
+func TestToolWaitsForTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := calls("weather", `{}`, "")
+		script.FirstToken = 0
+		w := newWeather(0)
+		c := start(t, script, pipeline.Brief{Tools: []pipeline.Function{w}})
+		c.pass(500 * time.Millisecond)
+		c.say("i want tea")
+		c.pass(300 * time.Millisecond)
+		if w.ran.Load() != 0 {
+			t.Error("it ran in the caller's pause")
+		}
+		c.say("and the weather")
+		c.pass(4 * time.Second)
+		heard := c.words()
+		o := c.hangup()
+		if n := w.ran.Load(); n != 1 || heard != "it is sunny" {
+			t.Errorf("it ran %d times, the caller heard %q", n, heard)
+		}
+		if len(o.Turns) != 1 || o.Turns[0].Speculations < 2 {
+			t.Fatalf("no answer was begun early: %+v", o.Turns)
+		}
+	})
+}
+
+// TestToolIsNotForgotten: the caller goes on while the tool runs.
+// What it did is not done again.
+func TestToolIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := calls("weather", `{}`, "")
+		script.Call = func(m []fake.Message) (string, string) {
+			if slices.ContainsFunc(m, func(x fake.Message) bool { return x.Role == "tool" }) {
+				return "", ""
+			}
+			return "weather", "{}"
+		}
+		var told atomic.Pointer[[]fake.Message]
+		script.Reply = func(m []fake.Message) string {
+			told.Store(&m)
+			if m[len(m)-1].Role == "user" && len(m) == 2 {
+				return ""
+			}
+			return "fine"
+		}
+		script.FirstToken = 700 * time.Millisecond
+		c := start(t, script, pipeline.Brief{Tools: []pipeline.Function{newWeather(100 * time.Millisecond)}})
+		c.pass(5 * time.Second) // the canned lines are spoken
+		c.say("what is the weather")
+		c.pass(1200 * time.Millisecond)
+		c.say("on monday")
+		c.pass(6 * time.Second)
+		o := c.hangup()
+		var got []string
+		for _, m := range *told.Load() {
+			got = append(got, m.Role+": "+m.Content)
+		}
+		if want := []string{"system: ", "assistant: ", "tool: sunny", "user: what is the weather on monday"}; !slices.Equal(got, want) {
+			t.Errorf("the model was told %q; lines %q", got, lines(o))
+		}
+	})
+}
+
+func TestLeaving(t *testing.T) {
+	for name, tt := range map[string]struct {
+		call, arguments, first, heard string
+		reason                        pipeline.Reason
+	}{
+		"said before":      {tools.EndCall, `{}`, "bye then", "bye then", pipeline.AgentHungUp},
+		"said with it":     {tools.EndCall, `{"say":"so long"}`, "", "so long", pipeline.AgentHungUp},
+		"said both":        {tools.EndCall, `{"say":"so long"}`, "well", "well so long", pipeline.AgentHungUp},
+		"said afterwards":  {tools.EndCall, `{}`, "", "it is the call ends once the caller has heard you; if the caller speaks first, it goes on", pipeline.AgentHungUp},
+		"message":          {tools.LeaveVoicemail, `{"say":"call me"}`, "", "call me", pipeline.VoicemailLeft},
+		"no such argument": {tools.EndCall, `{"now":1}`, "", "it is error: arguments: now: unknown known: say", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := start(t, calls(tt.call, tt.arguments, tt.first), pipeline.Brief{Tools: builtins(t)})
+				c.pass(500 * time.Millisecond)
+				c.say("please go away")
+				c.pass(12 * time.Second)
+				heard := strings.ReplaceAll(c.words(), "~", " ") // nothing parts two stretches of the fake voice
+				want := tt.reason
+				if want == "" {
+					want = pipeline.CallerHungUp
+					_ = c.Hangup(media.RemoteHangup)
+				}
+				o := c.wait()
+				if tones := strings.ReplaceAll(tt.heard, ";", ""); heard != tones {
+					t.Errorf("the caller heard %q, want %q", heard, tones)
+				}
+				if o.Reason != want || len(o.Turns) != 1 || o.Turns[0].Ending != pipeline.Answered {
+					t.Errorf("reason %q, turns %+v, lines %q", o.Reason, o.Turns, lines(o))
+				}
+			})
+		})
+	}
+}
+
+// TestStaying: a caller who speaks into the goodbye is not hung up on.
+func TestStaying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, calls(tools.EndCall, `{}`, "one two three four five six seven eight nine ten"), pipeline.Brief{Tools: builtins(t)})
+		c.pass(500 * time.Millisecond)
+		c.say("please go away")
+		c.pass(2 * time.Second)
+		c.say("thank you but wait please")
+		c.pass(4 * time.Second)
+		heard := c.words()
+		if o := c.hangup(); o.Reason != pipeline.CallerHungUp || !strings.HasSuffix(heard, "you are welcome") {
+			t.Errorf("reason %q, heard %q, lines %q", o.Reason, heard, lines(o))
+		}
+	})
+}
+
+// able is a leg that can press keys and hand its party over.
+type able struct {
+	*mediatest.Leg
+	pressed string
+	refuses error
+	number  string
+}
+
+func (a *able) Press(keys string) error { a.pressed += keys; return nil }
+
+func (a *able) Refer(_ context.Context, number string) error {
+	<-time.After(2 * time.Second) // it rings
+	if a.number = number; a.refuses == nil {
+		_ = a.Hangup(media.Transferred)
+	}
+	return a.refuses
+}
+
+func TestPress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := &able{Leg: mediatest.NewLeg(8000)}
+		c := talkTo(t, leg.Leg, leg, pipetest.New(calls(tools.SendDTMF, `{"keys":"1,2#"}`, "")), pipeline.Brief{Tools: builtins(t), Engines: pipetest.Fake()})
+		c.pass(500 * time.Millisecond)
+		c.say("press one for sales")
+		c.pass(3 * time.Second)
+		c.say("thank you")
+		c.pass(4 * time.Second)
+		heard := c.words()
+		o := c.hangup()
+		if leg.pressed != "1,2#" {
+			t.Errorf("pressed %q", leg.pressed)
+		}
+		if heard != "you are welcome" || len(o.Turns) != 2 || o.Turns[0].Ending != pipeline.Silent || o.Turns[1].Ending != pipeline.Answered {
+			t.Errorf("heard %q, turns %+v", heard, o.Turns)
+		}
+	})
+}
+
+func TestTransfer(t *testing.T) {
+	const sorry = "i am sorry, nobody there can take the call. is there anything else i can do?"
+	refused := errors.New("603 decline")
+	for name, tt := range map[string]struct {
+		refuses error
+		bridge  bool
+		heard   string
+		want    pipeline.Handover
+		reason  pipeline.Reason
+	}{
+		"by the party's side": {nil, true, "putting you through", pipeline.Handover{Answered: true}, pipeline.HandedOver},
+		"by a second leg":     {refused, true, "putting you through", pipeline.Handover{Answered: true, Bridged: true}, pipeline.HandedOver},
+		"not at all":          {refused, false, "putting you through " + sorry + " you are welcome", pipeline.Handover{}, pipeline.CallerHungUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				leg, second := &able{Leg: mediatest.NewLeg(8000), refuses: tt.refuses}, mediatest.NewLeg(16000)
+				brief := pipeline.Brief{Tools: builtins(t), Engines: pipetest.Fake(), MaxDuration: time.Minute}
+				if tt.bridge {
+					brief.Bridge = func(_ context.Context, number string) (media.Leg, error) {
+						<-time.After(time.Second)
+						leg.number += " and " + number
+						return second, nil
+					}
+				}
+				c := talkTo(t, leg.Leg, leg, pipetest.New(calls(tools.TransferCall, `{"to":"sales"}`, "putting you through")), brief)
+				c.pass(500 * time.Millisecond)
+				c.say("sales please")
+				c.pass(10 * time.Second)
+				if tt.reason == pipeline.CallerHungUp {
+					c.pass(3 * time.Second)
+					c.say("thank you")
+					c.pass(4 * time.Second)
+				}
+				heard := c.words()
+				if tt.want.Bridged { // the parties hear each other now
+					c.say("hello sales")
+					c.pass(200 * time.Millisecond)
+					if got := (&call{Leg: second}).words(); got != "hello sales" {
+						t.Errorf("sales heard %q", got)
+					}
+				}
+				o := c.hangup()
+				<-time.After(time.Second)
+				_ = second.Hangup(media.LocalHangup)
+				if heard != tt.heard || o.Reason != tt.reason {
+					t.Errorf("heard %q, reason %q, lines %q", heard, o.Reason, lines(o))
+				}
+				tt.want.To = "+12025550111"
+				if o.Transfer == nil || o.Transfer.At.IsZero() {
+					t.Fatalf("transfer %+v", o.Transfer)
+				}
+				if o.Transfer.At = (time.Time{}); *o.Transfer != tt.want {
+					t.Errorf("transfer %+v", *o.Transfer)
+				}
+				if !strings.HasPrefix(leg.number, "+12025550111") {
+					t.Errorf("referred to %q", leg.number)
+				}
+			})
+		})
+	}
+}
+
+// TestCallLimits: beyond what a call may have, the agent says goodbye and leaves.
+func TestCallLimits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limits pipeline.Limits
+		heard  string
+	}{
+		"turns":      {pipeline.Limits{Turns: 1}, "it is sunny"},
+		"tokens":     {pipeline.Limits{Tokens: 3}, "it is sunny"},
+		"tool calls": {pipeline.Limits{ToolCalls: 1}, "it is sunny"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := start(t, calls("weather", `{}`, ""), pipeline.Brief{Tools: []pipeline.Function{newWeather(0)}, Limits: tt.limits})
+				c.pass(500 * time.Millisecond)
+				c.say("what is the weather")
+				c.pass(4 * time.Second)
+				c.say("thank you")
+				c.pass(10 * time.Second)
+				heard := c.words()
+				if o := c.wait(); heard != tt.heard+" i have to go now. goodbye." || o.Reason != pipeline.AgentHungUp {
+					t.Errorf("heard %q, reason %q", heard, o.Reason)
+				}
+			})
+		})
+	}
+}
