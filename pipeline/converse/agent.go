@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/tools"
@@ -76,12 +77,10 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 		agent: a, leg: leg, brief: brief, log: log,
 		model: a.Guards.Model(a.Models, brief.Engines.LLM), voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
 		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: newLimits(brief.Limits),
-		listener: &listener{
-			recognizer: a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
-			stream:     pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language},
-			log:        log, results: make(chan heard, 16), broke: make(chan error, 1),
-			opens: make(chan struct{}), mute: make(chan struct{}, 1),
-		},
+		listener: listener.New(
+			a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
+			pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language}, log,
+		),
 		machine: turn.New(policy, brief.Greeting != ""),
 	}
 	if a.Journal != nil {
@@ -110,7 +109,7 @@ type talk struct {
 	model    pipeline.Model
 	voice    pipeline.Voice
 	mouth    *mouth.Mouth
-	listener *listener
+	listener *listener.Listener
 	tools    *tools.Set
 	limits   *limits
 	news     chan news
@@ -148,11 +147,11 @@ type news struct {
 // be joined to it.
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan ear.Edge, 16)
-	e := &ear.Ear{Leg: s.leg, Sound: s.listener.write, Edges: edges, Sent: s.mouth.Level}
+	e := &ear.Ear{Leg: s.leg, Sound: s.listener.Write, Edges: edges, Sent: s.mouth.Level}
 	s.leg.Play(s.mouth)
 	var deaf error
 	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })
-	s.wg.Go(func() { s.listener.listen(ctx) })
+	s.wg.Go(func() { s.listener.Listen(ctx) })
 	s.wg.Go(func() { s.prepare(ctx) })
 	s.think(ctx, edges)
 	cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -41,11 +42,11 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.handedOver(ctx, h)
 		case x := <-edges:
 			s.edge(ctx, x)
-		case r := <-s.listener.results:
+		case r := <-s.listener.Results():
 			s.heard(ctx, r)
-		case <-s.listener.opens:
+		case <-s.listener.Opens():
 			s.step(ctx, turn.Event{Kind: turn.Listens})
-		case err := <-s.listener.broke:
+		case err := <-s.listener.Broke():
 			s.outcome.Err = err
 			s.step(ctx, turn.Event{Kind: turn.Deaf})
 		case m := <-s.mouth.Marks():
@@ -96,10 +97,10 @@ func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	s.step(ctx, e)
 }
 
-func (s *talk) heard(ctx context.Context, h heard) {
+func (s *talk) heard(ctx context.Context, h listener.Heard) {
 	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, P: h.EndOfTurn}
-	if !h.zero.IsZero() {
-		e.From, e.Until = s.since(h.zero.Add(h.Start)), s.since(h.zero.Add(h.End))
+	if !h.Zero.IsZero() {
+		e.From, e.Until = s.since(h.Zero.Add(h.Start)), s.since(h.Zero.Add(h.End))
 		s.unanswered(&e, h)
 	}
 	s.step(ctx, e)
@@ -107,8 +108,8 @@ func (s *talk) heard(ctx context.Context, h heard) {
 
 // unanswered leaves out the words of a result that were answered already: a
 // recognizer may go on with them in the same breath.
-func (s *talk) unanswered(e *turn.Event, h heard) {
-	at := func(w pipeline.Word) time.Duration { return s.since(h.zero.Add(w.Start)) }
+func (s *talk) unanswered(e *turn.Event, h listener.Heard) {
+	at := func(w pipeline.Word) time.Duration { return s.since(h.Zero.Add(w.Start)) }
 	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return at(w) >= s.machine.Settled() })
 	if n < 0 {
 		return // all of them, or it tells no words
@@ -221,7 +222,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	for _, a := range acts {
 		switch a.Do {
 		case turn.Finalize:
-			s.listener.finalize()
+			s.listener.Finalize()
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:
@@ -263,7 +264,7 @@ func (s *talk) making(ctx context.Context, a turn.Action) {
 
 func (s *talk) apologise(ctx context.Context, reason string) {
 	if reason == turn.RecognizerSilent {
-		s.listener.renew()
+		s.listener.Renew()
 		if s.current == nil {
 			s.current = s.unheard()
 		}

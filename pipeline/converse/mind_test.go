@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -36,7 +37,7 @@ func TestUnanswered(t *testing.T) {
 		"no words":                           {nil, "as told", 1200 * time.Millisecond},
 	} {
 		e := turn.Event{Text: "as told", From: 1200 * time.Millisecond}
-		s.unanswered(&e, heard{zero: zero, Result: pipeline.Result{Words: c.words}})
+		s.unanswered(&e, listener.Heard{Zero: zero, Result: pipeline.Result{Words: c.words}})
 		if e.Text != c.text || e.From != c.from {
 			t.Errorf("%s: %q from %v, want %q from %v", name, e.Text, e.From, c.text, c.from)
 		}

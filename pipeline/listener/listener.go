@@ -1,4 +1,5 @@
-package converse
+// Package listener keeps a recognizer open for the length of a call.
+package listener
 
 import (
 	"context"
@@ -18,14 +19,14 @@ const (
 	longPause   = 2 * time.Second
 )
 
-// A listener keeps a recognizer open for the length of a call. The newest sound
+// A Listener keeps a recognizer open for the length of a call. The newest sound
 // is remembered: what the recognizer that broke had not understood for good,
 // and what was said while there was none, is told to the next one.
-type listener struct {
+type Listener struct {
 	recognizer pipeline.Recognizer
 	stream     pipeline.Stream
 	log        *slog.Logger
-	results    chan heard
+	results    chan Heard
 	broke      chan error
 	opens      chan struct{}
 	mute       chan struct{} // the open recognizer is deaf: open another
@@ -40,11 +41,28 @@ type listener struct {
 	read int64               // frames of the call so far
 }
 
-// heard is a result, and when the recognizer's clock began; zero where the
+// New returns a listener that asks r for what stream says.
+func New(r pipeline.Recognizer, stream pipeline.Stream, log *slog.Logger) *Listener {
+	return &Listener{
+		recognizer: r, stream: stream, log: log, results: make(chan Heard, 16), broke: make(chan error, 1),
+		opens: make(chan struct{}), mute: make(chan struct{}, 1),
+	}
+}
+
+// Results tells what was understood. Whoever reads it always comes back for more.
+func (l *Listener) Results() <-chan Heard { return l.results }
+
+// Broke tells why a recognizer broke. Another is being opened then.
+func (l *Listener) Broke() <-chan error { return l.broke }
+
+// Opens tells that a recognizer is open.
+func (l *Listener) Opens() <-chan struct{} { return l.opens }
+
+// Heard is a result, and when the recognizer's clock began; zero where the
 // result has no times.
-type heard struct {
+type Heard struct {
 	pipeline.Result
-	zero time.Time
+	Zero time.Time
 }
 
 // opened is a recognizer and where its stream begins.
@@ -64,8 +82,8 @@ func (o *opened) finalize() {
 	}
 }
 
-// listen opens recognizers until ctx ends.
-func (l *listener) listen(ctx context.Context) {
+// Listen opens recognizers until ctx ends.
+func (l *Listener) Listen(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -91,7 +109,7 @@ func (l *listener) listen(ctx context.Context) {
 }
 
 // once opens a recognizer and passes its results on until it breaks.
-func (l *listener) once(ctx context.Context) error {
+func (l *Listener) once(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	rec, err := l.recognizer.Recognize(opening, l.stream)
@@ -129,8 +147,8 @@ func (l *listener) once(ctx context.Context) error {
 }
 
 // place puts a result on the call's clock.
-func (l *listener) place(o *opened, r pipeline.Result) heard {
-	h := heard{Result: r}
+func (l *Listener) place(o *opened, r pipeline.Result) Heard {
+	h := Heard{Result: r}
 	if r.End == 0 {
 		return h
 	}
@@ -138,23 +156,23 @@ func (l *listener) place(o *opened, r pipeline.Result) heard {
 		l.final.Store(o.first.Load() + int64(r.End/media.FrameTime))
 	}
 	if zero := o.zero.Load(); zero != 0 {
-		h.zero = time.Unix(0, zero)
+		h.Zero = time.Unix(0, zero)
 	}
 	return h
 }
 
 var errDeaf = errors.New("recognizer did not answer")
 
-// renew opens another recognizer in place of one that does not answer.
-func (l *listener) renew() {
+// Renew opens another recognizer in place of one that does not answer.
+func (l *Listener) Renew() {
 	select {
 	case l.mute <- struct{}{}:
 	default: // one is being opened already
 	}
 }
 
-// write passes a frame on. It belongs to the ear and never waits.
-func (l *listener) write(f media.Frame) {
+// Write passes a frame on. It belongs to the ear and never waits.
+func (l *Listener) Write(f media.Frame) {
 	l.keep(f)
 	rec := l.open.Load()
 	if rec == nil {
@@ -177,7 +195,7 @@ func (l *listener) write(f media.Frame) {
 }
 
 // keep remembers f; the oldest sound goes.
-func (l *listener) keep(f media.Frame) {
+func (l *Listener) keep(f media.Frame) {
 	at := &l.past[l.read%memory]
 	if *at == nil {
 		*at = make(media.Frame, len(f))
@@ -187,8 +205,8 @@ func (l *listener) keep(f media.Frame) {
 	l.last = time.Now()
 }
 
-// finalize asks for what is open; without a recognizer there is nothing.
-func (l *listener) finalize() {
+// Finalize asks for what is open; without a recognizer there is nothing.
+func (l *Listener) Finalize() {
 	if rec := l.open.Load(); rec != nil {
 		rec.finalize()
 	}
