@@ -37,12 +37,13 @@ func listening() []string {
 }
 
 // echo tells that words are the agent's own, come back over the line: the given
-// share of them was in what it just said, be they cut off.
+// share of them was in what it just said, be they cut off. Two letters are a word
+// of their own: "no" is not the beginning of "november".
 func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {
 		cut := len(said) > 0 && strings.HasPrefix(said[len(said)-1], w)
-		if cut || slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) > 2 && strings.HasPrefix(s, w) }) {
+		if cut || slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) != 2 && strings.HasPrefix(s, w) }) {
 			n++
 		}
 	}
