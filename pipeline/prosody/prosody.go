@@ -20,7 +20,7 @@ const (
 	kept      = 256        // frames of a stretch that are looked back on: 5 s
 	lastPitch = 15         // frames at the end whose pitch tells: 300 ms
 	lastLevel = 10         // and whose level tells: 200 ms
-	enough    = 8         // frames with a pitch that a stretch must have
+	enough    = 8          // frames with a pitch that a stretch must have
 	enoughEnd = 3          // and its end
 )
 

@@ -71,8 +71,10 @@ func (m *Machine) retract(at time.Duration, reason string) []Action {
 	m.keys = m.answered + m.keys
 	m.answering, m.answered = "", ""
 	m.fragments++
-	if m.state != Thinking {
-		m.cutOffs = min(m.cutOffs+1, mostCutOffs)
+	if m.state == Thinking {
+		m.paused(m.settled)
+	} else {
+		m.wasCutOff()
 	}
 	return []Action{{Do: Retract, Reason: reason}, m.hear(at)}
 }
@@ -81,6 +83,9 @@ func (m *Machine) retract(at time.Duration, reason string) []Action {
 func (m *Machine) yield(at time.Duration, reason string) []Action {
 	if m.pending && (m.answering != "" || m.answered != "") && !m.policy.NoMerge {
 		return m.retract(at, reason) // only a filler was heard
+	}
+	if m.answering != "" && m.onset > m.audibleAt && m.onset-m.audibleAt < spokenOver {
+		m.wasCutOff()
 	}
 	m.pending, m.released, m.greeting, m.merging, m.ducked, m.doubt = false, false, false, false, false, 0
 	m.specs = 0
@@ -106,7 +111,9 @@ func (m *Machine) said(e Event) []Action {
 	}
 	if e.Text == Reply {
 		m.failures = 0
-		m.cutOffs = max(0, m.cutOffs-1)
+		if m.clean++; m.clean >= forgiven {
+			m.cutOffs, m.clean = max(0, m.cutOffs-1), 0
+		}
 	}
 	greeting, question := m.greeting, strings.HasSuffix(strings.TrimSpace(m.saying), "?")
 	m.answering, m.answered, m.fragments, m.greeting, m.merging = "", "", 0, false, false

@@ -43,7 +43,10 @@ type Machine struct {
 	closing  time.Duration // from when an answer to Finalize is waited for
 	tone     Event         // whose prosody is that of the last speech
 	judge    judgement
-	cutOffs  int // answers that were begun in the middle of a caller's sentence, less the turns since
+	onset    time.Duration // when the voice began
+	pauses   time.Duration // how long the caller pauses and then goes on, on average
+	cutOffs  int           // answers heard in the middle of a caller's sentence, as far as they are not forgiven
+	clean    int           // turns without one since the last
 
 	// What the agent is answering.
 	answering string        // the caller's text; empty for a speech of the agent's own
@@ -161,7 +164,10 @@ func (m *Machine) toned(e Event) {
 }
 
 func (m *Machine) voice(e Event) []Action {
-	m.voiced, m.loud, m.stirred, m.lull = true, 0, true, false
+	m.voiced, m.loud, m.stirred, m.lull, m.onset = true, 0, true, false, e.From
+	if m.state == Closing {
+		m.paused(m.lastEnd)
+	}
 	switch m.state {
 	case Listening, Closing:
 		return []Action{m.hear(e.At)}
@@ -172,6 +178,24 @@ func (m *Machine) voice(e Event) []Action {
 	case Thinking, Hearing:
 	}
 	return nil
+}
+
+// paused notes for how long the caller paused, since, before going on.
+func (m *Machine) paused(since time.Duration) {
+	gap := m.onset - since
+	if since == 0 || gap < shortPause || gap > longPause {
+		return
+	}
+	if m.pauses == 0 {
+		m.pauses = gap
+	}
+	m.pauses += (gap - m.pauses) / 3
+}
+
+// wasCutOff notes that the caller was spoken over in the middle of a sentence.
+func (m *Machine) wasCutOff() {
+	m.cutOffs, m.clean = min(m.cutOffs+1, mostCutOffs), -1 // the turn that is to come is not clean
+	m.paused(m.settled)
 }
 
 // hear gives the caller the floor. Speech that brings no words for a while is

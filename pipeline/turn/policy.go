@@ -82,6 +82,11 @@ const (
 	mostPatient = 2500 * time.Millisecond // of all
 	perCutOff   = 150 * time.Millisecond  // more patience for each time the caller was cut off
 	mostCutOffs = 4
+	forgiven    = 3                       // turns without one that make up for a cut-off
+	slowest     = 1800 * time.Millisecond // that the caller's own pauses ask for
+	shortPause  = 200 * time.Millisecond  // pauses that tell of the caller
+	longPause   = 3 * time.Second
+	spokenOver  = 1500 * time.Millisecond // into an answer: its caller had not finished
 
 	// ahead is how long before a late commit its answer is begun.
 	ahead = 600 * time.Millisecond
