@@ -36,12 +36,18 @@ func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess,
 	}
 }
 
-// names tells whether the words name what is dictated: "my address is eighty".
+// names tells whether the words name what is dictated, with no more than one word
+// between: "my address is eighty".
 func names(words []string, lex lexicon) bool {
-	text := " " + strings.Join(words, " ") + " "
+	end := len(words)
+	for end > 0 && (numeral(words[end-1]) > 0 || has(lex.digits, words[end-1])) {
+		end--
+	}
 	for what := range strings.SplitSeq(lex.numbers, "|") {
-		if what != "" && strings.Contains(text, " "+what+" ") {
-			return true
+		for skip := range 2 {
+			if what != "" && end > skip && strings.HasSuffix(" "+strings.Join(words[:end-skip], " "), " "+what) {
+				return true
+			}
 		}
 	}
 	return false
