@@ -21,7 +21,7 @@ func Table(out io.Writer, runs ...*Report) error {
 	}
 	fmt.Fprintln(t)
 	for i, x := range runs[0].Times {
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%s\t", x.What, x.N, x.P50, x.P95, x.P99, x.Max, x.Target, verdict(x.Target, x.Met))
+		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%s\t", x.What, x.N, x.P50, x.P95, x.P99, x.Max, x.Target, verdict(x.Target, x.N, x.Met))
 		for _, r := range runs[1:] {
 			o := r.Times[i]
 			fmt.Fprintf(t, "%d\t%.0f\t%.0f\t", o.N, o.P50, o.P95)
@@ -39,7 +39,7 @@ func Table(out io.Writer, runs ...*Report) error {
 	}
 	fmt.Fprintln(t)
 	for i, x := range runs[0].Counts {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.1f %%\t%s\t%s\t", x.What, x.N, x.Times, 100*x.Share(), x.Target, verdict(x.Target, x.Met))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.1f %%\t%s\t%s\t", x.What, x.N, x.Times, 100*x.Share(), x.Target, verdict(x.Target, x.N, x.Met))
 		for _, r := range runs[1:] {
 			o := r.Counts[i]
 			fmt.Fprintf(t, "%d\t%d\t%.1f %%\t", o.N, o.Times, 100*o.Share())
@@ -49,9 +49,9 @@ func Table(out io.Writer, runs ...*Report) error {
 	return t.Flush()
 }
 
-func verdict(target string, met bool) string {
+func verdict(target string, n int, met bool) string {
 	switch {
-	case target == "":
+	case target == "" || n == 0:
 		return ""
 	case met:
 		return "met"
