@@ -18,6 +18,8 @@ type Brief struct {
 	MaxDuration time.Duration // of the conversation; 0 for no limit
 	Tools       []Function    // that the model may call
 	Limits      Limits
+	// Pronunciation is how words are spoken that a voice would get wrong.
+	Pronunciation map[string]string
 	// Bridge, where set, reaches a number on a leg of its own, for a transfer
 	// that the party's side does not make.
 	Bridge func(ctx context.Context, number string) (media.Leg, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/pronounce"
 	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -30,7 +31,8 @@ type reply struct {
 	gate   chan struct{} // closed once it may be heard
 	agreed chan struct{} // closed once it answers a turn that is over
 	book   tools.Book    // what it has done
-	owed   atomic.Int64  // stretches that have text and are not sound to their end
+	words  *pronounce.Stream
+	owed   atomic.Int64 // stretches that have text and are not sound to their end
 }
 
 // release lets the reply be heard. It belongs to the mind.
@@ -48,7 +50,10 @@ func open(gate chan struct{}) {
 }
 
 func (s *talk) newReply(kind string) *reply {
-	return &reply{Utterance: s.utter(kind), began: time.Now(), gate: make(chan struct{}), agreed: make(chan struct{})}
+	return &reply{
+		Utterance: s.utter(kind), began: time.Now(), gate: make(chan struct{}), agreed: make(chan struct{}),
+		words: pronounce.New(s.brief.Pronunciation),
+	}
 }
 
 // pieces are a text as it comes.
@@ -181,6 +186,7 @@ func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking, 
 		if err != nil {
 			return fmt.Errorf("voice: %w", err)
 		}
+		sp.Words = r.words.Restore(sp.Words)
 		pcm := u.Add(sp, time.Now())
 		if len(pcm) == 0 {
 			continue

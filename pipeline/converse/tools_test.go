@@ -397,3 +397,28 @@ func TestCallLimits(t *testing.T) {
 		})
 	}
 }
+
+// TestPronunciation: the voice is told how a word is spoken; the transcript has
+// it as it is written.
+func TestPronunciation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := fake.Typical()
+		script.Reply = func([]fake.Message) string { return "I am Parley, hello" }
+		c := start(t, script, pipeline.Brief{Pronunciation: map[string]string{"parley": "par lay"}})
+		c.pass(500 * time.Millisecond)
+		c.say("who are you")
+		c.pass(4 * time.Second)
+		heard := c.words()
+		o := c.hangup()
+		if heard != "i am par lay, hello" || !slices.Equal(lines(o), []string{"caller: who are you", "agent: I am Parley, hello"}) {
+			t.Errorf("heard %q, lines %q", heard, lines(o))
+		}
+		var words []string
+		for _, w := range o.Lines[1].Words {
+			words = append(words, w.Text)
+		}
+		if strings.Join(words, " ") != "I am Parley, hello" {
+			t.Errorf("words %q", words)
+		}
+	})
+}

@@ -78,7 +78,15 @@ func (w *writer) piece(ctx context.Context, p tools.Piece) error {
 		w.given, w.spoke = true, true
 		w.reply.owed.Add(1)
 	}
-	if err := w.voice.speaking.Say(p.Text); err != nil {
+	return w.say(w.reply.words.Say(p.Text))
+}
+
+// say gives the voice text as it is spoken; the voice is open.
+func (w *writer) say(text string) error {
+	if text == "" {
+		return nil
+	}
+	if err := w.voice.speaking.Say(text); err != nil {
 		return fmt.Errorf("voice: %w", err)
 	}
 	return nil
@@ -108,6 +116,9 @@ func (w *writer) pause() error {
 	o := w.voice
 	if <-o.done; o.err != nil {
 		return context.Canceled // likewise
+	}
+	if err := w.say(w.reply.words.End()); err != nil {
+		return err
 	}
 	if err := o.speaking.Flush(); err != nil {
 		return fmt.Errorf("voice: %w", err)
