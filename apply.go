@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/sip"
 )
 
@@ -42,6 +43,7 @@ func (c applyCmd) Run(w *world) error {
 	err = apply.Apply(w, d.Pool, spec, apply.Options{
 		Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks,
 		ConcurrentCalls: cfg.SubgroupConcurrency, CallsPerMinute: cfg.SubgroupRate, Line: sip.Check,
+		Reach: egress.Rules{Hosts: cfg.ToolHosts},
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)

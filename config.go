@@ -34,6 +34,7 @@ type Config struct {
 	MediaIP     netip.Addr
 
 	AllowInsecureWebhooks bool
+	ToolHosts             []string // that tools may be served from though they are not public, or not https
 
 	RateLimit           int // 0: off
 	DialQueueDepth      int
@@ -90,6 +91,7 @@ func settings() map[string]setting {
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
 
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setInsecure},
+		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setHosts},
 
 		"PARLEY_RATE_LIMIT":           {"requests a minute, 1 or more, or off", setRate},
 		"PARLEY_DIAL_QUEUE_DEPTH":     {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
@@ -298,6 +300,18 @@ func setLimits(c *Config, v string) error {
 			return fmt.Errorf("%q is no limit", part)
 		}
 		c.ProviderLimits[name] = n
+	}
+	return nil
+}
+
+func setHosts(c *Config, v string) error {
+	c.ToolHosts = nil
+	for part := range strings.SplitSeq(v, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" || strings.ContainsAny(part, "/@ ") {
+			return fmt.Errorf("%q is no host", part)
+		}
+		c.ToolHosts = append(c.ToolHosts, part)
 	}
 	return nil
 }

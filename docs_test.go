@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 func read(t *testing.T, name string) string {
@@ -48,6 +50,22 @@ func TestTrunksAreDocumented(t *testing.T) {
 		key := f.Tag.Get("yaml")
 		if !regexp.MustCompile("(?m)^\\|[^|]*`" + key + "`").MatchString(doc) {
 			t.Errorf("docs/configuration.md does not explain %s of a trunk", key)
+		}
+	}
+}
+
+// TestAgentsAreDocumented: every tool and every key of one is explained.
+func TestAgentsAreDocumented(t *testing.T) {
+	doc := read(t, "docs/agents.md")
+	keys := []string{tools.EndCall, tools.TransferCall, tools.SendDTMF, tools.LeaveVoicemail, tools.HTTP}
+	for _, of := range []reflect.Type{reflect.TypeFor[apply.Tool](), reflect.TypeFor[pipeline.Limits]()} {
+		for f := range of.Fields() {
+			keys = append(keys, f.Tag.Get("yaml"))
+		}
+	}
+	for _, key := range keys {
+		if key != "type" && !strings.Contains(doc, "`"+key) {
+			t.Errorf("docs/agents.md does not explain %s", key)
 		}
 	}
 }

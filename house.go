@@ -33,6 +33,7 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/converse"
+	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/provider/accounts"
 	"github.com/parley-voice/parley/sip"
@@ -99,7 +100,8 @@ func (h *house) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.store, h.keys = &store.Store{Pool: h.db.Pool}, &idempotency.Keys{Pool: h.db.Pool}
+	reach := egress.Rules{Hosts: h.config.ToolHosts}
+	h.store, h.keys = &store.Store{Pool: h.db.Pool, Reach: reach, Asks: reach.Client()}, &idempotency.Keys{Pool: h.db.Pool}
 	return nil
 }
 

@@ -137,6 +137,8 @@ func checkEnvelope(t *testing.T, a answer) {
 
 func TestSchemaIssues(t *testing.T) {
 	h := newHouse(t)
+	h.agent(h.org, "needy", true)
+	h.subgroup(h.org, "other", "n", []string{"1"}, "needy")
 	for _, tt := range []struct{ body, typ, loc string }{
 		{``, "missing", `["body"]`},
 		{`{"agent_id"`, "json_invalid", `["body",11]`},
@@ -157,6 +159,7 @@ func TestSchemaIssues(t *testing.T) {
 		{body(`"metadata":{"a":"` + strings.Repeat("x", 8<<10) + `"}`), "value_error", `["body","metadata"]`},
 		{body(`"metadata":{"a":["\u0000"]}`), "value_error", `["body","metadata","a",0]`},
 		{body(`"metadata":{"a":1e999}`), "json_invalid", ``},
+		{`{"agent_id":"needy","to_number":"+12025550123"}`, "missing", `["body","variables","first_name"]`},
 	} {
 		a := h.do("POST", "/v1/calls/phone", tt.body)
 		var e struct {

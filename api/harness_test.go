@@ -121,6 +121,9 @@ func (h *house) agent(org, name string, publish bool) string {
 	h.t.Helper()
 	d := agents.Default()
 	d.Greeting, d.Prompt = "Hello {{first_name}}.", "Sell."
+	if name != "needy" {
+		d.Variables = map[string]string{"first_name": ""}
+	}
 	fake := pipeline.Engine{Provider: "fake"}
 	d.Speech = pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
 	id, err := agents.Save(h.t.Context(), h.db.Pool, org, name, d)

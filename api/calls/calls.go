@@ -105,6 +105,9 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 		}
 		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
 	})
+	if missing, ok := errors.AsType[*place.MissingError](err); ok {
+		return nil, schema.Missing(missing.Variables)
+	}
 	return shown, err
 }
 

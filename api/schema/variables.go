@@ -52,6 +52,17 @@ func checkVariables(vars map[string]any) error {
 	return nil
 }
 
+// Missing is the error of variables that the agent's texts need.
+func Missing(names []string) error {
+	e := &respond.InvalidError{}
+	for _, name := range names {
+		e.Issues = append(e.Issues, respond.Issue{
+			Type: "missing", Loc: []any{"body", "variables", name}, Msg: "Field required: the agent's greeting or prompt names it", Input: nil,
+		})
+	}
+	return e
+}
+
 func checkMetadata(m map[string]any) error {
 	if written(m) > maxMetadata {
 		return wrong([]any{"body", "metadata"}, m, "metadata has at most %d bytes", maxMetadata)

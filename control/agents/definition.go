@@ -3,13 +3,15 @@
 package agents
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/pronounce"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // A Definition is what an agent is.
@@ -24,14 +26,32 @@ type Definition struct {
 	Analysis Analysis         `json:"analysis"`
 	Speech   pipeline.Engines `json:"speech"`
 	// MaxDurationS bounds a conversation, in seconds; 0 for no limit.
-	MaxDurationS int `json:"max_duration_s,omitempty"`
+	MaxDurationS int             `json:"max_duration_s,omitempty"`
+	Limits       pipeline.Limits `json:"limits,omitzero"`
+	// Variables are the values of places that a call gives none for.
+	Variables map[string]string `json:"variables,omitempty"`
+	// Pronunciation is how words are spoken.
+	Pronunciation map[string]string `json:"pronunciation,omitempty"`
+	Tools         []Tool            `json:"tools,omitempty"`
 }
 
-// Analysis is what a finished call is asked for.
-type Analysis struct {
-	Summary bool              `json:"summary"`
-	Success bool              `json:"success"`
-	Fields  []json.RawMessage `json:"fields"`
+// A Tool is a tool, stored with what its server must be told.
+type Tool struct {
+	tools.Definition
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Definitions are the tools of the agent.
+func (d Definition) Definitions() []tools.Definition {
+	var all []tools.Definition
+	for _, t := range d.Tools {
+		t.Definition.Headers = map[string]media.Secret{}
+		for name, value := range t.Headers {
+			t.Definition.Headers[name] = media.Secret(value)
+		}
+		all = append(all, t.Definition)
+	}
+	return all
 }
 
 // Default is what an agent is before anything is said about it: recorded,
@@ -40,7 +60,7 @@ func Default() Definition {
 	return Definition{
 		Voicemail: "hangup",
 		Recording: true,
-		Analysis:  Analysis{Summary: true, Success: true, Fields: []json.RawMessage{}},
+		Analysis:  Analysis{Summary: true, Success: true, Sentiment: true, Fields: []Field{}},
 	}
 }
 
@@ -55,6 +75,30 @@ func (d Definition) Check() error {
 	if d.MaxDurationS != 0 && (d.MaxDurationS < 30 || d.MaxDurationS > 7200) {
 		return fmt.Errorf("max_duration_s is %d: use 30 to 7200, or 0 for no limit", d.MaxDurationS)
 	}
+	for _, limit := range []int{d.Limits.Turns, d.Limits.ToolCalls, d.Limits.Tokens} {
+		if limit < 0 {
+			return fmt.Errorf("limits: %d: use 1 or more, or 0 for the usual limit", limit)
+		}
+	}
+	for name := range d.Variables {
+		if !variable.MatchString(name) {
+			return fmt.Errorf("variables: %q: a name is a letter or _, and then at most 63 letters, digits and _", name)
+		}
+	}
+	if err := pronounce.Check(d.Pronunciation); err != nil {
+		return fmt.Errorf("pronunciation: %w", err)
+	}
+	// Which hosts the operator allows is known where the tools are built.
+	if err := tools.Check(d.Definitions(), egress.Rules{Anywhere: true}); err != nil {
+		return err
+	}
+	if err := d.Analysis.check(); err != nil {
+		return err
+	}
+	return d.checkSpeech()
+}
+
+func (d Definition) checkSpeech() error {
 	for part, e := range map[string]pipeline.Engine{"asr": d.Speech.ASR, "llm": d.Speech.LLM, "tts": d.Speech.TTS} {
 		if e.Provider == "" {
 			return fmt.Errorf("speech.%s.provider is missing", part)
@@ -66,26 +110,4 @@ func (d Definition) Check() error {
 		}
 	}
 	return nil
-}
-
-// place is a variable's place in a text: {{name}}.
-var place = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
-
-// Fill puts the values of variables at their places in a text. A place without
-// a value becomes empty: nobody wants to hear a placeholder read out.
-func Fill(text string, values map[string]any) string {
-	return place.ReplaceAllStringFunc(text, func(m string) string {
-		switch v := values[place.FindStringSubmatch(m)[1]].(type) {
-		case nil:
-			return ""
-		case string:
-			return v
-		default:
-			b, err := json.Marshal(v)
-			if err != nil {
-				return ""
-			}
-			return string(b)
-		}
-	})
 }

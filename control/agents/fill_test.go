@@ -2,9 +2,12 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 func TestFill(t *testing.T) {
@@ -29,12 +32,56 @@ func TestCheck(t *testing.T) {
 	for name, spoil := range map[string]func(*Definition){
 		"voicemail": func(d *Definition) { d.Voicemail = "" }, "short": func(d *Definition) { d.MaxDurationS = 29 },
 		"long": func(d *Definition) { d.MaxDurationS = 7201 }, "no voice": func(d *Definition) { d.Speech.TTS.Provider = "" },
-		"no second": func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{} },
-		"a third":   func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{Provider: "fake", Fallback: &fake} },
+		"no second":    func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{} },
+		"limits":       func(d *Definition) { d.Limits.Turns = -1 },
+		"variables":    func(d *Definition) { d.Variables = map[string]string{"a b": ""} },
+		"spoken":       func(d *Definition) { d.Pronunciation = map[string]string{"a b": "c"} },
+		"tools":        func(d *Definition) { d.Tools = []Tool{{}} },
+		"field":        func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a"}} },
+		"field values": func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a", Type: "enum"}} },
+		"a third":      func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{Provider: "fake", Fallback: &fake} },
 	} {
 		d := good
 		if spoil(&d); d.Check() == nil {
 			t.Errorf("%s: nothing is wrong", name)
 		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	d := Definition{
+		Greeting: "Hello {{name}} of {{ firm }}.", Prompt: "Sell {{what}} to {{name}} at {{price}}.",
+		Variables: map[string]string{"what": "tea", "price": "1"},
+	}
+	values := d.Values("Ada", map[string]any{"price": json.Number("2")})
+	if got := d.Missing(values); len(got) != 1 || got[0] != "firm" {
+		t.Errorf("missing %q", got)
+	}
+	if got := Fill(d.Prompt, values); got != "Sell tea to Ada at 2." {
+		t.Errorf("filled %q", got)
+	}
+	if got := d.Missing(d.Values("", nil)); len(got) != 2 || got[0] != "name" || got[1] != "firm" {
+		t.Errorf("without values %q are missing", got)
+	}
+}
+
+// TestHeaders: what a tool's server is told survives the database, and is
+// printed nowhere.
+func TestHeaders(t *testing.T) {
+	d := Definition{Tools: []Tool{{Definition: tools.Definition{Type: tools.HTTP, Name: "f"}, Headers: map[string]string{"X-Key": "canary"}}}}
+	b, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Definition
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	built := back.Definitions()
+	if got := string(built[0].Headers["X-Key"]); got != "canary" {
+		t.Errorf("the header is %q", got)
+	}
+	if text := fmt.Sprintf("%+v", built); strings.Contains(text, "canary") {
+		t.Errorf("printed: %s", text)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // Options of Apply.
@@ -28,6 +30,8 @@ type Options struct {
 	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup that
 	// names none; 0 means those of package trunks.
 	ConcurrentCalls, CallsPerMinute int
+	// Reach is where the tools of agents may be served from.
+	Reach egress.Rules
 	// Line, where set, says why no call could go through a trunk.
 	Line func(media.Trunk) error
 }
@@ -68,7 +72,7 @@ func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Optio
 	}
 	var agentNames, trunkNames []string
 	for _, a := range org.Agents {
-		if err = applyAgent(ctx, tx, id, a); err != nil {
+		if err = applyAgent(ctx, tx, id, a, o); err != nil {
 			return err
 		}
 		agentNames = append(agentNames, a.Name)
@@ -139,7 +143,7 @@ func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o
 	return webhook.Replace(ctx, tx, id, all)
 }
 
-func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent) error {
+func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent, o Options) error {
 	d := agents.Default()
 	have, err := agents.Find(ctx, tx, id, a.Name)
 	switch {
@@ -149,6 +153,9 @@ func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent) error {
 		return err
 	}
 	a.change(&d)
+	if err = tools.Check(d.Definitions(), o.Reach); err != nil {
+		return fmt.Errorf("agent %q: %w", a.Name, err)
+	}
 	if _, err = agents.Save(ctx, tx, id, a.Name, d); err != nil {
 		return err
 	}

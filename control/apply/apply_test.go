@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/egress"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -258,4 +260,49 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTools: tools come into the agent whole, and one that the operator's hosts do
+// not cover is refused with its place.
+func TestTools(t *testing.T) {
+	const file = `organizations:
+- name: a
+  agents:
+  - name: x
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
+    pronunciation: {Acme: "ack me"}
+    limits: {turns: 3}
+    analysis: {fields: [{name: topic, type: enum, values: [a, b]}]}
+    tools:
+    - {type: transfer_call, destinations: [{label: sales, number: "+12025550111"}]}
+    - {type: http, name: f, description: d, url: "%s", headers: {X-Key: canary}, timeout_s: 1.5, parameters: {type: object, required: [a]}}
+`
+	d := dbtest.New(t)
+	spec := func(url string) apply.Spec {
+		s, err := apply.Parse(strings.NewReader(fmt.Sprintf(file, url)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	err := apply.Apply(t.Context(), d.Pool, spec("http://crm.internal:80/f"), apply.Options{})
+	if err == nil || !strings.Contains(err.Error(), `agent "x": tools[1]: f: url: use https://`) || strings.Contains(err.Error(), "canary") {
+		t.Errorf("an inner host: %v", err)
+	}
+	if err = apply.Apply(t.Context(), d.Pool, spec("http://crm.internal:80/f"), apply.Options{Reach: egress.Rules{Hosts: []string{"crm.internal"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var org string
+	if err = d.Pool.QueryRow(t.Context(), "SELECT id FROM organizations WHERE name = 'a'").Scan(&org); err != nil {
+		t.Fatal(err)
+	}
+	a, err := agents.Find(t.Context(), d.Pool, org, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.Draft.Definitions()
+	if len(got) != 2 || got[1].Headers["X-Key"] != "canary" || got[1].TimeoutS != 1.5 || !strings.Contains(string(got[1].Parameters), "required") ||
+		got[0].Destinations[0].Label != "sales" || a.Draft.Limits.Turns != 3 || a.Draft.Pronunciation["Acme"] != "ack me" || len(a.Draft.Analysis.Fields) != 1 {
+		t.Errorf("%+v", a.Draft)
+	}
 }

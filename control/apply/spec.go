@@ -5,7 +5,10 @@ package apply
 import (
 	"encoding/json"
 
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // A Spec is the operator's file. A key that is not given changes nothing.
@@ -62,14 +65,33 @@ type Agent struct {
 	Analysis  *Analysis `yaml:"analysis"`
 	Speech    *Speech   `yaml:"speech"`
 	// MaxDurationS bounds a conversation, in seconds.
-	MaxDurationS *int `yaml:"max_duration_s"`
+	MaxDurationS  *int               `yaml:"max_duration_s"`
+	Limits        *pipeline.Limits   `yaml:"limits"`
+	Variables     *map[string]string `yaml:"variables"`
+	Pronunciation *map[string]string `yaml:"pronunciation"`
+	Tools         *[]Tool            `yaml:"tools"`
+}
+
+// A Tool is what an agent may do beside talking.
+type Tool struct {
+	Type         string                  `yaml:"type"`
+	Description  string                  `yaml:"description"`
+	Destinations []tools.Destination     `yaml:"destinations"`
+	Name         string                  `yaml:"name"`
+	Parameters   Open                    `yaml:"parameters"`
+	URL          string                  `yaml:"url"`
+	Method       string                  `yaml:"method"`
+	Headers      map[string]media.Secret `yaml:"headers"`
+	TimeoutS     float64                 `yaml:"timeout_s"`
+	Filler       string                  `yaml:"filler"`
 }
 
 // Analysis is what a finished call is asked for.
 type Analysis struct {
-	Summary *bool   `yaml:"summary"`
-	Success *bool   `yaml:"success"`
-	Fields  *[]Open `yaml:"fields"`
+	Summary   *bool           `yaml:"summary"`
+	Success   *bool           `yaml:"success"`
+	Sentiment *bool           `yaml:"sentiment"`
+	Fields    *[]agents.Field `yaml:"fields"`
 }
 
 // An Open value is whatever JSON can say.

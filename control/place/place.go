@@ -5,6 +5,7 @@ package place
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,15 @@ type Order struct {
 	MaxDurationS int // 0: the agent's
 	Voicemail    string
 	Record       *bool // nil: the agent's
+}
+
+// A MissingError names the variables that the agent's texts need and that neither
+// the order nor the agent has.
+type MissingError struct{ Variables []string }
+
+// Error implements error.
+func (m *MissingError) Error() string {
+	return "variables are missing: " + strings.Join(m.Variables, ", ")
 }
 
 // A Desk accepts orders.
@@ -138,7 +148,7 @@ func check(ctx context.Context, tx pgx.Tx, orgID string, o Order, now time.Time)
 	if err != nil {
 		return control.Call{}, err
 	}
-	a, err := published(ctx, tx, orgID, o.Agent)
+	a, err := published(ctx, tx, orgID, o)
 	if err != nil {
 		return control.Call{}, err
 	}

@@ -125,13 +125,14 @@ type ready struct {
 	recording     bool
 }
 
-func published(ctx context.Context, tx pgx.Tx, orgID, name string) (ready, error) {
+// published finds the agent of an order, and whether all its texts can be filled.
+func published(ctx context.Context, tx pgx.Tx, orgID string, o Order) (ready, error) {
 	var a ready
 	var text []byte
 	err := tx.QueryRow(ctx, `
 		SELECT a.id, v.version, v.definition FROM agents a
 		JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
-		WHERE a.org_id = $1 AND a.name = $2`, orgID, name).Scan(&a.id, &a.version, &text)
+		WHERE a.org_id = $1 AND a.name = $2`, orgID, o.Agent).Scan(&a.id, &a.version, &text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ready{}, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
 	}
@@ -141,6 +142,9 @@ func published(ctx context.Context, tx pgx.Tx, orgID, name string) (ready, error
 	var d agents.Definition
 	if err := json.Unmarshal(text, &d); err != nil {
 		return ready{}, fmt.Errorf("agent: %w", err)
+	}
+	if missing := d.Missing(d.Values(o.Name, o.Variables)); len(missing) > 0 {
+		return ready{}, &MissingError{missing}
 	}
 	a.voicemail, a.recording = d.Voicemail, d.Recording
 	return a, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // alive lists the states that hold a line, for SQL.
@@ -97,7 +97,7 @@ func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration)
 		if fault != nil {
 			return fault
 		}
-		fault = fillOrUndo(ctx, tx, c)
+		fault = s.fillOrUndo(ctx, tx, c)
 		if fault == nil {
 			claimed, again = c, false
 			return nil
@@ -125,8 +125,8 @@ func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration)
 }
 
 // fillOrUndo is fill in a savepoint, so that the transaction outlives its error.
-func fillOrUndo(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
-	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return fill(ctx, inner, c) })
+func (s *Store) fillOrUndo(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
+	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return s.fill(ctx, inner, c) })
 }
 
 // ofTheCall tells an error that this call will bring about again from one of
@@ -145,7 +145,7 @@ func ofTheCall(ctx context.Context, tx pgx.Tx, err error) bool {
 }
 
 // fill reads what a claimed call needs.
-func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
+func (s *Store) fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 	var definition []byte
 	var trunk trunks.Trunk
 	var err error
@@ -158,26 +158,31 @@ func fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 		return fmt.Errorf("call %s: %w", c.Lease.CallID, err)
 	}
 	var d agents.Definition
-	if err := json.Unmarshal(definition, &d); err != nil {
+	if err = json.Unmarshal(definition, &d); err != nil {
 		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
 	}
 	c.Target = media.Target{
 		ID: c.Lease.AttemptID, To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
 	}
 	c.Brief, c.Record = brief(c.Call, d)
+	if len(d.Tools) > 0 {
+		c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks)
+	}
+	if err != nil {
+		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
+	}
 	return nil
 }
 
 func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
-	values := map[string]any{"name": c.Name}
-	maps.Copy(values, c.Variables)
+	values := d.Values(c.Name, c.Variables)
 	longest := c.MaxDuration
 	if longest == 0 {
 		longest = time.Duration(d.MaxDurationS) * time.Second
 	}
 	return pipeline.Brief{
 		CallID: c.ID, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
-		Language: d.Language, Engines: d.Speech, MaxDuration: longest,
+		Language: d.Language, Engines: d.Speech, MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
 	}, c.RecordingStatus != control.RecordingDisabled
 }
 

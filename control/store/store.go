@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline/egress"
 )
 
 // A Store keeps calls in Postgres. It is safe for concurrent use.
@@ -25,6 +27,9 @@ type Store struct {
 	// HomeFor is how long an event waits for the node that holds its files;
 	// 0 means 10 min.
 	HomeFor time.Duration
+	// Reach is where tools may be served from, and Asks asks there.
+	Reach egress.Rules
+	Asks  *http.Client
 }
 
 // The channels of the wake-up bell.
