@@ -28,6 +28,7 @@ type Metrics struct {
 	requests *prometheus.HistogramVec
 	phases   *prometheus.HistogramVec
 	turns    *prometheus.CounterVec
+	early    *prometheus.CounterVec
 	calls    *prometheus.CounterVec
 }
 
@@ -48,12 +49,15 @@ func New() *Metrics {
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_turns_total", Help: "Turns by how they ended.",
 		}, []string{"ending"}),
+		early: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_speculations_total", Help: "Answers begun before a turn was committed, by whether they were heard.",
+		}, []string{"outcome"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_calls_total", Help: "Calls that are over, by status and reason.",
 		}, []string{"status", "reason"}),
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.calls,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -128,6 +132,12 @@ type observed struct {
 func (o *observed) Turned(t pipeline.Turn) {
 	o.Watcher.Turned(t)
 	o.metrics.turns.WithLabelValues(string(t.Ending)).Inc()
+	used := 0
+	if t.Saved > 0 {
+		used = 1
+	}
+	o.metrics.early.WithLabelValues("used").Add(float64(used))
+	o.metrics.early.WithLabelValues("dropped").Add(float64(max(0, t.Speculations-used)))
 	for _, s := range t.Spans {
 		o.metrics.phases.WithLabelValues(strings.TrimSuffix(string(s.Phase), "_ms")).Observe(s.For.Seconds())
 	}
