@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
@@ -58,7 +59,7 @@ func TestTrunksAreDocumented(t *testing.T) {
 func TestAgentsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/agents.md")
 	keys := []string{tools.EndCall, tools.TransferCall, tools.SendDTMF, tools.LeaveVoicemail, tools.HTTP}
-	for _, of := range []reflect.Type{reflect.TypeFor[apply.Tool](), reflect.TypeFor[pipeline.Limits]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[apply.Tool](), reflect.TypeFor[pipeline.Limits](), reflect.TypeFor[apply.Analysis](), reflect.TypeFor[agents.Field]()} {
 		for f := range of.Fields() {
 			keys = append(keys, f.Tag.Get("yaml"))
 		}

@@ -203,11 +203,7 @@ func (h *house) openControl(ctx context.Context) error {
 	}
 	h.followers = &control.Followers{
 		Outbox: h.store, Home: at.Home, Wake: h.bell.On(store.BellEvents), Log: h.log,
-		Steps: []control.Step{
-			{Name: "recording", Follower: h.spool},
-			{Name: "metrics", Follower: h.metrics.Follower(h.store)},
-			{Name: "webhook", Follower: &webhook.Notifier{Pool: h.db.Pool, Calls: h.store, View: shown}},
-		},
+		Steps: h.steps(shown),
 	}
 	h.sender = &webhook.Sender{
 		Pool: h.db.Pool, Owner: at.Owner, AllowInsecure: h.config.AllowInsecureWebhooks,

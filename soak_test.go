@@ -218,7 +218,7 @@ func (s *soak) furnish(proxy, hook string) {
 	}
 	t.Cleanup(d.Close)
 	s.db = d
-	file := fmt.Sprintf(demo.File, strings.TrimPrefix(hook, "http://"), demo.Secret, proxy)
+	file := fmt.Sprintf(strings.Replace(demo.File, ", call_analyzed", "", 1), strings.TrimPrefix(hook, "http://"), demo.Secret, proxy)
 	file = strings.Replace(file, "concurrent_calls: 10, calls_per_minute: 30", "concurrent_calls: 500, calls_per_minute: 240", 1)
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {

@@ -148,7 +148,7 @@ func TestList(t *testing.T) {
 func TestCallShape(t *testing.T) {
 	h := newHouse(t)
 	id := h.place()
-	const summary = `agent_id agent_version analysis_status answered_at answered_by attempt call_analysis call_id call_type campaign_id contact_id created_at
+	const summary = `agent_id agent_version analysis_error analysis_status answered_at answered_by attempt call_analysis call_id call_type campaign_id contact_id created_at
 		dialed_at direction disconnection_reason duration_s ended_at from_number hangup_by metadata quality recording_channels recording_status recording_url ring_s
 		ringing_at route_id sip_reason sip_status status to_number transfer trunk_id`
 	check := func(what string, c map[string]any, keys string) {

@@ -79,7 +79,7 @@ func TestWholeCall(t *testing.T) {
 		Outbox: h.store, Home: "here", Poll: 20 * time.Millisecond,
 		Steps: []control.Step{
 			{Name: "recording", Follower: spool},
-			{Name: "webhook", Follower: &webhook.Notifier{Pool: h.db.Pool, Calls: h.store, View: view.View{Link: h.api.Recordings.Link}}},
+			{Name: "webhook", Follower: &webhook.Notifier{Type: webhook.CallEnded, Pool: h.db.Pool, Calls: h.store, View: view.View{Link: h.api.Recordings.Link}}},
 		},
 	}
 	sender := &webhook.Sender{Pool: h.db.Pool, Owner: "n", AllowInsecure: true, Poll: 20 * time.Millisecond}

@@ -106,6 +106,7 @@ type Call struct {
 	RecordingKey    string // in the bucket
 	Analysis        json.RawMessage
 	AnalysisStatus  string
+	AnalysisError   string // why it failed
 }
 
 // Words are what was said in a call and what its turns cost, as stored.

@@ -82,7 +82,7 @@ func queuedCall() map[string]any {
 		"campaign_id": nil, "contact_id": nil, "attempt": 1, "metadata": map[string]any{},
 		"created_at": 1795222586.123, "dialed_at": nil, "ringing_at": nil, "answered_at": nil, "ended_at": nil,
 		"duration_s": nil, "ring_s": nil, "answered_by": nil, "disconnection_reason": nil, "hangup_by": nil, "sip_status": nil, "sip_reason": nil,
-		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none",
+		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none", "analysis_error": nil,
 	}
 	return with(c, map[string]any{
 		"variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},

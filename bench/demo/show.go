@@ -52,7 +52,11 @@ type Call struct {
 	EndedAt    float64 `json:"ended_at"`
 	Reason     string  `json:"disconnection_reason"`
 	Recording  string  `json:"recording_status"`
-	Transcript []struct {
+	Analysis   struct {
+		Summary string `json:"summary"`
+	} `json:"call_analysis"`
+	AnalysisStatus string `json:"analysis_status"`
+	Transcript     []struct {
 		Role  string  `json:"role"`
 		Text  string  `json:"text"`
 		Start float64 `json:"start_s"`
@@ -128,15 +132,23 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 	if call.Status != "ended" || s.turns < 4 {
 		return fmt.Errorf("%w: %s, %s, %d turns", ErrUnfinished, call.Status, call.Reason, s.turns)
 	}
-	select {
-	case h := <-receiver.hooks:
-		if !h.verified {
-			return fmt.Errorf("%w: the webhook's signature is wrong", ErrUnfinished)
+	s.print("\n")
+	for analysed := false; !analysed; {
+		select {
+		case h := <-receiver.hooks:
+			if !h.verified {
+				return fmt.Errorf("%w: the webhook's signature is wrong", ErrUnfinished)
+			}
+			s.print("  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.Addr(), h.id)
+			analysed = h.kind == "call_analyzed"
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no webhook came", ErrUnfinished)
 		}
-		s.print("\n  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.Addr(), h.id)
-	case <-ctx.Done():
-		return fmt.Errorf("%w: no webhook came", ErrUnfinished)
 	}
+	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, &call); err != nil {
+		return err
+	}
+	s.print("  analysis  %s: %s\n", call.AnalysisStatus, call.Analysis.Summary)
 	s.print("  recording %s\n            stereo: the caller left, the agent right\n\n", filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"))
 	return nil
 }

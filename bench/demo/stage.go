@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ const File = `
 organizations:
 - name: demo
   timezone: America/New_York
-  webhooks: [{url: "http://%s/hook", secret: %q, events: [call_ended]}]
+  webhooks: [{url: "http://%s/hook", secret: %q, events: [call_ended, call_analyzed]}]
   agents:
   - name: demo
     published: true
@@ -71,6 +72,12 @@ func Script() fake.Script {
 			}
 		}
 		return "You said: " + said
+	}
+	s.Call = func(m []fake.Message) (string, string) {
+		if len(m) == 0 || !strings.Contains(m[0].Content, "report_call") {
+			return "", ""
+		}
+		return "report_call", `{"summary":"The callee asked when the shop opens and whether it has the odyssey.","success":true,"sentiment":"positive","in_voicemail":false}`
 	}
 	return s
 }
@@ -126,7 +133,13 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return
 	}
-	h := hook{kind: "call_ended", id: req.Header.Get("Webhook-Id"), verified: SignedBy(Secret, req.Header, body)}
+	var told struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(body, &told) != nil {
+		told.Type = "what is no notice"
+	}
+	h := hook{kind: told.Type, id: req.Header.Get("Webhook-Id"), verified: SignedBy(Secret, req.Header, body)}
 	select {
 	case r.hooks <- h:
 	default: // nobody looks any more

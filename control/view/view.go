@@ -53,6 +53,7 @@ type Summary struct {
 	RecordingStatus    control.RecordingStatus `json:"recording_status"`
 	CallAnalysis       json.RawMessage         `json:"call_analysis"`
 	AnalysisStatus     string                  `json:"analysis_status"`
+	AnalysisError      *string                 `json:"analysis_error"`
 }
 
 // A Call is a call as shown on its own.
@@ -106,7 +107,7 @@ func (v View) Summary(c control.Call) Summary {
 		AnsweredBy: orNull(c.AnsweredBy), DisconnectionCause: orNull(c.Reason), HangupBy: orNull(c.HangupBy),
 		SIPStatus: orNull(c.SIPStatus), SIPReason: orNull(c.SIPReason), Transfer: orNil(c.Transfer), Quality: orNil(c.Quality),
 		RecordingChannels: 2, RecordingStatus: c.RecordingStatus,
-		CallAnalysis: orNil(c.Analysis), AnalysisStatus: c.AnalysisStatus,
+		CallAnalysis: orNil(c.Analysis), AnalysisStatus: c.AnalysisStatus, AnalysisError: orNull(c.AnalysisError),
 	}
 	if c.RecordingStatus == control.RecordingReady && v.Link != nil {
 		s.RecordingURL = orNull(v.Link(c.ID))

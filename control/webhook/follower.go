@@ -26,6 +26,7 @@ type Calls interface {
 
 // A Notifier is the follower that enqueues a notice for each endpoint.
 type Notifier struct {
+	Type  string // of Types; of CallAnalyzed, only calls that were answered have one
 	Pool  *pgxpool.Pool
 	Calls Calls
 	View  view.View
@@ -52,14 +53,14 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 		return nil
 	}
 	c, err := n.Calls.Call(ctx, "", e.CallID)
-	if err != nil {
+	if err != nil || n.Type == CallAnalyzed && c.Status != control.Ended {
 		return err
 	}
 	words, err := n.Calls.Words(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	rows, err := n.Pool.Query(ctx, "SELECT id FROM webhook_endpoints WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) ORDER BY id", c.OrgID, CallEnded)
+	rows, err := n.Pool.Query(ctx, "SELECT id FROM webhook_endpoints WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) ORDER BY id", c.OrgID, n.Type)
 	if err != nil {
 		return fmt.Errorf("webhook endpoints: %w", err)
 	}
@@ -85,7 +86,7 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c control.Call, words control.Words, e control.Event, now time.Time) error {
 	id := control.NewID("evt_", now)
 	body, err := json.Marshal(notice{
-		Type: CallEnded, Event: CallEnded, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
+		Type: n.Type, Event: n.Type, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
 		Metadata: metadata(c), Call: n.View.Call(c, words),
 	})
 	if err != nil {
@@ -94,7 +95,7 @@ func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c co
 	_, err = tx.Exec(ctx, `
 		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)
-		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, endpoint, c.ID, CallEnded, body, now)
+		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, endpoint, c.ID, n.Type, body, now)
 	return err
 }
 

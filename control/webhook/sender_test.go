@@ -97,7 +97,7 @@ func (p *post) ended(n int) {
 		p.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 			trunk_id, route_id, ring_seconds, created_at) VALUES ($1, $2, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, id, p.org)
 		s := &store.Store{Pool: p.db.Pool}
-		follower := &webhook.Notifier{Pool: p.db.Pool, Calls: s, Now: p.clock}
+		follower := &webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}
 		for range 2 { // at least once
 			if err := follower.Follow(p.t.Context(), control.Event{CallID: id, OrgID: p.org, Kind: control.CallEnded, At: p.clock()}); err != nil {
 				p.t.Fatal(err)
@@ -348,7 +348,7 @@ func TestNoticeSaysWhatItMust(t *testing.T) {
 	p.exec("DELETE FROM webhook_deliveries")
 	s := &store.Store{Pool: p.db.Pool}
 	e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, At: p.clock()}
-	if err := (&webhook.Notifier{Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
+	if err := (&webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	p.pass(0)

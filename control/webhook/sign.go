@@ -15,11 +15,14 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// CallEnded is the type of the notice that a call is over.
-const CallEnded = "call_ended"
+// Types of notices.
+const (
+	CallEnded    = "call_ended"    // the call is over
+	CallAnalyzed = "call_analyzed" // its analysis and its recording are settled
+)
 
 // Types lists what an endpoint may subscribe to.
-func Types() []string { return []string{CallEnded, "call_analyzed"} }
+func Types() []string { return []string{CallEnded, CallAnalyzed} }
 
 // secretPrefix begins the text of a secret; base64 follows.
 const secretPrefix = "whsec_"

@@ -49,6 +49,14 @@ func (a *Agent) Check(e pipeline.Engines) error {
 	)
 }
 
+// Model returns what thinks for an engine.
+func (a *Agent) Model(e pipeline.Engine) (pipeline.Model, error) {
+	if err := provider.Check("speech.llm", e, a.Models); err != nil {
+		return nil, err
+	}
+	return a.Guards.Model(a.Models, e), nil
+}
+
 // Talk holds the conversation on leg until the leg ends, ctx is done or the
 // agent leaves; it then hangs up. When it returns, every goroutine it started
 // has ended. The error is of the brief; what happened on the line is in the

@@ -7,17 +7,29 @@ import (
 	"strings"
 )
 
+// asked is a request for an answer, as far as it matters here.
+type asked struct {
+	Model    string     `json:"model"`
+	Messages []Message  `json:"messages"`
+	Stream   bool       `json:"stream"`
+	Tools    []function `json:"tools"`
+	Choice   function   `json:"tool_choice"`
+}
+
+type function struct {
+	Function struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
 // chat plays a model behind the chat completions API, as server-sent events.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	f := s.fault(LLM)
 	if refused(w, r, f) {
 		return
 	}
-	var ask struct {
-		Model    string    `json:"model"`
-		Messages []Message `json:"messages"`
-		Stream   bool      `json:"stream"`
-	}
+	var ask asked
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&ask); err != nil || !ask.Stream {
 		http.Error(w, `{"error":{"message":"want JSON with stream: true"}}`, http.StatusBadRequest)
 		return
@@ -51,19 +63,45 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s.call(w, ask.Messages)
+	s.call(w, ask)
 	event(w, map[string]any{"choices": []any{}, "usage": map[string]any{
 		"prompt_tokens": len(ask.Messages), "completion_tokens": len(words),
 	}})
 	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// call makes the tool call of the script, its arguments in two pieces.
-func (s *Server) call(w http.ResponseWriter, messages []Message) {
-	if s.script.Call == nil {
-		return
+// invent makes arguments that fit a schema: no value of an object is known,
+// where that may be said.
+func invent(schema json.RawMessage) string {
+	var shape struct {
+		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	name, args := s.script.Call(messages)
+	if json.Unmarshal(schema, &shape) != nil || shape.Properties == nil {
+		return "null"
+	}
+	made := object{}
+	for name, p := range shape.Properties {
+		made[name] = json.RawMessage(invent(p))
+	}
+	b, err := json.Marshal(made)
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+// call makes the tool call of the script or, where that has none, the one that
+// must be made. The arguments come in two pieces.
+func (s *Server) call(w http.ResponseWriter, ask asked) {
+	name, args := "", ""
+	if s.script.Call != nil {
+		name, args = s.script.Call(ask.Messages)
+	}
+	for _, t := range ask.Tools {
+		if name == "" && t.Function.Name == ask.Choice.Function.Name {
+			name, args = t.Function.Name, invent(t.Function.Parameters)
+		}
+	}
 	if name == "" {
 		return
 	}
@@ -71,7 +109,7 @@ func (s *Server) call(w http.ResponseWriter, messages []Message) {
 		event(w, object{"choices": []any{object{"index": 0, "delta": object{"tool_calls": []any{call}}}}})
 	}
 	half := len(args) / 2
-	piece(object{"index": 0, "id": fmt.Sprintf("call_%d", len(messages)), "type": "function", "function": object{"name": name, "arguments": args[:half]}})
+	piece(object{"index": 0, "id": fmt.Sprintf("call_%d", len(ask.Messages)), "type": "function", "function": object{"name": name, "arguments": args[:half]}})
 	piece(object{"index": 0, "function": object{"arguments": args[half:]}})
 	event(w, object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": "tool_calls"}}})
 }

@@ -1,0 +1,185 @@
+package analysis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/jsonschema"
+)
+
+// desk is one call in memory.
+type desk struct {
+	call  control.Call
+	d     agents.Definition
+	lines []pipeline.Line
+
+	status, reason string
+	result         json.RawMessage
+}
+
+func (d *desk) Call(context.Context, string, string) (control.Call, error) { return d.call, nil }
+func (d *desk) Words(context.Context, string) (control.Words, error) {
+	return control.Words{Lines: d.lines}, nil
+}
+func (d *desk) Definition(context.Context, string) (agents.Definition, error) { return d.d, nil }
+func (d *desk) Analysed(_ context.Context, _, status string, result json.RawMessage, reason string) error {
+	d.status, d.result, d.reason = status, result, reason
+	d.call.AnalysisStatus = status
+	return nil
+}
+
+// model reports what it is told to, and remembers what it was asked.
+type model struct {
+	arguments string
+	fails     error
+	asked     []pipeline.Prompt
+}
+
+func (m *model) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	m.asked = append(m.asked, p)
+	return func(yield func(pipeline.Delta, error) bool) {
+		if m.fails != nil {
+			yield(pipeline.Delta{}, m.fails)
+			return
+		}
+		if yield(pipeline.Delta{Text: "here you are"}, nil) && m.arguments != "" {
+			yield(pipeline.Delta{Calls: []pipeline.ToolCall{{Name: tool, Arguments: json.RawMessage(m.arguments)}}}, nil)
+		}
+	}
+}
+
+func definition() agents.Definition {
+	d := agents.Default()
+	d.Prompt = "Sell tea to {{name}}."
+	d.Analysis.Fields = []agents.Field{
+		{Name: "cups", Type: "number"},
+		{Name: "kind", Type: "enum", Values: []string{"green", "black"}},
+		{Name: "again", Type: "boolean"},
+		{Name: "note", Type: "string"},
+	}
+	return d
+}
+
+func spoken() []pipeline.Line {
+	return []pipeline.Line{
+		{Role: pipeline.RoleAgent, Text: "Tea?"},
+		{Role: pipeline.RoleCaller, Text: "Two green ones."},
+		{Role: pipeline.RoleTool, Text: "order {}: done"},
+	}
+}
+
+const good = `{"summary":"Two cups were sold.","success":true,"sentiment":"positive","in_voicemail":false,"custom":{"cups":2,"kind":"green","again":null,"note":null}}`
+
+func TestFollow(t *testing.T) {
+	silent := `{"custom":{"again":null,"cups":null,"kind":null,"note":null},"in_voicemail":null,"sentiment":null,"success":null,"summary":"The callee said nothing."}`
+	for name, tt := range map[string]struct {
+		call           control.Call
+		change         func(*desk)
+		model          model
+		tries          int
+		status, reason string
+		result         string
+		asked          int
+		again          string // why the event comes back
+	}{
+		"told": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
+		"what the line showed wins": {
+			call: control.Call{AnsweredBy: "voicemail"}, model: model{arguments: good}, status: Complete,
+			result: strings.Replace(good, `"in_voicemail":false`, `"in_voicemail":true`, 1), asked: 1,
+		},
+		"nobody spoke": {
+			change: func(d *desk) { d.lines = d.lines[:1] }, status: Complete, result: silent,
+		},
+		"nobody spoke to a machine": {
+			call: control.Call{Reason: "voicemail_dropped"}, change: func(d *desk) { d.lines = nil }, status: Complete,
+			result: strings.Replace(silent, `"in_voicemail":null`, `"in_voicemail":true`, 1),
+		},
+		"nothing is asked for": {change: func(d *desk) { d.d.Analysis = agents.Analysis{} }},
+		"it never began":       {call: control.Call{Status: control.Failed}},
+		"it was analysed":      {call: control.Call{AnalysisStatus: Complete}},
+		"the model fails":      {model: model{fails: errors.New("503")}, asked: 1, again: "model: 503"},
+		"the model fails again and again": {
+			model: model{fails: errors.New("503")}, tries: 2, asked: 1, status: Failed, reason: "model: 503",
+		},
+		"no report": {model: model{}, tries: 2, asked: 1, status: Failed, reason: "the model did not report"},
+		"a kind of its own": {
+			model: model{arguments: strings.Replace(good, `"green"`, `"red"`, 1)}, tries: 2, asked: 1,
+			status: Failed, reason: `the model's answer: custom.kind: want one of [null,"green","black"]`,
+		},
+		"a text for a number": {
+			model: model{arguments: strings.Replace(good, `"cups":2`, `"cups":"2"`, 1)}, tries: 2, asked: 1,
+			status: Failed, reason: "the model's answer: custom.cups: want number or null, got string",
+		},
+		"too little": {
+			model: model{arguments: `{"summary":"x"}`}, tries: 2, asked: 1, status: Failed, reason: "the model's answer:",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &desk{call: tt.call, d: definition(), lines: spoken()}
+			d.call.Name = "Ada"
+			if d.call.Status == "" {
+				d.call.Status = control.Ended
+			}
+			if tt.change != nil {
+				tt.change(d)
+			}
+			a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return &tt.model, nil }}
+			err := a.Follow(t.Context(), control.Event{Kind: control.CallEnded, Tries: tt.tries})
+			if (err == nil) != (tt.again == "") || err != nil && err.Error() != tt.again {
+				t.Errorf("%v, want %q", err, tt.again)
+			}
+			if d.status != tt.status || !strings.HasPrefix(d.reason, tt.reason) || tt.reason == "" && d.reason != "" || len(tt.model.asked) != tt.asked {
+				t.Errorf("status %q, reason %q, asked %d times", d.status, d.reason, len(tt.model.asked))
+			}
+			if !same(t, d.result, tt.result) {
+				t.Errorf("result %s, want %s", d.result, tt.result)
+			}
+		})
+	}
+}
+
+func same(t *testing.T, got json.RawMessage, want string) bool {
+	t.Helper()
+	if want == "" {
+		return len(got) == 0
+	}
+	var a, b any
+	if err := errors.Join(json.Unmarshal(got, &a), json.Unmarshal([]byte(want), &b)); err != nil {
+		return false
+	}
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && string(x) == string(y)
+}
+
+// TestQuestion: the model is told the task as it was for this call, the words,
+// and a schema that it can be held to.
+func TestQuestion(t *testing.T) {
+	d := &desk{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: spoken()}
+	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"
+	m := &model{arguments: good}
+	a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}
+	if err := a.Follow(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
+		t.Fatal(err)
+	}
+	p := m.asked[0]
+	text := p.Messages[0].Text
+	for _, want := range []string{"Sell tea to Ada.", "agent: Tea?", "callee: tea", "enough", "tool: order {}: done", "[cut: the middle is too long]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the model is not told %q", want)
+		}
+	}
+	if n := len(text); n > longestTalk+longestTask || p.ToolChoice != p.Tools[0].Name || p.MaxTokens == 0 {
+		t.Errorf("%d characters, choice %q of %q", n, p.ToolChoice, p.Tools[0].Name)
+	}
+	if _, err := jsonschema.Parse(p.Tools[0].Parameters); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,106 @@
+package analysis_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/analysis"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/webhook"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// flaky fails some times and then reports.
+type flaky struct{ fails, asked int }
+
+func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	f.asked++
+	return func(yield func(pipeline.Delta, error) bool) {
+		if f.asked <= f.fails {
+			yield(pipeline.Delta{}, errors.New("503"))
+			return
+		}
+		yield(pipeline.Delta{Calls: []pipeline.ToolCall{{
+			Name: "report_call", Arguments: json.RawMessage(`{"summary":"x","success":true,"sentiment":null,"in_voicemail":false}`),
+		}}}, nil)
+	}
+}
+
+// TestAcrossRestarts: each try is another process's. The notice comes once, when
+// the analysis is settled, and never of a call that failed.
+func TestAcrossRestarts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status      control.Status
+		fails       int
+		asked       int
+		want        string
+		notices     int
+		firstNotice int // the run after which it is there
+	}{
+		"at once":            {control.Ended, 0, 1, analysis.Complete, 1, 1},
+		"the third time":     {control.Ended, 2, 3, analysis.Complete, 1, 3},
+		"never":              {control.Ended, 9, 3, analysis.Failed, 1, 3},
+		"it was no call yet": {control.Failed, 0, 0, analysis.None, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := dbtest.New(t)
+			exec := func(sql string, args ...any) {
+				t.Helper()
+				if _, err := d.Pool.Exec(t.Context(), sql, args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			org, err := access.EnsureOrganization(t.Context(), d.Pool, "acme")
+			if err != nil {
+				t.Fatal(err)
+			}
+			def := agents.Default()
+			fake := pipeline.Engine{Provider: "fake"}
+			def.Speech = pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+			agent, err := agents.Save(t.Context(), d.Pool, org, "a", def)
+			if err == nil {
+				_, err = agents.Publish(t.Context(), d.Pool, org, "a")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+				trunk_id, route_id, ring_seconds, created_at) VALUES ('c', $1, 'phone', $2, $3, 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, org, tt.status, agent)
+			exec(`INSERT INTO call_lines (call_id, n, item) VALUES ('c', 0, '{"role":"caller","text":"hello"}')`)
+			exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ('c', $1, $2, '')", org, control.CallEnded)
+			exec(`INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('e', $1, 'https://example.com', 's', '{call_analyzed}')`, org)
+			m := &flaky{fails: tt.fails}
+			for run := 1; run <= 5; run++ {
+				s := &store.Store{Pool: d.Pool}
+				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
+				_, err = (&control.Followers{Outbox: s, Steps: []control.Step{
+					{Name: "analysis", Follower: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
+					{Name: "analyzed", Follower: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
+				}}).One(t.Context())
+				if again := run < tt.firstNotice; again != (err != nil) {
+					t.Errorf("run %d: %v", run, err)
+				}
+				var n int
+				if err = d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM webhook_deliveries WHERE type = 'call_analyzed'").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				if want := tt.notices; run < tt.firstNotice && n != 0 || run >= tt.firstNotice && n != want {
+					t.Errorf("after run %d there are %d notices", run, n)
+				}
+			}
+			c, err := (&store.Store{Pool: d.Pool}).Call(t.Context(), org, "c")
+			if err != nil || c.AnalysisStatus != tt.want || m.asked != tt.asked || (c.AnalysisError != "") != (tt.want == analysis.Failed) {
+				t.Errorf("%s %q, asked %d times, %v", c.AnalysisStatus, c.AnalysisError, m.asked, err)
+			}
+		})
+	}
+}
