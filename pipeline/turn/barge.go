@@ -20,7 +20,7 @@ func (m *Machine) calm(at time.Duration) []Action {
 		return m.release()
 	case Closing:
 		return m.close(at)
-	case Listening, Hearing, Paused:
+	case Listening, Hearing, Paused, Held:
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (m *Machine) sustained(at time.Duration) []Action {
 		}
 	case Paused:
 		return m.insist(at)
-	case Listening, Hearing, Closing:
+	case Listening, Hearing, Closing, Held:
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ type judgement struct {
 	text  string        // normal text that was asked about
 	asked time.Duration // when
 	at    time.Duration // when the answer came; 0 where none did
+	due   time.Duration // when the commit waited for it last; 0 where it did not
 	p     float64
 }
 
@@ -32,7 +33,7 @@ func (m *Machine) heard(e Event) []Action {
 		return m.beside(e)
 	case Thinking:
 		return m.meanwhile(e, text)
-	case Hearing, Listening:
+	case Hearing, Listening, Held:
 	}
 	if text == "" {
 		return nil
@@ -111,7 +112,7 @@ func (m *Machine) key(e Event) []Action {
 		if m.answering != "" || m.answered != "" {
 			acts = m.retract(e.At, "key_pressed")
 		}
-	case Listening, Hearing, Closing:
+	case Listening, Hearing, Closing, Held:
 	}
 	m.keys += e.Text
 	m.keyed = e.At
@@ -122,12 +123,17 @@ func (m *Machine) key(e Event) []Action {
 	return append(acts, m.close(e.At)...)
 }
 
-// guess is how likely it is that the caller has finished.
-func (m *Machine) guess(text string) eot.Guess {
-	g := eot.Pause{
+// Pause is the pause after text, as a classifier is asked about it.
+func (m *Machine) Pause(text string) eot.Pause {
+	return eot.Pause{
 		Text: text, Asked: m.question, Language: m.policy.Language,
 		Prosody: eot.Prosody{Fall: m.tone.Pitch, Trail: m.tone.Trail, Known: m.tone.Toned},
-	}.Guess()
+	}
+}
+
+// guess is how likely it is that the caller has finished.
+func (m *Machine) guess(text string) eot.Guess {
+	g := m.Pause(text).Guess()
 	if m.eot > 0 {
 		g.P, g.Reason = m.eot, "recognizer"
 	}
@@ -217,8 +223,8 @@ func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool
 			m.judge = judgement{text: same, asked: at}
 			acts = append(acts, Action{Do: Judge, Text: text})
 		}
-		if m.judge.at == 0 {
-			due = max(due, m.judge.asked+m.policy.Classifier)
+		if last := m.judge.asked + m.policy.Classifier; m.judge.at == 0 && due < last {
+			due, m.judge.due = last, last
 		}
 	}
 	if m.stirred && !m.voiced && due <= at {
@@ -256,8 +262,8 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 		Do: Commit, Text: text, Keys: m.keys, Reason: g.Reason, From: m.lastEnd, Usable: m.usable,
 		Fragments: m.fragments + 1, At: at, Held: m.spec != "" && m.keys == "" && m.spec == strings.Join(normal(text), " "),
 	}
-	if m.policy.Classifier > 0 {
-		c.Judged = m.judge.at
+	if c.Judged = m.judge.at; c.Judged == 0 {
+		c.Judged = m.judge.due
 	}
 	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
 	m.ready, m.released, m.doubt = c.Held && m.ready, false, 0

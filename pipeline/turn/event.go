@@ -28,6 +28,8 @@ const (
 	Said      Kind = "said"      // the last frame of the agent's speech left
 	ReplyFail Kind = "replyfail" // the model or the voice broke
 	Own       Kind = "own"       // the agent begins a speech that answers nothing
+	Floor     Kind = "floor"     // the agent may speak: whoever it is to talk to is there, and waits
+	Hold      Kind = "hold"      // it may not, until the next Floor
 )
 
 // What the agent can be saying.
@@ -48,7 +50,8 @@ type Event struct {
 	Until time.Duration `json:"until,omitempty"`
 	For   time.Duration `json:"for,omitempty"` // Loud
 	// Text, of Heard and Judged, is what was understood; of Key, the key; of
-	// Audible and Said, what the agent is saying: Reply, Filler or Notice.
+	// Audible and Said, what the agent is saying: Reply, Filler or Notice; of
+	// Floor, Greet or nothing.
 	Text string `json:"text,omitempty"`
 	// Final, of Heard: the text will not change. Finalized: nothing is open.
 	Final     bool `json:"final,omitempty"`

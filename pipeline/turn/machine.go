@@ -17,6 +17,7 @@ const (
 	Thinking  State = "thinking"  // an answer is being made, nothing is audible yet
 	Speaking  State = "speaking"  // the agent speaks
 	Paused    State = "paused"    // the agent fell silent in the middle: does the caller want the floor?
+	Held      State = "held"      // the agent may not speak: nobody it is to talk to is there, or it is not known
 )
 
 // A Machine holds the turn of one call.
@@ -59,6 +60,7 @@ type Machine struct {
 	doubt     time.Duration // until when a sound while thinking is waited to be understood
 	filled    bool          // a filler was said for it
 	greeting  bool          // the agent's first words are not over
+	broken    bool          // they cannot be said
 	audibleAt time.Duration // when the answer began to be heard
 	ducked    bool
 	merging   bool          // a pause that takes the answer back, where the caller does go on
@@ -81,15 +83,22 @@ func New(p Policy, greeting bool) *Machine {
 	if greeting {
 		m.state, m.pending, m.greeting = Thinking, true, true
 	}
+	if p.Held {
+		m.state, m.pending = Held, false
+	}
 	return m
 }
 
 // Start says what to do before the first event.
 func (m *Machine) Start() []Action {
-	if m.greeting {
+	switch {
+	case m.state == Held:
+		return []Action{m.wake(0)}
+	case m.greeting:
 		return []Action{m.wake(m.policy.Filler)}
+	default:
+		return []Action{m.wake(m.idleAt)}
 	}
-	return []Action{m.wake(m.idleAt)}
 }
 
 // Settled is when the caller's words were last answered: what was said before
@@ -103,6 +112,9 @@ func (m *Machine) State() State { return m.state }
 func (m *Machine) Step(e Event) []Action {
 	if e.Saying != "" {
 		m.saying = e.Saying
+	}
+	if m.state == Held {
+		return m.held(e)
 	}
 	switch e.Kind {
 	case Stirred, Calmed, Voice, Loud, Lull, Silence:
@@ -128,10 +140,22 @@ func (m *Machine) Step(e Event) []Action {
 		return m.said(e)
 	case ReplyFail:
 		return m.replyFail(e)
-	case Own:
-		return m.speak(Action{}, e.At)[1:]
+	case Own, Hold, Floor:
+		return m.ordered(e)
 	}
 	return nil
+}
+
+// ordered is told what others have decided about the agent.
+func (m *Machine) ordered(e Event) []Action {
+	switch e.Kind {
+	case Own:
+		return m.speak(Action{}, e.At)[1:]
+	case Hold:
+		return m.hold(e)
+	default: // the floor is its own already
+		return nil
+	}
 }
 
 // sound is told what the voice detector hears.
@@ -175,7 +199,7 @@ func (m *Machine) voice(e Event) []Action {
 		return m.spokenInto(e)
 	case Paused:
 		return []Action{m.wake(e.At + m.policy.Wordless)}
-	case Thinking, Hearing:
+	case Thinking, Hearing, Held:
 	}
 	return nil
 }
@@ -223,6 +247,9 @@ func (m *Machine) silence(e Event) []Action {
 		return m.finalize(e.At, m.lastEnd, "silence")
 	case Thinking, Speaking, Paused:
 		return m.soundOver(e.At)
+	case Held:
+		m.asked++
+		return []Action{{Do: Finalize, Reason: "silence"}}
 	case Listening, Closing:
 	}
 	return nil
@@ -260,7 +287,7 @@ func (m *Machine) timer(e Event) []Action {
 		return m.finalize(e.At, e.At, "no_more_words")
 	case Paused:
 		return m.resume("no_words")
-	case Speaking:
+	case Speaking, Held:
 	}
 	return nil
 }

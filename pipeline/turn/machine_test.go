@@ -16,6 +16,11 @@ const ms = time.Millisecond
 // play steps a machine through events and returns what it did, timers apart,
 // as "do reason text" lines. Timers that come due between events fire.
 func play(m *Machine, events ...Event) []string {
+	return slices.DeleteFunc(playAll(m, events...), func(s string) bool { return s == "0 release" })
+}
+
+// playAll is play, with the releases.
+func playAll(m *Machine, events ...Event) []string {
 	var did []string
 	timer := time.Duration(0)
 	do := func(acts []Action) {
@@ -24,7 +29,7 @@ func play(m *Machine, events ...Event) []string {
 				timer = a.At
 				continue
 			}
-			if a.Do == Speculate || a.Do == Release {
+			if a.Do == Speculate {
 				continue
 			}
 			if a.Do == Commit {

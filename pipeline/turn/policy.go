@@ -25,6 +25,8 @@ type Policy struct {
 	// Speculations is how many answers are begun before a turn is committed,
 	// at most; 0 for none.
 	Speculations int
+	// Held has the agent wait for a Floor before its first word.
+	Held bool
 	// Uninterruptible: the greeting is said to its end.
 	Uninterruptible bool
 	// Classifier is how long the external classifier is waited for; 0 where
