@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/listener"
@@ -23,12 +24,7 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	defer s.timer.Stop()
 	limit := s.limit()
 	s.timer.Stop()
-	if s.brief.Greeting != "" {
-		s.current = s.greeted()
-		s.reply = s.tellText(ctx, s.brief.Greeting)
-		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
-	}
-	s.act(ctx, s.machine.Start())
+	s.begin(ctx)
 	s.keys = s.leg.Digits()
 	for s.outcome.Reason == "" {
 		select {
@@ -57,6 +53,8 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.told(ctx, n)
 		case <-s.timer.C:
 			s.step(ctx, turn.Event{Kind: turn.Timer})
+		case <-s.alarm():
+			s.consider(ctx, amd.Event{Kind: amd.Timer})
 		}
 	}
 }
@@ -162,6 +160,8 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 // told is told that the first sound of an answer is there, or that it broke.
 func (s *talk) told(ctx context.Context, n news) {
 	switch {
+	case n.do != nil:
+		n.do(ctx)
 	case errors.Is(n.err, errSilent):
 		if s.reply != nil && n.of == s.reply.Utterance {
 			s.silent(ctx)
@@ -202,8 +202,9 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	before := s.machine.State()
 	acts := s.machine.Step(e)
 	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
-	s.journal.write(e, acts)
+	s.journal.Write(e, acts)
 	s.act(ctx, acts)
+	s.overhear(ctx, e)
 }
 
 // saying is what the agent said just now, and how many words of it were heard.
@@ -226,6 +227,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:
+			s.judge(ctx, a.Text)
 		case turn.Speculate, turn.Commit, turn.Release:
 			s.making(ctx, a)
 		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:

@@ -42,7 +42,7 @@ func (m *Machine) floor(e Event) []Action {
 	case greets:
 		m.state, m.pending, m.commit, m.settled = Thinking, true, e.At, m.lastEnd
 		m.text, m.partial, m.keys, m.asked = nil, "", "", 0
-		return append([]Action{m.wake(e.At + m.policy.Filler)}, m.release()...)
+		return append([]Action{m.wake(max(e.At+grace, m.lastEnd+m.policy.Filler))}, m.release()...)
 	case m.voiced:
 		return []Action{m.hear(e.At)}
 	case m.turnText() != "" || m.keys != "" || m.asked > 0:

@@ -62,7 +62,9 @@ func TestHeld(t *testing.T) {
 		"what began to be said to a machine stops, and it is answered later": {
 			events: []Event{
 				agent(Ready, 100*ms, ""), voice(500 * ms), silence(1000 * ms), floor(Event{At: 1400 * ms}, Greet), agent(Audible, 1420*ms, Reply),
-				voice(1700 * ms), {Kind: Hold, At: 2000 * ms}, silence(4000 * ms), said(4300*ms, 1700*ms, "Please say your name."),
+				voice(1700 * ms),
+				{Kind: Hold, At: 2000 * ms},
+				silence(4000 * ms), said(4300*ms, 1700*ms, "Please say your name."),
 				floor(Event{At: 5000 * ms}, ""), end(5100 * ms),
 			},
 			want: []string{"0 finalize silence", "0 release", "0 duck sound", "0 yield machine_answered", "0 finalize silence", "5000 commit Please say your name."},
