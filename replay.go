@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/parley-voice/parley/pipeline/turnlog"
 	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/turnlog"
 )
 
 type replayCmd struct {

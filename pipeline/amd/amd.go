@@ -147,7 +147,9 @@ func (m *Machine) Step(e Event) []Action {
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
+		if e.Party != Unknown {
+			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
+		}
 	case Timer:
 	}
 	return m.timing(acts, e.At)
@@ -180,7 +182,7 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 	} else if m.verdict.Evidence == silent && m.spoken && !m.speaking {
 		acts = m.late(acts, now, said, still)
 	}
-	if m.decided && (m.over(still) || m.spoken && now >= overdue) {
+	if m.decided && (m.over(still) || m.waited(now)) {
 		acts = m.speak(acts)
 	}
 	return acts
@@ -234,6 +236,15 @@ func (m *Machine) over(still time.Duration) bool {
 	default:
 		return false
 	}
+}
+
+// waited tells that the party's end was waited for long enough. Where a voice is
+// too faint to be noticed there is none; where a tone told, nobody is there.
+func (m *Machine) waited(now time.Duration) bool {
+	if m.verdict.Party == Fax || m.verdict.Party == Unknown && m.verdict.Confidence > 0.9 {
+		return false
+	}
+	return now >= overdue || !m.spoken && now >= giveUp
 }
 
 // speak gives the line to the agent.

@@ -39,13 +39,9 @@ func callee(c *call, parts ...any) (ended time.Duration) {
 }
 
 // party is a call that a callee answers.
-func party(t *testing.T, policy pipeline.Voicemail, change ...func(*pipetest.Stage)) *call {
+func party(t *testing.T, policy pipeline.Voicemail) *call {
 	t.Helper()
-	stage := pipetest.New(fake.Typical())
-	for _, f := range change {
-		f(stage)
-	}
-	return talkOn(t, stage, pipeline.Brief{Engines: pipetest.Fake(), Greeting: hello, Voicemail: policy, VoicemailMessage: message})
+	return start(t, fake.Typical(), pipeline.Brief{Greeting: hello, Voicemail: policy, VoicemailMessage: message})
 }
 
 // first is when the first word after from was heard.

@@ -73,7 +73,8 @@ func TestHeld(t *testing.T) {
 			silent: true,
 			events: []Event{
 				voice(500 * ms), silence(900 * ms), final(1200*ms, "Who is there?"), floor(Event{At: 1250 * ms}, Greet),
-				{Kind: Hold, At: 1300 * ms}, floor(Event{At: 2000 * ms}, ""), end(2100 * ms),
+				{Kind: Hold, At: 1300 * ms},
+				floor(Event{At: 2000 * ms}, ""), end(2100 * ms),
 			},
 			want: []string{"0 finalize silence", "1250 commit Who is there?", "0 retract machine_answered", "2000 commit Who is there?"},
 		},
