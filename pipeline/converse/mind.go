@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/listener"
@@ -24,7 +23,12 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	defer s.timer.Stop()
 	limit := s.limit()
 	s.timer.Stop()
-	s.begin(ctx)
+	if s.brief.Greeting != "" {
+		s.current = s.greeted()
+		s.reply = s.tellText(ctx, s.brief.Greeting)
+		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
+	}
+	s.act(ctx, s.machine.Start())
 	s.keys = s.leg.Digits()
 	for s.outcome.Reason == "" {
 		select {
@@ -53,8 +57,6 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.told(ctx, n)
 		case <-s.timer.C:
 			s.step(ctx, turn.Event{Kind: turn.Timer})
-		case <-s.alarm():
-			s.consider(ctx, amd.Event{Kind: amd.Timer})
 		}
 	}
 }
@@ -85,6 +87,7 @@ func (s *talk) ending() pipeline.Reason {
 
 func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	e := turn.Event{Kind: x.Kind, For: x.Loud}
+	s.returns = x.Returns
 	if x.Kind == turn.Voice {
 		s.began, e.From = x, s.since(x.From)
 	}
@@ -131,7 +134,7 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 	}
 	e := turn.Event{Kind: turn.Audible, Text: m.Of.Kind}
 	if m.Said {
-		e.Kind, e.Saying = turn.Said, m.Of.Saying(recent)
+		e.Kind, e.Saying = turn.Said, m.Of.Saying(all)
 	}
 	switch {
 	case !m.Said && s.current != nil && s.current.of == m.Of:
@@ -160,8 +163,6 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 // told is told that the first sound of an answer is there, or that it broke.
 func (s *talk) told(ctx context.Context, n news) {
 	switch {
-	case n.do != nil:
-		n.do(ctx)
 	case errors.Is(n.err, errSilent):
 		if s.reply != nil && n.of == s.reply.Utterance {
 			s.silent(ctx)
@@ -191,6 +192,9 @@ func (s *talk) failed(ctx context.Context, f news) {
 // recent is how far back the machine is told what the agent said.
 const recent = 4 * time.Second
 
+// all is as far back as speech goes.
+const all = time.Hour
+
 func (s *talk) step(ctx context.Context, e turn.Event) {
 	if s.handed != nil || s.parting != nil {
 		return // the agent is leaving
@@ -199,24 +203,34 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	if e.Saying == "" && e.Kind != turn.Timer {
 		e.Saying, e.Words = s.saying()
 	}
+	e.Returns = s.returns
 	before := s.machine.State()
 	acts := s.machine.Step(e)
 	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
-	s.journal.Write(e, acts)
+	s.journal.write(e, acts)
 	s.act(ctx, acts)
-	s.overhear(ctx, e)
 }
 
 // saying is what the agent said just now, and how many words of it were heard.
 func (s *talk) saying() (string, int) {
-	u := s.filler
-	if u == nil && s.reply != nil {
-		u = s.reply.Utterance
-	}
-	if u == nil || u.Played() == 0 {
+	u := s.voiced()
+	if u == nil {
 		return "", 0
 	}
 	return u.Saying(recent), u.HeardWords()
+}
+
+// voiced is what the caller hears, or heard last, of this turn; nil for nothing.
+// A filler may never have got the floor.
+func (s *talk) voiced() *mouth.Utterance {
+	switch {
+	case s.reply != nil && s.reply.Played() > 0:
+		return s.reply.Utterance
+	case s.filler != nil && s.filler.Played() > 0:
+		return s.filler
+	default:
+		return nil
+	}
 }
 
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
@@ -227,7 +241,6 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:
-			s.judge(ctx, a.Text)
 		case turn.Speculate, turn.Commit, turn.Release:
 			s.making(ctx, a)
 		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:
@@ -352,10 +365,8 @@ func (s *talk) soften(how turn.Do) {
 		s.mouth.Pause()
 	case turn.Resume:
 		at := int64(-1)
-		if u := s.filler; u != nil {
+		if u := s.voiced(); u != nil {
 			at = u.Boundary()
-		} else if s.reply != nil {
-			at = s.reply.Boundary()
 		}
 		s.mouth.Resume(at)
 	default:
