@@ -211,28 +211,6 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	s.act(ctx, acts)
 }
 
-// saying is what the agent said just now, and how many words of it were heard.
-func (s *talk) saying() (string, int) {
-	u := s.voiced()
-	if u == nil {
-		return "", 0
-	}
-	return u.Saying(recent), u.HeardWords()
-}
-
-// voiced is what the caller hears, or heard last, of this turn; nil for nothing.
-// A filler may never have got the floor.
-func (s *talk) voiced() *mouth.Utterance {
-	switch {
-	case s.reply != nil && s.reply.Played() > 0:
-		return s.reply.Utterance
-	case s.filler != nil && s.filler.Played() > 0:
-		return s.filler
-	default:
-		return nil
-	}
-}
-
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	for _, a := range acts {
 		switch a.Do {
@@ -262,18 +240,6 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Leave:
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
-	}
-}
-
-// making begins an answer, makes it the turn's, or lets it be heard.
-func (s *talk) making(ctx context.Context, a turn.Action) {
-	switch {
-	case a.Do == turn.Speculate:
-		s.speculate(ctx, a.Text)
-	case a.Do == turn.Commit:
-		s.commit(ctx, a)
-	case s.reply != nil:
-		s.reply.release()
 	}
 }
 
@@ -338,40 +304,6 @@ func spoken(a turn.Action) string {
 		return a.Text
 	}
 	return strings.TrimSpace(a.Text + " [pressed " + a.Keys + "]")
-}
-
-// speculate begins the answer to what the caller may be about to have said. It
-// is heard by nobody before the commit.
-func (s *talk) speculate(ctx context.Context, text string) {
-	s.forget()
-	s.specs++
-	s.spec = s.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
-}
-
-// forget gives up an answer that was begun early.
-func (s *talk) forget() {
-	if s.spec != nil {
-		s.spec.cancel()
-		s.spec = nil
-	}
-}
-
-// soften lowers, stops and raises the agent's voice.
-func (s *talk) soften(how turn.Do) {
-	switch how {
-	case turn.Duck:
-		s.mouth.Duck(true)
-	case turn.Pause:
-		s.mouth.Pause()
-	case turn.Resume:
-		at := int64(-1)
-		if u := s.voiced(); u != nil {
-			at = u.Boundary()
-		}
-		s.mouth.Resume(at)
-	default:
-		s.mouth.Duck(false)
-	}
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing: the

@@ -263,14 +263,17 @@ func TestTurns(t *testing.T) {
 		"a raised voice at the end of a speech does not stay lowered": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), {Kind: Stirred, At: 4000 * ms}, agent(Said, 4040*ms, Reply),
+				agent(Audible, 2700*ms, Reply),
+				{Kind: Stirred, At: 4000 * ms},
+				agent(Said, 4040*ms, Reply),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 unduck said"},
 		},
 		"a choice is answered with its own word": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), {Kind: Said, At: 4000 * ms, Text: Reply, Saying: "do you want tea or coffee?"},
+				agent(Audible, 2700*ms, Reply),
+				{Kind: Said, At: 4000 * ms, Text: Reply, Saying: "do you want tea or coffee?"},
 				voice(4250 * ms), silence(4600 * ms), said(4900*ms, 4250*ms, "coffee"), end(9000 * ms),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 finalize silence", "4900 commit coffee", "0 fill answer_slow"},
@@ -278,7 +281,8 @@ func TestTurns(t *testing.T) {
 		"a listener's word that was the beginning of more": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), {Kind: Heard, At: 4150 * ms, From: 4000 * ms, Text: "okay"},
+				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				{Kind: Heard, At: 4150 * ms, From: 4000 * ms, Text: "okay"},
 				loud(4220*ms, 160*ms), silence(4900 * ms), said(5200*ms, 4000*ms, "okay stop please"),
 			},
 			[]string{
@@ -296,7 +300,8 @@ func TestTurns(t *testing.T) {
 		"a text that still grows after its end was asked for is waited for": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 100 * ms, Text: "i want to"}, {Kind: Heard, At: 2850 * ms, From: 100 * ms, Text: "i want to book a table"},
+				{Kind: Heard, At: 2600 * ms, From: 100 * ms, Text: "i want to"},
+				{Kind: Heard, At: 2850 * ms, From: 100 * ms, Text: "i want to book a table"},
 				said(3000*ms, 100*ms, "i want to book a table for two tomorrow"), end(3500 * ms),
 			},
 			[]string{"0 finalize silence", "3000 commit i want to book a table for two tomorrow"},
@@ -304,14 +309,18 @@ func TestTurns(t *testing.T) {
 		"an apology is not said over the caller": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a pizza"), end(2400 * ms),
-				voice(2600 * ms), {Kind: ReplyFail, At: 2700 * ms}, partial(2900*ms, "no cheese"),
+				voice(2600 * ms),
+				{Kind: ReplyFail, At: 2700 * ms},
+				partial(2900*ms, "no cheese"),
 			},
 			[]string{"0 finalize silence", "2400 commit a pizza", "0 retract reply_failed"},
 		},
 		"a voice that began before the first sound merges": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "a table"), end(2400 * ms), {Kind: Ready, At: 2500 * ms},
-				{Kind: Voice, At: 2510 * ms, From: 2450 * ms}, agent(Audible, 2520*ms, Reply), loud(2670*ms, 160*ms),
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "a table"), end(2400 * ms),
+				{Kind: Ready, At: 2500 * ms},
+				{Kind: Voice, At: 2510 * ms, From: 2450 * ms},
+				agent(Audible, 2520*ms, Reply), loud(2670*ms, 160*ms),
 				partial(2900*ms, "for two"), silence(3000 * ms), final(3300*ms, "for two"), end(5000 * ms),
 			},
 			[]string{
@@ -322,8 +331,11 @@ func TestTurns(t *testing.T) {
 		"a recognizer that broke beside the speech does not slow the next turn": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), {Kind: Silence, At: 4300 * ms, From: 4100 * ms},
-				{Kind: Deaf, At: 4350 * ms}, {Kind: Listens, At: 4700 * ms}, agent(Said, 5000*ms, Reply),
+				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				{Kind: Silence, At: 4300 * ms, From: 4100 * ms},
+				{Kind: Deaf, At: 4350 * ms},
+				{Kind: Listens, At: 4700 * ms},
+				agent(Said, 5000*ms, Reply),
 				voice(8000 * ms), silence(9000 * ms), said(9190*ms, 8000*ms, "i am here"), end(11000 * ms),
 			},
 			[]string{
@@ -417,9 +429,15 @@ func TestReadyUnderAFiller(t *testing.T) {
 	m := New(DefaultPolicy(), false)
 	var did []Action
 	for _, e := range []Event{
-		voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), {Kind: Timer, At: 2400 * ms}, {Kind: Timer, At: 4200 * ms},
-		agent(Audible, 4320*ms, Filler), voice(4400 * ms), loud(4560*ms, 160*ms), {Kind: Ready, At: 4600 * ms}, silence(4650 * ms),
-		final(4900*ms, ""), {Kind: Timer, At: 5350 * ms}, agent(Said, 5800*ms, Filler),
+		voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"),
+		{Kind: Timer, At: 2400 * ms},
+		{Kind: Timer, At: 4200 * ms},
+		agent(Audible, 4320*ms, Filler), voice(4400 * ms), loud(4560*ms, 160*ms),
+		{Kind: Ready, At: 4600 * ms},
+		silence(4650 * ms),
+		final(4900*ms, ""),
+		{Kind: Timer, At: 5350 * ms},
+		agent(Said, 5800*ms, Filler),
 	} {
 		did = append(did, m.Step(e)...)
 	}
