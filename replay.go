@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/parley-voice/parley/pipeline/converse"
 	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/turnlog"
 )
 
 type replayCmd struct {
@@ -62,6 +62,6 @@ func (h *house) openTurnLogs(context.Context) error {
 	if h.config.TurnLogs == "" {
 		return nil
 	}
-	h.agent.Journal = converse.Logs(h.config.TurnLogs)
+	h.agent.Journal = turnlog.Logs(h.config.TurnLogs)
 	return os.MkdirAll(h.config.TurnLogs, 0o700)
 }

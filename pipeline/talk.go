@@ -23,9 +23,23 @@ type Brief struct {
 	// Bridge, where set, reaches a number on a leg of its own, for a transfer
 	// that the party's side does not make.
 	Bridge func(ctx context.Context, number string) (media.Leg, error)
+	// Voicemail is what to do when a machine answers; empty: nobody looks who
+	// answers. VoicemailMessage is what to leave; empty has the model say.
+	Voicemail        Voicemail
+	VoicemailMessage string
 	// Watch, where set, is told of lines and turns as they come.
 	Watch Watcher
 }
+
+// A Voicemail is what to do when a machine answers.
+type Voicemail string
+
+// What to do when a machine answers.
+const (
+	VoicemailHangup   Voicemail = "hangup"
+	VoicemailLeave    Voicemail = "leave_message"
+	VoicemailContinue Voicemail = "continue" // talk to it
+)
 
 // Engines are the providers that an agent hears, thinks and speaks with.
 type Engines struct {
@@ -78,6 +92,8 @@ type Outcome struct {
 	Turns  []Turn
 	Reason Reason
 	Err    error // with AgentError: what broke
+	// AnsweredBy is who answered, nil where nobody looked.
+	AnsweredBy *AnsweredBy
 	// Transfer is the handing over that was tried last, nil where none was.
 	Transfer *Handover
 }
@@ -88,6 +104,14 @@ type Handover struct {
 	Bridged  bool // by a second leg of ours; else by the party's side
 	Answered bool
 	At       time.Time // when it was over
+}
+
+// AnsweredBy is who answered a call, and how that is known.
+type AnsweredBy struct {
+	Party      string        `json:"-"`          // "human", "voicemail", "ivr", "fax" or "unknown"
+	Confidence float64       `json:"confidence"` // 0 to 1
+	Evidence   string        `json:"evidence"`   // "short_greeting", "phrase: after the tone", "beep", …
+	After      time.Duration `json:"-"`          // the answer: amd_ms
 }
 
 // A Reason is why a conversation ended.
@@ -104,5 +128,7 @@ const (
 	AgentError   Reason = "agent_error"
 	HandedOver   Reason = "transferred"
 	// VoicemailLeft: a message was left on an answering machine.
-	VoicemailLeft Reason = "voicemail_dropped"
+	VoicemailLeft    Reason = "voicemail_dropped"
+	VoicemailReached Reason = "voicemail_reached" // a machine answered, and the agent hung up
+	IVRReached       Reason = "ivr_reached"       // a menu did, likewise
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
 	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/turnlog"
 	"github.com/parley-voice/parley/sip"
 )
 
@@ -109,7 +110,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 		Policy:      policy,
 	}
 	if j.Logs != "" {
-		agent.Journal = converse.Logs(j.Logs)
+		agent.Journal = turnlog.Logs(j.Logs)
 	}
 	orders, results := make(chan order, len(j.Calls)), make(chan result)
 	for _, o := range j.Calls {

@@ -94,8 +94,9 @@ const (
 	longGreeting  = 6 * time.Second         // of speech: nobody but a machine
 	machineOver   = 2 * time.Second         // of silence: no beep will come
 	menuOver      = time.Second             // of silence: a menu waits
-	noSpeech      = 5 * time.Second         // of silence after the answer
+	noSpeech      = 2500 * time.Millisecond // of silence after the answer
 	giveUp        = 20 * time.Second        // without a verdict
+	overdue       = time.Minute             // without an end of what a machine says
 )
 
 // A Machine decides about one call. Its zero value is ready; it is told of the
@@ -122,7 +123,7 @@ func (m *Machine) Step(e Event) []Action {
 	var acts []Action
 	if !m.woken {
 		m.woken = true
-		acts = append(acts, Action{Do: Wake, At: noSpeech}, Action{Do: Wake, At: giveUp})
+		acts = append(acts, Action{Do: Wake, At: noSpeech}, Action{Do: Wake, At: giveUp}, Action{Do: Wake, At: overdue})
 	}
 	switch e.Kind {
 	case Voice:
@@ -146,7 +147,9 @@ func (m *Machine) Step(e Event) []Action {
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
+		if e.Party != Unknown {
+			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
+		}
 	case Timer:
 	}
 	return m.timing(acts, e.At)
@@ -176,11 +179,25 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 	}
 	if !m.decided {
 		acts = m.guess(acts, now, said, still)
+	} else if m.verdict.Evidence == silent && m.spoken && !m.speaking {
+		acts = m.late(acts, now, said, still)
 	}
-	if m.decided && m.over(still) {
+	if m.decided && (m.over(still) || m.waited(now)) {
 		acts = m.speak(acts)
 	}
 	return acts
+}
+
+// silent is the evidence of a line on which nobody spoke.
+const silent = "no_speech"
+
+// late takes one who spoke after the agent did for a person, by a few words and
+// silence. More words tell nothing: they answer the agent's.
+func (m *Machine) late(acts []Action, now, said, still time.Duration) []Action {
+	if said > shortGreeting || still < humanSilence {
+		return acts
+	}
+	return m.decide(acts, now, Human, 0.8, "short_greeting")
 }
 
 // guess decides by the clock alone, while nothing else has: after so much
@@ -188,7 +205,7 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 func (m *Machine) guess(acts []Action, now, said, still time.Duration) []Action {
 	switch {
 	case !m.spoken && now >= noSpeech:
-		return m.speak(m.decide(acts, now, Unknown, 0.5, "no_speech"))
+		return m.speak(m.decide(acts, now, Unknown, 0.5, silent))
 	case !m.spoken:
 		return acts
 	case said >= longGreeting:
@@ -219,6 +236,15 @@ func (m *Machine) over(still time.Duration) bool {
 	default:
 		return false
 	}
+}
+
+// waited tells that the party's end was waited for long enough. Where a voice is
+// too faint to be noticed there is none; where a tone told, nobody is there.
+func (m *Machine) waited(now time.Duration) bool {
+	if m.verdict.Party == Fax || m.verdict.Party == Unknown && m.verdict.Confidence > 0.9 {
+		return false
+	}
+	return now >= overdue || !m.spoken && now >= giveUp
 }
 
 // speak gives the line to the agent.

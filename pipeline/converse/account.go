@@ -1,7 +1,6 @@
 package converse
 
 import (
-	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -75,10 +74,9 @@ func (a *account) phases() []pipeline.Span {
 		return own
 	}
 	var spans []pipeline.Span
-	for _, s := range own {
-		at := slices.IndexFunc(a.first, func(f pipeline.Span) bool { return f.Phase == s.Phase })
-		if at >= 0 && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
-			s = a.first[at]
+	for i, s := range own {
+		if i < len(a.first) && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
+			s = a.first[i]
 		}
 		spans = append(spans, s)
 	}
@@ -170,9 +168,6 @@ func (s *talk) committed(a turn.Action) *account {
 	} else {
 		x.number = s.number
 		s.number++
-	}
-	if a.Told {
-		return x
 	}
 	x.line = &pipeline.Line{
 		Role: pipeline.RoleCaller, Text: spoken(a), Turn: x.number,

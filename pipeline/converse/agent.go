@@ -14,12 +14,16 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/eot/classify"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/party"
 	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/turnlog"
 )
 
 // An Agent talks. Its fields are set once; one Agent serves all calls.
@@ -34,9 +38,13 @@ type Agent struct {
 	// Journal, where set, opens the turn log of a call. It is closed when the
 	// conversation is over.
 	Journal func(callID string) (io.WriteCloser, error)
-	Log     *slog.Logger
+	// Classifier, where set, is asked whether a caller has finished.
+	Classifier Classifier
+	// Opinions has the model asked who answered, where that is in doubt.
+	Opinions bool
+	Log      *slog.Logger
 
-	notices notices
+	notices canned.Shelf
 }
 
 // Check says what is wrong with engines, if anything: what they name must be
@@ -76,7 +84,10 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	if policy == (turn.Policy{}) {
 		policy = turn.DefaultPolicy()
 	}
-	policy.Language = brief.Language
+	policy.Language, policy.Held = brief.Language, brief.Voicemail != ""
+	if a.Classifier != nil {
+		policy.Classifier = cmp.Or(policy.Classifier, classify.Timeout)
+	}
 	log := cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", brief.CallID)
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -91,13 +102,16 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 		),
 		machine: turn.New(policy, brief.Greeting != ""),
 	}
+	if policy.Held {
+		s.watch = &watch{Watch: party.New(brief.Voicemail, a.Opinions)}
+	}
 	if a.Journal != nil {
 		to, err := a.Journal(brief.CallID)
 		if err != nil {
 			log.Warn("turn log", "err", err) // a call is worth more than its log
 		} else {
-			s.journal = newJournal(to, log, policy, brief.Greeting != "")
-			defer s.journal.close()
+			s.journal = turnlog.New(to, log, policy, brief.Greeting != "")
+			defer s.journal.Close()
 		}
 	}
 	s.run(ctx, cancel)
@@ -118,6 +132,7 @@ type talk struct {
 	voice    pipeline.Voice
 	mouth    *mouth.Mouth
 	listener *listener.Listener
+	watch    *watch // nil where nobody looks who answered
 	tools    *tools.Set
 	limits   *limits
 	news     chan news
@@ -131,32 +146,34 @@ type talk struct {
 	reply   *reply           // being made or said; nil where there is none
 	spec    *reply           // to what the caller may be about to have said; nil where there is none
 	filler  *mouth.Utterance // being said while the reply is made
-	journal journal
+	journal turnlog.Log
 	specs   int      // answers begun for this turn before its commit
 	current *account // of the turn that reply answers
 	next    int64    // number of the next utterance
 	number  int      // of the next turn
 	last    ear.Edge // where the caller last fell silent
 	began   ear.Edge // where the caller last began to speak
-	returns bool     // the line returns what the agent says
 	outcome pipeline.Outcome
-	leaving pipeline.Reason  // once parting is due
-	parting <-chan time.Time // nil where the agent stays
-	handed  <-chan handed    // tells what became of a handing over; nil where none is tried
-	second  media.Leg        // that took the call over; nil where none did
+	leaving pipeline.Reason    // once parting is due
+	parting <-chan time.Time   // nil where the agent stays
+	judging context.CancelFunc // of what the classifier is asked; nil where it never was
+	handed  <-chan handed      // tells what became of a handing over; nil where none is tried
+	second  media.Leg          // that took the call over; nil where none did
 }
 
-// news is that the first sound of an answer is made, or that it broke.
+// news is that the first sound of an answer is made, or that it broke; or
+// something else that the mind is to do.
 type news struct {
 	of  *mouth.Utterance
 	err error // nil: it is made
+	do  func(context.Context)
 }
 
 // run holds the conversation. The leg is hung up after it, unless another is to
 // be joined to it.
 func (s *talk) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan ear.Edge, 16)
-	e := &ear.Ear{Leg: s.leg, Sound: s.listener.Write, Edges: edges, Sent: s.mouth.Level}
+	e := &ear.Ear{Leg: s.leg, Sound: s.frame, Edges: edges, Sent: s.mouth.Level}
 	s.leg.Play(s.mouth)
 	var deaf error
 	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })
@@ -174,6 +191,10 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) {
 		}
 	}
 	s.wg.Wait()
+	if s.watch != nil {
+		by := s.watch.Verdict()
+		s.outcome.AnsweredBy = &by
+	}
 	s.settle()
 	s.close()
 	if deaf != nil {

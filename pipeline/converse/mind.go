@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/listener"
@@ -23,12 +24,7 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	defer s.timer.Stop()
 	limit := s.limit()
 	s.timer.Stop()
-	if s.brief.Greeting != "" {
-		s.current = s.greeted()
-		s.reply = s.tellText(ctx, s.brief.Greeting)
-		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
-	}
-	s.act(ctx, s.machine.Start())
+	s.begin(ctx)
 	s.keys = s.leg.Digits()
 	for s.outcome.Reason == "" {
 		select {
@@ -57,6 +53,8 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.told(ctx, n)
 		case <-s.timer.C:
 			s.step(ctx, turn.Event{Kind: turn.Timer})
+		case <-s.alarm():
+			s.consider(ctx, amd.Event{Kind: amd.Timer})
 		}
 	}
 }
@@ -87,7 +85,6 @@ func (s *talk) ending() pipeline.Reason {
 
 func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	e := turn.Event{Kind: x.Kind, For: x.Loud}
-	s.returns = x.Returns
 	if x.Kind == turn.Voice {
 		s.began, e.From = x, s.since(x.From)
 	}
@@ -134,7 +131,7 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 	}
 	e := turn.Event{Kind: turn.Audible, Text: m.Of.Kind}
 	if m.Said {
-		e.Kind, e.Saying = turn.Said, m.Of.Saying(all)
+		e.Kind, e.Saying = turn.Said, m.Of.Saying(recent)
 	}
 	switch {
 	case !m.Said && s.current != nil && s.current.of == m.Of:
@@ -163,6 +160,8 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 // told is told that the first sound of an answer is there, or that it broke.
 func (s *talk) told(ctx context.Context, n news) {
 	switch {
+	case n.do != nil:
+		n.do(ctx)
 	case errors.Is(n.err, errSilent):
 		if s.reply != nil && n.of == s.reply.Utterance {
 			s.silent(ctx)
@@ -192,9 +191,6 @@ func (s *talk) failed(ctx context.Context, f news) {
 // recent is how far back the machine is told what the agent said.
 const recent = 4 * time.Second
 
-// all is as far back as speech goes.
-const all = time.Hour
-
 func (s *talk) step(ctx context.Context, e turn.Event) {
 	if s.handed != nil || s.parting != nil {
 		return // the agent is leaving
@@ -203,12 +199,24 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	if e.Saying == "" && e.Kind != turn.Timer {
 		e.Saying, e.Words = s.saying()
 	}
-	e.Returns = s.returns
 	before := s.machine.State()
 	acts := s.machine.Step(e)
 	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
-	s.journal.write(e, acts)
+	s.journal.Write(e, acts)
 	s.act(ctx, acts)
+	s.overhear(ctx, e)
+}
+
+// saying is what the agent said just now, and how many words of it were heard.
+func (s *talk) saying() (string, int) {
+	u := s.filler
+	if u == nil && s.reply != nil {
+		u = s.reply.Utterance
+	}
+	if u == nil || u.Played() == 0 {
+		return "", 0
+	}
+	return u.Saying(recent), u.HeardWords()
 }
 
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
@@ -219,6 +227,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:
+			s.judge(ctx, a.Text)
 		case turn.Speculate, turn.Commit, turn.Release:
 			s.making(ctx, a)
 		case turn.Duck, turn.Unduck, turn.Pause, turn.Resume:
@@ -240,6 +249,18 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Leave:
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
+	}
+}
+
+// making begins an answer, makes it the turn's, or lets it be heard.
+func (s *talk) making(ctx context.Context, a turn.Action) {
+	switch {
+	case a.Do == turn.Speculate:
+		s.speculate(ctx, a.Text)
+	case a.Do == turn.Commit:
+		s.commit(ctx, a)
+	case s.reply != nil:
+		s.reply.release()
 	}
 }
 
@@ -304,6 +325,42 @@ func spoken(a turn.Action) string {
 		return a.Text
 	}
 	return strings.TrimSpace(a.Text + " [pressed " + a.Keys + "]")
+}
+
+// speculate begins the answer to what the caller may be about to have said. It
+// is heard by nobody before the commit.
+func (s *talk) speculate(ctx context.Context, text string) {
+	s.forget()
+	s.specs++
+	s.spec = s.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+}
+
+// forget gives up an answer that was begun early.
+func (s *talk) forget() {
+	if s.spec != nil {
+		s.spec.cancel()
+		s.spec = nil
+	}
+}
+
+// soften lowers, stops and raises the agent's voice.
+func (s *talk) soften(how turn.Do) {
+	switch how {
+	case turn.Duck:
+		s.mouth.Duck(true)
+	case turn.Pause:
+		s.mouth.Pause()
+	case turn.Resume:
+		at := int64(-1)
+		if u := s.filler; u != nil {
+			at = u.Boundary()
+		} else if s.reply != nil {
+			at = s.reply.Boundary()
+		}
+		s.mouth.Resume(at)
+	default:
+		s.mouth.Duck(false)
+	}
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing: the

@@ -90,7 +90,7 @@ func (s *talk) speak(ctx context.Context, r *reply, text pieces) *reply {
 	s.wg.Go(func() {
 		defer r.cancel()
 		if err := s.say(ctx, r, text); err != nil && ctx.Err() == nil {
-			s.report(ctx, news{r.Utterance, err})
+			s.report(ctx, news{of: r.Utterance, err: err})
 		}
 	})
 	return r

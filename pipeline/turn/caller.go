@@ -13,16 +13,14 @@ type judgement struct {
 	text  string        // normal text that was asked about
 	asked time.Duration // when
 	at    time.Duration // when the answer came; 0 where none did
+	due   time.Duration // when the commit waited for it last; 0 where it did not
 	p     float64
 }
 
 func (m *Machine) heard(e Event) []Action {
 	text := strings.TrimSpace(e.Text)
-	if e.From > 0 && e.From < m.settled && text != "" { // it was answered already
-		if e.Finalized && m.asked > 0 {
-			m.asked--
-		}
-		return nil
+	if e.From > 0 && e.From < m.settled && text != "" {
+		return nil // it was answered already
 	}
 	if m.returned(e, text) {
 		text = ""
@@ -35,7 +33,7 @@ func (m *Machine) heard(e Event) []Action {
 		return m.beside(e)
 	case Thinking:
 		return m.meanwhile(e, text)
-	case Hearing, Listening:
+	case Hearing, Listening, Held:
 	}
 	if text == "" {
 		return nil
@@ -49,7 +47,7 @@ func (m *Machine) heard(e Event) []Action {
 // returned tells that what was heard just after the agent's speech is the end of
 // it, come back.
 func (m *Machine) returned(e Event, text string) bool {
-	return e.Returns && m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
+	return m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
 }
 
 // take adds a result to the text of the turn.
@@ -59,10 +57,9 @@ func (m *Machine) take(e Event, text string) {
 	}
 	switch {
 	case !e.Final:
-		m.partial, m.partials = text, m.partials || text != ""
+		m.partial = text
 	case text != "":
 		m.text, m.partial = append(m.text, text), ""
-		m.mute = !m.partials
 	default:
 		m.partial = ""
 	}
@@ -115,7 +112,7 @@ func (m *Machine) key(e Event) []Action {
 		if m.answering != "" || m.answered != "" {
 			acts = m.retract(e.At, "key_pressed")
 		}
-	case Listening, Hearing, Closing:
+	case Listening, Hearing, Closing, Held:
 	}
 	m.keys += e.Text
 	m.keyed = e.At
@@ -126,12 +123,17 @@ func (m *Machine) key(e Event) []Action {
 	return append(acts, m.close(e.At)...)
 }
 
-// guess is how likely it is that the caller has finished.
-func (m *Machine) guess(text string) eot.Guess {
-	g := eot.Pause{
+// Pause is the pause after text, as a classifier is asked about it.
+func (m *Machine) Pause(text string) eot.Pause {
+	return eot.Pause{
 		Text: text, Asked: m.question, Language: m.policy.Language,
 		Prosody: eot.Prosody{Fall: m.tone.Pitch, Trail: m.tone.Trail, Known: m.tone.Toned},
-	}.Guess()
+	}
+}
+
+// guess is how likely it is that the caller has finished.
+func (m *Machine) guess(text string) eot.Guess {
+	g := m.Pause(text).Guess()
 	if m.eot > 0 {
 		g.P, g.Reason = m.eot, "recognizer"
 	}
@@ -185,8 +187,8 @@ func (m *Machine) close(at time.Duration) []Action {
 	text := m.turnText()
 	if m.asked > 0 {
 		due := m.closing + m.policy.Deaf
-		if text != "" || m.keys != "" { // and it is not still growing
-			due = min(due, max(m.closing+m.policy.Final, m.usable+growing))
+		if text != "" || m.keys != "" {
+			due = m.closing + m.policy.Final
 		}
 		if at < due {
 			return []Action{m.wake(due)}
@@ -199,13 +201,8 @@ func (m *Machine) close(at time.Duration) []Action {
 	}
 	if text == "" && m.keys == "" {
 		m.state = Listening
-		m.voiced, m.stirred = false, false // whatever it was, it is no voice
-		m.spec, m.ready, m.specs = "", false, 0
+		m.voiced = false // whatever it was, it is no voice
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
-	}
-	if m.mute && m.sounding && !m.voiced { // it was speech: its words come only now
-		m.voiced = true
-		return []Action{m.hear(at)}
 	}
 	if acts, wait := m.weigh(at, text); wait {
 		return acts
@@ -226,8 +223,8 @@ func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool
 			m.judge = judgement{text: same, asked: at}
 			acts = append(acts, Action{Do: Judge, Text: text})
 		}
-		if m.judge.at == 0 {
-			due = max(due, m.judge.asked+m.policy.Classifier)
+		if last := m.judge.asked + m.policy.Classifier; m.judge.at == 0 && due < last {
+			due, m.judge.due = last, last
 		}
 	}
 	if m.stirred && !m.voiced && due <= at {
@@ -265,8 +262,8 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 		Do: Commit, Text: text, Keys: m.keys, Reason: g.Reason, From: m.lastEnd, Usable: m.usable,
 		Fragments: m.fragments + 1, At: at, Held: m.spec != "" && m.keys == "" && m.spec == strings.Join(normal(text), " "),
 	}
-	if m.policy.Classifier > 0 {
-		c.Judged = m.judge.at
+	if c.Judged = m.judge.at; c.Judged == 0 {
+		c.Judged = m.judge.due
 	}
 	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
 	m.ready, m.released, m.doubt = c.Held && m.ready, false, 0

@@ -28,6 +28,8 @@ const (
 	Said      Kind = "said"      // the last frame of the agent's speech left
 	ReplyFail Kind = "replyfail" // the model or the voice broke
 	Own       Kind = "own"       // the agent begins a speech that answers nothing
+	Floor     Kind = "floor"     // the agent may speak: whoever it is to talk to is there, and waits
+	Hold      Kind = "hold"      // it may not, until the next Floor
 )
 
 // What the agent can be saying.
@@ -48,7 +50,8 @@ type Event struct {
 	Until time.Duration `json:"until,omitempty"`
 	For   time.Duration `json:"for,omitempty"` // Loud
 	// Text, of Heard and Judged, is what was understood; of Key, the key; of
-	// Audible and Said, what the agent is saying: Reply, Filler or Notice.
+	// Audible and Said, what the agent is saying: Reply, Filler or Notice; of
+	// Floor, Greet or nothing.
 	Text string `json:"text,omitempty"`
 	// Final, of Heard: the text will not change. Finalized: nothing is open.
 	Final     bool `json:"final,omitempty"`
@@ -61,8 +64,6 @@ type Event struct {
 	// speaks; Words, how much of that speech the caller has heard.
 	Saying string `json:"saying,omitempty"`
 	Words  int    `json:"words,omitempty"`
-	// Returns tells that the line is known to return what the agent says.
-	Returns bool `json:"returns,omitempty"`
 	// Pitch and Trail, of Lull and Silence, are the prosody of the speech
 	// before it, as eot.Prosody has them; Toned tells that they are known.
 	Pitch float64 `json:"pitch,omitempty"`
@@ -107,8 +108,6 @@ type Action struct {
 	At     time.Duration `json:"at,omitempty"`
 	// Keys, of Commit, are those that the caller pressed.
 	Keys string `json:"keys,omitempty"`
-	// Told, of Commit: Text was noted already.
-	Told bool `json:"told,omitempty"`
 	// Held, of Commit: the answer to the last Speculate is this one's.
 	Held bool `json:"held,omitempty"`
 	// From, of Commit, is when the caller's last voiced sample arrived.

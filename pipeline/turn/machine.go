@@ -17,6 +17,7 @@ const (
 	Thinking  State = "thinking"  // an answer is being made, nothing is audible yet
 	Speaking  State = "speaking"  // the agent speaks
 	Paused    State = "paused"    // the agent fell silent in the middle: does the caller want the floor?
+	Held      State = "held"      // the agent may not speak: nobody it is to talk to is there, or it is not known
 )
 
 // A Machine holds the turn of one call.
@@ -27,14 +28,11 @@ type Machine struct {
 	// What the caller is saying.
 	stirred  bool          // there is sound that may become a voice
 	voiced   bool          // there is a voice right now
-	sounding bool          // the voice detector says so, be it believed or not
 	loud     time.Duration // voiced sound since that began
 	lull     bool          // the voice paused, or fell silent
 	lastEnd  time.Duration // the last voiced sample
 	text     []string      // final stretches of this turn
 	partial  string        // what may still change
-	partials bool          // the recognizer tells words before it is asked
-	mute     bool          // it does not
 	until    time.Duration // the end of what was understood; 0 where unknown
 	usable   time.Duration // when text became what it is
 	eot      float64       // the recognizer's own guess of the end, 0 where it has none
@@ -62,12 +60,13 @@ type Machine struct {
 	doubt     time.Duration // until when a sound while thinking is waited to be understood
 	filled    bool          // a filler was said for it
 	greeting  bool          // the agent's first words are not over
+	broken    bool          // they cannot be said
 	audibleAt time.Duration // when the answer began to be heard
 	ducked    bool
 	merging   bool          // a pause that takes the answer back, where the caller does go on
 	saying    string        // what the agent said last
 	noted     string        // what the caller said beside it
-	notedAt   time.Duration // when that ended
+	notedAt   time.Duration //
 	spec      string        // normal text of the answer that is held
 	specs     int           // answers begun for this turn before its commit
 	question  string        // what the agent said before this turn
@@ -84,15 +83,22 @@ func New(p Policy, greeting bool) *Machine {
 	if greeting {
 		m.state, m.pending, m.greeting = Thinking, true, true
 	}
+	if p.Held {
+		m.state, m.pending = Held, false
+	}
 	return m
 }
 
 // Start says what to do before the first event.
 func (m *Machine) Start() []Action {
-	if m.greeting {
+	switch {
+	case m.state == Held:
+		return []Action{m.wake(0)}
+	case m.greeting:
 		return []Action{m.wake(m.policy.Filler)}
+	default:
+		return []Action{m.wake(m.idleAt)}
 	}
-	return []Action{m.wake(m.idleAt)}
 }
 
 // Settled is when the caller's words were last answered: what was said before
@@ -107,6 +113,9 @@ func (m *Machine) Step(e Event) []Action {
 	if e.Saying != "" {
 		m.saying = e.Saying
 	}
+	if m.state == Held {
+		return m.held(e)
+	}
 	switch e.Kind {
 	case Stirred, Calmed, Voice, Loud, Lull, Silence:
 		return m.sound(e)
@@ -117,10 +126,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Key:
 		return m.key(e)
 	case Deaf:
-		m.asked, m.partial = min(m.asked, 1), ""
-		if m.state != Closing {
-			m.asked = 0 // nobody will answer; a closing turn is asked about anew
-		}
+		m.asked, m.partial = min(m.asked, 1), "" // what was open is asked anew
 		return nil
 	case Listens:
 		return m.listens()
@@ -134,10 +140,22 @@ func (m *Machine) Step(e Event) []Action {
 		return m.said(e)
 	case ReplyFail:
 		return m.replyFail(e)
-	case Own:
-		return m.speak(Action{}, e.At)[1:]
+	case Own, Hold, Floor:
+		return m.ordered(e)
 	}
 	return nil
+}
+
+// ordered is told what others have decided about the agent.
+func (m *Machine) ordered(e Event) []Action {
+	switch e.Kind {
+	case Own:
+		return m.speak(Action{}, e.At)[1:]
+	case Hold:
+		return m.hold(e)
+	default: // the floor is its own already
+		return nil
+	}
 }
 
 // sound is told what the voice detector hears.
@@ -170,7 +188,7 @@ func (m *Machine) toned(e Event) {
 }
 
 func (m *Machine) voice(e Event) []Action {
-	m.voiced, m.sounding, m.loud, m.stirred, m.lull, m.onset = true, true, 0, true, false, e.From
+	m.voiced, m.loud, m.stirred, m.lull, m.onset = true, 0, true, false, e.From
 	if m.state == Closing {
 		m.paused(m.lastEnd)
 	}
@@ -181,7 +199,7 @@ func (m *Machine) voice(e Event) []Action {
 		return m.spokenInto(e)
 	case Paused:
 		return []Action{m.wake(e.At + m.policy.Wordless)}
-	case Thinking, Hearing:
+	case Thinking, Hearing, Held:
 	}
 	return nil
 }
@@ -211,22 +229,17 @@ func (m *Machine) hear(at time.Duration) Action {
 	return m.wake(at + m.hearing())
 }
 
-// hearing is how long the caller keeps the floor without a new word: longer with
-// a recognizer that tells none before it is asked. Where the energy gate hears
-// nothing, the words alone tell.
+// hearing is how long the caller keeps the floor without a new word. Where the
+// energy gate hears nothing, the words alone tell.
 func (m *Machine) hearing() time.Duration {
-	switch {
-	case m.voiced && m.mute:
-		return patientDeaf * m.policy.Wordless
-	case m.voiced:
+	if m.voiced {
 		return m.policy.Wordless
-	default:
-		return m.policy.Wordless / 3
 	}
+	return m.policy.Wordless / 3
 }
 
 func (m *Machine) silence(e Event) []Action {
-	m.voiced, m.sounding, m.stirred, m.lull = false, false, false, true
+	m.voiced, m.stirred, m.lull = false, false, true
 	m.lastEnd = e.From
 	m.toned(e)
 	switch m.state {
@@ -234,9 +247,10 @@ func (m *Machine) silence(e Event) []Action {
 		return m.finalize(e.At, m.lastEnd, "silence")
 	case Thinking, Speaking, Paused:
 		return m.soundOver(e.At)
-	case Closing: // closed for want of words, in the middle of the sound
-		return m.finalize(e.At, m.lastEnd, "silence")
-	case Listening:
+	case Held:
+		m.asked++
+		return []Action{{Do: Finalize, Reason: "silence"}}
+	case Listening, Closing:
 	}
 	return nil
 }
@@ -269,14 +283,11 @@ func (m *Machine) timer(e Event) []Action {
 		}
 		return m.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
 	case Hearing:
-		m.lastEnd, m.voiced, m.stirred, m.lull = m.hearFrom, false, false, true // whatever goes on, it is no speech
+		m.lastEnd, m.voiced, m.lull = m.hearFrom, false, true // whatever goes on, it is no speech
 		return m.finalize(e.At, e.At, "no_more_words")
 	case Paused:
-		if backchannel(normal(m.turnText())) {
-			return m.noteAndResume(e.At)
-		}
 		return m.resume("no_words")
-	case Speaking:
+	case Speaking, Held:
 	}
 	return nil
 }

@@ -1,0 +1,198 @@
+package converse
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/amd"
+	"github.com/parley-voice/parley/pipeline/canned"
+	"github.com/parley-voice/parley/pipeline/party"
+	"github.com/parley-voice/parley/pipeline/turn"
+)
+
+const (
+	messageTimeout = 30 * time.Second // for the voice to speak it
+	longestMessage = time.Minute      // on a machine
+)
+
+// A watch looks who answered. It belongs to the mind, but for the tone bank,
+// which is the ear's.
+type watch struct {
+	*party.Watch
+	bank  amd.Bank
+	alarm <-chan time.Time // when the watch is to be woken
+	owed  bool             // the message is due and is being made
+	made  bool             // it was made, or cannot be
+	text  string           // of it
+	pcm   []int16          // of it; nil where it cannot be made
+}
+
+// frame is given every frame by the ear.
+func (s *talk) frame(f media.Frame) {
+	s.listener.Write(f)
+	if s.watch == nil {
+		return
+	}
+	signal, back := s.watch.bank.Frame(f)
+	if signal == amd.NoSignal {
+		return
+	}
+	e := amd.Event{Kind: amd.Tone, Signal: signal, From: s.since(time.Now().Add(-back))}
+	select {
+	case s.news <- news{do: func(ctx context.Context) { s.consider(ctx, e) }}:
+	default: // the mind is far behind: a tone is worth less than the sound after it
+	}
+}
+
+// begin prepares the greeting and sets the machines going.
+func (s *talk) begin(ctx context.Context) {
+	if s.brief.Greeting != "" {
+		s.current = s.greeted()
+		s.reply = s.tellText(ctx, s.brief.Greeting)
+		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
+	}
+	s.act(ctx, s.machine.Start())
+	s.consider(ctx, amd.Event{Kind: amd.Timer})
+}
+
+// alarm tells when the watch is to be woken; nil for never.
+func (s *talk) alarm() <-chan time.Time {
+	if s.watch == nil {
+		return nil
+	}
+	return s.watch.alarm
+}
+
+// overhear tells the watch what the turn machine was told.
+func (s *talk) overhear(ctx context.Context, e turn.Event) {
+	if s.watch == nil {
+		return
+	}
+	switch e.Kind {
+	case turn.Voice:
+		s.consider(ctx, amd.Event{Kind: amd.Voice, From: e.From})
+	case turn.Silence:
+		s.consider(ctx, amd.Event{Kind: amd.Silence, From: e.From})
+	case turn.Heard:
+		s.order(ctx, s.watch.Heard(e.At, e.Text, e.Final))
+	case turn.Said:
+		s.watch.Spoken(e.At)
+	default:
+	}
+}
+
+// consider tells the watch of an event, and does what it says.
+func (s *talk) consider(ctx context.Context, e amd.Event) {
+	if s.watch == nil {
+		return
+	}
+	e.At = s.since(time.Now())
+	s.order(ctx, s.watch.Step(e))
+	s.watch.alarm = nil
+	if due := s.watch.Due(); due > 0 {
+		s.watch.alarm = time.After(time.Until(s.brief.AnsweredAt.Add(due)))
+	}
+}
+
+func (s *talk) order(ctx context.Context, orders []party.Order) {
+	for _, o := range orders {
+		switch o.Do {
+		case party.Greet:
+			s.toGreet(ctx)
+		case party.Answer:
+			s.unsaid()
+			s.step(ctx, turn.Event{Kind: turn.Floor})
+		case party.Hold:
+			s.step(ctx, turn.Event{Kind: turn.Hold})
+		case party.Prepare:
+			s.compose(ctx)
+		case party.Message:
+			s.leaveMessage(ctx)
+		case party.Ask:
+			s.wg.Go(func() {
+				e := party.Opinion(ctx, s.model, s.brief.Engines.LLM.Model, o.Text)
+				s.report(ctx, news{do: func(ctx context.Context) { s.consider(ctx, e) }})
+			})
+		case party.Leave:
+			s.unsaid()
+			s.overheard()
+			s.outcome.Reason = o.Reason
+		}
+	}
+}
+
+// toGreet has the greeting said. Its turn began with the end of what the party
+// said, where it said something.
+func (s *talk) toGreet(ctx context.Context) {
+	if c := s.current; c != nil && s.machine.State() == turn.Held {
+		c.commit, c.reason = time.Now(), s.watch.Verdict().Evidence
+		if !s.last.From.IsZero() {
+			c.t0, c.estimated = s.last.From, s.last.Estimated
+		}
+		s.overheard()
+	}
+	s.step(ctx, turn.Event{Kind: turn.Floor, Text: turn.Greet})
+}
+
+// overheard passes on what was said before the agent spoke.
+func (s *talk) overheard() {
+	if text := s.watch.Take(); text != "" {
+		from, to := s.since(s.began.From), s.since(s.last.From)
+		s.history.add(pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+		s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: text, Start: max(0, min(from, to)), End: max(0, to), Turn: max(0, s.number-1)})
+	}
+}
+
+// unsaid gives up a greeting of which nothing was heard.
+func (s *talk) unsaid() {
+	if s.reply != nil && s.reply.Played() == 0 && s.machine.State() == turn.Held {
+		s.mouth.Drop(s.next + 1)
+		s.reply.cancel()
+		s.reply, s.current = nil, nil
+	}
+}
+
+// compose makes the message, so that it can begin right after the beep.
+func (s *talk) compose(ctx context.Context) {
+	s.wg.Go(func() {
+		text, pcm := s.brief.VoicemailMessage, []int16(nil)
+		if text == "" {
+			var err error
+			if text, err = party.Compose(ctx, s.model, s.brief.Engines.LLM.Model, s.brief.Prompt); err != nil {
+				s.log.Warn("message", "err", err)
+			}
+		}
+		if text != "" {
+			pcm = canned.Speak(ctx, s.voice, s.style(), text, messageTimeout, longestMessage)
+		}
+		s.report(ctx, news{do: func(ctx context.Context) {
+			s.watch.made, s.watch.text, s.watch.pcm = true, text, pcm
+			if s.watch.owed {
+				s.leaveMessage(ctx)
+			}
+		}})
+	})
+}
+
+// leaveMessage says the message from its beginning, and hangs up after it.
+func (s *talk) leaveMessage(ctx context.Context) {
+	s.step(ctx, turn.Event{Kind: turn.Hold})
+	s.unsaid()
+	s.overheard()
+	switch {
+	case !s.watch.made:
+		s.watch.owed = true
+	case s.watch.pcm == nil:
+		s.outcome.Reason = pipeline.VoicemailReached
+	default:
+		pcm := s.watch.pcm
+		if s.reply != nil {
+			s.drop(pipeline.Interrupted)
+			pcm = append(make([]int16, media.FrameLen(s.leg.Rate())*2), pcm...) // a pause, lest the words run together
+		}
+		s.reply = s.recite(ctx, turn.Reply, s.watch.text, pcm)
+		s.reply.book.Plan(pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft})
+	}
+}

@@ -1,0 +1,329 @@
+package converse_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/pipetest"
+)
+
+const (
+	hello   = "hello this is parley"
+	message = "please call anna back at noon thank you"
+)
+
+// callee is what answers: words, "beep" for a machine's tone, and lengths of
+// silence.
+func callee(c *call, parts ...any) (ended time.Duration) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case time.Duration:
+			c.pass(p)
+		case string:
+			if p == "beep" {
+				c.Say(tone.Sine(c.Rate(), c.Rate()*4/10, 1000, 0.2))
+				c.pass(400 * time.Millisecond)
+			} else {
+				c.say(p)
+			}
+			ended = time.Since(c.began)
+		}
+	}
+	return ended
+}
+
+// party is a call that a callee answers.
+func party(t *testing.T, policy pipeline.Voicemail) *call {
+	t.Helper()
+	return start(t, fake.Typical(), pipeline.Brief{Greeting: hello, Voicemail: policy, VoicemailMessage: message})
+}
+
+// first is when the first word after from was heard.
+func (c *call) first(from time.Duration) time.Duration {
+	for _, w := range c.timed() {
+		if w.Start >= from-40*time.Millisecond {
+			return w.Start
+		}
+	}
+	return -1
+}
+
+func policies() []pipeline.Voicemail {
+	return []pipeline.Voicemail{pipeline.VoicemailHangup, pipeline.VoicemailLeave, pipeline.VoicemailContinue}
+}
+
+// TestHumanAnswers: whatever is done about machines, a person is greeted within
+// 700 ms, and then talked with.
+func TestHumanAnswers(t *testing.T) {
+	for _, policy := range policies() {
+		for words, within := range map[string]time.Duration{
+			"hello": 700 * time.Millisecond, "good morning northern tools this is anna speaking how may i help": 700 * time.Millisecond,
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				c := party(t, policy)
+				ended := callee(c, 600*time.Millisecond, words)
+				c.pass(4 * time.Second)
+				c.say("what is it about")
+				c.pass(5 * time.Second)
+				heard, at := c.words(), c.first(0)
+				o := c.hangup()
+				if at < ended || at > ended+within {
+					t.Errorf("%s: %q over at %v, the agent speaks at %v", policy, words, ended, at)
+				}
+				if heard != hello+" you said what is it about" {
+					t.Errorf("%s: %q is told %q", policy, words, heard)
+				}
+				want := []string{"caller: " + words, "agent: " + hello, "caller: what is it about", "agent: you said what is it about"}
+				if !slices.Equal(lines(o), want) {
+					t.Errorf("%s: lines %q", policy, lines(o))
+				}
+				if by := o.AnsweredBy; by == nil || by.Party != "human" || by.Confidence == 0 || by.Evidence == "" || by.After <= ended || by.After > ended+700*time.Millisecond {
+					t.Errorf("%s: %q answered by %+v", policy, words, by)
+				}
+				for i, turn := range o.Turns {
+					checkTurn(t, turn, i)
+				}
+				if d := o.Turns[0].Total(); d > within {
+					t.Errorf("%s: the greeting took %v", policy, d)
+				}
+			})
+		}
+	}
+}
+
+// TestNobodySpeaks: who says nothing is greeted, and is a person once they do.
+func TestNobodySpeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := party(t, pipeline.VoicemailHangup)
+		c.pass(6 * time.Second)
+		if at := c.first(0); at < 2500*time.Millisecond || at > 2700*time.Millisecond {
+			t.Errorf("the agent speaks at %v", at)
+		}
+		c.say("yes hello")
+		c.pass(4 * time.Second)
+		heard := c.words()
+		if o := c.hangup(); o.AnsweredBy.Party != "human" || heard != hello+" you said yes hello" {
+			t.Errorf("answered by %+v, heard %q", o.AnsweredBy, heard)
+		}
+	})
+}
+
+// TestNobodyLooks: without a policy the agent begins at once.
+func TestNobodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := party(t, "")
+		c.pass(3 * time.Second)
+		at := c.first(0)
+		if o := c.hangup(); o.AnsweredBy != nil || at > 500*time.Millisecond {
+			t.Errorf("answered by %+v, the agent speaks at %v", o.AnsweredBy, at)
+		}
+	})
+}
+
+// machine greetings, and when they are over.
+const told = "you have reached anna please leave a message after the tone"
+
+func TestMachineAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy pipeline.Voicemail
+		parts  []any
+		reason pipeline.Reason // empty: the agent stays
+		by     string
+		heard  string
+		within time.Duration // of the end of what the machine said to the agent's last speech
+	}{
+		{"hang up", pipeline.VoicemailHangup, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, pipeline.VoicemailReached, "voicemail", "", 0},
+		{"hang up, by the beep alone", pipeline.VoicemailHangup, []any{400 * time.Millisecond, "hi", 250 * time.Millisecond, "beep"}, pipeline.VoicemailReached, "voicemail", "", 0},
+		{"message", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, pipeline.VoicemailLeft, "voicemail", message, 120 * time.Millisecond},
+		{"message, a long wait for the beep", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told, 1800 * time.Millisecond, "beep"}, pipeline.VoicemailLeft, "voicemail", message, 120 * time.Millisecond},
+		{"message, no beep", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told}, pipeline.VoicemailLeft, "voicemail", message, 2200 * time.Millisecond},
+		{"continue", pipeline.VoicemailContinue, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, "", "voicemail", "you said " + told, 700 * time.Millisecond},
+		{"menu", pipeline.VoicemailHangup, []any{400 * time.Millisecond, "for sales press one"}, pipeline.IVRReached, "ivr", "", 0},
+		{"menu, nothing to leave", pipeline.VoicemailLeave, []any{400 * time.Millisecond, "for sales press one"}, pipeline.IVRReached, "ivr", "", 0},
+		{"menu, continue", pipeline.VoicemailContinue, []any{400 * time.Millisecond, "for sales press one"}, "", "ivr", "you said for sales press one", 1700 * time.Millisecond},
+		{"screening", pipeline.VoicemailHangup, []any{400 * time.Millisecond, "please state your name"}, "", "ivr", "you said please state your name", 1700 * time.Millisecond},
+		{"screening, message", pipeline.VoicemailLeave, []any{400 * time.Millisecond, "please state your name"}, "", "ivr", "you said please state your name", 1700 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := party(t, tt.policy)
+				ended := callee(c, tt.parts...)
+				c.pass(7 * time.Second)
+				heard, at := c.words(), c.first(ended)
+				if tt.reason == "" {
+					tt.reason = pipeline.CallerHungUp
+					c.hangup()
+				}
+				o := c.wait()
+				if o.Reason != tt.reason || o.AnsweredBy == nil || o.AnsweredBy.Party != tt.by {
+					t.Errorf("ended with %s, answered by %+v", o.Reason, o.AnsweredBy)
+				}
+				if heard != tt.heard {
+					t.Errorf("the machine heard %q, want %q", heard, tt.heard)
+				}
+				if tt.within > 0 && (at < ended || at > ended+tt.within) {
+					t.Errorf("the machine is done at %v, the agent speaks at %v", ended, at)
+				}
+				if got := strings.Join(lines(o), "\n"); tt.heard == message && got != "caller: "+told+"\nagent: "+message {
+					t.Errorf("lines %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestMachineThatPauses is taken for a person, and greeted, before it tells.
+func TestMachineThatPauses(t *testing.T) {
+	for policy, want := range map[pipeline.Voicemail]pipeline.Reason{
+		pipeline.VoicemailHangup: pipeline.VoicemailReached, pipeline.VoicemailLeave: pipeline.VoicemailLeft, pipeline.VoicemailContinue: pipeline.CallerHungUp,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := party(t, policy)
+			ended := callee(c, 400*time.Millisecond, "hi this is anna", 500*time.Millisecond, "i am out leave a message after the tone", 700*time.Millisecond, "beep")
+			c.pass(6 * time.Second)
+			at := c.first(ended)
+			heard := c.words()
+			o := c.hangup()
+			if o.Reason != want || o.AnsweredBy.Party != "voicemail" {
+				t.Errorf("%s: ended with %s, answered by %+v, lines %q", policy, o.Reason, o.AnsweredBy, lines(o))
+			}
+			if policy == pipeline.VoicemailLeave && (!strings.HasSuffix(heard, message) || at > ended+120*time.Millisecond) {
+				t.Errorf("the machine heard %q; the beep ended at %v, the message began at %v", heard, ended, at)
+			}
+		})
+	}
+}
+
+// TestBeepComesLate: a message that began before the beep is left anew.
+func TestBeepComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := party(t, pipeline.VoicemailLeave)
+		ended := callee(c, 400*time.Millisecond, told, 3*time.Second, "beep")
+		c.pass(6 * time.Second)
+		var after []string
+		for _, w := range c.timed() {
+			if w.Start >= ended {
+				after = append(after, w.Text)
+			}
+		}
+		if o := c.wait(); o.Reason != pipeline.VoicemailLeft || strings.Join(after, " ") != message || c.first(ended) > ended+180*time.Millisecond {
+			t.Errorf("ended with %s; after the beep, which ended at %v, %q from %v", o.Reason, ended, after, c.first(ended))
+		}
+	})
+}
+
+// TestModelSaysTheMessage where the brief has none; where the model has none
+// either, the agent hangs up.
+func TestModelSaysTheMessage(t *testing.T) {
+	for reply, want := range map[string]pipeline.Reason{"call me": pipeline.VoicemailLeft, "": pipeline.VoicemailReached} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fake.Typical()
+			s.Reply = func(m []fake.Message) string {
+				if !strings.Contains(m[len(m)-1].Content, "answering machine") {
+					return "no"
+				}
+				return reply
+			}
+			c := talkOn(t, pipetest.New(s), pipeline.Brief{Engines: pipetest.Fake(), Greeting: hello, Voicemail: pipeline.VoicemailLeave})
+			callee(c, 400*time.Millisecond, told, 600*time.Millisecond, "beep")
+			c.pass(4 * time.Second)
+			if o := c.wait(); o.Reason != want || c.words() != reply {
+				t.Errorf("the model says %q: ended with %s, heard %q", reply, o.Reason, c.words())
+			}
+		})
+	}
+}
+
+// TestDeadLines: there is nobody to talk to.
+func TestDeadLines(t *testing.T) {
+	for want, play := range map[string]func(c *call){
+		"fax": func(c *call) { c.Say(tone.Sine(8000, 8000*3, 2100, 0.2)) },
+		"unknown": func(c *call) {
+			c.Say(slices.Concat(tone.Sine(8000, 2640, 950, 0.2), tone.Sine(8000, 2640, 1400, 0.2), tone.Sine(8000, 2640, 1777, 0.2)))
+		},
+	} {
+		for _, policy := range policies() {
+			synctest.Test(t, func(t *testing.T) {
+				c := party(t, policy)
+				c.pass(500 * time.Millisecond)
+				play(c)
+				c.pass(4 * time.Second)
+				c.hangup()
+				if o := c.outcome; o.Reason != pipeline.AgentHungUp || o.AnsweredBy.Party != want || c.words() != "" || len(o.Turns) > 0 {
+					t.Errorf("%s: ended with %s, answered by %+v, heard %q, turns %+v", policy, o.Reason, o.AnsweredBy, c.words(), o.Turns)
+				}
+			})
+		}
+	}
+}
+
+// TestPersonSpeaksOfAVoicemail: what answers the agent is no machine's greeting.
+func TestPersonSpeaksOfAVoicemail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := party(t, pipeline.VoicemailHangup)
+		callee(c, 400*time.Millisecond, "hello", 3*time.Second, "he is not available leave a message", 5*time.Second, "beep", time.Second)
+		if o := c.hangup(); o.Reason != pipeline.CallerHungUp || o.AnsweredBy.Party == "ivr" {
+			t.Errorf("ended with %s, answered by %+v, lines %q", o.Reason, o.AnsweredBy, lines(o))
+		}
+	})
+}
+
+// TestModelIsAsked where a long greeting leaves it open who answered.
+func TestModelIsAsked(t *testing.T) {
+	for answer, want := range map[string]pipeline.Reason{
+		"Voicemail.": pipeline.VoicemailReached, "human": pipeline.CallerHungUp, "I cannot tell.": pipeline.CallerHungUp, "ivr": pipeline.IVRReached,
+	} {
+		for _, asks := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := fake.Typical()
+				s.Reply = func(m []fake.Message) string {
+					if strings.Contains(m[0].Content, "Who answered?") {
+						return answer
+					}
+					return "no"
+				}
+				stage := pipetest.New(s)
+				stage.Opinions = asks
+				c := talkOn(t, stage, pipeline.Brief{Engines: pipetest.Fake(), Greeting: hello, Voicemail: pipeline.VoicemailHangup})
+				callee(c, 400*time.Millisecond, "this is the telephone of anna and it is a very nice day to be outside")
+				c.pass(5 * time.Second)
+				o := c.hangup()
+				if !asks {
+					want = pipeline.CallerHungUp
+				}
+				if o.Reason != want {
+					t.Errorf("the model, asked: %v, says %q: ended with %s, answered by %+v", asks, answer, o.Reason, o.AnsweredBy)
+				}
+			})
+		}
+	}
+}
+
+// TestVoiceBreaksBeforeTheGreeting: a person is not left in silence.
+func TestVoiceBreaksBeforeTheGreeting(t *testing.T) {
+	for _, f := range []fake.Fault{fake.Stall, fake.Refuse, fake.Drop, fake.Garble} {
+		synctest.Test(t, func(t *testing.T) {
+			s := fake.Typical()
+			s.Fault = func(p fake.Provider, _ int) fake.Fault {
+				if p == fake.TTS {
+					return f
+				}
+				return fake.None
+			}
+			c := talkOn(t, pipetest.New(s), pipeline.Brief{Engines: pipetest.Fake(), Greeting: hello, Voicemail: pipeline.VoicemailHangup})
+			ended := callee(c, 500*time.Millisecond, "hello")
+			c.pass(8 * time.Second)
+			if at := firstSound(c.Heard()); at < ended || at > ended+2500*time.Millisecond {
+				t.Errorf("%s: the greeting was over at %v, the first sound comes at %v", f, ended, at)
+			}
+			c.hangup()
+		})
+	}
+}
