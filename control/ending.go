@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -46,7 +47,7 @@ func conversed(why pipeline.Reason, cause error) (Reason, Side) {
 	switch why {
 	case pipeline.CallerHungUp:
 		return Reason(why), SideCallee
-	case pipeline.AgentHungUp, pipeline.HandedOver:
+	case pipeline.AgentHungUp, pipeline.HandedOver, pipeline.VoicemailLeft, pipeline.VoicemailReached, pipeline.IVRReached:
 		return Reason(why), SideAgent
 	case pipeline.Stopped:
 		if errors.Is(cause, errAsked) {
@@ -65,4 +66,26 @@ func asker(cause error) Side {
 		return SideAPI
 	}
 	return SideSystem
+}
+
+// handedOver is the handing over of a party, as stored and shown.
+func handedOver(h *pipeline.Handover) json.RawMessage {
+	if h == nil {
+		return nil
+	}
+	status := "failed"
+	if h.Answered {
+		status = "answered"
+	}
+	transfer, err := json.Marshal(struct {
+		Type    string  `json:"type"` // "cold": nobody is told beforehand who comes
+		To      string  `json:"to"`
+		Status  string  `json:"status"`
+		Bridged bool    `json:"bridged"` // by a second leg of ours, rather than by the party's side
+		At      float64 `json:"at"`      // seconds since 1970
+	}{"cold", h.To, status, h.Bridged, float64(h.At.UnixMilli()) / 1000})
+	if err != nil {
+		return nil // strings and numbers always can be written
+	}
+	return transfer
 }

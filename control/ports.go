@@ -106,4 +106,5 @@ type Final struct {
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
 	Quality   json.RawMessage // a Quality; nil where nobody measured
+	Transfer  json.RawMessage // the handing over that was tried last; nil where none was
 }

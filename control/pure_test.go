@@ -118,6 +118,9 @@ func TestEndings(t *testing.T) {
 		{pipeline.NoMedia, nil, "media_timeout", SideSystem},
 		{pipeline.AgentError, nil, "agent_error", SideSystem},
 		{pipeline.HandedOver, nil, "transferred", SideAgent},
+		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
+		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
+		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
 		{"", errors.New("x"), "agent_error", SideSystem},
 	} {
 		if r, by := conversed(tt.why, tt.cause); r != tt.reason || by != tt.by {

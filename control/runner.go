@@ -156,6 +156,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	}
 	f.Status, f.Lines, f.Turns = Ended, out.Lines, out.Turns
 	f.Reason, f.HangupBy = conversed(out.Reason, context.Cause(ctx))
+	f.Transfer = handedOver(out.Transfer)
 	if tape == nil {
 		return
 	}

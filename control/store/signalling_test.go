@@ -43,6 +43,26 @@ func TestSignalling(t *testing.T) {
 	}
 }
 
+func TestTransferIsKept(t *testing.T) {
+	b := newBench(t, 10, 1<<20, "sales")
+	for _, want := range []string{`{"to": "+12025550111"}`, ""} {
+		id := b.order("sales", 1)[0]
+		c := b.claim("n")
+		b.advance(c, control.Answered)
+		f := control.Final{Status: control.Ended, Reason: "transferred", EndedAt: time.Now(), Recording: control.RecordingNone}
+		if want != "" {
+			f.Transfer = json.RawMessage(want)
+		}
+		if err := b.store.Finish(t.Context(), c.Lease, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.call(id).Transfer; string(got) != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 s'")
+	}
+}
+
 func TestQualityIsKept(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	for _, want := range []string{`{"mos": 4.3}`, ""} {

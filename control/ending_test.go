@@ -1,0 +1,79 @@
+package control
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// TestEveryReasonIsTold: whatever a conversation may end by is told as it is,
+// but for the end of the process.
+func TestEveryReasonIsTold(t *testing.T) {
+	all := reasons(t)
+	if len(all) < 11 {
+		t.Fatalf("only %d reasons are found: %v", len(all), all)
+	}
+	for _, why := range all {
+		if got, by := conversed(why, errAsked); got != Reason(why) || by == "" {
+			t.Errorf("%s is told as %s, by %q", why, got, by)
+		}
+	}
+}
+
+// reasons reads the constants of pipeline.Reason from their source: a new one
+// is found without being named here.
+func reasons(t *testing.T) []pipeline.Reason {
+	t.Helper()
+	files, err := filepath.Glob("../pipeline/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pipeline.Reason
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if of, ok := spec.Type.(*ast.Ident); !ok || of.Name != "Reason" {
+				return true
+			}
+			for _, v := range spec.Values {
+				lit, ok := v.(*ast.BasicLit)
+				if !ok {
+					t.Fatalf("%s: a Reason that is no literal", name)
+				}
+				text, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, pipeline.Reason(text))
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func TestHandedOver(t *testing.T) {
+	at := time.UnixMilli(1795222586123)
+	for want, h := range map[string]*pipeline.Handover{
+		"": nil,
+		`{"type":"cold","to":"+12025550111","status":"answered","bridged":true,"at":1795222586.123}`: {To: "+12025550111", Bridged: true, Answered: true, At: at},
+		`{"type":"cold","to":"+12025550111","status":"failed","bridged":false,"at":1795222586}`:      {To: "+12025550111", At: at.Truncate(time.Second)},
+	} {
+		if got := handedOver(h); string(got) != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
