@@ -1,0 +1,143 @@
+package simulation_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/pipetest"
+)
+
+// model is the fake model: it notes what it is asked, and its answers name the
+// question.
+type model struct {
+	mu    sync.Mutex
+	began time.Time
+	asked []question
+	words func(k int) int // of an answer
+}
+
+func (m *model) reply(messages []fake.Message) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := len(m.asked)
+	n := m.words(k)
+	m.asked = append(m.asked, question{time.Since(m.began), messages, n})
+	var text []string
+	for i := range n {
+		text = append(text, answerWord(k, i))
+	}
+	return strings.Join(text, " ") + []string{"", "", ".", "?"}[k%4]
+}
+
+func (m *model) questions() []question {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked
+}
+
+// chance is a random number below n that depends on the seed and what it is for
+// alone: the providers run beside the caller.
+func chance(seed uint64, what string, at, n int) int {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, what, at)
+	return rand.New(rand.NewPCG(seed, h.Sum64())).IntN(n)
+}
+
+// providers are the fakes of a call: some are slow, some break.
+func providers(seed uint64, rnd *rand.Rand) (s fake.Script, deaf bool) {
+	s = fake.Typical()
+	if rnd.IntN(2) == 0 {
+		s.FirstToken = time.Duration(rnd.IntN(1200)) * time.Millisecond
+		s.FirstByte = time.Duration(rnd.IntN(500)) * time.Millisecond
+		s.LeadingSilence = time.Duration(rnd.IntN(3)) * 50 * time.Millisecond
+		s.FinalLag = time.Duration(rnd.IntN(900)) * time.Millisecond
+		s.PartialLag = time.Duration(50+rnd.IntN(300)) * time.Millisecond
+	}
+	breaks := map[fake.Provider]int{} // one request in how many
+	switch rnd.IntN(6) {
+	case 0:
+		breaks[fake.LLM] = 6
+	case 1:
+		breaks[fake.TTS] = 6
+	case 2:
+		breaks[fake.ASR] = 2
+		deaf = true
+	}
+	ways := []fake.Fault{fake.Refuse, fake.Busy, fake.Drop, fake.Stall, fake.Freeze, fake.Garble}
+	s.Fault = func(p fake.Provider, n int) fake.Fault {
+		if breaks[p] == 0 || chance(seed, string(p), n, breaks[p]) > 0 {
+			return fake.None
+		}
+		these := ways
+		if p == fake.ASR {
+			these = append(these, fake.Late, fake.Mute)
+		}
+		return these[chance(seed, "how "+string(p), n, len(these))]
+	}
+	return s, deaf
+}
+
+// kept is a turn log that is kept.
+type kept struct{ bytes.Buffer }
+
+func (*kept) Close() error { return nil }
+
+// simulate lets a random caller talk with an agent, in a bubble, and returns
+// what the judge is to know, and the turn log.
+func simulate(t *testing.T, seed uint64) (recording, string) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	script, deaf := providers(seed, rnd)
+	m := &model{began: time.Now(), words: func(k int) int { return 1 + chance(seed, "words", k, 10) }}
+	script.Reply = m.reply
+	stage := pipetest.New(script)
+	log := &kept{}
+	stage.Journal = func(string) (io.WriteCloser, error) { return log, nil }
+	brief := pipeline.Brief{Engines: pipetest.Fake()}
+	if rnd.IntN(3) > 0 {
+		brief.Greeting = "welcome to the house of parley"
+	}
+	over := make(chan struct{})
+	c := &caller{line: &line{Leg: mediatest.NewLeg(rate), began: time.Now()}, Rand: rnd, over: over}
+	if rnd.IntN(6) == 0 {
+		c.Echo(c.between(40, 300), []float64{0.1, 0.05, 0.02}[rnd.IntN(3)])
+	}
+	r := recording{deaf: deaf}
+	go func() {
+		defer close(over)
+		var err error
+		if r.outcome, err = stage.Talk(context.Background(), c.line, brief); err != nil {
+			t.Errorf("talk: %v", err)
+		}
+		r.over = c.now()
+	}()
+	for n, more := 6+rnd.IntN(10), c.pass(c.between(0, 3000)); n > 0 && more; n-- {
+		more = c.act()
+	}
+	if rnd.IntN(4) > 0 {
+		c.pass(5 * time.Second)
+	} else { // hangs up in the middle of a word
+		pass := c.between(50, 800)
+		go c.say(sentence, c.phrase())
+		c.pass(pass)
+	}
+	_ = c.Hangup(media.RemoteHangup)
+	<-over
+	if err := stage.Close(); err != nil {
+		t.Errorf("close the providers: %v", err)
+	}
+	r.heard, r.said, r.asked = c.Heard(), c.said, m.questions()
+	return r, log.String()
+}

@@ -1,0 +1,226 @@
+package simulation_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+const rate = 8000
+
+// A kind is what an utterance of the caller's is.
+type kind string
+
+const (
+	sentence  kind = "sentence"  // is to be answered
+	listening kind = "listening" // a word of somebody who listens
+	noise     kind = "noise"     // a cough
+	keys      kind = "keys"
+)
+
+// An utterance is what the caller said or did, and when, from the answer on.
+type utterance struct {
+	kind  kind
+	words []tone.Word
+	span  span
+	open  bool // its last word lets one wait for more
+}
+
+// line is a leg whose caller notices when the agent speaks.
+type line struct {
+	*mediatest.Leg
+	began time.Time
+	loud  atomic.Int64 // when the agent was last heard, from the beginning
+	since atomic.Int64 // when what is being heard began
+}
+
+// Play implements media.Leg.
+func (l *line) Play(f media.Feed) { l.Leg.Play(overhear{f, l}) }
+
+type overhear struct {
+	media.Feed
+	line *line
+}
+
+// FillFrame implements media.Feed.
+func (o overhear) FillFrame(f media.Frame, due time.Time) {
+	o.Feed.FillFrame(f, due)
+	if tone.Level(f) > -45 {
+		now := int64(due.Sub(o.line.began))
+		if now-o.line.loud.Load() > int64(400*time.Millisecond) {
+			o.line.since.Store(now)
+		}
+		o.line.loud.Store(now)
+	}
+}
+
+// A caller says random things at random times.
+type caller struct {
+	*line
+	*rand.Rand
+	over  <-chan struct{} // the agent hung up
+	said  []utterance
+	words int
+}
+
+func (c *caller) now() time.Duration { return time.Since(c.began) }
+
+// pass lets time pass; it is false where the call is over.
+func (c *caller) pass(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-c.over:
+		return false
+	}
+}
+
+func (c *caller) between(low, high int) time.Duration {
+	return time.Duration(low+c.IntN(high-low)) * time.Millisecond
+}
+
+// say speaks text, and returns when it was said.
+func (c *caller) say(k kind, text string) bool {
+	pcm, words := tone.Say(rate, text)
+	return c.utter(k, pcm, words, text)
+}
+
+func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool {
+	const frame = media.FrameTime
+	at := (c.now()/frame + 1) * frame // the next frame takes it
+	u := utterance{kind: k, span: span{at, at + time.Duration(len(pcm))*time.Second/rate}, open: endsOpen(text)}
+	for _, w := range words {
+		u.words = append(u.words, tone.Word{Text: w.Text, Start: at + w.Start, End: at + w.End})
+	}
+	c.said = append(c.said, u)
+	c.Say(pcm)
+	return c.pass(u.span.to - c.now())
+}
+
+func endsOpen(text string) bool {
+	f := strings.Fields(text)
+	return len(f) > 0 && strings.Contains(" because and the seven ", " "+f[len(f)-1]+" ")
+}
+
+// content is n words that were not said before.
+func (c *caller) content(n int) string {
+	var all []string
+	for range n {
+		all = append(all, callerWord(c.words))
+		c.words++
+	}
+	return strings.Join(all, " ")
+}
+
+// phrase is a stretch of speech that may be a sentence or a part of one.
+func (c *caller) phrase() string {
+	text := c.content(1 + c.IntN(4))
+	switch c.IntN(12) {
+	case 0:
+		return "i want " + text
+	case 1:
+		return "i want i want the " + text // begun again
+	case 2:
+		return text + " please"
+	case 3:
+		return text + " because"
+	case 4:
+		return text + " and the"
+	case 5:
+		return text + " four two seven"
+	default:
+		return text
+	}
+}
+
+// cough makes a noise that is no word.
+func (c *caller) cough() bool {
+	pcm := make([]int16, c.between(60, 400)*rate/time.Second)
+	for i := range pcm {
+		pcm[i] = int16(3000 * c.NormFloat64() * (1 - float64(i)/float64(len(pcm))))
+	}
+	return c.utter(noise, pcm, nil, "")
+}
+
+func (c *caller) press() bool {
+	typed := fmt.Sprint(c.IntN(1000))
+	if c.IntN(2) == 0 {
+		typed += "#"
+	}
+	from := c.now()
+	for _, k := range typed {
+		c.Press(k)
+		if !c.pass(c.between(80, 500)) {
+			break
+		}
+	}
+	c.said = append(c.said, utterance{kind: keys, span: span{from, c.now()}})
+	return c.pass(0)
+}
+
+// speaks waits until the agent has spoken for d, for a while.
+func (c *caller) speaks(d time.Duration) bool {
+	asked := c.now()
+	for c.now()-asked < 6*time.Second {
+		if loud, since := time.Duration(c.loud.Load()), time.Duration(c.since.Load()); loud > asked && c.now()-loud < 100*time.Millisecond && loud-max(since, asked) >= d {
+			return true
+		}
+		if !c.pass(media.FrameTime) {
+			return false
+		}
+	}
+	return true
+}
+
+// listen waits until the agent has spoken and is silent, for a while.
+func (c *caller) listen() bool {
+	asked, still := c.now(), c.between(300, 900)
+	for c.now()-asked < 12*time.Second {
+		loud := time.Duration(c.loud.Load())
+		if loud > asked && c.now()-loud > still || c.now()-max(asked, loud) > 7*time.Second {
+			return true
+		}
+		if !c.pass(media.FrameTime) {
+			return false
+		}
+	}
+	return true
+}
+
+// act does one of the things that callers do; it is false once the call is over.
+func (c *caller) act() bool {
+	switch c.IntN(14) {
+	case 0: // pauses inside a sentence
+		for range 1 + c.IntN(3) {
+			if !c.say(sentence, c.phrase()) || !c.pass(c.between(80, 2000)) {
+				return false
+			}
+		}
+		return c.say(sentence, c.phrase()) && c.listen()
+	case 1: // goes on while the answer is made, or just began
+		return c.say(sentence, c.phrase()) && c.pass(c.between(150, 1600)) && c.say(sentence, c.phrase()) && c.listen()
+	case 2: // a command into the answer
+		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, "stop "+c.content(2)) && c.listen()
+	case 3: // content into the answer
+		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, c.content(3+c.IntN(4))) && c.listen()
+	case 4: // a listener's word
+		word := []string{"mhm", "okay", "yeah", "mhm okay"}[c.IntN(4)]
+		return c.say(sentence, c.phrase()) && c.speaks(c.between(100, 2500)) && c.say(listening, word) && c.listen()
+	case 5: // coughs into the answer
+		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.cough() && c.listen()
+	case 6: // coughs anywhere
+		return c.say(sentence, c.phrase()) && c.pass(c.between(50, 1800)) && c.cough() && c.listen()
+	case 7:
+		return c.press() && c.listen()
+	case 8: // speaks at whatever time
+		return c.say(sentence, c.phrase()) && c.pass(c.between(0, 4000))
+	default:
+		return c.say(sentence, c.phrase()) && c.listen()
+	}
+}

@@ -1,0 +1,439 @@
+package simulation_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// A question is what the model was asked, and when.
+type question struct {
+	at       time.Duration
+	messages []fake.Message
+	words    int // of the answer to it
+}
+
+// A recording is a call as the judge gets it.
+type recording struct {
+	heard   []int16     // what the caller heard, from the answer on
+	said    []utterance // what the caller said and did
+	asked   []question  // what the model was asked, in order
+	outcome pipeline.Outcome
+	over    time.Duration // when the call ended
+	deaf    bool          // the recognizer was made to break: words may be lost
+}
+
+// Findings.
+const (
+	deadAir  = "dead air"  // silence while the caller waits
+	dead     = "dead"      // words that were never answered, nor excused
+	doubled  = "doubled"   // words that were answered twice
+	stale    = "stale"     // an answer to less than the caller had said by then
+	unheard  = "unheard"   // history that the caller did not hear
+	lost     = "lost"      // what the caller heard is not in the history
+	replayed = "replayed"  // the caller heard the same words again
+	repeated = "repeated"  // the model was told the caller's words twice
+	ending   = "ending"    // a turn that did not end in one way
+	phases   = "phases"    // phases that do not add up
+	numbers  = "numbering" // turns that are not numbered in order
+)
+
+// A finding is one thing that must not be.
+type finding struct{ what, why string }
+
+// Times of the judge.
+const (
+	longestSilence = 4 * time.Second
+	faultTime      = 2500 * time.Millisecond // from when an answer was due
+	dueTime        = 400 * time.Millisecond  // from the end of what may be a sentence
+	tolerance      = 100 * time.Millisecond  // of an edge: frames both ways
+	mergeWords     = 4                       // that may be heard of an answer that is taken back
+)
+
+// judge is one call's.
+type judge struct {
+	recording
+	words  []tone.Word // that were heard
+	played []played    // those of answers
+	agent  []span      // when the agent was heard
+	found  []finding
+}
+
+// judged returns what is wrong with a recording.
+func judged(r recording) []finding {
+	j := &judge{recording: r}
+	j.words = j.wordsHeard()
+	j.played = follow(j.words)
+	j.agent = gapsFilled(runs(r.heard, rate), 60*time.Millisecond)
+	j.silences()
+	j.answers()
+	j.doubles()
+	j.order()
+	j.ledger()
+	j.history()
+	j.turns()
+	return j.found
+}
+
+func (j *judge) wordsHeard() []tone.Word {
+	return tone.NewHearer(rate).Hear(append(slices.Clone(j.heard), make([]int16, rate/10)...))
+}
+
+func (j *judge) find(what, format string, args ...any) {
+	j.found = append(j.found, finding{what, fmt.Sprintf(format, args...)})
+}
+
+// waiting tells whether an utterance is one that is to be answered.
+func (u utterance) waiting() bool { return u.kind == sentence || u.kind == keys }
+
+// silences looks for dead air: once the caller has said something, the agent is
+// to be heard before both have been silent for too long.
+func (j *judge) silences() {
+	for n, u := range j.said {
+		if !u.waiting() || n+1 < len(j.said) && j.said[n+1].span.from < u.span.to+longestSilence && j.said[n+1].waiting() {
+			continue // or what comes next is to be answered
+		}
+		limit := longestSilence
+		if u.kind == sentence && !u.open {
+			limit = dueTime + faultTime
+		}
+		at := u.span.to
+		for _, s := range j.both() {
+			if s.to <= at {
+				continue
+			}
+			if s.from > at+limit {
+				break
+			}
+			at = s.to
+			if j.speaks(max(s.from, u.span.to+tolerance), s.to) {
+				at = -1
+				break
+			}
+		}
+		if at >= 0 && j.over > at+limit+tolerance && !j.ownEnd(at) {
+			j.find(deadAir, "%s %v: nothing is heard in the %v after %v", u.text(), u.span, limit, at)
+		}
+	}
+}
+
+// ownEnd tells whether the agent left at about that time.
+func (j *judge) ownEnd(at time.Duration) bool {
+	return j.outcome.Reason == pipeline.AgentError && j.over-at < longestSilence
+}
+
+// both are the times in which one of the two was heard.
+func (j *judge) both() []span {
+	all := slices.Clone(j.agent)
+	for _, u := range j.said {
+		all = append(all, u.span)
+	}
+	return gapsFilled(all, 0)
+}
+
+// speaks tells whether the agent was heard between two times.
+func (j *judge) speaks(from, to time.Duration) bool {
+	return slices.ContainsFunc(j.agent, func(s span) bool { return s.to > from && s.from < to })
+}
+
+func (u utterance) text() string {
+	var all []string
+	for _, w := range u.words {
+		all = append(all, w.Text)
+	}
+	return fmt.Sprintf("%s %q", u.kind, strings.Join(all, " "))
+}
+
+// open is what the model was asked that has no answer yet: the messages after
+// its own last one.
+func (q question) open() string {
+	var all []string
+	for _, m := range q.messages {
+		if m.Role == "assistant" {
+			all = nil
+		} else if m.Role != "system" {
+			all = append(all, m.Content)
+		}
+	}
+	return " " + strings.Join(all, " ") + " "
+}
+
+func (q question) asks(word string) bool { return strings.Contains(q.open(), " "+word+" ") }
+
+// an answer is what was heard of one.
+type answer struct {
+	k        int
+	from, to time.Duration
+	words    int // that were heard, damaged ones too
+	whole    int // undamaged ones
+}
+
+// heardAnswers are the answers of which anything was heard.
+func (j *judge) heardAnswers() []answer {
+	var all []answer
+	for _, p := range j.played {
+		if p.k >= len(j.asked) {
+			continue
+		}
+		n := slices.IndexFunc(all, func(a answer) bool { return a.k == p.k })
+		if n < 0 {
+			n, all = len(all), append(all, answer{k: p.k, from: p.Start})
+		}
+		a := &all[n]
+		a.to, a.words = p.End, max(a.words, p.i+1)
+		if !p.damaged {
+			a.whole = max(a.whole, p.i+1)
+		}
+	}
+	return all
+}
+
+// answers looks for words of the caller's that were never answered.
+func (j *judge) answers() {
+	heard := j.heardAnswers()
+	for n, u := range j.said {
+		if u.kind != sentence || j.over < u.span.to+longestSilence || j.excused(u) || j.hello(u) {
+			continue
+		}
+		missing, own := "", 0
+		for _, w := range u.words {
+			if !isCallers(w.Text) {
+				continue
+			}
+			own++
+			if !slices.ContainsFunc(heard, func(a answer) bool { return j.asked[a.k].asks(w.Text) }) {
+				missing += " " + w.Text
+			}
+		}
+		if lostAll := len(strings.Fields(missing)) == own; missing != "" && (lostAll || !j.deaf) {
+			j.find(dead, "utterance %d, %s %v: not answered:%s", n, u.text(), u.span, missing)
+		}
+	}
+}
+
+// excused tells whether the agent said after u that it did not get it: in words,
+// or by the tones that stand for them.
+func (j *judge) excused(u utterance) bool {
+	until := u.span.to + 10*time.Second
+	for _, w := range j.words {
+		if strings.HasPrefix(w.Text, "sorry") && w.End > u.span.from && w.Start < until {
+			return true
+		}
+	}
+	for _, s := range j.agent {
+		wordless := !slices.ContainsFunc(j.words, func(w tone.Word) bool { return w.Start < s.to && w.End > s.from })
+		if wordless && s.to-s.from > 300*time.Millisecond && s.to > u.span.from && s.from < until {
+			return true
+		}
+	}
+	return false
+}
+
+// hello tells whether an utterance is a word or two into the greeting: the agent
+// goes on then.
+func (j *judge) hello(u utterance) bool {
+	n := 0
+	for _, w := range u.words {
+		if isCallers(w.Text) {
+			n++
+		}
+	}
+	return n <= 2 && slices.ContainsFunc(j.words, func(w tone.Word) bool { return w.Text == "parley" && w.End+300*time.Millisecond > u.span.from })
+}
+
+// doubles looks for words that two answers were heard to.
+func (j *judge) doubles() {
+	told := map[[2]int]bool{}
+	for _, u := range j.said {
+		for _, w := range u.words {
+			if !isCallers(w.Text) {
+				continue
+			}
+			var before *answer
+			for _, a := range j.heardAnswers() {
+				if !j.asked[a.k].asks(w.Text) {
+					continue
+				}
+				if before != nil && (before.whole > mergeWords || before.whole >= j.asked[before.k].words) && !told[[2]int{before.k, a.k}] {
+					told[[2]int{before.k, a.k}] = true
+					j.find(doubled, "%s is answered from %v (%d of %d words) and again from %v", w.Text, before.from, before.whole, j.asked[before.k].words, a.from)
+				}
+				before = &a
+			}
+		}
+	}
+}
+
+// order looks for answers that were overtaken.
+func (j *judge) order() {
+	newest := -1
+	for _, p := range j.played {
+		if p.k < newest {
+			j.find(stale, "%q is heard at %v, after the answer to question %d", p.Text, p.Start, newest)
+		}
+		newest = max(newest, p.k)
+	}
+	ever := map[string]bool{} // found already
+	for _, a := range j.heardAnswers() {
+		for n, u := range j.said {
+			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.deaf || j.excused(u) || j.hello(u) {
+				continue
+			}
+			for _, w := range u.words {
+				if isCallers(w.Text) && !j.told(a.k, w.Text) && !ever[w.Text] {
+					j.find(stale, "answer %d begins at %v and knows nothing of %s, utterance %d, which ended at %v", a.k, a.from, w.Text, n, u.span.to)
+					ever[w.Text] = true
+					break
+				}
+			}
+		}
+	}
+}
+
+// told tells whether the model knew of a word when it was asked.
+func (j *judge) told(k int, word string) bool {
+	return slices.ContainsFunc(j.asked[k].messages, func(m fake.Message) bool {
+		return strings.Contains(" "+m.Content+" ", " "+word+" ")
+	})
+}
+
+// spoken are the words of answers in a text: of which answer, and how many.
+func spoken(text string) (k, n int) {
+	k = -1
+	for _, w := range strings.Fields(text) {
+		if a, i, ok := answerOf(w); ok {
+			k, n = a, max(n, i+1)
+		}
+	}
+	return k, n
+}
+
+// ledger holds the agent's lines to what was heard.
+func (j *judge) ledger() {
+	heard := j.heardAnswers()
+	lines := map[int]bool{}
+	for _, l := range j.outcome.Lines {
+		k, n := spoken(l.Text)
+		if l.Role != pipeline.RoleAgent || k < 0 {
+			continue
+		}
+		lines[k] = true
+		var a answer
+		if at := slices.IndexFunc(heard, func(a answer) bool { return a.k == k }); at >= 0 {
+			a = heard[at]
+		}
+		switch {
+		case n > a.words+1 || !l.Interrupted && n > a.words:
+			j.find(unheard, "line %q, of which %d words were heard", l.Text, a.words)
+		case n < a.whole-1 || !l.Interrupted && n < a.whole:
+			j.find(lost, "line %q, of which %d words were heard", l.Text, a.whole)
+		}
+	}
+	for _, a := range heard {
+		if a.whole > 1 && !lines[a.k] {
+			j.find(lost, "no line has the answer %d, of which %d words were heard from %v", a.k, a.whole, a.from)
+		}
+	}
+	j.steps()
+}
+
+// steps looks for holes in what was heard of an answer, and for what was heard
+// again: a pause goes on with the word that it cut.
+func (j *judge) steps() {
+	k, at := -1, -1
+	for _, p := range j.played {
+		if p.k != k {
+			k, at = p.k, -1
+		}
+		switch {
+		case p.i > at+1:
+			j.find(lost, "after word %d of answer %d comes %d, at %v", at, k, p.i, p.Start)
+		case p.i < at:
+			j.find(replayed, "after word %d of answer %d comes %d, at %v", at, k, p.i, p.Start)
+		}
+		at = p.i
+	}
+}
+
+// history holds what the model was told to what was heard and said.
+func (j *judge) history() {
+	heard := j.heardAnswers()
+	for q, x := range j.asked {
+		in := map[int]bool{}
+		said := map[string]int{}
+		for _, m := range x.messages {
+			if m.Role == "user" {
+				for _, w := range strings.Fields(m.Content) {
+					if said[w]++; isCallers(w) && said[w] == 2 {
+						j.find(repeated, "question %d has %s twice: %q", q, w, m.Content)
+					}
+				}
+			}
+			k, n := spoken(m.Content)
+			if m.Role != "assistant" || k < 0 {
+				continue
+			}
+			in[k] = true
+			before := 0
+			for _, p := range j.played {
+				if p.k == k && p.Start < x.at {
+					before = max(before, p.i+1)
+				}
+			}
+			if n > before+1 {
+				j.find(unheard, "question %d, at %v, says that the caller heard %q, of which it heard %d words", q, x.at, m.Content, before)
+			}
+		}
+		for _, a := range heard {
+			if a.whole > mergeWords && a.to+time.Second < x.at && !in[a.k] {
+				j.find(lost, "question %d, at %v, has nothing of the answer %d, of which %d words were heard until %v", q, x.at, a.k, a.whole, a.to)
+			}
+		}
+	}
+}
+
+// turns holds the turns to their numbers, endings and phases.
+func (j *judge) turns() {
+	for i, t := range j.outcome.Turns {
+		if t.Number != i {
+			j.find(numbers, "turn %d has number %d", i, t.Number)
+		}
+		known := t.Ending == pipeline.Answered || t.Ending == pipeline.Interrupted || t.Ending == pipeline.Failed
+		if !known || t.Interrupted != (t.Ending == pipeline.Interrupted) {
+			j.find(ending, "turn %d ends in %q, interrupted %v", i, t.Ending, t.Interrupted)
+		}
+		j.sums(i, t)
+	}
+}
+
+func (j *judge) sums(i int, t pipeline.Turn) {
+	var item struct {
+		Metrics map[string]any `json:"metrics"`
+	}
+	b, err := json.Marshal(t)
+	if err == nil {
+		err = json.Unmarshal(b, &item)
+	}
+	if err != nil {
+		j.find(phases, "turn %d: %v", i, err)
+		return
+	}
+	sum, total := 0.0, item.Metrics["turn_ms"]
+	for key, v := range item.Metrics {
+		if ms, ok := v.(float64); ok && strings.HasSuffix(key, "_ms") && key != "turn_ms" {
+			if sum += ms; ms < 0 {
+				j.find(phases, "turn %d: %s is %v", i, key, ms)
+			}
+		}
+	}
+	if ms, ok := total.(float64); ok && math.Abs(ms-sum) > 1 || t.Ending == pipeline.Answered && !ok {
+		j.find(phases, "turn %d: the phases add up to %v, and turn_ms is %v", i, sum, total)
+	}
+}
