@@ -32,13 +32,14 @@ func (h *Hearer) Hear(pcm []int16) []Word {
 	var words []Word
 	n := samples(h.rate, hop)
 	h.rest = append(h.rest, pcm...)
-	for len(h.rest) >= n {
-		if w, ok := h.step(h.rest[:n]); ok {
+	taken := 0
+	for ; len(h.rest)-taken >= n; taken += n {
+		if w, ok := h.step(h.rest[taken : taken+n]); ok {
 			words = append(words, w)
 		}
-		h.rest = h.rest[:copy(h.rest, h.rest[n:])]
 		h.at += n
 	}
+	h.rest = h.rest[:copy(h.rest, h.rest[taken:])]
 	return words
 }
 

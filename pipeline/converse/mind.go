@@ -197,7 +197,7 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	}
 	e.At = s.since(time.Now())
 	if e.Saying == "" && e.Kind != turn.Timer {
-		e.Saying, e.Words = s.saying()
+		e.Saying, e.Words, e.Whole = s.saying()
 	}
 	before := s.machine.State()
 	acts := s.machine.Step(e)
@@ -207,16 +207,18 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	s.overhear(ctx, e)
 }
 
-// saying is what the agent said just now, and how many words of it were heard.
-func (s *talk) saying() (string, int) {
+// saying is what the agent said just now, how many words of it were heard, and
+// whether that is all of it.
+func (s *talk) saying() (text string, words int, whole bool) {
 	u := s.filler
 	if u == nil && s.reply != nil {
 		u = s.reply.Utterance
 	}
 	if u == nil || u.Played() == 0 {
-		return "", 0
+		return "", 0, false
 	}
-	return u.Saying(recent), u.HeardWords()
+	words, whole = u.HeardWords()
+	return u.Saying(recent), words, whole
 }
 
 func (s *talk) act(ctx context.Context, acts []turn.Action) {

@@ -2,6 +2,7 @@ package converse
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/media/tone"
@@ -14,6 +15,7 @@ import (
 const (
 	noticeTimeout = 10 * time.Second
 	longestNotice = 10 * time.Second
+	breath        = 200 * time.Millisecond // between a filler and its answer
 )
 
 func (s *talk) noticeKey(what canned.Line) canned.Key {
@@ -49,6 +51,9 @@ func (s *talk) recite(ctx context.Context, kind, text string, pcm []int16) *repl
 	u := s.utter(kind)
 	u.Write(text, time.Now())
 	u.Add(pipeline.Speech{PCM: pcm, Words: mouth.Evenly(text, mouth.Span(u.Rate, len(pcm)))}, time.Now())
+	if kind == turn.Filler { // the answer may follow at once
+		pcm = slices.Concat(pcm, make([]int16, int64(u.Rate)*int64(breath)/int64(time.Second)))
+	}
 	u.Complete()
 	s.wg.Go(func() {
 		defer cancel()

@@ -102,10 +102,14 @@ func (u *Utterance) Heard(complete bool) (text string, words []pipeline.Word) {
 	return join(words), words
 }
 
-// HeardWords is how many words the caller has heard.
-func (u *Utterance) HeardWords() int {
+// HeardWords is how many words the caller has heard, and whether the last of
+// them was said to its end and no more come.
+func (u *Utterance) HeardWords() (n int, all bool) {
 	_, words := u.Heard(false)
-	return len(words)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	timed := u.timed()
+	return len(words), u.whole && len(timed) > 0 && timed[len(timed)-1].End <= u.position()+media.FrameTime
 }
 
 // Saying is what was said in the last d, with the word that is being said.

@@ -50,6 +50,33 @@ func TestHeard(t *testing.T) {
 	}
 }
 
+// TestHeardToTheEnd: all was heard once the last word is over, and no sooner
+// than it is known that no more come.
+func TestHeardToTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		played   time.Duration
+		complete bool
+		words    int
+		all      bool
+	}{
+		"in the middle of the last word": {1700 * time.Millisecond, true, 2, false},
+		"to its end":                     {2 * time.Second, true, 2, true},
+		"more may come":                  {2 * time.Second, false, 2, false},
+		"before it":                      {time.Second, true, 1, false},
+	} {
+		u := &Utterance{Rate: 8000}
+		u.Write("two words", time.Now())
+		u.Add(pipeline.Speech{PCM: loud(2 * time.Second), Words: Evenly("two words", 2*time.Second)}, time.Now())
+		if c.complete {
+			u.Complete()
+		}
+		u.played.Store(int64(c.played * 8000 / time.Second))
+		if n, all := u.HeardWords(); n != c.words || all != c.all {
+			t.Errorf("%s: %d words, all %v", name, n, all)
+		}
+	}
+}
+
 func TestWaiting(t *testing.T) {
 	u := &Utterance{Rate: 8000}
 	u.Add(pipeline.Speech{PCM: loud(time.Second)}, time.Now())

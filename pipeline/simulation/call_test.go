@@ -111,10 +111,11 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	}
 	over := make(chan struct{})
 	c := &caller{line: &line{Leg: mediatest.NewLeg(rate), began: time.Now()}, Rand: rnd, over: over}
-	if rnd.IntN(6) == 0 {
+	returns := rnd.IntN(6) == 0
+	if returns {
 		c.Echo(c.between(40, 300), []float64{0.1, 0.05, 0.02}[rnd.IntN(3)])
 	}
-	r := recording{deaf: deaf}
+	r := recording{deaf: deaf, returns: returns}
 	go func() {
 		defer close(over)
 		var err error

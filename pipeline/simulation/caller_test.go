@@ -92,8 +92,7 @@ func (c *caller) say(k kind, text string) bool {
 }
 
 func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool {
-	const frame = media.FrameTime
-	at := (c.now()/frame + 1) * frame // the next frame takes it
+	at := c.now().Truncate(media.FrameTime) + media.FrameTime // the next frame takes it
 	u := utterance{kind: k, span: span{at, at + time.Duration(len(pcm))*time.Second/rate}, open: endsOpen(text)}
 	for _, w := range words {
 		u.words = append(u.words, tone.Word{Text: w.Text, Start: at + w.Start, End: at + w.End})

@@ -28,6 +28,7 @@ type recording struct {
 	outcome pipeline.Outcome
 	over    time.Duration // when the call ended
 	deaf    bool          // the recognizer was made to break: words may be lost
+	returns bool          // the line returns what the caller hears: words may be damaged
 }
 
 // Findings.
@@ -199,7 +200,7 @@ func (j *judge) heardAnswers() []answer {
 func (j *judge) answers() {
 	heard := j.heardAnswers()
 	for n, u := range j.said {
-		if u.kind != sentence || j.over < u.span.to+longestSilence || j.excused(u) || j.hello(u) {
+		if u.kind != sentence || j.over < u.span.to+longestSilence || j.excused(u) || j.hello(u) || j.blurred(u) {
 			continue
 		}
 		missing, own := "", 0
@@ -218,12 +219,18 @@ func (j *judge) answers() {
 	}
 }
 
-// excused tells whether the agent said after u that it did not get it: in words,
-// or by the tones that stand for them.
+// excused tells whether the agent said after u that it did not get it, before it
+// answered anything: in words, or by the tones that stand for them.
 func (j *judge) excused(u utterance) bool {
-	until := u.span.to + 10*time.Second
+	until := j.over
+	for _, p := range j.played {
+		if p.Start > u.span.to {
+			until = p.Start
+			break
+		}
+	}
 	for _, w := range j.words {
-		if strings.HasPrefix(w.Text, "sorry") && w.End > u.span.from && w.Start < until {
+		if strings.Contains(w.Text, "sorry") && w.End > u.span.from && w.Start < until {
 			return true
 		}
 	}
@@ -246,6 +253,12 @@ func (j *judge) hello(u utterance) bool {
 		}
 	}
 	return n <= 2 && slices.ContainsFunc(j.words, func(w tone.Word) bool { return w.Text == "parley" && w.End+300*time.Millisecond > u.span.from })
+}
+
+// blurred tells whether u was said into the agent's speech on a line that
+// returns that.
+func (j *judge) blurred(u utterance) bool {
+	return j.returns && j.speaks(u.span.from-500*time.Millisecond, u.span.to)
 }
 
 // doubles looks for words that two answers were heard to.
@@ -283,7 +296,7 @@ func (j *judge) order() {
 	ever := map[string]bool{} // found already
 	for _, a := range j.heardAnswers() {
 		for n, u := range j.said {
-			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.deaf || j.excused(u) || j.hello(u) {
+			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.deaf || j.excused(u) || j.hello(u) || j.blurred(u) {
 				continue
 			}
 			for _, w := range u.words {
@@ -307,7 +320,7 @@ func (j *judge) told(k int, word string) bool {
 // spoken are the words of answers in a text: of which answer, and how many.
 func spoken(text string) (k, n int) {
 	k = -1
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		if a, i, ok := answerOf(w); ok {
 			k, n = a, max(n, i+1)
 		}
@@ -370,7 +383,7 @@ func (j *judge) history() {
 		said := map[string]int{}
 		for _, m := range x.messages {
 			if m.Role == "user" {
-				for _, w := range strings.Fields(m.Content) {
+				for w := range strings.FieldsSeq(m.Content) {
 					if said[w]++; isCallers(w) && said[w] == 2 {
 						j.find(repeated, "question %d has %s twice: %q", q, w, m.Content)
 					}

@@ -22,9 +22,9 @@ import (
 // names the seeds instead, as FROM-TO, and PARLEYTEST_RECORDINGS a folder for
 // the turn logs of calls that are found at fault.
 func TestTenThousandTurns(t *testing.T) {
-	from, to := uint64(0), uint64(130)
+	from, to := uint64(0), uint64(120)
 	if os.Getenv("PARLEYTEST_SOAK") != "" {
-		to = 1000
+		to = 800
 	}
 	if s := os.Getenv("PARLEYTEST_SEEDS"); s != "" {
 		low, high, _ := strings.Cut(s, "-")

@@ -50,10 +50,21 @@ type played struct {
 func follow(heard []tone.Word) []played {
 	var all []played
 	k, i := -1, -1
-	for _, w := range heard {
+	for n, w := range heard {
 		if a, b, ok := answerOf(w.Text); ok {
+			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // it was this answer's
+				if m := len(all); m > 0 && all[m-1].Word == heard[n-1] {
+					all = all[:m-1]
+				}
+				all = append(all, played{heard[n-1], a, b - 1, true})
+			}
 			k, i = a, b
 			all = append(all, played{w, k, i, false})
+			continue
+		}
+		if a, ok := beginsAnswer(w.Text); ok && a > k {
+			k, i = a, 0
+			all = append(all, played{w, k, i, true})
 			continue
 		}
 		if k < 0 {
@@ -68,6 +79,15 @@ func follow(heard []tone.Word) []played {
 		}
 	}
 	return all
+}
+
+// beginsAnswer reads the beginning of an answer's first word.
+func beginsAnswer(word string) (k int, ok bool) {
+	if len(word) < 3 || len(word) > 5 || word[0] != 'z' || word[1] == '~' || word[2] == '~' {
+		return 0, false
+	}
+	k = int(word[1]-'a')*26 + int(word[2]-'a')
+	return k, alike(word, answerWord(k, 0))
 }
 
 // alike tells whether got may be what is left of want: its beginning, with

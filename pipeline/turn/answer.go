@@ -50,7 +50,7 @@ func (m *Machine) waited(at time.Duration) []Action {
 func (m *Machine) audible(e Event) []Action {
 	m.state = Speaking
 	if e.Text != Filler {
-		m.pending, m.audibleAt, m.specs = false, e.At, 0
+		m.pending, m.audibleAt, m.specs, m.whole = false, e.At, 0, false
 		m.text, m.partial = nil, ""
 	}
 	return append([]Action{m.wake(0)}, m.sustained(e.At)...)

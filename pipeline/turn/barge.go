@@ -92,7 +92,7 @@ func (m *Machine) profile() time.Duration {
 // insist takes a voice that goes on and on for one that wants the floor.
 func (m *Machine) insist(at time.Duration) []Action {
 	switch {
-	case m.merging && m.loud >= m.policy.Insist:
+	case m.merging && !m.whole && m.loud >= m.policy.Insist:
 		return m.retract(at, "caller_resumed")
 	case m.loud >= m.policy.Content:
 		return m.yield(at, "keeps_speaking")
@@ -167,7 +167,7 @@ func (m *Machine) echoed() []Action {
 // content gives the floor to a caller whose words want it.
 func (m *Machine) content(at time.Duration) []Action {
 	var acts []Action
-	if m.merging {
+	if m.merging && !m.whole {
 		acts = m.retract(at, "caller_resumed")
 	} else {
 		acts = m.yield(at, "words_heard")

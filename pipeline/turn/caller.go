@@ -186,16 +186,12 @@ func (m *Machine) begin(p float64) []Action {
 func (m *Machine) close(at time.Duration) []Action {
 	text := m.turnText()
 	if m.asked > 0 {
-		due := m.closing + m.policy.Deaf
-		if text != "" || m.keys != "" {
-			due = m.closing + m.policy.Final
-		}
-		if at < due {
+		if due := m.answerDue(text); at < due {
 			return []Action{m.wake(due)}
 		}
-		m.asked, m.usable = 0, at
-		if text == "" && m.keys == "" {
-			m.settled = m.lastEnd
+		m.asked, m.usable, m.owed = 0, at, true
+		if m.keys == "" && (text == "" || m.behind()) {
+			m.settled, m.owed = m.lastEnd, false
 			return m.apologise(at, RecognizerSilent)
 		}
 	}
@@ -208,6 +204,31 @@ func (m *Machine) close(at time.Duration) []Action {
 		return acts
 	}
 	return m.end(at, text)
+}
+
+// answerDue is until when the recognizer's answer is waited for. One that was
+// just opened is given the time to catch up, and so is one that understood
+// nothing yet of the last stretch of speech.
+func (m *Machine) answerDue(text string) time.Duration {
+	due := m.closing + m.policy.Deaf
+	if m.keys == "" && (text == "" || m.behind()) {
+		return due
+	}
+	return min(due, max(m.closing, m.reopened)+m.policy.Final)
+}
+
+// behind tells that the recognizer understood nothing yet of the last stretch of
+// speech.
+func (m *Machine) behind() bool { return m.until > 0 && m.until <= m.onset }
+
+// settle notes up to when the caller's words are answered: all of them, but for
+// those that a recognizer still owes.
+func (m *Machine) settle() {
+	to := m.lastEnd
+	if m.owed && m.until > 0 {
+		to = min(to, m.until)
+	}
+	m.settled, m.owed = max(m.settled, to), false
 }
 
 // weigh tells whether the turn may have to go on, and what to do meanwhile.
@@ -270,7 +291,7 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 	m.answering, m.answered, m.text, m.partial, m.keys = text, m.keys, nil, "", ""
 	m.nudges, m.greeting, m.spec, m.eot = 0, false, "", 0
 	m.judge, m.tone, m.noted = judgement{}, Event{}, ""
-	m.settled = m.lastEnd
+	m.settle()
 	acts := []Action{c, m.wake(max(at+grace, m.lastEnd+m.policy.Filler))}
 	return append(acts, m.release()...)
 }

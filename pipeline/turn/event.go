@@ -64,6 +64,7 @@ type Event struct {
 	// speaks; Words, how much of that speech the caller has heard.
 	Saying string `json:"saying,omitempty"`
 	Words  int    `json:"words,omitempty"`
+	Whole  bool   `json:"whole,omitempty"` // that is all of it
 	// Pitch and Trail, of Lull and Silence, are the prosody of the speech
 	// before it, as eot.Prosody has them; Toned tells that they are known.
 	Pitch float64 `json:"pitch,omitempty"`

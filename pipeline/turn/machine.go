@@ -39,6 +39,8 @@ type Machine struct {
 	keys     string        // that were pressed in this turn
 	keyed    time.Duration // when the last of them was
 	asked    int           // Finalizes that are not answered
+	owed     bool          // the recognizer did not answer in time, and was not waited for
+	reopened time.Duration // when a recognizer was open again
 	settled  time.Duration // what the caller said before it was answered already
 	hearFrom time.Duration // when speech began, or words last came
 	closing  time.Duration // from when an answer to Finalize is waited for
@@ -65,6 +67,7 @@ type Machine struct {
 	ducked    bool
 	merging   bool          // a pause that takes the answer back, where the caller does go on
 	saying    string        // what the agent said last
+	whole     bool          // all of it was heard
 	noted     string        // what the caller said beside it
 	notedAt   time.Duration //
 	spec      string        // normal text of the answer that is held
@@ -111,7 +114,7 @@ func (m *Machine) State() State { return m.state }
 // Step takes an event and says what to do.
 func (m *Machine) Step(e Event) []Action {
 	if e.Saying != "" {
-		m.saying = e.Saying
+		m.saying, m.whole = e.Saying, e.Whole
 	}
 	if m.state == Held {
 		return m.held(e)
@@ -129,7 +132,7 @@ func (m *Machine) Step(e Event) []Action {
 		m.asked, m.partial = min(m.asked, 1), "" // what was open is asked anew
 		return nil
 	case Listens:
-		return m.listens()
+		return m.listens(e.At)
 	case Timer:
 		return m.timer(e)
 	case Ready:
@@ -264,7 +267,8 @@ func (m *Machine) finalize(at, since time.Duration, reason string) []Action {
 
 // listens is told that a recognizer is open in place of one that broke. It was
 // told what the broken one did not finish; its end is asked for again.
-func (m *Machine) listens() []Action {
+func (m *Machine) listens(at time.Duration) []Action {
+	m.reopened = at
 	if m.state != Closing || m.asked == 0 {
 		return nil
 	}

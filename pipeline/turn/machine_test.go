@@ -250,6 +250,56 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "2900 commit hi there"},
 		},
+		"a recognizer that was opened anew is not answered in the middle of what it tells": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms),
+				{Kind: Deaf, At: 2500 * ms},
+				{Kind: Listens, At: 2900 * ms},
+				{Kind: Heard, At: 3100 * ms, From: 1000 * ms, Until: 1200 * ms, Text: "a table"},
+				{Kind: Heard, At: 3120 * ms, From: 1000 * ms, Until: 1980 * ms, Text: "a table for two"},
+				said(3300*ms, 1000*ms, "a table for two"),
+			},
+			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "3300 commit a table for two"},
+		},
+		"words that the recognizer owed are answered when they come": {
+			[]Event{
+				voice(1000 * ms),
+				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "a table"},
+				silence(2000 * ms), end(3000 * ms),
+				{Kind: Heard, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "for two", Final: true, Finalized: true},
+				end(3400 * ms),
+			},
+			[]string{"0 finalize silence", "2900 commit a table", "0 retract words_heard", "3280 commit a table for two"},
+		},
+		"a second stretch of speech of which nothing is understood yet is waited for": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
+				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "a table", Final: true, Finalized: true},
+				silence(3500 * ms), end(4600 * ms),
+				{Kind: Heard, At: 5000 * ms, From: 2500 * ms, Until: 3500 * ms, Text: "for two", Final: true, Finalized: true},
+			},
+			[]string{"0 finalize silence", "0 finalize silence", "5000 commit a table for two"},
+		},
+		"an answer of which every word was heard is not taken back": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a table"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(2900 * ms),
+				{Kind: Heard, At: 3300 * ms, From: 2900 * ms, Text: "for two", Saying: "sure", Words: 1, Whole: true},
+				silence(3600 * ms), said(3900*ms, 2900*ms, "for two"), end(4200 * ms),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 yield words_heard",
+				"0 finalize silence", "4150 commit for two",
+			},
+		},
+		"a second stretch of speech of which nothing is ever understood is excused": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
+				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "a table", Final: true, Finalized: true},
+				silence(3500 * ms), end(5600 * ms),
+			},
+			[]string{"0 finalize silence", "0 finalize silence", "0 apologise recognizer_silent"},
+		},
 		"nobody says anything": {
 			[]Event{
 				end(10100 * ms), agent(Audible, 10200*ms, Notice), agent(Said, 11000*ms, Notice),
