@@ -87,9 +87,12 @@ func (l *ledger) result(h heard) (pipeline.Result, bool) {
 	if h.none {
 		return h.Result, false
 	}
-	if h.End == 0 && h.answer && l.lost > 0 {
-		l.lost--
-		return h.Result, false
+	if h.answer && l.lost > 0 && h.End <= l.settled {
+		l.lost-- // it comes late: what it says was told
+		if h.End == 0 {
+			return h.Result, false
+		}
+		h.answer = false
 	}
 	r := l.place(h.Result)
 	if r.Text == "" && h.Text != "" && !h.answer {
@@ -143,7 +146,7 @@ func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 		at := l.asks[0].at
 		r := l.partial
 		if r.Text == "" {
-			r = pipeline.Result{Start: at}
+			r = pipeline.Result{Start: at, Unanswered: l.sign < l.asks[0].seq}
 		}
 		r.End = max(r.End, at)
 		l.lost++

@@ -157,6 +157,9 @@ func (s *talk) committed(a turn.Action) *account {
 		x.t0, x.waited, x.verdict, x.estimated = s.brief.AnsweredAt.Add(a.From), 0, x.usable, true
 	}
 	from := s.began.From
+	if a.Text == "" { // there are but keys
+		from = x.t0
+	}
 	if before := s.current; before != nil && a.Fragments > 1 {
 		x.number, x.fragments, x.first = before.number, a.Fragments, before.first
 		if x.first == nil {

@@ -96,7 +96,7 @@ func (s *talk) edge(ctx context.Context, x ear.Edge) {
 }
 
 func (s *talk) heard(ctx context.Context, h listener.Heard) {
-	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, P: h.EndOfTurn}
+	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, Unanswered: h.Unanswered, P: h.EndOfTurn}
 	if !h.Zero.IsZero() {
 		e.From, e.Until = s.since(h.Zero.Add(h.Start)), s.since(h.Zero.Add(h.End))
 		s.unanswered(&e, h)
@@ -226,6 +226,8 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		switch a.Do {
 		case turn.Finalize:
 			s.listener.Finalize()
+		case turn.Reopen:
+			s.listener.Renew()
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:

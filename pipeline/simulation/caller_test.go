@@ -99,8 +99,11 @@ func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool
 	}
 	c.said = append(c.said, u)
 	c.Say(pcm)
-	return c.pass(u.span.to - c.now())
+	return c.pass(u.span.to - c.now() + wordGap)
 }
+
+// wordGap is the least that there is between two words.
+const wordGap = 80 * time.Millisecond
 
 func endsOpen(text string) bool {
 	f := strings.Fields(text)
@@ -152,14 +155,15 @@ func (c *caller) press() bool {
 	if c.IntN(2) == 0 {
 		typed += "#"
 	}
-	from := c.now()
+	from, to := c.now(), c.now()
 	for _, k := range typed {
 		c.Press(k)
+		to = c.now()
 		if !c.pass(c.between(80, 500)) {
 			break
 		}
 	}
-	c.said = append(c.said, utterance{kind: keys, span: span{from, c.now()}})
+	c.said = append(c.said, utterance{kind: keys, span: span{from, to}})
 	return c.pass(0)
 }
 

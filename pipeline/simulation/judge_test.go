@@ -80,6 +80,7 @@ func judged(r recording) []finding {
 	j.ledger()
 	j.history()
 	j.turns()
+	j.lines()
 	return j.found
 }
 
@@ -213,7 +214,7 @@ func (j *judge) answers() {
 				missing += " " + w.Text
 			}
 		}
-		if lostAll := len(strings.Fields(missing)) == own; missing != "" && (lostAll || !j.deaf) {
+		if lostAll := len(strings.Fields(missing)) == own; missing != "" && (!j.deaf || lostAll && !j.beyondTheDeaf(n)) {
 			j.find(dead, "utterance %d, %s %v: not answered:%s", n, u.text(), u.span, missing)
 		}
 	}
@@ -230,7 +231,7 @@ func (j *judge) excused(u utterance) bool {
 		}
 	}
 	for _, w := range j.words {
-		if strings.Contains(w.Text, "sorry") && w.End > u.span.from && w.Start < until {
+		if (strings.Contains(w.Text, "sor") || w.Text == "again?") && w.End > u.span.from && w.Start < until {
 			return true
 		}
 	}
@@ -241,6 +242,17 @@ func (j *judge) excused(u utterance) bool {
 		}
 	}
 	return false
+}
+
+// beyondTheDeaf tells whether an utterance may be lost to a recognizer that
+// breaks: it is too short to be told from a cough, or the caller went on before
+// the loss could be noticed.
+func (j *judge) beyondTheDeaf(n int) bool {
+	u := j.said[n]
+	if u.span.to-u.span.from < 600*time.Millisecond {
+		return true
+	}
+	return slices.ContainsFunc(j.said[n+1:], func(v utterance) bool { return v.waiting() && v.span.from < u.span.to+faultTime })
 }
 
 // hello tells whether an utterance is a word or two into the greeting: the agent
@@ -423,6 +435,15 @@ func (j *judge) turns() {
 			j.find(ending, "turn %d ends in %q, interrupted %v", i, t.Ending, t.Interrupted)
 		}
 		j.sums(i, t)
+	}
+}
+
+// lines holds the transcript to the call's time.
+func (j *judge) lines() {
+	for _, l := range j.outcome.Lines {
+		if l.Text == "" || l.Start < 0 || l.End < l.Start || l.End > j.over+tolerance {
+			j.find(numbers, "line %q from %v to %v", l.Text, l.Start, l.End)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func follow(heard []tone.Word) []played {
 		if k < 0 {
 			continue
 		}
-		for _, at := range []int{i + 1, i} {
+		for _, at := range []int{i, i + 1} { // what is left may be of either: a pause says its word again
 			if alike(w.Text, answerWord(k, at)) {
 				i = at
 				all = append(all, played{w, k, i, true})

@@ -22,6 +22,9 @@ func (m *Machine) heard(e Event) []Action {
 	if e.From > 0 && e.From < m.settled && text != "" {
 		return nil // it was answered already
 	}
+	if e.Unanswered && m.state == Closing && m.loud >= m.policy.Insist && (m.turnText() == "" || m.behind()) {
+		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
+	}
 	if m.returned(e, text) {
 		text = ""
 	}

@@ -56,6 +56,9 @@ type Event struct {
 	// Final, of Heard: the text will not change. Finalized: nothing is open.
 	Final     bool `json:"final,omitempty"`
 	Finalized bool `json:"finalized,omitempty"`
+	// Unanswered, of Heard: the recognizer was asked for the final text and gave
+	// no sign of life.
+	Unanswered bool `json:"unanswered,omitempty"`
 	// P, of Heard, is how sure a recognizer that looks for it is that the
 	// caller has finished, 0 where it does not tell; of Judged, the
 	// classifier's answer, negative where it has none.
@@ -78,6 +81,7 @@ type Do string
 // What actions do.
 const (
 	Finalize  Do = "finalize"  // ask the recognizer for the final text
+	Reopen    Do = "reopen"    // open another recognizer, and ask that
 	Judge     Do = "judge"     // ask the classifier about Text
 	SetTimer  Do = "timer"     // wake the machine at At; replaces the timer before
 	Speculate Do = "speculate" // make an answer to Text, in place of another that is held, and hold it

@@ -300,6 +300,20 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "0 apologise recognizer_silent"},
 		},
+		"speech that a recognizer says nothing of is told to another": {
+			[]Event{
+				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
+				{Kind: Heard, At: 2900 * ms, Final: true, Finalized: true, Unanswered: true},
+				{Kind: Deaf, At: 2900 * ms},
+				{Kind: Listens, At: 3200 * ms},
+				said(3400*ms, 1000*ms, "a table for two"), end(3500 * ms),
+			},
+			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit a table for two"},
+		},
+		"a cough that a recognizer says nothing of is dropped": {
+			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Heard, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
+			[]string{"0 finalize silence", "0 drop no_words"},
+		},
 		"nobody says anything": {
 			[]Event{
 				end(10100 * ms), agent(Audible, 10200*ms, Notice), agent(Said, 11000*ms, Notice),
@@ -358,7 +372,7 @@ func TestInvariants(t *testing.T) {
 					}
 				case Leave:
 					left = true
-				case Finalize, Judge, Speculate, Release, Retract, Duck, Unduck, Pause, Resume, Yield, Note, Fill, Apologise, Nudge, Drop:
+				case Finalize, Reopen, Judge, Speculate, Release, Retract, Duck, Unduck, Pause, Resume, Yield, Note, Fill, Apologise, Nudge, Drop:
 				}
 			}
 			if s := m.State(); !left && !armed && s != Speaking && s != Held && e.Kind != Timer { // who holds it lets it go
