@@ -224,10 +224,8 @@ func (s *talk) saying() (text string, words int, whole bool) {
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	for _, a := range acts {
 		switch a.Do {
-		case turn.Finalize:
-			s.listener.Finalize()
-		case turn.Reopen:
-			s.listener.Renew()
+		case turn.Finalize, turn.Reopen:
+			s.recognise(a.Do)
 		case turn.SetTimer:
 			s.wake(a.At)
 		case turn.Judge:
@@ -254,6 +252,15 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
 	}
+}
+
+// recognise asks the recognizer for what is final, or opens another.
+func (s *talk) recognise(do turn.Do) {
+	if do == turn.Reopen {
+		s.listener.Renew()
+		return
+	}
+	s.listener.Finalize()
 }
 
 // making begins an answer, makes it the turn's, or lets it be heard.

@@ -22,7 +22,7 @@ func (m *Machine) heard(e Event) []Action {
 	if e.From > 0 && e.From < m.settled && text != "" {
 		return nil // it was answered already
 	}
-	if e.Unanswered && m.state == Closing && m.loud >= m.policy.Insist && (m.turnText() == "" || m.behind()) {
+	if e.Unanswered && m.ignored() {
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
 	}
 	if m.returned(e, text) {
@@ -45,6 +45,12 @@ func (m *Machine) heard(e Event) []Action {
 		return m.missed(e.At)
 	}
 	return append([]Action{m.hear(e.At)}, m.speculate()...)
+}
+
+// ignored tells that the caller said something just now of which nothing is
+// understood: it lasted too long for a cough.
+func (m *Machine) ignored() bool {
+	return m.state == Closing && m.loud >= m.policy.Insist && (m.turnText() == "" || m.behind())
 }
 
 // returned tells that what was heard just after the agent's speech is the end of
