@@ -45,8 +45,8 @@ type Result struct {
 	Final bool // this stretch of speech will not change any more
 	// Finalized marks the answer to Finalize: nothing said before it is open.
 	Finalized bool
-	// Unanswered, of a Finalized result without text: the recognizer did not
-	// answer, nor give any other sign since it was asked.
+	// Unanswered, of a Finalized result: the recognizer did not answer, nor give
+	// any other sign since it was asked.
 	Unanswered bool
 	// Start and End are the stretch of speech on the stream's own clock.
 	Start, End time.Duration

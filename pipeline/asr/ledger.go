@@ -146,8 +146,9 @@ func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 		at := l.asks[0].at
 		r := l.partial
 		if r.Text == "" {
-			r = pipeline.Result{Start: at, Unanswered: l.sign < l.asks[0].seq}
+			r = pipeline.Result{Start: at}
 		}
+		r.Unanswered = l.sign < l.asks[0].seq
 		r.End = max(r.End, at)
 		l.lost++
 		out = append(out, l.settle(r))

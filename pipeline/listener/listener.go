@@ -152,7 +152,7 @@ func (l *Listener) place(o *opened, r pipeline.Result) Heard {
 	if r.End == 0 {
 		return h
 	}
-	if r.Final {
+	if r.Final && !r.Unanswered { // what was not answered is told to the next
 		l.final.Store(o.first.Load() + int64(r.End/media.FrameTime))
 	}
 	if zero := o.zero.Load(); zero != 0 {

@@ -56,7 +56,7 @@ func chance(seed uint64, what string, at, n int) int {
 }
 
 // providers are the fakes of a call: some are slow, some break.
-func providers(seed uint64, rnd *rand.Rand) (s fake.Script, deaf bool) {
+func providers(seed uint64, rnd *rand.Rand) (s fake.Script, breaks map[fake.Provider]int) {
 	s = fake.Typical()
 	if rnd.IntN(2) == 0 {
 		s.FirstToken = time.Duration(rnd.IntN(1200)) * time.Millisecond
@@ -65,15 +65,14 @@ func providers(seed uint64, rnd *rand.Rand) (s fake.Script, deaf bool) {
 		s.FinalLag = time.Duration(rnd.IntN(900)) * time.Millisecond
 		s.PartialLag = time.Duration(50+rnd.IntN(300)) * time.Millisecond
 	}
-	breaks := map[fake.Provider]int{} // one request in how many
+	breaks = map[fake.Provider]int{} // one request in how many
 	switch rnd.IntN(6) {
 	case 0:
 		breaks[fake.LLM] = 6
 	case 1:
-		breaks[fake.TTS] = 6
+		breaks[fake.TTS] = 6 // an answer's end may never be known
 	case 2:
 		breaks[fake.ASR] = 2
-		deaf = true
 	}
 	ways := []fake.Fault{fake.Refuse, fake.Busy, fake.Drop, fake.Stall, fake.Freeze, fake.Garble}
 	s.Fault = func(p fake.Provider, n int) fake.Fault {
@@ -86,7 +85,7 @@ func providers(seed uint64, rnd *rand.Rand) (s fake.Script, deaf bool) {
 		}
 		return these[chance(seed, "how "+string(p), n, len(these))]
 	}
-	return s, deaf
+	return s, breaks
 }
 
 // kept is a turn log that is kept.
@@ -99,7 +98,7 @@ func (*kept) Close() error { return nil }
 func simulate(t *testing.T, seed uint64) (recording, string) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	script, deaf := providers(seed, rnd)
+	script, breaks := providers(seed, rnd)
 	m := &model{began: time.Now(), words: func(k int) int { return 1 + chance(seed, "words", k, 10) }}
 	script.Reply = m.reply
 	stage := pipetest.New(script)
@@ -115,7 +114,7 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	if returns {
 		c.Echo(c.between(40, 300), []float64{0.1, 0.05, 0.02}[rnd.IntN(3)])
 	}
-	r := recording{deaf: deaf, returns: returns}
+	r := recording{deaf: breaks[fake.ASR] > 0, mumbles: breaks[fake.TTS] > 0, returns: returns}
 	go func() {
 		defer close(over)
 		var err error

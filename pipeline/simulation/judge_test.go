@@ -28,6 +28,7 @@ type recording struct {
 	outcome pipeline.Outcome
 	over    time.Duration // when the call ended
 	deaf    bool          // the recognizer was made to break: words may be lost
+	mumbles bool          // the voice was made to break: the end of an answer may not be known
 	returns bool          // the line returns what the caller hears: words may be damaged
 }
 
@@ -286,7 +287,7 @@ func (j *judge) doubles() {
 				if !j.asked[a.k].asks(w.Text) {
 					continue
 				}
-				if before != nil && (before.whole > mergeWords || before.whole >= j.asked[before.k].words) && !told[[2]int{before.k, a.k}] {
+				if before != nil && (before.whole > mergeWords || !j.mumbles && before.whole >= j.asked[before.k].words) && !told[[2]int{before.k, a.k}] {
 					told[[2]int{before.k, a.k}] = true
 					j.find(doubled, "%s is answered from %v (%d of %d words) and again from %v", w.Text, before.from, before.whole, j.asked[before.k].words, a.from)
 				}

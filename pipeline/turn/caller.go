@@ -50,7 +50,8 @@ func (m *Machine) heard(e Event) []Action {
 // ignored tells that the caller said something just now of which nothing is
 // understood: it lasted too long for a cough.
 func (m *Machine) ignored() bool {
-	return m.state == Closing && m.loud >= m.policy.Insist && (m.turnText() == "" || m.behind())
+	nothing := m.turnText() == "" || m.behind() || m.until > 0 && m.until < m.lastEnd-m.policy.Insist
+	return m.state == Closing && m.loud >= m.policy.Insist && nothing
 }
 
 // returned tells that what was heard just after the agent's speech is the end of
