@@ -237,7 +237,7 @@ func (s *talk) tellAgent(u *mouth.Utterance, whole, remember bool) {
 		words[i].End += start
 	}
 	if remember {
-		s.history.add(pipeline.Message{Role: pipeline.RoleAgent, Text: cutOff(text, whole)})
+		s.history.Add(pipeline.Message{Role: pipeline.RoleAgent, Text: cutOff(text, whole)})
 	}
 	s.tell(pipeline.Line{
 		Role: pipeline.RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words,

@@ -63,7 +63,7 @@ func (s *talk) farewell(ctx context.Context) *reply {
 // transcript has it.
 func (s *talk) record(r *reply) {
 	messages, entries := r.book.Close()
-	s.history.add(messages...)
+	s.history.Add(messages...)
 	for _, e := range entries {
 		s.tell(pipeline.Line{
 			Role: pipeline.RoleTool, Text: e.Text, Start: s.since(e.Began), End: s.since(e.Ended), Turn: max(0, s.number-1),
@@ -106,7 +106,7 @@ func (s *talk) press(keys string) {
 	}
 	if err != nil {
 		s.log.Warn("keys", "err", err)
-		s.history.add(pipeline.Message{Role: pipeline.RoleNote, Text: "the keys were not pressed: " + pipeline.Clean(err.Error())})
+		s.history.Add(pipeline.Message{Role: pipeline.RoleNote, Text: "the keys were not pressed: " + pipeline.Clean(err.Error())})
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *talk) handedOver(ctx context.Context, h handed) {
 	}
 	s.outcome.Transfer.At = time.Now()
 	s.log.Warn("transfer", "err", h.err)
-	s.history.add(pipeline.Message{Role: pipeline.RoleNote, Text: "nobody took the call over; the caller is told so"})
+	s.history.Add(pipeline.Message{Role: pipeline.RoleNote, Text: "nobody took the call over; the caller is told so"})
 	s.step(ctx, turn.Event{Kind: turn.Own})
 	s.reply = s.tellText(ctx, s.line(canned.Unreached))
 	s.reply.release()

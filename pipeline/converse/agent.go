@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/eot/classify"
+	"github.com/parley-voice/parley/pipeline/history"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/party"
@@ -140,7 +141,7 @@ type talk struct {
 
 	// The mind's own.
 	machine *turn.Machine
-	history history
+	history history.History
 	timer   *time.Timer
 	keys    <-chan rune      // that the caller presses; nil once the leg ends
 	reply   *reply           // being made or said; nil where there is none
@@ -223,3 +224,12 @@ func (s *talk) report(ctx context.Context, n news) {
 
 // since is a moment on the machine's clock, which counts from the answer.
 func (s *talk) since(t time.Time) time.Duration { return t.Sub(s.brief.AnsweredAt) }
+
+// recognise asks the recognizer for what is final, or opens another.
+func (s *talk) recognise(do turn.Do) {
+	if do == turn.Reopen {
+		s.listener.Renew()
+		return
+	}
+	s.listener.Finalize()
+}

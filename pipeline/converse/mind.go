@@ -254,15 +254,6 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 	}
 }
 
-// recognise asks the recognizer for what is final, or opens another.
-func (s *talk) recognise(do turn.Do) {
-	if do == turn.Reopen {
-		s.listener.Renew()
-		return
-	}
-	s.listener.Finalize()
-}
-
 // making begins an answer, makes it the turn's, or lets it be heard.
 func (s *talk) making(ctx context.Context, a turn.Action) {
 	switch {
@@ -314,7 +305,7 @@ func (s *talk) commit(ctx context.Context, a turn.Action) {
 	}
 	s.limits.answers++
 	s.reply.agree()
-	s.history.commit(said...)
+	s.history.Commit(said...)
 	s.current.of, s.current.began = s.reply.Utterance, s.reply.began
 }
 
@@ -383,7 +374,7 @@ func (s *talk) retract() {
 		s.reply.cancel()
 		s.tellAgent(s.reply.Utterance, false, false)
 	}
-	s.history.retract()
+	s.history.Retract()
 	if s.reply != nil {
 		s.record(s.reply) // lest it be done again
 	}

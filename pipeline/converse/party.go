@@ -140,7 +140,7 @@ func (s *talk) toGreet(ctx context.Context) {
 func (s *talk) overheard() {
 	if text := s.watch.Take(); text != "" {
 		from, to := s.since(s.began.From), s.since(s.last.From)
-		s.history.add(pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+		s.history.Add(pipeline.Message{Role: pipeline.RoleCaller, Text: text})
 		s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: text, Start: max(0, min(from, to)), End: max(0, to), Turn: max(0, s.number-1)})
 	}
 }

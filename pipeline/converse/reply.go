@@ -66,7 +66,7 @@ func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
 		Model: s.model, Set: s.tools, Book: &r.book, Agreed: r.agreed, Spend: s.limits.call,
 		Prompt: pipeline.Prompt{
 			Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
-			Messages: append(s.history.messages(), then...),
+			Messages: append(s.history.Messages(), then...),
 		},
 		Filler: canned.Filler.In(s.brief.Language),
 		Quiet:  func() bool { return r.owed.Load() == 0 && r.Waiting() == 0 && s.mouth.Level() < inaudible },

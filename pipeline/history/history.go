@@ -1,0 +1,30 @@
+// Package history keeps what was said in a call, by both sides, as far as it was
+// heard: it is what the model is asked with. It is pure.
+package history
+
+import (
+	"slices"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A History is one call's. Its zero value is empty. It belongs to one goroutine.
+type History struct {
+	said []pipeline.Message
+	turn int // messages before the caller's turn that is being answered
+}
+
+// Messages returns a copy for the model.
+func (h *History) Messages() []pipeline.Message { return slices.Clone(h.said) }
+
+// Add adds what was said.
+func (h *History) Add(m ...pipeline.Message) { h.said = append(h.said, m...) }
+
+// Commit adds what the caller said in a turn.
+func (h *History) Commit(m ...pipeline.Message) {
+	h.turn = len(h.said)
+	h.Add(m...)
+}
+
+// Retract takes back the caller's last turn, which is to be glued to the next.
+func (h *History) Retract() { h.said = h.said[:min(h.turn, len(h.said))] }
