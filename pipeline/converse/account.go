@@ -1,6 +1,7 @@
 package converse
 
 import (
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -74,9 +75,10 @@ func (a *account) phases() []pipeline.Span {
 		return own
 	}
 	var spans []pipeline.Span
-	for i, s := range own {
-		if i < len(a.first) && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
-			s = a.first[i]
+	for _, s := range own {
+		at := slices.IndexFunc(a.first, func(f pipeline.Span) bool { return f.Phase == s.Phase })
+		if at >= 0 && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
+			s = a.first[at]
 		}
 		spans = append(spans, s)
 	}
@@ -171,6 +173,9 @@ func (s *talk) committed(a turn.Action) *account {
 	} else {
 		x.number = s.number
 		s.number++
+	}
+	if a.Told {
+		return x
 	}
 	x.line = &pipeline.Line{
 		Role: pipeline.RoleCaller, Text: spoken(a), Turn: x.number,

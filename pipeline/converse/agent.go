@@ -154,6 +154,7 @@ type talk struct {
 	number  int      // of the next turn
 	last    ear.Edge // where the caller last fell silent
 	began   ear.Edge // where the caller last began to speak
+	returns bool     // the line returns what the agent says
 	outcome pipeline.Outcome
 	leaving pipeline.Reason    // once parting is due
 	parting <-chan time.Time   // nil where the agent stays

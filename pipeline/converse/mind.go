@@ -85,6 +85,7 @@ func (s *talk) ending() pipeline.Reason {
 
 func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	e := turn.Event{Kind: x.Kind, For: x.Loud}
+	s.returns = x.Returns
 	if x.Kind == turn.Voice {
 		s.began, e.From = x, s.since(x.From)
 	}
@@ -131,7 +132,7 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 	}
 	e := turn.Event{Kind: turn.Audible, Text: m.Of.Kind}
 	if m.Said {
-		e.Kind, e.Saying = turn.Said, m.Of.Saying(recent)
+		e.Kind, e.Saying = turn.Said, m.Of.Saying(all)
 	}
 	switch {
 	case !m.Said && s.current != nil && s.current.of == m.Of:
@@ -191,6 +192,9 @@ func (s *talk) failed(ctx context.Context, f news) {
 // recent is how far back the machine is told what the agent said.
 const recent = 4 * time.Second
 
+// all is as far back as speech goes.
+const all = time.Hour
+
 func (s *talk) step(ctx context.Context, e turn.Event) {
 	if s.handed != nil || s.parting != nil {
 		return // the agent is leaving
@@ -199,26 +203,13 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	if e.Saying == "" && e.Kind != turn.Timer {
 		e.Saying, e.Words, e.Whole = s.saying()
 	}
+	e.Returns = s.returns
 	before := s.machine.State()
 	acts := s.machine.Step(e)
 	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
 	s.journal.Write(e, acts)
 	s.act(ctx, acts)
 	s.overhear(ctx, e)
-}
-
-// saying is what the agent said just now, how many words of it were heard, and
-// whether that is all of it.
-func (s *talk) saying() (text string, words int, whole bool) {
-	u := s.filler
-	if u == nil && s.reply != nil {
-		u = s.reply.Utterance
-	}
-	if u == nil || u.Played() == 0 {
-		return "", 0, false
-	}
-	words, whole = u.HeardWords()
-	return u.Saying(recent), words, whole
 }
 
 func (s *talk) act(ctx context.Context, acts []turn.Action) {
@@ -251,18 +242,6 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 		case turn.Leave:
 			s.outcome.Reason = pipeline.Reason(a.Reason)
 		}
-	}
-}
-
-// making begins an answer, makes it the turn's, or lets it be heard.
-func (s *talk) making(ctx context.Context, a turn.Action) {
-	switch {
-	case a.Do == turn.Speculate:
-		s.speculate(ctx, a.Text)
-	case a.Do == turn.Commit:
-		s.commit(ctx, a)
-	case s.reply != nil:
-		s.reply.release()
 	}
 }
 
@@ -327,42 +306,6 @@ func spoken(a turn.Action) string {
 		return a.Text
 	}
 	return strings.TrimSpace(a.Text + " [pressed " + a.Keys + "]")
-}
-
-// speculate begins the answer to what the caller may be about to have said. It
-// is heard by nobody before the commit.
-func (s *talk) speculate(ctx context.Context, text string) {
-	s.forget()
-	s.specs++
-	s.spec = s.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
-}
-
-// forget gives up an answer that was begun early.
-func (s *talk) forget() {
-	if s.spec != nil {
-		s.spec.cancel()
-		s.spec = nil
-	}
-}
-
-// soften lowers, stops and raises the agent's voice.
-func (s *talk) soften(how turn.Do) {
-	switch how {
-	case turn.Duck:
-		s.mouth.Duck(true)
-	case turn.Pause:
-		s.mouth.Pause()
-	case turn.Resume:
-		at := int64(-1)
-		if u := s.filler; u != nil {
-			at = u.Boundary()
-		} else if s.reply != nil {
-			at = s.reply.Boundary()
-		}
-		s.mouth.Resume(at)
-	default:
-		s.mouth.Duck(false)
-	}
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing: the

@@ -29,6 +29,7 @@ type Edge struct {
 	From      time.Time     // arrival of the edge itself; of Voice, Lull and Silence
 	Waited    time.Duration // of its frame in the jitter buffer
 	Estimated bool          // From was not measured
+	Returns   bool          // the line is known to return what is sent
 	Prosody   eot.Prosody   // of the speech up to it; of Lull and Silence
 }
 
@@ -83,6 +84,7 @@ func (e *Ear) Hear(ctx context.Context) error {
 		if changed {
 			// The mind always comes back for the next edge: it never waits for
 			// anyone. So waiting here costs nothing and loses nothing.
+			x.Returns = e.bound.Known()
 			select {
 			case e.Edges <- x:
 			case <-ctx.Done():

@@ -19,7 +19,7 @@ const (
 	margin  = 5.0   // dB over the echo that was seen
 	quiet   = -55.0 // dBFS under which nothing was sent
 	weakest = -60.0 // dB of return under which no echo matters
-	fading  = 0.02  // dB a frame by which an echo that is not seen is forgotten
+	fading  = 4e-4  // dB a frame by which an echo that is not seen is forgotten
 )
 
 // A Bound learns how strongly a line returns what is sent. Its zero value knows
@@ -29,6 +29,7 @@ type Bound struct {
 	frames      int
 	gain        float64 // dB from what was sent to what came back
 	known       bool
+	sending     int // frames since something began to be sent
 	strange     int // comparisons in a row that saw no echo
 	lag, agreed int // the last comparison's delay in frames, and how many agreed on it
 }
@@ -39,13 +40,16 @@ type Bound struct {
 func (b *Bound) Frame(sent, heard float64) float64 {
 	b.sent[b.frames%kept], b.heard[b.frames%kept] = max(sent, quiet), max(heard, -80)
 	b.frames++
+	if b.sending++; b.loudest() <= quiet {
+		b.sending = 0
+	}
 	if b.frames%every == 0 && b.frames >= least {
 		b.learn()
 	}
 	if !b.known {
 		return math.Inf(-1)
 	}
-	if b.gain -= fading * fading; b.gain < weakest {
+	if b.gain -= fading; b.gain < weakest {
 		b.known = false
 	}
 	loudest := b.loudest()
@@ -54,6 +58,9 @@ func (b *Bound) Frame(sent, heard float64) float64 {
 	}
 	return loudest + b.gain + margin
 }
+
+// Known tells whether the line returns what is sent.
+func (b *Bound) Known() bool { return b.known }
 
 // learn compares what came in with what was sent before. Two who speak at once
 // may look alike by chance, but not again and again at the same delay.
@@ -84,10 +91,10 @@ func (b *Bound) learn() {
 	}
 }
 
-// doubt forgets an echo where again and again, while something is sent, what
-// comes in is another's.
+// doubt forgets an echo where again and again what comes in is another's,
+// although something was sent all the time that is compared.
 func (b *Bound) doubt(best float64) {
-	if b.loudest() <= quiet || best == 0 || best >= unlike {
+	if b.sending < kept || best == 0 || best >= unlike {
 		b.strange = 0
 	} else if b.strange++; b.strange >= sure {
 		b.known = false
@@ -116,7 +123,7 @@ func (b *Bound) compare(lag int) (alike, gain float64) {
 		sx, sy, sxx, syy, sxy = sx+x, sy+y, sxx+x*x, syy+y*y, sxy+x*y
 		if x > -35 {
 			// A frame that comes back lies across two that were sent.
-			gain = max(gain, y-max(x, b.sent[(b.frames-lag-i+kept)%kept]))
+			gain = max(gain, y-max(x, b.sent[(b.frames-1-max(0, lag-1)-i+kept)%kept]))
 			loud++
 		}
 	}

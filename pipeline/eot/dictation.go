@@ -27,7 +27,7 @@ func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess,
 	switch {
 	case want == Dictation && n >= wanted(p.Asked), want != Dictation && n >= phoneDigits:
 		return Guess{P: 0.8, Reason: "number_complete", Dictation: true}, true
-	case run >= 3, run >= 1 && (want == Dictation || names(words, lex)):
+	case run >= 3, run >= 1 && names(words, lex, want):
 		return Guess{P: 0.2, Reason: "number_open", Dictation: true}, true
 	case letters >= 2 || want == Dictation && letters == 1:
 		return Guess{P: 0.25, Reason: "spelling", Dictation: true}, true
@@ -36,9 +36,13 @@ func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess,
 	}
 }
 
-// names tells whether the words name what is dictated, with no more than one word
+// names tells whether it is known what is dictated: it was asked for, or is named
+// with no more than one word
 // between: "my address is eighty".
-func names(words []string, lex lexicon) bool {
+func names(words []string, lex lexicon, want Expectation) bool {
+	if want == Dictation {
+		return true
+	}
 	end := len(words)
 	for end > 0 && (numeral(words[end-1]) > 0 || has(lex.digits, words[end-1])) {
 		end--

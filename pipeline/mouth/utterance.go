@@ -152,19 +152,11 @@ func (u *Utterance) Dry() time.Duration { return time.Duration(u.dry.Load()) * m
 // position is how far the voice has come on its own clock. It needs u.mu.
 func (u *Utterance) position() time.Duration { return Span(u.Rate, int(u.played.Load())) + u.trimmed }
 
-func join(words []pipeline.Word) string {
-	var said []string
-	for _, w := range words {
-		said = append(said, w.Text)
-	}
-	return strings.Join(said, " ")
-}
-
 // timed are all words of the text and when they are said. Those that the voice
 // has not timed are spread over the sound by their syllables: over what there
 // is of it, where it is complete. It needs u.mu.
 func (u *Utterance) timed() []pipeline.Word {
-	fields := strings.Fields(u.text.String())
+	fields := split(u.text.String())
 	words := slices.Clip(u.words)
 	at := u.trimmed
 	if n := len(words); n > 0 {

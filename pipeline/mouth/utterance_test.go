@@ -85,3 +85,19 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("%v is waiting", got)
 	}
 }
+
+// TestNoSpaces: a language without spaces is counted by the character.
+func TestNoSpaces(t *testing.T) {
+	u := &Utterance{Rate: 8000}
+	u.Write("您好，请问 Parley 今天几点开门？", time.Now())
+	u.Add(pipeline.Speech{PCM: loud(3 * time.Second)}, time.Now())
+	u.Complete()
+	u.played.Store(12000)
+	got, _ := u.Heard(false)
+	if n := len([]rune(got)); n < 5 || n > 16 || !strings.HasPrefix("您好，请问 Parley 今天几点开门？", got) {
+		t.Errorf("half of it is %q", got)
+	}
+	if u.Boundary() == 0 {
+		t.Error("goes on from the beginning")
+	}
+}

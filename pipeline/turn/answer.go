@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"strings"
 	"time"
 )
 
@@ -33,7 +32,9 @@ func (m *Machine) waited(at time.Duration) []Action {
 			return append(acts, m.wake(m.commit+m.policy.GiveUp))
 		}
 	}
-	switch due := max(m.commit+grace, m.lastEnd+m.policy.Filler); {
+	switch due := max(m.commit+grace, m.settled+m.policy.Filler); {
+	case at >= m.commit+m.policy.GiveUp:
+		return m.apologise(at, "answer_too_slow")
 	case m.voiced:
 		return []Action{m.wake(at + m.policy.Sustained)}
 	case !m.filled && !m.released && at < due:
@@ -41,10 +42,9 @@ func (m *Machine) waited(at time.Duration) []Action {
 	case !m.filled && !m.released && (m.answering != "" || m.answered != "" || m.greeting):
 		m.filled = true
 		return []Action{{Do: Fill, Reason: "answer_slow"}, m.wake(m.commit + m.policy.GiveUp)}
-	case at < m.commit+m.policy.GiveUp:
+	default:
 		return []Action{m.wake(m.commit + m.policy.GiveUp)}
 	}
-	return m.apologise(at, "answer_too_slow")
 }
 
 func (m *Machine) audible(e Event) []Action {
@@ -53,7 +53,14 @@ func (m *Machine) audible(e Event) []Action {
 		m.pending, m.audibleAt, m.specs, m.whole = false, e.At, 0, false
 		m.text, m.partial = nil, ""
 	}
-	return append([]Action{m.wake(0)}, m.sustained(e.At)...)
+	acts := []Action{m.wake(0)}
+	switch { // who began between the release and now
+	case m.voiced:
+		acts = append(acts, m.spokenInto(e)...)
+	case m.stirred:
+		acts = append(acts, m.stir()...)
+	}
+	return append(acts, m.sustained(e.At)...)
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing, and
@@ -104,18 +111,28 @@ func (m *Machine) speak(a Action, at time.Duration) []Action {
 
 // said ends the agent's speech. After a filler the answer is still to come.
 func (m *Machine) said(e Event) []Action {
-	m.ducked = false
+	var acts []Action
+	if m.state == Paused { // the pause came too late for its last frame
+		acts = append(acts, Action{Do: Resume, Reason: "said"})
+	}
+	acts = append(acts, m.unduck("said")...)
 	if m.pending {
 		m.state = Thinking
-		return []Action{m.wake(m.commit + m.policy.GiveUp)}
+		acts = append(acts, m.wake(m.commit+m.policy.GiveUp))
+		return append(acts, m.release()...)
 	}
+	return append(acts, m.silent(e)...)
+}
+
+// silent takes the floor from the agent, who has said all.
+func (m *Machine) silent(e Event) []Action {
 	if e.Text == Reply {
 		m.failures = 0
 		if m.clean++; m.clean >= forgiven {
 			m.cutOffs, m.clean = max(0, m.cutOffs-1), 0
 		}
 	}
-	greeting, question := m.greeting, strings.HasSuffix(strings.TrimSpace(m.saying), "?")
+	greeting, question := m.greeting, asks(m.saying)
 	m.answering, m.answered, m.fragments, m.greeting, m.merging = "", "", 0, false, false
 	m.question, m.quietAt = m.saying, e.At
 	m.idleAt = e.At + m.policy.Idle
@@ -125,9 +142,14 @@ func (m *Machine) said(e Event) []Action {
 	if m.failures >= m.policy.Failures {
 		return []Action{{Do: Leave, Reason: "agent_error"}}
 	}
-	if m.keys != "" || m.early(e.At, question) || greeting && m.into() {
+	early := m.early(e.At, question)
+	if m.keys != "" || early || greeting && m.into() {
 		m.state, m.lull, m.lastEnd = Closing, true, max(m.lastEnd, m.notedAt)
-		return m.close(e.At)
+		acts := m.close(e.At)
+		for i := range acts {
+			acts[i].Told = early && acts[i].Do == Commit
+		}
+		return acts
 	}
 	m.state, m.text, m.partial, m.noted = Listening, nil, "", ""
 	return []Action{m.wake(m.idleAt)}
@@ -154,6 +176,10 @@ func (m *Machine) replyFail(e Event) []Action {
 	if !m.pending && m.state != Speaking && m.state != Paused {
 		m.spec, m.ready = "", false // an answer that was begun early is lost
 		return nil
+	}
+	if m.voiced && m.state == Thinking && (m.answering != "" || m.answered != "") && !m.policy.NoMerge {
+		m.failures++
+		return m.retract(e.At, "reply_failed") // and asked anew, with what the caller is adding
 	}
 	return m.apologise(e.At, "reply_failed")
 }

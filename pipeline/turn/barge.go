@@ -1,6 +1,10 @@
 package turn
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // stir lowers the agent's voice at the first sign of the caller's.
 func (m *Machine) stir() []Action {
@@ -115,9 +119,6 @@ func (m *Machine) soundOver(at time.Duration) []Action {
 		}
 		return acts
 	case Paused:
-		if words := normal(m.turnText()); backchannel(words) {
-			return append(acts, m.noteAndResume(at)...)
-		}
 		return append(acts, m.wake(max(at, m.lastEnd+m.policy.Resume)))
 	default:
 		return append(acts, m.unduck("silence")...)
@@ -136,7 +137,7 @@ func (m *Machine) beside(e Event) []Action {
 	switch {
 	case m.greeting && (m.state == Speaking || m.policy.Uninterruptible):
 		return nil // a hello does not stop the greeting; a voice that goes on does
-	case echo(words, m.saying, 1):
+	case m.sounds(words, e):
 		return m.echoed()
 	case !backchannel(words):
 		return m.wanted(e)
@@ -153,6 +154,22 @@ func (m *Machine) wanted(e Event) []Action {
 		return nil // faint, and it may change
 	}
 	return m.content(e.At)
+}
+
+// sounds tells that words are the agent's own. Where the line is not known to
+// return sound, they must be whole.
+func (m *Machine) sounds(words []string, e Event) bool {
+	if e.Returns {
+		return echo(words, m.saying, 1)
+	}
+	said := normal(m.saying)
+	for i, w := range words {
+		last := i == len(words)-1 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], w)
+		if !last && !slices.Contains(said, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // echoed takes the agent's own words for what they are.
@@ -203,5 +220,5 @@ func (m *Machine) note(at time.Duration) []Action {
 func (m *Machine) resume(reason string) []Action {
 	m.state, m.merging, m.ducked = Speaking, false, false
 	m.text, m.partial = nil, ""
-	return []Action{{Do: Resume, Reason: reason}, m.wake(0)}
+	return append([]Action{{Do: Resume, Reason: reason}, m.wake(0)}, m.release()...)
 }

@@ -19,8 +19,11 @@ type judgement struct {
 
 func (m *Machine) heard(e Event) []Action {
 	text := strings.TrimSpace(e.Text)
-	if e.From > 0 && e.From < m.settled && text != "" {
-		return nil // it was answered already
+	if e.From > 0 && e.From < m.settled && text != "" { // it was answered already
+		if e.Finalized && m.asked > 0 {
+			m.asked--
+		}
+		return nil
 	}
 	if e.Unanswered && m.ignored() {
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
@@ -57,7 +60,7 @@ func (m *Machine) ignored() bool {
 // returned tells that what was heard just after the agent's speech is the end of
 // it, come back.
 func (m *Machine) returned(e Event, text string) bool {
-	return m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
+	return e.Returns && m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
 }
 
 // take adds a result to the text of the turn.
@@ -67,9 +70,10 @@ func (m *Machine) take(e Event, text string) {
 	}
 	switch {
 	case !e.Final:
-		m.partial = text
+		m.partial, m.partials = text, m.partials || text != ""
 	case text != "":
 		m.text, m.partial = append(m.text, text), ""
+		m.mute = !m.partials
 	default:
 		m.partial = ""
 	}
@@ -207,8 +211,13 @@ func (m *Machine) close(at time.Duration) []Action {
 	}
 	if text == "" && m.keys == "" {
 		m.state = Listening
-		m.voiced = false // whatever it was, it is no voice
+		m.voiced, m.stirred = false, false // whatever it was, it is no voice
+		m.spec, m.ready, m.specs = "", false, 0
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
+	}
+	if m.mute && m.sounding && !m.voiced { // it was speech: its words come only now
+		m.voiced = true
+		return []Action{m.hear(at)}
 	}
 	if acts, wait := m.weigh(at, text); wait {
 		return acts
@@ -224,7 +233,7 @@ func (m *Machine) answerDue(text string) time.Duration {
 	if m.keys == "" && (text == "" || m.behind()) {
 		return due
 	}
-	return min(due, max(m.closing, m.reopened)+m.policy.Final)
+	return min(due, max(max(m.closing, m.reopened)+m.policy.Final, m.usable+growing)) // it may be growing still
 }
 
 // behind tells that the recognizer understood nothing yet of the last stretch of

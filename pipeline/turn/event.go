@@ -68,6 +68,8 @@ type Event struct {
 	Saying string `json:"saying,omitempty"`
 	Words  int    `json:"words,omitempty"`
 	Whole  bool   `json:"whole,omitempty"` // that is all of it
+	// Returns tells that the line is known to return what the agent says.
+	Returns bool `json:"returns,omitempty"`
 	// Pitch and Trail, of Lull and Silence, are the prosody of the speech
 	// before it, as eot.Prosody has them; Toned tells that they are known.
 	Pitch float64 `json:"pitch,omitempty"`
@@ -113,6 +115,8 @@ type Action struct {
 	At     time.Duration `json:"at,omitempty"`
 	// Keys, of Commit, are those that the caller pressed.
 	Keys string `json:"keys,omitempty"`
+	// Told, of Commit: Text was noted already.
+	Told bool `json:"told,omitempty"`
 	// Held, of Commit: the answer to the last Speculate is this one's.
 	Held bool `json:"held,omitempty"`
 	// From, of Commit, is when the caller's last voiced sample arrived.

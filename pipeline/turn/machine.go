@@ -28,11 +28,14 @@ type Machine struct {
 	// What the caller is saying.
 	stirred  bool          // there is sound that may become a voice
 	voiced   bool          // there is a voice right now
+	sounding bool          // the voice detector says so, be it believed or not
 	loud     time.Duration // voiced sound since that began
 	lull     bool          // the voice paused, or fell silent
 	lastEnd  time.Duration // the last voiced sample
 	text     []string      // final stretches of this turn
 	partial  string        // what may still change
+	partials bool          // the recognizer tells words before it is asked
+	mute     bool          // it does not
 	until    time.Duration // the end of what was understood; 0 where unknown
 	usable   time.Duration // when text became what it is
 	eot      float64       // the recognizer's own guess of the end, 0 where it has none
@@ -69,7 +72,7 @@ type Machine struct {
 	saying    string        // what the agent said last
 	whole     bool          // all of it was heard
 	noted     string        // what the caller said beside it
-	notedAt   time.Duration //
+	notedAt   time.Duration // when that ended
 	spec      string        // normal text of the answer that is held
 	specs     int           // answers begun for this turn before its commit
 	question  string        // what the agent said before this turn
@@ -129,7 +132,10 @@ func (m *Machine) Step(e Event) []Action {
 	case Key:
 		return m.key(e)
 	case Deaf:
-		m.asked, m.partial = min(m.asked, 1), "" // what was open is asked anew
+		m.asked, m.partial = min(m.asked, 1), ""
+		if m.state != Closing {
+			m.asked = 0 // nobody will answer; a closing turn is asked about anew
+		}
 		return nil
 	case Listens:
 		return m.listens(e.At)
@@ -191,7 +197,7 @@ func (m *Machine) toned(e Event) {
 }
 
 func (m *Machine) voice(e Event) []Action {
-	m.voiced, m.loud, m.stirred, m.lull, m.onset = true, 0, true, false, e.From
+	m.voiced, m.sounding, m.loud, m.stirred, m.lull, m.onset = true, true, 0, true, false, e.From
 	if m.state == Closing {
 		m.paused(m.lastEnd)
 	}
@@ -232,17 +238,22 @@ func (m *Machine) hear(at time.Duration) Action {
 	return m.wake(at + m.hearing())
 }
 
-// hearing is how long the caller keeps the floor without a new word. Where the
-// energy gate hears nothing, the words alone tell.
+// hearing is how long the caller keeps the floor without a new word: longer with
+// a recognizer that tells none before it is asked. Where the energy gate hears
+// nothing, the words alone tell.
 func (m *Machine) hearing() time.Duration {
-	if m.voiced {
+	switch {
+	case m.voiced && m.mute:
+		return patientDeaf * m.policy.Wordless
+	case m.voiced:
 		return m.policy.Wordless
+	default:
+		return m.policy.Wordless / 3
 	}
-	return m.policy.Wordless / 3
 }
 
 func (m *Machine) silence(e Event) []Action {
-	m.voiced, m.stirred, m.lull = false, false, true
+	m.voiced, m.sounding, m.stirred, m.lull = false, false, false, true
 	m.lastEnd = e.From
 	m.toned(e)
 	switch m.state {
@@ -253,7 +264,9 @@ func (m *Machine) silence(e Event) []Action {
 	case Held:
 		m.asked++
 		return []Action{{Do: Finalize, Reason: "silence"}}
-	case Listening, Closing:
+	case Closing: // closed for want of words, in the middle of the sound
+		return m.finalize(e.At, m.lastEnd, "silence")
+	case Listening:
 	}
 	return nil
 }
@@ -287,9 +300,12 @@ func (m *Machine) timer(e Event) []Action {
 		}
 		return m.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
 	case Hearing:
-		m.lastEnd, m.voiced, m.lull = m.hearFrom, false, true // whatever goes on, it is no speech
+		m.lastEnd, m.voiced, m.stirred, m.lull = m.hearFrom, false, false, true // whatever goes on, it is no speech
 		return m.finalize(e.At, e.At, "no_more_words")
 	case Paused:
+		if backchannel(normal(m.turnText())) {
+			return m.noteAndResume(e.At)
+		}
 		return m.resume("no_words")
 	case Speaking, Held:
 	}

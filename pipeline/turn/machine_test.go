@@ -321,6 +321,97 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 nudge idle", "0 nudge idle", "0 leave inactivity"},
 		},
+		"words over a noise that does not end are answered": {
+			[]Event{voice(1000 * ms), partial(2000*ms, "i want a table"), end(4000 * ms), final(5200*ms, "i want a table"), end(20000 * ms)},
+			[]string{"0 finalize no_more_words", "5200 commit i want a table", "0 fill answer_slow", "0 apologise answer_too_slow", "0 apologise answer_too_slow"},
+		},
+		"so is a key": {
+			[]Event{voice(1000 * ms), end(4100 * ms), final(4300*ms, ""), {Kind: Key, At: 5000 * ms, Text: "1"}, end(9000 * ms)},
+			[]string{"0 finalize no_more_words", "0 drop no_words", "6500 commit", "0 fill answer_slow"},
+		},
+		"a raised voice at the end of a speech does not stay lowered": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply),
+				{Kind: Stirred, At: 4000 * ms},
+				agent(Said, 4040*ms, Reply),
+			},
+			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 unduck said"},
+		},
+		"a choice is answered with its own word": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply),
+				{Kind: Said, At: 4000 * ms, Text: Reply, Saying: "do you want tea or coffee?"},
+				voice(4250 * ms), silence(4600 * ms), said(4900*ms, 4250*ms, "coffee"), end(9000 * ms),
+			},
+			[]string{"0 finalize silence", "2400 commit hi there", "0 finalize silence", "4900 commit coffee", "0 fill answer_slow"},
+		},
+		"a listener's word that was the beginning of more": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				{Kind: Heard, At: 4150 * ms, From: 4000 * ms, Text: "okay"},
+				loud(4220*ms, 160*ms), silence(4900 * ms), said(5200*ms, 4000*ms, "okay stop please"),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 pause caller_speaks", "0 finalize sound_beside", "0 yield words_heard",
+				"5200 commit okay stop please",
+			},
+		},
+		"a long stretch without partial results is asked for to its end": {
+			[]Event{
+				voice(1000 * ms), loud(2500*ms, 1440*ms), loud(4000*ms, 2880*ms), final(4700*ms, "i would like a table"),
+				loud(4900*ms, 3680*ms), silence(6000 * ms), final(6500*ms, "for two"), end(9000 * ms),
+			},
+			[]string{"0 finalize no_more_words", "0 finalize silence", "6500 commit i would like a table for two", "0 fill answer_slow"},
+		},
+		"a text that still grows after its end was asked for is waited for": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms),
+				{Kind: Heard, At: 2600 * ms, From: 100 * ms, Text: "i want to"},
+				{Kind: Heard, At: 2850 * ms, From: 100 * ms, Text: "i want to book a table"},
+				said(3000*ms, 100*ms, "i want to book a table for two tomorrow"), end(3500 * ms),
+			},
+			[]string{"0 finalize silence", "3000 commit i want to book a table for two tomorrow"},
+		},
+		"an apology is not said over the caller": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a pizza"), end(2400 * ms),
+				voice(2600 * ms),
+				{Kind: ReplyFail, At: 2700 * ms},
+				partial(2900*ms, "no cheese"),
+			},
+			[]string{"0 finalize silence", "2400 commit a pizza", "0 retract reply_failed"},
+		},
+		"a voice that began before the first sound merges": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "a table"), end(2400 * ms),
+				{Kind: Ready, At: 2500 * ms},
+				{Kind: Voice, At: 2510 * ms, From: 2450 * ms},
+				agent(Audible, 2520*ms, Reply), loud(2670*ms, 160*ms),
+				partial(2900*ms, "for two"), silence(3000 * ms), final(3300*ms, "for two"), end(5000 * ms),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed", "0 finalize silence",
+				"3550 commit a table for two",
+			},
+		},
+		"a recognizer that broke beside the speech does not slow the next turn": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				{Kind: Silence, At: 4300 * ms, From: 4100 * ms},
+				{Kind: Deaf, At: 4350 * ms},
+				{Kind: Listens, At: 4700 * ms},
+				agent(Said, 5000*ms, Reply),
+				voice(8000 * ms), silence(9000 * ms), said(9190*ms, 8000*ms, "i am here"), end(11000 * ms),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence",
+				"0 finalize silence", "9400 commit i am here",
+			},
+		},
 	} {
 		if got := play(New(DefaultPolicy(), false), c.events...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
@@ -338,7 +429,7 @@ func TestGreetingThatStalls(t *testing.T) {
 func TestGreetingIsNotLostToAHello(t *testing.T) {
 	got := play(New(DefaultPolicy(), true),
 		voice(50*ms), agent(Audible, 120*ms, Reply), loud(210*ms, 160*ms), silence(400*ms), final(700*ms, "hello"), agent(Said, 2000*ms, Reply))
-	if want := []string{"0 finalize sound_beside"}; !slices.Equal(got, want) {
+	if want := []string{"0 duck sound", "0 finalize sound_beside", "0 unduck silence"}; !slices.Equal(got, want) {
 		t.Errorf("did %q", got)
 	}
 }
@@ -386,5 +477,40 @@ func TestEventsAreJSON(t *testing.T) {
 	b, err := json.Marshal(Event{Kind: Heard, At: 5, Text: "x", Final: true})
 	if err != nil || string(b) != `{"kind":"heard","at":5,"text":"x","final":true}` {
 		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// Short sounds while the answer is made must not put the filler and the
+// apology off for ever.
+func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
+	events := []Event{voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i want a table"), end(2400 * ms)}
+	for at := 3000 * ms; at < 20000*ms; at += 1500 * ms {
+		events = append(events, voice(at), Event{Kind: Silence, At: at + 300*ms, From: at + 100*ms}, final(at+500*ms, ""))
+	}
+	if got := play(New(DefaultPolicy(), false), events...); !slices.Contains(got, "0 fill answer_slow") {
+		t.Errorf("18 s of silence: %q", got)
+	}
+}
+
+// An answer that is ready under a filler that the caller interrupts is
+// released once the filler was said.
+func TestReadyUnderAFiller(t *testing.T) {
+	m := New(DefaultPolicy(), false)
+	var did []Action
+	for _, e := range []Event{
+		voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"),
+		{Kind: Timer, At: 2400 * ms},
+		{Kind: Timer, At: 4200 * ms},
+		agent(Audible, 4320*ms, Filler), voice(4400 * ms), loud(4560*ms, 160*ms),
+		{Kind: Ready, At: 4600 * ms},
+		silence(4650 * ms),
+		final(4900*ms, ""),
+		{Kind: Timer, At: 5350 * ms},
+		agent(Said, 5800*ms, Filler),
+	} {
+		did = append(did, m.Step(e)...)
+	}
+	if !slices.ContainsFunc(did, func(a Action) bool { return a.Do == Release }) {
+		t.Errorf("%s, and the answer is held for ever: %+v", m.State(), did)
 	}
 }

@@ -92,6 +92,11 @@ const (
 
 	// ahead is how long before a late commit its answer is begun.
 	ahead = 600 * time.Millisecond
+	// growing is how long after a transcript grew it is waited for more.
+	growing = 400 * time.Millisecond
+	// patientDeaf is how much longer than Wordless a caller keeps the floor, to
+	// whom a recognizer listens that tells no words before it is asked.
+	patientDeaf = 5
 	// returnTime is how late an echo may come back.
 	returnTime = 400 * time.Millisecond
 	// grace is how long after the commit nothing is said in place of an answer.

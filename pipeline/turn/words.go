@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // normal is text without case, punctuation and spacing: what must be the same
 // for two transcripts to ask for the same answer.
 func normal(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '+' && r != '@'
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '+' && r != '@'
 	})
 }
 
@@ -43,11 +44,17 @@ func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {
 		cut := len(said) > 0 && strings.HasPrefix(said[len(said)-1], w)
-		if cut || slices.ContainsFunc(said, func(s string) bool { return s == w || len(w) != 2 && strings.HasPrefix(s, w) }) {
+		if cut || slices.ContainsFunc(said, func(s string) bool { return s == w || utf8.RuneCountInString(w) != 2 && strings.HasPrefix(s, w) }) {
 			n++
 		}
 	}
 	return n > 0 && float64(n) >= share*float64(len(words))
+}
+
+// asks tells that what was said ends with a question.
+func asks(saying string) bool {
+	end, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(saying))
+	return strings.ContainsRune("?？؟", end)
 }
 
 // readsBack tells that the agent is reading digits back.
