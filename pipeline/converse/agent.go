@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/book"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/eot/classify"
@@ -148,13 +149,13 @@ type talk struct {
 	spec    *reply           // to what the caller may be about to have said; nil where there is none
 	filler  *mouth.Utterance // being said while the reply is made
 	journal turnlog.Log
-	specs   int      // answers begun for this turn before its commit
-	current *account // of the turn that reply answers
-	next    int64    // number of the next utterance
-	number  int      // of the next turn
-	last    ear.Edge // where the caller last fell silent
-	began   ear.Edge // where the caller last began to speak
-	returns bool     // the line returns what the agent says
+	specs   int           // answers begun for this turn before its commit
+	current *book.Account // of the turn that reply answers
+	next    int64         // number of the next utterance
+	number  int           // of the next turn
+	last    ear.Edge      // where the caller last fell silent
+	began   ear.Edge      // where the caller last began to speak
+	returns bool          // the line returns what the agent says
 	outcome pipeline.Outcome
 	leaving pipeline.Reason    // once parting is due
 	parting <-chan time.Time   // nil where the agent stays

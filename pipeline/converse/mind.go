@@ -135,8 +135,8 @@ func (s *talk) mark(ctx context.Context, m mouth.Mark) {
 		e.Kind, e.Saying = turn.Said, m.Of.Saying(all)
 	}
 	switch {
-	case !m.Said && s.current != nil && s.current.of == m.Of:
-		s.current.audible = m.At
+	case !m.Said && s.current != nil && s.current.Of == m.Of:
+		s.current.Audible = m.At
 	case m.Said && m.Of == s.reply.Utterance:
 		then := s.reply.book.Then()
 		s.end(pipeline.Answered, true)
@@ -285,7 +285,7 @@ func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.limits.answers++
 	s.reply.agree()
 	s.history.Commit(said...)
-	s.current.of, s.current.began = s.reply.Utterance, s.reply.began
+	s.current.Of, s.current.Began = s.reply.Utterance, s.reply.began
 }
 
 // messages are what the model is told of a turn.

@@ -51,7 +51,7 @@ func (s *talk) begin(ctx context.Context) {
 	if s.brief.Greeting != "" {
 		s.current = s.greeted()
 		s.reply = s.tellText(ctx, s.brief.Greeting)
-		s.current.of, s.current.began = s.reply.Utterance, s.reply.began
+		s.current.Of, s.current.Began = s.reply.Utterance, s.reply.began
 	}
 	s.act(ctx, s.machine.Start())
 	s.consider(ctx, amd.Event{Kind: amd.Timer})
@@ -127,9 +127,9 @@ func (s *talk) order(ctx context.Context, orders []party.Order) {
 // said, where it said something.
 func (s *talk) toGreet(ctx context.Context) {
 	if c := s.current; c != nil && s.machine.State() == turn.Held {
-		c.commit, c.reason = time.Now(), s.watch.Verdict().Evidence
+		c.Commit, c.Reason = time.Now(), s.watch.Verdict().Evidence
 		if !s.last.From.IsZero() {
-			c.t0, c.estimated = s.last.From, s.last.Estimated
+			c.T0, c.Estimated = s.last.From, s.last.Estimated
 		}
 		s.overheard()
 	}

@@ -132,11 +132,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Key:
 		return m.key(e)
 	case Deaf:
-		m.asked, m.partial = min(m.asked, 1), ""
-		if m.state != Closing {
-			m.asked = 0 // nobody will answer; a closing turn is asked about anew
-		}
-		return nil
+		return m.deaf()
 	case Listens:
 		return m.listens(e.At)
 	case Timer:
@@ -151,6 +147,16 @@ func (m *Machine) Step(e Event) []Action {
 		return m.replyFail(e)
 	case Own, Hold, Floor:
 		return m.ordered(e)
+	}
+	return nil
+}
+
+// deaf is told that nobody will answer what the recognizer was asked. A turn
+// that is closing is asked about anew.
+func (m *Machine) deaf() []Action {
+	m.asked, m.partial = min(m.asked, 1), ""
+	if m.state != Closing {
+		m.asked = 0
 	}
 	return nil
 }

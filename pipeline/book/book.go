@@ -1,0 +1,129 @@
+// Package book keeps account of what a turn cost, from the caller's last voiced
+// sample to the agent's first audible packet.
+package book
+
+import (
+	"slices"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/mouth"
+)
+
+// An Account is the book that is kept of one turn until it ends.
+type Account struct {
+	Number    int
+	Of        *mouth.Utterance // the answer
+	Line      *pipeline.Line   // what the caller said; nil once it is told
+	Caller    bool             // there is a caller's speech: not the greeting
+	T0        time.Time        // arrival of the caller's last voiced sample; of the greeting, the answer
+	Waited    time.Duration
+	Verdict   time.Time
+	Usable    time.Time
+	Judged    time.Time // the classifier had answered, where it was waited for
+	Commit    time.Time
+	Audible   time.Time
+	Estimated bool
+	Reason    string
+	Fragments int
+	Specs     int             // answers begun before the commit
+	Began     time.Time       // when the answer was asked for
+	First     []pipeline.Span // of the first fragment, where there are more
+}
+
+// Spans are the phases that ran. Each mark is held to come no earlier than the
+// one before it, so that the phases add up to the turn.
+func (a *Account) Spans() []pipeline.Span {
+	var token, ready time.Time
+	if a.Of != nil {
+		token, ready, _, _ = a.Of.Timing()
+	}
+	phases := []struct {
+		phase pipeline.Phase
+		at    time.Time
+		runs  bool
+	}{
+		{pipeline.PhaseJitter, a.T0.Add(a.Waited), a.Caller},
+		{pipeline.PhaseVAD, a.Verdict, a.Caller},
+		{pipeline.PhaseASR, a.Usable, !a.Usable.IsZero()},
+		{pipeline.PhaseClassifier, a.Judged, !a.Judged.IsZero()},
+		{pipeline.PhaseEOUWait, a.Commit, !a.Commit.IsZero()},
+		{pipeline.PhaseLLM, token, a.Caller && !token.IsZero()},
+		{pipeline.PhaseTTS, ready, !ready.IsZero()},
+		{pipeline.PhaseOut, a.Audible, !a.Audible.IsZero()},
+	}
+	var spans []pipeline.Span
+	last := a.T0
+	for _, p := range phases {
+		if !p.runs {
+			continue
+		}
+		at := p.at
+		if at.Before(last) {
+			at = last
+		}
+		spans = append(spans, pipeline.Span{Phase: p.phase, For: at.Sub(last)})
+		last = at
+	}
+	return spans
+}
+
+// phases are those of the first fragment up to its commit, and from there on
+// those of the answer that was heard.
+func (a *Account) phases() []pipeline.Span {
+	own := a.Spans()
+	if a.First == nil {
+		return own
+	}
+	var spans []pipeline.Span
+	for _, s := range own {
+		at := slices.IndexFunc(a.First, func(f pipeline.Span) bool { return f.Phase == s.Phase })
+		if at >= 0 && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
+			s = a.First[at]
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// Turn closes the book.
+func (a *Account) Turn(ending pipeline.Ending) pipeline.Turn {
+	t := pipeline.Turn{
+		Number: a.Number, Spans: a.phases(), Ending: ending, Reason: a.Reason,
+		Interrupted: ending == pipeline.Interrupted, Estimated: a.Estimated,
+		Raw: map[string]time.Duration{},
+	}
+	t.Speculations, t.Saved = a.Specs, a.saved()
+	if a.Fragments > 1 {
+		t.MergedFrom = a.Fragments
+		for _, s := range a.Spans() {
+			t.Raw["last_fragment_"+string(s.Phase)] = s.For
+		}
+	}
+	if a.Of != nil {
+		_, _, chars, usage := a.Of.Timing()
+		t.Chars, t.TokensIn, t.TokensOut = chars, usage.PromptTokens, usage.CompletionTokens
+		t.Raw["answer_played_ms"] = mouth.Span(a.Of.Rate, a.Of.Played())
+		if dry := a.Of.Dry(); dry > 0 {
+			t.Raw["underrun_ms"] = dry
+		}
+	}
+	return t
+}
+
+// saved is how much later the caller would have heard the answer, had it been
+// asked for at the commit only.
+func (a *Account) saved() time.Duration {
+	if a.Of == nil || a.Commit.IsZero() || !a.Began.Before(a.Commit) {
+		return 0
+	}
+	_, ready, _, _ := a.Of.Timing()
+	if ready.IsZero() {
+		return 0
+	}
+	last := a.Commit
+	if ready.After(last) {
+		last = ready
+	}
+	return a.Commit.Add(ready.Sub(a.Began)).Sub(last)
+}
