@@ -19,11 +19,9 @@ type judgement struct {
 
 func (m *Machine) heard(e Event) []Action {
 	text := strings.TrimSpace(e.Text)
-	if e.From > 0 && e.From < m.settled && text != "" { // it was answered already
-		if e.Finalized && m.asked > 0 {
-			m.asked--
-		}
-		return nil
+	if e.From > 0 && e.From < m.settled && text != "" {
+		m.answers(e)
+		return nil // it was answered already
 	}
 	if e.Unanswered && m.ignored() {
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
@@ -63,11 +61,16 @@ func (m *Machine) returned(e Event, text string) bool {
 	return e.Returns && m.state != Speaking && m.state != Paused && e.From > 0 && e.From < m.quietAt+returnTime && echo(normal(text), m.saying, 1)
 }
 
-// take adds a result to the text of the turn.
-func (m *Machine) take(e Event, text string) {
+// answers counts a result that answers a Finalize.
+func (m *Machine) answers(e Event) {
 	if e.Finalized && m.asked > 0 {
 		m.asked--
 	}
+}
+
+// take adds a result to the text of the turn.
+func (m *Machine) take(e Event, text string) {
+	m.answers(e)
 	switch {
 	case !e.Final:
 		m.partial, m.partials = text, m.partials || text != ""
