@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 const ms = time.Millisecond
@@ -432,45 +430,6 @@ func TestGreetingIsNotLostToAHello(t *testing.T) {
 	if want := []string{"0 duck sound", "0 finalize sound_beside", "0 unduck silence"}; !slices.Equal(got, want) {
 		t.Errorf("did %q", got)
 	}
-}
-
-// TestInvariants throws anything at the machine: it must not panic, must hold
-// at most one answer at a time, and must never leave a silent caller without a
-// timer or a speech that is to come.
-func TestInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := New(DefaultPolicy(), rapid.Bool().Draw(t, "greeting"))
-		kinds := []Kind{Stirred, Calmed, Voice, Loud, Lull, Silence, Key, Heard, Judged, Deaf, Listens, Timer, Ready, Audible, Said, ReplyFail, Own, Hold, Floor}
-		at, left := time.Duration(0), false
-		armed := slices.ContainsFunc(m.Start(), func(a Action) bool { return a.Do == SetTimer && a.At > 0 })
-		for range rapid.IntRange(1, 80).Draw(t, "n") {
-			at += time.Duration(rapid.IntRange(0, 1500).Draw(t, "later")) * ms
-			e := Event{
-				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms), For: 160 * ms,
-				Text:  rapid.SampledFrom([]string{"", "yes", "two words", Filler, Notice, Reply}).Draw(t, "text"),
-				Final: rapid.Bool().Draw(t, "final"), Finalized: rapid.Bool().Draw(t, "finalized"),
-			}
-			if e.Kind == Timer {
-				armed = false
-			}
-			for _, a := range m.Step(e) {
-				switch a.Do {
-				case SetTimer:
-					armed = a.At > 0
-				case Commit:
-					if a.Text == "" && a.Keys == "" || a.Fragments < 1 || a.From > a.At {
-						t.Fatalf("commit %+v", a)
-					}
-				case Leave:
-					left = true
-				case Finalize, Reopen, Judge, Speculate, Release, Retract, Duck, Unduck, Pause, Resume, Yield, Note, Fill, Apologise, Nudge, Drop:
-				}
-			}
-			if s := m.State(); !left && !armed && s != Speaking && s != Held && e.Kind != Timer { // who holds it lets it go
-				t.Fatalf("%s after %+v and nothing would ever happen again", s, e)
-			}
-		}
-	})
 }
 
 func TestEventsAreJSON(t *testing.T) {
