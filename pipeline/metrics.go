@@ -18,7 +18,8 @@ const (
 	PhaseASR        Phase = "asr_ms"        // until the transcript was usable; 0 if it already was
 	PhaseClassifier Phase = "classifier_ms" // exposed time of the end-of-turn classifier
 	PhaseEOUWait    Phase = "eou_wait_ms"   // waited by policy until the commit
-	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text
+	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text, without what tools took of it
+	PhaseTool       Phase = "tool_ms"       // tools ran before there was any text
 	PhaseTTS        Phase = "tts_ms"        // until the first audible sample was ready
 	PhaseOut        Phase = "out_ms"        // queue and pacing until its packet left
 )
@@ -57,7 +58,7 @@ type Turn struct {
 	TokensIn     int
 	TokensOut    int
 	Chars        int           // of text given to the voice
-	Tools        time.Duration // functions ran; it overlaps the phases
+	Tools        time.Duration // functions ran, PhaseTool included
 }
 
 // Total is the caller's last voiced sample to the agent's first audible
@@ -96,7 +97,7 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	}
 	m["raw"] = raw
 	if t.Tools > 0 {
-		m["tool_ms"] = Millis(t.Tools)
+		raw["tools_ms"] = Millis(t.Tools)
 	}
 	for k, n := range map[string]int{"llm_tokens_in": t.TokensIn, "llm_tokens_out": t.TokensOut, "tts_chars": t.Chars} {
 		if n > 0 {

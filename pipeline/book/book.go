@@ -12,11 +12,13 @@ import (
 
 // An Account is the book that is kept of one turn until it ends.
 type Account struct {
-	Number    int
-	Of        *mouth.Utterance // the answer
-	Line      *pipeline.Line   // what the caller said; nil once it is told
-	Caller    bool             // there is a caller's speech: not the greeting
-	T0        time.Time        // arrival of the caller's last voiced sample; of the greeting, the answer
+	Number int
+	Of     *mouth.Utterance // the answer
+	// Ran is how long the answer's tools ran between two moments; nil: it has none.
+	Ran       func(from, to time.Time) time.Duration
+	Line      *pipeline.Line // what the caller said; nil once it is told
+	Caller    bool           // there is a caller's speech: not the greeting
+	T0        time.Time      // arrival of the caller's last voiced sample; of the greeting, the answer
 	Waited    time.Duration
 	Verdict   time.Time
 	Usable    time.Time
@@ -62,7 +64,14 @@ func (a *Account) Spans() []pipeline.Span {
 		if at.Before(last) {
 			at = last
 		}
-		spans = append(spans, pipeline.Span{Phase: p.phase, For: at.Sub(last)})
+		took, ran := at.Sub(last), time.Duration(0)
+		if p.phase == pipeline.PhaseLLM && a.Ran != nil {
+			ran = a.Ran(last, at)
+		}
+		spans = append(spans, pipeline.Span{Phase: p.phase, For: took - ran})
+		if ran > 0 {
+			spans = append(spans, pipeline.Span{Phase: pipeline.PhaseTool, For: ran})
+		}
 		last = at
 	}
 	return spans
@@ -72,13 +81,14 @@ func (a *Account) Spans() []pipeline.Span {
 // those of the answer that was heard.
 func (a *Account) phases() []pipeline.Span {
 	own := a.Spans()
+	answering := []pipeline.Phase{pipeline.PhaseLLM, pipeline.PhaseTool, pipeline.PhaseTTS, pipeline.PhaseOut}
 	if a.First == nil {
 		return own
 	}
 	var spans []pipeline.Span
 	for _, s := range own {
 		at := slices.IndexFunc(a.First, func(f pipeline.Span) bool { return f.Phase == s.Phase })
-		if at >= 0 && s.Phase != pipeline.PhaseLLM && s.Phase != pipeline.PhaseTTS && s.Phase != pipeline.PhaseOut {
+		if at >= 0 && !slices.Contains(answering, s.Phase) {
 			s = a.First[at]
 		}
 		spans = append(spans, s)

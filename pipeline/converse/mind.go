@@ -285,7 +285,7 @@ func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.limits.answers++
 	s.reply.agree()
 	s.history.Commit(said...)
-	s.current.Of, s.current.Began = s.reply.Utterance, s.reply.began
+	s.current.Of, s.current.Ran, s.current.Began = s.reply.Utterance, s.reply.book.Within, s.reply.began
 }
 
 // messages are what the model is told of a turn.

@@ -68,10 +68,21 @@ func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
 			Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
 			Messages: append(s.history.Messages(), then...),
 		},
-		Filler: canned.Filler.In(s.brief.Language),
-		Quiet:  func() bool { return r.owed.Load() == 0 && r.Waiting() == 0 && s.mouth.Level() < inaudible },
+		Fillers: s.fillers(),
+		Quiet:   func() bool { return r.owed.Load() == 0 && r.Waiting() == 0 && s.mouth.Level() < inaudible },
 	}
 	return s.speak(ctx, r, rounds.Answer)
+}
+
+// fillers are the canned ones, as far as the language has them.
+func (s *talk) fillers() []string {
+	var all []string
+	for _, l := range []canned.Line{canned.Filler, canned.Still, canned.Longer} {
+		if text := l.In(s.brief.Language); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // inaudible is the level under which the caller hears nothing, in dBFS.
@@ -206,6 +217,7 @@ func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking, 
 	if r.owed.Load() > 0 {
 		r.owed.Add(-1)
 	}
+	u.Rest()
 	return nil
 }
 

@@ -84,7 +84,8 @@ func builtins(t *testing.T) []pipeline.Function {
 }
 
 // TestTool: the model asks for the weather and is told; the caller hears one
-// answer. Only a slow function is bridged by a filler, once.
+// answer. Only a slow function is bridged by fillers, with no more than 4 s of
+// silence between them. What it takes is no underrun, and no time of the model.
 func TestTool(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes       time.Duration
@@ -93,8 +94,8 @@ func TestTool(t *testing.T) {
 		"fast":            {500 * time.Millisecond, "", "it is sunny"},
 		"fast, announced": {500 * time.Millisecond, "hm", "hm it is sunny"},
 		"slow":            {4 * time.Second, "", "let me look it is sunny"},
-		"slow, announced": {6 * time.Second, "hm", "hm let me look it is sunny"},
-		"very slow":       {15 * time.Second, "", "let me look it is sunny"},
+		"slow, announced": {6 * time.Second, "hm", "hm let me look i am still looking into it. it is sunny"},
+		"very slow":       {15 * time.Second, "", "let me look i am still looking into it. this takes a little longer than usual. thank you for waiting. it is sunny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -105,8 +106,13 @@ func TestTool(t *testing.T) {
 				c.pass(4*time.Second + tt.takes)
 				c.say("thank you")
 				c.pass(3 * time.Second)
-				heard := c.words()
+				heard, timed := c.words(), c.timed()
 				o := c.hangup()
+				for i, w := range timed[1:] {
+					if gap := w.Start - timed[i].End; gap > 4*time.Second && w.Start < tt.takes+2*time.Second {
+						t.Errorf("%v of silence before %q at %v", gap, w.Text, w.Start)
+					}
+				}
 				if want := tt.want + " you are welcome"; heard != want {
 					t.Errorf("the caller heard %q, want %q", heard, want)
 				}
@@ -114,8 +120,11 @@ func TestTool(t *testing.T) {
 					"caller: what is the weather", `tool: weather {"day":"mon"}: sunny`, "agent: " + tt.want,
 					"caller: thank you", "agent: you are welcome",
 				}
-				if !slices.Equal(lines(o), want) {
-					t.Errorf("lines %q", lines(o))
+				for i, l := range lines(o) {
+					if len(lines(o)) != len(want) || !strings.EqualFold(l, want[i]) {
+						t.Errorf("lines %q", lines(o))
+						break
+					}
 				}
 				if n := w.ran.Load(); n != 1 {
 					t.Errorf("it ran %d times", n)
@@ -123,9 +132,57 @@ func TestTool(t *testing.T) {
 				if len(o.Turns) != 2 || o.Turns[0].Tools != tt.takes || o.Turns[0].Ending != pipeline.Answered || o.Turns[1].Tools != 0 {
 					t.Errorf("turns %+v", o.Turns)
 				}
+				if d := o.Turns[0].Raw["underrun_ms"]; d > 40*time.Millisecond {
+					t.Errorf("underrun of %v", d)
+				}
+				var before, tool, llm time.Duration
+				for _, s := range o.Turns[0].Spans {
+					switch s.Phase {
+					case pipeline.PhaseTool:
+						tool = s.For
+					case pipeline.PhaseLLM:
+						llm = s.For
+					default:
+						before += s.For
+					}
+				}
+				exposed := tt.first == "" // until the answer or the filler comes
+				if exposed != (tool > 0) || tool > min(tt.takes, 1100*time.Millisecond) || exposed && tool < min(tt.takes, time.Second) || llm > 500*time.Millisecond {
+					t.Errorf("tool %v, llm %v", tool, llm)
+				}
+				if heard := o.Turns[0].Total(); heard != before+tool+llm || exposed && heard < tool+llm {
+					t.Errorf("%v in all, of %+v", heard, o.Turns[0].Spans)
+				}
 			})
 		})
 	}
+}
+
+// TestToolIsGivenUp: a function that takes no end is given up after four fillers,
+// and the model is told so.
+func TestToolIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeather(10 * time.Minute)
+		c := start(t, calls("weather", `{}`, ""), pipeline.Brief{Tools: []pipeline.Function{w}})
+		c.pass(500 * time.Millisecond)
+		c.say("what is the weather")
+		c.pass(32 * time.Second)
+		timed := c.timed()
+		o := c.hangup()
+		for i, x := range timed[1:] {
+			if gap := x.Start - timed[i].End; gap > 4*time.Second {
+				t.Errorf("%v of silence before %q at %v", gap, x.Text, x.Start)
+			}
+		}
+		const fillers = "let me look I am still looking into it. This takes a little longer than usual. Thank you for waiting. let me look "
+		const told = "error: it took too long and was given up; whether it was done is not known"
+		if want := []string{"caller: what is the weather", "tool: weather {}: " + told, "agent: " + fillers + "it is " + told}; !slices.Equal(lines(o), want) {
+			t.Errorf("lines %q", lines(o))
+		}
+		if len(o.Turns) != 1 || o.Turns[0].Ending != pipeline.Answered || o.Turns[0].Tools > 25*time.Second {
+			t.Errorf("turns %+v", o.Turns)
+		}
+	})
 }
 
 // TestToolIsToldAfterwards: what was called and what it answered stays in the

@@ -177,7 +177,7 @@ func (m *Mouth) rewind() {
 
 // rest is the silence after what there is to say.
 func (m *Mouth) rest() {
-	if u := m.playing; u != nil && u.Number >= m.below.Load() && !m.paused.Load() {
+	if u := m.playing; u != nil && u.Number >= m.below.Load() && !m.paused.Load() && !u.rests.Load() {
 		u.dry.Add(1)
 	}
 	if m.paused.Load() {

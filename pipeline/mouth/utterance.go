@@ -23,6 +23,7 @@ type Utterance struct {
 	Rate   int          // Hz
 	played atomic.Int64 // samples that left
 	dry    atomic.Int64 // frames of silence in the middle of it, for want of sound
+	rests  atomic.Bool  // nothing more is to be said for a while
 	began  atomic.Int64 // when the first sample left, Unix nanoseconds
 	queued int64        // samples that were pushed; of whoever holds the floor
 
@@ -67,6 +68,7 @@ func (u *Utterance) Add(sp pipeline.Speech, at time.Time) []int16 {
 		u.ready = at
 	}
 	u.samples += int64(len(pcm))
+	u.rests.Store(false)
 	return pcm
 }
 
@@ -145,6 +147,10 @@ func (u *Utterance) Played() int { return int(u.played.Load()) }
 
 // Began is when the first sample left.
 func (u *Utterance) Began() time.Time { return time.Unix(0, u.began.Load()) }
+
+// Rest tells that all of a stretch is made, and another one comes when it comes:
+// the silence between the two is no want of sound. Speech that is added ends it.
+func (u *Utterance) Rest() { u.rests.Store(true) }
 
 // Dry is how long it was silent in the middle for want of sound.
 func (u *Utterance) Dry() time.Duration { return time.Duration(u.dry.Load()) * media.FrameTime }

@@ -88,6 +88,24 @@ func (b *Book) Took() time.Duration {
 	return sum
 }
 
+// Within is how long functions ran between two moments.
+func (b *Book) Within(from, to time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var sum time.Duration
+	for _, d := range b.deeds {
+		began, ended := d.began, d.ended
+		if began.Before(from) {
+			began = from
+		}
+		if ended.IsZero() || ended.After(to) {
+			ended = to
+		}
+		sum += max(0, ended.Sub(began))
+	}
+	return sum
+}
+
 // An Entry is a call as a transcript has it.
 type Entry struct {
 	Text         string

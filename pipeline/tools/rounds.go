@@ -13,8 +13,12 @@ import (
 
 const (
 	mostRounds = 8           // answers of the model in one turn
-	dullTime   = time.Second // of silence, until the filler
-	look       = 100 * time.Millisecond
+	dullTime   = time.Second // of silence, until the first filler
+	// againTime is how long it is silent until the next one, which the voice
+	// takes a moment to begin.
+	againTime   = 3300 * time.Millisecond
+	mostFillers = 4 // of the calls of one round, which are then given up
+	look        = 100 * time.Millisecond
 )
 
 // A Piece is a stretch of an answer.
@@ -34,10 +38,15 @@ type Rounds struct {
 	// Agreed is closed once the caller's turn is over. Nothing is done before:
 	// an answer that was begun early may be dropped.
 	Agreed <-chan struct{}
-	Filler string      // the usual one
-	Quiet  func() bool // nothing is heard right now, and nothing waits to be
-	Spend  func() bool // takes one call of those left to the whole conversation
+	// Fillers are said in turn while nothing else is. A function's own one comes
+	// in place of the first.
+	Fillers []string
+	Quiet   func() bool // nothing is heard right now, and nothing waits to be
+	Spend   func() bool // takes one call of those left to the whole conversation
 }
+
+// errTooLong is why calls were given up.
+var errTooLong = errors.New("it took too long and was given up; whether it was done is not known")
 
 // errEmpty is an answer without a word and without anything done.
 var errEmpty = errors.New("model: the answer is empty")
@@ -45,9 +54,10 @@ var errEmpty = errors.New("model: the answer is empty")
 // answer is an answer under way.
 type answer struct {
 	Rounds
-	yield  func(Piece, error) bool
-	said   bool // anything but the filler
-	filled bool
+	yield func(Piece, error) bool
+	said  bool      // anything but the filler
+	fills int       // fillers that were said
+	heard time.Time // when something was heard last, or was to be
 }
 
 // Answer yields the answer. The sequence ends after the first error.
@@ -91,7 +101,9 @@ func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text strin
 		}
 		calls = append(calls, d.Calls...)
 		d.Calls = nil
-		all.WriteString(d.Text)
+		if all.WriteString(d.Text); d.Text != "" {
+			a.heard = time.Now()
+		}
 		if (d.Text != "" || d.Usage != nil) && !a.yield(Piece{Delta: d}, nil) {
 			return nil, "", false
 		}
@@ -122,12 +134,12 @@ func (a *answer) do(ctx context.Context, calls []pipeline.ToolCall) (ran []Ran, 
 			may = append(may, c)
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	done := make(chan []Ran, 1)
 	go func() { done <- a.Set.Run(ctx, may) }()
-	if ran, ok = a.wait(calls, done); !ok {
-		cancel()
+	if ran, ok = a.wait(calls, done, func() { cancel(errTooLong) }); !ok {
+		cancel(nil)
 		<-done
 		return nil, false
 	}
@@ -138,32 +150,53 @@ func (a *answer) do(ctx context.Context, calls []pipeline.ToolCall) (ran []Ran, 
 	return ran, true
 }
 
-// wait waits for calls, and has the filler said once where nothing is heard.
-func (a *answer) wait(calls []pipeline.ToolCall, done <-chan []Ran) (ran []Ran, ok bool) {
+// wait waits for calls, and has fillers said where nothing is heard. When they
+// are used up, it gives the calls up.
+func (a *answer) wait(calls []pipeline.ToolCall, done <-chan []Ran, giveUp func()) (ran []Ran, ok bool) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	quiet := time.Duration(0)
-	for {
+	if a.fills == 0 {
+		a.heard = time.Now()
+	}
+	for said := 0; ; {
 		select {
 		case ran := <-done:
 			return ran, true
 		case <-tick.C:
 		}
-		if quiet += look; !a.Quiet() {
-			quiet = 0
+		if !a.Quiet() {
+			a.heard = time.Now()
 		}
-		if a.filled || quiet < dullTime {
+		due := againTime
+		if a.fills == 0 {
+			due = dullTime
+		}
+		if time.Since(a.heard) < due {
 			continue
 		}
-		a.filled = true
-		filler := a.Set.Filler(calls)
-		if filler == "" {
-			filler = a.Filler
+		if said == mostFillers {
+			giveUp()
+			return <-done, true
 		}
-		if filler != "" && !a.tell(filler) {
+		if !a.fill(calls) {
 			return nil, false
 		}
+		said++
 	}
+}
+
+// fill says the next filler, where there is one.
+func (a *answer) fill(calls []pipeline.ToolCall) bool {
+	text, n := "", len(a.Fillers)
+	if n > 0 {
+		text = a.Fillers[a.fills%n]
+	}
+	if own := a.Set.Filler(calls); own != "" && (n == 0 || a.fills%n == 0) {
+		text = own
+	}
+	a.fills++
+	a.heard = time.Now()
+	return text == "" || a.tell(text)
 }
 
 // tell says a whole sentence of its own.

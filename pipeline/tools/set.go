@@ -5,6 +5,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -107,6 +108,9 @@ func (s *Set) one(ctx context.Context, c pipeline.ToolCall) (r Ran) {
 	began := time.Now()
 	done, err := s.try(ctx, c)
 	r = Ran{Call: c, Done: done, Took: time.Since(began)}
+	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+		err = errTooLong
+	}
 	if err != nil {
 		r.Done, r.Failed = pipeline.Done{Text: "error: " + err.Error()}, true
 	}
