@@ -62,8 +62,13 @@ func (h *house) parley(t *testing.T, args ...string) (code int, out, errs string
 // applyTrunk changes the trunk of the demo, as an operator does.
 func (h *house) applyTrunk(t *testing.T, keys string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "trunk.yaml")
-	text := fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys)
+	h.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
+}
+
+// applyFile applies an operator's file.
+func (h *house) applyFile(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

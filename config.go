@@ -44,6 +44,9 @@ type Config struct {
 	DrainTimeout        time.Duration
 	LogLevel            string
 	TurnLogs            string // a folder; empty keeps none
+	ClassifierURL       string // of ends of turn; empty asks none
+	ClassifierKey       media.Secret
+	Opinions            bool // models are asked who answered
 
 	Accounts       accounts.Accounts
 	ProviderLimits map[string]int // at a time, by name
@@ -90,7 +93,7 @@ func settings() map[string]setting {
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
 
-		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setInsecure},
+		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setBool(func(c *Config) *bool { return &c.AllowInsecureWebhooks })},
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setHosts},
 
 		"PARLEY_RATE_LIMIT":           {"requests a minute, 1 or more, or off", setRate},
@@ -111,6 +114,9 @@ func settings() map[string]setting {
 		"PARLEY_CARTESIA_URL":       {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Cartesia.URL })},
 		"PARLEY_ASSEMBLYAI_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.AssemblyAI.Key })},
 		"PARLEY_ASSEMBLYAI_URL":     {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.AssemblyAI.URL })},
+		"PARLEY_CLASSIFIER_URL":     {"an http or https URL", setURL(func(c *Config) *string { return &c.ClassifierURL })},
+		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
+		"PARLEY_AMD_MODEL":          {"true or false", setBool(func(c *Config) *bool { return &c.Opinions })},
 		"PARLEY_TURN_LOGS":          {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
 		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
@@ -274,13 +280,15 @@ func setIP(c *Config, v string) error {
 	return nil
 }
 
-func setInsecure(c *Config, v string) error {
-	b, err := strconv.ParseBool(v)
-	if err != nil {
-		return fmt.Errorf("%q", v)
+func setBool(at func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q", v)
+		}
+		*at(c) = b
+		return nil
 	}
-	c.AllowInsecureWebhooks = b
-	return nil
 }
 
 func setRate(c *Config, v string) error {

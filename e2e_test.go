@@ -101,7 +101,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := said(left, rate), strings.Join(demo.Lines(), " "); got != want {
+	if got, want := said(left, rate), demo.Hello+" "+strings.Join(demo.Lines(), " "); got != want {
 		t.Errorf("the caller's channel says %q, want %q", got, want)
 	}
 	if got := said(right, rate); !strings.HasPrefix(got, "hello, this is parley. how can i help?") || !strings.HasSuffix(got, "goodbye!") {

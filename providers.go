@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/pipeline/converse"
+	"github.com/parley-voice/parley/pipeline/eot/classify"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/provider"
 )
@@ -23,7 +24,10 @@ func (h *house) openProviders(ctx context.Context) error {
 	h.providers = accounts.Open()
 	h.agent = &converse.Agent{
 		Recognizers: h.providers.Recognizers, Models: h.providers.Models, Voices: h.providers.Voices,
-		Guards: provider.Guards{Limits: h.config.ProviderLimits}, Log: h.log,
+		Guards: provider.Guards{Limits: h.config.ProviderLimits}, Opinions: h.config.Opinions, Log: h.log,
+	}
+	if h.config.ClassifierURL != "" {
+		h.agent.Classifier = classify.New(h.config.ClassifierURL, h.config.ClassifierKey, 0, nil)
 	}
 	return nil
 }

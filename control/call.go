@@ -101,6 +101,7 @@ type Call struct {
 	SIPReason  string
 	Transfer   json.RawMessage
 	Quality    json.RawMessage // a Quality
+	AMD        json.RawMessage // how AnsweredBy is known: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus
 	RecordingKey    string // in the bucket

@@ -89,3 +89,15 @@ func handedOver(h *pipeline.Handover) json.RawMessage {
 	}
 	return transfer
 }
+
+// answeredBy is who answered, and how that is known, as stored and shown.
+func answeredBy(by *pipeline.AnsweredBy) (party string, amd json.RawMessage) {
+	if by == nil {
+		return "", nil
+	}
+	amd, err := json.Marshal(map[string]any{"confidence": by.Confidence, "evidence": by.Evidence, "amd_ms": pipeline.Millis(by.After)})
+	if err != nil {
+		return by.Party, nil // a number that is none: what it was known by is lost
+	}
+	return by.Party, amd
+}

@@ -107,4 +107,7 @@ type Final struct {
 	Turns     []pipeline.Turn
 	Quality   json.RawMessage // a Quality; nil where nobody measured
 	Transfer  json.RawMessage // the handing over that was tried last; nil where none was
+
+	AnsweredBy string          // empty where nobody looked
+	AMD        json.RawMessage // how that is known; nil likewise
 }

@@ -118,6 +118,9 @@ func TestEndings(t *testing.T) {
 		{pipeline.NoMedia, nil, "media_timeout", SideSystem},
 		{pipeline.AgentError, nil, "agent_error", SideSystem},
 		{pipeline.HandedOver, nil, "transferred", SideAgent},
+		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
+		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
+		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
 		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
 		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
 		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
@@ -158,5 +161,15 @@ func TestBackoff(t *testing.T) {
 		if got := Backoff(n); got != want {
 			t.Errorf("try %d: %v, want %v", n, got, want)
 		}
+	}
+}
+
+func TestAnsweredBy(t *testing.T) {
+	if party, amd := answeredBy(nil); party != "" || amd != nil {
+		t.Errorf("nobody looked: %q, %s", party, amd)
+	}
+	party, amd := answeredBy(&pipeline.AnsweredBy{Party: "voicemail", Confidence: 0.97, Evidence: "beep", After: 2520 * time.Millisecond})
+	if want := `{"amd_ms":2520,"confidence":0.97,"evidence":"beep"}`; party != "voicemail" || string(amd) != want {
+		t.Errorf("%q, %s, want %s", party, amd, want)
 	}
 }

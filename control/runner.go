@@ -157,6 +157,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	f.Status, f.Lines, f.Turns = Ended, out.Lines, out.Turns
 	f.Reason, f.HangupBy = conversed(out.Reason, context.Cause(ctx))
 	f.Transfer = handedOver(out.Transfer)
+	f.AnsweredBy, f.AMD = answeredBy(out.AnsweredBy)
 	if tape == nil {
 		return
 	}

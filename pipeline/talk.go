@@ -108,10 +108,10 @@ type Handover struct {
 
 // AnsweredBy is who answered a call, and how that is known.
 type AnsweredBy struct {
-	Party      string        `json:"-"`          // "human", "voicemail", "ivr", "fax" or "unknown"
-	Confidence float64       `json:"confidence"` // 0 to 1
-	Evidence   string        `json:"evidence"`   // "short_greeting", "phrase: after the tone", "beep", …
-	After      time.Duration `json:"-"`          // the answer: amd_ms
+	Party      string        // "human", "voicemail", "ivr", "fax" or "unknown"
+	Confidence float64       // 0 to 1
+	Evidence   string        // "short_greeting", "phrase: after the tone", "beep", …
+	After      time.Duration // the answer: amd_ms
 }
 
 // A Reason is why a conversation ended.

@@ -85,7 +85,7 @@ func queuedCall() map[string]any {
 		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none", "analysis_error": nil,
 	}
 	return with(c, map[string]any{
-		"variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
+		"amd": nil, "variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
 		"latency": map[string]any{"turns": 0, "turn_ms": nil, "llm_ms": nil, "tts_ms": nil, "asr_ms": nil},
 	})
 }
@@ -95,6 +95,7 @@ func endedCall() map[string]any {
 	return with(queuedCall(), map[string]any{
 		"status": "ended", "dialed_at": 1795222586.31, "ringing_at": 1795222587.02, "answered_at": 1795222593.4, "ended_at": 1795222641.9,
 		"duration_s": 48.5, "ring_s": 6.38, "disconnection_reason": "callee_hangup", "hangup_by": "callee",
+		"answered_by": "human", "amd": map[string]any{"confidence": 0.8, "evidence": "short_greeting", "amd_ms": 1840},
 		"quality": map[string]any{
 			"codec": "PCMU", "mos": 4.3, "round_trip_ms": 38.2, "concealed_ms": 40, "underruns": 0,
 			"received": map[string]any{"packets": 2424, "lost": 2, "jitter_ms": 3.1, "mos": 4.3},
@@ -111,7 +112,7 @@ func endedCall() map[string]any {
 
 func endedSummary() map[string]any {
 	c := endedCall()
-	for _, k := range []string{"variables", "transcript", "latency"} {
+	for _, k := range []string{"amd", "variables", "transcript", "latency"} {
 		delete(c, k)
 	}
 	return c

@@ -48,7 +48,10 @@ organizations:
     - {name: default, allowed_destinations: ["1"], agents: [demo], concurrent_calls: 10, calls_per_minute: 30}
 `
 
-// Lines are what the callee says, one after the other.
+// Hello is what the callee says first.
+const Hello = "hello"
+
+// Lines are what the callee says then, one after the other.
 func Lines() []string {
 	return []string{"hello when do you open tomorrow", "do you have the odyssey", "great thank you goodbye"}
 }
@@ -89,7 +92,7 @@ func Carrier() *siptest.Carrier {
 		Answer: func(siptest.Invite) siptest.Script {
 			return siptest.Script{
 				Ring: 100 * time.Millisecond, After: 600 * time.Millisecond, Status: http.StatusOK,
-				Talk: siptest.Person{Lines: Lines()}.Talk,
+				Talk: siptest.Person{Hello: Hello, Lines: Lines()}.Talk,
 			}
 		},
 	}

@@ -21,7 +21,9 @@ type Definition struct {
 	Language string `json:"language,omitempty"` // BCP 47
 	// Voicemail is what to do when a machine answers.
 	Voicemail string `json:"voicemail"`
-	Recording bool   `json:"recording"`
+	// VoicemailMessage is what to leave on one; empty has the model say.
+	VoicemailMessage string `json:"voicemail_message,omitempty"`
+	Recording        bool   `json:"recording"`
 	// Analysis is what is to be told about a call after its end.
 	Analysis Analysis         `json:"analysis"`
 	Speech   pipeline.Engines `json:"speech"`
@@ -65,7 +67,9 @@ func Default() Definition {
 }
 
 // Voicemails lists what an agent may do when a machine answers.
-func Voicemails() []string { return []string{"hangup", "leave_message", "continue"} }
+func Voicemails() []string {
+	return []string{string(pipeline.VoicemailHangup), string(pipeline.VoicemailLeave), string(pipeline.VoicemailContinue)}
+}
 
 // Check returns what is wrong with a definition.
 func (d Definition) Check() error {

@@ -31,7 +31,7 @@ func (d Definition) Values(name string, given map[string]any) map[string]any {
 // order.
 func (d Definition) Missing(values map[string]any) []string {
 	var missing []string
-	for _, m := range place.FindAllStringSubmatch(d.Greeting+d.Prompt, -1) {
+	for _, m := range place.FindAllStringSubmatch(d.Greeting+d.Prompt+d.VoicemailMessage, -1) {
 		if values[m[1]] == nil && !slices.Contains(missing, m[1]) {
 			missing = append(missing, m[1])
 		}

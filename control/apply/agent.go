@@ -12,6 +12,7 @@ func (a Agent) change(d *agents.Definition) {
 	set(&d.Prompt, a.Prompt)
 	set(&d.Language, a.Language)
 	set(&d.Voicemail, a.Voicemail)
+	set(&d.VoicemailMessage, a.Message)
 	set(&d.Recording, a.Recording)
 	set(&d.MaxDurationS, a.MaxDurationS)
 	set(&d.Limits, a.Limits)

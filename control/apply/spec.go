@@ -61,6 +61,7 @@ type Agent struct {
 	Prompt    *string   `yaml:"prompt"`
 	Language  *string   `yaml:"language"`
 	Voicemail *string   `yaml:"voicemail"`
+	Message   *string   `yaml:"voicemail_message"`
 	Recording *bool     `yaml:"recording"`
 	Analysis  *Analysis `yaml:"analysis"`
 	Speech    *Speech   `yaml:"speech"`

@@ -183,6 +183,7 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 	return pipeline.Brief{
 		CallID: c.ID, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
 		Language: d.Language, Engines: d.Speech, MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
+		Voicemail: pipeline.Voicemail(c.Voicemail), VoicemailMessage: agents.Fill(d.VoicemailMessage, values),
 	}, c.RecordingStatus != control.RecordingDisabled
 }
 

@@ -46,7 +46,7 @@ const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.n
 	c.attempt, c.name, c.metadata, c.variables, c.ring_seconds, c.max_duration_seconds, c.voicemail,
 	c.created_at, c.dialed_at, c.ringing_at, c.answered_at, c.ended_at,
 	coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''), coalesce(c.hangup_by, ''),
-	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer, c.quality,
+	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer, c.quality, c.amd,
 	c.recording_status, coalesce(c.recording_key, ''), c.call_analysis, c.analysis_status, c.analysis_error`
 
 const fromCalls = ` FROM calls c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
@@ -63,7 +63,7 @@ func scanCall(row pgx.Row, more ...any) (control.Call, error) {
 		&c.Attempt, &c.Name, &metadata, &variables, &ring, &longest, &c.Voicemail,
 		&c.CreatedAt, &dialed, &ringing, &answered, &ended,
 		&c.AnsweredBy, &c.Reason, &c.HangupBy,
-		&c.SIPStatus, &c.SIPReason, &c.Transfer, &c.Quality,
+		&c.SIPStatus, &c.SIPReason, &c.Transfer, &c.Quality, &c.AMD,
 		&c.RecordingStatus, &c.RecordingKey, &c.Analysis, &c.AnalysisStatus, &c.AnalysisError,
 	}, more...)...)
 	if err != nil {

@@ -59,9 +59,10 @@ type Summary struct {
 // A Call is a call as shown on its own.
 type Call struct {
 	Summary
-	Variables  map[string]any `json:"variables"`
-	Transcript []Line         `json:"transcript"`
-	Latency    map[string]any `json:"latency"`
+	AMD        json.RawMessage `json:"amd"` // how answered_by is known
+	Variables  map[string]any  `json:"variables"`
+	Transcript []Line          `json:"transcript"`
+	Latency    map[string]any  `json:"latency"`
 }
 
 // A Line is one line of a transcript.
@@ -118,7 +119,7 @@ func (v View) Summary(c control.Call) Summary {
 // Call shows a call on its own.
 func (v View) Call(c control.Call, w control.Words) Call {
 	out := Call{
-		Summary: v.Summary(c), Variables: orEmpty(c.Variables),
+		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
 		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns),
 	}
 	for i, l := range w.Lines {

@@ -13,6 +13,8 @@ import (
 // A Person holds a conversation in tone words: it lets the other side finish,
 // says its next line, and leaves after the answer to its last one.
 type Person struct {
+	// Hello is said as soon as the call is answered; empty for nothing.
+	Hello string
 	Lines []string
 	// Think is how long the other side must be silent before the person
 	// speaks; 0 means 700 ms.
@@ -40,6 +42,13 @@ func (p Person) Talk(ctx context.Context, leg media.Leg) {
 	leg.Play(mouth)
 	ear := &ear{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate()))}
 	said := time.Now()
+	if p.Hello != "" {
+		pcm, _ := tone.Say(leg.Rate(), p.Hello)
+		mouth.say(pcm)
+		if _, err := ear.until(mouth.done); err != nil {
+			return
+		}
+	}
 	for n := 0; ; n++ {
 		answer, err := ear.listen(ctx, orElse(p.Think, 700*time.Millisecond), orElse(p.Patience, 15*time.Second))
 		if p.Heard != nil && err == nil {

@@ -59,9 +59,15 @@ type Classifier struct {
 }
 
 // New returns the classifier at url, which is posted questions with key as a
-// bearer token, if there is one. A timeout of 0 is Timeout.
+// bearer token, if there is one. A timeout of 0 is Timeout; without a client it
+// has one of its own, which keeps its connections.
 func New(url string, key media.Secret, timeout time.Duration, client *http.Client) *Classifier {
-	return &Classifier{url, key, cmp.Or(timeout, Timeout), cmp.Or(client, http.DefaultClient), make(chan struct{}, atOnce)}
+	if client == nil {
+		client = &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 5 * time.Minute,
+		}}
+	}
+	return &Classifier{url, key, cmp.Or(timeout, Timeout), client, make(chan struct{}, atOnce)}
 }
 
 // Guess asks. Where there is no answer in time, or none that can be used, the
