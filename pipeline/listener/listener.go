@@ -152,8 +152,12 @@ func (l *Listener) place(o *opened, r pipeline.Result) Heard {
 	if r.End == 0 {
 		return h
 	}
-	if r.Final && !r.Unanswered { // what was not answered is told to the next
-		l.final.Store(o.first.Load() + int64(r.End/media.FrameTime))
+	upTo := r.End
+	if n := len(r.Words); r.Unanswered && n > 0 {
+		upTo = r.Words[n-1].End // what comes after it is told to the next
+	}
+	if r.Final && (!r.Unanswered || r.Text != "") {
+		l.final.Store(o.first.Load() + int64(upTo/media.FrameTime))
 	}
 	if zero := o.zero.Load(); zero != 0 {
 		h.Zero = time.Unix(0, zero)

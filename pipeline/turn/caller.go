@@ -24,6 +24,9 @@ func (m *Machine) heard(e Event) []Action {
 		return nil // it was answered already
 	}
 	if e.Unanswered && m.ignored() {
+		if text != "" { // the rest is told to another
+			m.text, m.partial = append(m.text, text), ""
+		}
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
 	}
 	if m.returned(e, text) {

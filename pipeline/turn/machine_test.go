@@ -308,6 +308,17 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit a table for two"},
 		},
+		"what a recognizer that fell silent understood is kept, and another is told the rest": {
+			[]Event{
+				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
+				{Kind: Heard, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "a table"},
+				{Kind: Heard, At: 2900 * ms, From: 1000 * ms, Text: "a table", Final: true, Finalized: true, Unanswered: true},
+				{Kind: Deaf, At: 2900 * ms},
+				{Kind: Listens, At: 3200 * ms},
+				said(3400*ms, 1400*ms, "for two"), end(3500 * ms),
+			},
+			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit a table for two"},
+		},
 		"a cough that a recognizer says nothing of is dropped": {
 			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Heard, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
 			[]string{"0 finalize silence", "0 drop no_words"},
