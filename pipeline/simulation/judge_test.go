@@ -100,7 +100,7 @@ func (u utterance) waiting() bool { return u.kind == sentence || u.kind == keys 
 // to be heard before both have been silent for too long.
 func (j *judge) silences() {
 	for n, u := range j.said {
-		if !u.waiting() || n+1 < len(j.said) && j.said[n+1].span.from < u.span.to+longestSilence && j.said[n+1].waiting() {
+		if !u.waiting() || j.deaf && j.beyondTheDeaf(n) || n+1 < len(j.said) && j.said[n+1].span.from < u.span.to+longestSilence && j.said[n+1].waiting() {
 			continue // or what comes next is to be answered
 		}
 		limit := longestSilence
@@ -202,7 +202,8 @@ func (j *judge) heardAnswers() []answer {
 func (j *judge) answers() {
 	heard := j.heardAnswers()
 	for n, u := range j.said {
-		if u.kind != sentence || j.over < u.span.to+longestSilence || j.excused(u) || j.hello(u) || j.blurred(u) {
+		if u.kind != sentence || j.over < u.span.to+2*longestSilence || // it may still be made, and bridged
+			j.excused(u) || j.hello(u) || j.blurred(u) {
 			continue
 		}
 		missing, own := "", 0

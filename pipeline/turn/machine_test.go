@@ -312,7 +312,7 @@ func TestTurns(t *testing.T) {
 			[]Event{
 				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
 				{Kind: Heard, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "a table"},
-				{Kind: Heard, At: 2900 * ms, From: 1000 * ms, Text: "a table", Final: true, Finalized: true, Unanswered: true},
+				{Kind: Heard, At: 2880 * ms, From: 1000 * ms, Text: "a table", Final: true, Finalized: true, Unanswered: true},
 				{Kind: Deaf, At: 2900 * ms},
 				{Kind: Listens, At: 3200 * ms},
 				said(3400*ms, 1400*ms, "for two"), end(3500 * ms),
