@@ -10,8 +10,10 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/bridge"
+	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
+	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -21,6 +23,11 @@ const (
 	parting = 300 * time.Millisecond
 	// handing is how long somebody may take to take a call over.
 	handing = 45 * time.Second
+
+	// ringFirst is how long after the agent's last word the party hears the first
+	// ring, of ringOn; ringOff is the silence between two.
+	ringFirst, ringOn, ringOff = time.Second, 2 * time.Second, 3 * time.Second
+	ringLoud                   = 0.05 // of full scale, each of its two tones
 )
 
 // limits are what the agent may do in the call, and has done.
@@ -122,10 +129,38 @@ func (s *talk) handOver(ctx context.Context, number string) {
 	s.outcome.Transfer = &pipeline.Handover{To: number}
 	done := make(chan handed, 1)
 	s.handed = done
+	ringing, quiet := context.WithCancel(ctx)
+	ring := s.utter(turn.Notice)
+	s.wg.Go(func() { s.ring(ringing, ring) })
 	s.wg.Go(func() {
+		defer quiet()
 		second, err := s.refer(ctx, number)
 		done <- handed{second, err}
 	})
+}
+
+// ring lets the party hear that somebody is being called, until ctx ends.
+func (s *talk) ring(ctx context.Context, u *mouth.Utterance) {
+	release, ok := s.mouth.Begin(ctx, false)
+	if !ok {
+		return
+	}
+	defer release()
+	n := u.Rate * int(ringOn/time.Millisecond) / 1000
+	pcm, over := tone.Sine(u.Rate, n, 440, ringLoud), tone.Sine(u.Rate, n, 480, ringLoud) // ITU-T E.180, as in North America
+	for i := range pcm {
+		pcm[i] += over[i]
+	}
+	for wait := ringFirst; ; wait = ringOn + ringOff {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		if s.mouth.Push(ctx, u, pcm, false) != nil {
+			return
+		}
+	}
 }
 
 // refer has the party's side call the number or, where it does not, dials it.
@@ -159,6 +194,7 @@ func (s *talk) handedOver(ctx context.Context, h handed) {
 	s.outcome.Transfer.At = time.Now()
 	s.log.Warn("transfer", "err", h.err)
 	s.history.Add(pipeline.Message{Role: pipeline.RoleNote, Text: "nobody took the call over; the caller is told so"})
+	s.mouth.Drop(s.next + 1) // the ringing
 	s.step(ctx, turn.Event{Kind: turn.Own})
 	s.reply = s.tellText(ctx, s.line(canned.Unreached))
 	s.reply.release()

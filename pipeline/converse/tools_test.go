@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/pipeline/fake"
@@ -365,6 +366,34 @@ func TestPress(t *testing.T) {
 	})
 }
 
+// rung takes the ringing out of what a party heard, which it must have rung at
+// two tones, and tells the longest silence before or after a ring.
+func rung(t *testing.T, c *call) (words string, silence time.Duration) {
+	t.Helper()
+	var all []string
+	rings, last, ring, heard := 0, time.Duration(0), false, c.Heard()
+	for _, w := range c.timed() {
+		is := strings.Trim(w.Text, "~") == ""
+		if (is || ring) && last > 0 {
+			silence = max(silence, w.Start-last)
+		}
+		if last, ring = w.End, is; !is {
+			all = append(all, w.Text)
+			continue
+		}
+		rings++
+		from := int(w.Start+300*time.Millisecond) * 8 / int(time.Millisecond)
+		pcm := heard[from:min(len(heard), from+1600)]
+		if other := 100 * tone.Power(pcm, 8000, 700); tone.Power(pcm, 8000, 440) < other || tone.Power(pcm, 8000, 480) < other {
+			t.Errorf("the sound at %v is no ring", w.Start)
+		}
+	}
+	if rings == 0 {
+		t.Error("nothing rang")
+	}
+	return strings.Join(all, " "), silence
+}
+
 func TestTransfer(t *testing.T) {
 	const sorry = "i am sorry, nobody there can take the call. is there anything else i can do?"
 	refused := errors.New("603 decline")
@@ -399,7 +428,10 @@ func TestTransfer(t *testing.T) {
 					c.say("thank you")
 					c.pass(4 * time.Second)
 				}
-				heard := c.words()
+				heard, silence := rung(t, c)
+				if silence > 4*time.Second {
+					t.Errorf("%v of silence", silence)
+				}
 				if tt.want.Bridged { // the parties hear each other now
 					c.say("hello sales")
 					c.pass(200 * time.Millisecond)
