@@ -94,7 +94,7 @@ const (
 	longGreeting  = 6 * time.Second         // of speech: nobody but a machine
 	machineOver   = 2 * time.Second         // of silence: no beep will come
 	menuOver      = time.Second             // of silence: a menu waits
-	noSpeech      = 2500 * time.Millisecond // of silence after the answer
+	noSpeech      = 1500 * time.Millisecond // of silence after the answer
 	giveUp        = 20 * time.Second        // without a verdict
 	overdue       = time.Minute             // without an end of what a machine says
 )

@@ -65,19 +65,19 @@ func TestMachine(t *testing.T) {
 		"hello, then goes on":     {append(speech(500*ms, 900*ms), speech(1500*ms, 2500*ms)...), "human 1.25s, speak 1.25s", "short_greeting"},
 		"a longer greeting":       {speech(500*ms, 3500*ms), "human 4.05s, speak 4.05s", "greeting_over"},
 		"a hint, then screening":  {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "the person you are calling"), heard(3*time.Second, "the person you are calling uses a screening service"), speech(0, 4*time.Second)[1]}, "voicemail 2s, ivr 3s, speak 5s", "phrase: screening service"},
-		"silence":                 {nil, "unknown 2.5s, speak 2.5s", "no_speech"},
+		"silence":                 {nil, "unknown 1.5s, speak 1.5s", "no_speech"},
 		"a machine by its words":  {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "please leave a message"), speech(0, 4*time.Second)[1], signal(5*time.Second, Beep)}, "voicemail 2.5s, voicemail 5s, speak 5s", "beep"},
 		"a machine without beep":  {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "Please leave a message."), speech(0, 4*time.Second)[1]}, "voicemail 2.5s, speak 6s", "phrase: leave a message"},
 		"a machine by its length": {speech(500*ms, 9*time.Second), "voicemail 6.5s, speak 11s", "long_greeting"},
 		"a machine that paused":   {append(speech(500*ms, 1500*ms), speech(2500*ms, 0)[0], heard(4*time.Second, "hi leave your message"), speech(0, 4500*ms)[1], signal(6*time.Second, Beep)), "human 1.85s, speak 1.85s, voicemail 4s, yield 4s, voicemail 6s, speak 6s", "beep"},
 		"a menu":                  {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "for sales press one"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: press one"},
 		"screening":               {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "please state your name after the tone"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: state your name"},
-		"a fax answers":           {[]Event{signal(2*time.Second, Called)}, "fax 2s", "fax_answer"},
-		"a fax calls":             {[]Event{signal(2*time.Second, Calling)}, "fax 2s", "fax_calling"},
+		"a fax answers":           {[]Event{signal(2*time.Second, Called)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_answer"},
+		"a fax calls":             {[]Event{signal(2*time.Second, Calling)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_calling"},
 		"a dead number":           {[]Event{signal(1*time.Second, Special)}, "unknown 1s, speak 5s", "special_information"},
 		"a model's opinion":       {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.9}), "human 1.35s, speak 1.35s, voicemail 2s, yield 2s, speak 3s", "model"},
 		"a weak opinion":          {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.6}), "human 1.35s, speak 1.35s", "short_greeting"},
-		"a beep before any words": {[]Event{signal(1*time.Second, Beep)}, "unknown 2.5s, speak 2.5s", "no_speech"},
+		"a beep before any words": {[]Event{signal(1*time.Second, Beep)}, "unknown 1.5s, speak 1.5s", "no_speech"},
 	} {
 		did, m := play(c.events)
 		if name == "a dead number" {
