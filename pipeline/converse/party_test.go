@@ -102,7 +102,7 @@ func TestNobodySpeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := party(t, pipeline.VoicemailHangup)
 		c.pass(6 * time.Second)
-		if at := c.first(0); at < 2440*time.Millisecond || at > 2700*time.Millisecond {
+		if at := c.first(0); at < 1440*time.Millisecond || at > 1700*time.Millisecond {
 			t.Errorf("the agent speaks at %v", at)
 		}
 		c.say("yes hello")
