@@ -12,7 +12,7 @@ const (
 	spoken  = 8     // of them in which something was sent
 	least   = 12    // frames of which something must be known
 	alike   = 0.8   // correlation of the envelopes from which sound is an echo
-	unlike  = 0.5   // correlation under which it is none
+	unlike  = 0.35  // correlation under which it is none
 	sure    = 4     // comparisons in a row that must agree on the delay
 	nearest = -6.0  // dB of return over which sound is nobody's echo
 	lively  = 3.0   // dB by which what was sent must vary for that to tell
@@ -96,7 +96,7 @@ func (b *Bound) learn() {
 func (b *Bound) doubt(best float64) {
 	if b.sending < kept || best == 0 || best >= unlike {
 		b.strange = 0
-	} else if b.strange++; b.strange >= sure {
+	} else if b.strange++; b.strange >= 2*sure {
 		b.known = false
 	}
 }

@@ -165,7 +165,7 @@ func (m *Machine) guess(text string) eot.Guess {
 
 // patient is how long after the caller's last sound the turn is committed.
 // Callers who were cut off are given more time, where their words do not tell
-// for sure, and after the second time as much as their own pauses ask for.
+// for sure, and after the third time as much as their own pauses ask for.
 func (m *Machine) patient(g eot.Guess) time.Duration {
 	d := patience(g.P)
 	if g.Dictation {
@@ -174,7 +174,7 @@ func (m *Machine) patient(g eot.Guess) time.Duration {
 	if g.P < 0.9 {
 		d += time.Duration(m.cutOffs) * perCutOff
 	}
-	if g.P < 0.9 && m.cutOffs > 1 {
+	if g.P < 0.9 && m.cutOffs >= adapting {
 		d = max(d, min(m.pauses*5/4, slowest))
 	}
 	return min(d, mostPatient)

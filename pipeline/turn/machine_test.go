@@ -287,7 +287,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{
 				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 yield words_heard",
-				"0 finalize silence", "4150 commit for two",
+				"0 finalize silence", "4020 commit for two",
 			},
 		},
 		"a second stretch of speech of which nothing is ever understood is excused": {

@@ -82,9 +82,10 @@ func DefaultPolicy() Policy {
 const (
 	dictation   = 700 * time.Millisecond  // more patience with what is dictated
 	mostPatient = 2500 * time.Millisecond // of all
-	perCutOff   = 150 * time.Millisecond  // more patience for each time the caller was cut off
+	perCutOff   = 20 * time.Millisecond   // more patience for each time the caller was cut off
 	mostCutOffs = 4
-	forgiven    = 3                       // turns without one that make up for a cut-off
+	adapting    = 3                       // cut-offs after which the caller's own pauses count
+	forgiven    = 2                       // turns without one that make up for a cut-off
 	slowest     = 1800 * time.Millisecond // that the caller's own pauses ask for
 	shortPause  = 200 * time.Millisecond  // pauses that tell of the caller
 	longPause   = 3 * time.Second
