@@ -159,7 +159,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{
 				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed",
-				"0 finalize silence", "4150 commit a table for two",
+				"0 finalize silence", "4020 commit a table for two",
 			},
 		},
 		"keys are answered once no more come": {
@@ -403,7 +403,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{
 				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed", "0 finalize silence",
-				"3550 commit a table for two",
+				"3420 commit a table for two",
 			},
 		},
 		"a recognizer that broke beside the speech does not slow the next turn": {
