@@ -34,8 +34,8 @@ type Options struct {
 	Child    func(ctx context.Context, name string) *exec.Cmd
 	Progress func(done, all int) // of lines that callees said; nil for none
 
-	Logs     string              // folder for the gateway's turn logs; empty for none
-	Only     []Name              // scenarios; none for all
+	Logs string // folder for the gateway's turn logs; empty for none
+	Only []Name // scenarios; none for all
 }
 
 // A played call is a call as both ends have it.
