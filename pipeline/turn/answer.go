@@ -1,8 +1,10 @@
 package turn
 
-import (
-	"time"
-)
+import "time"
+
+// answersCaller tells that the speech that is made, or said, answers the caller:
+// the agent's own does not.
+func (m *Machine) answersCaller() bool { return m.answering != "" || m.answered != "" }
 
 // made is told that the first sound of the answer is there.
 func (m *Machine) made(Event) []Action {
@@ -39,7 +41,7 @@ func (m *Machine) waited(at time.Duration) []Action {
 		return []Action{m.wake(at + m.policy.Sustained)}
 	case !m.filled && !m.released && at < due:
 		return []Action{m.wake(due)}
-	case !m.filled && !m.released && (m.answering != "" || m.answered != "" || m.greeting):
+	case !m.filled && !m.released && (m.answersCaller() || m.greeting):
 		m.filled = true
 		return []Action{{Do: Fill, Reason: "answer_slow"}, m.wake(m.commit + m.policy.GiveUp)}
 	default:
@@ -88,7 +90,7 @@ func (m *Machine) retract(at time.Duration, reason string) []Action {
 
 // yield gives the floor to the caller for good.
 func (m *Machine) yield(at time.Duration, reason string) []Action {
-	if m.pending && (m.answering != "" || m.answered != "") && !m.policy.NoMerge {
+	if m.pending && m.answersCaller() && !m.policy.NoMerge {
 		return m.retract(at, reason) // only a filler was heard
 	}
 	if m.answering != "" && m.onset > m.audibleAt && m.onset-m.audibleAt < spokenOver {
@@ -177,7 +179,7 @@ func (m *Machine) replyFail(e Event) []Action {
 		m.spec, m.ready = "", false // an answer that was begun early is lost
 		return nil
 	}
-	if m.voiced && m.state == Thinking && (m.answering != "" || m.answered != "") && !m.policy.NoMerge {
+	if m.voiced && m.state == Thinking && m.answersCaller() && !m.policy.NoMerge {
 		m.failures++
 		return m.retract(e.At, "reply_failed") // and asked anew, with what the caller is adding
 	}

@@ -67,7 +67,7 @@ func (m *Machine) sustained(at time.Duration) []Action {
 	}
 	switch m.state {
 	case Thinking:
-		if m.loud >= m.policy.Insist && (m.answering != "" || m.answered != "") {
+		if m.loud >= m.policy.Insist && m.answersCaller() {
 			return m.retract(at, "caller_resumed")
 		}
 	case Speaking:

@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -93,7 +92,7 @@ func (m *Machine) take(e Event, text string) {
 func (m *Machine) meanwhile(e Event, text string) []Action {
 	words := normal(text)
 	switch {
-	case m.answering == "" && m.answered == "":
+	case !m.answersCaller():
 		return nil
 	case backchannel(words) && e.Final && !m.voiced:
 		m.doubt = 0
@@ -124,12 +123,12 @@ func (m *Machine) key(e Event) []Action {
 	var acts []Action
 	switch m.state {
 	case Speaking, Paused:
-		if m.greeting && m.policy.Uninterruptible {
+		if m.deafToCaller() {
 			break
 		}
 		acts = m.yield(e.At, "key_pressed")
 	case Thinking:
-		if m.answering != "" || m.answered != "" {
+		if m.answersCaller() {
 			acts = m.retract(e.At, "key_pressed")
 		}
 	case Listening, Hearing, Closing, Held:
@@ -157,7 +156,7 @@ func (m *Machine) guess(text string) eot.Guess {
 	if m.eot > 0 {
 		g.P, g.Reason = m.eot, "recognizer"
 	}
-	if m.judge.at > 0 && m.judge.p >= 0 && slices.Equal(normal(m.judge.text), normal(text)) {
+	if m.judge.at > 0 && m.judge.p >= 0 && m.judge.text == wording(text) {
 		g.P, g.Reason = m.judge.p, "classifier"
 	}
 	return g
@@ -192,7 +191,7 @@ func (m *Machine) begin(p float64) []Action {
 		m.until > 0 && m.until < m.lastEnd-150*time.Millisecond {
 		return nil
 	}
-	same := strings.Join(normal(text), " ")
+	same := wording(text)
 	if g := m.guess(text); same == m.spec || g.P < p || g.Dictation && p > 0 {
 		return nil
 	}
@@ -265,7 +264,7 @@ func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool
 			due = at
 		}
 	} else if m.policy.Classifier > 0 {
-		if same := strings.Join(normal(text), " "); m.judge.text != same {
+		if same := wording(text); m.judge.text != same {
 			m.judge = judgement{text: same, asked: at}
 			acts = append(acts, Action{Do: Judge, Text: text})
 		}
@@ -288,7 +287,7 @@ func (m *Machine) weigh(at time.Duration, text string) (acts []Action, wait bool
 
 // judged takes the classifier's answer.
 func (m *Machine) judged(e Event) []Action {
-	if strings.Join(normal(e.Text), " ") != m.judge.text {
+	if wording(e.Text) != m.judge.text {
 		return nil // about what was said before
 	}
 	m.judge.at, m.judge.p = e.At, e.P
@@ -306,7 +305,7 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 	}
 	c := Action{
 		Do: Commit, Text: text, Keys: m.keys, Reason: g.Reason, From: m.lastEnd, Usable: m.usable,
-		Fragments: m.fragments + 1, At: at, Held: m.spec != "" && m.keys == "" && m.spec == strings.Join(normal(text), " "),
+		Fragments: m.fragments + 1, At: at, Held: m.spec != "" && m.keys == "" && m.spec == wording(text),
 	}
 	if c.Judged = m.judge.at; c.Judged == 0 {
 		c.Judged = m.judge.due

@@ -15,6 +15,9 @@ func normal(text string) []string {
 	})
 }
 
+// wording is text by its normal words alone.
+func wording(text string) string { return strings.Join(normal(text), " ") }
+
 // backchannel tells that words are a listener's: they ask for nothing.
 func backchannel(words []string) bool {
 	if len(words) == 0 || len(words) > 3 {
