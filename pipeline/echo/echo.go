@@ -6,20 +6,21 @@ package echo
 import "math"
 
 const (
-	kept    = 75    // frames that are compared: 1.5 s
-	lags    = 20    // frames by which sound may come back late: 400 ms
-	every   = 4     // frames between two comparisons
-	spoken  = 8     // of them in which something was sent
-	least   = 12    // frames of which something must be known
-	alike   = 0.8   // correlation of the envelopes from which sound is an echo
-	unlike  = 0.35  // correlation under which it is none
-	sure    = 4     // comparisons in a row that must agree on the delay
-	nearest = -6.0  // dB of return over which sound is nobody's echo
-	lively  = 3.0   // dB by which what was sent must vary for that to tell
-	margin  = 5.0   // dB over the echo that was seen
-	quiet   = -55.0 // dBFS under which nothing was sent
-	weakest = -60.0 // dB of return under which no echo matters
-	fading  = 4e-4  // dB a frame by which an echo that is not seen is forgotten
+	kept     = 75    // frames that are compared: 1.5 s
+	lags     = 20    // frames by which sound may come back late: 400 ms
+	every    = 4     // frames between two comparisons
+	spoken   = 8     // of them in which something was sent
+	least    = 12    // frames of which something must be known
+	alike    = 0.8   // correlation of the envelopes from which sound is an echo
+	unlike   = 0.35  // correlation under which it is none
+	sure     = 4     // comparisons in a row that must agree on the delay
+	nearest  = -6.0  // dB of return over which sound is nobody's echo
+	lively   = 3.0   // dB by which what was sent must vary for that to tell
+	margin   = 5.0   // dB over the echo that was seen
+	quiet    = -55.0 // dBFS under which nothing was sent
+	speaking = -35.0 // dBFS over which what was sent tells how strongly it returns
+	weakest  = -60.0 // dB of return under which no echo matters
+	fading   = 4e-4  // dB a frame by which an echo that is not seen is forgotten
 )
 
 // A Bound learns how strongly a line returns what is sent. Its zero value knows
@@ -65,12 +66,9 @@ func (b *Bound) Known() bool { return b.known }
 // learn compares what came in with what was sent before. Two who speak at once
 // may look alike by chance, but not again and again at the same delay.
 func (b *Bound) learn() {
-	best, gain, at := 0.0, 0.0, 0
-	for lag := range lags + 1 {
-		if r, g := b.compare(lag); r > best {
-			best, gain, at = r, g, lag
-		}
-	}
+	var e envelopes
+	e.take(b)
+	best, gain, at := e.closest()
 	if best < alike || gain > nearest {
 		b.agreed = 0
 		b.doubt(best)
@@ -108,29 +106,4 @@ func (b *Bound) loudest() float64 {
 		loudest = max(loudest, b.sent[(b.frames-1-lag)%kept])
 	}
 	return loudest
-}
-
-// compare returns how alike the envelopes are at a lag, and the strongest return
-// of the frames in which something was sent.
-func (b *Bound) compare(lag int) (alike, gain float64) {
-	n := min(b.frames, kept) - lag
-	var sx, sy, sxx, syy, sxy float64
-	gain = 2 * weakest
-	loud := 0
-	for i := range n {
-		x := b.sent[(b.frames-1-lag-i)%kept]
-		y := max(b.heard[(b.frames-1-i)%kept], quiet-10)
-		sx, sy, sxx, syy, sxy = sx+x, sy+y, sxx+x*x, syy+y*y, sxy+x*y
-		if x > -35 {
-			// A frame that comes back lies across two that were sent.
-			gain = max(gain, y-max(x, b.sent[(b.frames-1-max(0, lag-1)-i+kept)%kept]))
-			loud++
-		}
-	}
-	m := float64(n)
-	vx, vy := sxx/m-(sx/m)*(sx/m), syy/m-(sy/m)*(sy/m)
-	if loud < spoken || vx < lively*lively || vy < 1 {
-		return 0, 0
-	}
-	return (sxy/m - sx/m*sy/m) / math.Sqrt(vx*vy), gain
 }
