@@ -89,11 +89,7 @@ func (e *Estimator) find() float64 {
 	for lag := shortest - 1; lag <= longest; lag++ {
 		y := e.recent[longest-lag:][:window]
 		other = max(0, other+y[0]*y[0]-e.recent[longest-lag+window]*e.recent[longest-lag+window])
-		var both float32
-		for i, v := range x {
-			both += v * y[i]
-		}
-		r[lag] = float64(both) / math.Sqrt(float64(own)*float64(other)+1)
+		r[lag] = float64(product(x, y)) / math.Sqrt(float64(own)*float64(other)+1)
 		best = max(best, r[lag])
 	}
 	if best < periodic {
@@ -111,6 +107,24 @@ func (e *Estimator) find() float64 {
 		return 12 * math.Log2(rate/exact)
 	}
 	return 0
+}
+
+// product is the sum of the products of x and y, which are of one length. Four
+// sums are quicker than one, which would wait for itself.
+func product(x, y []float32) float32 {
+	y = y[:len(x)]
+	var a, b, c, d float32
+	i := 0
+	for ; i+3 < len(x); i += 4 {
+		a += x[i] * y[i]
+		b += x[i+1] * y[i+1]
+		c += x[i+2] * y[i+2]
+		d += x[i+3] * y[i+3]
+	}
+	for ; i < len(x); i++ {
+		a += x[i] * y[i]
+	}
+	return a + b + c + d
 }
 
 // End tells how the stretch since Begin ended: with its last voiced frame.

@@ -2,6 +2,7 @@ package band
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/parley-voice/parley/media"
 )
@@ -15,6 +16,7 @@ type fft struct {
 	n      int                // samples of a frame; 0 before the first
 	window [320]float32       // Hann, of power 1
 	turn   [largest]complex64 // roots of unity, n' of them
+	order  [largest / 2]uint8 // where each number goes: its index, bits reversed
 	work   [largest / 2]complex64
 }
 
@@ -38,6 +40,9 @@ func (t *fft) lay(n int) {
 	for i := range size {
 		s, c := math.Sincos(-2 * math.Pi * float64(i) / float64(size))
 		t.turn[i] = complex(float32(c), float32(s))
+	}
+	for i := range size / 2 {
+		t.order[i] = bits.Reverse8(uint8(i)) >> (8 - bits.Len(uint(size/2-1)))
 	}
 }
 
@@ -74,32 +79,30 @@ func (t *fft) bands(f media.Frame) [bands]float32 {
 
 // load packs the windowed frame, two samples to a number, in bit-reversed order.
 func (t *fft) load(f media.Frame, half int) {
-	bit := half >> 1
-	j := 0
-	for i := range half {
+	f = f[:t.n]
+	w := t.window[:len(f)]
+	for i, to := range t.order[:half] {
 		var re, im float32
-		if 2*i+1 < t.n {
-			re, im = float32(f[2*i])*t.window[2*i], float32(f[2*i+1])*t.window[2*i+1]
+		if at := 2 * i; at+1 < len(f) {
+			re, im = float32(f[at])*w[at], float32(f[at+1])*w[at+1]
 		}
-		t.work[j] = complex(re, im)
-		m := bit
-		for ; m > 0 && j&m != 0; m >>= 1 {
-			j ^= m
-		}
-		j |= m
+		t.work[to] = complex(re, im)
 	}
 }
 
-// transform does the butterflies of radix 2.
+// transform does the butterflies of radix 2. Those of the first round turn
+// nothing.
 func (t *fft) transform(half int) {
 	x := t.work[:half]
-	for span := 1; span < half; span *= 2 {
+	for at := 0; at+1 < len(x); at += 2 {
+		x[at], x[at+1] = x[at]+x[at+1], x[at]-x[at+1]
+	}
+	for span := 2; span < half; span *= 2 {
 		step := half / span // of the roots of twice the length
 		for at := 0; at < half; at += 2 * span {
 			lo, hi := x[at:at+span], x[at+span:at+2*span]
 			for k := range lo {
-				w := t.turn[k*step]
-				v := hi[k] * w
+				v := times(hi[k], t.turn[k*step])
 				lo[k], hi[k] = lo[k]+v, lo[k]-v
 			}
 		}
@@ -109,9 +112,15 @@ func (t *fft) transform(half int) {
 // power is the power of bin k of the real transform, unpacked from two bins of
 // the packed one.
 func (t *fft) power(k, half int) float64 {
-	a, b := t.work[k%half], t.work[(half-k)%half]
+	a, b := t.work[k&(half-1)], t.work[(half-k)&(half-1)]
 	b = complex(real(b), -imag(b))
-	even, odd := (a+b)*0.5, (a-b)*complex(0, -0.5)
-	z := even + odd*t.turn[k]
+	even := complex((real(a)+real(b))/2, (imag(a)+imag(b))/2)
+	odd := complex((imag(a)-imag(b))/2, (real(b)-real(a))/2)
+	z := even + times(odd, t.turn[k])
 	return float64(real(z))*float64(real(z)) + float64(imag(z))*float64(imag(z))
+}
+
+// times multiplies in single precision, which the operator does not.
+func times(a, b complex64) complex64 {
+	return complex(real(a)*real(b)-imag(a)*imag(b), real(a)*imag(b)+imag(a)*real(b))
 }
