@@ -28,10 +28,13 @@ type shared struct {
 
 var one shared //nolint:gochecknoglobals // one child a process is the point
 
-// Main runs the tests and then ends the Postgres they used. A TestMain that
-// calls it needs nothing else.
-func Main(m *testing.M) {
+// Main runs the tests, then what is named after them, and ends the Postgres
+// they used. A TestMain that calls it needs nothing else.
+func Main(m *testing.M, after ...func()) {
 	m.Run()
+	for _, f := range after {
+		f()
+	}
 	if one.local != nil {
 		one.local.Stop()
 	}
@@ -54,12 +57,8 @@ func New(t *testing.T) *db.DB {
 // URL makes a database like New does, and returns how to connect to it.
 func URL(t *testing.T) string {
 	t.Helper()
-	one.once.Do(one.start)
-	if one.err != nil {
-		t.Fatal(one.err)
-	}
-	name := fmt.Sprintf("test_%d", one.next.Add(1))
-	if err := one.exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE parley"); err != nil {
+	name, err := one.create(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -70,6 +69,26 @@ func URL(t *testing.T) string {
 		}
 	})
 	return one.local.URL(name)
+}
+
+// Lasting makes a database that all tests of the binary may share: it is there
+// until Main ends. It returns how to connect to it.
+func Lasting(ctx context.Context) (string, error) {
+	name, err := one.create(ctx)
+	if err != nil {
+		return "", err
+	}
+	return one.local.URL(name), nil
+}
+
+// create makes a database and returns its name.
+func (s *shared) create(ctx context.Context) (string, error) {
+	s.once.Do(s.start)
+	if s.err != nil {
+		return "", s.err
+	}
+	name := fmt.Sprintf("test_%d", s.next.Add(1))
+	return name, s.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE parley")
 }
 
 func (s *shared) start() {

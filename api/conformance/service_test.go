@@ -1,0 +1,297 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// A service is the program at work, a carrier, and the database between them.
+type service struct {
+	*process
+
+	bin, database string
+	db            *db.DB
+	carrier       *siptest.Carrier
+
+	mu       sync.Mutex
+	sections map[string]string // and the test that has it
+	scripts  map[string]func(siptest.Invite) siptest.Script
+	numbers  int
+}
+
+// single is the service of this test binary.
+type single struct {
+	once    sync.Once
+	err     error
+	service *service
+}
+
+var one single
+
+// get starts the service when it is first asked for.
+func (o *single) get(t *testing.T) *service {
+	t.Helper()
+	o.once.Do(func() { o.service, o.err = start(context.WithoutCancel(t.Context())) })
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.service
+}
+
+func (o *single) stop() {
+	if s := o.service; s != nil {
+		s.stop()
+		_ = s.carrier.Close() // its calls are over
+		s.db.Close()
+		_ = os.RemoveAll(filepath.Dir(s.bin))
+	}
+}
+
+func start(ctx context.Context) (*service, error) {
+	s := &service{sections: map[string]string{}, scripts: map[string]func(siptest.Invite) siptest.Script{}}
+	dir, err := os.MkdirTemp("", "parley-bin-")
+	if err != nil {
+		return nil, err
+	}
+	if s.bin, err = compile(ctx, dir); err != nil {
+		return nil, err
+	}
+	if s.database, err = dbtest.Lasting(ctx); err != nil {
+		return nil, err
+	}
+	if s.db, err = db.Open(ctx, db.Config{URL: s.database, MaxConns: 4}); err != nil {
+		return nil, err
+	}
+	s.carrier = &siptest.Carrier{Listen: "127.0.0.1:0", Answer: s.answer}
+	if err = s.carrier.Start(); err != nil {
+		return nil, err
+	}
+	s.process, err = serve(ctx, s.bin, s.database)
+	return s, err
+}
+
+// claim gives a section to a test.
+func (s *service) claim(t *testing.T, section string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other, taken := s.sections[section]; taken && other != t.Name() {
+		t.Errorf("section %s is %s's already", section, other)
+	}
+	s.sections[section] = t.Name()
+}
+
+// answer plays the phone of a number. Phones that nobody wrote a script for
+// answer and keep silent.
+func (s *service) answer(in siptest.Invite) siptest.Script {
+	digits := in.To
+	if len(digits) > 11 { // dialled with a prefix
+		digits = digits[len(digits)-11:]
+	}
+	s.mu.Lock()
+	script := s.scripts[digits]
+	s.mu.Unlock()
+	if script != nil {
+		return script(in)
+	}
+	return siptest.Script{Status: http.StatusOK}
+}
+
+// phone returns a number that nobody else calls, and says what happens there:
+// +1 202 555 and four digits.
+func (s *service) phone(script siptest.Script) string {
+	return s.phones(func(siptest.Invite) siptest.Script { return script })
+}
+
+// phones is phone for a number where it depends.
+func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numbers++
+	digits := fmt.Sprintf("1202555%04d", s.numbers)
+	s.scripts[digits] = script
+	return "+" + digits
+}
+
+// rung are the INVITEs that came for a number.
+func (s *service) rung(number string) (all []siptest.Entry) {
+	for _, e := range s.carrier.Journal() {
+		if strings.HasSuffix(e.To, strings.TrimPrefix(number, "+")) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// An organization is one of the service's, with an API key.
+type organization struct {
+	s             *service
+	id, name, key string
+	url           string // of the process that is asked
+}
+
+// furniture is what a new organization owns.
+const furniture = `
+organizations:
+- name: %s
+  agents:
+  - name: sales
+    published: true
+    greeting: "Hello, this is Parley."
+    prompt: "Sell."
+    analysis: {summary: false, success: false}
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
+  trunks:
+  - name: main
+    proxy: %q
+    caller_numbers: ["+12025550100", "+12025550101"]
+    subgroups:
+    - {name: default, allowed_destinations: ["1"], agents: [sales], concurrent_calls: 1000, calls_per_minute: 60000}
+`
+
+// organization makes one whose key has no rate limit.
+func (s *service) organization(t *testing.T) *organization {
+	t.Helper()
+	o := s.empty(t)
+	o.apply(t, fmt.Sprintf(furniture, o.name, s.carrier.Proxy()))
+	return o
+}
+
+// empty makes an organization that owns nothing.
+func (s *service) empty(t *testing.T) *organization {
+	t.Helper()
+	o := &organization{s: s, name: control.NewID("org-", time.Now()), url: s.url}
+	var err error
+	if o.id, err = access.EnsureOrganization(t.Context(), s.db.Pool, o.name); err != nil {
+		t.Fatal(err)
+	}
+	o.key, _ = o.newKey(t, access.Key{RateLimit: access.RateOff})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("organization %s, %s", o.name, o.id)
+		}
+	})
+	return o
+}
+
+// newKey issues another key, and returns its secret and its id.
+func (o *organization) newKey(t *testing.T, k access.Key) (secret, id string) {
+	t.Helper()
+	k.OrgID = o.id
+	id, text, err := access.CreateKey(t.Context(), o.s.db.Pool, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), id
+}
+
+// apply applies an operator's file.
+func (o *organization) apply(t *testing.T, text string) {
+	t.Helper()
+	spec, err := apply.Parse(strings.NewReader(text))
+	if err == nil {
+		err = apply.Apply(t.Context(), o.s.db.Pool, spec, apply.Options{AllowInsecure: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do sends a request with the organization's key. Headers come in pairs and
+// override; an empty one is left out.
+func (o *organization) do(t *testing.T, method, path, body string, headers ...string) answer {
+	t.Helper()
+	a, err := o.ask(t.Context(), method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// ask is do for goroutines that are not the test's.
+func (o *organization) ask(ctx context.Context, method, path, body string, headers ...string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+o.key)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		}
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
+}
+
+// place has a number called by the agent sales, and returns the call's id.
+func (o *organization) place(t *testing.T, number string) string {
+	t.Helper()
+	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number))
+	id, _ := a.is(t, http.StatusAccepted).object(t)["call_id"].(string)
+	return id
+}
+
+// await reads a call until it has one of the statuses, and returns it.
+func (o *organization) await(t *testing.T, id string, statuses ...string) map[string]any {
+	t.Helper()
+	var c map[string]any
+	until(t, fmt.Sprintf("call %s is %v", id, statuses), func() bool {
+		c = o.do(t, "GET", "/v1/calls/"+id, "").is(t, http.StatusOK).object(t)
+		for _, s := range statuses {
+			if c["status"] == s {
+				return true
+			}
+		}
+		return false
+	})
+	return c
+}
+
+// until waits for what others bring about.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it does not happen: %s", what)
+		}
+	}
+}
+
+// hangsUpOn is a party that keeps silent, and hangs up when it is told to.
+func hangsUpOn(over <-chan struct{}) func(context.Context, media.Leg) {
+	return func(ctx context.Context, _ media.Leg) {
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	}
+}
