@@ -47,6 +47,7 @@ type house struct {
 	store   *store.Store
 	live    *control.Live
 	keys    *idempotency.Keys
+	limiter *access.Limiter
 	metrics *metrics.Metrics
 
 	clock     *pace.Clock
@@ -101,6 +102,7 @@ func (h *house) openDatabase(ctx context.Context) error {
 		return err
 	}
 	reach := egress.Rules{Hosts: h.config.ToolHosts}
+	h.limiter = &access.Limiter{Pool: h.db.Pool}
 	h.store, h.keys = &store.Store{Pool: h.db.Pool, Reach: reach, Asks: reach.Client()}, &idempotency.Keys{Pool: h.db.Pool}
 	return nil
 }
@@ -220,7 +222,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		rate = access.RateOff
 	}
 	server := &api.Server{
-		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: rate,
+		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
 		Calls: &calls.Calls{
 			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
@@ -301,7 +303,7 @@ func (h *house) keepHouse(ctx context.Context) {
 	for {
 		select {
 		case <-hourly.C:
-			if err := errors.Join(h.keys.Sweep(ctx), h.spool.Sweep(ctx)); err != nil && ctx.Err() == nil {
+			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx)); err != nil && ctx.Err() == nil {
 				h.log.Warn("housekeeping", "err", err)
 			}
 		case <-ctx.Done():

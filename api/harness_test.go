@@ -75,7 +75,7 @@ func newHouse(t *testing.T) *house {
 	}
 	links := &recordings.Recordings{Calls: h.store, Bucket: h.bucket, Key: key}
 	h.api = &api.Server{
-		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{}, RateLimit: access.RateOff, Recordings: links, Log: log,
+		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{Pool: h.db.Pool}, RateLimit: access.RateOff, Recordings: links, Log: log,
 		Calls: &calls.Calls{
 			Desk: h.desk, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
 			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key,

@@ -132,11 +132,10 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, e
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	if s.Now != nil {
-		now = s.Now()
+	quota, ok, err := s.Limiter.Admit(r.Context(), key.ID, s.limit(key))
+	if err != nil {
+		return nil, err
 	}
-	quota, ok := s.Limiter.Admit(key.ID, s.limit(key), now)
 	if quota.Limit > 0 {
 		w.Header().Set("X-Ratelimit-Limit", strconv.Itoa(quota.Limit))
 		w.Header().Set("X-Ratelimit-Remaining", strconv.Itoa(quota.Remaining))

@@ -36,9 +36,7 @@ type Server struct {
 	// request for its call's end; 0 means 10 s. One that takes longer, as where
 	// the database hangs, is answered 503.
 	Timeout time.Duration
-	// Now is the clock of the rate limit; nil means time.Now.
-	Now func() time.Time
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // A keyed handler serves requests of a known key.

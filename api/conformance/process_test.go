@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -149,4 +150,15 @@ func (p *process) stop() {
 		<-p.over
 	}
 	_ = os.RemoveAll(p.dir)
+}
+
+// another starts one more process on the same database, until the test ends.
+func (s *service) another(t *testing.T, settings ...string) *process {
+	t.Helper()
+	p, err := serve(t.Context(), s.bin, s.database, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	return p
 }

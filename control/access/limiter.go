@@ -1,22 +1,24 @@
 package access
 
 import (
-	"sync"
+	"context"
+	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // Window is the stretch of time over which requests are counted.
 const Window = time.Minute
 
-// A Limiter counts the admitted requests of each key over a sliding window. Its
-// zero value is ready. It counts for its own process alone: behind n processes
-// of one service a key may make up to n times its limit of requests, and a
-// restart forgets what was counted.
-type Limiter struct {
-	mu    sync.Mutex
-	log   map[string][]time.Time // by key id, oldest first
-	swept time.Time
-}
+// A Limiter counts the admitted requests of each key over a sliding window. It
+// counts in the database, by the database's clock: all processes on one
+// database share the count, to the request. Each costs one statement, behind
+// the lock of its key.
+type Limiter struct{ Pool *pgxpool.Pool }
 
 // A Quota is where a key stands. Limit is 0 where there is none.
 type Quota struct {
@@ -25,45 +27,36 @@ type Quota struct {
 	Reset time.Time
 }
 
-// Admit reports whether a key may make one more request at now, and counts it
-// if so. What is refused does not count: the limit is free again a window
-// later at the latest. A limit of 0 or less admits everything.
-func (l *Limiter) Admit(key string, limit int, now time.Time) (Quota, bool) {
+// Admit reports whether a key may make one more request, and counts it if so.
+// What is refused does not count: the limit is free again a window later at the
+// latest. A limit of 0 or less admits everything, and costs nothing.
+func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool, error) {
 	if limit <= 0 {
-		return Quota{}, true
+		return Quota{}, true, nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.log == nil {
-		l.log = map[string][]time.Time{}
+	q, ok := Quota{Limit: limit}, false
+	err := l.Pool.QueryRow(ctx, "SELECT admitted, left_over, resets_at FROM admit($1, $2)", key, limit).Scan(&ok, &q.Remaining, &q.Reset)
+	if err != nil {
+		return Quota{}, false, fmt.Errorf("rate limit: %w", err)
 	}
-	l.sweep(now)
-	log := recent(l.log[key], now)
-	ok := len(log) < limit
-	if ok {
-		log = append(log, now)
-	}
-	l.log[key] = log
-	return Quota{Limit: limit, Remaining: max(limit-len(log), 0), Reset: log[0].Add(Window)}, ok
+	return q, ok, nil
 }
 
-// recent drops what has left the window.
-func recent(log []time.Time, now time.Time) []time.Time {
-	for len(log) > 0 && !log[0].After(now.Add(-Window)) {
-		log = log[1:]
-	}
-	return log
-}
-
-// sweep forgets keys that fell silent, once a window.
-func (l *Limiter) sweep(now time.Time) {
-	if now.Sub(l.swept) < Window {
-		return
-	}
-	l.swept = now
-	for key, log := range l.log {
-		if len(recent(log, now)) == 0 {
-			delete(l.log, key)
+// Sweep forgets what has left the window, of keys that fell silent. Requests of
+// keys with a limit wait for it.
+func (l *Limiter) Sweep(ctx context.Context) error {
+	return db.Tx(ctx, l.Pool, func(tx pgx.Tx) error {
+		for _, sql := range []string{
+			"LOCK TABLE rate_windows IN EXCLUSIVE MODE",
+			"DELETE FROM rate_requests WHERE at <= clock_timestamp() - interval '60 seconds'",
+			"DELETE FROM rate_windows w WHERE NOT EXISTS (SELECT FROM rate_requests r WHERE r.key_id = w.key_id)",
+			`UPDATE rate_windows w SET used = r.n
+			FROM (SELECT key_id, count(*) AS n FROM rate_requests GROUP BY key_id) r WHERE r.key_id = w.key_id AND r.n <> w.used`,
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("sweep rate limits: %w", err)
+			}
 		}
-	}
+		return nil
+	})
 }
