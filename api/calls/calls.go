@@ -32,7 +32,7 @@ type Store interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
 	Words(ctx context.Context, callID string) (control.Words, error)
 	Turns(ctx context.Context, callID string) ([]json.RawMessage, error)
-	List(ctx context.Context, f store.Filter) ([]control.Call, bool, error)
+	List(ctx context.Context, f store.Filter) (store.Page, error)
 	End(ctx context.Context, orgID, id string) (control.Call, error)
 }
 

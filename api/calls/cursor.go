@@ -11,16 +11,16 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// A cursor is the time and the id of the last call of a page, and a signature
+// A cursor is the time and the id of the call with which a page ended, and a signature
 // that binds them to the organization and to the filters they belong to.
 const (
 	timeLen = 8
 	macLen  = 16
 )
 
-func (c *Calls) cursor(last control.Call, q url.Values, orgID string) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(last.CreatedAt.UnixMicro()))
-	b = append(b, last.ID...)
+func (c *Calls) cursor(at time.Time, id string, q url.Values, orgID string) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())) //nolint:gosec // and back
+	b = append(b, id...)
 	return base64.RawURLEncoding.EncodeToString(append(b, c.sign(b, q, orgID)...))
 }
 

@@ -37,16 +37,16 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 			return err
 		}
 	}
-	found, more, err := c.Store.List(r.Context(), f)
+	found, err := c.Store.List(r.Context(), f)
 	if err != nil {
 		return err
 	}
-	p := page{Calls: []view.Summary{}, HasMore: more}
-	for _, call := range found {
+	p := page{Calls: []view.Summary{}, HasMore: found.More}
+	for _, call := range found.Calls {
 		p.Calls = append(p.Calls, c.View.Summary(call))
 	}
-	if more {
-		next := c.cursor(found[len(found)-1], q, key.OrgID)
+	if found.More {
+		next := c.cursor(found.EndTime, found.EndID, q, key.OrgID)
 		p.NextCursor = &next
 	}
 	respond.JSON(w, http.StatusOK, p)
@@ -96,6 +96,9 @@ func (rd *reader) fail(name string) {
 	}
 }
 
+// maxValues is how many values of one filter may be asked for at a time.
+const maxValues = 100
+
 // list reads a filter that may be repeated or hold a comma list. An empty
 // value filters nothing.
 func (rd *reader) list(name string) []string {
@@ -111,6 +114,9 @@ func (rd *reader) list(name string) []string {
 				all = append(all, s)
 			}
 		}
+	}
+	if len(all) > maxValues {
+		rd.fail(name)
 	}
 	return all
 }

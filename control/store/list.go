@@ -1,9 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,92 +24,57 @@ type Filter struct {
 	CreatedAfter, CreatedBefore *time.Time
 	MinDurationS, MaxDurationS  *float64
 	Ascending                   bool
-	AfterTime                   time.Time // with AfterID: the last call of the page before
+	AfterTime                   time.Time // with AfterID: where the page before ended
 	AfterID                     string
 	Limit                       int
 }
 
-// List returns a page of calls, the newest first unless Ascending, and whether
-// there are more. The calls come without their variables.
-func (s *Store) List(ctx context.Context, f Filter) ([]control.Call, bool, error) {
-	where, args := f.where()
-	order := "DESC"
-	if f.Ascending {
-		order = "ASC"
-	}
-	args = append(args, f.Limit+1)
-	// A summary shows no variables, and they may be long.
-	brief := strings.Replace(columns, "c.variables", "'{}'::json", 1)
-	rows, err := s.Pool.Query(ctx, "SELECT "+brief+fromCalls+"WHERE "+where+
-		fmt.Sprintf(" ORDER BY c.created_at %s, c.id %s LIMIT $%d", order, order, len(args)), args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("list calls: %w", err)
-	}
-	calls, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.Call, error) { return scanCall(row) })
-	if err != nil {
-		return nil, false, fmt.Errorf("list calls: %w", err)
-	}
-	if len(calls) > f.Limit {
-		return calls[:f.Limit], true, nil
-	}
-	return calls, false, nil
+// A Page is a part of a list. It may hold fewer calls than were asked for, and
+// none, though there are more: those looked at were not among those asked for.
+type Page struct {
+	Calls []control.Call
+	More  bool
+	// EndTime and EndID are the AfterTime and AfterID of the next page.
+	EndTime time.Time
+	EndID   string
 }
 
-// where builds the condition; what comes from outside is an argument, always.
-func (f Filter) where() (string, []any) {
-	conds, args := []string{"c.org_id = $1"}, []any{f.OrgID}
-	add := func(cond string, vs ...any) {
-		for _, v := range vs {
-			args = append(args, v)
-			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
+// scanned is how many calls a page looks at for those that pass its filter.
+const scanned = 2000
+
+// List returns a page of calls, the newest first unless Ascending. The calls
+// come without their variables.
+func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
+	q := f.plan(cmp.Or(s.Scan, scanned))
+	var p Page
+	// Both queries see one state of the table.
+	// A plan made for any values would be a bad one for those few calls have.
+	err := pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, q.page, append([]any{pgx.QueryExecModeExec}, q.args...)...)
+		if err != nil {
+			return err
 		}
-		conds = append(conds, cond)
-	}
-	for _, c := range []struct {
-		column string
-		values []string
-	}{
-		{"c.status", f.Statuses},
-		{"c.call_type", f.Types},
-		{"coalesce(a.name, c.agent_name)", f.Agents},
-		{"c.campaign_id", f.Campaigns},
-		{"c.contact_id", f.Contacts},
-		{"c.import_id", f.Imports},
-		{"c.trunk_id", f.Trunks},
-		{"c.route_id", f.Routes},
-		{"c.disconnection_reason", f.Reasons},
-		{"c.answered_by", f.AnsweredBy},
-		{"c.external_id", f.ExternalIDs},
-	} {
-		if len(c.values) > 0 {
-			add(c.column+" = ANY (?)", c.values)
+		p.Calls, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.Call, error) { return scanCall(row) })
+		if err != nil {
+			return err
 		}
-	}
-	if f.To != "" {
-		add("c.to_number = ANY (?)", control.SameNumber(f.To))
-	}
-	if f.From != "" {
-		add("regexp_replace(c.from_number, '[^0-9]', '', 'g') = ANY (?)", control.SameNumber(f.From))
-	}
-	if f.CreatedAfter != nil {
-		add("c.created_at > ?", *f.CreatedAfter)
-	}
-	if f.CreatedBefore != nil {
-		add("c.created_at < ?", *f.CreatedBefore)
-	}
-	const duration = "extract(epoch FROM c.ended_at - c.answered_at)"
-	if f.MinDurationS != nil {
-		add(duration+" >= ?::float8", *f.MinDurationS)
-	}
-	if f.MaxDurationS != nil {
-		add(duration+" <= ?::float8", *f.MaxDurationS)
-	}
-	if f.AfterID != "" {
-		sign := "<"
-		if f.Ascending {
-			sign = ">"
+		if len(p.Calls) > f.Limit {
+			p.Calls, p.More = p.Calls[:f.Limit], true
+			p.EndTime, p.EndID = p.Calls[f.Limit-1].CreatedAt, p.Calls[f.Limit-1].ID
+			return nil
 		}
-		add("(c.created_at, c.id) "+sign+" (?, ?)", f.AfterTime, f.AfterID)
+		if q.end == "" {
+			return nil
+		}
+		err = tx.QueryRow(ctx, q.end, append([]any{pgx.QueryExecModeExec}, q.args[:q.looked]...)...).Scan(&p.EndTime, &p.EndID)
+		if errors.Is(err, pgx.ErrNoRows) { // all there are were looked at
+			return nil
+		}
+		p.More = err == nil
+		return err
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("list calls: %w", err)
 	}
-	return strings.Join(conds, " AND "), args
+	return p, nil
 }

@@ -39,8 +39,8 @@ func TestNumbersAreKeptAsSpelled(t *testing.T) {
 	if got.Variables["b"] != json.Number("1e-400000") || got.Metadata["x"] != json.Number("1e-400000") {
 		t.Errorf("variables %.80v, metadata %v", got.Variables, got.Metadata)
 	}
-	if calls, _, fault := b.store.List(t.Context(), store.Filter{OrgID: b.org, Limit: 10}); fault != nil || len(calls) != 1 {
-		t.Errorf("list: %d %v", len(calls), fault)
+	if page, fault := b.store.List(t.Context(), store.Filter{OrgID: b.org, Limit: 10}); fault != nil || len(page.Calls) != 1 {
+		t.Errorf("list: %d %v", len(page.Calls), fault)
 	}
 	if claim := b.claim("n"); claim == nil || claim.Call.ID != c.ID {
 		t.Error("the call is not claimed")

@@ -27,6 +27,9 @@ type Store struct {
 	// HomeFor is how long an event waits for the node that holds its files;
 	// 0 means 10 min.
 	HomeFor time.Duration
+	// Scan is how many calls a page of a list looks at for those that pass its
+	// filter; 0 means 2,000.
+	Scan int
 	// Reach is where tools may be served from, and Asks asks there.
 	Reach egress.Rules
 	Asks  *http.Client

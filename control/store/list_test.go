@@ -1,0 +1,158 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// fill writes n calls of many kinds, a second after each other, three of them at
+// a time. Kinds repeat, each with another period.
+func (b *bench) fill(n int) {
+	b.t.Helper()
+	b.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+			trunk_id, route_id, campaign_id, contact_id, import_id, external_id, ring_seconds, created_at, answered_at, ended_at,
+			answered_by, disconnection_reason, erased_at)
+		SELECT 'call_' || lpad(g::text, 26, '0'), $1, CASE WHEN g % 13 = 0 THEN 'web' ELSE 'phone' END,
+			(ARRAY['ended', 'failed', 'ended', 'ongoing', 'ringing', 'queued'])[1 + g % 6], 'agt_x', 'agent' || g % 3, 1,
+			(ARRAY['12025550123', '2025550123', '77012345678', '87012345678', '442079460000'])[1 + g % 5],
+			(ARRAY['+12025550100', '12025550100', '+77010000000'])[1 + g % 3], '1',
+			'trk_' || g % 2, 'rte_' || g % 4, CASE WHEN g % 7 = 0 THEN 'cmp_' || g % 2 END, CASE WHEN g % 7 = 0 THEN 'con_' || g END,
+			CASE WHEN g % 7 = 0 THEN 'imp_1' END, CASE WHEN g % 11 = 0 THEN 'x' || g % 2 END, 45,
+			timestamptz '2026-01-01 00:00:00Z' + make_interval(secs => g / 3),
+			CASE WHEN g % 6 < 4 AND g % 6 <> 1 THEN timestamptz '2026-01-01 00:00:00Z' + make_interval(secs => g / 3) END,
+			CASE WHEN g % 6 < 3 THEN timestamptz '2026-01-01 00:00:00Z' + make_interval(secs => g / 3 + g % 97) END,
+			CASE WHEN g % 6 = 0 THEN 'human' WHEN g % 6 = 2 THEN 'voicemail' END,
+			CASE WHEN g % 6 = 1 THEN 'busy' WHEN g % 6 < 3 THEN 'callee_hangup' END,
+			CASE WHEN g % 29 = 0 THEN now() END
+		FROM generate_series(1, $2) g`, b.org, n)
+}
+
+// walk lists page after page and returns the ids.
+func (b *bench) walk(t *rapid.T, f store.Filter, most int) (ids []string) {
+	for range 10 * most {
+		p, err := b.store.List(b.t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Calls) > f.Limit {
+			t.Fatalf("%d calls on a page of %d", len(p.Calls), f.Limit)
+		}
+		for _, c := range p.Calls {
+			ids = append(ids, c.ID)
+		}
+		if !p.More {
+			return ids
+		}
+		f.AfterTime, f.AfterID = p.EndTime, p.EndID
+	}
+	t.Fatal("the list does not end")
+	return nil
+}
+
+// TestListIsWhatItsFilterSays walks lists of any filter, by pages that look at
+// few calls, and compares them with what one plain question finds.
+func TestListIsWhatItsFilterSays(t *testing.T) {
+	const calls = 150
+	b := newBench(t, 10, 60)
+	b.fill(calls)
+	rapid.Check(t, func(t *rapid.T) {
+		f := store.Filter{OrgID: b.org, Limit: rapid.IntRange(1, 60).Draw(t, "limit"), Ascending: rapid.Bool().Draw(t, "ascending")}
+		conds := []string{"org_id = '" + b.org + "'", "erased_at IS NULL"}
+		some := func(to *[]string, column string, of ...string) {
+			if rapid.IntRange(0, 4).Draw(t, column) > 0 {
+				return
+			}
+			*to = rapid.SliceOfNDistinct(rapid.SampledFrom(of), 1, 2, rapid.ID).Draw(t, column)
+			conds = append(conds, column+" IN ('"+strings.Join(*to, "','")+"')")
+		}
+		some(&f.Statuses, "status", "ended", "failed", "ongoing", "ringing", "queued")
+		some(&f.Types, "call_type", "phone", "web")
+		some(&f.Agents, "agent_name", "agent0", "agent1", "nobody")
+		some(&f.Campaigns, "campaign_id", "cmp_0", "cmp_1")
+		some(&f.Contacts, "contact_id", "con_7", "con_70", "con_1")
+		some(&f.Imports, "import_id", "imp_1", "imp_2")
+		some(&f.ExternalIDs, "external_id", "x0", "x1")
+		some(&f.Trunks, "trunk_id", "trk_0", "trk_1")
+		some(&f.Routes, "route_id", "rte_0", "rte_3")
+		some(&f.Reasons, "disconnection_reason", "busy", "callee_hangup", "node_lost")
+		some(&f.AnsweredBy, "answered_by", "human", "voicemail", "fax")
+		if rapid.IntRange(0, 4).Draw(t, "to") == 0 {
+			f.To = rapid.SampledFrom([]string{"12025550123", "77012345678", "442079460000", "1"}).Draw(t, "number")
+			conds = append(conds, "to_number IN ('"+strings.Join(control.SameNumber(f.To), "','")+"')")
+		}
+		if rapid.IntRange(0, 4).Draw(t, "from") == 0 {
+			f.From = "2025550100"
+			conds = append(conds, "ltrim(from_number, '+') IN ('2025550100', '12025550100')")
+		}
+		bound := func(name, column, op string, to **float64) {
+			if rapid.IntRange(0, 5).Draw(t, name) == 0 {
+				s := float64(rapid.IntRange(0, 100).Draw(t, name+" s"))
+				*to = &s
+				conds = append(conds, fmt.Sprintf("%s %s %g", column, op, s))
+			}
+		}
+		bound("longer", "extract(epoch FROM ended_at - answered_at)", ">=", &f.MinDurationS)
+		bound("shorter", "extract(epoch FROM ended_at - answered_at)", "<=", &f.MaxDurationS)
+		var after, before *float64
+		bound("after", "extract(epoch FROM created_at - timestamptz '2026-01-01 00:00:00Z')", ">", &after)
+		bound("before", "extract(epoch FROM created_at - timestamptz '2026-01-01 00:00:00Z')", "<", &before)
+		for from, to := range map[*float64]**time.Time{after: &f.CreatedAfter, before: &f.CreatedBefore} {
+			if from != nil {
+				at := time.Date(2026, 1, 1, 0, 0, int(*from), 0, time.UTC)
+				*to = &at
+			}
+		}
+		b.store.Scan = rapid.SampledFrom([]int{3, 20, 1000}).Draw(t, "scan")
+
+		order := " ORDER BY created_at, id"
+		var want []string
+		sql := "SELECT coalesce(array_agg(id" + order + "), '{}') FROM calls WHERE " + strings.Join(conds, " AND ")
+		if err := b.db.Pool.QueryRow(b.t.Context(), sql).Scan(&want); err != nil {
+			t.Fatal(err)
+		}
+		if !f.Ascending {
+			slices.Reverse(want)
+		}
+		if got := b.walk(t, f, calls); !slices.Equal(got, want) {
+			t.Fatalf("got %d calls, want %d: %s", len(got), len(want), sql)
+		}
+	})
+}
+
+// TestListLooksAtFew: by each filter alone a page is read from an index, in order.
+func TestListLooksAtFew(t *testing.T) {
+	b := newBench(t, 10, 60)
+	b.fill(20_000)
+	b.exec("ANALYZE calls")
+	least, most := 30.0, 31.0
+	for name, f := range map[string]store.Filter{
+		"all": {}, "oldest first": {Ascending: true}, "status": {Statuses: []string{"ringing", "ended"}}, "web": {Types: []string{"web"}},
+		"phone": {Types: []string{"phone"}}, "agent": {Agents: []string{"agent1"}}, "campaign": {Campaigns: []string{"cmp_1"}}, "contact": {Contacts: []string{"con_7"}},
+		"import": {Imports: []string{"imp_1"}}, "trunk": {Trunks: []string{"trk_1"}}, "route": {Routes: []string{"rte_1"}}, "reason": {Reasons: []string{"busy"}},
+		"reason that nobody has": {Reasons: []string{"node_lost"}}, "answered by": {AnsweredBy: []string{"human", "fax"}}, "external": {ExternalIDs: []string{"x1"}},
+		"to": {To: "12025550123"}, "from": {From: "77010000000"}, "long": {MinDurationS: &least}, "duration": {MinDurationS: &least, MaxDurationS: &most},
+		"two": {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
+	} {
+		for _, last := range []string{"", fmt.Sprintf("call_%026d", 9000)} {
+			f.OrgID, f.Limit, f.AfterID = b.org, 50, last
+			f.AfterTime = time.Date(2026, 1, 1, 0, 50, 0, 0, time.UTC)
+			plan, read, err := b.store.Explain(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Of each value a page's worth may be read, and with two clauses a
+			// window of 2,000.
+			if read < 0 || read > 2600 {
+				t.Errorf("%s, after %q: %d rows read\n%s", name, last, read, plan)
+			}
+		}
+	}
+}
