@@ -30,8 +30,8 @@ type Desk interface {
 // A Store reads and ends calls; *store.Store is one.
 type Store interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	Words(ctx context.Context, callID string) (control.Words, error)
-	Turns(ctx context.Context, callID string) ([]json.RawMessage, error)
+	Whole(ctx context.Context, orgID, id string) (control.Call, control.Words, error)
+	Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error)
 	List(ctx context.Context, f store.Filter) (store.Page, error)
 	End(ctx context.Context, orgID, id string) (control.Call, error)
 }
@@ -113,20 +113,15 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 
 // Get answers GET /v1/calls/{id}.
 func (c *Calls) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	call, err := c.find(r, key)
-	if err != nil {
-		return err
-	}
-	return c.show(w, r, call)
+	return c.show(w, r, key)
 }
 
 // Turns answers GET /v1/calls/{id}/turns.
 func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	call, err := c.find(r, key)
-	if err != nil {
-		return err
+	if !callID.MatchString(r.PathValue("id")) {
+		return store.NotFound()
 	}
-	turns, err := c.Store.Turns(r.Context(), call.ID)
+	turns, err := c.Store.Turns(r.Context(), key.OrgID, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -148,11 +143,11 @@ func (c *Calls) End(w http.ResponseWriter, r *http.Request, key access.Key) erro
 		return err
 	}
 	if !call.Status.Over() {
-		if call, err = c.awaitEnd(r.Context(), call); err != nil {
+		if err = c.awaitEnd(r.Context(), call); err != nil {
 			return err
 		}
 	}
-	return c.show(w, r, call)
+	return c.show(w, r, key)
 }
 
 // Patience is how long an end request waits for the call's end.
@@ -164,7 +159,7 @@ func (c *Calls) Patience() time.Duration {
 }
 
 // awaitEnd waits for a call that was asked to end, here or on another node.
-func (c *Calls) awaitEnd(ctx context.Context, call control.Call) (control.Call, error) {
+func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	var over <-chan struct{}
 	if c.Live != nil {
 		over = c.Live.End(call.ID)
@@ -181,25 +176,22 @@ func (c *Calls) awaitEnd(ctx context.Context, call control.Call) (control.Call, 
 		case <-late.C:
 			waiting = false
 		case <-ctx.Done():
-			return control.Call{}, ctx.Err()
+			return ctx.Err()
 		}
-		var err error
-		if call, err = c.Store.Call(ctx, call.OrgID, call.ID); err != nil || call.Status.Over() {
-			return call, err
+		now, err := c.Store.Call(ctx, call.OrgID, call.ID)
+		if err != nil || now.Status.Over() {
+			return err
 		}
 	}
-	return call, nil
+	return nil
 }
 
-func (c *Calls) find(r *http.Request, key access.Key) (control.Call, error) {
-	if id := r.PathValue("id"); callID.MatchString(id) {
-		return c.Store.Call(r.Context(), key.OrgID, id)
+// show answers with the whole call of the path.
+func (c *Calls) show(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	if !callID.MatchString(r.PathValue("id")) {
+		return store.NotFound()
 	}
-	return control.Call{}, store.NotFound()
-}
-
-func (c *Calls) show(w http.ResponseWriter, r *http.Request, call control.Call) error {
-	words, err := c.Store.Words(r.Context(), call.ID)
+	call, words, err := c.Store.Whole(r.Context(), key.OrgID, r.PathValue("id"))
 	if err != nil {
 		return err
 	}

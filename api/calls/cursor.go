@@ -19,7 +19,7 @@ const (
 )
 
 func (c *Calls) cursor(at time.Time, id string, q url.Values, orgID string) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())) //nolint:gosec // and back
+	b := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro()))
 	b = append(b, id...)
 	return base64.RawURLEncoding.EncodeToString(append(b, c.sign(b, q, orgID)...))
 }

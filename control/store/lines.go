@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -21,16 +19,6 @@ type line struct {
 	Turn        int             `json:"turn"`
 	Interrupted bool            `json:"interrupted,omitempty"`
 	Words       []pipeline.Word `json:"words,omitempty"`
-}
-
-func scanLine(row pgx.CollectableRow) (pipeline.Line, error) {
-	var text []byte
-	if err := row.Scan(&text); err != nil {
-		return pipeline.Line{}, err
-	}
-	var l line
-	err := json.Unmarshal(text, &l)
-	return pipeline.Line(l), err
 }
 
 // writeWords puts lines and turns at their places; what stood there goes.

@@ -40,7 +40,7 @@ type Page struct {
 }
 
 // scanned is how many calls a page looks at for those that pass its filter.
-const scanned = 2000
+const scanned = 1000
 
 // List returns a page of calls, the newest first unless Ascending. The calls
 // come without their variables.

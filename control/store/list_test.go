@@ -149,8 +149,8 @@ func TestListLooksAtFew(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Of each value a page's worth may be read, and with two clauses a
-			// window of 2,000.
-			if read < 0 || read > 2600 {
+			// window of 1,000.
+			if read < 0 || read > 1600 {
 				t.Errorf("%s, after %q: %d rows read\n%s", name, last, read, plan)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/egress"
 )
 
@@ -28,7 +29,7 @@ type Store struct {
 	// 0 means 10 min.
 	HomeFor time.Duration
 	// Scan is how many calls a page of a list looks at for those that pass its
-	// filter; 0 means 2,000.
+	// filter; 0 means 1,000.
 	Scan int
 	// Reach is where tools may be served from, and Asks asks there.
 	Reach egress.Rules
@@ -105,13 +106,13 @@ func orNull[T comparable](v T) *T {
 }
 
 // Call returns a call of an organization, or a refusal with CodeCallNotFound.
-// An empty organization stands for all of them.
+// An empty organization stands for all of them, erased calls included.
 func (s *Store) Call(ctx context.Context, orgID, id string) (control.Call, error) {
 	return callIn(ctx, s.Pool, orgID, id)
 }
 
 func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, error) {
-	c, err := scanCall(q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2)", id, orgID))
+	c, err := scanCall(q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return control.Call{}, NotFound()
 	}
@@ -124,27 +125,50 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 // NotFound is the refusal for calls that do not exist or belong to others.
 func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such call") }
 
-// Words returns what was said in a call. It does not ask whose call it is.
-func (s *Store) Words(ctx context.Context, callID string) (control.Words, error) {
-	var w control.Words
-	rows, err := s.Pool.Query(ctx, "SELECT item FROM call_lines WHERE call_id = $1 ORDER BY n", callID)
-	if err == nil {
-		w.Lines, err = pgx.CollectRows(rows, scanLine)
+// Whole returns a call of an organization with what was said in it, by one
+// question to the database; else it is like Call.
+func (s *Store) Whole(ctx context.Context, orgID, id string) (control.Call, control.Words, error) {
+	var lines, turns []string
+	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+columns+`,
+		(SELECT array_agg(item::text ORDER BY n) FROM call_lines WHERE call_id = c.id),
+		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id)`+
+		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &lines, &turns)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return control.Call{}, control.Words{}, NotFound()
 	}
 	if err != nil {
-		return control.Words{}, fmt.Errorf("read transcript: %w", err)
+		return control.Call{}, control.Words{}, fmt.Errorf("read call: %w", err)
 	}
-	w.Turns, err = s.Turns(ctx, callID)
+	w := control.Words{Lines: make([]pipeline.Line, len(lines)), Turns: make([]json.RawMessage, len(turns))}
+	for i, text := range lines {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			return control.Call{}, control.Words{}, fmt.Errorf("read transcript: %w", err)
+		}
+		w.Lines[i] = pipeline.Line(l)
+	}
+	for i, text := range turns {
+		w.Turns[i] = json.RawMessage(text)
+	}
+	return c, w, nil
+}
+
+// Words returns what was said in a call. It does not ask whose call it is.
+func (s *Store) Words(ctx context.Context, callID string) (control.Words, error) {
+	_, w, err := s.Whole(ctx, "", callID)
 	return w, err
 }
 
-// Turns returns the items of a call's turns. It does not ask whose call it is.
-func (s *Store) Turns(ctx context.Context, callID string) ([]json.RawMessage, error) {
-	rows, err := s.Pool.Query(ctx, "SELECT item FROM call_turns WHERE call_id = $1 ORDER BY n", callID)
-	if err != nil {
-		return nil, fmt.Errorf("read turns: %w", err)
+// Turns returns the items of the turns of an organization's call, as
+// GET /v1/calls/{id}/turns shows them.
+func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error) {
+	var turns []json.RawMessage
+	err := s.Pool.QueryRow(ctx, `
+		SELECT ARRAY(SELECT item FROM call_turns WHERE call_id = c.id ORDER BY n)
+		FROM calls c WHERE c.id = $1 AND c.org_id = $2 AND c.erased_at IS NULL`, callID, orgID).Scan(&turns)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, NotFound()
 	}
-	turns, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 	if err != nil {
 		return nil, fmt.Errorf("read turns: %w", err)
 	}
