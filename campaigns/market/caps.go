@@ -1,0 +1,93 @@
+package market
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Kinds of caps, as a campaign's progress names them.
+const (
+	CapDaily            = "daily"
+	CapRolling7d        = "rolling_7d"
+	CapState            = "state_24h"
+	CapPostConversation = "post_conversation_7d"
+	CapMinGap           = "min_gap"
+)
+
+// Sources of caps.
+const (
+	FromLaw          = "law"
+	FromMarket       = "market_default"
+	FromOrganization = "organization"
+)
+
+// A Cap bounds how often a number may be called.
+type Cap struct {
+	Kind string
+	// Most is how many dialled attempts may fall into Within. After a
+	// conversation it is 0: none until Within is over.
+	Most   int
+	Within time.Duration
+	// CalendarDay makes Within the day of the called party, not a window that rolls.
+	CalendarDay bool
+	Source      string
+	Rule        string // the statute
+}
+
+type capRow struct {
+	state string
+	class Classification
+	Cap
+}
+
+func (p *Package) addCap(r row) error {
+	c := capRow{state: r["state"], class: Classification(r["classification"])}
+	if !slices.Contains(Classifications(), c.class) {
+		return fmt.Errorf("classification %q: use one of %v", c.class, Classifications())
+	}
+	c.Kind, c.Source, c.Rule = r["kind"], r["source"], r["citation"]
+	if !slices.Contains([]string{CapDaily, CapRolling7d, CapState, CapPostConversation, CapMinGap}, c.Kind) {
+		return fmt.Errorf("kind %q is unknown", c.Kind)
+	}
+	if (c.Kind == CapPostConversation) != (r["counts"] == "conversations") {
+		return fmt.Errorf("a cap of kind %s does not count %s", c.Kind, r["counts"])
+	}
+	if c.Source != FromLaw && c.Source != FromMarket {
+		return fmt.Errorf("source %q: use %s or %s", c.Source, FromLaw, FromMarket)
+	}
+	var err error
+	if c.Most, err = strconv.Atoi(r["most"]); err != nil || c.Most < 0 {
+		return fmt.Errorf("most %q is no number of calls", r["most"])
+	}
+	if r["within"] == "day" {
+		c.CalendarDay, c.Within = true, 24*time.Hour
+	} else if c.Within, err = time.ParseDuration(r["within"]); err != nil || c.Within <= 0 {
+		return fmt.Errorf("within %q: write a duration (24h), or day", r["within"])
+	}
+	p.caps = append(p.caps, c)
+	return nil
+}
+
+// Caps are the caps of calls to a place, of law and of the market's own
+// policy, the strictest of each kind and length alone. An organization may
+// replace those of source FromMarket.
+func (p *Package) Caps(place Place, class Classification) []Cap {
+	var all []Cap
+	for _, c := range p.caps {
+		if c.class != class || c.state != p.Region && !slices.Contains(place.States, c.state) {
+			continue
+		}
+		at := slices.IndexFunc(all, func(x Cap) bool {
+			return x.Kind == c.Kind && x.Within == c.Within && x.CalendarDay == c.CalendarDay
+		})
+		switch {
+		case at < 0:
+			all = append(all, c.Cap)
+		case c.Most < all[at].Most:
+			all[at] = c.Cap
+		}
+	}
+	return all
+}

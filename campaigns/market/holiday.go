@@ -1,0 +1,126 @@
+package market
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A holiday is a day that comes every year.
+type holiday struct {
+	name     string
+	on       func(year int) time.Time // the day, at 00:00 UTC
+	friday   bool                     // Friday is free too where it falls on a Saturday
+	monday   bool                     // Monday is, where it falls on a Sunday
+	citation string
+}
+
+// falls tells whether h is on the date of t.
+func (h holiday) falls(t time.Time) bool {
+	date := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	// What is observed on a Friday may be a day of the next year.
+	for _, year := range []int{date.Year(), date.Year() + 1} {
+		day := h.on(year)
+		switch {
+		case day.Equal(date):
+			return true
+		case h.friday && day.Weekday() == time.Saturday && day.AddDate(0, 0, -1).Equal(date):
+			return true
+		case h.monday && day.Weekday() == time.Sunday && day.AddDate(0, 0, 1).Equal(date):
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Package) addHoliday(r row) error {
+	on, err := parseDay(r["day"])
+	if err != nil {
+		return err
+	}
+	h := holiday{name: r["name"], on: on, citation: r["citation"]}
+	for o := range strings.FieldsSeq(r["observed"]) {
+		switch o {
+		case "fri":
+			h.friday = true
+		case "mon":
+			h.monday = true
+		default:
+			return fmt.Errorf("observed %q is neither fri nor mon", o)
+		}
+	}
+	p.holidays[r["state"]] = append(p.holidays[r["state"]], h)
+	return nil
+}
+
+// parseDay reads when a holiday is: "07-04", "mon 3 01", "mon last 05",
+// "easter -2", each with days to add.
+func parseDay(s string) (func(year int) time.Time, error) {
+	f := strings.Fields(s)
+	var day func(year int) time.Time
+	switch {
+	case len(f) == 0:
+		return nil, fmt.Errorf("no day")
+	case f[0] == "easter":
+		day, f = easter, f[1:]
+	case len(f) >= 3 && len(f[0]) == 3:
+		var err error
+		if day, err = nth(f[0], f[1], f[2]); err != nil {
+			return nil, fmt.Errorf("day %q: %w", s, err)
+		}
+		f = f[3:]
+	default:
+		at, err := time.Parse("01-02", f[0])
+		if err != nil {
+			return nil, fmt.Errorf("day %q: write MM-DD, a weekday of a month, or easter", s)
+		}
+		day = func(year int) time.Time { return time.Date(year, at.Month(), at.Day(), 0, 0, 0, 0, time.UTC) }
+		f = f[1:]
+	}
+	if len(f) == 0 {
+		return day, nil
+	}
+	more, err := strconv.Atoi(f[0])
+	if err != nil || len(f) > 1 {
+		return nil, fmt.Errorf("day %q: %q are no days to add", s, strings.Join(f, " "))
+	}
+	return func(year int) time.Time { return day(year).AddDate(0, 0, more) }, nil
+}
+
+// nth is the day that is the which-th weekday of a month.
+func nth(weekday, which, month string) (func(year int) time.Time, error) {
+	wd := strings.Index("sunmontuewedthufrisat", weekday)
+	m, err := strconv.Atoi(month)
+	n := 0
+	if which != "last" {
+		n, _ = strconv.Atoi(which)
+	}
+	if wd < 0 || wd%3 != 0 || err != nil || m < 1 || m > 12 || n < 0 || n > 4 || n == 0 && which != "last" {
+		return nil, fmt.Errorf("write a weekday (mon), which (1 to 4, last) and the month (01 to 12)")
+	}
+	return func(year int) time.Time {
+		if n > 0 {
+			first := time.Date(year, time.Month(m), 1, 0, 0, 0, 0, time.UTC)
+			ahead := (wd/3 - int(first.Weekday()) + 7) % 7
+			return first.AddDate(0, 0, ahead+7*(n-1))
+		}
+		last := time.Date(year, time.Month(m)+1, 0, 0, 0, 0, 0, time.UTC)
+		return last.AddDate(0, 0, -((int(last.Weekday()) - wd/3 + 7) % 7))
+	}, nil
+}
+
+// easter is Easter Sunday of the Gregorian calendar, by the anonymous algorithm
+// (J. Meeus, "Astronomical Algorithms", 1991).
+func easter(year int) time.Time {
+	a, b, c := year%19, year/100, year%100
+	d, e := b/4, b%4
+	g := (8*b + 13) / 25
+	h := (19*a + b - d - g + 15) % 30
+	i, k := c/4, c%4
+	l := (32 + 2*e + 2*i - h - k) % 7
+	m := (a + 11*h + 22*l) / 451
+	month := (h + l - 7*m + 114) / 31
+	day := (h+l-7*m+114)%31 + 1
+	return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+}
