@@ -25,10 +25,12 @@ const (
 	CodeAgentNotInSubgroup    Code = "agent_not_in_subgroup"
 	CodeAgentSubgroupAmbig    Code = "agent_subgroup_ambiguous"
 	CodeCallerNumberDenied    Code = "caller_number_not_allowed"
+	CodeCallerNumberGrant     Code = "caller_number_outside_grant_pool"
 	CodeDestinationInvalid    Code = "destination_number_invalid"
 	CodeDestinationNotAllowed Code = "destination_not_allowed"
 	CodeSubgroupConcurrency   Code = "subgroup_concurrency_limit"
 	CodeSubgroupRate          Code = "subgroup_rate_limit"
+	CodeOrganizationLimit     Code = "organization_daily_limit" // not in the contract: it allows for more
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
 	CodeCallNotFound          Code = "call_not_found"

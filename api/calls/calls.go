@@ -23,7 +23,7 @@ import (
 
 // A Desk accepts orders; *place.Desk is one.
 type Desk interface {
-	Room(ctx context.Context) error
+	Room(ctx context.Context) (leave func(), err error)
 	Place(ctx context.Context, orgID string, o place.Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error)
 }
 
@@ -90,9 +90,11 @@ func (c *Calls) forget(ctx context.Context, slot *idempotency.Slot) error {
 
 // place goes on where the idempotency key is settled: ceiling, schema, list.
 func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot *idempotency.Slot) ([]byte, error) {
-	if err := c.Desk.Room(ctx); err != nil {
+	leave, err := c.Desk.Room(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	order, err := c.Schemas.PhoneOrder(body)
 	if err != nil {
 		return nil, err

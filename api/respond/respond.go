@@ -60,7 +60,7 @@ func (p *PlainError) Error() string { return p.Message }
 
 // statuses of the codes; what is not here is 500.
 var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only table
-	control.CodeCallerNumberDenied: 400, control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
+	control.CodeCallerNumberDenied: 400, control.CodeCallerNumberGrant: 400, control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
 	control.CodeInvalidFilter: 400, control.CodeInvalidCursor: 400,
 	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401,
 	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403,
@@ -68,7 +68,7 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeAgentSubgroupAmbig: 409, control.CodeAgentNotPublished: 409, control.CodeIdempotencyInFlight: 409,
 	control.CodeRequestTooLarge: 413,
 	control.CodeInvalidRequest:  422, control.CodeIdempotencyReuse: 422,
-	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429,
+	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429, control.CodeOrganizationLimit: 429,
 	control.CodeInternal: 500, control.CodeVoiceBackend: 503,
 }
 

@@ -41,10 +41,15 @@ type Options struct {
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		var names []string
-		for _, org := range s.Organizations {
-			if err := applyOrganization(ctx, tx, org, o); err != nil {
-				return fmt.Errorf("organization %q: %w", org.Name, err)
+		// A trunk may be lent to an organization that comes later in the file.
+		for _, step := range []func(context.Context, pgx.Tx, Organization, Options) error{applyOrganization, applyGrants, applyGranted} {
+			for _, org := range s.Organizations {
+				if err := step(ctx, tx, org, o); err != nil {
+					return fmt.Errorf("organization %q: %w", org.Name, err)
+				}
 			}
+		}
+		for _, org := range s.Organizations {
 			names = append(names, org.Name)
 		}
 		if err := trunks.Ring(ctx, tx); err != nil || !o.Prune {
@@ -106,8 +111,7 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 		"calling_window":   {org.CallingWindow != nil, org.CallingWindow},
 		"frequency_caps":   {org.FrequencyCaps != nil, org.FrequencyCaps},
 		"require_registry": {org.RequireRegistry != nil, org.RequireRegistry},
-		"grants":           {org.Grants != nil, org.Grants},
-		"granted_trunks":   {org.GrantedTrunks != nil, org.GrantedTrunks},
+		"limits":           {org.Limits != nil, org.Limits},
 	} {
 		if v.is {
 			given[key] = v.value
@@ -170,7 +174,9 @@ func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent, o Options) e
 	return err
 }
 
-func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID string, s Subgroup, o Options) error {
+// applySubgroup applies a subgroup of an organization on a trunk; on one that
+// was lent to it by the grant, which is empty for its own.
+func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID, grantID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
 	if errors.Is(err, trunks.ErrUnknown) {
 		have = trunks.Subgroup{
@@ -180,7 +186,7 @@ func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID string, s Subgrou
 	} else if err != nil {
 		return err
 	}
-	have.OrgID, have.TrunkID, have.Name = id, trunkID, s.Name
+	have.OrgID, have.TrunkID, have.GrantID, have.Name = id, trunkID, grantID, s.Name
 	set(&have.DialPrefix, s.DialPrefix)
 	set(&have.AllowedDestinations, s.AllowedDestinations)
 	set(&have.CallerNumbers, s.CallerNumbers)

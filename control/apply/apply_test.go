@@ -54,13 +54,17 @@ organizations:
     diversion: "+12025550101"
     headers: {X-Customer: "acme 7"}
     realm: carrier.example
+    provider: Carrier Inc
+    rates: {"1": 0.01, "": 0.5}
     subgroups:
     - {name: default, dial_prefix: "", allowed_destinations: ["1"], agents: [sales], concurrent_calls: 10, calls_per_minute: 30}
   grants:
   - {trunk: main, to: globex, caller_numbers: ["+12025550100"], concurrent_calls: 5, calls_per_minute: 10}
 - name: globex
+  limits: {daily_calls: 1000, daily_cost: 12.5}
+  agents: [{name: helpdesk, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
   granted_trunks:
-  - {trunk: main, of: acme, subgroups: [{name: borrowed, agents: [helpdesk]}]}
+  - {trunk: main, of: acme, subgroups: [{name: default, agents: [helpdesk]}]}
 `
 
 func put(t *testing.T, d *db.DB, text string, o apply.Options) {
@@ -82,7 +86,8 @@ func dump(t *testing.T, d *db.DB) string {
 		(SELECT json_agg(o ORDER BY name) FROM organizations o), (SELECT json_agg(s) FROM suppressions s),
 		(SELECT json_agg(w ORDER BY url) FROM webhook_endpoints w), (SELECT json_agg(v ORDER BY version) FROM agent_versions v),
 		(SELECT json_agg(json_build_array(id, name, draft, published_version) ORDER BY name) FROM agents),
-		(SELECT json_agg(t ORDER BY name) FROM trunks t), (SELECT json_agg(s ORDER BY name) FROM subgroups s), (SELECT json_agg(a) FROM subgroup_agents a))`).Scan(&text)
+		(SELECT json_agg(t ORDER BY name) FROM trunks t), (SELECT json_agg(s ORDER BY grant_id) FROM subgroups s), (SELECT json_agg(a) FROM subgroup_agents a),
+		(SELECT json_agg(g) FROM grants g))`).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +99,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 	o := apply.Options{AllowInsecure: true}
 	put(t, d, whole, o)
 	first := dump(t, d)
-	for _, want := range []string{"America/New_York", `"12025550199"`, `"market": "us"`, `"granted_trunks"`, `"rolling_7d": 7`, `"concurrent_calls":100`, "interested", "sip:127.0.0.1:5080"} {
+	for _, want := range []string{"America/New_York", `"12025550199"`, `"market": "us"`, `"daily_cost": 12.5`, `"rolling_7d": 7`, `"calls_per_minute":10`, `"concurrent_calls":100`, "interested", "sip:127.0.0.1:5080"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %s in\n%s", want, first)
 		}

@@ -65,6 +65,9 @@ func (o Organization) checkSettings(at string) error {
 	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
 		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
 	}
+	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN is not
+		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
+	}
 	return o.CallingWindow.check(at + ".calling_window")
 }
 
@@ -113,16 +116,32 @@ func (o Organization) checkTrunks(at string) error {
 
 func (o Organization) checkGrants(at string) error {
 	if o.Grants != nil {
+		var pairs []string
 		for i, g := range *o.Grants {
 			if g.Trunk == "" || g.To == "" {
 				return fmt.Errorf("%s.grants[%d]: trunk and to are needed", at, i)
 			}
+			if err := named(fmt.Sprintf("%s.grants[%d]", at, i), g.Trunk+" to "+g.To, &pairs); err != nil {
+				return err
+			}
 		}
 	}
-	if o.GrantedTrunks != nil {
-		for i, g := range *o.GrantedTrunks {
-			if g.Trunk == "" || g.Of == "" {
-				return fmt.Errorf("%s.granted_trunks[%d]: trunk and of are needed", at, i)
+	if o.GrantedTrunks == nil {
+		return nil
+	}
+	var pairs []string
+	for i, g := range *o.GrantedTrunks {
+		here := fmt.Sprintf("%s.granted_trunks[%d]", at, i)
+		if g.Trunk == "" || g.Of == "" {
+			return fmt.Errorf("%s: trunk and of are needed", here)
+		}
+		if err := named(here, g.Trunk+" of "+g.Of, &pairs); err != nil {
+			return err
+		}
+		var subgroups []string
+		for j, s := range g.Subgroups {
+			if err := named(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
+				return err
 			}
 		}
 	}

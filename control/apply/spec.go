@@ -24,6 +24,7 @@ type Organization struct {
 	CallingWindow   *Window         `yaml:"calling_window"`
 	FrequencyCaps   *Caps           `yaml:"frequency_caps"`
 	RequireRegistry *bool           `yaml:"require_registry"`
+	Limits          *OrgLimits      `yaml:"limits"`
 	Suppression     *[]string       `yaml:"suppression"`
 	Webhooks        *[]Webhook      `yaml:"webhooks"`
 	Agents          []Agent         `yaml:"agents"`
@@ -44,6 +45,14 @@ type Caps struct {
 	Enabled   *bool `json:"enabled,omitempty"    yaml:"enabled"`
 	Daily     *int  `json:"daily,omitempty"      yaml:"daily"`
 	Rolling7D *int  `json:"rolling_7d,omitempty" yaml:"rolling_7d"`
+}
+
+// OrgLimits bound what an organization's calls may come to in a day of its
+// zone. What is not given is not bounded.
+type OrgLimits struct {
+	DailyCalls   int     `json:"daily_calls,omitempty"   yaml:"daily_calls"`
+	DailyMinutes int     `json:"daily_minutes,omitempty" yaml:"daily_minutes"`
+	DailyCost    float64 `json:"daily_cost,omitempty"    yaml:"daily_cost"` // by the rates of the trunks
 }
 
 // A Webhook is an endpoint.
@@ -147,6 +156,9 @@ type Trunk struct {
 	Diversion        *string            `yaml:"diversion"`
 	Headers          *map[string]string `yaml:"headers"`
 	Attest           *map[string]string `yaml:"attest"`
+
+	Provider *string             `yaml:"provider"`
+	Rates    *map[string]float64 `yaml:"rates"`
 }
 
 // Limits bound a trunk; 0 is no limit.
@@ -157,27 +169,27 @@ type Limits struct {
 
 // A Subgroup is a way onto a trunk for some agents.
 type Subgroup struct {
-	Name                string    `json:"name"                           yaml:"name"`
-	DialPrefix          *string   `json:"dial_prefix,omitempty"          yaml:"dial_prefix"`
-	AllowedDestinations *[]string `json:"allowed_destinations,omitempty" yaml:"allowed_destinations"`
-	CallerNumbers       *[]string `json:"caller_numbers,omitempty"       yaml:"caller_numbers"`
-	Agents              *[]string `json:"agents,omitempty"               yaml:"agents"`
-	ConcurrentCalls     *int      `json:"concurrent_calls,omitempty"     yaml:"concurrent_calls"`
-	CallsPerMinute      *int      `json:"calls_per_minute,omitempty"     yaml:"calls_per_minute"`
+	Name                string    `yaml:"name"`
+	DialPrefix          *string   `yaml:"dial_prefix"`
+	AllowedDestinations *[]string `yaml:"allowed_destinations"`
+	CallerNumbers       *[]string `yaml:"caller_numbers"`
+	Agents              *[]string `yaml:"agents"`
+	ConcurrentCalls     *int      `yaml:"concurrent_calls"`
+	CallsPerMinute      *int      `yaml:"calls_per_minute"`
 }
 
-// A Grant lends a trunk to another organization.
+// A Grant lends a trunk to another organization. A limit of 0 is none.
 type Grant struct {
-	Trunk           string   `json:"trunk"                      yaml:"trunk"`
-	To              string   `json:"to"                         yaml:"to"`
-	CallerNumbers   []string `json:"caller_numbers,omitempty"   yaml:"caller_numbers"`
-	ConcurrentCalls int      `json:"concurrent_calls,omitempty" yaml:"concurrent_calls"`
-	CallsPerMinute  int      `json:"calls_per_minute,omitempty" yaml:"calls_per_minute"`
+	Trunk           string   `yaml:"trunk"`
+	To              string   `yaml:"to"`
+	CallerNumbers   []string `yaml:"caller_numbers"`
+	ConcurrentCalls int      `yaml:"concurrent_calls"`
+	CallsPerMinute  int      `yaml:"calls_per_minute"`
 }
 
 // A GrantedTrunk is a trunk that another organization lends.
 type GrantedTrunk struct {
-	Trunk     string     `json:"trunk"               yaml:"trunk"`
-	Of        string     `json:"of"                  yaml:"of"`
-	Subgroups []Subgroup `json:"subgroups,omitempty" yaml:"subgroups"`
+	Trunk     string     `yaml:"trunk"`
+	Of        string     `yaml:"of"`
+	Subgroups []Subgroup `yaml:"subgroups"`
 }

@@ -29,16 +29,21 @@ func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) e
 	if err != nil {
 		return err
 	}
+	return applySubgroups(ctx, tx, id, trunkID, "", t.Subgroups, o)
+}
+
+func applySubgroups(ctx context.Context, tx pgx.Tx, id, trunkID, grantID string, all []Subgroup, o Options) error {
 	var names []string
-	for _, s := range t.Subgroups {
-		if err = applySubgroup(ctx, tx, id, trunkID, s, o); err != nil {
+	for _, s := range all {
+		if err := applySubgroup(ctx, tx, id, trunkID, grantID, s, o); err != nil {
 			return fmt.Errorf("subgroup %q: %w", s.Name, err)
 		}
 		names = append(names, s.Name)
 	}
-	if o.Prune {
-		_, err = tx.Exec(ctx, "DELETE FROM subgroups WHERE trunk_id = $1 AND NOT name = ANY ($2)", trunkID, notNull(names))
+	if !o.Prune {
+		return nil
 	}
+	_, err := tx.Exec(ctx, "DELETE FROM subgroups WHERE org_id = $1 AND trunk_id = $2 AND NOT name = ANY ($3)", id, trunkID, notNull(names))
 	return err
 }
 
@@ -63,4 +68,6 @@ func (t Trunk) change(to *trunks.Trunk) {
 	set(&s.Diversion, t.Diversion)
 	set(&s.Headers, t.Headers)
 	set(&s.Attest, t.Attest)
+	set(&s.Provider, t.Provider)
+	set(&s.Rates, t.Rates)
 }

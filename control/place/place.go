@@ -47,131 +47,114 @@ func (m *MissingError) Error() string {
 type Desk struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
+	// Screen knows the numbers that must not be called; nil is the
+	// organization's suppression list alone.
+	Screen control.Screen
 	// QueueDepth is how many calls may wait to be dialled; 0 means 1000.
 	QueueDepth int
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	// Ring, where set, tells the nodes that a call waits; else each order does,
+	// as it commits.
+	Ring func()
+
+	queue gauge
 }
 
 // defaultRing is how long a party may ring, in seconds.
 const defaultRing = 45
 
-// Room refuses with CodeDialQueueFull while the dial queue is at its ceiling.
-func (d *Desk) Room(ctx context.Context) error {
-	depth, err := d.Store.Depth(ctx)
-	if err != nil {
-		return err
-	}
-	ceiling := d.QueueDepth
-	if ceiling == 0 {
-		ceiling = 1000
-	}
-	if depth < ceiling {
-		return nil
-	}
-	drained, err := d.Store.Drained(ctx)
-	if err != nil {
-		return err
-	}
-	return &control.Error{
-		Code: control.CodeDialQueueFull, Message: "the dial queue is full; repeat the request with the same Idempotency-Key",
-		RetryAfter: drainTime(depth, drained),
-	}
-}
-
-// drainTime estimates how long a queue takes of which drained left in the last
-// minute: 1 to 60 s.
-func drainTime(depth, drained int) time.Duration {
-	if drained == 0 {
-		return time.Minute
-	}
-	seconds := (depth*60 + drained - 1) / drained
-	return time.Duration(min(max(seconds, 1), 60)) * time.Second
-}
-
 // Place registers the call of an order, in status queued, or refuses it with a
 // *control.Error and leaves nothing behind. What also writes, commits with the
 // call or not at all; nil is nothing.
 func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error) {
-	now := time.Now()
-	if d.Now != nil {
-		now = d.Now()
+	f, from, err := d.check(ctx, orgID, o)
+	if err != nil {
+		return control.Call{}, err
 	}
 	var c control.Call
-	err := db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		var err error
-		if c, err = check(ctx, tx, orgID, o, now); err != nil {
+	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+		p, err := register(ctx, tx, orgID, f)
+		if err != nil {
 			return err
 		}
-		if err = insert(ctx, tx, c); err != nil {
+		ring, err := ringSeconds(o.RingDuration)
+		if err != nil {
+			return err
+		}
+		if f.late != nil {
+			return f.late
+		}
+		c = f.call(orgID, o, p)
+		c.From, c.RingFor = from, time.Duration(ring)*time.Second
+		if err = insert(ctx, tx, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil); err != nil {
 			return fmt.Errorf("register call: %w", err)
 		}
 		if also != nil {
-			if err = also(ctx, tx, c); err != nil {
-				return err
-			}
+			return also(ctx, tx, c)
 		}
-		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", store.BellQueue)
-		return err
+		return nil
 	})
 	if err != nil {
 		return control.Call{}, err
 	}
+	if d.Ring != nil {
+		d.Ring()
+	}
 	return c, nil
 }
 
-// check goes through the contract's list. The call it returns is whole.
-func check(ctx context.Context, tx pgx.Tx, orgID string, o Order, now time.Time) (control.Call, error) {
-	r, err := findRoute(ctx, tx, orgID, o)
+// check goes through the contract's list as far as it needs no lock. It returns
+// the caller number too.
+func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string, error) {
+	f, err := d.find(ctx, orgID, o)
 	if err != nil {
-		return control.Call{}, err
+		return found{}, "", err
 	}
-	from, err := r.caller(o.From)
+	from, err := f.route.caller(o.From)
 	if err != nil {
-		return control.Call{}, err
+		return found{}, "", err
 	}
 	to := control.Digits(o.To)
-	if err = Destination(to, r.allowed); err != nil {
-		return control.Call{}, err
+	if err = Destination(to, f.route.allowed); err != nil {
+		return found{}, "", err
 	}
-	suppressed, err := store.Suppressed(ctx, tx, orgID, to)
+	var screen control.Screen = d.Store
+	if d.Screen != nil {
+		screen = d.Screen
+	}
+	v, err := screen.Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall)
 	if err != nil {
-		return control.Call{}, fmt.Errorf("suppression list: %w", err)
+		return found{}, "", fmt.Errorf("do-not-call lists: %w", err)
 	}
-	if suppressed {
-		return control.Call{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on the organization's do-not-call list")
+	if v.List != "" {
+		return found{}, "", control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
 	}
-	if err = r.limits(ctx, tx, now); err != nil {
-		return control.Call{}, err
-	}
-	ring, err := ringSeconds(o.RingDuration)
-	if err != nil {
-		return control.Call{}, err
-	}
-	a, err := published(ctx, tx, orgID, o)
-	if err != nil {
-		return control.Call{}, err
-	}
+	return f, from, nil
+}
+
+// call is the call of an order, whole but for its caller number and how long it
+// rings.
+func (f found) call(orgID string, o Order, p placed) control.Call {
+	to := control.Digits(o.To)
 	c := control.Call{
-		ID: control.NewID("call_", now), OrgID: orgID, Type: "phone", Status: control.Queued,
-		AgentID: a.id, AgentName: o.Agent, AgentVersion: a.version,
-		To: to, From: from, DialNumber: r.prefix + to, TrunkID: r.trunkID, RouteID: r.id,
+		ID: control.NewID("call_", p.at), OrgID: orgID, Type: "phone", Status: control.Queued,
+		AgentID: f.agent.id, AgentName: o.Agent, AgentVersion: f.agent.version,
+		To: to, DialNumber: f.route.prefix + to, TrunkID: f.route.trunkID, RouteID: f.route.id,
 		Attempt: 1, Name: o.Name, Metadata: clientMetadata(o.Metadata), Variables: o.Variables,
-		RingFor: time.Duration(ring) * time.Second, MaxDuration: time.Duration(o.MaxDurationS) * time.Second,
-		Voicemail: o.Voicemail, CreatedAt: now.UTC().Truncate(time.Microsecond),
+		MaxDuration: time.Duration(o.MaxDurationS) * time.Second,
+		Voicemail:   o.Voicemail, CreatedAt: p.at.UTC(),
 		RecordingStatus: control.RecordingNone, AnalysisStatus: "none",
 	}
 	if c.Voicemail == "" {
-		c.Voicemail = a.voicemail
+		c.Voicemail = f.agent.voicemail
 	}
-	if record := a.recording; o.Record != nil && !*o.Record || o.Record == nil && !record {
+	if record := f.agent.recording; o.Record != nil && !*o.Record || o.Record == nil && !record {
 		c.RecordingStatus = control.RecordingDisabled
 	}
 	if c.Variables == nil {
 		c.Variables = map[string]any{}
 	}
 	c.ExternalID, _ = o.Metadata["external_id"].(string)
-	return c, nil
+	return c
 }
 
 // clientMetadata drops the keys that are ours to set.
@@ -198,19 +181,23 @@ func ringSeconds(asked *float64) (int, error) {
 	return s, nil
 }
 
-func insert(ctx context.Context, tx pgx.Tx, c control.Call) error {
-	_, err := tx.Exec(ctx, `
-		INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-			dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-			max_duration_seconds, voicemail, created_at, recording_status, analysis_status)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
-		c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
+const callSQL = `
+INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
+	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
+	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
+
+const attemptSQL = "INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no) VALUES ($1, $2, $3, $4, $5, $6)"
+
+// insert writes call and attempt, and rings with the commit where it is to.
+func insert(ctx context.Context, tx pgx.Tx, c control.Call, n int64, cost float64, ring bool) error {
+	batch := &pgx.Batch{}
+	batch.Queue(callSQL, c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
 		c.DialNumber, c.TrunkID, c.RouteID, c.ExternalID, c.Attempt, c.Name, c.Metadata, c.Variables, int(c.RingFor/time.Second),
-		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus)
-	if err != nil {
-		return err
+		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost)
+	batch.Queue(attemptSQL, control.NewID("att_", c.CreatedAt), c.ID, c.OrgID, c.TrunkID, c.RouteID, c.Attempt)
+	if ring {
+		batch.Queue("SELECT pg_notify($1, '')", store.BellQueue)
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no) VALUES ($1, $2, $3, $4, $5, $6)",
-		control.NewID("att_", c.CreatedAt), c.ID, c.OrgID, c.TrunkID, c.RouteID, c.Attempt)
-	return err
+	return tx.SendBatch(ctx, batch).Close()
 }

@@ -5,53 +5,56 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/trunks"
 )
 
-// A route is the subgroup through which a call goes, and its trunk.
+// A route is the subgroup through which a call goes, its trunk, and the grant
+// by which that was lent; the grant is empty for a trunk of one's own.
 type route struct {
-	id, trunkID, prefix   string
-	allowed, own, trunks  []string // destinations; caller numbers
-	concurrent, perMinute int
-	attached              bool
+	id, trunkID, prefix  string
+	allowed, own, trunks []string // destinations; caller numbers
+	limits               limits
+	settings             trunks.Settings
+	grant                grant
+	attached             bool
 }
 
-// findRoute resolves trunk and subgroup: 404, 409 or 403.
-func findRoute(ctx context.Context, tx pgx.Tx, orgID string, o Order) (route, error) {
-	if o.TrunkID != "" {
-		var have bool
-		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM trunks WHERE org_id = $1 AND id = $2)", orgID, o.TrunkID).Scan(&have); err != nil {
-			return route{}, fmt.Errorf("trunk: %w", err)
-		}
-		if !have {
-			return route{}, control.Refuse(control.CodeTrunkNotFound, "no such trunk")
-		}
-	}
-	rows, err := tx.Query(ctx, `
-		SELECT s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_numbers, t.caller_numbers,
-		       s.concurrent_calls, s.calls_per_minute,
-		       EXISTS (SELECT FROM subgroup_agents x JOIN agents a ON a.id = x.agent_id
-		               WHERE x.subgroup_id = s.id AND a.org_id = $1 AND a.name = $4)
-		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
-		WHERE s.org_id = $1 AND ($2 = '' OR s.trunk_id = $2) AND ($3 = '' OR s.id = $3)
-		ORDER BY s.id`, orgID, o.TrunkID, o.RouteID, o.Agent)
-	if err != nil {
-		return route{}, fmt.Errorf("subgroups: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (route, error) {
-		var r route
-		fault := row.Scan(&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks, &r.concurrent, &r.perMinute, &r.attached)
-		return r, fault
-	})
-	if err != nil {
-		return route{}, fmt.Errorf("subgroups: %w", err)
-	}
-	return choose(all, o.RouteID != "")
+// limits are most calls at a time and in a minute.
+type limits struct{ concurrent, perMinute int }
+
+// A grant has an empty id where the trunk is not lent; limits of 0 are none.
+type grant struct {
+	id     string
+	pool   []string
+	limits limits
+}
+
+const trunkSQL = `
+SELECT EXISTS (SELECT FROM trunks WHERE org_id = $1 AND id = $2)
+    OR EXISTS (SELECT FROM grants WHERE org_id = $1 AND trunk_id = $2)`
+
+const routesSQL = `
+SELECT s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_numbers, t.caller_numbers,
+       s.concurrent_calls, s.calls_per_minute, t.settings,
+       coalesce(g.id, ''), coalesce(g.caller_numbers, '{}'), coalesce(g.concurrent_calls, 0), coalesce(g.calls_per_minute, 0),
+       EXISTS (SELECT FROM subgroup_agents x JOIN agents a ON a.id = x.agent_id
+               WHERE x.subgroup_id = s.id AND a.org_id = $1 AND a.name = $4)
+FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
+WHERE s.org_id = $1 AND ($2 = '' OR s.trunk_id = $2) AND ($3 = '' OR s.id = $3)
+ORDER BY s.id`
+
+func scanRoute(row pgx.CollectableRow) (route, error) {
+	var r route
+	err := row.Scan(&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks,
+		&r.limits.concurrent, &r.limits.perMinute, &r.settings,
+		&r.grant.id, &r.grant.pool, &r.grant.limits.concurrent, &r.grant.limits.perMinute, &r.attached)
+	return r, err
 }
 
 // choose picks from the subgroups that the order leaves open.
@@ -75,64 +78,72 @@ func choose(all []route, named bool) (route, error) {
 	}
 }
 
-// caller returns the number to show: the one asked for, where the route has
-// it, else the route's first.
-func (r route) caller(asked string) (string, error) {
+// callers returns the numbers that the route may show: the subgroup's, else the
+// trunk's, and of those the ones that were lent.
+func (r route) callers() []string {
 	pool := r.own
 	if len(pool) == 0 {
 		pool = r.trunks
 	}
+	if len(r.grant.pool) == 0 {
+		return pool
+	}
+	var lent []string
+	for _, n := range pool {
+		if has(r.grant.pool, n) {
+			lent = append(lent, n)
+		}
+	}
+	return lent
+}
+
+// has reports whether a number is in a pool, however it is written.
+func has(pool []string, number string) bool {
+	return slices.ContainsFunc(pool, func(n string) bool { return control.Digits(n) == control.Digits(number) })
+}
+
+// caller returns the number to show: the one asked for, where the route has
+// it, else the route's first.
+func (r route) caller(asked string) (string, error) {
+	pool := r.callers()
 	if asked == "" {
 		if len(pool) == 0 {
 			return "", control.Refuse(control.CodeCallerNumberDenied, "the route has no caller number")
 		}
 		return pool[0], nil
 	}
-	for _, n := range pool {
-		if control.Digits(n) == control.Digits(asked) {
-			return n, nil
-		}
+	if i := slices.IndexFunc(pool, func(n string) bool { return control.Digits(n) == control.Digits(asked) }); i >= 0 {
+		return pool[i], nil
+	}
+	lent := r.grant.pool
+	if len(lent) == 0 {
+		lent = r.trunks
+	}
+	// A borrower learns of no other number of the lender's.
+	if r.grant.id != "" && !has(lent, asked) {
+		return "", control.Refuse(control.CodeCallerNumberGrant, "the trunk was lent without this caller number")
 	}
 	return "", control.Refuse(control.CodeCallerNumberDenied, "the route may not show this caller number")
 }
 
-// limits checks the subgroup's limits. A lock holds other orders of the
-// subgroup back until this one is registered, so that they count it.
-func (r route) limits(ctx context.Context, tx pgx.Tx, now time.Time) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "subgroup "+r.id); err != nil {
-		return fmt.Errorf("subgroup limits: %w", err)
-	}
-	var alive, recent int
-	err := tx.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM calls WHERE route_id = $1 AND status IN ('queued', 'ringing', 'ongoing')),
-		       (SELECT count(*) FROM calls WHERE route_id = $1 AND created_at > $2)`,
-		r.id, now.Add(-time.Minute)).Scan(&alive, &recent)
-	switch {
-	case err != nil:
-		return fmt.Errorf("subgroup limits: %w", err)
-	case alive >= r.concurrent:
-		return control.Refuse(control.CodeSubgroupConcurrency, "the subgroup's concurrent calls are exhausted")
-	case recent >= r.perMinute:
-		return &control.Error{Code: control.CodeSubgroupRate, Message: "the subgroup's calls per minute are exhausted", RetryAfter: time.Minute}
-	}
-	return nil
-}
-
-// A ready is a published agent.
+// A ready is an agent that may be used.
 type ready struct {
 	id, voicemail string
 	version       int
 	recording     bool
 }
 
-// published finds the agent of an order, and whether all its texts can be filled.
-func published(ctx context.Context, tx pgx.Tx, orgID string, o Order) (ready, error) {
+const agentSQL = `
+SELECT a.id, v.version, v.definition FROM agents a
+JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
+WHERE a.org_id = $1 AND a.name = $2`
+
+// scanAgent reads the published agent of an order, and holds its texts to what
+// the order fills in.
+func scanAgent(row pgx.Row, o Order) (ready, error) {
 	var a ready
 	var text []byte
-	err := tx.QueryRow(ctx, `
-		SELECT a.id, v.version, v.definition FROM agents a
-		JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
-		WHERE a.org_id = $1 AND a.name = $2`, orgID, o.Agent).Scan(&a.id, &a.version, &text)
+	err := row.Scan(&a.id, &a.version, &text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ready{}, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
 	}
@@ -148,4 +159,41 @@ func published(ctx context.Context, tx pgx.Tx, orgID string, o Order) (ready, er
 	}
 	a.voicemail, a.recording = d.Voicemail, d.Recording
 	return a, nil
+}
+
+// found is what an order leads to.
+type found struct {
+	route route
+	agent ready
+	late  error // what is wrong with the agent: told after all else
+	caps  Caps
+	zone  string // of the organization
+}
+
+// find resolves trunk and subgroup: 404, 409 or 403. It reads all that the
+// order needs in one go.
+func (d *Desk) find(ctx context.Context, orgID string, o Order) (f found, err error) {
+	var known bool
+	var all []route
+	batch := &pgx.Batch{}
+	batch.Queue(trunkSQL, orgID, o.TrunkID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+	batch.Queue(routesSQL, orgID, o.TrunkID, o.RouteID, o.Agent).Query(func(rows pgx.Rows) (fault error) {
+		all, fault = pgx.CollectRows(rows, scanRoute)
+		return fault
+	})
+	batch.Queue(agentSQL, orgID, o.Agent).QueryRow(func(row pgx.Row) error {
+		f.agent, f.late = scanAgent(row, o)
+		return nil
+	})
+	batch.Queue("SELECT coalesce(settings -> 'limits', '{}'), timezone FROM organizations WHERE id = $1", orgID).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&f.caps, &f.zone)
+	})
+	if err = d.Pool.SendBatch(ctx, batch).Close(); err != nil {
+		return found{}, fmt.Errorf("routes: %w", err)
+	}
+	if o.TrunkID != "" && !known {
+		return found{}, control.Refuse(control.CodeTrunkNotFound, "no such trunk")
+	}
+	f.route, err = choose(all, o.RouteID != "")
+	return f, err
 }

@@ -22,7 +22,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 		}
 		var attempt string
 		var state control.AttemptState
-		err := tx.QueryRow(ctx, "SELECT id, state FROM attempts WHERE call_id = $1 ORDER BY attempt_no DESC LIMIT 1 FOR UPDATE", id).Scan(&attempt, &state)
+		err := tx.QueryRow(ctx, "SELECT id, state FROM attempts WHERE call_id = $1 AND leg = 'callee' ORDER BY attempt_no DESC LIMIT 1 FOR UPDATE", id).Scan(&attempt, &state)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}

@@ -170,7 +170,7 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO events (call_id, org_id, kind, home)
-		SELECT c.id, c.org_id, $2, coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id ORDER BY attempt_no DESC LIMIT 1), '')
+		SELECT c.id, c.org_id, $2, coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '')
 		FROM calls c WHERE c.id = $1
 		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded)
 	if err != nil {
@@ -197,4 +197,16 @@ func Suppressed(ctx context.Context, q db.Querier, orgID, number string) (bool, 
 	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))",
 		orgID, control.SameNumber(number)).Scan(&is)
 	return is, err
+}
+
+// Allowed implements control.Screen by the organization's suppression list.
+func (s *Store) Allowed(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
+	is, err := Suppressed(ctx, s.Pool, n.OrgID, n.Digits)
+	if err != nil {
+		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
+	}
+	if is {
+		return control.Verdict{List: "org_suppression"}, nil
+	}
+	return control.Verdict{}, nil
 }

@@ -26,15 +26,18 @@ const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 // waited longest comes first, so that a long queue of one cannot starve another.
 // A node that finds a subgroup or its trunk locked looks elsewhere.
 const waySQL = `
-SELECT s.id FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
+SELECT s.id ` + ways + `
 WHERE ` + mayDial + `
   AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')
 ORDER BY s.next_dial_at LIMIT 1
 FOR UPDATE OF s, t SKIP LOCKED`
 
-// mayDial holds the limits of a subgroup s and its trunk t.
+// ways are all subgroups s, each with its trunk t and the grant g of it, if any.
+const ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
+
+// mayDial holds the limits of a subgroup s, its trunk t and its grant g.
 const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock_timestamp()
-  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
+  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
   AND (t.concurrent_calls = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)`
 
@@ -43,8 +46,8 @@ const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock
 // locks, and another node may have claimed since.
 const claimSQL = `
 WITH way AS (
-	SELECT s.id, s.trunk_id, s.calls_per_minute, t.calls_per_second
-	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
+	SELECT s.id, s.trunk_id, least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS calls_per_minute, t.calls_per_second
+	` + ways + `
 	WHERE s.id = $4 AND ` + mayDial + `
 ), pick AS (
 	SELECT q.id FROM attempts q JOIN way ON q.subgroup_id = way.id

@@ -47,8 +47,11 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT id, call_id, state, lease_until, clock_timestamp() FROM attempts
-			WHERE (state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')))
-			   OR (state = 'scheduled' AND created_at < clock_timestamp() - $2::interval)
+			WHERE id IN (
+				(SELECT id FROM attempts WHERE state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
+				UNION ALL
+				(SELECT id FROM attempts WHERE state = 'scheduled' AND created_at < clock_timestamp() - $2::interval ORDER BY created_at LIMIT $3))
+			  AND (state = 'scheduled' AND created_at < clock_timestamp() - $2::interval OR state IN `+alive+` AND lease_until < clock_timestamp())
 			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
 		if err != nil {
 			return err

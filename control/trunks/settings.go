@@ -26,6 +26,20 @@ type Settings struct {
 	Diversion        string            `json:"diversion,omitempty"`
 	Headers          map[string]string `json:"headers,omitempty"`
 	Attest           map[string]string `json:"attest,omitempty"` // A, B or C, by caller number
+
+	Provider string             `json:"provider,omitempty"` // the carrier's name, for those who choose a route
+	Rates    map[string]float64 `json:"rates,omitempty"`    // what a minute costs, by the first digits of the number
+}
+
+// Rate is what a minute to a number costs: that of the longest beginning which
+// has a rate, 0 where none has.
+func (s Settings) Rate(digits string) float64 {
+	for n := len(digits); n >= 0; n-- {
+		if rate, ok := s.Rates[digits[:n]]; ok {
+			return rate
+		}
+	}
+	return 0
 }
 
 // encryptions and keyWays are what an operator calls them.
@@ -68,7 +82,28 @@ func (s Settings) check(username string) error {
 	if err := plain("realm", s.Realm); err != nil {
 		return err
 	}
+	if err := plain("provider", s.Provider); err != nil {
+		return err
+	}
+	if err := s.checkRates(); err != nil {
+		return err
+	}
 	return s.checkAttest()
+}
+
+// mostRate bounds what a minute costs, in the operator's money.
+const mostRate = 1_000_000
+
+func (s Settings) checkRates() error {
+	for _, d := range slices.Sorted(maps.Keys(s.Rates)) {
+		if d != "" && !digits.MatchString(d) {
+			return fmt.Errorf("rates: %q: use the first digits of numbers, without +, or \"\" for all others", d)
+		}
+		if rate := s.Rates[d]; !(rate >= 0 && rate <= mostRate) { // NaN is neither
+			return fmt.Errorf("rates: %q: a minute costs 0 to %d", d, mostRate)
+		}
+	}
+	return nil
 }
 
 func (s Settings) checkAttest() error {

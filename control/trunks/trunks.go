@@ -45,6 +45,7 @@ type Subgroup struct {
 	CallerNumbers            []string // empty: the trunk's
 	ConcurrentCalls          int
 	CallsPerMinute           int
+	GrantID                  string // by which the trunk was lent; empty: it is the organization's own
 }
 
 var (
@@ -165,14 +166,14 @@ func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error)
 	}
 	var id string
 	err := q.QueryRow(ctx, `
-		INSERT INTO subgroups (id, org_id, trunk_id, name, dial_prefix, allowed_destinations, caller_numbers, concurrent_calls, calls_per_minute)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-		ON CONFLICT (trunk_id, name) DO UPDATE SET dial_prefix = excluded.dial_prefix,
+		INSERT INTO subgroups (id, org_id, trunk_id, name, dial_prefix, allowed_destinations, caller_numbers, concurrent_calls, calls_per_minute, grant_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10, ''))
+		ON CONFLICT (org_id, trunk_id, name) DO UPDATE SET dial_prefix = excluded.dial_prefix,
 			allowed_destinations = excluded.allowed_destinations, caller_numbers = excluded.caller_numbers,
 			concurrent_calls = excluded.concurrent_calls, calls_per_minute = excluded.calls_per_minute
 		RETURNING id`,
 		control.NewID("rte_", time.Now()), s.OrgID, s.TrunkID, s.Name, s.DialPrefix,
-		list(s.AllowedDestinations), list(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute).Scan(&id)
+		list(s.AllowedDestinations), list(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute, s.GrantID).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
 	}

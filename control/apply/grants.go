@@ -1,0 +1,68 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/trunks"
+)
+
+// applyGrants makes the list that is given the whole of what is lent.
+func applyGrants(ctx context.Context, tx pgx.Tx, org Organization, _ Options) error {
+	if org.Grants == nil {
+		return nil
+	}
+	id, err := access.FindOrganization(ctx, tx, org.Name)
+	if err != nil {
+		return err
+	}
+	var all []trunks.Grant
+	for _, g := range *org.Grants {
+		trunk, err := trunks.Find(ctx, tx, id, g.Trunk)
+		if err != nil {
+			return fmt.Errorf("grants: %w", err)
+		}
+		to, err := access.FindOrganization(ctx, tx, g.To)
+		if err != nil {
+			return fmt.Errorf("grants: %w", err)
+		}
+		grant := trunks.Grant{
+			OrgID: to, TrunkID: trunk.ID, CallerNumbers: g.CallerNumbers,
+			ConcurrentCalls: g.ConcurrentCalls, CallsPerMinute: g.CallsPerMinute,
+		}
+		if err = grant.Check(trunk); err != nil {
+			return fmt.Errorf("grants: trunk %q to %q: %w", g.Trunk, g.To, err)
+		}
+		all = append(all, grant)
+	}
+	return trunks.Lend(ctx, tx, id, all)
+}
+
+// applyGranted makes an organization's subgroups on what was lent to it.
+func applyGranted(ctx context.Context, tx pgx.Tx, org Organization, o Options) error {
+	if org.GrantedTrunks == nil {
+		return nil
+	}
+	id, err := access.FindOrganization(ctx, tx, org.Name)
+	if err != nil {
+		return err
+	}
+	kept := []string{}
+	for _, g := range *org.GrantedTrunks {
+		grant, err := trunks.Lent(ctx, tx, g.Of, g.Trunk, id)
+		if err == nil {
+			err = applySubgroups(ctx, tx, id, grant.TrunkID, grant.ID, g.Subgroups, o)
+		}
+		if err != nil {
+			return fmt.Errorf("granted_trunks: trunk %q of %q: %w", g.Trunk, g.Of, err)
+		}
+		kept = append(kept, grant.ID)
+	}
+	if o.Prune {
+		_, err = tx.Exec(ctx, "DELETE FROM subgroups WHERE org_id = $1 AND grant_id IS NOT NULL AND NOT grant_id = ANY ($2)", id, kept)
+	}
+	return err
+}
