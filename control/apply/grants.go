@@ -52,12 +52,12 @@ func applyGranted(ctx context.Context, tx pgx.Tx, org Organization, o Options) e
 	}
 	kept := []string{}
 	for _, g := range *org.GrantedTrunks {
-		grant, err := trunks.Lent(ctx, tx, g.Of, g.Trunk, id)
-		if err == nil {
-			err = applySubgroups(ctx, tx, id, grant.TrunkID, grant.ID, g.Subgroups, o)
+		grant, fault := trunks.Lent(ctx, tx, g.Of, g.Trunk, id)
+		if fault == nil {
+			fault = applySubgroups(ctx, tx, id, grant.TrunkID, grant.ID, g.Subgroups, o)
 		}
-		if err != nil {
-			return fmt.Errorf("granted_trunks: trunk %q of %q: %w", g.Trunk, g.Of, err)
+		if fault != nil {
+			return fmt.Errorf("granted_trunks: trunk %q of %q: %w", g.Trunk, g.Of, fault)
 		}
 		kept = append(kept, grant.ID)
 	}

@@ -118,7 +118,7 @@ LEFT JOIN LATERAL (
 
 // room refuses what would begin after a cap was reached.
 func (c Caps) room(day usage) error {
-	what := ""
+	var what string
 	switch {
 	case c.Calls > 0 && day.calls >= c.Calls:
 		what = "calls"

@@ -72,21 +72,21 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(conte
 	}
 	var c control.Call
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		p, err := register(ctx, tx, orgID, f)
-		if err != nil {
-			return err
+		p, fault := register(ctx, tx, orgID, f)
+		if fault != nil {
+			return fault
 		}
-		ring, err := ringSeconds(o.RingDuration)
-		if err != nil {
-			return err
+		ring, fault := ringSeconds(o.RingDuration)
+		if fault != nil {
+			return fault
 		}
 		if f.late != nil {
 			return f.late
 		}
 		c = f.call(orgID, o, p)
 		c.From, c.RingFor = from, time.Duration(ring)*time.Second
-		if err = insert(ctx, tx, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil); err != nil {
-			return fmt.Errorf("register call: %w", err)
+		if fault = insert(ctx, tx, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil); fault != nil {
+			return fmt.Errorf("register call: %w", fault)
 		}
 		if also != nil {
 			return also(ctx, tx, c)
