@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/recordings"
+	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
@@ -221,11 +222,13 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	if rate == 0 {
 		rate = access.RateOff
 	}
+	desk := &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth}
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
+		Routes: &routes.Routes{Desk: desk, Standing: h.ua.Standing},
 		Calls: &calls.Calls{
-			Desk:  &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth},
+			Desk:  desk,
 			Store: h.store, Keys: h.keys, Schemas: schema.NewSet(),
 			View: shown, Live: h.live, CursorKey: key,
 		},

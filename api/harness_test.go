@@ -18,6 +18,7 @@ import (
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/recordings"
+	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
@@ -81,6 +82,7 @@ func newHouse(t *testing.T) *house {
 			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key,
 		},
 	}
+	h.api.Routes = &routes.Routes{Desk: h.desk}
 	handler, err := h.api.Handler()
 	if err != nil {
 		t.Fatal(err)

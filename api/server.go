@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/control/access"
 )
 
@@ -21,6 +22,7 @@ type Server struct {
 	Keys       *access.Keys
 	Limiter    *access.Limiter
 	Calls      *calls.Calls
+	Routes     *routes.Routes
 	Recordings *recordings.Recordings
 	// RateLimit is the platform's requests a minute of one key; 0 means 60,
 	// access.RateOff none, also for keys with a limit of their own.
@@ -67,6 +69,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		mux.Handle(path, s.open(open))
 	}
 	c := s.Calls
+	v1("/v1/dialing-routes", map[string]keyed{"GET": s.Routes.List})
 	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})

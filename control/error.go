@@ -33,6 +33,7 @@ const (
 	CodeOrganizationLimit     Code = "organization_daily_limit" // not in the contract: it allows for more
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
+	CodeCampaignAgentUnknown  Code = "campaign_agent_unknown"
 	CodeCallNotFound          Code = "call_not_found"
 	CodeInvalidCursor         Code = "invalid_cursor"
 	CodeInvalidFilter         Code = "invalid_filter_value"

@@ -115,6 +115,9 @@ func (u *UA) Keep(trunks []media.Trunk) { u.proxies.Keep(trunks) }
 // Places is what is known of the addresses of trunks.
 func (u *UA) Places() []health.State { return u.proxies.Health.States(time.Now()) }
 
+// Standing is how it stands with a trunk: up, down or unknown.
+func (u *UA) Standing(t media.Trunk) string { return string(u.proxies.Standing(t)) }
+
 // Registrations is how the registrations stand that are kept.
 func (u *UA) Registrations() []proxy.Registration { return u.proxies.Registrations() }
 

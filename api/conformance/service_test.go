@@ -87,6 +87,25 @@ func start(ctx context.Context) (*service, error) {
 	return s, err
 }
 
+// alone is an organization of a process with settings and a database of its own.
+func (s *service) alone(t *testing.T, settings ...string) *organization {
+	t.Helper()
+	own := &service{bin: s.bin, carrier: s.carrier}
+	var err error
+	if own.database, err = dbtest.Lasting(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if own.db, err = db.Open(t.Context(), db.Config{URL: own.database, MaxConns: 2}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.db.Close)
+	if own.process, err = serve(t.Context(), s.bin, own.database, settings...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.stop)
+	return own.organization(t)
+}
+
 // claim gives a section to a test.
 func (s *service) claim(t *testing.T, section string) {
 	t.Helper()

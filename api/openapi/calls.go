@@ -26,13 +26,13 @@ func callPaths() map[string]*huma.PathItem {
 				},
 			}},
 			Responses: refusals(map[string]*huma.Response{"202": success("The call is queued", queuedCall())}, map[int]string{
-				400: "caller_number_not_allowed, destination_number_invalid, ring_duration_invalid",
+				400: "caller_number_not_allowed, caller_number_outside_grant_pool, destination_number_invalid, ring_duration_invalid",
 				403: "agent_not_in_subgroup, destination_not_allowed",
 				404: "trunk_not_found, subgroup_not_found",
 				409: "agent_subgroup_ambiguous, agent_not_published, idempotency_key_in_flight",
 				413: "request_too_large",
 				422: "invalid_request, idempotency_key_reuse",
-				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit",
+				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit",
 			}),
 		}},
 		"/v1/calls": {Get: &huma.Operation{
@@ -127,7 +127,7 @@ func turns() []any {
 	}
 }
 
-func with(c, more map[string]any) map[string]any {
+func with[V any](c, more map[string]V) map[string]V {
 	maps.Copy(c, more)
 	return c
 }

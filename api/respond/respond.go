@@ -67,7 +67,7 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeTrunkNotFound: 404, control.CodeSubgroupNotFound: 404, control.CodeCallNotFound: 404,
 	control.CodeAgentSubgroupAmbig: 409, control.CodeAgentNotPublished: 409, control.CodeIdempotencyInFlight: 409,
 	control.CodeRequestTooLarge: 413,
-	control.CodeInvalidRequest:  422, control.CodeIdempotencyReuse: 422,
+	control.CodeInvalidRequest:  422, control.CodeCampaignAgentUnknown: 422, control.CodeIdempotencyReuse: 422,
 	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429, control.CodeOrganizationLimit: 429,
 	control.CodeInternal: 500, control.CodeVoiceBackend: 503,
 }

@@ -88,11 +88,11 @@ func register(ctx context.Context, tx pgx.Tx, orgID string, f found) (p placed, 
 // whichever is smaller.
 func (r route) room(own, lent limits) error {
 	full := func(used, limit int) bool { return limit > 0 && used >= limit }
-	l := r.grant.limits
+	l, most := r.grant.limits, r.most()
 	switch {
-	case own.concurrent >= r.limits.concurrent, full(own.concurrent, l.concurrent), full(lent.concurrent, l.concurrent):
+	case own.concurrent >= most.concurrent, full(lent.concurrent, l.concurrent):
 		return control.Refuse(control.CodeSubgroupConcurrency, "the subgroup's concurrent calls are exhausted")
-	case own.perMinute >= r.limits.perMinute, full(own.perMinute, l.perMinute), full(lent.perMinute, l.perMinute):
+	case own.perMinute >= most.perMinute, full(lent.perMinute, l.perMinute):
 		return &control.Error{Code: control.CodeSubgroupRate, Message: "the subgroup's calls per minute are exhausted", RetryAfter: time.Minute}
 	}
 	return nil

@@ -51,10 +51,16 @@ ORDER BY s.id`
 
 func scanRoute(row pgx.CollectableRow) (route, error) {
 	var r route
-	err := row.Scan(&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks,
-		&r.limits.concurrent, &r.limits.perMinute, &r.settings,
-		&r.grant.id, &r.grant.pool, &r.grant.limits.concurrent, &r.grant.limits.perMinute, &r.attached)
+	err := row.Scan(r.columns()...)
 	return r, err
+}
+
+// columns are where a row of routesSQL goes.
+func (r *route) columns() []any {
+	return []any{
+		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.own, &r.trunks, &r.limits.concurrent, &r.limits.perMinute, &r.settings,
+		&r.grant.id, &r.grant.pool, &r.grant.limits.concurrent, &r.grant.limits.perMinute, &r.attached,
+	}
 }
 
 // choose picks from the subgroups that the order leaves open.

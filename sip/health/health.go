@@ -75,6 +75,14 @@ func (b *Book) Verdict(a Address, now time.Time) Verdict {
 	return e.state.Verdict
 }
 
+// Known is the verdict of an address of which something is known.
+func (b *Book) Known(a Address, now time.Time) (v Verdict, ok bool) {
+	b.mu.Lock()
+	_, ok = b.entries[a]
+	b.mu.Unlock()
+	return b.Verdict(a, now), ok
+}
+
 // Answered notes that an address answered a request: it lives.
 func (b *Book) Answered(a Address, now time.Time) {
 	b.mu.Lock()

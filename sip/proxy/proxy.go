@@ -195,6 +195,34 @@ func (b *Book) locate(ctx context.Context, p Proxy) ([]Place, error) {
 	return places, nil
 }
 
+// A Standing is how it stands with a trunk.
+type Standing string
+
+// Standings.
+const (
+	Up      Standing = "up"      // a proxy of it answers
+	Down    Standing = "down"    // none does
+	Unknown Standing = "unknown" // none was asked yet
+)
+
+// Standing is how it stands with a trunk, as far as this book knows.
+func (b *Book) Standing(t media.Trunk) Standing {
+	s := Unknown
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range append([]string{t.Proxy}, t.Backups...) {
+		for _, at := range b.located[text].places {
+			switch v, known := b.Health.Known(at.Address(), time.Now()); {
+			case known && v == health.Up:
+				return Up
+			case known:
+				s = Down
+			}
+		}
+	}
+	return s
+}
+
 // ErrBarred is why a trunk is not called at all for now.
 var ErrBarred = errors.New("the trunk asked to be left alone for a while")
 
