@@ -17,7 +17,7 @@ func (h *house) steps(shown view.View) []control.Step {
 		{Name: "recording", Follower: h.spool},
 		{Name: "metrics", Follower: h.metrics.Follower(h.store)},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
-		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}},
-		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed)},
+		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow},
+		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow},
 	}
 }

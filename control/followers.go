@@ -21,6 +21,7 @@ type Event struct {
 	CallID   string
 	OrgID    string
 	Kind     string
+	Line     Line
 	Followed []string // who followed it already
 	Tries    int      // of the follower whose turn it is
 	// At is when it happened.
@@ -33,19 +34,33 @@ type Follower interface {
 	Follow(ctx context.Context, e Event) error
 }
 
-// A Step is a follower and the name under which its work is remembered.
+// A Line is where an event waits for its followers. Those that take their time
+// have one of their own, so that they hold nobody else up.
+type Line int
+
+// Lines, in the order in which an event walks them.
+const (
+	Quick Line = iota
+	Slow
+)
+
+// A Step is a follower and the name under which its work is remembered. No step
+// of the quick line comes after one of the slow line.
 type Step struct {
 	Name     string
 	Follower Follower
+	Line     Line
 }
 
 // An Outbox holds the events that are not followed to the end.
 type Outbox interface {
-	// Take leases the next event that is due, nil where there is none. Events
-	// of one call come in order.
-	Take(ctx context.Context, home string, lease time.Duration) (*Event, error)
+	// Take leases the next event of a line that is due, nil where there is none.
+	// Events of one call come in order.
+	Take(ctx context.Context, line Line, home string, lease time.Duration) (*Event, error)
 	// Followed notes that a step is done; over says that it was the last.
 	Followed(ctx context.Context, e *Event, step string, over bool) error
+	// Onward puts the event into the slow line, where any node may take it.
+	Onward(ctx context.Context, e *Event) error
 	// Again brings the event back after wait.
 	Again(ctx context.Context, e *Event, wait time.Duration) error
 }
@@ -56,8 +71,9 @@ type Followers struct {
 	Steps  []Step
 	// Home is the data directory whose events only this node can follow.
 	Home string
-	// Workers is how many events are followed at a time; 0 means 4.
-	Workers int
+	// Workers is how many events of the quick line are followed at a time, 0
+	// means 4; SlowWorkers how many of the slow one, 0 means 16.
+	Workers, SlowWorkers int
 	// Poll is how often the outbox is looked at without being woken; 0 means 2 s.
 	Poll time.Duration
 	Wake <-chan struct{}
@@ -70,30 +86,36 @@ const followLease = 2 * time.Minute
 // Run follows until ctx ends, and returns when all is over.
 func (f *Followers) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	wakes := make([]chan struct{}, orElse(f.Workers, 4))
-	for i := range wakes {
-		wakes[i] = make(chan struct{}, 1)
-		workers.Go(func() { f.work(ctx, wakes[i]) })
+	defer workers.Wait()
+	quick, slow := make(chan struct{}, 1), make(chan struct{}, 1)
+	for range orElse(f.Workers, 4) {
+		workers.Go(func() { f.work(ctx, Quick, quick) })
+	}
+	for range orElse(f.SlowWorkers, 16) {
+		workers.Go(func() { f.work(ctx, Slow, slow) })
 	}
 	tick := time.NewTicker(orElse(f.Poll, 2*time.Second))
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		for _, w := range wakes {
-			select {
-			case w <- struct{}{}:
-			default: // it is awake
-			}
-		}
+		nudge(quick)
+		nudge(slow)
 		select {
 		case <-ctx.Done():
 		case <-f.Wake:
 		case <-tick.C:
 		}
 	}
-	workers.Wait()
 }
 
-func (f *Followers) work(ctx context.Context, wake <-chan struct{}) {
+// nudge wakes one worker of a line, where none was told already.
+func nudge(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Followers) work(ctx context.Context, line Line, wake chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,41 +123,53 @@ func (f *Followers) work(ctx context.Context, wake <-chan struct{}) {
 		case <-wake:
 		}
 		for ctx.Err() == nil {
-			more, err := f.One(ctx)
+			e, err := f.Outbox.Take(ctx, line, f.Home, followLease)
+			if e != nil {
+				nudge(wake) // there may be more, for the next worker
+				err = f.follow(ctx, e)
+			}
 			if err != nil && ctx.Err() == nil {
 				f.log().WarnContext(ctx, "an event is not followed", "err", err)
 			}
-			if !more {
+			if e == nil {
 				break
 			}
 		}
 	}
 }
 
-// One follows one due event as far as it goes. It reports whether there was one.
-func (f *Followers) One(ctx context.Context) (bool, error) {
-	e, err := f.Outbox.Take(ctx, f.Home, followLease)
+// One follows one due event of a line as far as it goes. It reports whether there
+// was one.
+func (f *Followers) One(ctx context.Context, line Line) (bool, error) {
+	e, err := f.Outbox.Take(ctx, line, f.Home, followLease)
 	if err != nil || e == nil {
 		return false, err
 	}
+	return true, f.follow(ctx, e)
+}
+
+func (f *Followers) follow(ctx context.Context, e *Event) error {
 	for i, s := range f.Steps {
 		if slices.Contains(e.Followed, s.Name) {
 			continue
 		}
+		if s.Line > e.Line {
+			return f.Outbox.Onward(ctx, e)
+		}
 		if err := f.step(ctx, s, *e); err != nil {
 			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
-			return true, errors.Join(err, f.again(ctx, e))
+			return errors.Join(err, f.again(ctx, e))
 		}
 		if err := f.Outbox.Followed(ctx, e, s.Name, i == len(f.Steps)-1); err != nil {
-			return true, fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
+			return fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
 		}
 		e.Followed = append(e.Followed, s.Name)
 		e.Tries = 0
 	}
 	if len(e.Followed) == 0 { // nobody follows anything
-		return true, f.Outbox.Followed(ctx, e, "", true)
+		return f.Outbox.Followed(ctx, e, "", true)
 	}
-	return true, nil
+	return nil
 }
 
 // again brings the event back, also where we stop in the middle of a step.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,21 +260,35 @@ func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
 
 // A shelf is an Outbox in memory.
 type shelf struct {
+	mu     sync.Mutex
 	events []*Event
 	again  []time.Duration
 	over   int
 }
 
-func (s *shelf) Take(context.Context, string, time.Duration) (*Event, error) {
-	if len(s.events) == 0 {
+func (s *shelf) Take(_ context.Context, line Line, _ string, _ time.Duration) (*Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.events, func(e *Event) bool { return e.Line == line })
+	if i < 0 {
 		return nil, nil
 	}
-	e := s.events[0]
-	s.events = s.events[1:]
+	e := s.events[i]
+	s.events = slices.Delete(s.events, i, i+1)
 	return e, nil
 }
 
+func (s *shelf) Onward(_ context.Context, e *Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Line = Slow
+	s.events = append(s.events, e)
+	return nil
+}
+
 func (s *shelf) Followed(_ context.Context, _ *Event, _ string, over bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if over {
 		s.over++
 	}
@@ -296,8 +311,8 @@ func TestFollowersGoInLineAndRetryAlone(t *testing.T) {
 	var trace []string
 	fail := 2
 	f := &Followers{Outbox: s, Steps: []Step{
-		{"recording", followFunc(func() error { trace = append(trace, "recording"); return nil })},
-		{"webhook", followFunc(func() error {
+		{Name: "recording", Follower: followFunc(func() error { trace = append(trace, "recording"); return nil })},
+		{Name: "webhook", Follower: followFunc(func() error {
 			trace = append(trace, "webhook")
 			if fail--; fail == 0 {
 				panic("once") //nolint:forbidigo // what is tested
@@ -308,7 +323,7 @@ func TestFollowersGoInLineAndRetryAlone(t *testing.T) {
 		})},
 	}}
 	for range 3 {
-		if more, err := f.One(t.Context()); !more || (err != nil) != (fail >= 0) {
+		if more, err := f.One(t.Context(), Quick); !more || (err != nil) != (fail >= 0) {
 			t.Errorf("%v %v", more, err)
 		}
 	}
@@ -318,7 +333,43 @@ func TestFollowersGoInLineAndRetryAlone(t *testing.T) {
 	if !slices.Equal(s.again, []time.Duration{time.Second, 2 * time.Second}) || s.over != 1 {
 		t.Errorf("waited %v, over %d times", s.again, s.over)
 	}
-	if more, err := f.One(t.Context()); more || err != nil {
+	if more, err := f.One(t.Context(), Quick); more || err != nil {
 		t.Errorf("nothing is left: %v %v", more, err)
 	}
+}
+
+// TestSlowFollowersHoldNobodyUp: though the slow followers of many events hang, the
+// quick ones of all are done, and the slow ones go on beside each other.
+func TestSlowFollowersHoldNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 100
+		s := &shelf{}
+		for i := range events {
+			s.events = append(s.events, &Event{ID: int64(i), CallID: "c", Kind: CallEnded})
+		}
+		var told, judged atomic.Int64
+		f := &Followers{Outbox: s, SlowWorkers: 10, Steps: []Step{
+			{Name: "webhook", Follower: followFunc(func() error { told.Add(1); return nil })},
+			{Name: "analysis", Line: Slow, Follower: followFunc(func() error {
+				<-time.After(time.Minute)
+				judged.Add(1)
+				return nil
+			})},
+			{Name: "analyzed", Line: Slow, Follower: followFunc(func() error { return nil })},
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		over := make(chan struct{})
+		go func() { f.Run(ctx); close(over) }()
+		<-time.After(10 * time.Second)
+		if n := told.Load(); n != events {
+			t.Errorf("%d of %d events were told while the slow followers hang", n, events)
+		}
+		<-time.After(10*time.Minute + 10*time.Second)
+		if n := judged.Load(); n != events {
+			t.Errorf("%d of %d were judged by ten at a time in ten minutes", n, events)
+		}
+		cancel()
+		<-over
+	})
 }

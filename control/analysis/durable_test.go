@@ -85,7 +85,7 @@ func TestAcrossRestarts(t *testing.T) {
 				_, err = (&control.Followers{Outbox: s, Steps: []control.Step{
 					{Name: "analysis", Follower: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
 					{Name: "analyzed", Follower: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
-				}}).One(t.Context())
+				}}).One(t.Context(), control.Quick)
 				if again := run < tt.firstNotice; again != (err != nil) {
 					t.Errorf("run %d: %v", run, err)
 				}

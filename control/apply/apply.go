@@ -135,7 +135,7 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o Options) error {
 	var all []webhook.Endpoint
 	for i, h := range hooks {
-		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Events: h.Events}
+		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Previous: h.Previous, Events: h.Events}
 		if e.Events == nil {
 			e.Events = webhook.Types()
 		}

@@ -59,7 +59,9 @@ type OrgLimits struct {
 type Webhook struct {
 	URL    string       `yaml:"url"`
 	Secret media.Secret `yaml:"secret"`
-	Events []string     `yaml:"events"`
+	// Previous is the secret before, while it is being changed.
+	Previous media.Secret `yaml:"previous_secret"`
+	Events   []string     `yaml:"events"`
 }
 
 // An Agent is a voice agent.

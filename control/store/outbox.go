@@ -13,7 +13,7 @@ import (
 
 // Take implements control.Outbox. An event whose files lie on another node
 // waits for that node for HomeFor, and is then anybody's.
-func (s *Store) Take(ctx context.Context, home string, lease time.Duration) (*control.Event, error) {
+func (s *Store) Take(ctx context.Context, line control.Line, home string, lease time.Duration) (*control.Event, error) {
 	wait := s.HomeFor
 	if wait == 0 {
 		wait = 10 * time.Minute
@@ -23,14 +23,14 @@ func (s *Store) Take(ctx context.Context, home string, lease time.Duration) (*co
 		UPDATE events SET lease_until = clock_timestamp() + $2
 		WHERE id = (
 			SELECT e.id FROM events e
-			WHERE e.done_at IS NULL AND e.next_at <= clock_timestamp()
+			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
 			  AND (e.lease_until IS NULL OR e.lease_until < clock_timestamp())
 			  AND (e.home IN ('', $1) OR e.created_at < clock_timestamp() - $3::interval)
 			  AND NOT EXISTS (SELECT FROM events o WHERE o.call_id = e.call_id AND o.id < e.id AND o.done_at IS NULL)
 			ORDER BY e.next_at, e.id LIMIT 1
 			FOR UPDATE SKIP LOCKED)
-		RETURNING id, call_id, org_id, kind, followed, tries, created_at`, home, lease, wait).
-		Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Followed, &e.Tries, &e.At)
+		RETURNING id, call_id, org_id, kind, line, followed, tries, created_at`, home, lease, wait, line).
+		Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -46,6 +46,17 @@ func (s *Store) Followed(ctx context.Context, e *control.Event, step string, ove
 		UPDATE events SET followed = array_append(followed, $2), tries = 0,
 			done_at = CASE WHEN $3 THEN clock_timestamp() END
 		WHERE id = $1 AND NOT $2 = ANY (followed)`, e.ID, step, over)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	return nil
+}
+
+// Onward implements control.Outbox.
+func (s *Store) Onward(ctx context.Context, e *control.Event) error {
+	_, err := s.Pool.Exec(ctx, `
+		WITH moved AS (UPDATE events SET line = $2, home = '', lease_until = NULL, tries = 0, next_at = clock_timestamp() WHERE id = $1)
+		SELECT pg_notify($3, '')`, e.ID, control.Slow, BellEvents)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}

@@ -30,65 +30,35 @@ type delivery struct {
 	tries   int
 }
 
-// one makes one attempt at an endpoint. It reports whether to go on.
-func (s *Sender) one(ctx context.Context, e open) (bool, error) {
-	var d delivery
-	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		// The lease goes on, unless the endpoint was disabled, slowed down or
-		// taken over meanwhile.
-		tag, err := tx.Exec(ctx, `
-			UPDATE webhook_endpoints SET lease_until = $3
-			WHERE id = $1 AND owner = $2 AND disabled_at IS NULL AND (throttled_until IS NULL OR throttled_until <= $4)`,
-			e.id, s.Owner, s.now().Add(lease), s.now())
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return pgx.ErrNoRows
-		}
-		return tx.QueryRow(ctx, `
-			SELECT id, payload, tries FROM webhook_deliveries
-			WHERE endpoint_id = $1 AND state = 'pending' AND next_at <= $2
-			ORDER BY next_at, created_at, id LIMIT 1`, e.id, s.now()).Scan(&d.id, &d.payload, &d.tries)
-	})
-	if err != nil {
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = nil
-		}
-		return false, err
-	}
-	return s.attempt(ctx, e, d)
-}
-
 // attempt makes one, and writes down what it came to.
-func (s *Sender) attempt(ctx context.Context, e open, d delivery) (bool, error) {
+func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) landing {
 	status, asked, fault := s.post(ctx, e, d)
 	if stopping := ctx.Err() != nil; stopping && status == 0 {
-		return false, nil // the attempt does not count
+		return landing{id: d.id} // the attempt does not count
 	}
 	v := judge(d.tries+1, status, asked, s.dice())
 	if !v.delivered {
-		s.log().InfoContext(ctx, "a webhook was not taken", "endpoint", e.id, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
+		s.log().InfoContext(ctx, "a webhook was not taken", "endpoint", e.ID, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
 	}
-	return true, s.note(context.WithoutCancel(ctx), e, d, v, status, fault)
+	return landing{d.id, v.delivered, s.note(context.WithoutCancel(ctx), e, d, v, status, fault)}
 }
 
 // post sends a notice. It returns 0 and why where there was no answer.
-func (s *Sender) post(ctx context.Context, e open, d delivery) (status int, asked time.Duration, fault string) {
-	key, err := signingKey(e.secret)
+func (s *Sender) post(ctx context.Context, e Endpoint, d delivery) (status int, asked time.Duration, fault string) {
+	keys, err := e.keys()
 	if err == nil {
-		err = CheckURL(e.url, s.AllowInsecure)
+		err = CheckURL(e.URL, s.AllowInsecure)
 	}
 	if err != nil {
 		return 0, 0, err.Error()
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(d.payload))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(d.payload))
 	if err != nil {
 		return 0, 0, "the url cannot be used"
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Parley-Webhooks/1")
-	sign(r.Header, key, d.id, s.now(), d.payload)
+	keys.sign(r.Header, d.id, s.now(), d.payload)
 	s.once.Do(func() { s.client = egress.Rules{Anywhere: s.AllowInsecure, Timeout: timeout}.Client() })
 	resp, err := s.client.Do(r)
 	if err != nil {
@@ -110,7 +80,7 @@ func reason(err error) string {
 }
 
 // note writes down what an attempt came to.
-func (s *Sender) note(ctx context.Context, e open, d delivery, v verdict, status int, fault string) error {
+func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	now := s.now()
@@ -139,7 +109,7 @@ func (s *Sender) note(ctx context.Context, e open, d delivery, v verdict, status
 					ELSE disabled_reason END,
 				disabled_at = CASE WHEN $4 OR ($3 AND failed_in_a_row + 1 >= $7 AND coalesce(last_success_at, created_at) < $6::timestamptz - $8::interval)
 					THEN $6::timestamptz ELSE disabled_at END
-			WHERE id = $1`, e.id, v.delivered, v.dead, v.gone, v.throttle, now, deadInARow, noSuccessIn)
+			WHERE id = $1`, e.ID, v.delivered, v.dead, v.gone, v.throttle, now, deadInARow, noSuccessIn)
 		if err != nil {
 			return fmt.Errorf("webhook endpoint: %w", err)
 		}

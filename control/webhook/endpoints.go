@@ -16,7 +16,10 @@ import (
 type Endpoint struct {
 	ID, OrgID, URL string
 	Secret         media.Secret
-	Events         []string // of Types
+	// Previous is the secret before this one, which signs too while receivers
+	// learn the new one; empty where there is none.
+	Previous media.Secret
+	Events   []string // of Types
 }
 
 // Check returns what is wrong with an endpoint.
@@ -24,7 +27,7 @@ func (e Endpoint) Check(insecure bool) error {
 	if err := CheckURL(e.URL, insecure); err != nil {
 		return err
 	}
-	if _, err := signingKey(e.Secret); err != nil {
+	if _, err := e.keys(); err != nil {
 		return err
 	}
 	for _, t := range e.Events {
@@ -35,17 +38,30 @@ func (e Endpoint) Check(insecure bool) error {
 	return nil
 }
 
+// keys are what notices to the endpoint are signed with.
+func (e Endpoint) keys() (keyring, error) {
+	key, err := signingKey(e.Secret)
+	if err != nil || e.Previous == "" {
+		return keyring{key}, err
+	}
+	before, err := signingKey(e.Previous)
+	if err != nil {
+		return nil, fmt.Errorf("the previous secret: %w", err)
+	}
+	return keyring{key, before}, nil
+}
+
 // Replace makes endpoints those of an organization. One whose address stays
 // keeps what is on its way to it, and works again if it had been disabled.
 func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) error {
 	urls := []string{}
 	for _, e := range all {
 		_, err := q.Exec(ctx, `
-			INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (org_id, url) DO UPDATE SET secret = excluded.secret, events = excluded.events,
+			INSERT INTO webhook_endpoints (id, org_id, url, secret, previous_secret, events) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (org_id, url) DO UPDATE SET secret = excluded.secret, previous_secret = excluded.previous_secret, events = excluded.events,
 				disabled_at = NULL, disabled_reason = '',
 				failed_in_a_row = CASE WHEN webhook_endpoints.disabled_at IS NULL THEN webhook_endpoints.failed_in_a_row ELSE 0 END`,
-			control.NewID("whe_", time.Now()), orgID, e.URL, string(e.Secret), e.Events)
+			control.NewID("whe_", time.Now()), orgID, e.URL, string(e.Secret), string(e.Previous), e.Events)
 		if err != nil {
 			return fmt.Errorf("webhook endpoint: %w", err)
 		}

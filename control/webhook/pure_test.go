@@ -76,7 +76,7 @@ func TestSignatureVerifies(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := http.Header{}
-		sign(h, key, rapid.StringMatching(`evt_[0-9A-Z]{26}`).Draw(t, "id"), time.Now(), body)
+		keyring{key}.sign(h, rapid.StringMatching(`evt_[0-9A-Z]{26}`).Draw(t, "id"), time.Now(), body)
 		wh, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
 			t.Fatal(err)

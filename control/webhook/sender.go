@@ -12,8 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/parley-voice/parley/media"
 )
 
 // A Sender delivers what is due. Endpoints are drained beside each other, so
@@ -24,8 +22,9 @@ type Sender struct {
 	Owner string
 	// AllowInsecure lets endpoints be inside the own network.
 	AllowInsecure bool
-	// Endpoints is how many are drained at a time; 0 means 64.
-	Endpoints int
+	// Endpoints is how many are drained at a time, 0 means 512; Beside how many
+	// notices are on their way to one endpoint at a time, 0 means 8.
+	Endpoints, Beside int
 	// Poll is how often work is looked for without being woken; 0 means 1 s.
 	Poll time.Duration
 	Wake <-chan struct{}
@@ -41,9 +40,6 @@ type Sender struct {
 // lease is how long an endpoint belongs to a node without a sign of life: more
 // than one attempt takes.
 const lease = time.Minute
-
-// shift is how long an endpoint is drained before others get their turn.
-const shift = 30 * time.Second
 
 // Run delivers until ctx ends, and returns when all is over.
 func (s *Sender) Run(ctx context.Context) {
@@ -99,25 +95,25 @@ func (s *Sender) Pass(ctx context.Context) error {
 	}
 }
 
-// An open endpoint is one that this sender drains.
-type open struct {
-	id, url string
-	secret  media.Secret
-}
+// due is the condition of deliveries d that may be made at the time $2: what came
+// of a call is not told before its end was, or that failed twice.
+const due = `d.state = 'pending' AND d.next_at <= $2 AND (d.type <> 'call_analyzed' OR NOT EXISTS (
+	SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.call_id = d.call_id
+	AND o.type = 'call_ended' AND o.state = 'pending' AND o.tries < 2))`
 
 // take leases the endpoint that waits longest, nil where none has work.
-func (s *Sender) take(ctx context.Context) (*open, error) {
-	var e open
+func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
+	var e Endpoint
 	err := s.Pool.QueryRow(ctx, `
 		UPDATE webhook_endpoints SET owner = $1, lease_until = $3
 		WHERE id = (
 			SELECT e.id FROM webhook_endpoints e
-			CROSS JOIN LATERAL (SELECT min(next_at) AS due FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending') w
+			CROSS JOIN LATERAL (SELECT d.next_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND `+due+` ORDER BY d.next_at LIMIT 1) w
 			WHERE e.disabled_at IS NULL AND (e.lease_until IS NULL OR e.lease_until <= $2)
-			  AND (e.throttled_until IS NULL OR e.throttled_until <= $2) AND w.due <= $2
-			ORDER BY w.due LIMIT 1
+			  AND (e.throttled_until IS NULL OR e.throttled_until <= $2)
+			ORDER BY w.next_at LIMIT 1
 			FOR UPDATE OF e SKIP LOCKED)
-		RETURNING id, url, secret`, s.Owner, s.now(), s.now().Add(lease)).Scan(&e.id, &e.url, (*string)(&e.secret))
+		RETURNING id, url, secret, previous_secret`, s.Owner, s.now(), s.now().Add(lease)).Scan(&e.ID, &e.URL, (*string)(&e.Secret), (*string)(&e.Previous))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -127,28 +123,9 @@ func (s *Sender) take(ctx context.Context) (*open, error) {
 	return &e, nil
 }
 
-// drain delivers what is due at one endpoint, one after the other.
-func (s *Sender) drain(ctx context.Context, e open) {
-	until := time.Now().Add(shift)
-	for ctx.Err() == nil && time.Now().Before(until) {
-		more, err := s.one(ctx, e)
-		if err != nil && ctx.Err() == nil {
-			s.log().WarnContext(ctx, "an attempt to deliver a webhook is not noted", "endpoint", e.id, "err", err)
-		}
-		if err != nil || !more {
-			break
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if _, err := s.Pool.Exec(ctx, "UPDATE webhook_endpoints SET lease_until = NULL WHERE id = $1 AND owner = $2", e.id, s.Owner); err != nil {
-		s.log().WarnContext(ctx, "a webhook endpoint is not released until its lease ends", "endpoint", e.id, "err", err)
-	}
-}
-
 func (s *Sender) endpoints() int {
 	if s.Endpoints == 0 {
-		return 64
+		return 512
 	}
 	return s.Endpoints
 }

@@ -37,13 +37,20 @@ func signingKey(secret media.Secret) ([]byte, error) {
 	return key, nil
 }
 
+// A keyring signs with each of its keys: with two while a secret is changed.
+type keyring [][]byte
+
 // sign sets the headers of one attempt to deliver body.
-func sign(h http.Header, key []byte, id string, at time.Time, body []byte) {
+func (k keyring) sign(h http.Header, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
-	m := hmac.New(sha256.New, key)
-	m.Write([]byte(id + "." + stamp + "."))
-	m.Write(body)
+	signatures := make([]string, len(k))
+	for i, key := range k {
+		m := hmac.New(sha256.New, key)
+		m.Write([]byte(id + "." + stamp + "."))
+		m.Write(body)
+		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
+	}
 	h.Set("Webhook-Id", id)
 	h.Set("Webhook-Timestamp", stamp)
-	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)))
+	h.Set("Webhook-Signature", strings.Join(signatures, " "))
 }

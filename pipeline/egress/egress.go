@@ -62,6 +62,8 @@ type Rules struct {
 	Hosts []string
 	// Timeout bounds a request, its answer included; 0 leaves that to its context.
 	Timeout time.Duration
+	// Resolver looks names up; nil is the machine's.
+	Resolver *net.Resolver
 }
 
 // Allows tells whether a host is one of Hosts.
@@ -75,10 +77,10 @@ func (r Rules) Allows(host, port string) bool {
 // those of this machine, where the rules do not say otherwise. It follows no
 // redirects and uses no proxy.
 func (r Rules) Client() *http.Client {
-	open := &net.Dialer{Timeout: 10 * time.Second}
+	open := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver}
 	// Checked here, the address is the one that is connected to: a name cannot
 	// resolve to another one in between.
-	guarded := &net.Dialer{Timeout: 10 * time.Second, Control: check}
+	guarded := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver, Control: check}
 	return &http.Client{
 		Timeout: r.Timeout,
 		Transport: &http.Transport{

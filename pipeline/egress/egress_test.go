@@ -1,13 +1,18 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 func TestPublic(t *testing.T) {
@@ -76,4 +81,99 @@ func TestClient(t *testing.T) {
 		}
 		c.CloseIdleConnections()
 	}
+}
+
+// TestRebinding: a name server that changes its mind at each question, and one that
+// names a public address and this machine, lead nobody inward.
+func TestRebinding(t *testing.T) {
+	canary, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var touched atomic.Int64
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		for {
+			c, closed := canary.Accept()
+			if closed != nil {
+				return
+			}
+			touched.Add(1)
+			_ = c.Close()
+		}
+	}()
+	_, port, err := net.SplitHostPort(canary.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, outside := [4]byte{127, 0, 0, 1}, [4]byte{192, 0, 2, 1}
+	for name, answers := range map[string][][][4]byte{
+		"here": {{home}}, "in turn": {{outside}, {home}}, "both": {{outside, home}, {home, outside}},
+	} {
+		client := Rules{Resolver: nameServer(t, answers)}.Client()
+		for range 4 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://rebind.example:"+port+"/", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if !errors.Is(err, ErrInward) {
+				t.Errorf("%s: %v", name, err)
+			}
+			cancel()
+		}
+	}
+	_ = canary.Close()
+	<-accepted
+	if n := touched.Load(); n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// nameServer answers questions for addresses with one list after the other, to be
+// kept for no time.
+func nameServer(t *testing.T, answers [][][4]byte) *net.Resolver {
+	t.Helper()
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	t.Cleanup(func() { _ = conn.Close(); <-over })
+	go func() {
+		defer close(over)
+		buf := make([]byte, 512)
+		for n := 0; ; {
+			size, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buf[:size]) != nil || len(m.Questions) != 1 {
+				continue
+			}
+			m.Response, m.Authoritative, m.Additionals = true, true, nil
+			if m.Questions[0].Type == dnsmessage.TypeA {
+				for _, a := range answers[n%len(answers)] {
+					m.Answers = append(m.Answers, dnsmessage.Resource{
+						Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
+						Body:   &dnsmessage.AResource{A: a},
+					})
+				}
+				n++
+			}
+			if text, err := m.Pack(); err == nil {
+				_, _ = conn.WriteTo(text, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp4", conn.LocalAddr().String())
+	}}
 }

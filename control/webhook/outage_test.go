@@ -1,0 +1,270 @@
+package webhook_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/webhook"
+	"github.com/parley-voice/parley/media"
+)
+
+const (
+	firstSecret  = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	secondSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
+)
+
+// A verifier is a far end that takes what the reference library says is signed
+// with its secret.
+type verifier struct {
+	*httptest.Server
+
+	down    atomic.Bool
+	refused atomic.Int64 // while down
+
+	mu    sync.Mutex
+	times map[string]int // taken, by id
+	bad   int
+}
+
+func newVerifier(t *testing.T, secret string) *verifier {
+	t.Helper()
+	lib, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &verifier{times: map[string]int{}}
+	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if v.down.Load() {
+			v.refused.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if err != nil || lib.VerifyIgnoringTimestamp(body, r.Header) != nil {
+			v.bad++
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		v.times[r.Header.Get("Webhook-Id")]++
+	}))
+	t.Cleanup(v.Close)
+	return v
+}
+
+func (v *verifier) taken() (ids, doubles, bad int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, n := range v.times {
+		doubles += n - 1
+	}
+	return len(v.times), doubles, v.bad
+}
+
+// TestThousandEventsOutliveAnOutage: a receiver is down for eight hours, in which
+// a thousand calls end. Every notice comes, once, and its signature is good.
+func TestThousandEventsOutliveAnOutage(t *testing.T) {
+	const events, hours = 1000, 8
+	p, far, well := newPost(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
+	p.endpoints(far.URL, well.URL)
+	far.down.Store(true)
+	for range hours {
+		p.endedAtOnce(events / hours)
+		for range 4 {
+			p.pass(15 * time.Minute)
+		}
+	}
+	if n, _, _ := well.taken(); n != events {
+		t.Errorf("the receiver that is well has %d of %d", n, events)
+	}
+	if n, _, _ := far.taken(); n != 0 || far.refused.Load() == 0 {
+		t.Fatalf("%d taken while down, %d refused", n, far.refused.Load())
+	}
+	far.down.Store(false)
+	for range 24 {
+		p.pass(time.Hour)
+	}
+	for name, v := range map[string]*verifier{"was down": far, "was well": well} {
+		if n, doubles, bad := v.taken(); n != events || doubles != 0 || bad != 0 {
+			t.Errorf("the one that %s has %d notices of %d, %d of them again, %d badly signed", name, n, events, doubles, bad)
+		}
+	}
+	if s := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state <> 'delivered'"); s != "0" {
+		t.Errorf("%s notices are not delivered", s)
+	}
+}
+
+// endedAtOnce makes n calls that ended, with their notices, in a statement each.
+func (p *post) endedAtOnce(n int) {
+	p.t.Helper()
+	p.exec(`WITH c AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+			trunk_id, route_id, ring_seconds, created_at) SELECT 'call_' || gen_random_uuid(), $1, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now()
+			FROM generate_series(1, $2) RETURNING id)
+		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
+		SELECT 'evt_' || gen_random_uuid(), e.id, c.id, 'call_ended', convert_to('{"call_id":"' || c.id || '"}', 'UTF8'), $3, $3
+		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
+}
+
+// TestSlowReceiverDelaysNobody: one receiver hangs, and another gets its notices. How
+// long they took is told, not asserted.
+func TestSlowReceiverDelaysNobody(t *testing.T) {
+	p := newPost(t)
+	release := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(slow.Close)
+	t.Cleanup(func() { close(release) })
+	const calls = 200
+	var mu sync.Mutex
+	came := 0
+	quick := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		mu.Lock()
+		came++
+		mu.Unlock()
+	}))
+	t.Cleanup(quick.Close)
+	p.endpoints(slow.URL, quick.URL)
+	wake := make(chan struct{}, 1)
+	p.sender.Wake, p.sender.Poll = wake, 100*time.Millisecond
+	p.endedAtOnce(50) // the slow one has a queue of its own
+	p.run()
+	var worst time.Duration
+	for n := 50; n <= calls; n += 50 {
+		began := time.Now()
+		p.until("every notice came", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return came == n
+		})
+		worst = max(worst, time.Since(began))
+		if n < calls {
+			p.endedAtOnce(50)
+			wake <- struct{}{}
+		}
+	}
+	t.Logf("each of %d notices came within %v while another receiver hangs", calls, worst)
+	if s := p.value("SELECT count(*)::text FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '" + slow.URL + "%' AND d.state = 'delivered'"); s != "0" {
+		t.Errorf("the slow receiver has taken %s: it was not slow", s)
+	}
+}
+
+// run runs the sender until the test ends.
+func (p *post) run() {
+	p.t.Helper()
+	over := make(chan struct{})
+	go func() { p.sender.Run(p.t.Context()); close(over) }()
+	p.t.Cleanup(func() { <-over })
+}
+
+// until waits for something.
+func (p *post) until(what string, is func() bool) {
+	p.t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			p.t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// TestAnalysisIsToldAfterTheEnd: call_analyzed waits for call_ended to be taken, or
+// to fail twice, and not for longer.
+func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		fails int
+		want  []string
+	}{
+		{0, []string{"call_ended", "call_analyzed"}},
+		{1, []string{"call_ended", "call_ended", "call_analyzed"}},
+		{2, []string{"call_ended", "call_ended", "call_analyzed", "call_ended"}},
+	} {
+		p := newPost(t)
+		var order []string
+		fails := tt.fails
+		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			kind := "call_ended"
+			if slices.Contains(body, 'z') { // only one of the two types has it
+				kind = "call_analyzed"
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			order = append(order, kind)
+			if kind == "call_ended" && fails > 0 {
+				fails--
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}))
+		t.Cleanup(far.Close)
+		all := []webhook.Endpoint{{URL: far.URL, Secret: firstSecret, Events: webhook.Types()}}
+		if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
+			t.Fatal(err)
+		}
+		p.ended(1)
+		s := &store.Store{Pool: p.db.Pool}
+		e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, At: p.clock()}
+		if err := (&webhook.Notifier{Type: webhook.CallAnalyzed, Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		p.exec("UPDATE webhook_deliveries SET payload = $1 WHERE type = 'call_analyzed'", []byte("z"))
+		p.exec("UPDATE webhook_deliveries SET payload = $1 WHERE type = 'call_ended'", []byte("e"))
+		for range 4 {
+			p.pass(6 * time.Second)
+		}
+		p.pass(5 * time.Minute)
+		if !slices.Equal(order, tt.want) {
+			t.Errorf("call_ended fails %d times: %v, want %v", tt.fails, order, tt.want)
+		}
+	}
+}
+
+// TestSecretsAreChangedWithoutALoss: while two secrets are given, receivers that
+// know either take the notices; afterwards only those that know the new one.
+func TestSecretsAreChangedWithoutALoss(t *testing.T) {
+	p, old, fresh := newPost(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
+	set := func(secret, previous string) {
+		t.Helper()
+		var all []webhook.Endpoint
+		for _, u := range []string{old.URL, fresh.URL} {
+			e := webhook.Endpoint{URL: u, Secret: media.Secret(secret), Previous: media.Secret(previous), Events: webhook.Types()}
+			if err := e.Check(true); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, e)
+		}
+		if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
+			t.Fatal(err)
+		}
+		p.endedAtOnce(1)
+		p.pass(0)
+	}
+	for _, tt := range []struct {
+		secret, previous string
+		old, fresh       int // that each has taken then
+	}{{firstSecret, "", 1, 0}, {secondSecret, firstSecret, 2, 1}, {secondSecret, "", 2, 2}} {
+		set(tt.secret, tt.previous)
+		o, _, _ := old.taken()
+		f, _, _ := fresh.taken()
+		if o != tt.old || f != tt.fresh {
+			t.Errorf("the one that knows the old secret has %d, want %d; the other %d, want %d", o, tt.old, f, tt.fresh)
+		}
+	}
+	bad := webhook.Endpoint{URL: "https://example.com", Secret: firstSecret, Previous: "whsec_canary"}
+	if err := bad.Check(false); err == nil {
+		t.Error("a previous secret that is none is taken")
+	}
+}
