@@ -31,11 +31,13 @@ var floors = map[string][]string{
 
 // rooms holds some packages to less than their wing may.
 var rooms = map[string][]string{
-	"media":            {},
-	"pipeline/turn":    {"pipeline/eot"}, // pure
-	"pipeline/eot":     {},               // pure
-	"control/db":       {},
-	"campaigns/market": {}, // pure
+	"media":              {},
+	"pipeline/turn":      {"pipeline/eot"}, // pure
+	"pipeline/eot":       {},               // pure
+	"control/db":         {},
+	"campaigns/rows":     {"campaigns/market"},
+	"campaigns/market":   {}, // pure
+	"campaigns/registry": {},
 }
 
 // outside says where some foreign modules may be known.

@@ -1,0 +1,222 @@
+package rows
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of columns.
+const (
+	longestName     = 200 // characters
+	longestID       = 128
+	mostVariables   = 64
+	longestVariable = 2000 // characters
+	longestMetadata = 8 << 10
+	usualPriority   = 5
+	lastEpoch       = 253402300799 // 9999-12-31, in seconds
+)
+
+// variableName is what names of variables look like.
+func variableName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) }
+
+// A reader makes rows of records.
+type reader struct{ names *regexp.Regexp }
+
+// row reads a record. What is wrong with it is on the row.
+func (rd *reader) row(rec Record) *Row {
+	r := &Row{Row: rec.Row, Priority: usualPriority}
+	if rec.Err != nil {
+		r.issue(Error, RowUnreadable, "", "", rec.Err.Error())
+		return r
+	}
+	phone := ""
+	switch all := phones(rec.Cells); len(all) {
+	case 0:
+	case 1:
+		phone = all[0]
+	default:
+		r.issue(Error, PhoneInvalid, strings.Join(all, ", "), "", "several columns are the phone: send one")
+	}
+	for _, c := range rec.Cells {
+		rd.cell(r, c, phone)
+	}
+	for _, name := range rec.Formula {
+		r.issue(Warning, FormulaValue, name, "", "a formula made this value; what the file last computed is used")
+	}
+	if r.Phone == "" && !r.failed() {
+		r.issue(Error, PhoneMissing, phone, "", "the row has no phone")
+	}
+	return r
+}
+
+// cell takes one value into the row.
+func (rd *reader) cell(r *Row, c Cell, phone string) {
+	if c.Column == phone {
+		r.takePhone(c)
+		return
+	}
+	if c.kind() == "null" || c.JSON == nil && strings.TrimSpace(c.Text) == "" {
+		return
+	}
+	switch col := column(c.Column); col {
+	case colName:
+		r.text(c, &r.Name, longestName, NameTooLong)
+	case colTimezone:
+		r.text(c, &r.Timezone, longestID, TimezoneUnknown)
+	case colExternalID, colLanguage, colState, colZIP:
+		r.text(c, r.label(col), longestID, ColumnInvalid)
+	case colNotBefore, colNotAfter, colConsentAt:
+		r.takeTime(c, r.time(col))
+	case colPriority:
+		r.takePriority(c)
+	case colPhone: // one of several
+	case colVariables:
+		rd.takeVariables(r, c)
+	case colMetadata:
+		r.takeMetadata(c)
+	default:
+		rd.takeOther(r, c)
+	}
+}
+
+// label is where a column of plain text goes.
+func (r *Row) label(col string) *string {
+	switch col {
+	case colExternalID:
+		return &r.ExternalID
+	case colLanguage:
+		return &r.Language
+	case colState:
+		return &r.State
+	default:
+		return &r.ZIP
+	}
+}
+
+// time is where a column of an instant goes.
+func (r *Row) time(col string) *time.Time {
+	switch col {
+	case colNotBefore:
+		return &r.NotBefore
+	case colNotAfter:
+		return &r.NotAfter
+	default:
+		return &r.ConsentAt
+	}
+}
+
+func (r *Row) takePhone(c Cell) {
+	switch c.kind() {
+	case "text", "string":
+		r.Phone = strings.TrimSpace(c.Text)
+	case "number":
+		if s := string(c.JSON); strings.Trim(s, "0123456789") == "" {
+			r.Phone = s
+		} else {
+			r.issue(Error, PhoneInvalid, c.Column, s, "a phone sent as a number is a whole one, written with digits alone")
+		}
+	case "null":
+	default:
+		r.issue(Error, PhoneInvalid, c.Column, c.sent(), "a phone is a string, or a whole number")
+	}
+}
+
+// text takes a string of at most so many characters.
+func (r *Row) text(c Cell, to *string, longest int, code string) {
+	s := strings.TrimSpace(c.Text)
+	switch {
+	case c.kind() != "text" && c.kind() != "string":
+		r.issue(Error, code, c.Column, c.sent(), c.Column+" is a string")
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		r.issue(Error, ColumnInvalid, c.Column, s, c.Column+" is no UTF-8 text")
+	case utf8.RuneCountInString(s) > longest:
+		r.issue(Error, code, c.Column, s, fmt.Sprintf("%s has at most %d characters", c.Column, longest))
+	default:
+		*to = s
+	}
+}
+
+func (c Cell) number() (float64, bool) {
+	if c.kind() != "text" && c.kind() != "number" {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(c.sent()), 64)
+	return v, err == nil
+}
+
+func (r *Row) takePriority(c Cell) {
+	if v, ok := c.number(); ok && v == math.Trunc(v) && v >= 0 && v <= 9 {
+		r.Priority = int(v)
+		return
+	}
+	r.issue(Error, ColumnInvalid, c.Column, c.sent(), "a priority is a whole number, 0 to 9")
+}
+
+func (r *Row) takeTime(c Cell, to *time.Time) {
+	if v, ok := c.number(); ok && v >= 0 && v <= lastEpoch {
+		whole, part := math.Modf(v)
+		*to = time.Unix(int64(whole), int64(part*1e9)).UTC()
+		return
+	}
+	r.issue(Error, ColumnInvalid, c.Column, c.sent(), c.Column+" is a time in epoch seconds")
+}
+
+func (rd *reader) takeVariables(r *Row, c Cell) {
+	var all map[string]json.RawMessage
+	raw := []byte(c.sent())
+	if k := c.kind(); k != "object" && k != "text" || json.Unmarshal(raw, &all) != nil {
+		r.issue(Error, VariablesInvalid, c.Column, c.sent(), "variables are an object of strings")
+		return
+	}
+	for name, v := range all {
+		var s string
+		if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &s) != nil {
+			r.issue(Error, VariablesInvalid, c.Column+"."+name, string(v), "a variable is a string")
+			continue
+		}
+		rd.variable(r, c.Column+"."+name, name, s)
+	}
+}
+
+func (rd *reader) variable(r *Row, at, name, value string) {
+	switch {
+	case !rd.names.MatchString(name):
+		r.issue(Error, VariablesInvalid, at, name, "the name of a variable is up to 64 letters, digits and _, no digit first")
+	case utf8.RuneCountInString(value) > longestVariable || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		r.issue(Error, VariablesInvalid, at, value, fmt.Sprintf("a variable has at most %d characters of UTF-8", longestVariable))
+	case len(r.Variables) >= mostVariables && r.Variables[name] == "":
+		r.issue(Error, VariablesInvalid, at, name, fmt.Sprintf("a row has at most %d variables", mostVariables))
+	default:
+		if r.Variables == nil {
+			r.Variables = map[string]string{}
+		}
+		r.Variables[name] = value
+	}
+}
+
+func (r *Row) takeMetadata(c Cell) {
+	raw := json.RawMessage(c.sent())
+	var object map[string]json.RawMessage
+	if k := c.kind(); k != "object" && k != "text" || len(raw) > longestMetadata || json.Unmarshal(raw, &object) != nil {
+		r.issue(Error, ColumnInvalid, c.Column, c.sent(), fmt.Sprintf("metadata is an object of at most %d bytes", longestMetadata))
+		return
+	}
+	r.Metadata = raw
+}
+
+// takeOther takes a column that is not ours: of a file it is a variable, of the
+// API it is left out.
+func (rd *reader) takeOther(r *Row, c Cell) {
+	name := strings.ReplaceAll(strings.TrimSpace(c.Column), " ", "_")
+	if c.JSON != nil || !rd.names.MatchString(name) {
+		r.issue(Warning, ColumnIgnored, c.Column, c.sent(), "there is no such column")
+		return
+	}
+	rd.variable(r, c.Column, name, strings.TrimSpace(c.Text))
+}
