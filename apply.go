@@ -63,5 +63,5 @@ func (w *world) open() (*db.DB, error) {
 
 // database opens the database of the configuration, whether a server runs or not.
 func (w *world) database(c Config) (*db.DB, error) {
-	return db.Open(w, db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: 2, Log: w.log("error")})
+	return openDatabase(w, c, 2, w.log("error"))
 }

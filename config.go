@@ -27,6 +27,7 @@ type Config struct {
 	DataDir     string
 	BucketURL   string // empty: a folder of DataDir
 	DatabaseURL media.Secret
+	SealKey     media.Secret
 	SIPAddr     string
 	SIPTLS      SecureConfig
 	Stir        StirConfig
@@ -75,13 +76,14 @@ func settings() map[string]setting {
 	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
 	}
-	return map[string]setting{
+	return withFiles(map[string]setting{
 		"PARLEY_HTTP_ADDR":    {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
 		"PARLEY_DATA_DIR":     {"a folder", text(func(c *Config) *string { return &c.DataDir })},
 		"PARLEY_BUCKET_URL":   {"a folder, or file:///FOLDER", setBucket},
 		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
+		"PARLEY_SEAL_KEY":     {"the base64 of 32 bytes, several with commas between", setSealKey},
 		"PARLEY_SIP_ADDR":     {"host:port", addr(func(c *Config) *string { return &c.SIPAddr })},
 		"PARLEY_SIP_TLS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.SIPTLS.Addr })},
 		"PARLEY_SIP_TLS_CERT": {"a PEM file", text(func(c *Config) *string { return &c.SIPTLS.Cert })},
@@ -120,7 +122,7 @@ func settings() map[string]setting {
 		"PARLEY_TURN_LOGS":          {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
 		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	}
+	})
 }
 
 // configError marks what the operator must mend.
@@ -152,7 +154,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 }
 
 func assign(c *Config, known map[string]setting, values map[string]string, where string) []error {
-	var errs []error
+	errs := []error{notBoth(values, where)}
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		s, ok := known[k]
 		if !ok {

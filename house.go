@@ -98,7 +98,7 @@ func (h *house) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return configError{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
 	}
-	h.db, err = db.Open(ctx, db.Config{URL: string(h.config.DatabaseURL), DataDir: h.config.DataDir, Log: h.log})
+	h.db, err = openDatabase(ctx, h.config, 0, h.log)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 // A process is a parley serve.
@@ -77,7 +79,7 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 	p := &process{dir: dir, over: make(chan struct{}), cmd: exec.CommandContext(context.WithoutCancel(ctx), bin, "serve")}
 	p.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir,
-		"PARLEY_DATABASE_URL=" + database, "PARLEY_DATA_DIR=" + filepath.Join(dir, "data"),
+		"PARLEY_DATABASE_URL=" + database, "PARLEY_SEAL_KEY=" + dbtest.SealKey, "PARLEY_DATA_DIR=" + filepath.Join(dir, "data"),
 		"PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0",
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_DRAIN_TIMEOUT=0s", "PARLEY_LOG_LEVEL=debug",
 	}, settings...)

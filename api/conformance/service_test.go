@@ -76,7 +76,7 @@ func start(ctx context.Context) (*service, error) {
 	if s.database, err = dbtest.Lasting(ctx); err != nil {
 		return nil, err
 	}
-	if s.db, err = db.Open(ctx, db.Config{URL: s.database, MaxConns: 4}); err != nil {
+	if s.db, err = dbtest.Open(ctx, s.database, 4); err != nil {
 		return nil, err
 	}
 	s.carrier = &siptest.Carrier{Listen: "127.0.0.1:0", Answer: s.answer}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
 )
 
 // ErrUnknown is returned where an organization has no agent of the name.
@@ -27,9 +28,10 @@ type Agent struct {
 func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) {
 	a := Agent{OrgID: orgID, Name: name}
 	var draft []byte
+	var secrets media.Secret
 	var version *int
-	err := q.QueryRow(ctx, "SELECT id, draft, published_version FROM agents WHERE org_id = $1 AND name = $2", orgID, name).
-		Scan(&a.ID, &draft, &version)
+	err := q.QueryRow(ctx, "SELECT id, draft, secrets, published_version FROM agents WHERE org_id = $1 AND name = $2", orgID, name).
+		Scan(&a.ID, &draft, &secrets, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Agent{}, fmt.Errorf("agent %q: %w", name, ErrUnknown)
 	}
@@ -39,7 +41,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) 
 	if version != nil {
 		a.Published = *version
 	}
-	if err := json.Unmarshal(draft, &a.Draft); err != nil {
+	if a.Draft, err = Read(draft, secrets); err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", name, err)
 	}
 	return a, nil
@@ -55,11 +57,15 @@ func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (
 	if err != nil {
 		return "", fmt.Errorf("agent %q: %w", name, err)
 	}
+	secrets, err := d.secrets()
+	if err != nil {
+		return "", fmt.Errorf("agent %q: %w", name, err)
+	}
 	var id string
 	err = q.QueryRow(ctx, `
-		INSERT INTO agents (id, org_id, name, draft) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (org_id, name) DO UPDATE SET draft = excluded.draft, updated_at = now()
-		RETURNING id`, control.NewID("agt_", time.Now()), orgID, name, draft).Scan(&id)
+		INSERT INTO agents (id, org_id, name, draft, secrets) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (org_id, name) DO UPDATE SET draft = excluded.draft, secrets = excluded.secrets, updated_at = now()
+		RETURNING id`, control.NewID("agt_", time.Now()), orgID, name, draft, secrets).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("agent %q: %w", name, err)
 	}
@@ -73,13 +79,13 @@ func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error)
 	// The row lock puts two publishers in line.
 	err := q.QueryRow(ctx, `
 		WITH a AS (
-			SELECT id, draft, published_version FROM agents WHERE org_id = $1 AND name = $2 FOR UPDATE
+			SELECT id, draft, secrets, published_version FROM agents WHERE org_id = $1 AND name = $2 FOR UPDATE
 		), last AS (
-			SELECT v.version, v.definition = a.draft AS same
+			SELECT v.version, v.definition = a.draft AND v.secrets = a.secrets AS same
 			FROM agent_versions v JOIN a ON v.agent_id = a.id ORDER BY v.version DESC LIMIT 1
 		), made AS (
-			INSERT INTO agent_versions (agent_id, version, definition)
-			SELECT a.id, coalesce((SELECT version FROM last), 0) + 1, a.draft FROM a
+			INSERT INTO agent_versions (agent_id, version, definition, secrets)
+			SELECT a.id, coalesce((SELECT version FROM last), 0) + 1, a.draft, a.secrets FROM a
 			WHERE NOT coalesce((SELECT same FROM last), false)
 			RETURNING version
 		)

@@ -3,6 +3,8 @@
 package agents
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +39,41 @@ type Definition struct {
 	Tools         []Tool            `json:"tools,omitempty"`
 }
 
-// A Tool is a tool, stored with what its server must be told.
+// A Tool is a tool, and what its server must be told. The headers stand apart
+// from what is stored of a definition: they are secrets.
 type Tool struct {
 	tools.Definition
-	Headers map[string]string `json:"headers,omitempty"`
+	Headers map[string]string `json:"-"`
+}
+
+// secrets are the headers of all tools as one text, "" where there are none.
+func (d Definition) secrets() (media.Secret, error) {
+	all, some := make([]map[string]string, len(d.Tools)), false
+	for i, t := range d.Tools {
+		all[i] = t.Headers
+		some = some || len(t.Headers) > 0
+	}
+	if !some {
+		return "", nil
+	}
+	text, err := json.Marshal(all)
+	return media.Secret(text), err
+}
+
+// Read reads a definition and its secrets as they are stored.
+func Read(definition []byte, secrets media.Secret) (Definition, error) {
+	var d Definition
+	if err := json.Unmarshal(definition, &d); err != nil || secrets == "" {
+		return d, err
+	}
+	var all []map[string]string
+	if err := json.Unmarshal([]byte(secrets), &all); err != nil || len(all) != len(d.Tools) {
+		return d, errors.New("the headers of its tools cannot be read") // they are not repeated
+	}
+	for i, h := range all {
+		d.Tools[i].Headers = h
+	}
+	return d, nil
 }
 
 // Definitions are the tools of the agent.

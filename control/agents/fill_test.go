@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -73,9 +74,21 @@ func TestHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Definition
-	if err := json.Unmarshal(b, &back); err != nil {
+	secrets, err := d.secrets()
+	if err != nil {
 		t.Fatal(err)
+	}
+	back, err := Read(b, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "canary") {
+		t.Errorf("stored: %s", b)
+	}
+	for _, bad := range []media.Secret{"canary", "[]", `[{},{"X":"canary"}]`} {
+		if _, err = Read(b, bad); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("headers that do not fit: %v", err)
+		}
 	}
 	built := back.Definitions()
 	if got := string(built[0].Headers["X-Key"]); got != "canary" {

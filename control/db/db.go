@@ -23,6 +23,8 @@ type Config struct {
 	DataDir string
 	// MaxConns bounds the pool; 0 means 16.
 	MaxConns int32
+	// Prepare, where set, is given every new connection before it is used.
+	Prepare func(context.Context, *pgx.Conn) error
 	// Log hears of the child process; nil is silent.
 	Log *slog.Logger
 }
@@ -47,7 +49,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		}
 		url = d.local.URL("parley")
 	}
-	pool, err := connect(ctx, url, c.MaxConns)
+	pool, err := connect(ctx, url, c)
 	if err == nil {
 		d.Pool = pool
 		err = Migrate(ctx, pool)
@@ -69,16 +71,16 @@ func (d *DB) Close() {
 	}
 }
 
-func connect(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, url string, c Config) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The parser's own error repeats the URL, and with it the password.
 		return nil, errors.New("database: the URL is not a Postgres connection string")
 	}
-	pc.MaxConns = conns
-	if conns == 0 {
+	if pc.MaxConns = c.MaxConns; c.MaxConns == 0 {
 		pc.MaxConns = 16
 	}
+	pc.AfterConnect = c.Prepare
 	pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
 	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"

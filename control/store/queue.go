@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -150,18 +149,19 @@ func ofTheCall(ctx context.Context, tx pgx.Tx, err error) bool {
 // fill reads what a claimed call needs.
 func (s *Store) fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
 	var definition []byte
+	var secrets media.Secret
 	var trunk trunks.Trunk
 	var err error
-	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, t.proxy, t.username, t.password, t.settings`+fromCalls+`
+	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings`+fromCalls+`
 		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 		JOIN trunks t ON t.id = c.trunk_id
 		WHERE c.id = $1`, c.Lease.CallID),
-		&definition, &trunk.Proxy, &trunk.Username, (*string)(&trunk.Password), &trunk.Settings)
+		&definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings)
 	if err != nil {
 		return fmt.Errorf("call %s: %w", c.Lease.CallID, err)
 	}
-	var d agents.Definition
-	if err = json.Unmarshal(definition, &d); err != nil {
+	d, err := agents.Read(definition, secrets)
+	if err != nil {
 		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
 	}
 	c.Target = media.Target{

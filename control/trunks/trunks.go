@@ -103,7 +103,7 @@ const columns = "id, org_id, name, proxy, username, password, caller_numbers, ca
 
 func scan(row pgx.Row) (Trunk, error) {
 	var t Trunk
-	err := row.Scan(&t.ID, &t.OrgID, &t.Name, &t.Proxy, &t.Username, (*string)(&t.Password), &t.CallerNumbers,
+	err := row.Scan(&t.ID, &t.OrgID, &t.Name, &t.Proxy, &t.Username, &t.Password, &t.CallerNumbers,
 		&t.CallsPerSecond, &t.ConcurrentCalls, &t.Settings)
 	return t, err
 }
@@ -134,7 +134,7 @@ func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 			calls_per_second = excluded.calls_per_second, concurrent_calls = excluded.concurrent_calls,
 			settings = excluded.settings
 		RETURNING id`,
-		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, string(t.Password),
+		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, t.Password,
 		list(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls, t.Settings).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("trunk %q: %w", t.Name, err)

@@ -61,7 +61,7 @@ func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) er
 			ON CONFLICT (org_id, url) DO UPDATE SET secret = excluded.secret, previous_secret = excluded.previous_secret, events = excluded.events,
 				disabled_at = NULL, disabled_reason = '',
 				failed_in_a_row = CASE WHEN webhook_endpoints.disabled_at IS NULL THEN webhook_endpoints.failed_in_a_row ELSE 0 END`,
-			control.NewID("whe_", time.Now()), orgID, e.URL, string(e.Secret), string(e.Previous), e.Events)
+			control.NewID("whe_", time.Now()), orgID, e.URL, e.Secret, e.Previous, e.Events)
 		if err != nil {
 			return fmt.Errorf("webhook endpoint: %w", err)
 		}

@@ -113,7 +113,7 @@ func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
 			  AND (e.throttled_until IS NULL OR e.throttled_until <= $2)
 			ORDER BY w.next_at LIMIT 1
 			FOR UPDATE OF e SKIP LOCKED)
-		RETURNING id, url, secret, previous_secret`, s.Owner, s.now(), s.now().Add(lease)).Scan(&e.ID, &e.URL, (*string)(&e.Secret), (*string)(&e.Previous))
+		RETURNING id, url, secret, previous_secret`, s.Owner, s.now(), s.now().Add(lease)).Scan(&e.ID, &e.URL, &e.Secret, &e.Previous)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

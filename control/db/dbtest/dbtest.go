@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/seal"
 )
 
 // shared is the Postgres of this test binary.
@@ -46,12 +47,26 @@ func Main(m *testing.M, after ...func()) {
 // New returns an empty database of today's schema, gone when the test is over.
 func New(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), db.Config{URL: URL(t), MaxConns: 12})
+	d, err := Open(t.Context(), URL(t), 12)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Close)
 	return d
+}
+
+// SealKey is the key that seals secrets in the databases of tests.
+const SealKey = "cGFybGV5LXRlc3RzLW5vdC1hLXNlY3JldC1hdC1hbGw="
+
+// Open opens a database with SealKey.
+func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
+	keys, err := seal.Parse(SealKey)
+	if err != nil {
+		return nil, err
+	}
+	box := &seal.Box{}
+	box.Use(keys)
+	return db.Open(ctx, db.Config{URL: url, MaxConns: conns, Prepare: box.Prepare})
 }
 
 // URL makes a database like New does, and returns how to connect to it.

@@ -1,0 +1,142 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// A Source is where the keys of a service are.
+type Source struct {
+	// Keys are what the operator set; they win.
+	Keys media.Secret
+	// File is where a key of our own is kept, and made where there is none.
+	// Empty, where the operator named a database that others may share, keeps
+	// it in the database: that is a lock with the key in it.
+	File string
+	Log  *slog.Logger
+}
+
+// Load gives the box its keys, and makes sure that they open what is in the
+// database. What was sealed with a key that is not the first, or never, is
+// sealed anew.
+func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
+	text, err := s.text(ctx, pool)
+	if err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	keys, err := Parse(text)
+	if err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	if err = reseal(ctx, pool, keys); err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	b.Use(keys)
+	return nil
+}
+
+func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, error) {
+	switch {
+	case s.Keys != "":
+		return s.Keys, nil
+	case s.File != "":
+		return fromFile(s.File)
+	}
+	if s.Log != nil {
+		s.Log.WarnContext(ctx, "the key that seals secrets is in the database itself: set PARLEY_SEAL_KEY")
+	}
+	return fromDatabase(ctx, pool)
+}
+
+// fromFile reads the key of a file, which it makes where there is none. Of
+// several processes that make it at once, one does.
+func fromFile(name string) (media.Secret, error) {
+	text, err := os.ReadFile(name) //nolint:gosec // a file of ours
+	if !errors.Is(err, fs.ErrNotExist) {
+		return media.Secret(text), err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // 0600
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.WriteString(string(Generate()) + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return "", err
+	}
+	if err = os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	text, err = os.ReadFile(name) //nolint:gosec // a file of ours
+	return media.Secret(text), err
+}
+
+func fromDatabase(ctx context.Context, q db.Querier) (media.Secret, error) {
+	_, err := q.Exec(ctx, "INSERT INTO shared_keys (name, value) VALUES ('seal', $1) ON CONFLICT DO NOTHING", []byte(Generate()))
+	if err != nil {
+		return "", err
+	}
+	var text []byte
+	err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&text)
+	return media.Secret(text), err
+}
+
+// A Column holds sealed secrets.
+type Column struct{ Table, Name string }
+
+// Columns are all columns of the database that hold secrets.
+func Columns() []Column {
+	return []Column{{"trunks", "password"}, {"webhook_endpoints", "secret"}, {"agents", "secrets"}, {"agent_versions", "secrets"}}
+}
+
+// reseal brings all secrets under the first key.
+func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
+	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
+		for _, c := range Columns() {
+			if err := c.reseal(ctx, tx, keys); err != nil {
+				return fmt.Errorf("%s of %s: %w", c.Name, strings.TrimSuffix(c.Table, "s"), err)
+			}
+		}
+		return nil
+	})
+}
+
+func (c Column) reseal(ctx context.Context, tx pgx.Tx, keys Keys) error {
+	sql := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %[1]s <> '' AND NOT starts_with(%[1]s, $1)", c.Name, c.Table)
+	rows, err := tx.Query(ctx, sql, prefix+keys[0].ID+":")
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, old := range all {
+		plain, err := keys.Open(old)
+		if err != nil {
+			return err
+		}
+		text, err := keys.Seal(plain)
+		if err != nil {
+			return err
+		}
+		sql := fmt.Sprintf("UPDATE %s SET %s = $2 WHERE %[2]s = $1", c.Table, c.Name)
+		if _, err = tx.Exec(ctx, sql, old, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package seal_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/media"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// open opens a database with the keys of a source.
+func open(t *testing.T, url string, s seal.Source) (*db.DB, error) {
+	t.Helper()
+	box := &seal.Box{}
+	d, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 2, Prepare: box.Prepare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d, box.Load(t.Context(), d.Pool, s)
+}
+
+// stored is a trunk's password as it is read, and as it stands in the database.
+func stored(t *testing.T, d *db.DB) (plain media.Secret, text string) {
+	t.Helper()
+	if err := d.Pool.QueryRow(t.Context(), "SELECT password, password FROM trunks").Scan(&plain, &text); err != nil {
+		t.Fatal(err)
+	}
+	return plain, text
+}
+
+// TestLoad goes through a rotation, from secrets that were never sealed to a
+// new key.
+func TestLoad(t *testing.T) {
+	url := dbtest.URL(t)
+	first, second := string(seal.Generate()), string(seal.Generate())
+	d, err := open(t, url, seal.Source{Keys: media.Secret(first)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.Pool.Exec(t.Context(), `
+		WITH o AS (INSERT INTO organizations (id, name) VALUES ('o', 'o'))
+		INSERT INTO trunks (id, org_id, name, proxy, password) VALUES ('t', 'o', 't', 'sip:x', $1)`, "canary"); err != nil {
+		t.Fatal(err)
+	}
+	if plain, text := stored(t, d); plain != "canary" || text != "canary" {
+		t.Errorf("never sealed: %q", text)
+	}
+	before := ""
+	for _, tt := range []struct {
+		keys    []string
+		resealt bool
+	}{{[]string{first}, true}, {[]string{first, second}, false}, {[]string{second, first}, true}, {[]string{second}, false}} {
+		d, err := open(t, url, seal.Source{Keys: media.Secret(strings.Join(tt.keys, ","))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, text := stored(t, d)
+		if plain != "canary" || strings.Contains(text, "canary") || (text != before) != tt.resealt {
+			t.Errorf("%+v: stored %q, before %q", tt, text, before)
+		}
+		before = text
+	}
+	_, err = open(t, url, seal.Source{Keys: media.Secret(first)})
+	if _, ok := errors.AsType[*seal.UnknownKeyError](err); !ok || !strings.Contains(err.Error(), "password of trunk") {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+// TestBox: no secret passes before there are keys, and each is sealed then.
+func TestBox(t *testing.T) {
+	box := &seal.Box{}
+	d, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 2, Prepare: box.Prepare})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var got media.Secret
+	var text string
+	ask := func(plain media.Secret) error {
+		return d.Pool.QueryRow(t.Context(), "SELECT x, x FROM (SELECT $1::text AS x) y", plain).Scan(&got, &text)
+	}
+	if err = ask("canary"); err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("before there are keys: %v", err)
+	}
+	if err = box.Load(t.Context(), d.Pool, seal.Source{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, plain := range []media.Secret{"canary", "", "żółć \n"} {
+		if err = ask(plain); err != nil || got != plain || plain != "" && (text == string(plain) || !strings.HasPrefix(text, "sealed:v1:")) {
+			t.Errorf("%q was written as %q: %v", string(plain), text, err)
+		}
+	}
+	// Without a setting all processes of the database find the same key.
+	other := &seal.Box{}
+	if err = other.Load(t.Context(), d.Pool, seal.Source{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestColumns: whatever the schema calls a secret is sealed anew in a rotation.
+func TestColumns(t *testing.T) {
+	d := dbtest.New(t)
+	rows, err := d.Pool.Query(t.Context(), `
+		SELECT table_name, column_name FROM information_schema.columns
+		WHERE table_schema = 'public' AND column_name ~ 'password|secret'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[seal.Column])
+	if err != nil || len(all) < 4 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, c := range all {
+		if !slices.Contains(seal.Columns(), c) {
+			t.Errorf("%s of %s is not sealed", c.Name, c.Table)
+		}
+	}
+}

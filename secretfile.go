@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// secretKeys are the settings that hold a secret, each of which may be kept in a
+// file that KEY_FILE names.
+func secretKeys() []string {
+	return []string{
+		"PARLEY_DATABASE_URL", "PARLEY_SEAL_KEY", "PARLEY_DEEPGRAM_API_KEY", "PARLEY_OPENAI_API_KEY", "PARLEY_ELEVENLABS_API_KEY",
+		"PARLEY_CARTESIA_API_KEY", "PARLEY_ASSEMBLYAI_API_KEY", "PARLEY_CLASSIFIER_KEY",
+	}
+}
+
+// withFiles adds KEY_FILE for every secret KEY.
+func withFiles(all map[string]setting) map[string]setting {
+	for _, key := range secretKeys() {
+		set := all[key].set
+		all[key+"_FILE"] = setting{"a file that holds " + key, func(c *Config, v string) error {
+			text, err := os.ReadFile(v) //nolint:gosec // the operator names the file
+			if err != nil {
+				return err
+			}
+			secret := strings.TrimSpace(string(text))
+			if secret == "" {
+				return fmt.Errorf("%s is empty", v)
+			}
+			return set(c, secret)
+		}}
+	}
+	return all
+}
+
+// notBoth refuses a secret that is given twice.
+func notBoth(values map[string]string, where string) error {
+	var errs []error
+	for _, key := range secretKeys() {
+		if values[key] != "" && values[key+"_FILE"] != "" {
+			errs = append(errs, fmt.Errorf("%s: %s and %[2]s_FILE: only one of them", where, key))
+		}
+	}
+	return errors.Join(errs...)
+}
