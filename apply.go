@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/sip"
@@ -62,6 +63,6 @@ func (w *world) open() (*db.DB, error) {
 }
 
 // database opens the database of the configuration, whether a server runs or not.
-func (w *world) database(c Config) (*db.DB, error) {
+func (w *world) database(c config.Config) (*db.DB, error) {
 	return openDatabase(w, c, 2, w.log("error"))
 }

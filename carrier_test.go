@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/trace"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"
@@ -258,9 +259,9 @@ func TestCarrierOverTLS(t *testing.T) {
 			return siptest.Script{Status: http.StatusOK, Talk: listening(time.Second)}
 		},
 	})
-	h, api := startHouse(t, "127.0.0.1:9", func(c *Config) {
-		c.SIPTLS = SecureConfig{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
-		c.Stir = StirConfig{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) {
+		c.SIPTLS = config.Secure{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
+		c.Stir = config.Stir{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
 	})
 	h.applyTrunk(t, fmt.Sprintf(`proxy: %q, encryption: srtp, attest: {"+12025550100": A}, subgroups: [{name: default, dial_prefix: "9"}]`, safe.SecureProxy()))
 	soon(t, "an attestation", func() bool { return h.upkeep.Attest("+12025550100") == "A" })

@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/seal"
-	"github.com/parley-voice/parley/media"
 )
 
 // openDatabase opens the database of a configuration, with the keys to the
 // secrets in it. At most conns connections are made; 0 is the usual number.
-func openDatabase(ctx context.Context, c Config, conns int32, log *slog.Logger) (*db.DB, error) {
+func openDatabase(ctx context.Context, c config.Config, conns int32, log *slog.Logger) (*db.DB, error) {
 	box := &seal.Box{}
 	d, err := db.Open(ctx, db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Prepare: box.Prepare, Log: log})
 	if err != nil {
@@ -31,13 +31,4 @@ func openDatabase(ctx context.Context, c Config, conns int32, log *slog.Logger) 
 		return nil, err
 	}
 	return d, nil
-}
-
-// setSealKey reads the keys that seal secrets.
-func setSealKey(c *Config, v string) error {
-	if _, err := seal.Parse(media.Secret(v)); err != nil {
-		return err
-	}
-	c.SealKey = media.Secret(v)
-	return nil
 }

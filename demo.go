@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -65,12 +66,12 @@ func (d demoCmd) Run(w *world) error {
 
 // demoConfig is the operator's configuration, on this machine only and with
 // free ports where the usual ones are taken.
-func demoConfig(w *world) (Config, error) {
+func demoConfig(w *world) (config.Config, error) {
 	c, err := w.config()
 	if err != nil {
 		return c, err
 	}
-	d := DefaultConfig()
+	d := config.Default()
 	if c.DataDir == d.DataDir {
 		c.DataDir = "./.parley-demo"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -29,13 +30,13 @@ func read(t *testing.T, name string) string {
 // TestSettingsAreDocumented: every key has its row, and every row its key.
 func TestSettingsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
-	for key := range settings() {
+	for key := range config.Settings() {
 		if !strings.Contains(doc, "`"+key+"`") {
 			t.Errorf("docs/configuration.md does not explain %s", key)
 		}
 	}
 	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
-		if _, ok := settings()[key[1]]; !ok {
+		if _, ok := config.Settings()[key[1]]; !ok {
 			t.Errorf("docs/configuration.md explains %s, which is no setting", key[1])
 		}
 	}
@@ -121,22 +122,22 @@ func TestConfig(t *testing.T) {
 		"a limit of nothing":     {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
 		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
 	} {
-		_, err := LoadConfig("", c.environ)
+		_, err := config.Load("", c.environ)
 		for _, w := range c.want {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: %v, want %q in it", name, err, w)
 			}
 		}
 	}
-	_, err := LoadConfig("", []string{"PARLEY_DATABASE_URL=mysql://u:canary@h/d"})
+	_, err := config.Load("", []string{"PARLEY_DATABASE_URL=mysql://u:canary@h/d"})
 	if err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("a password is told: %v", err)
 	}
-	c, err := LoadConfig("", []string{"PARLEY_RATE_LIMIT=off", "PARLEY_LEASE=3s", "OTHER=1"})
+	c, err := config.Load("", []string{"PARLEY_RATE_LIMIT=off", "PARLEY_LEASE=3s", "OTHER=1"})
 	if err != nil || c.RateLimit != 0 || c.Lease.Seconds() != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	c, err = LoadConfig("", []string{"PARLEY_PROVIDER_LIMITS=openai=5, deepgram=7", "PARLEY_CARTESIA_API_KEY=k"})
+	c, err = config.Load("", []string{"PARLEY_PROVIDER_LIMITS=openai=5, deepgram=7", "PARLEY_CARTESIA_API_KEY=k"})
 	if err != nil || c.ProviderLimits["openai"] != 5 || c.ProviderLimits["deepgram"] != 7 || c.Accounts.Cartesia.Key != "k" {
 		t.Errorf("%v, %v", c.ProviderLimits, err)
 	}
@@ -150,16 +151,16 @@ func TestConfigFile(t *testing.T) {
 		}
 	}
 	write("# ours\nPARLEY_DATA_DIR = \"/srv/parley\"\nPARLEY_RATE_LIMIT=90\n")
-	c, err := LoadConfig(file, []string{"PARLEY_RATE_LIMIT=70"})
+	c, err := config.Load(file, []string{"PARLEY_RATE_LIMIT=70"})
 	if err != nil || c.DataDir != "/srv/parley" || c.RateLimit != 70 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	write("PARLEY_DATADIR=/srv\n")
-	if _, err = LoadConfig(file, nil); err == nil || !strings.Contains(err.Error(), "unknown key PARLEY_DATADIR") || !strings.Contains(err.Error(), "PARLEY_DATA_DIR") {
+	if _, err = config.Load(file, nil); err == nil || !strings.Contains(err.Error(), "unknown key PARLEY_DATADIR") || !strings.Contains(err.Error(), "PARLEY_DATA_DIR") {
 		t.Errorf("an unknown key: %v", err)
 	}
 	write("nonsense\n")
-	if _, err = LoadConfig(file, nil); err == nil || !strings.Contains(err.Error(), ":1: want KEY=VALUE") {
+	if _, err = config.Load(file, nil); err == nil || !strings.Contains(err.Error(), ":1: want KEY=VALUE") {
 		t.Errorf("a line that is none: %v", err)
 	}
 }

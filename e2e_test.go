@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/record"
 	"github.com/parley-voice/parley/media/tone"
@@ -110,7 +111,7 @@ func TestDemo(t *testing.T) {
 }
 
 // startHouse runs the whole service on free ports, with a trunk to proxy.
-func startHouse(t *testing.T, proxy string, change ...func(*Config)) (*house, *demo.Client) {
+func startHouse(t *testing.T, proxy string, change ...func(*config.Config)) (*house, *demo.Client) {
 	t.Helper()
 	c := testConfig(t)
 	for _, f := range change {

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/metrics"
@@ -42,7 +43,7 @@ import (
 
 // A house is the whole service in one process.
 type house struct {
-	config  Config
+	config  config.Config
 	log     *slog.Logger
 	db      *db.DB
 	store   *store.Store
@@ -76,7 +77,7 @@ type house struct {
 
 // build opens what the house stands on and starts it. Whatever fails, what was
 // opened is closed.
-func build(ctx context.Context, c Config, log *slog.Logger) (*house, error) {
+func build(ctx context.Context, c config.Config, log *slog.Logger) (*house, error) {
 	h := &house{config: c, log: log, live: &control.Live{}, clock: &pace.Clock{Precise: true}, metrics: metrics.New()}
 	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // until close, whatever becomes of ctx
 	h.quit = quit
@@ -132,12 +133,12 @@ func (h *house) openMedia(context.Context) error {
 	if h.transport, err = rtp.NewTransport(h.clock, ports, bind, public); err != nil {
 		return fmt.Errorf("media: %w", err)
 	}
-	secure, err := h.config.SIPTLS.load()
+	secure, err := secure(h.config.SIPTLS)
 	if err != nil {
 		return configError{err}
 	}
 	h.upkeep = &trunks.Upkeep{Log: h.log}
-	signer, err := h.config.Stir.signer(h.upkeep.Attest, time.Now())
+	signer, err := signer(h.config.Stir, h.upkeep.Attest, time.Now())
 	if err != nil {
 		return configError{err}
 	}

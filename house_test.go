@@ -12,12 +12,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-func testConfig(t *testing.T) Config {
+func testConfig(t *testing.T) config.Config {
 	t.Helper()
-	c := DefaultConfig()
+	c := config.Default()
 	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	c.AllowInsecureWebhooks = true
 	return c
@@ -29,7 +30,7 @@ func TestHouseLeavesNothing(t *testing.T) {
 	c := testConfig(t)
 	url := dbtest.URL(t)
 	before := goleak.IgnoreCurrent()
-	set := settings()["PARLEY_DATABASE_URL"].set
+	set := config.Settings()["PARLEY_DATABASE_URL"].Set
 	if err := set(&c, url); err != nil {
 		t.Fatal(err)
 	}
@@ -80,16 +81,16 @@ func fetch(t *testing.T, url string) string {
 // TestWhatCannotBeBuilt: what is wrong is named, and nothing is left behind.
 func TestWhatCannotBeBuilt(t *testing.T) {
 	c := testConfig(t)
-	if err := settings()["PARLEY_DATABASE_URL"].set(&c, dbtest.URL(t)); err != nil {
+	if err := config.Settings()["PARLEY_DATABASE_URL"].Set(&c, dbtest.URL(t)); err != nil {
 		t.Fatal(err)
 	}
 	before := goleak.IgnoreCurrent()
-	for want, spoil := range map[string]func(*Config){
-		"PARLEY_MEDIA_IP":     func(c *Config) { c.SIPAddr = "0.0.0.0:0" },
-		"PARLEY_SIP_ADDR":     func(c *Config) { c.SIPAddr = "sip.example:0" },
-		"PARLEY_HTTP_ADDR":    func(c *Config) { c.HTTPAddr = "192.0.2.1:80" },
-		"PARLEY_METRICS_ADDR": func(c *Config) { c.MetricsAddr = "192.0.2.1:80" },
-		"database":            func(c *Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
+	for want, spoil := range map[string]func(*config.Config){
+		"PARLEY_MEDIA_IP":     func(c *config.Config) { c.SIPAddr = "0.0.0.0:0" },
+		"PARLEY_SIP_ADDR":     func(c *config.Config) { c.SIPAddr = "sip.example:0" },
+		"PARLEY_HTTP_ADDR":    func(c *config.Config) { c.HTTPAddr = "192.0.2.1:80" },
+		"PARLEY_METRICS_ADDR": func(c *config.Config) { c.MetricsAddr = "192.0.2.1:80" },
+		"database":            func(c *config.Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
 	} {
 		spoiled := c
 		spoil(&spoiled)

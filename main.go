@@ -13,6 +13,8 @@ import (
 	_ "time/tzdata" // a host's old zone data must not shift a legal window
 
 	"github.com/alecthomas/kong"
+
+	"github.com/parley-voice/parley/control/config"
 )
 
 // version is set by the linker.
@@ -42,12 +44,21 @@ type world struct {
 }
 
 // config loads what the operator set.
-func (w *world) config() (Config, error) { return LoadConfig(w.file, w.environ) }
+func (w *world) config() (config.Config, error) {
+	c, err := config.Load(w.file, w.environ)
+	if err != nil {
+		return c, configError{err}
+	}
+	return c, nil
+}
+
+// configError marks what the operator must mend.
+type configError struct{ error }
 
 // log writes lines that people read.
 func (w *world) log(level string) *slog.Logger {
 	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // LoadConfig checked it
+	_ = l.UnmarshalText([]byte(level)) // config.Load checked it
 	return slog.New(slog.NewTextHandler(w.errs, &slog.HandlerOptions{Level: l}))
 }
 

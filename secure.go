@@ -8,22 +8,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/shaken"
 )
 
-// A StirConfig is what calls are signed with (RFC 8224): files in PEM, and
-// where others fetch the certificate.
-type StirConfig struct {
-	Key, Cert, X5U string
-}
-
-// signer reads the files; it is nil where nothing is set. attest is how sure we
+// signer reads the files that calls are signed with; it is nil where nothing is set. attest is how sure we
 // are of a caller number. Its errors name the setting that is wrong.
-func (s StirConfig) signer(attest func(from string) string, now time.Time) (sip.Signer, error) {
+func signer(s config.Stir, attest func(from string) string, now time.Time) (sip.Signer, error) {
 	switch {
-	case s == StirConfig{}:
+	case s == config.Stir{}:
 		return nil, nil
 	case s.Key == "" || s.Cert == "" || s.X5U == "":
 		return nil, errors.New("PARLEY_STIR_KEY, PARLEY_STIR_CERT and PARLEY_STIR_X5U: one is missing; accepted: all of them, or none")
@@ -39,14 +34,8 @@ func (s StirConfig) signer(attest func(from string) string, now time.Time) (sip.
 	return &shaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
 }
 
-// A SecureConfig is how SIP is spoken over TLS: where it is listened for, and
-// files in PEM.
-type SecureConfig struct {
-	Addr, Cert, Key, CA string
-}
-
-// load reads the files. Its errors name the setting that is wrong.
-func (s SecureConfig) load() (endpoint.Secure, error) {
+// secure reads the files of SIP over TLS. Its errors name the setting that is wrong.
+func secure(s config.Secure) (endpoint.Secure, error) {
 	out := endpoint.Secure{Listen: s.Addr}
 	switch {
 	case (s.Cert == "") != (s.Key == ""):

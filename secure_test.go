@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/control/config"
 )
 
 // pemPair is a certificate of 127.0.0.1 that is its own root, and its key.
@@ -47,28 +49,28 @@ func TestStirConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	good := StirConfig{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+	good := config.Stir{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
 	attest := func(from string) string { return map[string]string{"+12025550100": "A"}[from] }
 	for name, row := range map[string]struct {
-		s    StirConfig
+		s    config.Stir
 		now  time.Time
 		want string
 	}{
-		"no URL":               {StirConfig{Key: good.Key, Cert: good.Cert}, time.Now(), "PARLEY_STIR_X5U"},
-		"an URL alone":         {StirConfig{X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"an URL that is open":  {StirConfig{good.Key, good.Cert, "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
-		"another's key":        {StirConfig{dir + "/other", good.Cert, good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"no such key":          {StirConfig{dir + "/none", good.Cert, good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"no URL":               {config.Stir{Key: good.Key, Cert: good.Cert}, time.Now(), "PARLEY_STIR_X5U"},
+		"an URL alone":         {config.Stir{X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"an URL that is open":  {config.Stir{Key: good.Key, Cert: good.Cert, X5U: "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
+		"another's key":        {config.Stir{Key: dir + "/other", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"no such key":          {config.Stir{Key: dir + "/none", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
 		"a certificate of old": {good, time.Now().Add(2 * time.Hour), "not good after"},
 	} {
-		if s, err := row.s.signer(attest, row.now); s != nil || err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ") {
+		if s, err := signer(row.s, attest, row.now); s != nil || err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ") {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}
-	if s, err := (StirConfig{}).signer(attest, time.Now()); s != nil || err != nil {
+	if s, err := signer(config.Stir{}, attest, time.Now()); s != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", s, err)
 	}
-	s, err := good.signer(attest, time.Now())
+	s, err := signer(good, attest, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,21 +95,21 @@ func TestSecureConfig(t *testing.T) {
 	certPEM, keyPEM := pemPair(t)
 	cert, key, junk := file("cert.pem", certPEM), file("key.pem", keyPEM), file("junk.pem", []byte("junk"))
 	for name, row := range map[string]struct {
-		s    SecureConfig
+		s    config.Secure
 		want string
 	}{
-		"nothing":                  {SecureConfig{}, ""},
-		"roots alone":              {SecureConfig{CA: cert}, ""},
-		"all":                      {SecureConfig{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
-		"a certificate, no key":    {SecureConfig{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
-		"a key, no certificate":    {SecureConfig{Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no certificate to show":   {SecureConfig{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
-		"a certificate of junk":    {SecureConfig{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no such file":             {SecureConfig{Cert: cert, Key: dir + "/none"}, "none"},
-		"roots of junk":            {SecureConfig{CA: junk}, "PARLEY_SIP_TLS_CA"},
-		"roots that are not there": {SecureConfig{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
+		"nothing":                  {config.Secure{}, ""},
+		"roots alone":              {config.Secure{CA: cert}, ""},
+		"all":                      {config.Secure{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
+		"a certificate, no key":    {config.Secure{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
+		"a key, no certificate":    {config.Secure{Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no certificate to show":   {config.Secure{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
+		"a certificate of junk":    {config.Secure{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no such file":             {config.Secure{Cert: cert, Key: dir + "/none"}, "none"},
+		"roots of junk":            {config.Secure{CA: junk}, "PARLEY_SIP_TLS_CA"},
+		"roots that are not there": {config.Secure{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
 	} {
-		got, err := row.s.load()
+		got, err := secure(row.s)
 		if (err != nil) != (row.want != "") || err != nil && (!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ")) {
 			t.Errorf("%s: %v, want %q", name, err, row.want)
 		}

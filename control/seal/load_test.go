@@ -59,8 +59,7 @@ func TestLoad(t *testing.T) {
 		keys    []string
 		resealt bool
 	}{{[]string{first}, true}, {[]string{first, second}, false}, {[]string{second, first}, true}, {[]string{second}, false}} {
-		d, err := open(t, url, seal.Source{Keys: media.Secret(strings.Join(tt.keys, ","))})
-		if err != nil {
+		if d, err = open(t, url, seal.Source{Keys: media.Secret(strings.Join(tt.keys, ","))}); err != nil {
 			t.Fatal(err)
 		}
 		plain, text := stored(t, d)

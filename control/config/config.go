@@ -1,16 +1,15 @@
-package main
+// Package config reads what an operator sets: environment variables, or a file
+// of the same keys.
+package config
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +28,8 @@ type Config struct {
 	DatabaseURL media.Secret
 	SealKey     media.Secret
 	SIPAddr     string
-	SIPTLS      SecureConfig
-	Stir        StirConfig
+	SIPTLS      Secure
+	Stir        Stir
 	RTPPorts    [2]int
 	MediaIP     netip.Addr
 
@@ -53,8 +52,20 @@ type Config struct {
 	ProviderLimits map[string]int // at a time, by name
 }
 
-// DefaultConfig is what holds where nothing is set.
-func DefaultConfig() Config {
+// A Stir is what calls are signed with (RFC 8224): files in PEM, and where
+// others fetch the certificate.
+type Stir struct {
+	Key, Cert, X5U string
+}
+
+// A Secure is how SIP is spoken over TLS: where it is listened for, and files
+// in PEM.
+type Secure struct {
+	Addr, Cert, Key, CA string
+}
+
+// Default is what holds where nothing is set.
+func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
@@ -63,20 +74,21 @@ func DefaultConfig() Config {
 	}
 }
 
-// A setting reads one value into a Config.
-type setting struct {
-	accepts string
-	set     func(c *Config, v string) error
+// A Setting reads one value into a Config.
+type Setting struct {
+	Accepts string
+	Set     func(c *Config, v string) error
 }
 
-func settings() map[string]setting {
+// Settings are all settings, by key.
+func Settings() map[string]Setting {
 	text := func(at func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = v; return nil }
 	}
 	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
 	}
-	return withFiles(map[string]setting{
+	return withFiles(map[string]Setting{
 		"PARLEY_HTTP_ADDR":    {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -125,18 +137,15 @@ func settings() map[string]setting {
 	})
 }
 
-// configError marks what the operator must mend.
-type configError struct{ error }
-
-// LoadConfig reads file, where one is named, and the environment, which wins.
+// Load reads file, where one is named, and the environment, which wins.
 // Its error names every key that is wrong and what it accepts.
-func LoadConfig(file string, environ []string) (Config, error) {
-	c, known := DefaultConfig(), settings()
+func Load(file string, environ []string) (Config, error) {
+	c, known := Default(), Settings()
 	var errs []error
 	if file != "" {
-		values, err := readConfig(file)
+		values, err := readFile(file)
 		if err != nil {
-			return c, configError{err}
+			return c, err
 		}
 		errs = append(errs, assign(&c, known, values, file)...)
 	}
@@ -148,12 +157,12 @@ func LoadConfig(file string, environ []string) (Config, error) {
 	}
 	errs = append(errs, assign(&c, known, values, "environment")...)
 	if err := errors.Join(errs...); err != nil {
-		return c, configError{err}
+		return c, err
 	}
 	return c, nil
 }
 
-func assign(c *Config, known map[string]setting, values map[string]string, where string) []error {
+func assign(c *Config, known map[string]Setting, values map[string]string, where string) []error {
 	errs := []error{notBoth(values, where)}
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		s, ok := known[k]
@@ -161,16 +170,16 @@ func assign(c *Config, known map[string]setting, values map[string]string, where
 			errs = append(errs, fmt.Errorf("%s: unknown key %s; accepted: %s", where, k, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
 			continue
 		}
-		if err := s.set(c, values[k]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w; accepted: %s", where, k, err, s.accepts))
+		if err := s.Set(c, values[k]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w; accepted: %s", where, k, err, s.Accepts))
 		}
 	}
 	return errs
 }
 
-// readConfig reads lines of KEY=VALUE. Empty lines and those that begin with #
+// readFile reads lines of KEY=VALUE. Empty lines and those that begin with #
 // are passed over; a value may stand in double quotes.
-func readConfig(file string) (map[string]string, error) {
+func readFile(file string) (map[string]string, error) {
 	f, err := os.Open(file) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, err
@@ -194,142 +203,4 @@ func readConfig(file string) (map[string]string, error) {
 		values[strings.TrimSpace(k)] = v
 	}
 	return values, lines.Err()
-}
-
-func addr(at func(*Config) *string) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		_, port, err := net.SplitHostPort(v)
-		if err != nil {
-			return fmt.Errorf("%q is not an address", v)
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return fmt.Errorf("port %q is not 0 to 65535 (%d)", port, n)
-		}
-		*at(c) = v
-		return nil
-	}
-}
-
-func number(at func(*Config) *int, most int) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > most {
-			return fmt.Errorf("%q is out of range", v)
-		}
-		*at(c) = n
-		return nil
-	}
-}
-
-func length(at func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil || d < least || d > most {
-			return fmt.Errorf("%q is out of range", v)
-		}
-		*at(c) = d
-		return nil
-	}
-}
-
-func setURL(at func(*Config) *string) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		u, err := url.Parse(v)
-		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) {
-			return errors.New("not a URL of that kind")
-		}
-		*at(c) = v
-		return nil
-	}
-}
-
-func setBucket(c *Config, v string) error {
-	if path, ok := strings.CutPrefix(v, "file://"); ok {
-		v = path
-	}
-	if v == "" || strings.Contains(v, "://") {
-		return fmt.Errorf("%q is no bucket that there is", v)
-	}
-	c.BucketURL = v
-	return nil
-}
-
-func setDatabase(c *Config, v string) error {
-	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
-		return errors.New("not a Postgres connection string") // never repeated: it holds a password
-	}
-	c.DatabaseURL = media.Secret(v)
-	return nil
-}
-
-func setPorts(c *Config, v string) error {
-	from, to, ok := strings.Cut(v, "-")
-	first, err1 := strconv.Atoi(from)
-	last, err2 := strconv.Atoi(to)
-	if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
-		return fmt.Errorf("%q is no range of ports", v)
-	}
-	c.RTPPorts = [2]int{first, last}
-	return nil
-}
-
-func setIP(c *Config, v string) error {
-	ip, err := netip.ParseAddr(v)
-	if err != nil || ip.IsUnspecified() {
-		return fmt.Errorf("%q is not an address that a carrier could send to", v)
-	}
-	c.MediaIP = ip
-	return nil
-}
-
-func setBool(at func(*Config) *bool) func(*Config, string) error {
-	return func(c *Config, v string) error {
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			return fmt.Errorf("%q", v)
-		}
-		*at(c) = b
-		return nil
-	}
-}
-
-func setRate(c *Config, v string) error {
-	if v == "off" {
-		c.RateLimit = 0
-		return nil
-	}
-	return number(func(c *Config) *int { return &c.RateLimit }, 1_000_000)(c, v)
-}
-
-func setLimits(c *Config, v string) error {
-	c.ProviderLimits = map[string]int{}
-	for part := range strings.SplitSeq(v, ",") {
-		name, most, _ := strings.Cut(strings.TrimSpace(part), "=")
-		n, err := strconv.Atoi(most)
-		if name == "" || err != nil || n < 1 || n > 100_000 {
-			return fmt.Errorf("%q is no limit", part)
-		}
-		c.ProviderLimits[name] = n
-	}
-	return nil
-}
-
-func setHosts(c *Config, v string) error {
-	c.ToolHosts = nil
-	for part := range strings.SplitSeq(v, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" || strings.ContainsAny(part, "/@ ") {
-			return fmt.Errorf("%q is no host", part)
-		}
-		c.ToolHosts = append(c.ToolHosts, part)
-	}
-	return nil
-}
-
-func setLevel(c *Config, v string) error {
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, v) {
-		return fmt.Errorf("%q", v)
-	}
-	c.LogLevel = v
-	return nil
 }

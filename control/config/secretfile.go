@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ func secretKeys() []string {
 }
 
 // withFiles adds KEY_FILE for every secret KEY.
-func withFiles(all map[string]setting) map[string]setting {
+func withFiles(all map[string]Setting) map[string]Setting {
 	for _, key := range secretKeys() {
-		set := all[key].set
-		all[key+"_FILE"] = setting{"a file that holds " + key, func(c *Config, v string) error {
+		set := all[key].Set
+		all[key+"_FILE"] = Setting{"a file that holds " + key, func(c *Config, v string) error {
 			text, err := os.ReadFile(v) //nolint:gosec // the operator names the file
 			if err != nil {
 				return err

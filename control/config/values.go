@@ -1,0 +1,163 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/media"
+)
+
+func addr(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		_, port, err := net.SplitHostPort(v)
+		if err != nil {
+			return fmt.Errorf("%q is not an address", v)
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("port %q is not 0 to 65535 (%d)", port, n)
+		}
+		*at(c) = v
+		return nil
+	}
+}
+
+func number(at func(*Config) *int, most int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("%q is out of range", v)
+		}
+		*at(c) = n
+		return nil
+	}
+}
+
+func length(at func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("%q is out of range", v)
+		}
+		*at(c) = d
+		return nil
+	}
+}
+
+func setURL(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		u, err := url.Parse(v)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) {
+			return errors.New("not a URL of that kind")
+		}
+		*at(c) = v
+		return nil
+	}
+}
+
+func setBucket(c *Config, v string) error {
+	if path, ok := strings.CutPrefix(v, "file://"); ok {
+		v = path
+	}
+	if v == "" || strings.Contains(v, "://") {
+		return fmt.Errorf("%q is no bucket that there is", v)
+	}
+	c.BucketURL = v
+	return nil
+}
+
+func setDatabase(c *Config, v string) error {
+	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
+		return errors.New("not a Postgres connection string") // never repeated: it holds a password
+	}
+	c.DatabaseURL = media.Secret(v)
+	return nil
+}
+
+func setPorts(c *Config, v string) error {
+	from, to, ok := strings.Cut(v, "-")
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
+		return fmt.Errorf("%q is no range of ports", v)
+	}
+	c.RTPPorts = [2]int{first, last}
+	return nil
+}
+
+func setIP(c *Config, v string) error {
+	ip, err := netip.ParseAddr(v)
+	if err != nil || ip.IsUnspecified() {
+		return fmt.Errorf("%q is not an address that a carrier could send to", v)
+	}
+	c.MediaIP = ip
+	return nil
+}
+
+func setBool(at func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q", v)
+		}
+		*at(c) = b
+		return nil
+	}
+}
+
+func setRate(c *Config, v string) error {
+	if v == "off" {
+		c.RateLimit = 0
+		return nil
+	}
+	return number(func(c *Config) *int { return &c.RateLimit }, 1_000_000)(c, v)
+}
+
+func setLimits(c *Config, v string) error {
+	c.ProviderLimits = map[string]int{}
+	for part := range strings.SplitSeq(v, ",") {
+		name, most, _ := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.Atoi(most)
+		if name == "" || err != nil || n < 1 || n > 100_000 {
+			return fmt.Errorf("%q is no limit", part)
+		}
+		c.ProviderLimits[name] = n
+	}
+	return nil
+}
+
+func setHosts(c *Config, v string) error {
+	c.ToolHosts = nil
+	for part := range strings.SplitSeq(v, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" || strings.ContainsAny(part, "/@ ") {
+			return fmt.Errorf("%q is no host", part)
+		}
+		c.ToolHosts = append(c.ToolHosts, part)
+	}
+	return nil
+}
+
+func setLevel(c *Config, v string) error {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, v) {
+		return fmt.Errorf("%q", v)
+	}
+	c.LogLevel = v
+	return nil
+}
+
+// setSealKey reads the keys that seal secrets.
+func setSealKey(c *Config, v string) error {
+	if _, err := seal.Parse(media.Secret(v)); err != nil {
+		return err
+	}
+	c.SealKey = media.Secret(v)
+	return nil
+}
