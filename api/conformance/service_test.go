@@ -95,7 +95,7 @@ func (s *service) alone(t *testing.T, settings ...string) *organization {
 	if own.database, err = dbtest.Lasting(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if own.db, err = db.Open(t.Context(), db.Config{URL: own.database, MaxConns: 2}); err != nil {
+	if own.db, err = dbtest.Open(t.Context(), own.database, 2); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.db.Close)

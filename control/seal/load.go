@@ -99,7 +99,7 @@ type Column struct{ Table, Name string }
 
 // Columns are all columns of the database that hold secrets.
 func Columns() []Column {
-	return []Column{{"trunks", "password"}, {"webhook_endpoints", "secret"}, {"agents", "secrets"}, {"agent_versions", "secrets"}}
+	return []Column{{"trunks", "password"}, {"webhook_endpoints", "secret"}, {"webhook_endpoints", "previous_secret"}, {"agents", "secrets"}, {"agent_versions", "secrets"}}
 }
 
 // reseal brings all secrets under the first key.
