@@ -38,6 +38,8 @@ var rooms = map[string][]string{
 	"campaigns/rows":     {"campaigns/market"},
 	"campaigns/market":   {}, // pure
 	"campaigns/registry": {},
+	"campaigns/retry":    {}, // pure
+	"campaigns/checks":   {}, // pure
 }
 
 // outside says where some foreign modules may be known.
@@ -55,6 +57,8 @@ var pure = map[string][]string{
 	"pipeline/turn":    {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"pipeline/amd":     {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"campaigns/market": {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"campaigns/retry":  {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"campaigns/checks": {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"pipeline/eot":     {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 }
 
