@@ -1,6 +1,7 @@
 package asr
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -232,4 +233,19 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoHandshake: a recognizer that takes the connection and never answers the
+// handshake is given up with the context.
+func TestNoHandshake(t *testing.T) {
+	each(t, always(fake.Hang), func(t *testing.T, _ string, r pipeline.Recognizer) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		rec, err := r.Recognize(ctx, pipeline.Stream{Rate: 8000})
+		if rec != nil || !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }

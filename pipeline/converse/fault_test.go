@@ -96,7 +96,7 @@ func TestCallerGoesOnBeforeTheAnswer(t *testing.T) {
 // hears something within 2.5 s of falling silent and that the next turn works.
 func TestFaults(t *testing.T) {
 	for _, p := range []fake.Provider{fake.ASR, fake.LLM, fake.TTS} {
-		for _, f := range []fake.Fault{fake.Refuse, fake.Drop, fake.Stall, fake.Garble} {
+		for _, f := range []fake.Fault{fake.Refuse, fake.Hang, fake.Drop, fake.Stall, fake.Garble} {
 			t.Run(string(p)+" "+string(f), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { breakOnce(t, p, f) })
 			})

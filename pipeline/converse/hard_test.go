@@ -65,7 +65,7 @@ func firstSound(pcm []int16) time.Duration {
 
 // TestGreetingWithABrokenVoice: nobody picks up to silence.
 func TestGreetingWithABrokenVoice(t *testing.T) {
-	for _, f := range []fake.Fault{fake.Stall, fake.Refuse, fake.Drop, fake.Garble} {
+	for _, f := range []fake.Fault{fake.Hang, fake.Stall, fake.Refuse, fake.Drop, fake.Garble} {
 		synctest.Test(t, func(t *testing.T) {
 			s := fake.Typical()
 			s.Fault = func(p fake.Provider, _ int) fake.Fault {

@@ -308,7 +308,7 @@ func TestModelIsAsked(t *testing.T) {
 
 // TestVoiceBreaksBeforeTheGreeting: a person is not left in silence.
 func TestVoiceBreaksBeforeTheGreeting(t *testing.T) {
-	for _, f := range []fake.Fault{fake.Stall, fake.Refuse, fake.Drop, fake.Garble} {
+	for _, f := range []fake.Fault{fake.Hang, fake.Stall, fake.Refuse, fake.Drop, fake.Garble} {
 		synctest.Test(t, func(t *testing.T) {
 			s := fake.Typical()
 			s.Fault = func(p fake.Provider, _ int) fake.Fault {

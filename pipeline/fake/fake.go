@@ -71,6 +71,7 @@ const (
 	Refuse Fault = "refuse" // 503 to the request
 	Busy   Fault = "busy"   // 429 to the request, to be asked again in 2 s
 	Drop   Fault = "drop"   // the connection is cut in the middle
+	Hang   Fault = "hang"   // the connection is taken, and its request never answered
 	Stall  Fault = "stall"  // it is taken, and nothing comes
 	Freeze Fault = "freeze" // nothing more comes after the first of it
 	Garble Fault = "garble" // what comes is not the protocol
@@ -78,7 +79,7 @@ const (
 	Mute   Fault = "mute"   // a recognizer's final results never come
 )
 
-func (f Fault) refuses() bool { return f == Refuse || f == Busy }
+func (f Fault) refuses() bool { return f == Refuse || f == Busy || f == Hang }
 
 // A Server plays the providers until Close.
 type Server struct {
@@ -175,7 +176,7 @@ func refused(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		w.Header().Set("Retry-After", "2")
 		http.Error(w, `{"error":{"message":"scripted limit"}}`, http.StatusTooManyRequests)
 		return true
-	case Stall:
+	case Hang, Stall:
 		<-r.Context().Done()
 		return true
 	case None, Drop, Freeze, Garble, Late, Mute:

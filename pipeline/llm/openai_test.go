@@ -80,7 +80,7 @@ func TestReply(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for fault, want := range map[fake.Fault]string{
 		fake.Refuse: "503", fake.Busy: "429", fake.Drop: "EOF", fake.Garble: "not JSON",
-		fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
+		fake.Hang: context.DeadlineExceeded.Error(), fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -120,7 +120,7 @@ func pair(t *testing.T, f fake.Fault) (bad, good *fake.Net, client func(*fake.Ne
 func TestModel(t *testing.T) {
 	for fault, want := range map[fake.Fault]string{
 		fake.None: "you said hi there", fake.Refuse: "you said hi there", fake.Busy: "you said hi there",
-		fake.Stall: "you said hi there", fake.Garble: "you said hi there",
+		fake.Hang: "you said hi there", fake.Stall: "you said hi there", fake.Garble: "you said hi there",
 		fake.Drop: "you said ", // what was said is said
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestModelWithoutFallback(t *testing.T) {
 
 func TestVoice(t *testing.T) {
 	const text = "one two three four five."
-	for _, fault := range []fake.Fault{fake.None, fake.Refuse, fake.Busy, fake.Stall, fake.Garble, fake.Drop} {
+	for _, fault := range []fake.Fault{fake.None, fake.Refuse, fake.Busy, fake.Hang, fake.Stall, fake.Garble, fake.Drop} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
 			for name, v := range map[string]pipeline.Voice{
@@ -215,7 +215,7 @@ func speak(ctx context.Context, v pipeline.Voice, text string) (pcm []int16, wor
 }
 
 func TestRecognizer(t *testing.T) {
-	for fault, opens := range map[fake.Fault]int{fake.None: 1, fake.Refuse: 1, fake.Busy: 1, fake.Drop: 2, fake.Garble: 2, fake.Stall: 2} {
+	for fault, opens := range map[fake.Fault]int{fake.None: 1, fake.Refuse: 1, fake.Busy: 1, fake.Hang: 1, fake.Drop: 2, fake.Garble: 2, fake.Stall: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, _ := pair(t, fault)
 			g := &Guards{}

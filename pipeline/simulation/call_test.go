@@ -82,6 +82,8 @@ func providers(seed uint64, rnd *rand.Rand) (s fake.Script, breaks map[fake.Prov
 		these := ways
 		if p == fake.ASR {
 			these = append(these, fake.Late, fake.Mute)
+		} else {
+			these = append(these, fake.Hang)
 		}
 		return these[chance(seed, "how "+string(p), n, len(these))]
 	}

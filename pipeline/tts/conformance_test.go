@@ -154,6 +154,21 @@ func TestVoicesThatStall(t *testing.T) {
 	}
 }
 
+// TestVoicesThatHang: a voice whose provider takes the connection and answers no
+// request is given up with its context, and speaks again after it.
+func TestVoicesThatHang(t *testing.T) {
+	each(t, first(fake.Hang), func(t *testing.T, _ string, s stage) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		began := time.Now()
+		if pcm, _, _ := speak(ctx, s, 8000, "one two three four five six."); len(pcm) > 0 || time.Since(began) != 2*time.Second {
+			t.Errorf("%d samples after %v", len(pcm), time.Since(began))
+		}
+		recovers(t, s)
+	})
+}
+
 // recovers checks that the voice speaks again after what went wrong.
 func recovers(t *testing.T, s stage) {
 	t.Helper()
