@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -22,6 +23,20 @@ func (r *RefusedError) Error() string {
 	}
 	return status + ": " + r.Text
 }
+
+// OfAsker tells whether the fault is with what was asked for, a model or a voice
+// that there is not or a text too long, and not with the provider or the account.
+func (r *RefusedError) OfAsker() bool {
+	switch r.Status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return r.Status >= 400 && r.Status < 500
+}
+
+// ErrUseless is in the errors of answers that came as they should and make no
+// sense: the fault is the model's or the question's, not the provider's.
+var ErrUseless = errors.New("the answer is of no use")
 
 // longestRetry bounds what is believed of a provider's Retry-After.
 const longestRetry = 5 * time.Minute

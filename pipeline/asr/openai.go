@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -103,6 +104,7 @@ type openAIMessage struct {
 	Delta      string `json:"delta"`
 	Transcript string `json:"transcript"`
 	Error      struct {
+		Type    string `json:"type"`
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
@@ -131,7 +133,11 @@ func (o *openAIItems) parse(b []byte) (heard, error) {
 		if m.Error.Code == "input_audio_buffer_commit_empty" {
 			return heard{Result: pipeline.Result{Final: true}, answer: true}, nil // there was nothing
 		}
-		return heard{}, fmt.Errorf("%s: %s", pipeline.Clean(m.Error.Code), pipeline.Clean(m.Error.Message))
+		text := pipeline.Clean(m.Error.Code + ": " + m.Error.Message)
+		if m.Error.Type == "invalid_request_error" && m.Error.Code != "invalid_api_key" { // a model or a language that there is not
+			return heard{}, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
+		}
+		return heard{}, errors.New(text)
 	case "input_audio_buffer.committed":
 		return heard{none: true, working: true}, nil
 	default: // session.created, session.updated and what is yet to come

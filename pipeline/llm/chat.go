@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -100,9 +101,26 @@ type chatChunk struct {
 		PromptTokens     int `json:"prompt_tokens"`
 		CompletionTokens int `json:"completion_tokens"`
 	} `json:"usage"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
+	Error *chatError `json:"error"`
+}
+
+// chatError is why an answer that began ends. Servers give as the code a status
+// of HTTP, or a word.
+type chatError struct {
+	Message string          `json:"message"`
+	Type    json.RawMessage `json:"type"`
+	Code    json.RawMessage `json:"code"`
+}
+
+func (e chatError) err() error {
+	var status int
+	if json.Unmarshal(e.Code, &status) == nil && status >= 400 && status < 600 {
+		return &pipeline.RefusedError{Status: status, Text: pipeline.Clean(e.Message)}
+	}
+	if string(e.Type) == `"invalid_request_error"` || string(e.Code) == `"context_length_exceeded"` {
+		return &pipeline.RefusedError{Status: http.StatusBadRequest, Text: pipeline.Clean(e.Message)}
+	}
+	return errors.New(pipeline.Clean(e.Message))
 }
 
 // callPiece is a piece of a tool call. Servers leave out the index or the id, or
@@ -122,7 +140,7 @@ func parseChunk(data []byte) (chatChunk, error) {
 		return c, fmt.Errorf("not JSON: %w", err)
 	}
 	if c.Error != nil {
-		return c, errors.New(pipeline.Clean(c.Error.Message))
+		return c, c.Error.err()
 	}
 	return c, nil
 }
@@ -167,7 +185,7 @@ func (cs *calls) add(pieces []callPiece) error {
 		c := cs.find(p)
 		if c == nil {
 			if len(*cs) == mostCalls {
-				return fmt.Errorf("more than %d tool calls", mostCalls)
+				return fmt.Errorf("%w: more than %d tool calls", pipeline.ErrUseless, mostCalls)
 			}
 			c = &call{index: -1}
 			if p.Index != nil {
@@ -178,7 +196,7 @@ func (cs *calls) add(pieces []callPiece) error {
 		c.id, c.name = cmp.Or(c.id, p.ID), cmp.Or(c.name, p.Function.Name)
 		c.arguments = append(c.arguments, argument(p.Function.Arguments)...)
 		if len(c.arguments) > longestArguments {
-			return fmt.Errorf("tool call %q: arguments of more than %d bytes", pipeline.Clean(c.name), longestArguments)
+			return fmt.Errorf("%w: tool call %q: arguments of more than %d bytes", pipeline.ErrUseless, pipeline.Clean(c.name), longestArguments)
 		}
 	}
 	return nil
@@ -213,10 +231,10 @@ func (cs *calls) yield(yield func(pipeline.Delta, error) bool) error {
 	for i, c := range *cs {
 		args := cmp.Or(string(bytes.TrimSpace(c.arguments)), "{}")
 		if c.name == "" {
-			return errors.New("a tool call without a name")
+			return fmt.Errorf("%w: a tool call without a name", pipeline.ErrUseless)
 		}
 		if args[0] != '{' || !json.Valid([]byte(args)) {
-			return fmt.Errorf("tool call %q: the arguments are no JSON object", pipeline.Clean(c.name))
+			return fmt.Errorf("%w: tool call %q: the arguments are no JSON object", pipeline.ErrUseless, pipeline.Clean(c.name))
 		}
 		d.Calls = append(d.Calls, pipeline.ToolCall{
 			ID: cmp.Or(c.id, fmt.Sprintf("call_%d", i)), Name: c.name, Arguments: json.RawMessage(args),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,6 +49,34 @@ func TestStream(t *testing.T) {
 		}
 		if name == "usage at the end" && (usage == nil || usage.PromptTokens != 3 || usage.CompletionTokens != 2) {
 			t.Errorf("usage %+v", usage)
+		}
+	}
+}
+
+// TestWhoseFault: what the model or the question is to be blamed for is told
+// apart from what the provider is.
+func TestWhoseFault(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "useless",
+		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}}]}`:            "useless",
+		`{"error":{"message":"too long","type":"invalid_request_error","code":null}}`:                  "400",
+		`{"error":{"message":"too long","code":"context_length_exceeded"}}`:                            "400",
+		`{"error":{"message":"no such model","type":"NotFoundError","code":404}}`:                      "404",
+		`{"error":{"message":"overloaded","type":"server_error","code":503}}`:                          "503",
+		`{"error":{"message":"overloaded","type":"server_error"}}`:                                     "",
+		`{garbled`: "",
+	} {
+		_, _, err := read("data: " + body + "\n\ndata: [DONE]\n\n")
+		var refused *pipeline.RefusedError
+		got := ""
+		switch {
+		case errors.Is(err, pipeline.ErrUseless):
+			got = "useless"
+		case errors.As(err, &refused):
+			got = strconv.Itoa(refused.Status)
+		}
+		if err == nil || got != want {
+			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
 }

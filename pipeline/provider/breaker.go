@@ -11,31 +11,37 @@ const (
 	// firstPause is how long it is then left alone, and longPause, after
 	// probes that failed, at most.
 	firstPause = 5 * time.Second
-	longPause  = time.Minute
+	longPause  = 10 * time.Second
 )
 
 // A Breaker decides whether a provider is asked. It is closed at first; after
 // tolerated failures in a row it opens, and nobody asks for a while; then one
-// may try, and what comes of it closes the breaker or opens it for longer. It
-// is pure: times come in from outside.
+// may try, the probe. Its first sign of life closes the breaker, its failure
+// leaves it open for longer. What was asked before it opened changes nothing any
+// more. It is pure: times come in from outside.
 type Breaker struct {
 	failures int
-	until    time.Time // while open
-	pause    time.Duration
-	probing  bool // somebody tries
+	open     bool
+	until    time.Time     // while open
+	pause    time.Duration // the last one; 0 once the provider worked
+	probe    *Token        // who tries
 }
 
-// Allow tells whether the provider may be asked. Who is allowed must tell Done
-// what came of it.
-func (b *Breaker) Allow(now time.Time) bool {
-	switch {
-	case b.pause == 0:
-		return true
-	case b.probing || now.Before(b.until):
-		return false
+// A Token is the leave to ask a provider once.
+type Token struct{ _ byte }
+
+// Allow returns the leave to ask the provider, nil where it is not to be asked.
+// Who has it must tell Done what came of it, and may tell it more than once:
+// that it is Alive, and how it ended.
+func (b *Breaker) Allow(now time.Time) *Token {
+	t := &Token{}
+	if b.open {
+		if b.probe != nil || now.Before(b.until) {
+			return nil
+		}
+		b.probe = t
 	}
-	b.probing = true
-	return true
+	return t
 }
 
 // An Ending is what came of asking a provider.
@@ -45,23 +51,40 @@ type Ending int
 const (
 	Worked Ending = iota
 	Failed
-	Abandoned // by who asked; it tells nothing about the provider
+	Abandoned // by who asked, or wrongly asked; it tells nothing about the provider
+	Alive     // it is no ending yet: the provider began to answer
 )
 
 // Done notes what came of asking. alone is how long the provider itself wants to
 // be left alone; 0 where it does not say.
-func (b *Breaker) Done(e Ending, now time.Time, alone time.Duration) {
+func (b *Breaker) Done(t *Token, e Ending, now time.Time, alone time.Duration) {
+	if b.open && t != b.probe { // it was asked before the breaker opened
+		if e == Failed && alone > 0 {
+			b.until = later(b.until, now.Add(alone))
+		}
+		return
+	}
+	b.probe = nil
 	switch e {
 	case Abandoned:
-		b.probing = false
+	case Alive: // others may ask; that the answer ends well is yet to be seen
+		if b.open {
+			b.open, b.failures = false, 0
+		}
 	case Worked:
 		*b = Breaker{}
 	case Failed:
 		b.failures++
-		if b.probing || b.failures >= tolerated || alone > 0 {
+		if b.open || b.failures >= tolerated || alone > 0 {
 			b.pause = min(max(2*b.pause, firstPause), longPause)
-			b.until = now.Add(max(b.pause, alone))
+			b.open, b.until = true, now.Add(max(b.pause, alone))
 		}
-		b.probing = false
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

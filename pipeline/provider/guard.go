@@ -53,38 +53,62 @@ type guard struct {
 	breaker Breaker
 }
 
-// enter asks to ask the provider. The returned function is to be called once
-// it has answered or broken; later calls do nothing.
-func (g *guard) enter() (leave func(error), err error) {
+// A visit is one asking of a provider.
+type visit struct {
+	guard *guard
+	token *Token
+	once  sync.Once
+}
+
+// enter asks to ask the provider. The visit is to be ended.
+func (g *guard) enter() (*visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.limit > 0 && g.asked >= g.limit {
 		return nil, fmt.Errorf("%s: %w", g.name, ErrBusy)
 	}
-	if !g.breaker.Allow(time.Now()) {
+	token := g.breaker.Allow(time.Now())
+	if token == nil {
 		return nil, fmt.Errorf("%s: %w", g.name, ErrOpen)
 	}
 	g.asked++
-	var once sync.Once
-	return func(err error) { once.Do(func() { g.leave(err) }) }, nil
+	return &visit{guard: g, token: token}, nil
 }
 
-func (g *guard) leave(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asked--
+// note tells something of the visit before its end.
+func (v *visit) note(e Ending) {
+	v.guard.mu.Lock()
+	defer v.guard.mu.Unlock()
+	v.guard.breaker.Done(v.token, e, time.Now(), 0)
+}
+
+// leave ends the visit: the provider has answered or broken. Later calls do
+// nothing.
+func (v *visit) leave(err error) {
+	v.once.Do(func() {
+		v.guard.mu.Lock()
+		defer v.guard.mu.Unlock()
+		v.guard.asked--
+		ending, alone := judge(err)
+		v.guard.breaker.Done(v.token, ending, time.Now(), alone)
+	})
+}
+
+// judge tells what an error says about a provider. Who asks for what there is
+// not, or is given an answer that is of no use, has nobody else kept from asking.
+func judge(err error) (e Ending, alone time.Duration) {
 	var refused *pipeline.RefusedError
-	var alone time.Duration
-	ending := Failed
 	switch {
 	case err == nil:
-		ending = Worked
-	case errors.Is(err, context.Canceled):
-		ending = Abandoned
-	case errors.As(err, &refused):
-		alone = refused.RetryAfter
+		return Worked, 0
+	case errors.Is(err, context.Canceled), errors.Is(err, pipeline.ErrUseless):
+		return Abandoned, 0
+	case !errors.As(err, &refused):
+		return Failed, 0
+	case refused.OfAsker():
+		return Abandoned, 0
 	}
-	g.breaker.Done(ending, time.Now(), alone)
+	return Failed, refused.RetryAfter
 }
 
 // Check says what is wrong with an engine, if anything: it and its fallback

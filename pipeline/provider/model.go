@@ -66,7 +66,7 @@ func (m model) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.
 // ask passes an answer on. It returns whether any of it was, and the error that
 // ended it. The first of it must come within limit, if that is not 0.
 func (b brain) ask(ctx context.Context, p pipeline.Prompt, limit time.Duration, yield func(pipeline.Delta, error) bool) (began bool, err error) {
-	leave, err := b.enter()
+	visit, err := b.enter()
 	if err != nil {
 		return false, err
 	}
@@ -82,20 +82,22 @@ func (b brain) ask(ctx context.Context, p pipeline.Prompt, limit time.Duration, 
 		if err == nil && !began && (d.Text != "" || len(d.Calls) > 0) {
 			if began = stop(); !began {
 				err = errSlow // it came at the last moment, and the answer is cut off already
+			} else {
+				visit.note(Alive)
 			}
 		}
 		if err != nil {
 			if !began && errors.Is(context.Cause(ctx), errSlow) {
 				err = fmt.Errorf("%s: %w", b.name, errSlow)
 			}
-			leave(err)
+			visit.leave(err)
 			return began, err
 		}
 		if !yield(d, nil) {
-			leave(context.Canceled)
+			visit.leave(context.Canceled)
 			return true, nil
 		}
 	}
-	leave(ctx.Err())
+	visit.leave(ctx.Err())
 	return began, nil
 }

@@ -18,68 +18,6 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-func TestBreaker(t *testing.T) {
-	type step struct {
-		at    time.Duration
-		allow bool
-		end   Ending
-		alone time.Duration
-	}
-	fails := func(n int) (all []step) {
-		for range n {
-			all = append(all, step{allow: true, end: Failed})
-		}
-		return all
-	}
-	for name, steps := range map[string][]step{
-		"a few failures":       append(fails(tolerated-1), step{allow: true, end: Worked}, step{allow: true, end: Failed}, step{allow: true}),
-		"too many":             append(fails(tolerated), step{at: firstPause - 1}, step{at: firstPause, allow: true, end: Worked}, step{at: firstPause, allow: true}),
-		"the probe fails":      append(fails(tolerated), step{at: firstPause, allow: true, end: Failed}, step{at: 3*firstPause - 1}, step{at: 3 * firstPause, allow: true}),
-		"the probe is dropped": append(fails(tolerated), step{at: firstPause, allow: true, end: Abandoned}, step{at: firstPause, allow: true}),
-		"asked to stay away":   {{allow: true, end: Failed, alone: 30 * time.Second}, {at: 29 * time.Second}, {at: 30 * time.Second, allow: true}},
-		"callers give up":      {{allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true, end: Abandoned}, {allow: true}},
-	} {
-		var b Breaker
-		zero := time.Unix(1000, 0)
-		for i, s := range steps {
-			if got := b.Allow(zero.Add(s.at)); got != s.allow {
-				t.Errorf("%s, step %d: %v", name, i, got)
-				break
-			}
-			if s.allow {
-				b.Done(s.end, zero.Add(s.at), s.alone)
-			}
-		}
-	}
-}
-
-func TestOneProbe(t *testing.T) {
-	var b Breaker
-	zero := time.Unix(1000, 0)
-	for range tolerated {
-		b.Done(Failed, zero, 0)
-	}
-	if at := zero.Add(firstPause); !b.Allow(at) || b.Allow(at) {
-		t.Error("want one probe, and no other beside it")
-	}
-}
-
-func TestLimit(t *testing.T) {
-	g := &Guards{Limits: map[string]int{"x": 1}}
-	leave, err := g.of("llm", "x").enter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.of("llm", "x").enter(); !errors.Is(err, ErrBusy) {
-		t.Errorf("error %v", err)
-	}
-	leave(nil)
-	leave(nil)
-	if _, err := g.of("llm", "x").enter(); err != nil {
-		t.Errorf("then: %v", err)
-	}
-}
-
 func TestCheck(t *testing.T) {
 	all := map[string]int{"a": 0, "b": 0}
 	for want, e := range map[string]pipeline.Engine{

@@ -62,33 +62,71 @@ func (r *recognizer) Recognize(ctx context.Context, s pipeline.Stream) (pipeline
 }
 
 func (r *recognizer) open(ctx context.Context, e ear, s pipeline.Stream) (pipeline.Recognition, error) {
-	leave, err := e.enter()
+	visit, err := e.enter()
 	if err != nil {
 		return nil, err
 	}
 	s.Model = e.model
 	rec, err := e.Recognize(ctx, s)
 	if err != nil {
-		leave(err)
+		visit.leave(err)
 		return nil, err
 	}
-	return &recognition{Recognition: rec, done: func(err error) {
-		if leave(err); err != nil {
-			r.swapped.Store(e.guard == r.first.guard) // the next is the other's
-		}
-	}}, nil
+	visit.note(Alive)
+	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), broke: func() {
+		r.swapped.Store(e.guard == r.first.guard) // the next is the other's
+	}}
+	out.wg.Go(out.pass)
+	return out, nil
 }
 
-// recognition is a stream whose end is noted.
+// recognition is a stream whose signs of life and end are noted. Its goroutine
+// passes results on; Close waits for it.
 type recognition struct {
 	pipeline.Recognition
-	once sync.Once
-	done func(error)
+	visit   *visit
+	broke   func()
+	results chan pipeline.Result
+	stop    chan struct{}
+	wg      sync.WaitGroup
+	once    sync.Once
+	heard   bool // the provider told something
+}
+
+// Results implements pipeline.Recognition.
+func (r *recognition) Results() <-chan pipeline.Result { return r.results }
+
+// pass passes results on, of which the first shows that the provider works.
+func (r *recognition) pass() {
+	defer close(r.results)
+	for res := range r.Recognition.Results() {
+		if !r.heard && !res.Unanswered {
+			r.heard = true
+			r.visit.note(Worked)
+		}
+		select {
+		case r.results <- res:
+		case <-r.stop:
+			return
+		}
+	}
 }
 
 // Close implements pipeline.Recognition.
 func (r *recognition) Close() error {
 	err := r.Recognition.Close()
-	r.once.Do(func() { r.done(err) })
+	r.once.Do(func() {
+		close(r.stop)
+		r.wg.Wait()
+		switch {
+		case err != nil:
+			r.visit.leave(err)
+			r.broke()
+		case r.heard:
+			r.visit.leave(nil)
+		default: // nothing was ever said
+			r.visit.leave(context.Canceled)
+		}
+	})
 	return err
 }

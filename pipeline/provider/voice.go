@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/clause"
 )
 
-// firstSound is how long a voice may take from the first text to the first
-// sound where there is a second one.
+// firstSound is how long a voice may take from the first clause, which many wait
+// for, to the first sound where there is a second one.
 const firstSound = 1200 * time.Millisecond
 
 const breath = 60 * time.Millisecond
@@ -38,9 +39,9 @@ type mouth struct {
 	engine pipeline.Engine
 }
 
-// open begins an utterance. leave is to be told what came of it.
-func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking, leave func(error), err error) {
-	if leave, err = m.enter(); err != nil {
+// open begins an utterance. The visit is to be ended.
+func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking, v *visit, err error) {
+	if v, err = m.enter(); err != nil {
 		return nil, nil, err
 	}
 	s.Voice, s.Model = m.engine.Voice, m.engine.Model
@@ -48,10 +49,10 @@ func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking
 		if errors.Is(context.Cause(ctx), errSlow) {
 			err = fmt.Errorf("%s: %w", m.name, errSlow)
 		}
-		leave(err)
+		v.leave(err)
 		return nil, nil, err
 	}
-	return sp, leave, nil
+	return sp, v, nil
 }
 
 type voice struct {
@@ -63,10 +64,10 @@ type voice struct {
 func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
 	u := &utterance{rate: s.Rate}
 	if v.second != nil {
-		u.replace = func() (pipeline.Speaking, func(error), error) { return v.second.open(ctx, s) }
+		u.replace = func() (pipeline.Speaking, *visit, error) { return v.second.open(ctx, s) }
 	}
 	var err error
-	if u.current, u.leave, err = v.openFirst(ctx, s); err == nil {
+	if u.current, u.visit, err = v.openFirst(ctx, s); err == nil {
 		return u, nil
 	}
 	if u.replace == nil || ctx.Err() != nil {
@@ -75,7 +76,7 @@ func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, e
 	replace := u.replace
 	u.replace = nil
 	var again error
-	if u.current, u.leave, again = replace(); again != nil {
+	if u.current, u.visit, again = replace(); again != nil {
 		return nil, errors.Join(err, again)
 	}
 	return u, nil
@@ -83,22 +84,22 @@ func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, e
 
 // openFirst opens the first voice. Its context goes on after the time that the
 // opening may take, for it bounds the whole utterance.
-func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Speaking, func(error), error) {
+func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Speaking, *visit, error) {
 	if v.second == nil {
 		return v.first.open(ctx, s)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(firstSound, func() { cancel(errSlow) })
-	sp, leave, err := v.first.open(ctx, s)
+	sp, visit, err := v.first.open(ctx, s)
 	if !limit.Stop() && err == nil {
-		leave(errSlow)
+		visit.leave(errSlow)
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v.first.name, errSlow), sp.Close())
 	}
 	if err != nil {
 		cancel(err)
 		return nil, nil, err
 	}
-	return scoped{sp, cancel}, leave, nil
+	return scoped{sp, cancel}, visit, nil
 }
 
 // scoped is an utterance whose context ends with it.
@@ -120,13 +121,15 @@ type utterance struct {
 
 	mu      sync.Mutex
 	current pipeline.Speaking
-	leave   func(error)
-	replace func() (pipeline.Speaking, func(error), error) // nil: there is no other voice any more
-	text    string                                         // all of it so far
-	from    int                                            // bytes of text that are not for the current voice, for they were spoken
+	visit   *visit
+	replace func() (pipeline.Speaking, *visit, error) // nil: there is no other voice any more
+	text    string                                    // all of it so far
+	from    int                                       // bytes of text that are not for the current voice, for they were spoken
+	split   clause.Splitter                           // of the text, until late is set
 	flushed bool
 	closed  bool
-	late    *time.Timer // no sound came in time; nil before there is text
+	alive   bool        // the current voice made sound
+	late    *time.Timer // no sound came in time; nil before there is a clause
 
 	feeding sync.Mutex // who gives the current voice its text
 	fed     int        // bytes of text
@@ -136,7 +139,9 @@ type utterance struct {
 func (u *utterance) Say(text string) error {
 	u.mu.Lock()
 	u.text += text
-	u.watch()
+	if u.late == nil && u.replace != nil && len(u.split.Add(text)) > 0 {
+		u.watch()
+	}
 	u.mu.Unlock()
 	return u.feed()
 }
@@ -145,14 +150,16 @@ func (u *utterance) Say(text string) error {
 func (u *utterance) Flush() error {
 	u.mu.Lock()
 	u.flushed = true
-	u.watch()
+	if strings.TrimSpace(u.text) != "" {
+		u.watch()
+	}
 	u.mu.Unlock()
 	return u.feed()
 }
 
 // watch starts to wait for the first sound.
 func (u *utterance) watch() {
-	if u.late == nil && u.replace != nil && strings.TrimSpace(u.text) != "" {
+	if u.late == nil && u.replace != nil {
 		first := u.current
 		u.late = time.AfterFunc(firstSound, func() { _ = first.Close() }) // Audio sees why
 	}
@@ -239,6 +246,10 @@ func (u *utterance) sounds() {
 	if u.late != nil {
 		u.late.Stop()
 	}
+	if !u.alive {
+		u.alive = true
+		u.visit.note(Alive)
+	}
 }
 
 // next is told how the current voice ended. It returns true where another takes
@@ -252,7 +263,7 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	case strings.TrimSpace(u.text) != "":
 		*err = errMute
 	}
-	leave, replace := u.leave, u.replace
+	visit, replace := u.visit, u.replace
 	if u.closed {
 		u.mu.Unlock()
 		return false
@@ -260,24 +271,24 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	broken := u.current
 	u.replace = nil
 	u.mu.Unlock()
-	leave(*err)
+	visit.leave(*err)
 	if *err == nil || replace == nil || sounded && !timed { // what was heard cannot be told: nothing is to be said twice
 		return false
 	}
 	_ = broken.Close() // it failed
-	sp, leave, again := replace()
+	sp, next, again := replace()
 	if again != nil {
 		*err = errors.Join(*err, again)
 		return false
 	}
 	u.feeding.Lock()
 	u.mu.Lock()
-	u.current, u.leave, u.from, u.fed = sp, leave, after(u.text, spoken), 0
+	u.current, u.visit, u.alive, u.from, u.fed = sp, next, false, after(u.text, spoken), 0
 	closed := u.closed
 	u.mu.Unlock()
 	u.feeding.Unlock()
 	if closed {
-		leave(context.Canceled)
+		next.leave(context.Canceled)
 		_ = sp.Close() // nobody waits for it any more
 		return false
 	}
@@ -311,9 +322,9 @@ func (u *utterance) Close() error {
 	if u.late != nil {
 		u.late.Stop()
 	}
-	sp, leave := u.current, u.leave
+	sp, visit := u.current, u.visit
 	u.mu.Unlock()
 	err := sp.Close()
-	leave(context.Canceled) // unless it is known better
+	visit.leave(context.Canceled) // unless it is known better
 	return err
 }

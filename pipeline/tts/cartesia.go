@@ -202,6 +202,7 @@ type cartesiaMessage struct {
 	Data    []byte `json:"data"` // base64
 	Done    bool   `json:"done"`
 	Error   string `json:"error"`
+	Status  int    `json:"status_code"` // as of HTTP
 	Title   string `json:"title"`
 	Message string `json:"message"`
 	Words   struct {
@@ -209,6 +210,15 @@ type cartesiaMessage struct {
 		Start []float64 `json:"start"`
 		End   []float64 `json:"end"`
 	} `json:"word_timestamps"`
+}
+
+// refusal is the error that a message tells.
+func (m cartesiaMessage) refusal() error {
+	text := pipeline.Clean(strings.TrimSpace(cmp.Or(m.Error, m.Title+" "+m.Message)))
+	if m.Status >= 400 {
+		return fmt.Errorf("cartesia: %w", &pipeline.RefusedError{Status: m.Status, Text: text})
+	}
+	return fmt.Errorf("cartesia: %s", text)
 }
 
 func parseCartesia(b []byte) (cartesiaMessage, error) {
@@ -287,7 +297,7 @@ func (u *cartesiaSpeaking) take(m cartesiaMessage) {
 	defer u.mu.Unlock()
 	switch m.Type {
 	case "error":
-		u.err = fmt.Errorf("cartesia: %s", pipeline.Clean(strings.TrimSpace(cmp.Or(m.Error, m.Title+" "+m.Message))))
+		u.err = m.refusal()
 	case "done":
 		u.done = true
 	default:

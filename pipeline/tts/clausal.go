@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-voice/parley/media/resample"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/clause"
 )
 
 const (
@@ -30,7 +31,7 @@ type clausal struct {
 	done   <-chan struct{} // the context's
 	synth  synth
 	rate   int
-	split  splitter
+	split  clause.Splitter
 	queue  chan string
 	out    chan spoken
 }
@@ -53,7 +54,7 @@ func newClausal(ctx context.Context, rate int, say synth) *clausal {
 
 // Say implements pipeline.Speaking.
 func (c *clausal) Say(text string) error {
-	for _, clause := range c.split.add(text) {
+	for _, clause := range c.split.Add(text) {
 		if err := c.push(clause); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (c *clausal) Say(text string) error {
 
 // Flush implements pipeline.Speaking.
 func (c *clausal) Flush() error {
-	if rest := c.split.end(); rest != "" {
+	if rest := c.split.End(); rest != "" {
 		if err := c.push(rest); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/clause"
 	"github.com/parley-voice/parley/pipeline/wire"
 )
 
@@ -76,8 +77,8 @@ type deepgramSpeaking struct {
 	over    sync.Once
 	flushed chan struct{} // the text is complete
 
-	split splitter // the speaker's
-	said  string   // since the last Flush. The speaker's
+	split clause.Splitter // the speaker's
+	said  string          // since the last Flush. The speaker's
 
 	mu       sync.Mutex
 	open     []string // texts that were flushed and not spoken to their end
@@ -89,7 +90,7 @@ type deepgramSpeaking struct {
 
 // Say implements pipeline.Speaking.
 func (d *deepgramSpeaking) Say(text string) error {
-	for _, clause := range d.split.add(text) {
+	for _, clause := range d.split.Add(text) {
 		if err := d.speak(clause + " "); err != nil {
 			return err
 		}
@@ -124,7 +125,7 @@ func (d *deepgramSpeaking) flush() error {
 
 // Flush implements pipeline.Speaking.
 func (d *deepgramSpeaking) Flush() error {
-	if rest := d.split.end(); rest != "" {
+	if rest := d.split.End(); rest != "" {
 		d.said += rest
 		if err := d.send(map[string]string{"type": "Speak", "text": rest}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -160,10 +161,16 @@ func parseEleven(b []byte) (elevenMessage, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("not JSON: %w", err)
 	}
-	if m.Error != "" {
-		return m, fmt.Errorf("%s: %s", pipeline.Clean(m.Error), pipeline.Clean(m.Message))
+	if m.Error == "" {
+		return m, nil
 	}
-	return m, nil
+	text := pipeline.Clean(m.Error + ": " + m.Message)
+	for _, word := range []string{"voice_", "model_", "language_", "unsupported_", "invalid_uid"} { // voice_does_not_exist and the like: asked for in vain
+		if strings.Contains(m.Error, word) {
+			return m, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
+		}
+	}
+	return m, errors.New(text)
 }
 
 func (e *elevenSpeaking) speech(m elevenMessage) pipeline.Speech {

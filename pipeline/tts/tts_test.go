@@ -3,14 +3,12 @@ package tts
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
@@ -75,35 +73,33 @@ func TestEspeak(t *testing.T) {
 	}
 }
 
-func TestSplitter(t *testing.T) {
-	var s splitter
-	var got []string
-	for _, piece := range []string{"Hello there, fri", "end. It costs 3.5 euro", "s! Is", " that all right? Ok. Yes"} {
-		got = append(got, s.add(piece)...)
+// TestWhoseFault: a voice or a model that there is not is told apart from a
+// provider that breaks.
+func TestWhoseFault(t *testing.T) {
+	eleven := func(body string) error {
+		_, err := parseEleven([]byte(body))
+		return err
 	}
-	got = append(got, s.end())
-	want := []string{"Hello there, friend.", "It costs 3.5 euros!", "Is that all right?", "Ok. Yes"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+	cartesia := func(body string) error {
+		m, err := parseCartesia([]byte(body))
+		return errors.Join(err, m.refusal())
 	}
-}
-
-// TestSplitterLosesNothing: however text comes, all of it is spoken once.
-func TestSplitterLosesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[a-zé .?!…;:\n]{0,200}`).Draw(t, "text")
-		var s splitter
-		var got []string
-		for rest := []rune(text); len(rest) > 0; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
-			got = append(got, s.add(string(rest[:n]))...)
-			rest = rest[n:]
+	for _, tt := range []struct {
+		err  error
+		want int // status; 0 for none
+	}{
+		{eleven(`{"error":"voice_does_not_exist","message":"A voice","code":1008}`), 400},
+		{eleven(`{"error":"quota_exceeded","message":"This","code":1008}`), 0},
+		{eleven(`{"error":"invalid_api_key","message":"This"}`), 0},
+		{cartesia(`{"type":"error","status_code":404,"title":"Invalid model","error_code":"model_not_found"}`), 404},
+		{cartesia(`{"type":"error","status_code":429,"title":"Too many"}`), 429},
+		{cartesia(`{"type":"error","error":"broken"}`), 0},
+	} {
+		var refused *pipeline.RefusedError
+		if errors.As(tt.err, &refused); tt.err == nil || (refused != nil) != (tt.want != 0) || refused != nil && refused.Status != tt.want {
+			t.Errorf("%v, want %d", tt.err, tt.want)
 		}
-		got = append(got, s.end())
-		if a, b := strings.Join(strings.Fields(strings.Join(got, " ")), " "), strings.Join(strings.Fields(text), " "); strings.ReplaceAll(a, " ", "") != strings.ReplaceAll(b, " ", "") {
-			t.Fatalf("%q became %q", text, got)
-		}
-	})
+	}
 }
 
 func FuzzWAV(f *testing.F) {

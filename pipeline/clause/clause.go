@@ -1,4 +1,5 @@
-package tts
+// Package clause cuts text that streams into clauses.
+package clause
 
 import (
 	"strings"
@@ -9,12 +10,14 @@ import (
 // with the next, for a voice asked for crumbs sounds like one that reads crumbs.
 const shortest = 12
 
-// A splitter cuts streamed text into clauses that can be spoken on their own.
-type splitter struct{ rest string }
+// A Splitter cuts streamed text into clauses that can be spoken on their own.
+// Its zero value is ready.
+type Splitter struct{ rest string }
 
-// add takes more text and returns the clauses that are complete: those whose
-// closing mark is followed by white space.
-func (s *splitter) add(text string) []string {
+// Add takes more text and returns the clauses that are complete: those whose
+// closing mark is followed by white space. The white space around them is left
+// out.
+func (s *Splitter) Add(text string) []string {
 	s.rest += text
 	var whole []string
 	from := 0
@@ -35,8 +38,8 @@ func (s *splitter) add(text string) []string {
 	return whole
 }
 
-// end returns what is left.
-func (s *splitter) end() string {
+// End returns what is left.
+func (s *Splitter) End() string {
 	rest := strings.TrimSpace(s.rest)
 	s.rest = ""
 	return rest
