@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/desk"
 )
 
 // version is set by the linker.
@@ -24,15 +25,16 @@ var version = "dev"
 type cli struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
-	Serve   serveCmd   `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
-	Demo    demoCmd    `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
-	Apply   applyCmd   `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
-	Key     keyCmd     `cmd:"" help:"API keys."`
-	Agent   agentCmd   `cmd:"" help:"Agents."`
-	Call    callCmd    `cmd:"" help:"Calls."`
-	Replay  replayCmd  `cmd:"" help:"Step the turn machine through a call's turn log."`
-	Bench   benchCmd   `cmd:"" help:"Measure."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve   serveCmd     `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
+	Demo    demoCmd      `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
+	Apply   applyCmd     `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
+	Key     keyCmd       `cmd:"" help:"API keys."`
+	Agent   desk.Agent   `cmd:"" help:"Agents."`
+	Call    desk.Call    `cmd:"" help:"Calls."`
+	Webhook desk.Webhook `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
+	Replay  replayCmd    `cmd:"" help:"Step the turn machine through a call's turn log."`
+	Bench   benchCmd     `cmd:"" help:"Measure."`
+	Version versionCmd   `cmd:"" help:"Print the version."`
 }
 
 // world is what a sub-command gets from its process.
@@ -41,6 +43,21 @@ type world struct {
 	out, errs       io.Writer
 	environ         []string
 	file            string
+	close           func() // the database that a command asked for; nil where none did
+}
+
+// desk opens what most commands work with.
+func (w *world) desk() (*desk.Desk, error) {
+	c, err := w.config()
+	if err != nil {
+		return nil, err
+	}
+	d, err := w.database(c)
+	if err != nil {
+		return nil, err
+	}
+	w.close = d.Close
+	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Out: w.out}, nil
 }
 
 // config loads what the operator set.
@@ -75,7 +92,8 @@ func run(w *world, args []string) int {
 	var c cli
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("parley"), kong.Writers(w.out, w.errs), kong.Exit(func(code int) { exit = code }),
-		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError())
+		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError(),
+		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk))
 	if err != nil {
 		fmt.Fprintln(w.errs, "parley:", err)
 		return 2
@@ -90,6 +108,9 @@ func run(w *world, args []string) int {
 	}
 	w.file = c.Config
 	err = ctx.Run(w)
+	if w.close != nil {
+		w.close()
+	}
 	var wrong configError
 	switch {
 	case errors.As(err, &wrong):
