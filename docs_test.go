@@ -117,7 +117,7 @@ func TestConfig(t *testing.T) {
 		"a range that is none":   {[]string{"PARLEY_RTP_PORTS=20000"}, []string{"PARLEY_RTP_PORTS", "FIRST-LAST"}},
 		"a rate of nothing":      {[]string{"PARLEY_RATE_LIMIT=0"}, []string{"PARLEY_RATE_LIMIT", "or off"}},
 		"a key that is none":     {[]string{"PARLEY_RATELIMIT=5"}, []string{"unknown key PARLEY_RATELIMIT", "PARLEY_RATE_LIMIT"}},
-		"a bucket elsewhere":     {[]string{"PARLEY_BUCKET_URL=s3://b"}, []string{"PARLEY_BUCKET_URL", "file:///"}},
+		"a bucket elsewhere":     {[]string{"PARLEY_BUCKET_URL=gs://b"}, []string{"PARLEY_BUCKET_URL", "file:///", "s3://"}},
 		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
 		"a limit of nothing":     {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
 		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},

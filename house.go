@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +180,10 @@ func (h *house) openControl(ctx context.Context) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	at := control.Place{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
-	bucket := &recording.Folder{Dir: cmp.Or(h.config.BucketURL, filepath.Join(dir, "bucket"))}
+	bucket, err := recording.Open(h.config.BucketURL, filepath.Join(dir, "bucket"), h.config.S3)
+	if err != nil {
+		return err
+	}
 	h.spool = &recording.Spool{Dir: filepath.Join(dir, "spool"), Bucket: bucket, Ledger: h.store, Log: h.log}
 	if err = h.spool.Start(ctx); err != nil {
 		return err

@@ -50,6 +50,7 @@ var outside = map[string][]string{
 	"github.com/danielgtaylor/huma/": {"api"},
 	"github.com/gorilla/websocket":   {"pipeline", "webrtc", "bench"},
 	"github.com/prometheus/":         {"control"},
+	"github.com/minio/":              {"control"},
 }
 
 // pure packages decide; the clock, the network and the disk stand outside.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/provider/accounts"
 )
@@ -25,6 +26,7 @@ type Config struct {
 	MetricsAddr string
 	DataDir     string
 	BucketURL   string // empty: a folder of DataDir
+	S3          s3.Account
 	DatabaseURL media.Secret
 	SealKey     media.Secret
 	SIPAddr     string
@@ -93,7 +95,9 @@ func Settings() map[string]Setting {
 		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
 		"PARLEY_DATA_DIR":     {"a folder", text(func(c *Config) *string { return &c.DataDir })},
-		"PARLEY_BUCKET_URL":   {"a folder, or file:///FOLDER", setBucket},
+		"PARLEY_BUCKET_URL":   {"a folder, file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME", setBucket},
+		"PARLEY_S3_KEY_ID":    {"an access key's id", text(func(c *Config) *string { return &c.S3.ID })},
+		"PARLEY_S3_SECRET":    {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
 		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
 		"PARLEY_SEAL_KEY":     {"the base64 of 32 bytes, several with commas between", setSealKey},
 		"PARLEY_SIP_ADDR":     {"host:port", addr(func(c *Config) *string { return &c.SIPAddr })},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/seal"
 	"github.com/parley-voice/parley/media"
 )
@@ -63,14 +64,8 @@ func setURL(at func(*Config) *string) func(*Config, string) error {
 }
 
 func setBucket(c *Config, v string) error {
-	if path, ok := strings.CutPrefix(v, "file://"); ok {
-		v = path
-	}
-	if v == "" || strings.Contains(v, "://") {
-		return fmt.Errorf("%q is no bucket that there is", v)
-	}
 	c.BucketURL = v
-	return nil
+	return recording.CheckURL(v)
 }
 
 func setDatabase(c *Config, v string) error {

@@ -130,7 +130,7 @@ const typeTest = "test"
 func (s *Sender) Test(ctx context.Context, id string) (status int, took time.Duration, err error) {
 	e := Endpoint{ID: id}
 	err = s.Pool.QueryRow(ctx, "SELECT org_id, url, secret, previous_secret FROM webhook_endpoints WHERE id = $1", id).
-		Scan(&e.OrgID, &e.URL, (*string)(&e.Secret), (*string)(&e.Previous))
+		Scan(&e.OrgID, &e.URL, &e.Secret, &e.Previous)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrUnknown
 	}

@@ -1,0 +1,305 @@
+// Package s3test is a bucket in memory that speaks as much of the S3 protocol as
+// recordings need: whole and multipart uploads, ranges, deletion, and signatures
+// of version 4, which it checks, those of each chunk too.
+package s3test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/md5" //nolint:gosec // what an ETag is made of
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What the server takes.
+const (
+	ID     = "AKIDEXAMPLE"
+	Secret = "canary-s3-secret"
+	Bucket = "recordings"
+	region = "eu-test-1"
+)
+
+// A Server is one bucket.
+type Server struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	objects map[string][]byte
+	uploads map[string]map[int][]byte
+	ranges  int
+	parts   int
+	// Broken makes every request fail with 503.
+	broken bool
+}
+
+// New starts a server that ends with the test.
+func New(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{objects: map[string][]byte{}, uploads: map[string]map[int][]byte{}}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// BucketURL is what Parley is told.
+func (s *Server) BucketURL(prefix string) string {
+	return "s3://" + Bucket + "/" + prefix + "?" + url.Values{"endpoint": {s.URL}, "region": {region}}.Encode()
+}
+
+// Object returns what lies under a key, and whether something does.
+func (s *Server) Object(key string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[key]
+	return o, ok
+}
+
+// Asked returns how many ranges and how many parts of uploads came.
+func (s *Server) Asked() (ranges, parts int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ranges, s.parts
+}
+
+// Break makes every request fail, or none.
+func (s *Server) Break(broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = broken
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := authentic(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch key, ok := strings.CutPrefix(r.URL.Path, "/"+Bucket+"/"); {
+	case s.broken:
+		fail(w, http.StatusServiceUnavailable, "SlowDown")
+	case err != nil:
+		fail(w, http.StatusForbidden, "SignatureDoesNotMatch")
+	case !ok:
+		fail(w, http.StatusNotFound, "NoSuchBucket")
+	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):
+		s.multipart(w, r, key, body)
+	default:
+		s.object(w, r, key, body)
+	}
+}
+
+func (s *Server) object(w http.ResponseWriter, r *http.Request, key string, body []byte) {
+	switch r.Method {
+	case http.MethodPut:
+		s.objects[key] = body
+		w.Header().Set("ETag", etag(body))
+	case http.MethodDelete:
+		delete(s.objects, key)
+		w.WriteHeader(http.StatusNoContent)
+	case http.MethodGet, http.MethodHead:
+		o, ok := s.objects[key]
+		if !ok {
+			fail(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		if r.Header.Get("Range") != "" {
+			s.ranges++
+		}
+		w.Header().Set("ETag", etag(o))
+		w.Header().Set("Content-Type", "audio/wav")
+		http.ServeContent(w, r, "", time.Unix(1_790_000_000, 0), bytes.NewReader(o))
+	default:
+		fail(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
+	}
+}
+
+func (s *Server) multipart(w http.ResponseWriter, r *http.Request, key string, body []byte) {
+	id := r.URL.Query().Get("uploadId")
+	parts, known := s.uploads[id]
+	switch {
+	case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
+		id = "upload-" + strconv.Itoa(len(s.uploads))
+		s.uploads[id] = map[int][]byte{}
+		fmt.Fprintf(w, "<InitiateMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><UploadId>%s</UploadId></InitiateMultipartUploadResult>", Bucket, key, id)
+	case !known:
+		fail(w, http.StatusNotFound, "NoSuchUpload")
+	case r.Method == http.MethodPut:
+		n, err := strconv.Atoi(r.URL.Query().Get("partNumber"))
+		if err != nil {
+			fail(w, http.StatusBadRequest, "InvalidArgument")
+			return
+		}
+		parts[n] = body
+		s.parts++
+		w.Header().Set("ETag", etag(body))
+	case r.Method == http.MethodPost:
+		s.complete(w, key, id, body)
+	case r.Method == http.MethodDelete:
+		delete(s.uploads, id)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		fail(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
+	}
+}
+
+// complete puts the parts together that are named.
+func (s *Server) complete(w http.ResponseWriter, key, id string, body []byte) {
+	var named struct {
+		Parts []struct {
+			Number int    `xml:"PartNumber"`
+			ETag   string `xml:"ETag"`
+		} `xml:"Part"`
+	}
+	if xml.Unmarshal(body, &named) != nil || len(named.Parts) == 0 {
+		fail(w, http.StatusBadRequest, "MalformedXML")
+		return
+	}
+	var whole []byte
+	for _, p := range named.Parts {
+		part, ok := s.uploads[id][p.Number]
+		if !ok || strings.Trim(p.ETag, `"`) != strings.Trim(etag(part), `"`) {
+			fail(w, http.StatusBadRequest, "InvalidPart")
+			return
+		}
+		whole = append(whole, part...)
+	}
+	delete(s.uploads, id)
+	s.objects[key] = whole
+	fmt.Fprintf(w, "<CompleteMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>", Bucket, key, etag(whole))
+}
+
+func etag(b []byte) string {
+	sum := md5.Sum(b) //nolint:gosec // likewise
+	return `"` + hex.EncodeToString(sum[:]) + `"`
+}
+
+func fail(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, code)
+}
+
+var errForged = errors.New("the signature is not that of the key")
+
+func mac(key []byte, text string) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(text))
+	return m.Sum(nil)
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}
+
+// authentic returns the body of a request, decoded, whose signature is good (AWS
+// General Reference, "Signature Version 4 signing process").
+func authentic(r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
+	if !ok {
+		return nil, errForged
+	}
+	given := map[string]string{}
+	for part := range strings.SplitSeq(rest, ",") {
+		k, v, _ := strings.Cut(strings.TrimSpace(part), "=")
+		given[k] = v
+	}
+	stamp, payload := r.Header.Get("X-Amz-Date"), r.Header.Get("X-Amz-Content-Sha256")
+	scope := stamp[:min(8, len(stamp))] + "/" + region + "/s3/aws4_request"
+	if given["Credential"] != ID+"/"+scope {
+		return nil, errForged
+	}
+	var headers strings.Builder
+	for name := range strings.SplitSeq(given["SignedHeaders"], ";") {
+		value := strings.Join(r.Header.Values(name), ",")
+		switch name {
+		case "host":
+			value = r.Host
+		case "content-length":
+			value = strconv.FormatInt(r.ContentLength, 10)
+		}
+		fmt.Fprintf(&headers, "%s:%s\n", name, strings.TrimSpace(value))
+	}
+	canonical := strings.Join([]string{
+		r.Method, r.URL.EscapedPath(), canonicalQuery(r.URL.Query()), headers.String(), given["SignedHeaders"], payload,
+	}, "\n")
+	key := []byte("AWS4" + Secret)
+	for part := range strings.SplitSeq(scope, "/") {
+		key = mac(key, part)
+	}
+	want := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+sum([]byte(canonical))))
+	switch {
+	case want != given["Signature"]:
+		return nil, errForged
+	case strings.HasPrefix(payload, "STREAMING-"):
+		return chunks(raw, key, want, "AWS4-HMAC-SHA256-PAYLOAD\n"+stamp+"\n"+scope+"\n", strings.HasPrefix(payload, "STREAMING-AWS4"))
+	case payload != "UNSIGNED-PAYLOAD" && payload != sum(raw):
+		return nil, errForged
+	}
+	return raw, nil
+}
+
+func canonicalQuery(q url.Values) string {
+	var all []string
+	for k, vs := range q {
+		for _, v := range vs {
+			all = append(all, escape(k)+"="+escape(v))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "&")
+}
+
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// chunks decodes a body of chunks that are signed each after the one before.
+func chunks(raw, key []byte, before, text string, signed bool) ([]byte, error) {
+	in := bufio.NewReader(bytes.NewReader(raw))
+	var whole []byte
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		hexSize, extension, _ := strings.Cut(strings.TrimSpace(line), ";")
+		size, err := strconv.ParseUint(hexSize, 16, 31)
+		if err != nil {
+			return nil, err
+		}
+		part := make([]byte, size)
+		if _, err := io.ReadFull(in, part); err != nil {
+			return nil, err
+		}
+		if signed {
+			want := hex.EncodeToString(mac(key, text+before+"\n"+sum(nil)+"\n"+sum(part)))
+			if extension != "chunk-signature="+want {
+				return nil, errForged
+			}
+			before = want
+		}
+		if size == 0 {
+			return whole, nil // what trails is not looked at
+		}
+		whole = append(whole, part...)
+		if _, err := in.Discard(2); err != nil {
+			return nil, err
+		}
+	}
+}
