@@ -96,7 +96,7 @@ func Settings() map[string]Setting {
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
 		"PARLEY_DATA_DIR":     {"a folder", text(func(c *Config) *string { return &c.DataDir })},
 		"PARLEY_BUCKET_URL":   {"a folder, file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME", setBucket},
-		"PARLEY_S3_KEY_ID":    {"an access key's id", text(func(c *Config) *string { return &c.S3.ID })},
+		"PARLEY_S3_ID":        {"an access key's id", text(func(c *Config) *string { return &c.S3.ID })},
 		"PARLEY_S3_SECRET":    {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
 		"PARLEY_DATABASE_URL": {"postgres://user:password@host:port/database", setDatabase},
 		"PARLEY_SEAL_KEY":     {"the base64 of 32 bytes, several with commas between", setSealKey},

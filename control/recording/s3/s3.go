@@ -2,6 +2,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,18 +58,21 @@ func parse(text string) (place, error) {
 			return place{}, fmt.Errorf("%q: use endpoint and region", k)
 		}
 	}
-	p := place{region: q.Get("region"), bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
-	if p.region == "" {
-		p.region = "us-east-1"
+	p := place{region: cmp.Or(q.Get("region"), "us-east-1"), bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
+	p.endpoint = "s3." + p.region + ".amazonaws.com"
+	if q.Has("endpoint") {
+		p.endpoint, p.secure, err = server(q.Get("endpoint"))
 	}
-	if p.endpoint = "s3." + p.region + ".amazonaws.com"; q.Has("endpoint") {
-		e, err := url.Parse(q.Get("endpoint"))
-		if err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" || strings.Trim(e.Path, "/") != "" || e.User != nil {
-			return place{}, errors.New("endpoint is like https://host:port")
-		}
-		p.endpoint, p.secure = e.Host, e.Scheme == "https"
+	return p, err
+}
+
+// server reads the address of a server.
+func server(text string) (host string, secure bool, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return "", false, errors.New("endpoint is like https://host:port")
 	}
-	return p, nil
+	return u.Host, u.Scheme == "https", nil
 }
 
 // Check returns what is wrong with a bucket's url.
@@ -108,25 +112,30 @@ func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 		return err
 	}
 	size := int64(-1)
-	if s, ok := r.(io.Seeker); ok { // a file: what is left of it
-		at, err := s.Seek(0, io.SeekCurrent)
-		end := at
-		if err == nil {
-			end, err = s.Seek(0, io.SeekEnd)
-		}
-		if err == nil {
-			_, err = s.Seek(at, io.SeekStart)
-		}
-		if err != nil {
+	if file, ok := r.(io.Seeker); ok {
+		if size, err = left(file); err != nil {
 			return fmt.Errorf("store %s: %w", key, err)
 		}
-		size = end - at
 	}
 	_, err = b.client.PutObject(ctx, b.name, name, onlyReader{r}, size, minio.PutObjectOptions{ContentType: "audio/wav", PartSize: partSize})
 	if err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
+}
+
+// left is how many bytes of a file are still to be read.
+func left(f io.Seeker) (int64, error) {
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.Seek(at, io.SeekStart)
+	return end - at, err
 }
 
 // An onlyReader is read from where it is: nothing else of it is made use of.
