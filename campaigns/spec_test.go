@@ -1,0 +1,164 @@
+package campaigns
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/place"
+)
+
+func now() time.Time { return time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC) }
+
+// around is an organization in New York with one trunk and one subgroup.
+func around(tb testing.TB) Surroundings {
+	tb.Helper()
+	us, err := market.Load("us")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var window market.Week
+	for i := range window {
+		window[i] = market.Hours{From: 9 * 60, To: 21 * 60}
+	}
+	return Surroundings{
+		Now: now(), Agent: "agt_1", Zone: "America/New_York", Window: window, Market: us, MostRows: 5,
+		Routes: []place.Trunk{{ID: "trk_1", Subgroups: []place.Subgroup{{ID: "rte_1", CallerNumbers: []string{"+12025550100", "+12025550101"}}}}},
+	}
+}
+
+func good() Spec { return Spec{Name: " Spring ", Agent: "sales", CallsPerMinute: 20} }
+
+func TestSettle(t *testing.T) {
+	c, err := good().Settle(around(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "Spring" || c.Timezone != "America/New_York" || c.TimezoneSource != "organization" || c.Status != Draft ||
+		c.Binding != (Binding{"trk_1", "rte_1", "+12025550100"}) || c.ConsentTier() != "pewc" || c.DNC != Block ||
+		c.Duplicates != rows.RejectDuplicates || c.Retry.Attempts != 1 || c.WorkingHours == nil || c.Market != "us" {
+		t.Errorf("%+v", c)
+	}
+	if c.Launched(now()) != Running {
+		t.Error("a campaign without a start does not run at once")
+	}
+	c.StartsAt = now().Add(time.Second)
+	if c.Launched(now()) != Scheduled {
+		t.Error("a campaign that starts later is not scheduled")
+	}
+}
+
+// TestRefusals: each refusal has its code, and of several the first of the
+// contract's order.
+func TestRefusals(t *testing.T) {
+	hours := func(days string, start, end string) []Shift {
+		s := Shift{Start: start, End: end}
+		if err := json.Unmarshal([]byte(days), &s.Days); err != nil {
+			t.Fatal(err)
+		}
+		return []Shift{s}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Spec, *Surroundings)
+		want   control.Code
+	}{
+		{"ends before it starts", func(s *Spec, _ *Surroundings) { s.StartsAt, s.EndsAt = now(), now() }, CodeWindowInvalid},
+		{"ends in the past, starts now", func(s *Spec, _ *Surroundings) { s.EndsAt = now().Add(-time.Hour) }, ""},
+		{"open without an end", func(s *Spec, _ *Surroundings) { s.Open = true }, CodeOpenEndsAtRequired},
+		{"open to the horizon", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon) }, ""},
+		{"open for too long", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, CodeOpenEndsAtTooFar},
+		{"no agent", func(s *Spec, w *Surroundings) { w.Agent = ""; s.Timezone = "Mars/Base" }, control.CodeCampaignAgentUnknown},
+		{"no agent, incomplete binding", func(s *Spec, w *Surroundings) { w.Agent = ""; s.RouteID = "rte_1" }, control.CodeCampaignAgentUnknown},
+		{"no zone", func(s *Spec, _ *Surroundings) { s.Timezone = "Etc/GMT-5" }, CodeTimezoneUnknown},
+		{"a blank zone", func(s *Spec, _ *Surroundings) { s.Timezone = " " }, ""},
+		{"a route without its trunk", func(s *Spec, _ *Surroundings) { s.RouteID = "rte_1" }, CodeBindingIncomplete},
+		{"a number without its trunk", func(s *Spec, w *Surroundings) { s.From, w.Routes = "+12025550100", nil }, CodeBindingIncomplete},
+		{"no route", func(_ *Spec, w *Surroundings) { w.Routes = nil }, CodeRouteUnresolved},
+		{"another trunk", func(s *Spec, _ *Surroundings) { s.TrunkID = "trk_2" }, CodeRouteUnresolved},
+		{"another number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "+12025550199" }, CodeRouteUnresolved},
+		{"its second number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "12025550101" }, ""},
+		{"two routes", func(_ *Spec, w *Surroundings) {
+			w.Routes[0].Subgroups = append(w.Routes[0].Subgroups, place.Subgroup{ID: "rte_2", CallerNumbers: []string{"+1"}})
+		}, CodeRouteAmbiguous},
+		{"wide hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "07:00", "22:00") }, CodeWiderThanLaw},
+		{"narrow hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0,4]", "10:00", "17:00") }, ""},
+		{"a wide row and a broken one", func(s *Spec, _ *Surroundings) {
+			s.WorkingHours = append(hours("[0]", "9", "17:00"), hours("[6]", "07:00", "10:00")...)
+		}, CodeWiderThanLaw},
+		{"all in Rhode Island, Sunday", func(s *Spec, w *Surroundings) {
+			w.Places, s.WorkingHours = []market.Place{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
+		}, CodeWiderThanLaw},
+		{"no market, the organization's window", func(s *Spec, w *Surroundings) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, CodeWiderThanLaw},
+		{"a broken row", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, CodeSpecInvalid},
+		{"a row without days", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[]", "10:00", "11:00") }, CodeSpecInvalid},
+		{"a day that is none", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, CodeSpecInvalid},
+		{"no name", func(s *Spec, _ *Surroundings) { s.Name = "  " }, CodeSpecInvalid},
+		{"80 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 80) + " " }, ""},
+		{"81 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 81) }, CodeSpecInvalid},
+		{"a pace that is no tier", func(s *Spec, _ *Surroundings) { s.CallsPerMinute = 3 }, CodeSpecInvalid},
+		{"retries", func(s *Spec, _ *Surroundings) { s.Retry = json.RawMessage(`{"attempts":0}`) }, CodeSpecInvalid},
+		{"a strategy", func(s *Spec, _ *Surroundings) { s.Strategy = "clever" }, CodeSpecInvalid},
+		{"duplicates", func(s *Spec, _ *Surroundings) { s.Duplicates = "keep" }, CodeSpecInvalid},
+		{"rows", func(s *Spec, _ *Surroundings) { s.Rows = 6 }, CodeSpecInvalid},
+		{"classification", func(s *Spec, _ *Surroundings) { s.Classification = "fun" }, CodeClassificationInvalid},
+		{"classification and wide hours", func(s *Spec, _ *Surroundings) {
+			s.Classification, s.WorkingHours = "fun", hours("[0]", "07:00", "22:00")
+		}, CodeWiderThanLaw},
+		{"name and classification", func(s *Spec, _ *Surroundings) { s.Name, s.Classification = "", "fun" }, CodeSpecInvalid},
+	} {
+		s, w := good(), around(t)
+		c.change(&s, &w)
+		_, err := s.Settle(w)
+		var got control.Code
+		if err != nil {
+			got = control.CodeOf(err)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q (%v), want %q", c.name, got, err, c.want)
+		}
+	}
+	for _, d := range []string{"", Block, Skip} {
+		if CheckDNC(d) != nil {
+			t.Errorf("dnc %q is refused", d)
+		}
+	}
+	if control.CodeOf(CheckDNC("maybe")) != CodeDNCDecisionInvalid {
+		t.Error("dnc maybe is taken")
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	for s, want := range map[Status][5]Move{
+		Draft:     {Checked, Impossible, Impossible, Happens, Happens},
+		Scheduled: {Already, Impossible, Impossible, Happens, Happens},
+		Running:   {Already, Happens, Already, Happens, Happens},
+		Paused:    {Impossible, Already, Checked, Happens, Happens},
+		Completed: {},
+		Cancelled: {Launch: Impossible, Cancel: Already},
+	} {
+		for a, m := range want {
+			if got := Allowed(s, Action(a)); got != m {
+				t.Errorf("%s, action %d: %d, want %d", s, a, got, m)
+			}
+		}
+		if s.Over() != (s == Completed || s == Cancelled) {
+			t.Errorf("%s is over: %v", s, s.Over())
+		}
+	}
+}
+
+func TestWorking(t *testing.T) {
+	c := Campaign{}
+	if h := c.Working(6); len(h) != 1 || h[0].None() {
+		t.Errorf("no hours of its own: %v", h)
+	}
+	c.WorkingHours = []Shift{{Days: []int{0, 1}, Start: "09:00", End: "12:00"}, {Days: []int{0}, Start: "13:00", End: "17:00"}}
+	if len(c.Working(0)) != 2 || len(c.Working(1)) != 1 || len(c.Working(2)) != 0 {
+		t.Errorf("%v %v %v", c.Working(0), c.Working(1), c.Working(2))
+	}
+}
