@@ -17,23 +17,41 @@ type Key struct {
 	Line     Line
 }
 
+// A slot is a key by its values: the engines of two calls are not the same ones.
+type slot struct {
+	first, second pipeline.Engine
+	language      string
+	rate          int
+	line          Line
+}
+
+func (k Key) slot() slot {
+	s := slot{first: k.Engine, language: k.Language, rate: k.Rate, line: k.Line}
+	if f := k.Engine.Fallback; f != nil {
+		s.second = *f
+	}
+	s.first.Fallback, s.second.Fallback = nil, nil
+	return s
+}
+
 // A Shelf keeps lines, spoken once and then ready in an instant, so that a voice
 // that broke can still be excused. Its zero value is empty.
 type Shelf struct {
 	mu     sync.Mutex
-	spoken map[Key][]int16
-	making map[Key]bool
+	spoken map[slot][]int16
+	order  []slot // of spoken, the oldest first
+	making map[slot]bool
 }
 
-// most bounds the lines kept: beyond it, in a process with very many voices, the
-// caller of the last ones hears two tones.
+// most bounds the lines kept: in a process with very many voices the oldest is
+// let go and spoken anew when it is missed.
 const most = 1024
 
 // Get returns a line; nil where it was not spoken yet.
 func (s *Shelf) Get(k Key) []int16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.spoken[k]
+	return s.spoken[k.slot()]
 }
 
 // Claim is true for whoever is to speak a line that nobody spoke yet; Put ends
@@ -42,12 +60,13 @@ func (s *Shelf) Claim(k Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spoken == nil {
-		s.spoken, s.making = map[Key][]int16{}, map[Key]bool{}
+		s.spoken, s.making = map[slot][]int16{}, map[slot]bool{}
 	}
-	if s.spoken[k] != nil || s.making[k] || len(s.spoken) >= most {
+	at := k.slot()
+	if s.spoken[at] != nil || s.making[at] {
 		return false
 	}
-	s.making[k] = true
+	s.making[at] = true
 	return true
 }
 
@@ -55,9 +74,15 @@ func (s *Shelf) Claim(k Key) bool {
 func (s *Shelf) Put(k Key, pcm []int16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.making, k)
-	if len(pcm) > 0 {
-		s.spoken[k] = pcm
+	at := k.slot()
+	delete(s.making, at)
+	if len(pcm) == 0 {
+		return
+	}
+	s.spoken[at], s.order = pcm, append(s.order, at)
+	if len(s.order) > most {
+		delete(s.spoken, s.order[0])
+		s.order = s.order[1:]
 	}
 }
 

@@ -21,7 +21,8 @@ var ErrInward = errors.New("the address is not public")
 // inward lists what is not the public Internet beyond what net/netip knows.
 var inward = []netip.Prefix{ //nolint:gochecknoglobals // read-only table
 	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"), // shared by carriers, RFC 6598
+	netip.MustParsePrefix("100.64.0.0/10"),    // shared by carriers, RFC 6598
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's, on each of its machines
 	netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"),
 	netip.MustParsePrefix("192.88.99.0/24"),
@@ -92,6 +93,7 @@ func (r Rules) Client() *http.Client {
 				return guarded.DialContext(ctx, network, address)
 			},
 			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second}, // else a dead connection takes all requests
 			MaxIdleConnsPerHost: 2, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

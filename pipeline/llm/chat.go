@@ -42,7 +42,8 @@ type chatRequest struct {
 	Messages      []chatMessage  `json:"messages"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options"`
-	MaxTokens     int            `json:"max_tokens,omitempty"`
+	MaxTokens     int            `json:"max_tokens,omitempty"`            // as most servers call it
+	MaxCompletion int            `json:"max_completion_tokens,omitempty"` // as OpenAI does, whose newer models refuse the other
 	Tools         []chatTool     `json:"tools,omitempty"`
 	ToolChoice    *chatTool      `json:"tool_choice,omitempty"`
 	Parallel      bool           `json:"parallel_tool_calls,omitempty"`
@@ -61,6 +62,9 @@ func request(p pipeline.Prompt) chatRequest {
 	}
 	return r
 }
+
+// bound has the answer's length bounded in OpenAI's own words.
+func (r *chatRequest) bound() { r.MaxTokens, r.MaxCompletion = 0, r.MaxTokens }
 
 func messages(p pipeline.Prompt) []chatMessage {
 	m := []chatMessage{{Role: "system", Content: &p.Instructions}}
@@ -154,15 +158,11 @@ func (c chatChunk) toolCalls() []callPiece {
 	return c.Choices[0].Delta.Calls
 }
 
-func (c chatChunk) delta() pipeline.Delta {
-	var d pipeline.Delta
-	if len(c.Choices) > 0 {
-		d.Text = c.Choices[0].Delta.Content
+func (c chatChunk) text() string {
+	if len(c.Choices) == 0 {
+		return ""
 	}
-	if c.Usage != nil {
-		d.Usage = &pipeline.Usage{PromptTokens: c.Usage.PromptTokens, CompletionTokens: c.Usage.CompletionTokens}
-	}
-	return d
+	return c.Choices[0].Delta.Content
 }
 
 // Bounds of what a model may ask for in one answer.
@@ -225,23 +225,20 @@ func (cs *calls) find(p callPiece) *call {
 	return nil
 }
 
-// yield yields the calls, complete.
-func (cs *calls) yield(yield func(pipeline.Delta, error) bool) error {
-	var d pipeline.Delta
+// whole returns the calls, complete.
+func (cs *calls) whole() ([]pipeline.ToolCall, error) {
+	var all []pipeline.ToolCall
 	for i, c := range *cs {
 		args := cmp.Or(string(bytes.TrimSpace(c.arguments)), "{}")
 		if c.name == "" {
-			return fmt.Errorf("%w: a tool call without a name", pipeline.ErrUseless)
+			return nil, fmt.Errorf("%w: a tool call without a name", pipeline.ErrUseless)
 		}
 		if args[0] != '{' || !json.Valid([]byte(args)) {
-			return fmt.Errorf("%w: tool call %q: the arguments are no JSON object", pipeline.ErrUseless, pipeline.Clean(c.name))
+			return nil, fmt.Errorf("%w: tool call %q: the arguments are no JSON object", pipeline.ErrUseless, pipeline.Clean(c.name))
 		}
-		d.Calls = append(d.Calls, pipeline.ToolCall{
+		all = append(all, pipeline.ToolCall{
 			ID: cmp.Or(c.id, fmt.Sprintf("call_%d", i)), Name: c.name, Arguments: json.RawMessage(args),
 		})
 	}
-	if len(d.Calls) > 0 {
-		yield(d, nil)
-	}
-	return nil
+	return all, nil
 }

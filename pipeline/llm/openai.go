@@ -50,45 +50,80 @@ func (o OpenAI) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline
 }
 
 func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, error) {
-	url := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/chat/completions"
-	post := pipeline.Post{URL: url, Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
-	return post.Send(ctx, request(p))
+	base := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/")
+	post := pipeline.Post{URL: base + "/chat/completions", Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
+	r := request(p)
+	if base == OpenAIURL {
+		r.bound()
+	}
+	body, err := post.Send(ctx, r)
+	var refused *pipeline.RefusedError
+	if r.MaxTokens > 0 && errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.Text, "max_completion_tokens") {
+		r.bound() // somebody passes it on to OpenAI
+		return post.Send(ctx, r)
+	}
+	return body, err
 }
 
-// stream yields the deltas of a stream of server-sent events. Lines that are
-// comments, or fields other than data, are passed over. Servers that close the
-// stream after the last choice, without [DONE], are understood.
+// stream yields the deltas of a stream of server-sent events; the last of them
+// has the tool calls, and what all of it cost.
 func stream(body io.Reader, yield func(pipeline.Delta, error) bool) error {
+	var a answer
+	more, err := a.read(body, yield)
+	if !more {
+		return nil
+	}
+	last := pipeline.Delta{Usage: a.usage}
+	if err == nil {
+		last.Calls, err = a.tools.whole()
+	}
+	if (len(last.Calls) > 0 || last.Usage != nil) && !yield(last, nil) {
+		return nil
+	}
+	return err
+}
+
+// An answer is what is gathered of one until its end.
+type answer struct {
+	tools    calls
+	usage    *pipeline.Usage // the newest: servers that tell it with each chunk count from the beginning
+	finished bool
+}
+
+// read yields the text. Lines that are comments, or fields other than data, are
+// passed over. Servers that close the stream after the last choice, without
+// [DONE], are understood. more is false where nobody wants more.
+func (a *answer) read(body io.Reader, yield func(pipeline.Delta, error) bool) (more bool, err error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 4096), longestEvent)
-	var tools calls
-	finished := false
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
 		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
 			continue
 		}
 		if string(data) == "[DONE]" {
-			return tools.yield(yield)
+			return true, nil
 		}
 		c, err := parseChunk(data)
 		if err != nil {
-			return err
+			return true, err
 		}
-		finished = finished || c.finished()
-		if err := tools.add(c.toolCalls()); err != nil {
-			return err
+		a.finished = a.finished || c.finished()
+		if u := c.Usage; u != nil {
+			a.usage = &pipeline.Usage{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens}
 		}
-		if d := c.delta(); (d.Text != "" || d.Usage != nil) && !yield(d, nil) {
-			return nil
+		if err := a.tools.add(c.toolCalls()); err != nil {
+			return true, err
+		}
+		if text := c.text(); text != "" && !yield(pipeline.Delta{Text: text}, nil) {
+			return false, nil
 		}
 	}
 	switch err := lines.Err(); {
-	case err != nil && !finished:
-		return err
-	case !finished:
-		return errors.New("the answer broke off before its end")
-	default:
-		return tools.yield(yield)
+	case a.finished:
+		return true, nil
+	case err != nil:
+		return true, err
 	}
+	return true, errors.New("the answer broke off before its end")
 }

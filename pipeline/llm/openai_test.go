@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,6 +55,76 @@ func TestStream(t *testing.T) {
 		}
 	}
 }
+
+// TestUsage: what an answer cost is told once, at its end, also by servers that
+// tell it with each chunk; and of one that breaks off, so far.
+func TestUsage(t *testing.T) {
+	var body strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&body, `data: {"choices":[{"delta":{"content":"x "}}],"usage":{"prompt_tokens":3000,"completion_tokens":%d}}`+"\n\n", i+1)
+	}
+	call := `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` + "\n\n"
+	for name, tt := range map[string]struct {
+		end   string
+		calls int
+		broke bool
+	}{"whole": {"data: [DONE]\n\n", 0, false}, "with a call": {call + "data: [DONE]\n\n", 1, false}, "broken off": {"", 0, true}} {
+		var all []pipeline.Delta
+		err := stream(strings.NewReader(body.String()+tt.end), func(d pipeline.Delta, _ error) bool {
+			if d.Usage != nil {
+				all = append(all, d)
+			}
+			return true
+		})
+		if len(all) != 1 || *all[0].Usage != (pipeline.Usage{PromptTokens: 3000, CompletionTokens: 40}) || len(all[0].Calls) != tt.calls || (err != nil) != tt.broke {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+	}
+}
+
+// TestLongest: OpenAI is told the longest answer in its own words, and so are
+// those that want them.
+func TestLongest(t *testing.T) {
+	for name, tt := range map[string]struct {
+		url    string
+		strict bool // refuses max_tokens
+		want   []string
+	}{
+		"OpenAI":             {"", true, []string{"max_completion_tokens"}},
+		"OpenAI's by name":   {OpenAIURL + "/", true, []string{"max_completion_tokens"}},
+		"another":            {"http://there/v1", false, []string{"max_tokens"}},
+		"another, to OpenAI": {"http://there/v1", true, []string{"max_tokens", "max_completion_tokens"}},
+	} {
+		var got []string
+		o := OpenAI{URL: tt.url, Client: &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
+			b, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range []string{"max_tokens", "max_completion_tokens"} {
+				if strings.Contains(string(b), `"`+key+`":7`) {
+					got = append(got, key)
+				}
+			}
+			status, body := http.StatusOK, "data: [DONE]\n\n"
+			if tt.strict && got[len(got)-1] == "max_tokens" {
+				status = http.StatusBadRequest
+				body = `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+		})}}
+		for _, err := range o.Reply(t.Context(), pipeline.Prompt{MaxTokens: 7}) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: asked with %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestWhoseFault: what the model or the question is to be blamed for is told
 // apart from what the provider is.

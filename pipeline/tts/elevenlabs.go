@@ -45,6 +45,9 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 		"model_id": {cmp.Or(s.Model, ElevenLabsModel)}, "output_format": {format},
 		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"180"}, // the most there is
 	}
+	if language := elevenLabsLanguage(q.Get("model_id"), s.Language); language != "" {
+		q.Set("language_code", language)
+	}
 	address := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
 		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input"
 	sock, err := e.Warm.get(ctx, address+"?"+q.Encode(), func(ctx context.Context) (*socket, error) {
@@ -81,6 +84,18 @@ func elevenLabsFormat(rate int) (string, error) {
 	default:
 		return "", fmt.Errorf("elevenlabs: no output format of %d Hz; accepted: 8000, 16000, 22050, 24000, 44100", rate)
 	}
+}
+
+// elevenLabsLanguage is the language_code to ask for, which only the models of
+// version 2.5 take; empty for a language that these do not speak. Without it
+// they guess, and read numbers in another language.
+func elevenLabsLanguage(model, language string) string {
+	language, _, _ = strings.Cut(strings.ToLower(language), "-")
+	const spoken = " ar bg cs da de el en es fi fil fr hi hr hu id it ja ko ms nl no pl pt ro ru sk sv ta tr uk vi zh "
+	if !strings.HasSuffix(model, "_v2_5") || language == "" || !strings.Contains(spoken, " "+language+" ") {
+		return ""
+	}
+	return language
 }
 
 // elevenSpeaking is one utterance.

@@ -73,6 +73,22 @@ func TestEspeak(t *testing.T) {
 	}
 }
 
+func TestElevenLabsLanguage(t *testing.T) {
+	for _, tt := range []struct{ model, language, want string }{
+		{"eleven_flash_v2_5", "de-DE", "de"},
+		{"eleven_turbo_v2_5", "EN", "en"},
+		{"eleven_flash_v2_5", "fil-PH", "fil"},
+		{"eleven_flash_v2_5", "", ""},
+		{"eleven_flash_v2_5", "kk", ""},
+		{"eleven_multilingual_v2", "de", ""},
+		{"eleven_flash_v2", "en", ""},
+	} {
+		if got := elevenLabsLanguage(tt.model, tt.language); got != tt.want {
+			t.Errorf("%s in %q: %q, want %q", tt.model, tt.language, got, tt.want)
+		}
+	}
+}
+
 // TestWhoseFault: a voice or a model that there is not is told apart from a
 // provider that breaks.
 func TestWhoseFault(t *testing.T) {

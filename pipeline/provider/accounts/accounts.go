@@ -3,6 +3,7 @@
 package accounts
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -42,11 +43,7 @@ type Providers struct {
 
 // Open makes the providers. It connects to none.
 func (a Accounts) Open() *Providers {
-	// One pool of warm connections, and no time limit: answers stream.
-	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
-		DialContext: (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
-	}}
+	client := newClient((&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext)
 	p := &Providers{
 		Recognizers: map[string]pipeline.Recognizer{}, Models: map[string]pipeline.Model{},
 		Voices: map[string]pipeline.Voice{"espeak": tts.Espeak{}}, client: client,
@@ -77,6 +74,17 @@ func (a Accounts) Open() *Providers {
 		p.Recognizers["assemblyai"] = asr.AssemblyAI{URL: s.URL, Key: s.Key}
 	}
 	return p
+}
+
+// newClient has one pool of warm connections, and no time limit: answers stream.
+// An HTTP/2 connection carries all requests to a host, so one on which nothing
+// comes is asked whether anybody is there, and left after 3 s.
+func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
+		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second},
+	}}
 }
 
 // kept makes a pool of connections that are not kept longer than idle.

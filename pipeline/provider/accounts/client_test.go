@@ -1,0 +1,91 @@
+package accounts
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// A path is a connection that may go dark: nothing passes, and nobody is told.
+type path struct {
+	net.Conn
+	dark atomic.Bool
+}
+
+func (p *path) Write(b []byte) (int, error) {
+	if p.dark.Load() {
+		return len(b), nil
+	}
+	return p.Conn.Write(b)
+}
+
+// TestHalfOpen: an HTTP/2 connection that went dark is left for another.
+func TestHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := fake.NewNet()
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.Proto)
+		}))
+		_ = srv.Listener.Close()
+		srv.Listener, srv.EnableHTTP2 = n, true
+		srv.StartTLS()
+		var paths []*path
+		client := newClient(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := n.Dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, &path{Conn: c})
+			return paths[len(paths)-1], nil
+		})
+		transport, ok := client.Transport.(*http.Transport)
+		trusting, ok2 := srv.Client().Transport.(*http.Transport)
+		if !ok || !ok2 {
+			t.Fatal("want transports")
+		}
+		transport.TLSClientConfig = trusting.TLSClientConfig
+		ask := func() string {
+			ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://example.com/", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				return ""
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return ""
+			}
+			return string(b)
+		}
+		if got := ask(); got != "HTTP/2.0" {
+			t.Fatalf("answered by %q", got)
+		}
+		paths[0].dark.Store(true)
+		for began := time.Now(); time.Since(began) < 3*time.Second; {
+			if ask() != "" {
+				t.Fatal("the dark path carries")
+			}
+		}
+		if got := ask(); got != "HTTP/2.0" || len(paths) != 2 {
+			t.Errorf("then: %q over %d connections", got, len(paths))
+		}
+		client.CloseIdleConnections()
+		for _, p := range paths {
+			_ = p.Close()
+		}
+		srv.Close()
+	})
+}
