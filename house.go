@@ -282,7 +282,7 @@ func (h *house) start(ctx context.Context) {
 	}
 	h.keepTrunks(ctx)
 	h.node.Start(ctx)
-	h.tasks.Go(func() { _ = h.http.Serve(h.listen) })   // ErrServerClosed
+	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) })   // ErrServerClosed
 	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) }) // ErrServerClosed
 }
 

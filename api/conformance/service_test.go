@@ -139,6 +139,9 @@ func (s *service) phone(script siptest.Script) string {
 	return s.phones(func(siptest.Invite) siptest.Script { return script })
 }
 
+// busy is a number that is always busy.
+func (s *service) busy() string { return s.phone(siptest.Script{Status: 486, Reason: "Busy Here"}) }
+
 // phones is phone for a number where it depends.
 func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
 	s.mu.Lock()

@@ -58,40 +58,9 @@ type PlainError struct {
 // Error implements error.
 func (p *PlainError) Error() string { return p.Message }
 
-// statuses of the codes; what is not here is 500.
-var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only table
-	control.CodeCallerNumberDenied: 400, control.CodeCallerNumberGrant: 400, control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
-	control.CodeInvalidFilter: 400, control.CodeInvalidCursor: 400,
-	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401,
-	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403,
-	control.CodeTrunkNotFound: 404, control.CodeSubgroupNotFound: 404, control.CodeCallNotFound: 404,
-	control.CodeAgentSubgroupAmbig: 409, control.CodeAgentNotPublished: 409, control.CodeIdempotencyInFlight: 409,
-	control.CodeRequestTooLarge: 413,
-	control.CodeInvalidRequest:  422, control.CodeCampaignAgentUnknown: 422, control.CodeIdempotencyReuse: 422,
-	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429, control.CodeOrganizationLimit: 429,
-	control.CodeInternal: 500, control.CodeVoiceBackend: 503,
-}
-
-// typeOf returns the error type of a status.
-func typeOf(status int) string {
-	switch status {
-	case 401:
-		return "authentication_error"
-	case 403:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 409:
-		return "conflict_error"
-	case 429:
-		return "rate_limit_error"
-	case 503:
-		return "service_unavailable_error"
-	}
-	if status >= 500 {
-		return "api_error"
-	}
-	return "invalid_request_error"
+// Plain is the envelope of an error whose code has no meaning beyond its status.
+func Plain(status int, message string) Envelope {
+	return Envelope{Detail{Type: typeOf(status), Code: typeOf(status), Status: status, Message: message}}
 }
 
 // Error answers err. It is the one place where errors become responses: what
@@ -106,12 +75,10 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 	case errors.As(err, &invalid):
 		d = Detail{Status: http.StatusUnprocessableEntity, Code: string(control.CodeInvalidRequest), Message: bounded(invalid.Issues)}
 	case errors.As(err, &plain):
-		d = Detail{Status: plain.Status, Code: typeOf(plain.Status), Message: plain.Message}
+		d = Plain(plain.Status, plain.Message).Error
 	case errors.As(err, &refusal):
 		d.Code, d.Message = string(refusal.Code), refusal.Message
-		if s, ok := statuses[refusal.Code]; ok {
-			d.Status = s
-		}
+		d.Status = statusOf(refusal.Code)
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
 		}

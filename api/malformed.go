@@ -1,0 +1,73 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control"
+)
+
+// Listen has what is no HTTP be answered like other errors: the server of the
+// standard library answers it in plain text, before any handler is asked.
+func Listen(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return conn{c}, nil
+}
+
+type conn struct{ net.Conn }
+
+// refusal is the whole of what the server writes to a connection that it then
+// closes. An answer of ours has other headers between.
+var refusal = regexp.MustCompile(`^HTTP/1\.1 ([45]\d\d) [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n([^\r\n]*)$`)
+
+// Write implements net.Conn.
+func (c conn) Write(b []byte) (int, error) {
+	if len(b) > 512 || !startsLikeRefusal(b) {
+		return c.Conn.Write(b)
+	}
+	m := refusal.FindSubmatch(b)
+	if m == nil {
+		return c.Conn.Write(b)
+	}
+	status, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		return c.Conn.Write(b)
+	}
+	body, err := json.Marshal(respond.Plain(status, string(m[2])))
+	if err != nil {
+		return c.Conn.Write(b)
+	}
+	_, err = fmt.Fprintf(c.Conn, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, http.StatusText(status), control.NewID("req_", time.Now()), len(body), body)
+	return len(b), err
+}
+
+func startsLikeRefusal(b []byte) bool {
+	return len(b) > 10 && string(b[:9]) == "HTTP/1.1 " && (b[9] == '4' || b[9] == '5')
+}
+
+// ReadFrom lets files go out by the kernel.
+func (c conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite lets what was written last arrive before the connection goes.
+func (c conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
