@@ -282,8 +282,8 @@ func (h *house) start(ctx context.Context) {
 	}
 	h.keepTrunks(ctx)
 	h.node.Start(ctx)
-	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) })   // ErrServerClosed
-	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) }) // ErrServerClosed
+	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) }) // ErrServerClosed
+	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) })           // ErrServerClosed
 }
 
 // keepTrunks looks after the trunks for longer than calls are placed, and not

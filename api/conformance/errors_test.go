@@ -143,7 +143,7 @@ func (s *service) raw(t *testing.T, text string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err = c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func slowBody(t *testing.T, s *service) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		_, err = fmt.Fprintf(c, "POST /v1/calls/phone HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{", o.key)
 		if err != nil {
 			t.Fatal(err)
