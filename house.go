@@ -63,6 +63,7 @@ type house struct {
 	followers *control.Followers
 	sender    *webhook.Sender
 	bell      *db.Bell
+	ringer    *db.Ringer
 	upkeep    *trunks.Upkeep
 
 	http, admin     *http.Server
@@ -225,7 +226,8 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	if rate == 0 {
 		rate = access.RateOff
 	}
-	desk := &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth}
+	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
+	desk := &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
@@ -277,7 +279,7 @@ func (h *house) ready(ctx context.Context) error {
 }
 
 func (h *house) start(ctx context.Context) {
-	for _, run := range []func(context.Context){h.bell.Run, h.followers.Run, h.sender.Run, h.keepHouse} {
+	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
 	h.keepTrunks(ctx)

@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 var outside = map[string][]string{
 	"github.com/pion/":               {"media", "webrtc", "bench"},
 	"github.com/emiago/":             {"sip", "bench"},
-	"github.com/jackc/pgx/":          {"control", "campaigns"},
+	"github.com/jackc/pgx/":          {"control", "campaigns", "bench"},
 	"github.com/danielgtaylor/huma/": {"api"},
 	"github.com/gorilla/websocket":   {"pipeline", "webrtc", "bench"},
 	"github.com/prometheus/":         {"control"},

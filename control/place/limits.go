@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
 )
@@ -53,10 +54,13 @@ FROM (SELECT array_agg(id) AS ids FROM subgroups WHERE grant_id = $1) s`
 // register numbers the call of an order and holds it to the limits of its
 // subgroup, its grant and its organization. Locks are taken from the wide to
 // the narrow, so that orders wait for each other and never in a circle.
-func register(ctx context.Context, tx pgx.Tx, orgID string, f found) (p placed, err error) {
+//
+// It begins the transaction, which insert commits.
+func register(ctx context.Context, conn *pgxpool.Conn, orgID string, f found) (p placed, err error) {
 	var own, lent limits // in use
 	var day usage
 	batch := &pgx.Batch{}
+	batch.Queue("BEGIN")
 	if f.caps != (Caps{}) {
 		batch.Queue("SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE", orgID)
 	}
@@ -75,7 +79,7 @@ func register(ctx context.Context, tx pgx.Tx, orgID string, f found) (p placed, 
 			return row.Scan(&day.calls, &day.minutes, &day.cost, &day.left)
 		})
 	}
-	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+	if err = conn.SendBatch(ctx, batch).Close(); err != nil {
 		return placed{}, fmt.Errorf("subgroup limits: %w", err)
 	}
 	if err = f.route.room(own, lent); err != nil {

@@ -4,6 +4,7 @@ package place
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +58,7 @@ type Desk struct {
 	Ring func()
 
 	queue gauge
+	turns turns
 }
 
 // defaultRing is how long a party may ring, in seconds.
@@ -70,26 +72,27 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(conte
 	if err != nil {
 		return control.Call{}, err
 	}
+	// Whoever waits for the subgroup in the database has a connection meanwhile.
+	done, err := d.turns.take(ctx, f.route.id)
+	if err != nil {
+		return control.Call{}, err
+	}
+	defer done()
 	var c control.Call
-	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		p, fault := register(ctx, tx, orgID, f)
+	err = d.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		// The pool drops a connection that comes back inside a transaction.
+		p, fault := register(ctx, conn, orgID, f)
+		if fault == nil {
+			c, fault = f.call(orgID, o, from, p)
+		}
+		if fault == nil && also != nil {
+			fault = also(ctx, conn, c)
+		}
+		if fault == nil {
+			fault = insert(ctx, conn, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil)
+		}
 		if fault != nil {
-			return fault
-		}
-		ring, fault := ringSeconds(o.RingDuration)
-		if fault != nil {
-			return fault
-		}
-		if f.late != nil {
-			return f.late
-		}
-		c = f.call(orgID, o, p)
-		c.From, c.RingFor = from, time.Duration(ring)*time.Second
-		if fault = insert(ctx, tx, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil); fault != nil {
-			return fmt.Errorf("register call: %w", fault)
-		}
-		if also != nil {
-			return also(ctx, tx, c)
+			return errors.Join(fault, rollback(ctx, conn))
 		}
 		return nil
 	})
@@ -100,6 +103,18 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(conte
 		d.Ring()
 	}
 	return c, nil
+}
+
+// rollback ends the transaction of an order that was refused, so that the
+// connection serves the next.
+func rollback(ctx context.Context, conn *pgxpool.Conn) error {
+	if conn.Conn().IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, "ROLLBACK")
+	return err
 }
 
 // check goes through the contract's list as far as it needs no lock. It returns
@@ -117,11 +132,7 @@ func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string,
 	if err = Destination(to, f.route.allowed); err != nil {
 		return found{}, "", err
 	}
-	var screen control.Screen = d.Store
-	if d.Screen != nil {
-		screen = d.Screen
-	}
-	v, err := screen.Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall)
+	v, err := d.screen().Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall)
 	if err != nil {
 		return found{}, "", fmt.Errorf("do-not-call lists: %w", err)
 	}
@@ -131,14 +142,27 @@ func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string,
 	return f, from, nil
 }
 
-// call is the call of an order, whole but for its caller number and how long it
-// rings.
-func (f found) call(orgID string, o Order, p placed) control.Call {
+func (d *Desk) screen() control.Screen {
+	if d.Screen != nil {
+		return d.Screen
+	}
+	return d.Store
+}
+
+// call is the call of an order, or what is wrong with it beyond its limits.
+func (f found) call(orgID string, o Order, from string, p placed) (control.Call, error) {
+	ring, err := ringSeconds(o.RingDuration)
+	if err != nil {
+		return control.Call{}, err
+	}
+	if f.late != nil {
+		return control.Call{}, f.late
+	}
 	to := control.Digits(o.To)
 	c := control.Call{
 		ID: control.NewID("call_", p.at), OrgID: orgID, Type: "phone", Status: control.Queued,
 		AgentID: f.agent.id, AgentName: o.Agent, AgentVersion: f.agent.version,
-		To: to, DialNumber: f.route.prefix + to, TrunkID: f.route.trunkID, RouteID: f.route.id,
+		To: to, From: from, RingFor: time.Duration(ring) * time.Second, DialNumber: f.route.prefix + to, TrunkID: f.route.trunkID, RouteID: f.route.id,
 		Attempt: 1, Name: o.Name, Metadata: clientMetadata(o.Metadata), Variables: o.Variables,
 		MaxDuration: time.Duration(o.MaxDurationS) * time.Second,
 		Voicemail:   o.Voicemail, CreatedAt: p.at.UTC(),
@@ -154,7 +178,7 @@ func (f found) call(orgID string, o Order, p placed) control.Call {
 		c.Variables = map[string]any{}
 	}
 	c.ExternalID, _ = o.Metadata["external_id"].(string)
-	return c
+	return c, nil
 }
 
 // clientMetadata drops the keys that are ours to set.
@@ -181,23 +205,28 @@ func ringSeconds(asked *float64) (int, error) {
 	return s, nil
 }
 
+// callSQL registers a call and its attempt.
 const callSQL = `
-INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
+WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
 	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
 	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
+RETURNING id, org_id, trunk_id, route_id, attempt)
+INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no)
+SELECT $26, id, org_id, trunk_id, route_id, attempt FROM call`
 
-const attemptSQL = "INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no) VALUES ($1, $2, $3, $4, $5, $6)"
-
-// insert writes call and attempt, and rings with the commit where it is to.
-func insert(ctx context.Context, tx pgx.Tx, c control.Call, n int64, cost float64, ring bool) error {
+// insert writes call and attempt, rings where it is to, and commits.
+func insert(ctx context.Context, conn *pgxpool.Conn, c control.Call, n int64, cost float64, ring bool) error {
 	batch := &pgx.Batch{}
 	batch.Queue(callSQL, c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
 		c.DialNumber, c.TrunkID, c.RouteID, c.ExternalID, c.Attempt, c.Name, c.Metadata, c.Variables, int(c.RingFor/time.Second),
-		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost)
-	batch.Queue(attemptSQL, control.NewID("att_", c.CreatedAt), c.ID, c.OrgID, c.TrunkID, c.RouteID, c.Attempt)
+		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost, control.NewID("att_", c.CreatedAt))
 	if ring {
 		batch.Queue("SELECT pg_notify($1, '')", store.BellQueue)
 	}
-	return tx.SendBatch(ctx, batch).Close()
+	batch.Queue("COMMIT")
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("register call: %w", err)
+	}
+	return nil
 }

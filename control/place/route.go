@@ -182,7 +182,9 @@ func (d *Desk) find(ctx context.Context, orgID string, o Order) (f found, err er
 	var known bool
 	var all []route
 	batch := &pgx.Batch{}
-	batch.Queue(trunkSQL, orgID, o.TrunkID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+	if o.TrunkID != "" {
+		batch.Queue(trunkSQL, orgID, o.TrunkID).QueryRow(func(row pgx.Row) error { return row.Scan(&known) })
+	}
 	batch.Queue(routesSQL, orgID, o.TrunkID, o.RouteID, o.Agent).Query(func(rows pgx.Rows) (fault error) {
 		all, fault = pgx.CollectRows(rows, scanRoute)
 		return fault

@@ -24,12 +24,21 @@ const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 // waySQL locks a way out. Among the subgroups that may dial now the one that
 // waited longest comes first, so that a long queue of one cannot starve another.
 // A node that finds a subgroup or its trunk locked looks elsewhere.
-const waySQL = `
+const waySQL = waiting + `
 SELECT s.id ` + ways + `
-WHERE ` + mayDial + `
-  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')
+WHERE s.id IN (SELECT id FROM waiting) AND ` + mayDial + `
 ORDER BY s.next_dial_at LIMIT 1
 FOR UPDATE OF s, t SKIP LOCKED`
+
+// waiting are the subgroups whose calls wait, found from one to the next in the
+// index, however many calls each has.
+const waiting = `
+WITH RECURSIVE waiting AS (
+	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT subgroup_id FROM attempts WHERE state = 'scheduled' AND subgroup_id > w.id ORDER BY subgroup_id LIMIT 1)
+	FROM waiting w WHERE w.id IS NOT NULL
+)`
 
 // ways are all subgroups s, each with its trunk t and the grant g of it, if any.
 const ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
@@ -193,11 +202,10 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 // Due implements control.Queue.
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
-	err := s.Pool.QueryRow(ctx, `
+	err := s.Pool.QueryRow(ctx, waiting+`
 		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at)) - clock_timestamp())::float8
 		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
-		WHERE greatest(s.next_dial_at, t.next_dial_at) > clock_timestamp()
-		  AND EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled')`).Scan(&seconds)
+		WHERE greatest(s.next_dial_at, t.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
 	}

@@ -1,0 +1,198 @@
+// Package api measures the HTTP API of a parley serve from outside: orders that
+// are given while the queue drains into a scripted carrier, calls that are read,
+// and lists over many stored calls. Client, carrier, service and database share
+// the machine.
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// Options of Run.
+type Options struct {
+	// Child makes a command of this program.
+	Child func(ctx context.Context, args ...string) *exec.Cmd
+	// Database is a Postgres connection string; empty has the service run its
+	// own.
+	Database  string
+	Subgroups int           // that orders are spread over
+	Rate      int           // orders a second, whatever the service does
+	Clients   int           // that order and read as fast as they are answered
+	Length    time.Duration // of each measurement
+	Stored    int           // calls that lists go over; 0 measures no lists
+	Page      int           // calls of a page
+	Out, Log  io.Writer
+}
+
+// A bench is a service that is being measured.
+type bench struct {
+	Options
+
+	dir, url, key string
+	pid           int      // of the service
+	routes        []string // subgroup ids, by name
+	client        *http.Client
+	rang          atomic.Int64
+	carrier       *siptest.Carrier
+}
+
+// Run measures, and prints a table.
+func Run(ctx context.Context, o Options) (err error) {
+	b := &bench{Options: o, client: &http.Client{
+		Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConns: 4096, MaxIdleConnsPerHost: 4096},
+	}}
+	if b.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err = os.Chmod(b.dir, 0o711); err != nil { //nolint:gosec // Postgres runs as another user
+		return err
+	}
+	b.carrier = &siptest.Carrier{
+		Listen:   "127.0.0.1:0",
+		OnInvite: func(siptest.Invite) { b.rang.Add(1) },
+		Answer:   func(siptest.Invite) siptest.Script { return siptest.Script{After: time.Second, Status: 486} },
+	}
+	if err = b.carrier.Start(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.carrier.Close()) }()
+	stop, err := b.serve(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err = b.furnish(ctx); err != nil {
+		return err
+	}
+	return b.measure(ctx)
+}
+
+// measure does one thing after the other.
+func (b *bench) measure(ctx context.Context) error {
+	t := tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	defer func() { _ = t.Flush() }() // as far as it came
+	fmt.Fprintln(t, "what\tasked\tanswered/s\tp50\tp99\tworst\trefused\tdialled/s\tCPU ms each\t")
+	run := func(what, asked string, do func() result) {
+		rang, cpu := b.rang.Load(), spent(b.pid)
+		r := do()
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n", what, asked, r.perSecond(), r.at(0.5), r.at(0.99), r.at(1), r.failed,
+			float64(b.rang.Load()-rang)/r.took.Seconds(), float64(spent(b.pid)-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1)))
+		if r.err != nil {
+			fmt.Fprintln(b.Log, r.err)
+		}
+	}
+	var last atomic.Pointer[string]
+	order := func(routes []string) func(context.Context, int) error {
+		return func(ctx context.Context, n int) error {
+			id, err := b.order(ctx, routes[n%len(routes)])
+			if err == nil {
+				last.Store(&id)
+			}
+			return err
+		}
+	}
+	what := fmt.Sprintf("POST /v1/calls/phone, %d subgroups", len(b.routes))
+	atOnce := fmt.Sprintf("%d at a time", b.Clients)
+	run(what, fmt.Sprintf("%d/s", b.Rate), func() result { return open(ctx, b.Rate, b.Length, order(b.routes)) })
+	run(what, atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes)) })
+	run("POST /v1/calls/phone, 1 subgroup", atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) })
+	id := last.Load()
+	if id == nil {
+		return errors.New("no order was accepted")
+	}
+	run("GET /v1/calls/{id}", atOnce, func() result {
+		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
+			return b.ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
+		})
+	})
+	if b.Stored == 0 {
+		return nil
+	}
+	if err := b.fill(ctx); err != nil {
+		return err
+	}
+	run(fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() result { return b.pages(ctx) })
+	return nil
+}
+
+// order gives an order through a subgroup.
+func (b *bench) order(ctx context.Context, route string) (string, error) {
+	var c struct {
+		CallID string `json:"call_id"`
+	}
+	err := b.ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{
+		"agent_id": "bench", "to_number": "+12025550123", "route_id": route, "variables": map[string]any{"first_name": "Ada"},
+	}, &c)
+	return c.CallID, err
+}
+
+// pages walks through the list, over and over, for Length.
+func (b *bench) pages(ctx context.Context) result {
+	query := url.Values{"limit": {fmt.Sprint(b.Page)}}
+	return closed(ctx, 1, b.Length, func(ctx context.Context, _ int) error {
+		var page struct {
+			Calls []struct{} `json:"calls"`
+			Next  string     `json:"next_cursor"`
+		}
+		if err := b.ask(ctx, http.MethodGet, "/v1/calls?"+query.Encode(), nil, &page); err != nil {
+			return err
+		}
+		if len(page.Calls) == 0 {
+			return errors.New("an empty page")
+		}
+		if query.Del("cursor"); page.Next != "" {
+			query.Set("cursor", page.Next)
+		}
+		return nil
+	})
+}
+
+// ask asks the API and decodes its answer. What is no success is an error.
+func (b *bench) ask(ctx context.Context, method, path string, body, answer any) error {
+	var text io.Reader
+	if body != nil {
+		doc, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = bytes.NewReader(doc)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, b.url+path, text)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+b.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, got)
+	}
+	return json.Unmarshal(got, answer)
+}
+
+// data is the service's data directory.
+func (b *bench) data() string { return filepath.Join(b.dir, "data") }
