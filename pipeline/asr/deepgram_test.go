@@ -155,7 +155,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if out := l.take(h, 0); len(out) > 2 {
+			if out := l.take(h); len(out) > 2 {
 				t.Errorf("%d results of one message", len(out))
 			}
 		}

@@ -12,8 +12,14 @@ const (
 	// patience is how long an answer to Finalize may take where the provider
 	// gives no sign that it works on one.
 	patience = 700 * time.Millisecond
-	// atWork is how long, where it does.
-	atWork = 2500 * time.Millisecond
+	// atWork is how long, where it does. It ends before the turn machine's own
+	// patience (turn.Policy.Deaf) does, the 180 ms that make a silence counted in.
+	atWork = 1700 * time.Millisecond
+	// rounding is by how much the end of a result may exceed the sound that it
+	// is of.
+	rounding = 50 * time.Millisecond
+	// mostLost is how many answers may be awaited that were given up.
+	mostLost = 16
 )
 
 // heard is what a message of a provider says.
@@ -23,20 +29,25 @@ type heard struct {
 	answer bool // it answers Finalize, if one is open
 	// upTo, where not 0, says that all that was said before is in results that
 	// came: nothing is open.
-	upTo    time.Duration
-	working bool // the provider has begun to work on an answer to Finalize
+	upTo time.Duration
+	// item is the provider's own name for the sound that it is of; begun, that
+	// the oldest Finalize without a name gave it that one.
+	item  string
+	begun bool
 }
 
-// A ledger sees to it that each Finalize has one answer: the provider's, or
-// one of its own where the provider has nothing to say or does not answer in
-// time. It is pure: times since the stream was opened come in from outside.
+// A ledger sees to it that each Finalize has one answer, in order: the
+// provider's, or one of its own where the provider has nothing to say or does
+// not answer in time. What comes later than that is told, too, but for the words
+// that were. It is pure: times since the stream was opened come in from outside.
 type ledger struct {
 	quiet int
 
 	asks    []ask
+	lost    []ask           // that were given up, and may still be answered
 	partial pipeline.Result // the newest, not yet final
 	settled time.Duration   // of sound: what was said before is told
-	lost    int             // answers that were given up and may still come
+	asked   time.Duration   // of sound: where the newest ask was
 	seq     int             // of what happened
 	sign    int             // when the provider last sent anything
 	since   int             // when the question was put that was answered last
@@ -45,16 +56,20 @@ type ledger struct {
 
 // An ask is a Finalize that has no answer yet.
 type ask struct {
-	at      time.Duration // of sound
-	until   time.Duration
-	seq     int
-	working bool
+	from, at time.Duration // of sound: where the ask before was, and this one
+	put      time.Duration // when
+	until    time.Duration
+	seq      int
+	item     string           // its name, where the provider gave it one
+	held     *pipeline.Result // its answer, which waits for those before
+	told     int              // how many words were told in place of its answer
 }
 
 // ask notes a Finalize of all the sound before at.
 func (l *ledger) ask(at, now time.Duration) {
 	l.seq++
-	l.asks = append(l.asks, ask{at: at, until: now + patience, seq: l.seq})
+	l.asks = append(l.asks, ask{from: l.asked, at: at, put: now, until: now + patience, seq: l.seq})
+	l.asked = at
 }
 
 // due is when late wants to be called.
@@ -66,71 +81,88 @@ func (l *ledger) due() (time.Duration, bool) {
 }
 
 // take returns the results that follow from what was heard.
-func (l *ledger) take(h heard, now time.Duration) []pipeline.Result {
+func (l *ledger) take(h heard) []pipeline.Result {
 	l.seq++
 	l.sign, l.silent = l.seq, 0
-	if i := slices.IndexFunc(l.asks, func(a ask) bool { return !a.working }); h.working && i >= 0 {
-		l.asks[i].working, l.asks[i].until = true, max(l.asks[i].until, now-patience+atWork)
+	for i, a := range l.asks { // any sign tells that it is slow, not gone
+		l.asks[i].until = max(a.until, a.put+atWork)
+	}
+	if h.begun {
+		l.name(h.item)
 	}
 	var out []pipeline.Result
-	if r, ok := l.result(h); ok {
-		out = append(out, r)
+	switch {
+	case h.none, !h.Final && h.Text == "" && l.partial.Text == "":
+	case h.End == 0:
+		out = l.untimed(h)
+	default:
+		out = l.timed(h)
 	}
-	for h.upTo > 0 && len(l.asks) > 0 && l.asks[0].at <= h.upTo {
-		out = append(out, l.settle(pipeline.Result{Start: l.asks[0].at, End: l.asks[0].at}))
+	if h.upTo > 0 {
+		out = append(out, l.nothing(h.upTo)...)
 	}
 	return out
 }
 
-// result is what of a message is news.
-func (l *ledger) result(h heard) (pipeline.Result, bool) {
-	if h.none {
-		return h.Result, false
+// nothing answers the asks of sound up to a moment: there is no more.
+func (l *ledger) nothing(upTo time.Duration) []pipeline.Result {
+	l.lost = slices.DeleteFunc(l.lost, func(a ask) bool { return a.at <= upTo })
+	var out []pipeline.Result
+	for len(l.asks) > 0 && l.asks[0].at <= upTo {
+		out = append(out, l.settle(pipeline.Result{Start: l.asks[0].at, End: l.asks[0].at})...)
 	}
-	if h.answer && l.lost > 0 && h.End <= l.settled {
-		l.lost-- // it comes late: what it says was told
-		if h.End == 0 {
-			return h.Result, false
-		}
-		h.answer = false
-	}
-	r := l.place(h.Result)
-	if r.Text == "" && h.Text != "" && !h.answer {
-		return r, false // it was told
-	}
-	if h.answer && len(l.asks) > 0 {
-		return l.settle(r), true
-	}
-	r.Finalized = false
-	if r.Final {
-		l.partial, l.settled = pipeline.Result{}, max(l.settled, r.End)
-		return r, !h.answer || r.Text != "" || h.EndOfTurn > 0
-	}
-	l.partial = r
-	return r, true
+	return out
 }
 
-// place gives a result times where the provider tells none, and leaves out what
-// was told already.
-func (l *ledger) place(r pipeline.Result) pipeline.Result {
-	switch {
-	case r.End == 0:
-		r.Start, r.End = l.settled, l.settled
-		if len(l.asks) > 0 {
-			r.End = l.asks[0].at
-		}
-	case r.Start < l.settled && r.Text != "":
+// timed is what of a message is news, by the times of its words.
+func (l *ledger) timed(h heard) []pipeline.Result {
+	r := h.Result
+	if r.Start < l.settled && r.Text != "" {
 		r = after(r, l.settled)
 	}
-	return r
+	var out []pipeline.Result
+	if h.answer && l.answers(h.End) {
+		if n := len(l.asks); n > 1 { // it is not of those whose sound ended before
+			out = l.nothing(min(h.End-rounding, l.asks[n-1].at-1))
+		}
+		return append(out, l.settle(r)...)
+	}
+	switch r.Finalized = false; {
+	case r.Text == "" && h.Text != "": // it was told
+		return nil
+	case !r.Final:
+		l.partial = r
+		return []pipeline.Result{r}
+	}
+	l.settled = max(l.settled, r.End)
+	l.partial = after(l.partial, l.settled)
+	if r.Text == "" && h.answer && h.EndOfTurn == 0 {
+		return nil
+	}
+	return []pipeline.Result{r}
 }
 
-// settle makes r the answer to the oldest ask.
-func (l *ledger) settle(r pipeline.Result) pipeline.Result {
+// answers tells that an answer that ends there is to one that is open, not to the
+// oldest that was given up. Answers come in order.
+func (l *ledger) answers(end time.Duration) bool {
+	if len(l.lost) > 0 && end <= l.lost[0].at+rounding {
+		l.lost = l.lost[1:]
+		return false
+	}
+	l.lost = nil
+	return len(l.asks) > 0
+}
+
+// settle makes r the answer to the oldest ask. Answers that waited for it follow.
+func (l *ledger) settle(r pipeline.Result) []pipeline.Result {
 	r.Final, r.Finalized = true, true
 	l.settled = max(l.settled, r.End)
-	l.since, l.asks, l.partial = l.asks[0].seq, l.asks[1:], pipeline.Result{}
-	return r
+	l.partial = after(l.partial, l.settled)
+	l.since, l.asks = l.asks[0].seq, l.asks[1:]
+	if len(l.asks) > 0 && l.asks[0].held != nil {
+		return append([]pipeline.Result{r}, l.settle(*l.asks[0].held)...)
+	}
+	return []pipeline.Result{r}
 }
 
 // late answers what the provider did not answer in time: with what it had
@@ -143,15 +175,18 @@ func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 				return out, errSilent
 			}
 		}
-		at := l.asks[0].at
-		r := l.partial
+		a, r, settled := l.asks[0], l.partial, l.settled
 		if r.Text == "" {
-			r = pipeline.Result{Start: at}
+			r = pipeline.Result{Start: a.at, End: a.at}
+		} else {
+			settled = max(settled, r.End)
 		}
-		r.Unanswered = l.sign < l.asks[0].seq
-		r.End = max(r.End, at)
-		l.lost++
-		out = append(out, l.settle(r))
+		r.Unanswered, a.told = true, len(strings.Fields(r.Text))
+		if l.lost = append(l.lost, a); len(l.lost) > mostLost {
+			l.lost = l.lost[1:]
+		}
+		out = append(out, l.settle(r)...)
+		l.settled = settled
 	}
 	return out, nil
 }

@@ -110,25 +110,25 @@ type openAIMessage struct {
 	} `json:"error"`
 }
 
-// openAIItems gathers the pieces of the item that is being understood.
-type openAIItems struct{ item, text string }
+// openAIItems are the pieces of the items that are being understood, by name.
+type openAIItems map[string]string
 
 // parse returns what a message says.
-func (o *openAIItems) parse(b []byte) (heard, error) {
+func (o openAIItems) parse(b []byte) (heard, error) {
 	var m openAIMessage
 	if err := json.Unmarshal(b, &m); err != nil {
 		return heard{}, fmt.Errorf("not JSON: %w", err)
 	}
 	switch strings.TrimPrefix(m.Type, "conversation.item.input_audio_transcription.") {
 	case "delta":
-		if m.Item != o.item {
-			o.item, o.text = m.Item, ""
+		if _, ok := o[m.Item]; !ok && len(o) >= mostLost {
+			clear(o) // they are not completed any more
 		}
-		o.text += m.Delta
-		return heard{Result: pipeline.Result{Text: strings.TrimSpace(o.text)}}, nil
+		o[m.Item] += m.Delta
+		return heard{item: m.Item, Result: pipeline.Result{Text: strings.TrimSpace(o[m.Item])}}, nil
 	case "completed":
-		o.item, o.text = "", ""
-		return heard{Result: pipeline.Result{Text: strings.TrimSpace(m.Transcript), Final: true}, answer: true}, nil
+		delete(o, m.Item)
+		return heard{item: m.Item, answer: true, Result: pipeline.Result{Text: strings.TrimSpace(m.Transcript), Final: true}}, nil
 	case "failed", "error":
 		if m.Error.Code == "input_audio_buffer_commit_empty" {
 			return heard{Result: pipeline.Result{Final: true}, answer: true}, nil // there was nothing
@@ -139,7 +139,7 @@ func (o *openAIItems) parse(b []byte) (heard, error) {
 		}
 		return heard{}, errors.New(text)
 	case "input_audio_buffer.committed":
-		return heard{none: true, working: true}, nil
+		return heard{none: true, begun: true, item: m.Item}, nil
 	default: // session.created, session.updated and what is yet to come
 		return heard{none: true}, nil
 	}

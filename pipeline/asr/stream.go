@@ -324,7 +324,7 @@ func (s *stream) tell() {
 			}
 			var h heard
 			if h, err = s.parse(b); err == nil {
-				out = l.take(h, time.Since(zero))
+				out = l.take(h)
 			}
 		case <-due.C:
 			out, err = l.late(time.Since(zero))

@@ -227,10 +227,13 @@ func (s *talk) report(ctx context.Context, n news) {
 // since is a moment on the machine's clock, which counts from the answer.
 func (s *talk) since(t time.Time) time.Duration { return t.Sub(s.brief.AnsweredAt) }
 
+// settled is when the caller's words were last answered.
+func (s *talk) settled() time.Time { return s.brief.AnsweredAt.Add(s.machine.Settled()) }
+
 // recognise asks the recognizer for what is final, or opens another.
 func (s *talk) recognise(do turn.Do) {
 	if do == turn.Reopen {
-		s.listener.Renew()
+		s.listener.Renew(s.settled())
 		return
 	}
 	s.listener.Finalize()

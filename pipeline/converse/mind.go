@@ -99,7 +99,7 @@ func (s *talk) edge(ctx context.Context, x ear.Edge) {
 func (s *talk) heard(ctx context.Context, h listener.Heard) {
 	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, Unanswered: h.Unanswered, P: h.EndOfTurn}
 	if !h.Zero.IsZero() {
-		e.From, e.Until = s.since(h.Zero.Add(h.Start)), s.since(h.Zero.Add(h.End))
+		e.From, e.Until = max(1, s.since(h.Zero.Add(h.Start))), s.since(h.Zero.Add(h.End)) // 0 is unknown
 		s.unanswered(&e, h)
 	}
 	s.step(ctx, e)
@@ -113,7 +113,7 @@ func (s *talk) unanswered(e *turn.Event, h listener.Heard) {
 	if n < 0 {
 		return // all of them, or it tells no words
 	}
-	e.From = at(h.Words[n])
+	e.From = max(1, at(h.Words[n]))
 	if n == 0 {
 		return // its text may be written better than its words
 	}
@@ -247,7 +247,7 @@ func (s *talk) act(ctx context.Context, acts []turn.Action) {
 
 func (s *talk) apologise(ctx context.Context, reason string) {
 	if reason == turn.RecognizerSilent {
-		s.listener.Renew()
+		s.listener.Renew(s.settled())
 		if s.current == nil {
 			s.current = s.unheard()
 		}

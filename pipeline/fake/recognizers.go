@@ -45,7 +45,7 @@ func (deepgram) read(kind int, b []byte) ([]byte, request) {
 
 func (d deepgram) partial(u understood) any {
 	if len(u.words) == 0 {
-		return nil
+		u.end = u.upTo // it tells that nothing was said
 	}
 	return d.results(u, false)
 }

@@ -31,8 +31,9 @@ type Listener struct {
 	opens      chan struct{}
 	mute       chan struct{} // the open recognizer is deaf: open another
 
-	open  atomic.Pointer[opened]
-	final atomic.Int64 // frames of the call that are understood for good
+	open    atomic.Pointer[opened]
+	final   atomic.Int64 // frames of the call that are understood for good
+	settled atomic.Int64 // what was said before is of no account, Unix nanoseconds
 
 	// The ear's own.
 	past [memory]media.Frame // a ring of the newest frames
@@ -167,8 +168,10 @@ func (l *Listener) place(o *opened, r pipeline.Result) Heard {
 
 var errDeaf = errors.New("recognizer did not answer")
 
-// Renew opens another recognizer in place of one that does not answer.
-func (l *Listener) Renew() {
+// Renew opens another recognizer in place of one that does not answer. It is not
+// told what was said before settled: that is answered, in whatever way.
+func (l *Listener) Renew(settled time.Time) {
+	l.settled.Store(settled.UnixNano())
 	select {
 	case l.mute <- struct{}{}:
 	default: // one is being opened already
@@ -187,7 +190,8 @@ func (l *Listener) Write(f media.Frame) {
 		return
 	}
 	l.told = rec
-	from := max(l.final.Load(), l.read-memory, 0)
+	since := l.last.Sub(time.Unix(0, l.settled.Load())) / media.FrameTime
+	from := min(l.read-1, max(l.final.Load(), l.read-memory, l.read-int64(since), 0))
 	rec.first.Store(from)
 	rec.zero.Store(l.last.Add(-time.Duration(l.read-from) * media.FrameTime).UnixNano())
 	for n := from; n < l.read; n++ {

@@ -44,12 +44,16 @@ func (m *Machine) deafToCaller() bool { return m.greeting && m.policy.Uninterrup
 // moments of an answer it is the caller going on: silence serves both then.
 func (m *Machine) spokenInto(e Event) []Action {
 	acts := m.stir()
-	if m.answering == "" || m.greeting || m.pending || m.policy.NoMerge ||
-		e.At-m.audibleAt > m.policy.Merge || e.Words > m.policy.MergeWords {
+	if m.answering == "" || !m.mayMerge(e) {
 		return acts
 	}
 	m.merging = true
 	return append(acts, m.pause(e.At, "answer_just_began")...)
+}
+
+// mayMerge tells that so little was heard of the answer that it can be taken back.
+func (m *Machine) mayMerge(e Event) bool {
+	return !m.greeting && !m.pending && !m.policy.NoMerge && e.At-m.audibleAt <= m.policy.Merge && e.Words <= m.policy.MergeWords
 }
 
 // pause falls silent until it is clear what the caller wants.
@@ -153,7 +157,7 @@ func (m *Machine) wanted(e Event) []Action {
 	if m.state == Speaking && !e.Final && !m.voiced {
 		return nil // faint, and it may change
 	}
-	return m.content(e.At)
+	return m.content(e)
 }
 
 // sounds tells that words are the agent's own. Where the line is not known to
@@ -182,21 +186,24 @@ func (m *Machine) echoed() []Action {
 }
 
 // content gives the floor to a caller whose words want it.
-func (m *Machine) content(at time.Duration) []Action {
+func (m *Machine) content(e Event) []Action {
 	var acts []Action
-	if m.merging && !m.whole {
-		acts = m.retract(at, "caller_resumed")
-	} else {
-		acts = m.yield(at, "words_heard")
+	switch {
+	case m.merging && !m.whole:
+		acts = m.retract(e.At, "caller_resumed")
+	case m.answering != "" && m.late() && m.mayMerge(e): // they belong to what is answered
+		acts = m.retract(e.At, "words_heard")
+	default:
+		acts = m.yield(e.At, "words_heard")
 	}
 	if m.voiced {
 		return acts
 	}
 	if m.asked > 0 {
 		m.state, m.closing = Closing, m.lastEnd
-		return append(acts, m.close(at)...)
+		return append(acts, m.close(e.At)...)
 	}
-	return append(acts, m.missed(at)...)
+	return append(acts, m.missed(e.At)...)
 }
 
 // noteAndResume records a listener's word, and goes on.

@@ -23,10 +23,9 @@ func (m *Machine) heard(e Event) []Action {
 		return nil // it was answered already
 	}
 	if e.Unanswered && m.ignored() {
-		if text != "" { // the rest is told to another
-			m.text, m.partial = append(m.text, text), ""
+		if acts := m.ask(e.At, text); acts != nil {
+			return acts
 		}
-		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))} // that was speech
 	}
 	if m.returned(e, text) {
 		text = ""
@@ -44,10 +43,31 @@ func (m *Machine) heard(e Event) []Action {
 	if text == "" {
 		return nil
 	}
-	if m.state == Listening && e.Final {
+	return m.unexpected(e)
+}
+
+// unexpected is told of words that nobody was asked for.
+func (m *Machine) unexpected(e Event) []Action {
+	if e.Final && (m.state == Listening || m.state == Hearing && m.late()) {
 		return m.missed(e.At)
 	}
 	return append([]Action{m.hear(e.At)}, m.speculate()...)
+}
+
+// ask has another recognizer asked about speech that this one does not answer
+// for, where there is the time; else the caller is, where nothing is known of it.
+func (m *Machine) ask(at time.Duration, text string) []Action {
+	switch {
+	case at+m.policy.Final <= m.closing+m.policy.Deaf:
+		if text != "" { // the rest is told to the other
+			m.text, m.partial = append(m.text, text), ""
+		}
+		return []Action{{Do: Reopen, Reason: RecognizerSilent}, m.wake(m.answerDue(""))}
+	case text == "" && m.asked == 1 && m.unpaid == 0 && m.keys == "" && (m.turnText() == "" || m.behind()):
+		return m.unheard(at)
+	default:
+		return nil
+	}
 }
 
 // ignored tells that the caller said something just now of which nothing is
@@ -65,9 +85,24 @@ func (m *Machine) returned(e Event, text string) bool {
 
 // answers counts a result that answers a Finalize.
 func (m *Machine) answers(e Event) {
-	if e.Finalized && m.asked > 0 {
+	m.owed = m.owed || e.Unanswered
+	switch {
+	case !e.Finalized:
+	case m.unpaid > 0:
+		m.unpaid--
+	case m.asked > 0:
 		m.asked--
 	}
+}
+
+// giveUp waits no longer for what the recognizer was asked.
+func (m *Machine) giveUp() { m.unpaid, m.asked = m.unpaid+m.asked, 0 }
+
+// unheard gives up a turn of which nothing was understood, and says so.
+func (m *Machine) unheard(at time.Duration) []Action {
+	m.giveUp()
+	m.usable, m.settled, m.owed = at, m.lastEnd, false
+	return m.apologise(at, RecognizerSilent)
 }
 
 // take adds a result to the text of the turn.
@@ -83,7 +118,7 @@ func (m *Machine) take(e Event, text string) {
 		m.partial = ""
 	}
 	m.usable, m.eot = e.At, e.P
-	if e.Until > 0 {
+	if e.Until > 0 && (text != "" || !e.Unanswered) {
 		m.until = e.Until
 	}
 }
@@ -107,14 +142,22 @@ func (m *Machine) meanwhile(e Event, text string) []Action {
 	}
 }
 
-// missed takes words whose sound the energy gate did not notice for a turn.
+// missed takes words for a turn that come late, or whose sound the energy gate
+// did not notice.
 func (m *Machine) missed(at time.Duration) []Action {
 	if m.voiced {
 		return nil // the silence after it will tell
 	}
-	m.state, m.lastEnd = Closing, max(m.lastEnd, at-patience(1))
-	m.lull = true
+	if !m.late() {
+		m.lastEnd = max(m.lastEnd, at-patience(1))
+	}
+	m.state, m.lull = Closing, true
 	return append(m.speculate(), m.close(at)...)
+}
+
+// late tells that what was understood last was said in speech that is over.
+func (m *Machine) late() bool {
+	return !m.voiced && m.until > 0 && m.until < m.lastEnd+m.policy.Insist
 }
 
 // key takes a key that the caller pressed. Keys end the agent's speech: whoever
@@ -204,20 +247,20 @@ func (m *Machine) begin(p float64) []Action {
 // close decides, in the caller's silence, whether the turn has ended.
 func (m *Machine) close(at time.Duration) []Action {
 	text := m.turnText()
-	if m.asked > 0 {
+	if m.asked > 0 || text != "" && m.trails() {
 		if due := m.answerDue(text); at < due {
 			return []Action{m.wake(due)}
 		}
-		m.asked, m.usable, m.owed = 0, at, true
-		if m.keys == "" && (text == "" || m.behind()) {
-			m.settled, m.owed = m.lastEnd, false
-			return m.apologise(at, RecognizerSilent)
+		if m.asked > 0 && m.keys == "" && (text == "" || m.behind()) {
+			return m.unheard(at)
 		}
+		m.giveUp()
+		m.usable, m.owed = at, true
 	}
 	if text == "" && m.keys == "" {
 		m.state = Listening
 		m.voiced, m.stirred = false, false // whatever it was, it is no voice
-		m.spec, m.ready, m.specs = "", false, 0
+		m.spec, m.ready, m.specs, m.owed = "", false, 0, false
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
 	}
 	if m.mute && m.sounding && !m.voiced { // it was speech: its words come only now
@@ -244,6 +287,12 @@ func (m *Machine) answerDue(text string) time.Duration {
 // behind tells that the recognizer understood nothing yet of the last stretch of
 // speech.
 func (m *Machine) behind() bool { return m.until > 0 && m.until <= m.onset }
+
+// trails tells that the recognizer did not answer in time, and has not come to the
+// end of speech that was no cough.
+func (m *Machine) trails() bool {
+	return m.owed && m.loud >= m.policy.Insist && m.until > 0 && m.until < m.lastEnd-m.policy.Sustained
+}
 
 // settle notes up to when the caller's words are answered: all of them, but for
 // those that a recognizer still owes.

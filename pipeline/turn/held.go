@@ -18,7 +18,7 @@ func (m *Machine) held(e Event) []Action {
 	case Heard:
 		m.take(e, strings.TrimSpace(e.Text))
 	case Deaf:
-		m.asked, m.partial = min(m.asked, 1), ""
+		m.asked, m.unpaid, m.partial = min(m.asked, 1), 0, ""
 	case Key:
 		m.keys, m.keyed = m.keys+e.Text, e.At
 	case Ready:
@@ -41,7 +41,8 @@ func (m *Machine) floor(e Event) []Action {
 		return m.apologise(e.At, "reply_failed")
 	case greets:
 		m.state, m.pending, m.commit, m.settled = Thinking, true, e.At, m.lastEnd
-		m.text, m.partial, m.keys, m.asked = nil, "", "", 0
+		m.text, m.partial, m.keys = nil, "", ""
+		m.giveUp()
 		return append([]Action{m.wake(max(e.At+grace, m.lastEnd+m.policy.Filler))}, m.release()...)
 	case m.voiced:
 		return []Action{m.hear(e.At)}

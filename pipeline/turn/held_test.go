@@ -62,7 +62,7 @@ func TestHeld(t *testing.T) {
 		"what began to be said to a machine stops, and it is answered later": {
 			events: []Event{
 				agent(Ready, 100*ms, ""), voice(500 * ms), silence(1000 * ms), floor(Event{At: 1400 * ms}, Greet), agent(Audible, 1420*ms, Reply),
-				voice(1700 * ms),
+				final(1500*ms, ""), voice(1700 * ms),
 				{Kind: Hold, At: 2000 * ms},
 				silence(4000 * ms), said(4300*ms, 1700*ms, "Please say your name."),
 				floor(Event{At: 5000 * ms}, ""), end(5100 * ms),

@@ -42,7 +42,8 @@ type Machine struct {
 	keys     string        // that were pressed in this turn
 	keyed    time.Duration // when the last of them was
 	asked    int           // Finalizes that are not answered
-	owed     bool          // the recognizer did not answer in time, and was not waited for
+	unpaid   int           // those before them that are not waited for: their answers come first
+	owed     bool          // the recognizer did not answer in time: words may still come
 	reopened time.Duration // when a recognizer was open again
 	settled  time.Duration // what the caller said before it was answered already
 	hearFrom time.Duration // when speech began, or words last came
@@ -154,7 +155,7 @@ func (m *Machine) Step(e Event) []Action {
 // deaf is told that nobody will answer what the recognizer was asked. A turn
 // that is closing is asked about anew.
 func (m *Machine) deaf() []Action {
-	m.asked, m.partial = min(m.asked, 1), ""
+	m.asked, m.unpaid, m.partial = min(m.asked, 1), 0, ""
 	if m.state != Closing {
 		m.asked = 0
 	}

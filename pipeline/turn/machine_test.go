@@ -267,7 +267,7 @@ func TestTurns(t *testing.T) {
 				{Kind: Heard, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "for two", Final: true, Finalized: true},
 				end(3400 * ms),
 			},
-			[]string{"0 finalize silence", "2900 commit a table", "0 retract words_heard", "3280 commit a table for two"},
+			[]string{"0 finalize silence", "2900 commit a table", "0 retract words_heard", "3100 commit a table for two"},
 		},
 		"a second stretch of speech of which nothing is understood yet is waited for": {
 			[]Event{

@@ -1,0 +1,143 @@
+package converse_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/pipetest"
+)
+
+// recognizers are the clients, of fakes of their own.
+func recognizers(n *fake.Net) map[string]pipeline.Recognizer {
+	return map[string]pipeline.Recognizer{
+		"deepgram":   asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial},
+		"flux":       asr.Flux{URL: "ws://fake/v2/listen", Dial: n.Dial},
+		"assemblyai": asr.AssemblyAI{URL: "ws://fake/v3/ws", Dial: n.Dial},
+		"openai":     asr.OpenAI{URL: "ws://fake/v1/realtime", Dial: n.Dial},
+	}
+}
+
+// A sentence is what the caller said, and when.
+type sentence struct {
+	words    []string
+	from, to time.Duration
+}
+
+// slowly has a caller say sentences of that many words to a recognizer whose
+// results come lag late, and be silent for a gap after each.
+func slowly(t *testing.T, name string, lag time.Duration, lengths []int, gap time.Duration) ([]sentence, pipeline.Outcome) {
+	t.Helper()
+	n := fake.NewNet()
+	script := fake.Typical()
+	script.PartialLag, script.FinalLag = lag, lag
+	fakes := fake.Serve(n, script)
+	defer func() { _ = fakes.Close() }()
+	s := pipetest.New(fake.Typical())
+	s.Recognizers["slow"] = recognizers(n)[name]
+	e := pipetest.Fake()
+	e.ASR = pipeline.Engine{Provider: "slow"}
+	c := talkOn(t, s, pipeline.Brief{Engines: e})
+	c.pass(2 * time.Second)
+	var all []sentence
+	for i, length := range lengths {
+		var x sentence
+		for j := range length {
+			x.words = append(x.words, fmt.Sprintf("%c%d", 'k'+i, j))
+		}
+		x.from = time.Since(c.began)
+		c.say(strings.Join(x.words, " "))
+		x.to = time.Since(c.began)
+		all = append(all, x)
+		c.pass(gap)
+	}
+	c.pass(6 * time.Second)
+	_ = c.Hangup(media.RemoteHangup)
+	return all, c.wait()
+}
+
+// unjust is what is wrong with what came of sentences: each is answered once, or
+// apologised for, and no word is in the history twice. Empty for nothing.
+func unjust(said []sentence, o pipeline.Outcome) string {
+	told, answered := map[string]int{}, map[string]int{}
+	var sorry []time.Duration
+	left := time.Hour
+	for i, l := range o.Lines {
+		switch {
+		case l.Role == pipeline.RoleCaller:
+			for w := range strings.FieldsSeq(l.Text) {
+				if told[w]++; i+1 < len(o.Lines) && strings.HasPrefix(o.Lines[i+1].Text, "you") {
+					answered[w]++
+				}
+			}
+		case strings.HasPrefix(l.Text, "Sorry"):
+			sorry = append(sorry, l.Start)
+		}
+		left = l.End
+	}
+	if o.Reason == pipeline.CallerHungUp {
+		left = time.Hour
+	}
+	for i, s := range said {
+		next := time.Hour
+		if i+1 < len(said) {
+			next = said[i+1].to
+		}
+		excuse := func(until time.Duration) bool {
+			return slices.ContainsFunc(sorry, func(at time.Duration) bool { return at >= s.from && at < until })
+		}
+		// What comes so late that the caller speaks again is of one turn with that.
+		excused := excuse(next+3*time.Second) || s.to >= left
+		for _, w := range s.words {
+			switch {
+			case told[w] > 1:
+				return w + " is in the history twice"
+			case answered[w] == 0 && !excused:
+				return w + " is not answered"
+			case answered[w] > 0 && excuse(next):
+				return w + " is apologised for and answered"
+			}
+		}
+	}
+	return ""
+}
+
+// TestLateRecognizer: whatever a recognizer's lag, each sentence is answered
+// once, or apologised for.
+func TestLateRecognizer(t *testing.T) {
+	names := []string{"deepgram", "flux", "assemblyai", "openai"}
+	for _, lag := range []int{150, 700, 1000, 1500, 1800, 2200, 2700, 4000} {
+		for _, name := range names {
+			synctest.Test(t, func(t *testing.T) {
+				said, o := slowly(t, name, time.Duration(lag)*time.Millisecond, []int{2, 1, 6}, 7*time.Second)
+				if wrong := unjust(said, o); wrong != "" {
+					t.Errorf("%s, %d ms late: %s: %q", name, lag, wrong, lines(o))
+				}
+				if lag <= 1500 && strings.Contains(strings.Join(lines(o), " "), "Sorry") {
+					t.Errorf("%s, %d ms late: %q", name, lag, lines(o))
+				}
+			})
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(r, "name")
+		lag := time.Duration(rapid.IntRange(0, 200).Draw(r, "lag")) * 20 * time.Millisecond
+		lengths := rapid.SliceOfN(rapid.IntRange(1, 12), 1, 3).Draw(r, "lengths")
+		gap := time.Duration(rapid.IntRange(200, 450).Draw(r, "gap")) * 20 * time.Millisecond
+		var said []sentence
+		var o pipeline.Outcome
+		synctest.Test(t, func(t *testing.T) { said, o = slowly(t, name, lag, lengths, gap) })
+		if wrong := unjust(said, o); wrong != "" {
+			r.Fatalf("%s: %+v: %q", wrong, said, lines(o))
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package turn
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// given is what a recognizer's stream gives in place of an answer that does not
+// come in time.
+func given(at, from, until time.Duration, text string) Event {
+	return Event{Kind: Heard, At: at, From: from, Until: until, Text: text, Final: true, Finalized: true, Unanswered: true}
+}
+
+// told is a final text from there to there that answers nothing.
+func told(at, from, until time.Duration, text string) Event {
+	return Event{Kind: Heard, At: at, From: from, Until: until, Text: text, Final: true}
+}
+
+// TestLate has a recognizer that is late: its words count once, in the turn that
+// they were said in.
+func TestLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []Event
+		want   []string
+	}{
+		"a word that comes after the turn was dropped is answered at once": {
+			[]Event{
+				voice(1000 * ms), silence(1200 * ms), given(2080*ms, 1380*ms, 1380*ms, ""),
+				told(4000*ms, 1000*ms, 1200*ms, "hello there"), end(4100 * ms),
+			},
+			[]string{"0 finalize silence", "0 drop no_words", "4000 commit hello there"},
+		},
+		"it is not asked about again, though it was told in pieces": {
+			[]Event{
+				voice(1000 * ms), silence(1200 * ms), given(2080*ms, 1380*ms, 1380*ms, ""),
+				{Kind: Heard, At: 3900 * ms, From: 1000 * ms, Until: 1100 * ms, Text: "hello"},
+				told(4000*ms, 1000*ms, 1200*ms, "hello there"), end(4100 * ms),
+			},
+			[]string{"0 finalize silence", "0 drop no_words", "4000 commit hello there"},
+		},
+		"speech that is at work for too long is apologised for, once": {
+			[]Event{
+				voice(1000 * ms), loud(1500*ms, 480*ms), silence(2000 * ms), given(3880*ms, 2180*ms, 2180*ms, ""),
+				agent(Audible, 3900*ms, Notice), told(4200*ms, 1000*ms, 2000*ms, "two words"), end(4300 * ms),
+			},
+			[]string{"0 finalize silence", "0 apologise recognizer_silent"},
+		},
+		"the rest of a sentence joins its beginning": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), given(2880*ms, 1000*ms, 1900*ms, "I want a table."), end(2890 * ms),
+				told(2950*ms, 1900*ms, 2000*ms, "for two"), end(3100 * ms),
+			},
+			[]string{"0 finalize silence", "2880 commit I want a table.", "0 retract words_heard", "2950 commit I want a table. for two"},
+		},
+		"and takes back an answer that just began": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), given(2880*ms, 1000*ms, 1900*ms, "I want a table."), end(2890 * ms),
+				agent(Audible, 2900*ms, Reply), told(3100*ms, 1900*ms, 2000*ms, "for two"), end(3200 * ms),
+			},
+			[]string{"0 finalize silence", "2880 commit I want a table.", "0 retract words_heard", "3100 commit I want a table. for two"},
+		},
+		"words that still come are waited for": {
+			[]Event{
+				voice(1000 * ms), loud(1600*ms, 480*ms),
+				{Kind: Heard, At: 1900 * ms, From: 1000 * ms, Until: 1600 * ms, Text: "hello this"},
+				silence(2000 * ms), given(2880*ms, 1000*ms, 1600*ms, "hello this"),
+				{Kind: Heard, At: 3200 * ms, From: 1600 * ms, Until: 1800 * ms, Text: "is"},
+				told(3500*ms, 1600*ms, 2000*ms, "is me"), end(4500 * ms),
+			},
+			[]string{"0 finalize silence", "3500 commit hello this is me", "0 fill answer_slow"},
+		},
+		"an answer that was not waited for is not the next one's": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), partial(2300*ms, "I am here."),
+				agent(Audible, 3100*ms, Reply), agent(Said, 3500*ms, Reply),
+				voice(4000 * ms), silence(4500 * ms), final(4700*ms, ""), said(5000*ms, 4000*ms, "So I am."), end(5400 * ms),
+			},
+			[]string{"0 finalize silence", "2900 commit I am here.", "0 finalize silence", "5300 commit So I am."},
+		},
+	} {
+		if got := play(New(DefaultPolicy(), false), c.events...); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+}
