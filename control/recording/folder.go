@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/parley-voice/parley/media/record"
 )
 
 // A Bucket keeps files under keys like "recordings/call_….wav".
@@ -57,16 +59,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	if err := os.Rename(tmp.Name(), name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(name))
-}
-
-// syncDir makes a new name in a folder survive a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // a folder of ours
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return record.SyncDir(filepath.Dir(name))
 }
 
 // Open implements Bucket.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 const (
 	flushEvery = 500 * time.Millisecond // what a crash can cost, and what the disk is spared
+	saveEvery  = 4                      // flushes: 2 s is what a power cut can cost
 	ringLen    = 1 << 15                // samples: 4 s at 8 kHz, 2 s at 16 kHz
 	apart      = 200 * time.Millisecond // how far the channels may drift from each other
 )
@@ -96,7 +98,8 @@ func (t *Tape) write() {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	var failed error
-	for ending := false; !ending; {
+	saved := saver{file: t.file}
+	for n, ending := 1, false; !ending; n++ {
 		select {
 		case <-tick.C:
 		case <-t.stop:
@@ -108,8 +111,11 @@ func (t *Tape) write() {
 			t.left.read(nil)
 			t.right.read(nil)
 		}
+		if n%saveEvery == 0 {
+			saved.save()
+		}
 	}
-	t.err = t.complete(failed)
+	t.err = t.complete(errors.Join(failed, saved.wait()))
 }
 
 func (t *Tape) complete(failed error) error {
@@ -119,6 +125,9 @@ func (t *Tape) complete(failed error) error {
 	err := errors.Join(finish(t.file, t.Rate()), t.file.Close())
 	if err == nil {
 		err = os.Rename(t.path+Partial, t.path)
+	}
+	if err == nil {
+		err = SyncDir(filepath.Dir(t.path))
 	}
 	if err != nil {
 		return fmt.Errorf("record: %w", err)

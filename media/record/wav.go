@@ -107,7 +107,10 @@ func recoverFile(part string) (path string, err error) {
 		return "", err
 	}
 	path = strings.TrimSuffix(part, Partial)
-	return path, os.Rename(part, path)
+	if err = os.Rename(part, path); err == nil {
+		err = SyncDir(filepath.Dir(path))
+	}
+	return path, err
 }
 
 // Read returns the two channels of a recording and its rate in Hz.
