@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/seal"
 )
 
@@ -31,4 +32,9 @@ func openDatabase(ctx context.Context, c config.Config, conns int32, log *slog.L
 		return nil, err
 	}
 	return d, nil
+}
+
+// bucket is where recordings are kept.
+func bucket(c config.Config) (recording.Bucket, error) {
+	return recording.Open(c.BucketURL, filepath.Join(c.DataDir, "bucket"), c.S3)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/view"
@@ -65,6 +66,7 @@ type house struct {
 	bell      *db.Bell
 	ringer    *db.Ringer
 	upkeep    *trunks.Upkeep
+	keeper    *retention.Keeper
 
 	http, admin     *http.Server
 	listen, listenM net.Listener
@@ -181,10 +183,11 @@ func (h *house) openControl(ctx context.Context) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	at := control.Place{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
-	bucket, err := recording.Open(h.config.BucketURL, filepath.Join(dir, "bucket"), h.config.S3)
+	bucket, err := bucket(h.config)
 	if err != nil {
 		return err
 	}
+	h.keeper = &retention.Keeper{Pool: h.db.Pool, Bucket: bucket, Log: h.log}
 	h.spool = &recording.Spool{Dir: filepath.Join(dir, "spool"), Bucket: bucket, Ledger: h.store, Log: h.log}
 	if err = h.spool.Start(ctx); err != nil {
 		return err
@@ -311,7 +314,7 @@ func (h *house) keepHouse(ctx context.Context) {
 	for {
 		select {
 		case <-hourly.C:
-			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx)); err != nil && ctx.Err() == nil {
+			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx), h.keeper.Pass(ctx)); err != nil && ctx.Err() == nil {
 				h.log.Warn("housekeeping", "err", err)
 			}
 		case <-ctx.Done():

@@ -32,6 +32,7 @@ type cli struct {
 	Agent   desk.Agent   `cmd:"" help:"Agents."`
 	Call    desk.Call    `cmd:"" help:"Calls."`
 	Webhook desk.Webhook `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
+	Erase   desk.Erase   `cmd:"" help:"Erase calls: what was said in them, their recordings and notices."`
 	Replay  replayCmd    `cmd:"" help:"Step the turn machine through a call's turn log."`
 	Bench   benchCmd     `cmd:"" help:"Measure."`
 	Version versionCmd   `cmd:"" help:"Print the version."`
@@ -52,12 +53,16 @@ func (w *world) desk() (*desk.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
+	calls, err := bucket(c)
+	if err != nil {
+		return nil, err
+	}
 	d, err := w.database(c)
 	if err != nil {
 		return nil, err
 	}
 	w.close = d.Close
-	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Out: w.out}, nil
+	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, Out: w.out}, nil
 }
 
 // config loads what the operator set.

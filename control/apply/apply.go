@@ -111,6 +111,7 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 		"calling_window":   {org.CallingWindow != nil, org.CallingWindow},
 		"frequency_caps":   {org.FrequencyCaps != nil, org.FrequencyCaps},
 		"require_registry": {org.RequireRegistry != nil, org.RequireRegistry},
+		"retention":        {org.Retention != nil, org.Retention},
 		"limits":           {org.Limits != nil, org.Limits},
 	} {
 		if v.is {

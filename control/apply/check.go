@@ -68,6 +68,11 @@ func (o Organization) checkSettings(at string) error {
 	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN is not
 		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
 	}
+	if o.Retention != nil {
+		if err := o.Retention.Check(); err != nil {
+			return fmt.Errorf("%s.retention.%w", at, err)
+		}
+	}
 	return o.CallingWindow.check(at + ".calling_window")
 }
 

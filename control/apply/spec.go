@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
@@ -18,19 +19,20 @@ type Spec struct {
 
 // An Organization owns everything else.
 type Organization struct {
-	Name            string          `yaml:"name"`
-	Timezone        *string         `yaml:"timezone"`
-	Market          *string         `yaml:"market"`
-	CallingWindow   *Window         `yaml:"calling_window"`
-	FrequencyCaps   *Caps           `yaml:"frequency_caps"`
-	RequireRegistry *bool           `yaml:"require_registry"`
-	Limits          *OrgLimits      `yaml:"limits"`
-	Suppression     *[]string       `yaml:"suppression"`
-	Webhooks        *[]Webhook      `yaml:"webhooks"`
-	Agents          []Agent         `yaml:"agents"`
-	Trunks          []Trunk         `yaml:"trunks"`
-	Grants          *[]Grant        `yaml:"grants"`
-	GrantedTrunks   *[]GrantedTrunk `yaml:"granted_trunks"`
+	Name            string           `yaml:"name"`
+	Timezone        *string          `yaml:"timezone"`
+	Market          *string          `yaml:"market"`
+	CallingWindow   *Window          `yaml:"calling_window"`
+	FrequencyCaps   *Caps            `yaml:"frequency_caps"`
+	RequireRegistry *bool            `yaml:"require_registry"`
+	Limits          *OrgLimits       `yaml:"limits"`
+	Suppression     *[]string        `yaml:"suppression"`
+	Retention       *retention.Rules `yaml:"retention"`
+	Webhooks        *[]Webhook       `yaml:"webhooks"`
+	Agents          []Agent          `yaml:"agents"`
+	Trunks          []Trunk          `yaml:"trunks"`
+	Grants          *[]Grant         `yaml:"grants"`
+	GrantedTrunks   *[]GrantedTrunk  `yaml:"granted_trunks"`
 }
 
 // A Window is when calls may be made, days from 0 for Monday.

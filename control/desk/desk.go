@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/retention"
 )
 
 // A Desk is what commands work with.
@@ -15,6 +17,8 @@ type Desk struct {
 	Pool *pgxpool.Pool
 	// AllowInsecure lets webhooks go to http and private addresses.
 	AllowInsecure bool
+	// Bucket keeps the recordings.
+	Bucket retention.Bucket
 	// Out takes what a command prints.
 	Out io.Writer
 }

@@ -1,0 +1,90 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// settled calls are over, and followed to the end: nothing is added to them.
+const settled = `status IN ('ended', 'failed') AND NOT EXISTS (SELECT FROM events WHERE call_id = calls.id AND done_at IS NULL)`
+
+// A Which says which calls of an organization are to be erased: one of the three.
+type Which struct {
+	Call   string
+	Number string // that was called, however it is written
+	All    bool
+}
+
+// condition is that of calls, $2 the argument.
+func (w Which) condition() (string, any, error) {
+	digits := control.Digits(w.Number)
+	switch {
+	case w.Call != "" && w.Number == "" && !w.All:
+		return "id = $2", w.Call, nil
+	case w.Call == "" && digits != "" && !w.All:
+		return "to_number = ANY ($2)", control.SameNumber(digits), nil
+	case w.Call == "" && w.Number == "" && w.All:
+		return "$2", true, nil
+	}
+	return "", nil, errors.New("name one call, one number, or all")
+}
+
+// Erase erases calls of an organization: what was said in them and of them is gone
+// when it returns, and they are shown no more. What caps count, number and times,
+// goes when no cap looks back to it any more. It returns how many it erased, and
+// how many it left alone because they are not over, or not settled yet.
+func (k *Keeper) Erase(ctx context.Context, orgID string, w Which) (erased, left int, err error) {
+	cond, arg, err := w.condition()
+	if err != nil {
+		return 0, 0, err
+	}
+	for more := true; more; {
+		err = db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, fmt.Sprintf("SELECT id FROM calls WHERE org_id = $1 AND %s AND erased_at IS NULL AND %s LIMIT %d FOR UPDATE", cond, settled, batch), orgID, arg)
+			if err != nil {
+				return err
+			}
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				return err
+			}
+			more = len(ids) == batch
+			erased += len(ids)
+			if err = forgetWords(ctx, tx, ids); err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, `
+				UPDATE calls SET erased_at = clock_timestamp(), name = '', metadata = '{}', external_id = NULL, transfer = NULL, sip_reason = NULL
+				WHERE id = ANY ($1)`, ids)
+			return err
+		})
+		if err != nil {
+			return 0, 0, fmt.Errorf("erase: %w", err)
+		}
+	}
+	err = k.Pool.QueryRow(ctx, "SELECT count(*) FROM calls WHERE org_id = $1 AND "+cond+" AND erased_at IS NULL", orgID, arg).Scan(&left)
+	if err != nil {
+		return erased, 0, fmt.Errorf("erase: %w", err)
+	}
+	return erased, left, k.erased(ctx)
+}
+
+// forgetWords deletes what was said in calls, what was made of it, and the notices
+// that tell it.
+func forgetWords(ctx context.Context, tx pgx.Tx, ids []string) error {
+	for _, table := range []string{"call_lines", "call_turns", "call_signalling", "webhook_deliveries"} {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = ANY ($1)", ids); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE calls SET call_analysis = NULL, analysis_status = 'none', analysis_error = '', variables = '{}'
+		WHERE id = ANY ($1)`, ids)
+	return err
+}
