@@ -307,22 +307,6 @@ func (h *house) keepTrunks(ctx context.Context) {
 	}
 }
 
-// keepHouse does hourly what nobody waits for.
-func (h *house) keepHouse(ctx context.Context) {
-	hourly := time.NewTicker(time.Hour)
-	defer hourly.Stop()
-	for {
-		select {
-		case <-hourly.C:
-			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx), h.keeper.Pass(ctx)); err != nil && ctx.Err() == nil {
-				h.log.Warn("housekeeping", "err", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // drain stops claiming calls and tells carriers and balancers so. Calls that
 // are on go on, and the API still answers.
 func (h *house) drain() {

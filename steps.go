@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/view"
@@ -19,5 +23,21 @@ func (h *house) steps(shown view.View) []control.Step {
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow},
 		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow},
+	}
+}
+
+// keepHouse does hourly what nobody waits for.
+func (h *house) keepHouse(ctx context.Context) {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-hourly.C:
+			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx), h.keeper.Pass(ctx)); err != nil && ctx.Err() == nil {
+				h.log.Warn("housekeeping", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
 }

@@ -44,7 +44,7 @@ func named(at, name string, others *[]string) error {
 
 func (o Organization) check(at string) error {
 	for _, check := range []func(string) error{
-		o.checkSettings, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
+		o.checkSettings, o.checkRetention, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
 	} {
 		if err := check(at); err != nil {
 			return err
@@ -68,12 +68,17 @@ func (o Organization) checkSettings(at string) error {
 	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN is not
 		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
 	}
-	if o.Retention != nil {
-		if err := o.Retention.Check(); err != nil {
-			return fmt.Errorf("%s.retention.%w", at, err)
-		}
-	}
 	return o.CallingWindow.check(at + ".calling_window")
+}
+
+func (o Organization) checkRetention(at string) error {
+	if o.Retention == nil {
+		return nil
+	}
+	if err := o.Retention.Check(); err != nil {
+		return fmt.Errorf("%s.retention.%w", at, err)
+	}
+	return nil
 }
 
 func (o Organization) checkSuppression(at string) error {

@@ -39,40 +39,47 @@ func (w Which) condition() (string, any, error) {
 // when it returns, and they are shown no more. What caps count, number and times,
 // goes when no cap looks back to it any more. It returns how many it erased, and
 // how many it left alone because they are not over, or not settled yet.
-func (k *Keeper) Erase(ctx context.Context, orgID string, w Which) (erased, left int, err error) {
+func (k *Keeper) Erase(ctx context.Context, orgID string, w Which) (erased, left int, _ error) {
 	cond, arg, err := w.condition()
 	if err != nil {
 		return 0, 0, err
 	}
 	for more := true; more; {
-		err = db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, fmt.Sprintf("SELECT id FROM calls WHERE org_id = $1 AND %s AND erased_at IS NULL AND %s LIMIT %d FOR UPDATE", cond, settled, batch), orgID, arg)
-			if err != nil {
-				return err
-			}
-			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			if err != nil {
-				return err
-			}
-			more = len(ids) == batch
-			erased += len(ids)
-			if err = forgetWords(ctx, tx, ids); err != nil {
-				return err
-			}
-			_, err = tx.Exec(ctx, `
-				UPDATE calls SET erased_at = clock_timestamp(), name = '', metadata = '{}', external_id = NULL, transfer = NULL, sip_reason = NULL
-				WHERE id = ANY ($1)`, ids)
-			return err
-		})
+		n, err := k.eraseSome(ctx, "org_id = $1 AND "+cond+" AND erased_at IS NULL AND "+settled, orgID, arg)
 		if err != nil {
-			return 0, 0, fmt.Errorf("erase: %w", err)
+			return erased, 0, fmt.Errorf("erase: %w", err)
 		}
+		erased += n
+		more = n == batch
 	}
 	err = k.Pool.QueryRow(ctx, "SELECT count(*) FROM calls WHERE org_id = $1 AND "+cond+" AND erased_at IS NULL", orgID, arg).Scan(&left)
 	if err != nil {
 		return erased, 0, fmt.Errorf("erase: %w", err)
 	}
 	return erased, left, k.erased(ctx)
+}
+
+// eraseSome erases a batch of the calls that meet a condition.
+func (k *Keeper) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {
+	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT id FROM calls WHERE %s LIMIT %d FOR UPDATE", cond, batch), args...)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		n = len(ids)
+		if err = forgetWords(ctx, tx, ids); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE calls SET erased_at = clock_timestamp(), name = '', metadata = '{}', external_id = NULL, transfer = NULL, sip_reason = NULL
+			WHERE id = ANY ($1)`, ids)
+		return err
+	})
+	return n, err
 }
 
 // forgetWords deletes what was said in calls, what was made of it, and the notices

@@ -214,9 +214,9 @@ func TestErase(t *testing.T) {
 	}
 	s := &store.Store{Pool: a.db.Pool}
 	for id, gone := range map[string]bool{"call_1": true, "call_2": true, "call_3": false, "call_4": false, "call_5": false} {
-		_, _, err := s.Whole(t.Context(), a.org, id)
-		if (control.CodeOf(err) == control.CodeCallNotFound) != gone || (a.words(id) == 0) != gone || a.recorded(id) == gone {
-			t.Errorf("%s: %v, %d words, a recording %v", id, err, a.words(id), a.recorded(id))
+		_, _, fault := s.Whole(t.Context(), a.org, id)
+		if (control.CodeOf(fault) == control.CodeCallNotFound) != gone || (a.words(id) == 0) != gone || a.recorded(id) == gone {
+			t.Errorf("%s: %v, %d words, a recording %v", id, fault, a.words(id), a.recorded(id))
 		}
 	}
 	if a.words("call_6") != 5 || !a.recorded("call_6") {
@@ -251,8 +251,11 @@ func TestRules(t *testing.T) {
 		rules retention.Rules
 		ok    bool
 	}{
-		{retention.Rules{}, true}, {retention.Rules{Recordings: 8, Transcripts: 3650, Calls: 30}, true},
-		{retention.Rules{Recordings: 7}, false}, {retention.Rules{Calls: -1}, false}, {retention.Rules{Transcripts: 3651}, false},
+		{retention.Rules{}, true},
+		{retention.Rules{Recordings: 8, Transcripts: 3650, Calls: 30}, true},
+		{retention.Rules{Recordings: 7}, false},
+		{retention.Rules{Calls: -1}, false},
+		{retention.Rules{Transcripts: 3651}, false},
 	} {
 		if err := tt.rules.Check(); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt.rules, err)
