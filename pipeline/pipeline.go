@@ -39,6 +39,10 @@ type Recognition interface {
 	Close() error
 }
 
+// Reticent is what a Recognition may be, too: one that tells no words before
+// Finalize asks for them.
+type Reticent interface{ Reticent() bool }
+
 // A Result is what a recognizer understood.
 type Result struct {
 	Text  string

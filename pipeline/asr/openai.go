@@ -47,7 +47,7 @@ func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	return opened(open(ctx, protocol{
 		name: "openai transcription", hello: hello, finalize: `{"type":"input_audio_buffer.commit"}`,
 		bye:   `{"type":"input_audio_buffer.clear"}`,
-		chunk: 60 * time.Millisecond, quiet: 1, pack: openAIPack(s.Rate), parse: items.parse,
+		chunk: 60 * time.Millisecond, quiet: 1, reticent: true, pack: openAIPack(s.Rate), parse: items.parse,
 	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}},
 		http.Header{"Authorization": {"Bearer " + string(o.Key)}}, o.Dial))
 }

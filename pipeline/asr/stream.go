@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	queueFrames = 150 // 3 s of sound may wait for a slow network
+	queueFrames = 550 // 11 s of sound may wait for a slow network: a new stream is told the past at once
+	spareFrames = 16  // buffers that are kept to use again
 	keepAlive   = 5 * time.Second
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
@@ -41,6 +42,8 @@ type protocol struct {
 	// quiet is how many times in a row the provider may leave Finalize without
 	// any message before it counts as broken; 0 is never.
 	quiet int
+	// reticent: it tells no words before Finalize.
+	reticent bool
 	// pack makes a message of sound, which is µ-law at 8 kHz, else 16-bit
 	// little-endian PCM; nil: binary, as it is.
 	pack func(sound []byte) (message, error)
@@ -89,10 +92,7 @@ func open(ctx context.Context, p protocol, rate int, address string, query url.V
 	s := &stream{
 		protocol: p, conn: conn, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
 		results: make(chan pipeline.Result, 16), came: make(chan []byte, 16), asked: make(chan time.Duration, 8),
-		queue: make(chan message, queueFrames+8), free: make(chan []byte, queueFrames),
-	}
-	for range queueFrames {
-		s.free <- make([]byte, 2*media.FrameLen(rate))
+		queue: make(chan message, queueFrames+8), free: make(chan []byte, spareFrames),
 	}
 	if p.hello != "" {
 		s.queue <- text(p.hello)
@@ -108,16 +108,19 @@ func (s *stream) Rate() int { return s.rate }
 
 // WriteFrame implements media.Sink.
 func (s *stream) WriteFrame(f media.Frame) error {
-	var b []byte
-	select {
-	case b = <-s.free:
-	default:
+	if len(s.queue) >= queueFrames {
 		// The network is more than queueFrames behind: what would come of this
 		// stream now is of no use, so it ends and another is opened.
 		if !s.full.Swap(true) {
 			s.fail(fmt.Errorf("%s: takes sound too slowly", s.name))
 		}
 		return fmt.Errorf("%s: queue is full", s.name)
+	}
+	var b []byte
+	select {
+	case b = <-s.free:
+	default: // the queue grew
+		b = make([]byte, s.frameBytes())
 	}
 	if s.rate == telephone {
 		b = b[:codec.PCMU{}.Encode(b[:cap(b)], f)]
@@ -127,9 +130,24 @@ func (s *stream) WriteFrame(f media.Frame) error {
 			b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
 		}
 	}
-	s.queue <- message{kind: websocket.BinaryMessage, body: b} // there is room: each buffer of free has its place
-	return nil
+	select {
+	case s.queue <- message{kind: websocket.BinaryMessage, body: b}:
+		return nil
+	default: // what little room was left is taken by questions: the stream is stuck and about to end
+		return fmt.Errorf("%s: queue is full", s.name)
+	}
 }
+
+// frameBytes is how much a frame of sound is on its way out.
+func (s *stream) frameBytes() int {
+	if s.rate == telephone {
+		return media.FrameLen(s.rate)
+	}
+	return 2 * media.FrameLen(s.rate)
+}
+
+// Reticent implements pipeline.Reticent.
+func (s *stream) Reticent() bool { return s.reticent }
 
 // Finalize implements pipeline.Recognition. It queues behind the sound that is
 // there.
@@ -193,7 +211,10 @@ func (s *stream) write() {
 			if m.kind == websocket.BinaryMessage {
 				at += media.FrameTime
 				sound = append(sound, m.body...)
-				s.free <- m.body[:cap(m.body)]
+				select {
+				case s.free <- m.body[:cap(m.body)]:
+				default: // more than that many wait at once only now and then
+				}
 				if s.length(sound) < s.chunk {
 					continue
 				}

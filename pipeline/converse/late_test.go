@@ -12,20 +12,9 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/asr"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
-
-// recognizers are the clients, of fakes of their own.
-func recognizers(n *fake.Net) map[string]pipeline.Recognizer {
-	return map[string]pipeline.Recognizer{
-		"deepgram":   asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial},
-		"flux":       asr.Flux{URL: "ws://fake/v2/listen", Dial: n.Dial},
-		"assemblyai": asr.AssemblyAI{URL: "ws://fake/v3/ws", Dial: n.Dial},
-		"openai":     asr.OpenAI{URL: "ws://fake/v1/realtime", Dial: n.Dial},
-	}
-}
 
 // A sentence is what the caller said, and when.
 type sentence struct {
@@ -43,7 +32,7 @@ func slowly(t *testing.T, name string, lag time.Duration, lengths []int, gap tim
 	fakes := fake.Serve(n, script)
 	defer func() { _ = fakes.Close() }()
 	s := pipetest.New(fake.Typical())
-	s.Recognizers["slow"] = recognizers(n)[name]
+	s.Recognizers["slow"] = recognizers(n.Dial)[name]
 	e := pipetest.Fake()
 	e.ASR = pipeline.Engine{Provider: "slow"}
 	c := talkOn(t, s, pipeline.Brief{Engines: e})

@@ -40,8 +40,8 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.edge(ctx, x)
 		case r := <-s.listener.Results():
 			s.heard(ctx, r)
-		case <-s.listener.Opens():
-			s.step(ctx, turn.Event{Kind: turn.Listens})
+		case mute := <-s.listener.Opens():
+			s.step(ctx, turn.Event{Kind: turn.Listens, Mute: mute})
 		case err := <-s.listener.Broke():
 			s.outcome.Err = err
 			s.step(ctx, turn.Event{Kind: turn.Deaf})

@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/pipeline"
 )
 
 const (
-	memory      = 150 // frames that are kept for the next recognizer: 3 s
+	memory      = 500 // frames that are kept for the next recognizer: 10 s, in 80 kB at 8 kHz
+	reopening   = 100 // frames that may come until it is told of them: 2 s
 	openTimeout = 5 * time.Second
 	firstPause  = 200 * time.Millisecond // before a broken recognizer is opened again
 	longPause   = 2 * time.Second
@@ -28,25 +31,26 @@ type Listener struct {
 	log        *slog.Logger
 	results    chan Heard
 	broke      chan error
-	opens      chan struct{}
+	opens      chan bool
 	mute       chan struct{} // the open recognizer is deaf: open another
 
 	open    atomic.Pointer[opened]
 	final   atomic.Int64 // frames of the call that are understood for good
+	read    atomic.Int64 // frames of the call so far; the ear counts
 	settled atomic.Int64 // what was said before is of no account, Unix nanoseconds
 
 	// The ear's own.
-	past [memory]media.Frame // a ring of the newest frames
-	last time.Time           // when the newest was read
-	told *opened             // who was told of the past
-	read int64               // frames of the call so far
+	past  []byte      // a ring of the newest frames, in µ-law: that is half as much
+	frame media.Frame // one of them, as it was
+	last  time.Time   // when the newest was read
+	told  *opened     // who was told of the past
 }
 
 // New returns a listener that asks r for what stream says.
 func New(r pipeline.Recognizer, stream pipeline.Stream, log *slog.Logger) *Listener {
 	return &Listener{
-		recognizer: r, stream: stream, log: log, results: make(chan Heard, 16), broke: make(chan error, 1),
-		opens: make(chan struct{}), mute: make(chan struct{}, 1),
+		recognizer: r, stream: stream, log: log, results: make(chan Heard), broke: make(chan error),
+		opens: make(chan bool), mute: make(chan struct{}, 1),
 	}
 }
 
@@ -56,8 +60,9 @@ func (l *Listener) Results() <-chan Heard { return l.results }
 // Broke tells why a recognizer broke. Another is being opened then.
 func (l *Listener) Broke() <-chan error { return l.broke }
 
-// Opens tells that a recognizer is open.
-func (l *Listener) Opens() <-chan struct{} { return l.opens }
+// Opens tells that a recognizer is open; true: it tells no words before it is
+// asked.
+func (l *Listener) Opens() <-chan bool { return l.opens }
 
 // Heard is a result, and when the recognizer's clock began; zero where the
 // result has no times.
@@ -73,6 +78,8 @@ type opened struct {
 	zero  atomic.Int64 // its time, Unix nanoseconds
 	told  atomic.Bool  // it was told of the past
 	owed  atomic.Bool  // it is to be asked for what is final, once it was
+
+	partial pipeline.Result // the newest; of whoever listens to it
 }
 
 // finalize asks for what is final of the sound so far, the past included.
@@ -125,21 +132,19 @@ func (l *Listener) once(ctx context.Context) error {
 	l.open.Store(o)
 	defer l.open.Store(nil)
 	select {
-	case l.opens <- struct{}{}:
+	case l.opens <- reticent(rec):
 	case <-ctx.Done():
 	}
 	for {
 		select {
 		case r, ok := <-rec.Results():
 			if !ok {
+				l.salvage(ctx, o)
 				return rec.Close()
 			}
-			select {
-			case l.results <- l.place(o, r):
-			case <-ctx.Done():
-				return rec.Close()
-			}
+			l.pass(ctx, l.place(o, r))
 		case <-l.mute:
+			l.salvage(ctx, o)
 			return errors.Join(errDeaf, rec.Close())
 		case <-ctx.Done():
 			return rec.Close()
@@ -147,9 +152,44 @@ func (l *Listener) once(ctx context.Context) error {
 	}
 }
 
+func reticent(rec pipeline.Recognition) bool {
+	r, ok := rec.(pipeline.Reticent)
+	return ok && r.Reticent()
+}
+
+// pass tells a result.
+func (l *Listener) pass(ctx context.Context, h Heard) {
+	select {
+	case l.results <- h:
+	case <-ctx.Done():
+	}
+}
+
+// salvage tells what a recognizer that broke had understood of sound that is too
+// old to be told to the next: it counts for good.
+func (l *Listener) salvage(ctx context.Context, o *opened) {
+	var kept pipeline.Result
+	oldest := l.read.Load() - memory + reopening
+	for _, w := range o.partial.Words {
+		if o.first.Load()+int64(w.End/media.FrameTime) > oldest {
+			break
+		}
+		kept.Words = append(kept.Words, w)
+		kept.Text = strings.TrimSpace(kept.Text + " " + w.Text)
+		kept.Start, kept.End, kept.Final = kept.Words[0].Start, w.End, true
+	}
+	if kept.Final {
+		l.pass(ctx, l.place(o, kept))
+	}
+}
+
 // place puts a result on the call's clock.
 func (l *Listener) place(o *opened, r pipeline.Result) Heard {
 	h := Heard{Result: r}
+	o.partial = pipeline.Result{}
+	if !r.Final {
+		o.partial = r
+	}
 	if r.End == 0 {
 		return h
 	}
@@ -190,12 +230,14 @@ func (l *Listener) Write(f media.Frame) {
 		return
 	}
 	l.told = rec
+	read := l.read.Load()
 	since := l.last.Sub(time.Unix(0, l.settled.Load())) / media.FrameTime
-	from := min(l.read-1, max(l.final.Load(), l.read-memory, l.read-int64(since), 0))
+	from := min(read-1, max(l.final.Load(), read-memory, read-int64(since), 0))
 	rec.first.Store(from)
-	rec.zero.Store(l.last.Add(-time.Duration(l.read-from) * media.FrameTime).UnixNano())
-	for n := from; n < l.read; n++ {
-		_ = rec.WriteFrame(l.past[n%memory]) // likewise
+	rec.zero.Store(l.last.Add(-time.Duration(read-from) * media.FrameTime).UnixNano())
+	for n := from; n < read; n++ {
+		codec.PCMU{}.Decode(l.frame, l.at(n))
+		_ = rec.WriteFrame(l.frame) // likewise
 	}
 	if rec.told.Store(true); rec.owed.Load() {
 		rec.finalize()
@@ -204,13 +246,18 @@ func (l *Listener) Write(f media.Frame) {
 
 // keep remembers f; the oldest sound goes.
 func (l *Listener) keep(f media.Frame) {
-	at := &l.past[l.read%memory]
-	if *at == nil {
-		*at = make(media.Frame, len(f))
+	if l.past == nil {
+		l.past, l.frame = make([]byte, memory*len(f)), make(media.Frame, len(f))
 	}
-	copy(*at, f)
-	l.read++
+	codec.PCMU{}.Encode(l.at(l.read.Load()), f)
+	l.read.Add(1)
 	l.last = time.Now()
+}
+
+// at is where a frame of the call is kept.
+func (l *Listener) at(n int64) []byte {
+	i := int(n%memory) * len(l.frame)
+	return l.past[i : i+len(l.frame)]
 }
 
 // Finalize asks for what is open; without a recognizer there is nothing.

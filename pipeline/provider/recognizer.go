@@ -93,6 +93,12 @@ type recognition struct {
 	heard   bool // the provider told something
 }
 
+// Reticent implements pipeline.Reticent.
+func (r *recognition) Reticent() bool {
+	x, ok := r.Recognition.(pipeline.Reticent)
+	return ok && x.Reticent()
+}
+
 // Results implements pipeline.Recognition.
 func (r *recognition) Results() <-chan pipeline.Result { return r.results }
 

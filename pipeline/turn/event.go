@@ -59,6 +59,8 @@ type Event struct {
 	// Unanswered, of Heard: the recognizer was asked for the final text and gave
 	// no sign of life.
 	Unanswered bool `json:"unanswered,omitempty"`
+	// Mute, of Listens: that recognizer tells no words before it is asked.
+	Mute bool `json:"mute,omitempty"`
 	// P, of Heard, is how sure a recognizer that looks for it is that the
 	// caller has finished, 0 where it does not tell; of Judged, the
 	// classifier's answer, negative where it has none.

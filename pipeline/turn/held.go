@@ -12,9 +12,7 @@ func (m *Machine) held(e Event) []Action {
 	case Stirred, Calmed, Voice, Loud, Lull, Silence:
 		return m.sound(e)
 	case Listens:
-		if m.asked > 0 {
-			return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}
-		}
+		return m.listens(e)
 	case Heard:
 		m.take(e, strings.TrimSpace(e.Text))
 	case Deaf:

@@ -70,6 +70,20 @@ func TestLate(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "3500 commit hello this is me", "0 fill answer_slow"},
 		},
+		"speech that lasts is left whole where words come only when asked for": {
+			[]Event{
+				{Kind: Listens, At: 10 * ms, Mute: true}, voice(1000 * ms), loud(4500*ms, 3200*ms), silence(8000 * ms),
+				final(8400*ms, "all of it"), end(8500 * ms),
+			},
+			[]string{"0 finalize silence", "8400 commit all of it"},
+		},
+		"the end of a sound that was taken for none is asked about": {
+			[]Event{
+				voice(1000 * ms), given(4600*ms, 4060*ms, 4060*ms, ""), {Kind: Stirred, At: 5000 * ms}, silence(8000 * ms),
+				final(8400*ms, "all of it"), end(8500 * ms),
+			},
+			[]string{"0 finalize no_more_words", "0 drop no_words", "0 finalize silence", "8400 commit all of it"},
+		},
 		"an answer that was not waited for is not the next one's": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), partial(2300*ms, "I am here."),

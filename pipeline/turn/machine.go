@@ -135,7 +135,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Deaf:
 		return m.deaf()
 	case Listens:
-		return m.listens(e.At)
+		return m.listens(e)
 	case Timer:
 		return m.timer(e)
 	case Ready:
@@ -260,6 +260,7 @@ func (m *Machine) hearing() time.Duration {
 }
 
 func (m *Machine) silence(e Event) []Action {
+	spoke := m.sounding
 	m.voiced, m.sounding, m.stirred, m.lull = false, false, false, true
 	m.lastEnd = e.From
 	m.toned(e)
@@ -274,6 +275,9 @@ func (m *Machine) silence(e Event) []Action {
 	case Closing: // closed for want of words, in the middle of the sound
 		return m.finalize(e.At, m.lastEnd, "silence")
 	case Listening:
+		if spoke { // of a sound of which its beginning was no words
+			return m.finalize(e.At, m.lastEnd, "silence")
+		}
 	}
 	return nil
 }
@@ -287,9 +291,9 @@ func (m *Machine) finalize(at, since time.Duration, reason string) []Action {
 
 // listens is told that a recognizer is open in place of one that broke. It was
 // told what the broken one did not finish; its end is asked for again.
-func (m *Machine) listens(at time.Duration) []Action {
-	m.reopened = at
-	if m.state != Closing || m.asked == 0 {
+func (m *Machine) listens(e Event) []Action {
+	m.reopened, m.mute, m.partials = e.At, e.Mute, m.partials && !e.Mute
+	if m.asked == 0 || m.state != Closing && m.state != Held {
 		return nil
 	}
 	return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}
