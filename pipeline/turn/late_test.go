@@ -72,7 +72,8 @@ func TestLate(t *testing.T) {
 		},
 		"speech that lasts is left whole where words come only when asked for": {
 			[]Event{
-				{Kind: Listens, At: 10 * ms, Mute: true}, voice(1000 * ms), loud(4500*ms, 3200*ms), silence(8000 * ms),
+				{Kind: Listens, At: 10 * ms, Mute: true},
+				voice(1000 * ms), loud(4500*ms, 3200*ms), silence(8000 * ms),
 				final(8400*ms, "all of it"), end(8500 * ms),
 			},
 			[]string{"0 finalize silence", "8400 commit all of it"},
