@@ -45,9 +45,9 @@ func (k *Keeper) Erase(ctx context.Context, orgID string, w Which) (erased, left
 		return 0, 0, err
 	}
 	for more := true; more; {
-		n, err := k.eraseSome(ctx, "org_id = $1 AND "+cond+" AND erased_at IS NULL AND "+settled, orgID, arg)
-		if err != nil {
-			return erased, 0, fmt.Errorf("erase: %w", err)
+		n, fault := k.eraseSome(ctx, "org_id = $1 AND "+cond+" AND erased_at IS NULL AND "+settled, orgID, arg)
+		if fault != nil {
+			return erased, 0, fmt.Errorf("erase: %w", fault)
 		}
 		erased += n
 		more = n == batch
