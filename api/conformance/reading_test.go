@@ -152,7 +152,7 @@ func everyMember(t *testing.T, s *service) {
 	o := s.organization(t)
 	id := o.place(t, s.busy())
 	c := o.await(t, id, "failed")
-	for _, k := range strings.Fields(`call_id call_type direction status agent_id agent_version to_number from_number trunk_id route_id campaign_id contact_id attempt
+	for k := range strings.FieldsSeq(`call_id call_type direction status agent_id agent_version to_number from_number trunk_id route_id campaign_id contact_id attempt
 		metadata variables created_at dialed_at ringing_at answered_at ended_at duration_s ring_s answered_by disconnection_reason hangup_by sip_status sip_reason
 		transfer recording_url recording_channels recording_status call_analysis analysis_status transcript latency`) {
 		if _, has := c[k]; !has {
@@ -290,4 +290,3 @@ func endLive(t *testing.T, s *service) {
 		}
 	}
 }
-

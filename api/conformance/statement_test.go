@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,7 +12,10 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m, one.stop) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // statements wait more than they work
+	dbtest.Main(m, one.stop)
+}
 
 // A statement is something that the API promises, and how it is seen.
 type statement struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,17 +71,17 @@ func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Optio
 	if err = applySettings(ctx, tx, id, org); err != nil {
 		return err
 	}
-	if org.Webhooks != nil {
-		if err = applyWebhooks(ctx, tx, id, *org.Webhooks, o); err != nil {
-			return err
-		}
-	}
 	var agentNames, trunkNames []string
 	for _, a := range org.Agents {
 		if err = applyAgent(ctx, tx, id, a, o); err != nil {
 			return err
 		}
 		agentNames = append(agentNames, a.Name)
+	}
+	if org.Webhooks != nil {
+		if err = applyWebhooks(ctx, tx, id, *org.Webhooks, o); err != nil {
+			return err
+		}
 	}
 	for _, t := range org.Trunks {
 		if err = applyTrunk(ctx, tx, id, t, o); err != nil {
@@ -136,11 +137,20 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o Options) error {
 	var all []webhook.Endpoint
 	for i, h := range hooks {
-		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Previous: h.Previous, Events: h.Events}
+		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Previous: h.Previous, Events: h.Events, Thin: h.Payload == "thin", Agents: h.Agents}
 		if e.Events == nil {
 			e.Events = webhook.Types()
 		}
-		if err := e.Check(o.AllowInsecure); err != nil {
+		err := e.Check(o.AllowInsecure)
+		if err == nil && !slices.Contains([]string{"", "full", "thin"}, h.Payload) {
+			err = fmt.Errorf("payload %q: use full or thin", h.Payload)
+		}
+		for _, name := range h.Agents {
+			if _, unknown := agents.Find(ctx, tx, id, name); err == nil && unknown != nil {
+				err = unknown
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("webhooks[%d]: %w", i, err)
 		}
 		all = append(all, e)

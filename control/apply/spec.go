@@ -64,6 +64,8 @@ type Webhook struct {
 	// Previous is the secret before, while it is being changed.
 	Previous media.Secret `yaml:"previous_secret"`
 	Events   []string     `yaml:"events"`
+	Payload  string       `yaml:"payload"` // full or thin; empty is full
+	Agents   []string     `yaml:"agents"`
 }
 
 // An Agent is a voice agent.

@@ -20,6 +20,10 @@ type Endpoint struct {
 	// learn the new one; empty where there is none.
 	Previous media.Secret
 	Events   []string // of Types
+	// Thin leaves out of notices what lists of calls leave out: the transcript.
+	Thin bool
+	// Agents are the names of those whose calls are told; none is all.
+	Agents []string
 }
 
 // Check returns what is wrong with an endpoint.
@@ -57,11 +61,12 @@ func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) er
 	urls := []string{}
 	for _, e := range all {
 		_, err := q.Exec(ctx, `
-			INSERT INTO webhook_endpoints (id, org_id, url, secret, previous_secret, events) VALUES ($1, $2, $3, $4, $5, $6)
+			INSERT INTO webhook_endpoints (id, org_id, url, secret, previous_secret, events, thin, agents) VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'))
 			ON CONFLICT (org_id, url) DO UPDATE SET secret = excluded.secret, previous_secret = excluded.previous_secret, events = excluded.events,
+				thin = excluded.thin, agents = excluded.agents,
 				disabled_at = NULL, disabled_reason = '',
 				failed_in_a_row = CASE WHEN webhook_endpoints.disabled_at IS NULL THEN webhook_endpoints.failed_in_a_row ELSE 0 END`,
-			control.NewID("whe_", time.Now()), orgID, e.URL, e.Secret, e.Previous, e.Events)
+			control.NewID("whe_", time.Now()), orgID, e.URL, e.Secret, e.Previous, e.Events, e.Thin, e.Agents)
 		if err != nil {
 			return fmt.Errorf("webhook endpoint: %w", err)
 		}

@@ -43,7 +43,7 @@ type notice struct {
 	OrganizationID string         `json:"organization_id"`
 	CallID         string         `json:"call_id"`
 	Metadata       map[string]any `json:"metadata"`
-	Call           view.Call      `json:"call"`
+	Call           any            `json:"call"` // a view.Call, or a view.Summary
 }
 
 // Follow implements control.Follower. However often it is called, an endpoint
@@ -60,11 +60,13 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	if err != nil {
 		return err
 	}
-	rows, err := n.Pool.Query(ctx, "SELECT id FROM webhook_endpoints WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) ORDER BY id", c.OrgID, n.Type)
+	rows, err := n.Pool.Query(ctx, `
+		SELECT id, thin FROM webhook_endpoints
+		WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) AND (agents = '{}' OR $3 = ANY (agents)) ORDER BY id`, c.OrgID, n.Type, c.AgentName)
 	if err != nil {
 		return fmt.Errorf("webhook endpoints: %w", err)
 	}
-	endpoints, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	endpoints, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) { return e, row.Scan(&e.ID, &e.Thin) })
 	if err != nil {
 		return fmt.Errorf("webhook endpoints: %w", err)
 	}
@@ -83,11 +85,15 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	})
 }
 
-func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c control.Call, words control.Words, e control.Event, now time.Time) error {
+func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, to Endpoint, c control.Call, words control.Words, e control.Event, now time.Time) error {
 	id := control.NewID("evt_", now)
+	var shown any = n.View.Summary(c)
+	if !to.Thin {
+		shown = n.View.Call(c, words)
+	}
 	body, err := json.Marshal(notice{
 		Type: n.Type, Event: n.Type, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
-		Metadata: metadata(c), Call: n.View.Call(c, words),
+		Metadata: metadata(c), Call: shown,
 	})
 	if err != nil {
 		return err
@@ -95,7 +101,7 @@ func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, endpoint string, c co
 	_, err = tx.Exec(ctx, `
 		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)
-		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, endpoint, c.ID, n.Type, body, now)
+		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, to.ID, c.ID, n.Type, body, now)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -258,6 +259,29 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	p.pass(0)
 	if len(inner.taken()) != 0 || p.value("SELECT last_status::text FROM webhook_deliveries") != "307" {
 		t.Error("the redirect was followed")
+	}
+}
+
+// TestWhoIsToldWhat: a thin notice has no transcript, and an endpoint of some agents
+// hears of theirs alone.
+func TestWhoIsToldWhat(t *testing.T) {
+	p := newPost(t)
+	one := func(path string, thin bool, agents ...string) webhook.Endpoint {
+		return webhook.Endpoint{URL: "http://127.0.0.1/" + path, Secret: firstSecret, Events: webhook.Types(), Thin: thin, Agents: agents}
+	}
+	all := []webhook.Endpoint{one("full", false), one("thin", true), one("own", true, "b", "a"), one("others", false, "b")}
+	if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
+		t.Fatal(err)
+	}
+	p.ended(1) // a call of agent a
+	told := func(path string) string {
+		return p.value("SELECT coalesce(string_agg(convert_from(payload, 'UTF8'), ' '), '') FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '%/" + path + "'")
+	}
+	for path, want := range map[string]struct{ told, transcript bool }{"full": {true, true}, "thin": {true, false}, "own": {true, false}, "others": {false, false}} {
+		text := told(path)
+		if (text != "") != want.told || strings.Contains(text, `"transcript":`) != want.transcript || want.told && !strings.Contains(text, `"status":"ended"`) {
+			t.Errorf("%s is told %s", path, text)
+		}
 	}
 }
 
