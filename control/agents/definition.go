@@ -122,6 +122,11 @@ func (d Definition) Check() error {
 			return fmt.Errorf("variables: %q: a name is a letter or _, and then at most 63 letters, digits and _", name)
 		}
 	}
+	for _, text := range [][2]string{{"greeting", d.Greeting}, {"prompt", d.Prompt}, {"voicemail_message", d.VoicemailMessage}} {
+		if err := checkPlaces(text[1]); err != nil {
+			return fmt.Errorf("%s: %w", text[0], err)
+		}
+	}
 	if err := pronounce.Check(d.Pronunciation); err != nil {
 		return fmt.Errorf("pronunciation: %w", err)
 	}

@@ -2,13 +2,18 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // place is a variable's place in a text: {{name}}.
 var place = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
+
+// longestPlace is how many characters are repeated of a place that is none.
+const longestPlace = 64
 
 // variable is the name of one.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
@@ -37,6 +42,29 @@ func (d Definition) Missing(values map[string]any) []string {
 		}
 	}
 	return missing
+}
+
+// checkPlaces tells what in a text looks like a place and is none: it would be
+// read aloud as it stands.
+func checkPlaces(text string) error {
+	for {
+		at := strings.Index(text, "{{")
+		if at < 0 {
+			return nil
+		}
+		text = text[at:]
+		if found := place.FindStringIndex(text); found != nil && found[0] == 0 {
+			text = text[found[1]:]
+			continue
+		}
+		if end := strings.Index(text, "}}"); end >= 0 {
+			text = text[:end+2]
+		}
+		if all := []rune(text); len(all) > longestPlace {
+			text = string(all[:longestPlace]) + "…"
+		}
+		return fmt.Errorf(`%q is no place of a variable: use {{name}}, of letters (a to z), digits and _, not beginning with a digit`, text)
+	}
 }
 
 // Fill puts the values of variables at their places in a text. A place without

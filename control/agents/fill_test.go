@@ -49,6 +49,34 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckPlaces: what looks like a place and is none would be read aloud.
+func TestCheckPlaces(t *testing.T) {
+	fake := pipeline.Engine{Provider: "fake"}
+	for text, want := range map[string]string{
+		"Hello {{name}}, {{ first_name }}. {a} }} {": "",
+		"Hello {{customer.name}}.":                   `"{{customer.name}}"`,
+		"Hello {{ first-name }}.":                    `"{{ first-name }}"`,
+		"Hello {{имя}}.":                             `"{{имя}}"`,
+		"Hello {{}}.":                                `"{{}}"`,
+		"Hello {{name}} {{1x}}.":                     `"{{1x}}"`,
+		"Hello {{{name}}}.":                          `"{{{name}}"`,
+		"Hello {{name":                               `"{{name"`,
+		"{{" + strings.Repeat("ä", 100) + "}}":       `"{{` + strings.Repeat("ä", 62) + `…"`,
+		"{{if a}}\nHello {{name}}.{{end}}":           `"{{if a}}"`,
+	} {
+		for part, d := range map[string]Definition{"greeting": {Greeting: text}, "prompt": {Prompt: text}, "voicemail_message": {VoicemailMessage: text}} {
+			d.Voicemail, d.Speech = "hangup", pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+			err := d.Check()
+			if want == "" && err != nil {
+				t.Errorf("%s %q: %v", part, text, err)
+			}
+			if want != "" && (err == nil || !strings.HasPrefix(err.Error(), part+": "+want+" is no place of a variable: use ")) {
+				t.Errorf("%s %q: %v, want %s", part, text, err, want)
+			}
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	d := Definition{
 		Greeting: "Hello {{name}} of {{ firm }}.", Prompt: "Sell {{what}} to {{name}} at {{price}}.",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -142,14 +143,12 @@ func (d Definition) http(rules egress.Rules, client *http.Client) (pipeline.Func
 	if len(parameters) == 0 {
 		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	var top struct {
-		Type any `json:"type"`
+	var query url.Values
+	if inQuery(method) {
+		query = u.Query()
 	}
-	if _, err := jsonschema.Parse(parameters); err != nil {
+	if err := checkParameters(parameters, query); err != nil {
 		return nil, fmt.Errorf("%s: parameters: %w", d.Name, err)
-	}
-	if json.Unmarshal(parameters, &top) != nil || top.Type != "object" {
-		return nil, fmt.Errorf("%s: parameters: the type of the whole is object", d.Name)
 	}
 	timeout := usualTimeout
 	if d.TimeoutS != 0 {
@@ -159,6 +158,27 @@ func (d Definition) http(rules egress.Rules, client *http.Client) (pipeline.Func
 		spec: pipeline.Tool{Name: d.Name, Description: d.Description, Parameters: parameters},
 		url:  u, method: method, headers: d.Headers, timeout: timeout, filler: d.Filler, client: client,
 	}, nil
+}
+
+// checkParameters tells what is wrong with a schema of arguments that go beside
+// query.
+func checkParameters(parameters json.RawMessage, query url.Values) error {
+	if _, err := jsonschema.Parse(parameters); err != nil {
+		return err
+	}
+	var top struct {
+		Type       any                        `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(parameters, &top) != nil || top.Type != "object" {
+		return errors.New("the type of the whole is object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(top.Properties)) {
+		if fixed(query, name) {
+			return fmt.Errorf("%q stands in the url: the model may not say otherwise", name)
+		}
+	}
+	return nil
 }
 
 // checkURL reads an address that may be asked. Whether its host leads outward is

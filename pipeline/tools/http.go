@@ -64,7 +64,7 @@ func (r *request) Run(ctx context.Context, arguments json.RawMessage) (pipeline.
 
 func (r *request) ask(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
 	u, body := *r.url, []byte(nil)
-	if r.method == http.MethodGet || r.method == http.MethodDelete {
+	if inQuery(r.method) {
 		q := u.Query()
 		if err := addQuery(q, arguments); err != nil {
 			return nil, err
@@ -88,11 +88,30 @@ func (r *request) ask(ctx context.Context, arguments json.RawMessage) (*http.Req
 	return req, nil
 }
 
+// inQuery tells that a request has its arguments in the query.
+func inQuery(method string) bool { return method == http.MethodGet || method == http.MethodDelete }
+
+// fixed tells that a query has a name, in whatever case: many servers see none.
+func fixed(q url.Values, name string) bool {
+	for has := range q {
+		if strings.EqualFold(has, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // addQuery adds the arguments to a query: strings as they are, the rest as JSON.
+// What the query has is not the model's to say.
 func addQuery(q url.Values, arguments json.RawMessage) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &all); err != nil {
 		return errors.New("the arguments are no object")
+	}
+	for name := range all {
+		if fixed(q, name) {
+			return fmt.Errorf("argument %q: the function's address has it already", name)
+		}
 	}
 	for name, raw := range all {
 		var text string

@@ -95,13 +95,22 @@ func TestHTTP(t *testing.T) {
 			Headers: map[string]media.Secret{"X-Key": "k3y"}, Filler: "Let me look.",
 		}
 	}
-	s := set(t, f("post", "", "/?a=1"), f("get", "GET", "/?a=1"), f("big", "", "/big"), f("away", "", "/away"), f("no", "", "/no"), f("empty", "", "/empty"))
+	open := f("open", "GET", "/?a=1")
+	open.Parameters = json.RawMessage(`{"type":"object","additionalProperties":true}`)
+	s := set(t, f("post", "", "/?a=1"), f("get", "GET", "/?a=1"), open, f("big", "", "/big"), f("away", "", "/away"), f("no", "", "/no"), f("empty", "", "/empty"))
 	for name, want := range map[string]string{
 		"post": `POST a=1 {"day":"mon","n":2} k3y`, "get": `GET a=1&day=mon&n=2  k3y`, "empty": "done",
 		"away": "error: the server answered 302: redirects are not followed", "no": "error: the server answered 409: no table  is free",
 	} {
 		if r := s.Run(t.Context(), []pipeline.ToolCall{call(name, `{"day":"mon","n":2}`)})[0]; r.Text != want || r.Failed != strings.HasPrefix(want, "error") {
 			t.Errorf("%s: %q, want %q", name, r.Text, want)
+		}
+	}
+	// What the address says is the operator's: a model does not say otherwise.
+	for _, arguments := range []string{`{"day":"mon","a":"2"}`, `{"day":"mon","A":"2"}`} {
+		r := s.Run(t.Context(), []pipeline.ToolCall{call("open", arguments)})[0]
+		if !r.Failed || !strings.Contains(r.Text, "the function's address has it already") {
+			t.Errorf("%s: %q", arguments, r.Text)
 		}
 	}
 	if r := s.Run(t.Context(), []pipeline.ToolCall{call("big", `{"day":"mon"}`)})[0]; len(r.Text) > longestResult || !strings.HasSuffix(r.Text, "é"+cutMark) {
@@ -228,7 +237,10 @@ func TestCheck(t *testing.T) {
 		"destinations are of type transfer_call": {{Type: EndCall, Destinations: []Destination{{Number: "+12025550111"}}}},
 		"destinations: 1 to 64":                  {{Type: TransferCall}},
 		`number: "sip:x"`:                        {{Type: TransferCall, Destinations: []Destination{{Number: "sip:x"}}}},
-		"two called":                             {{Type: TransferCall, Destinations: []Destination{{Number: "+12025550111"}, {Number: "+12025550111"}}}},
+		`parameters: "Day" stands in the url`: one(func(d *Definition) {
+			d.URL, d.Method, d.Parameters = "https://example.com/x?day=mon", "GET", json.RawMessage(`{"type":"object","properties":{"Day":{}}}`)
+		}),
+		"two called": {{Type: TransferCall, Destinations: []Destination{{Number: "+12025550111"}, {Number: "+12025550111"}}}},
 	} {
 		err := Check(all, egress.Rules{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
