@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/party"
+	"github.com/parley-voice/parley/pipeline/pronounce"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
@@ -77,6 +78,8 @@ func (s *talk) overhear(ctx context.Context, e turn.Event) {
 		s.consider(ctx, amd.Event{Kind: amd.Silence, From: e.From})
 	case turn.Heard:
 		s.order(ctx, s.watch.Heard(e.At, e.Text, e.Final))
+	case turn.Audible:
+		s.watch.Begins(e.At)
 	case turn.Said:
 		s.watch.Spoken(e.At)
 	default:
@@ -165,7 +168,9 @@ func (s *talk) compose(ctx context.Context) {
 			}
 		}
 		if text != "" {
-			pcm = canned.Speak(ctx, s.voice, s.style(), text, messageTimeout, longestMessage)
+			words := pronounce.New(s.brief.Pronunciation)
+			said := words.Say(text) + words.End()
+			pcm = canned.Speak(ctx, s.voice, s.style(), said, messageTimeout, longestMessage)
 		}
 		s.report(ctx, news{do: func(ctx context.Context) {
 			s.watch.made, s.watch.text, s.watch.pcm = true, text, pcm

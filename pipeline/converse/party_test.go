@@ -264,13 +264,33 @@ func TestDeadLines(t *testing.T) {
 	}
 }
 
-// TestPersonSpeaksOfAVoicemail: what answers the agent is no machine's greeting.
+// TestPersonSpeaksOfAVoicemail: what answers the agent, or cuts in on it, is no
+// machine's greeting, and a beep after it is not a machine's.
 func TestPersonSpeaksOfAVoicemail(t *testing.T) {
+	for _, after := range []time.Duration{1200 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := start(t, fake.Typical(), pipeline.Brief{Greeting: hello + " from acme and this call is about your order", Voicemail: pipeline.VoicemailHangup})
+			callee(c, 400*time.Millisecond, "hello", after, "he is not available leave a message", 3*time.Second, "beep", 3*time.Second)
+			if o := c.hangup(); o.Reason != pipeline.CallerHungUp || o.AnsweredBy.Party != "human" {
+				t.Errorf("after %v: ended with %s, answered by %+v, lines %q", after, o.Reason, o.AnsweredBy, lines(o))
+			}
+		})
+	}
+}
+
+// TestMessageIsPronounced: a machine hears words as they are spoken, and they are
+// told as they are written.
+func TestMessageIsPronounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := party(t, pipeline.VoicemailHangup)
-		callee(c, 400*time.Millisecond, "hello", 3*time.Second, "he is not available leave a message", 5*time.Second, "beep", time.Second)
-		if o := c.hangup(); o.Reason != pipeline.CallerHungUp || o.AnsweredBy.Party == "ivr" {
-			t.Errorf("ended with %s, answered by %+v, lines %q", o.Reason, o.AnsweredBy, lines(o))
+		c := start(t, fake.Typical(), pipeline.Brief{
+			Greeting: hello, Voicemail: pipeline.VoicemailLeave, VoicemailMessage: "call ACME please",
+			Pronunciation: map[string]string{"acme": "ack mee"},
+		})
+		callee(c, 400*time.Millisecond, told, 600*time.Millisecond, "beep")
+		c.pass(4 * time.Second)
+		o := c.wait()
+		if got := c.words(); got != "call ack mee please" || !slices.Contains(lines(o), "agent: call ACME please") {
+			t.Errorf("heard %q, lines %q", got, lines(o))
 		}
 	})
 }

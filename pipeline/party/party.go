@@ -43,6 +43,9 @@ const (
 	// overlap is how long before the end of the agent's first speech people
 	// begin to answer it.
 	overlap = 500 * time.Millisecond
+	// reaction is how long after the agent's first sound what begins is still no
+	// answer to it: a machine goes on after a pause.
+	reaction = 600 * time.Millisecond
 )
 
 // A Watch is one call's. It belongs to one goroutine.
@@ -56,6 +59,8 @@ type Watch struct {
 	told    int           // bytes of finals that were taken
 	from    time.Duration // where the speech that is on, or was last, began
 	spoke   time.Duration // where the agent's first speech ended; 0 where it did not
+	first   time.Duration // when the agent's first sound left; 0 where it did not
+	replied bool          // the party spoke after it, as one who heard it
 	answers int           // speeches of the agent's that were heard to their end
 	given   bool          // the line is the agent's
 	ready   bool          // a message is prepared
@@ -98,7 +103,7 @@ func (w *Watch) Heard(at time.Duration, text string, final bool) []Order {
 	if w.partial = text; final {
 		w.finals, w.partial = strings.TrimSpace(w.finals+" "+text), ""
 	}
-	if w.spoke > 0 && w.from > w.spoke-overlap {
+	if w.spoke > 0 && w.from > w.spoke-overlap || w.human() && w.toAgent() {
 		return nil // said to the agent: a person may speak of a voicemail
 	}
 	return w.Step(amd.Event{Kind: amd.Heard, At: at, Text: w.text()})
@@ -112,6 +117,18 @@ func (w *Watch) Take() string {
 	text := strings.TrimSpace(all[min(w.told, len(all)):])
 	w.told = len(all)
 	return text
+}
+
+func (w *Watch) human() bool { return w.machine.Verdict().Party == amd.Human }
+
+// toAgent tells that the speech that is on, or was last, answers the agent's.
+func (w *Watch) toAgent() bool { return w.first > 0 && w.from > w.first+reaction }
+
+// Begins is told that the first sound of a speech of the agent's left.
+func (w *Watch) Begins(at time.Duration) {
+	if w.given && w.first == 0 {
+		w.first = at
+	}
 }
 
 // Spoken is told that a speech of the agent's was heard to its end. What is said
@@ -129,6 +146,7 @@ func (w *Watch) Spoken(at time.Duration) {
 func (w *Watch) Step(e amd.Event) []Order {
 	if e.Kind == amd.Voice {
 		w.from = e.From
+		w.replied = w.replied || w.toAgent()
 	}
 	if e.Kind == amd.Timer {
 		w.wakes = without(w.wakes, e.At)
@@ -165,6 +183,8 @@ func (w *Watch) over(e amd.Event) bool {
 		return true
 	case w.stage == begun:
 		return e.Kind != amd.Tone
+	case e.Kind == amd.Tone && (e.Signal == amd.Beep || e.Signal == amd.Calling) && w.human() && w.replied:
+		return true // of another telephone, or an oven: it does not unmake who one talks with
 	default:
 		return w.given && (e.At > listening || w.answers >= exchanges)
 	}

@@ -38,6 +38,9 @@ func play(w *Watch, events ...any) (orders []Order) {
 		case time.Duration: // the agent's speech was heard
 			timers(e)
 			w.Spoken(e)
+		case begins:
+			timers(time.Duration(e))
+			w.Begins(time.Duration(e))
 		}
 	}
 	timers(3 * time.Minute)
@@ -48,6 +51,9 @@ type words struct {
 	at   time.Duration
 	text string
 }
+
+// begins is when the agent's first sound left.
+type begins time.Duration
 
 func voice(at time.Duration) amd.Event { return amd.Event{Kind: amd.Voice, At: at + 60*ms, From: at} }
 
@@ -87,9 +93,14 @@ func TestWatch(t *testing.T) {
 		"fax":                           {pipeline.VoicemailContinue, false, []any{amd.Event{Kind: amd.Tone, Signal: amd.Called, At: time.Second}}, []Order{leave(pipeline.AgentHungUp)}},
 		"a dead number":                 {pipeline.VoicemailContinue, false, []any{amd.Event{Kind: amd.Tone, Signal: amd.Special, At: time.Second}}, []Order{leave(pipeline.AgentHungUp)}},
 		"a machine that paused":         {pipeline.VoicemailLeave, false, append(slices.Clone(hello), voice(1500*ms), words{3 * time.Second, "leave a message"}, silence(4*time.Second)), []Order{{Do: Greet}, {Do: Prepare}, {Do: Hold}, {Do: Message}}},
-		"a machine that talks over us":  {pipeline.VoicemailHangup, false, append(slices.Clone(hello), voice(1500*ms), 3*time.Second, words{3100 * ms, "leave a message"}), []Order{{Do: Greet}, leave(pipeline.VoicemailReached)}},
+		"a machine that talks over us":  {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(1500*ms), 3*time.Second, words{3100 * ms, "leave a message"}), []Order{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a person answers":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, voice(3200*ms), words{5 * time.Second, "he is not available"}), []Order{{Do: Greet}}},
 		"a person answers a bit early":  {pipeline.VoicemailHangup, false, append(slices.Clone(hello), voice(2700*ms), 3*time.Second, words{5 * time.Second, "he is not available"}), []Order{{Do: Greet}}},
+		"a person cuts in":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(3000*ms), words{4500 * ms, "he is not available can i take a message"}), []Order{{Do: Greet}}},
+		"a person cuts in, and answers": {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(3000*ms), 3300*ms, words{4500 * ms, "can i take a message"}), []Order{{Do: Greet}}},
+		"nobody spoke, then a machine":  {pipeline.VoicemailHangup, false, []any{begins(1600 * ms), voice(3000 * ms), words{4500 * ms, "leave a message"}}, []Order{{Do: Greet}, leave(pipeline.VoicemailReached)}},
+		"a beep beside a person":        {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), 4*time.Second, voice(4300*ms), silence(6500*ms), beep(9*time.Second)), []Order{{Do: Greet}}},
+		"a beep before an answer":       {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(1700*ms), silence(2500*ms), beep(4*time.Second)), []Order{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a beep after two answers":      {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, 6*time.Second, beep(9*time.Second)), []Order{{Do: Greet}}},
 		"a beep after one":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(9*time.Second)), []Order{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a beep much later":             {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(21*time.Second)), []Order{{Do: Greet}}},

@@ -80,7 +80,7 @@ func TestLate(t *testing.T) {
 		},
 		"the end of a sound that was taken for none is asked about": {
 			[]Event{
-				voice(1000 * ms), given(4600*ms, 4060*ms, 4060*ms, ""), {Kind: Stirred, At: 5000 * ms}, silence(8000 * ms),
+				voice(1000 * ms), given(4600*ms, 4060*ms, 4060*ms, ""), loud(5000*ms, 160*ms), silence(8000 * ms),
 				final(8400*ms, "all of it"), end(8500 * ms),
 			},
 			[]string{"0 finalize no_more_words", "0 drop no_words", "0 finalize silence", "8400 commit all of it"},
