@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api"
+	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/routes"
@@ -231,13 +232,15 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	}
 	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
 	desk := &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
+	bodies := schema.NewSet()
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
 		Routes: &routes.Routes{Desk: desk, Standing: h.ua.Standing},
+		Admin:  &admin.Admin{DB: h.db.Pool, Schemas: bodies, Root: h.config.RootOrg, AllowInsecure: h.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
 			Desk:  desk,
-			Store: h.store, Keys: h.keys, Schemas: schema.NewSet(),
+			Store: h.store, Keys: h.keys, Schemas: bodies,
 			View: shown, Live: h.live, CursorKey: key,
 		},
 	}
@@ -289,22 +292,6 @@ func (h *house) start(ctx context.Context) {
 	h.node.Start(ctx)
 	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) }) // ErrServerClosed
 	h.tasks.Go(func() { _ = h.admin.Serve(h.listenM) })           // ErrServerClosed
-}
-
-// keepTrunks looks after the trunks for longer than calls are placed, and not
-// for as long as SIP is spoken: the carriers are taken leave of.
-func (h *house) keepTrunks(ctx context.Context) {
-	ctx, quit := context.WithCancel(ctx)
-	h.upkeep.Look(ctx) // the first call is signed too
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		h.upkeep.Run(ctx)
-	}()
-	h.leave = func() {
-		quit()
-		<-over
-	}
 }
 
 // drain stops claiming calls and tells carriers and balancers so. Calls that

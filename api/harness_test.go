@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-voice/parley/api"
+	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/routes"
@@ -83,6 +84,7 @@ func newHouse(t *testing.T) *house {
 		},
 	}
 	h.api.Routes = &routes.Routes{Desk: h.desk}
+	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
 	handler, err := h.api.Handler()
 	if err != nil {
 		t.Fatal(err)

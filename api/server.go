@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/openapi"
@@ -23,6 +24,7 @@ type Server struct {
 	Limiter    *access.Limiter
 	Calls      *calls.Calls
 	Routes     *routes.Routes
+	Admin      *admin.Admin
 	Recordings *recordings.Recordings
 	// RateLimit is the platform's requests a minute of one key; 0 means 60,
 	// access.RateOff none, also for keys with a limit of their own.
@@ -70,6 +72,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	c := s.Calls
 	v1("/v1/dialing-routes", map[string]keyed{"GET": s.Routes.List})
+	s.administer(v1)
 	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
@@ -92,6 +95,19 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	mux.Handle("/", s.open(nil))
 	return s.outer(mux), nil
+}
+
+// administer opens the paths of the root organization.
+func (s *Server) administer(v1 func(path string, by map[string]keyed)) {
+	a := s.Admin
+	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }
+	v1("/v1/admin/organizations", map[string]keyed{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})
+	v1("/v1/admin/organizations/{id}", map[string]keyed{"GET": only(a.ReadOrganization)})
+	v1("/v1/admin/keys", map[string]keyed{"GET": only(a.ListKeys), "POST": only(a.CreateKey)})
+	v1("/v1/admin/keys/{id}", map[string]keyed{"GET": only(a.ReadKey), "PATCH": only(a.ChangeKey)})
+	v1("/v1/admin/keys/{id}/revoke", map[string]keyed{"POST": only(a.RevokeKey)})
+	v1("/v1/admin/webhooks", map[string]keyed{"GET": only(a.ListWebhooks), "POST": only(a.SaveWebhook)})
+	v1("/v1/admin/webhooks/{id}", map[string]keyed{"DELETE": only(a.RemoveWebhook)})
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {

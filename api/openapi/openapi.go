@@ -32,8 +32,8 @@ func Document(set *schema.Set, publicURL string) ([]byte, error) {
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key: parley_ and 64 hex digits"}},
 		},
 		Security: []map[string][]string{{"key": {}}},
-		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"}},
-		Paths:    with(callPaths(), routePaths()),
+		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"}, {Name: "admin", Description: "What the root organization sees to; for its privileged keys"}},
+		Paths:    with(with(callPaths(), routePaths()), adminPaths()),
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {

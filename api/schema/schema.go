@@ -21,6 +21,7 @@ type Set struct{ reg huma.Registry }
 // NewSet returns the schemas of the API.
 func NewSet() *Set {
 	s := &Set{huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
+	s.addAdmin()
 	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
 	// A whole number may be written 60.0, which a Go int does not read; so the
 	// field is a float, and its schema an integer.

@@ -39,6 +39,7 @@ type Config struct {
 	ToolHosts             []string // that tools may be served from though they are not public, or not https
 
 	RateLimit           int // 0: off
+	RootOrg             string
 	DialQueueDepth      int
 	SubgroupConcurrency int
 	SubgroupRate        int
@@ -71,7 +72,7 @@ func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
-		RateLimit: 60, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
+		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
 	}
 }
@@ -115,6 +116,7 @@ func Settings() map[string]Setting {
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setHosts},
 
 		"PARLEY_RATE_LIMIT":           {"requests a minute, 1 or more, or off", setRate},
+		"PARLEY_ROOT_ORGANIZATION":    {"a name", text(func(c *Config) *string { return &c.RootOrg })},
 		"PARLEY_DIAL_QUEUE_DEPTH":     {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
 		"PARLEY_SUBGROUP_CONCURRENCY": {"calls, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupConcurrency }, 100_000)},
 		"PARLEY_SUBGROUP_RATE":        {"calls a minute, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupRate }, 100_000)},

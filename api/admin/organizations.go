@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/view"
+)
+
+type organizationView struct {
+	ID        string     `json:"organization_id"`
+	Name      string     `json:"name"`
+	Timezone  string     `json:"timezone"`
+	CreatedAt view.Epoch `json:"created_at"`
+}
+
+func showOrganization(o access.Organization) organizationView {
+	return organizationView{o.ID, o.Name, o.Timezone, view.Epoch(o.CreatedAt)}
+}
+
+// ListOrganizations answers GET /v1/admin/organizations.
+func (a *Admin) ListOrganizations(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+	p, err := paged(r, "org_")
+	if err != nil {
+		return err
+	}
+	all, err := access.Organizations(r.Context(), a.DB, p.after, p.limit+1)
+	if err != nil {
+		return err
+	}
+	listed(w, "organizations", p, all, func(o access.Organization) string { return o.ID }, showOrganization)
+	return nil
+}
+
+// ReadOrganization answers GET /v1/admin/organizations/{id}.
+func (a *Admin) ReadOrganization(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+	id, err := id(r)
+	if err != nil {
+		return err
+	}
+	o, err := access.ReadOrganization(r.Context(), a.DB, id)
+	if err != nil {
+		return missing(err)
+	}
+	respond.JSON(w, http.StatusOK, showOrganization(o))
+	return nil
+}
+
+// CreateOrganization answers POST /v1/admin/organizations: 201, or 200 with the
+// organization that has the name already.
+func (a *Admin) CreateOrganization(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+	body, err := schema.Read(w, r)
+	if err != nil {
+		return err
+	}
+	name, timezone, err := a.Schemas.Organization(body)
+	if err != nil {
+		return err
+	}
+	o, made, err := access.CreateOrganization(r.Context(), a.DB, name, timezone)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if made {
+		status = http.StatusCreated
+	}
+	respond.JSON(w, status, showOrganization(o))
+	return nil
+}

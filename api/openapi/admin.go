@@ -1,0 +1,147 @@
+package openapi
+
+import "github.com/danielgtaylor/huma/v2"
+
+// Ids of examples.
+const (
+	orgID  = "org_06C9T2Q8VJ3M5N7P1R4S6W8X0C"
+	keyID  = "key_06C9T2Q8VJ3M5N7P1R4S6W8X0D"
+	hookID = "whe_06C9T2Q8VJ3M5N7P1R4S6W8X0E"
+)
+
+func adminPaths() map[string]*huma.PathItem {
+	return with(with(organizationPaths(), keyPaths()), webhookPaths())
+}
+
+// administration fills in what the operations of /v1/admin have in common.
+func administration(o *huma.Operation, codes map[int]string) *huma.Operation {
+	o.Tags = []string{"admin"}
+	if codes == nil {
+		codes = map[int]string{}
+	}
+	codes[403] = "privileged_key_required, root_org_key_required"
+	o.Responses = refusals(o.Responses, codes)
+	return o
+}
+
+func bodyOf(name string, example any) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/" + name}, Example: example},
+	}}
+}
+
+func answers(status, what string, example any) map[string]*huma.Response {
+	return map[string]*huma.Response{status: success(what, example)}
+}
+
+func pathID(example string) []*huma.Param {
+	return []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}}
+}
+
+// pageParams are those of a list; byOrg adds the organization.
+func pageParams(byOrg bool) []*huma.Param {
+	all := []*huma.Param{
+		{Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}},
+		{Name: "cursor", In: "query", Schema: &huma.Schema{Type: huma.TypeString}},
+	}
+	if byOrg {
+		all = append(all, &huma.Param{Name: "organization_id", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Example: orgID})
+	}
+	return all
+}
+
+// wrongPage and noBody are the codes of lists and of bodies.
+func wrongPage() map[int]string { return map[int]string{400: "invalid_cursor, invalid_filter_value"} }
+
+func noBody() map[int]string {
+	return map[int]string{404: "not_found_error", 413: "request_too_large", 422: "invalid_request"}
+}
+
+func noObject() map[int]string { return map[int]string{404: "not_found_error"} }
+
+func pageOf(name string, item any) any {
+	return map[string]any{name: []any{item}, "has_more": false, "next_cursor": nil}
+}
+
+func organizationPaths() map[string]*huma.PathItem {
+	org := map[string]any{"organization_id": orgID, "name": "acme", "timezone": "America/New_York", "created_at": 1795222586.123}
+	return map[string]*huma.PathItem{
+		"/v1/admin/organizations": {
+			Get: administration(&huma.Operation{
+				OperationID: "list-organizations", Summary: "List the organizations", Parameters: pageParams(false),
+				Responses: answers("200", "A page of organizations", pageOf("organizations", org)),
+			}, wrongPage()),
+			Post: administration(&huma.Operation{
+				OperationID: "create-organization", Summary: "Create an organization",
+				Description: "Answers 200 with the organization that has the name already, where there is one.",
+				RequestBody: bodyOf("NewOrganization", map[string]any{"name": "acme", "timezone": "America/New_York"}),
+				Responses:   with(answers("201", "The new organization", org), answers("200", "The organization of that name", org)),
+			}, map[int]string{413: "request_too_large", 422: "invalid_request"}),
+		},
+		"/v1/admin/organizations/{id}": {Get: administration(&huma.Operation{
+			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID(orgID),
+			Responses: answers("200", "The organization", org),
+		}, noObject())},
+	}
+}
+
+func keyPaths() map[string]*huma.PathItem {
+	key := map[string]any{
+		"key_id": keyID, "organization_id": orgID, "name": "crm", "rate_limit": 600, "privileged": false,
+		"created_at": 1795222586.123, "last_used_at": nil, "revoked_at": nil,
+	}
+	issued := with(with(map[string]any{}, key), map[string]any{"secret": "parley_0000000000000000000000000000000000000000000000000000000000000000"})
+	revoked := with(with(map[string]any{}, key), map[string]any{"revoked_at": 1795222999})
+	return map[string]*huma.PathItem{
+		"/v1/admin/keys": {
+			Get: administration(&huma.Operation{
+				OperationID: "list-keys", Summary: "List API keys", Parameters: pageParams(true),
+				Responses: answers("200", "A page of keys", pageOf("keys", key)),
+			}, wrongPage()),
+			Post: administration(&huma.Operation{
+				OperationID: "create-key", Summary: "Issue an API key", Description: "The secret is told in this answer and never again.",
+				RequestBody: bodyOf("NewKey", map[string]any{"organization_id": orgID, "name": "crm", "rate_limit": 600}),
+				Responses:   answers("201", "The key and its secret", issued),
+			}, noBody()),
+		},
+		"/v1/admin/keys/{id}": {
+			Get: administration(&huma.Operation{
+				OperationID: "get-key", Summary: "Read an API key", Parameters: pathID(keyID), Responses: answers("200", "The key", key),
+			}, noObject()),
+			Patch: administration(&huma.Operation{
+				OperationID: "change-key", Summary: "Change a key's rate limit, from its next request on", Parameters: pathID(keyID),
+				RequestBody: bodyOf("KeyChange", map[string]any{"rate_limit": "off"}), Responses: answers("200", "The key", key),
+			}, noBody()),
+		},
+		"/v1/admin/keys/{id}/revoke": {Post: administration(&huma.Operation{
+			OperationID: "revoke-key", Summary: "Revoke a key, from its next request on", Parameters: pathID(keyID),
+			Responses: answers("200", "The key", revoked),
+		}, noObject())},
+	}
+}
+
+func webhookPaths() map[string]*huma.PathItem {
+	hook := map[string]any{
+		"webhook_id": hookID, "organization_id": orgID, "url": "https://crm.example/hook", "events": []any{"call_ended", "call_analyzed"},
+		"disabled_at": nil, "disabled_reason": "", "last_success_at": nil, "created_at": 1795222586.123,
+	}
+	set := with(with(map[string]any{}, hook), map[string]any{"secret": "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
+	return map[string]*huma.PathItem{
+		"/v1/admin/webhooks": {
+			Get: administration(&huma.Operation{
+				OperationID: "list-webhooks", Summary: "List webhook endpoints", Parameters: pageParams(true),
+				Responses: answers("200", "A page of endpoints", pageOf("webhooks", hook)),
+			}, wrongPage()),
+			Post: administration(&huma.Operation{
+				OperationID: "save-webhook", Summary: "Create an endpoint, or change the one of its url",
+				Description: "The secret is told in this answer and never again. One that is replaced signs too, until the next change.",
+				RequestBody: bodyOf("NewWebhook", map[string]any{"organization_id": orgID, "url": "https://crm.example/hook"}),
+				Responses:   answers("201", "The endpoint and its secret", set),
+			}, noBody()),
+		},
+		"/v1/admin/webhooks/{id}": {Delete: administration(&huma.Operation{
+			OperationID: "remove-webhook", Summary: "Remove an endpoint, and what is on its way to it", Parameters: pathID(hookID),
+			Responses: answers("200", "The endpoint that was", hook),
+		}, noObject())},
+	}
+}

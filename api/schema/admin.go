@@ -1,0 +1,143 @@
+package schema
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/webhook"
+	"github.com/parley-voice/parley/media"
+)
+
+// Off is the rate limit that is none.
+const Off = "off"
+
+type (
+	// A NewOrganization is the body of POST /v1/admin/organizations.
+	NewOrganization struct {
+		_        struct{} `additionalProperties:"true" json:"-"`
+		Name     string   `doc:"Name of the organization, unique in the service" example:"acme" json:"name" maxLength:"200" minLength:"1"`
+		Timezone *string  `doc:"IANA name of its time zone; empty means UTC" example:"America/New_York" json:"timezone,omitempty" nullable:"true"`
+	}
+	// A NewKey is the body of POST /v1/admin/keys.
+	NewKey struct {
+		_              struct{} `additionalProperties:"true" json:"-"`
+		OrganizationID string   `doc:"Organization whose key it is" json:"organization_id"`
+		Name           *string  `doc:"What the key is for" json:"name,omitempty" maxLength:"200" nullable:"true"`
+		RateLimit      any      `doc:"Requests a minute; 0 is the platform's limit, off none" json:"rate_limit,omitempty"`
+		Privileged     *bool    `doc:"Whether it may administer, where its organization is root" json:"privileged,omitempty" nullable:"true"`
+	}
+	// A KeyChange is the body of PATCH /v1/admin/keys/{id}.
+	KeyChange struct {
+		_         struct{} `additionalProperties:"true" json:"-"`
+		RateLimit any      `doc:"Requests a minute; 0 is the platform's limit, off none" json:"rate_limit" required:"true"`
+	}
+	// A NewWebhook is the body of POST /v1/admin/webhooks.
+	NewWebhook struct {
+		_              struct{} `additionalProperties:"true" json:"-"`
+		OrganizationID string   `doc:"Organization whose calls it is told of" json:"organization_id"`
+		URL            string   `doc:"Where notices go, https" example:"https://crm.example/hook" json:"url" maxLength:"2000"`
+		Secret         *string  `doc:"Signs the notices: whsec_ and base64; empty makes one" json:"secret,omitempty" nullable:"true"`
+		Events         []string `doc:"What it is told: call_ended, call_analyzed; empty means both" json:"events,omitempty" nullable:"true"`
+	}
+)
+
+// addAdmin adds the bodies of /v1/admin.
+func (s *Set) addAdmin() {
+	s.reg.Schema(reflect.TypeFor[NewOrganization](), true, "NewOrganization")
+	s.reg.Schema(reflect.TypeFor[NewKey](), true, "NewKey")
+	s.reg.Schema(reflect.TypeFor[KeyChange](), true, "KeyChange")
+	s.reg.Schema(reflect.TypeFor[NewWebhook](), true, "NewWebhook")
+	for _, name := range []string{"NewKey", "KeyChange"} {
+		limit := &huma.Schema{
+			Description: "Requests a minute; 0 is the platform's limit, off none", Examples: []any{600},
+			OneOf: []*huma.Schema{
+				{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(1e6)},
+				{Type: huma.TypeString, Enum: []any{Off}},
+			},
+		}
+		for _, s := range append(limit.OneOf, limit) {
+			s.PrecomputeMessages()
+		}
+		s.reg.Map()[name].Properties["rate_limit"] = limit
+	}
+}
+
+// Organization reads the body of POST /v1/admin/organizations.
+func (s *Set) Organization(b *Body) (name, timezone string, err error) {
+	var o NewOrganization
+	if err = s.Check(b, "NewOrganization", &o); err != nil {
+		return "", "", err
+	}
+	if name = strings.TrimSpace(o.Name); name == "" {
+		return "", "", misfit("name", "an organization needs a name", o.Name)
+	}
+	if timezone = or(o.Timezone); timezone == "" {
+		timezone = "UTC"
+	} else if _, err = control.Zone(timezone); err != nil {
+		return "", "", misfit("timezone", err.Error(), timezone)
+	}
+	return name, timezone, nil
+}
+
+// Key reads the body of POST /v1/admin/keys.
+func (s *Set) Key(b *Body) (access.Key, error) {
+	var k NewKey
+	if err := s.Check(b, "NewKey", &k); err != nil {
+		return access.Key{}, err
+	}
+	return access.Key{OrgID: k.OrganizationID, Name: or(k.Name), RateLimit: rate(k.RateLimit), Privileged: or(k.Privileged)}, nil
+}
+
+// KeyChange reads the body of PATCH /v1/admin/keys/{id}.
+func (s *Set) KeyChange(b *Body) (rateLimit int, err error) {
+	var k KeyChange
+	err = s.Check(b, "KeyChange", &k)
+	return rate(k.RateLimit), err
+}
+
+// rate reads a rate limit that fits its schema.
+func rate(v any) int {
+	switch v := v.(type) {
+	case string:
+		return access.RateOff
+	case json.Number:
+		f, _ := v.Float64() // the schema has seen to it
+		return int(f)
+	default:
+		return access.RateDefault
+	}
+}
+
+// Webhook reads the body of POST /v1/admin/webhooks.
+func (s *Set) Webhook(b *Body, insecure bool) (webhook.Endpoint, error) {
+	var h NewWebhook
+	if err := s.Check(b, "NewWebhook", &h); err != nil {
+		return webhook.Endpoint{}, err
+	}
+	e := webhook.Endpoint{OrgID: h.OrganizationID, URL: h.URL, Secret: media.Secret(or(h.Secret)), Events: h.Events}
+	if e.Secret == "" {
+		e.Secret = webhook.NewSecret()
+	}
+	if len(e.Events) == 0 {
+		e.Events = webhook.Types()
+	}
+	if err := e.Check(insecure); err != nil {
+		return webhook.Endpoint{}, misfit("", err.Error(), nil)
+	}
+	return e, nil
+}
+
+// misfit is a member of the body that no schema could refuse.
+func misfit(member, msg string, input any) error {
+	loc := []any{"body"}
+	if member != "" {
+		loc = append(loc, member)
+	}
+	return &respond.InvalidError{Issues: []respond.Issue{{Type: "value_error", Loc: loc, Msg: "Value error, " + msg, Input: input}}}
+}
