@@ -55,7 +55,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	doc, err := openapi.Document(s.Calls.Schemas, s.PublicURL)
+	doc, err := openapi.New(s.Calls.Schemas, s.PublicURL)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,11 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1(endRoute, map[string]keyed{"POST": c.End})
 
 	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		respond.Bytes(w, http.StatusOK, doc)
+		respond.Bytes(w, http.StatusOK, doc.JSON)
+		return nil
+	}}))
+	mux.Handle("/openapi-3.0.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		respond.Bytes(w, http.StatusOK, doc.JSON30)
 		return nil
 	}}))
 	mux.Handle("/docs", s.open(methods{"GET": docs.Page}))

@@ -12,15 +12,36 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 )
 
-// Document returns the OpenAPI 3.1 document as JSON. The public URL may be
-// empty: then the paths are relative to where the document was found.
-func Document(set *schema.Set, publicURL string) ([]byte, error) {
+// A Document is the description in the forms that clients read.
+type Document struct {
+	// JSON is OpenAPI 3.1.
+	JSON []byte
+	// JSON30 is the same in OpenAPI 3.0, for generators that read no other.
+	JSON30 []byte
+}
+
+// New builds the description. The public URL may be empty: then the paths are
+// relative to where the document was found.
+func New(set *schema.Set, publicURL string) (Document, error) {
+	var d Document
+	api := describe(set, publicURL)
+	var err error
+	if d.JSON, err = json.Marshal(api); err == nil {
+		d.JSON30, err = api.Downgrade()
+	}
+	if err != nil {
+		return d, fmt.Errorf("openapi: %w", err)
+	}
+	return d, nil
+}
+
+func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 	if publicURL == "" {
 		publicURL = "/"
 	}
 	reg := set.Registry()
 	addErrors(reg)
-	doc := &huma.OpenAPI{
+	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "Parley", Version: "1.0.0",
@@ -35,11 +56,6 @@ func Document(set *schema.Set, publicURL string) ([]byte, error) {
 		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"}, {Name: "admin", Description: "What the root organization sees to; for its privileged keys"}},
 		Paths:    with(with(callPaths(), routePaths()), adminPaths()),
 	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("openapi: %w", err)
-	}
-	return text, nil
 }
 
 // success is an answer without a schema of its own, with an example.

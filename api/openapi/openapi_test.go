@@ -1,0 +1,219 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/parley-voice/parley/api/schema"
+)
+
+// document is the description as clients see it, by keys.
+func document(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// operations calls f for each operation of a document.
+func operations(t *testing.T, doc map[string]any, f func(name, path string, item, op map[string]any)) {
+	t.Helper()
+	n := 0
+	for path, item := range doc["paths"].(map[string]any) {
+		for method, op := range item.(map[string]any) {
+			if slices.Contains([]string{"get", "put", "post", "delete", "patch", "head", "options", "trace"}, method) {
+				f(strings.ToUpper(method)+" "+path, path, item.(map[string]any), op.(map[string]any))
+				n++
+			}
+		}
+	}
+	if n < 10 {
+		t.Fatalf("%d operations", n)
+	}
+}
+
+// TestDocumentIsValid holds both forms to the OpenAPI specification: what must
+// be there is, each once, and every reference leads somewhere.
+func TestDocumentIsValid(t *testing.T) {
+	d, err := New(schema.NewSet(), "https://parley.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, text := range map[string][]byte{"3.1.0": d.JSON, "3.0.3": d.JSON30} {
+		doc := document(t, text)
+		info := doc["info"].(map[string]any)
+		if doc["openapi"] != version || info["title"] == "" || info["version"] == "" {
+			t.Errorf("%v %v, want %s", doc["openapi"], info, version)
+		}
+		references(t, doc, doc)
+		tags := map[string]bool{}
+		for _, tag := range doc["tags"].([]any) {
+			tags[tag.(map[string]any)["name"].(string)] = true
+		}
+		ids := map[any]string{}
+		operations(t, doc, func(name, path string, _, op map[string]any) {
+			id := op["operationId"]
+			if id == nil || ids[id] != "" || op["summary"] == nil {
+				t.Errorf("%s: operationId %v, of %q too; summary %v", name, id, ids[id], op["summary"])
+			}
+			ids[id] = name
+			for _, tag := range op["tags"].([]any) {
+				if !tags[tag.(string)] {
+					t.Errorf("%s: tag %v is not declared", name, tag)
+				}
+			}
+			parameters(t, name, path, op)
+			responses(t, name, op)
+		})
+	}
+}
+
+// parameters holds those of a path to the names in its template.
+func parameters(t *testing.T, name, path string, op map[string]any) {
+	t.Helper()
+	var want, got []string
+	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+		want = append(want, m[1])
+	}
+	seen := map[string]bool{}
+	all, _ := op["parameters"].([]any)
+	for _, p := range all {
+		p := p.(map[string]any)
+		key := fmt.Sprint(p["in"], p["name"])
+		if seen[key] || p["schema"] == nil {
+			t.Errorf("%s: parameter %s stands twice, or has no schema", name, key)
+		}
+		seen[key] = true
+		if p["in"] == "path" {
+			got = append(got, p["name"].(string))
+			if p["required"] != true {
+				t.Errorf("%s: %s is not required", name, key)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s has the path parameters %v", name, got)
+	}
+}
+
+// responses holds them to what every operation may answer: one success at
+// least, with an example and no schema of its own, and the envelope.
+func responses(t *testing.T, name string, op map[string]any) {
+	t.Helper()
+	good := 0
+	all := op["responses"].(map[string]any)
+	for status, r := range all {
+		r := r.(map[string]any)
+		media := r["content"].(map[string]any)["application/json"].(map[string]any)
+		if r["description"] == "" || media["schema"] == nil {
+			t.Errorf("%s %s: no description, or no schema", name, status)
+		}
+		if status[0] == '2' {
+			good++
+			if media["example"] == nil || media["schema"].(map[string]any)["properties"] != nil {
+				t.Errorf("%s %s: a success has an example, and is open", name, status)
+			}
+		} else if ref, _ := media["schema"].(map[string]any)["$ref"].(string); !strings.HasSuffix(ref, "Error") {
+			t.Errorf("%s %s: %q is not the envelope", name, status, ref)
+		}
+	}
+	for _, status := range []string{"401", "429", "500", "503"} {
+		if all[status] == nil {
+			t.Errorf("%s does not tell of %s", name, status)
+		}
+	}
+	if good == 0 {
+		t.Errorf("%s never succeeds", name)
+	}
+}
+
+// references follows every one.
+func references(t *testing.T, doc map[string]any, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			var at any = doc
+			for p := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+				m, _ := at.(map[string]any)
+				at = m[p]
+			}
+			if at == nil {
+				t.Errorf("%s leads nowhere", ref)
+			}
+		}
+		for _, e := range v {
+			references(t, doc, e)
+		}
+	case []any:
+		for _, e := range v {
+			references(t, doc, e)
+		}
+	}
+}
+
+// TestExamplesFit: an example of a request is one that its schema takes, and
+// every schema of a body has such an example.
+func TestExamplesFit(t *testing.T) {
+	set := schema.NewSet()
+	d, err := New(set, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	operations(t, document(t, d.JSON), func(name, _ string, _, op map[string]any) {
+		body, ok := op["requestBody"].(map[string]any)
+		if !ok {
+			return
+		}
+		media := body["content"].(map[string]any)["application/json"].(map[string]any)
+		schemaName := strings.TrimPrefix(media["schema"].(map[string]any)["$ref"].(string), "#/components/schemas/")
+		var res huma.ValidateResult
+		huma.Validate(set.Registry(), set.Registry().Map()[schemaName], huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, media["example"], &res)
+		if media["example"] == nil || len(res.Errors) > 0 {
+			t.Errorf("%s: the example does not fit: %v", name, res.Errors)
+		}
+		shown[schemaName] = true
+	})
+	for name := range maps.Keys(set.Registry().Map()) {
+		if !strings.HasSuffix(name, "Error") && !shown[name] {
+			t.Errorf("no operation takes a %s", name)
+		}
+	}
+}
+
+// TestEveryRouteIsDescribed holds the document to the routes of the server, as
+// they are written there, both ways.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("../server.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := strings.ReplaceAll(string(text), "v1(endRoute,", `v1("/v1/calls/{id}/end",`)
+	var routed, described []string
+	for _, m := range regexp.MustCompile(`v1\("([^"]+)", map\[string\]keyed\{(.*)\}\)`).FindAllStringSubmatch(source, -1) {
+		for _, by := range regexp.MustCompile(`"([A-Z]+)":`).FindAllStringSubmatch(m[2], -1) {
+			routed = append(routed, by[1]+" "+m[1])
+		}
+	}
+	d, err := New(schema.NewSet(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations(t, document(t, d.JSON), func(name, _ string, _, _ map[string]any) { described = append(described, name) })
+	slices.Sort(routed)
+	slices.Sort(described)
+	if !slices.Equal(routed, described) {
+		t.Errorf("routed    %q\ndescribed %q", routed, described)
+	}
+}
