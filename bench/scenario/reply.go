@@ -17,6 +17,9 @@ const (
 	letters = 26
 	asked   = 4 // letters for the message
 	wordLen = asked + 2
+	// firstClause is how many words the first clause has, which the voice begins
+	// with; a line's end parts it from the rest, for a mark would be heard.
+	firstClause = 2
 )
 
 // instructions are the agent's prompt, which asks for an answer of n words.
@@ -37,7 +40,9 @@ func Reply(messages []fake.Message) string {
 			callers, last = callers+1, m.Content
 		}
 	}
-	return strings.Join(answer(last, callers, n), " ")
+	words := answer(last, callers, n)
+	first := strings.Join(words[:min(firstClause, n)], " ")
+	return strings.TrimSpace(first + "\n" + strings.Join(words[min(firstClause, n):], " "))
 }
 
 // answer is what the fake model says to a message that is the callers-th of the

@@ -21,10 +21,34 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
+func TestMarks(t *testing.T) {
+	long := strings.Repeat("word ", 60)
+	for text, want := range map[string][]string{
+		"Good morning. General":       {"Good morning.", "General"},
+		"It is 3.5 or 4.5 of them":    {"It is 3.5 or 4.5 of them"},
+		"first of all\nsecond":        {"first of all", "second"},
+		"आप कैसे हैं। ठीक":            {"आप कैसे हैं।", "ठीक"},
+		"كيف حالك اليوم؟ بخير":        {"كيف حالك اليوم؟", "بخير"},
+		"今日はいい天気ですね。散歩しましょう":          {"今日はいい天気ですね。", "散歩しましょう"},
+		"\xff\xfe. \xff and what not": {"\xff\xfe. \xff and what not"},
+		long:                          {strings.TrimSpace(long[:longest]), strings.TrimSpace(long[longest:])},
+		strings.Repeat("x", 300):      {strings.Repeat("x", 300)},
+	} {
+		var s Splitter
+		got := s.Add(text)
+		if rest := s.End(); rest != "" {
+			got = append(got, rest)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 // TestSplitterLosesNothing: however text comes, all of it is spoken once.
 func TestSplitterLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[a-zé .?!…;:\n]{0,200}`).Draw(t, "text")
+		text := rapid.StringMatching(`[a-zé .?!…;:\n。؟]{0,400}`).Draw(t, "text")
 		var s Splitter
 		var got []string
 		for rest := []rune(text); len(rest) > 0; {
@@ -36,5 +60,17 @@ func TestSplitterLosesNothing(t *testing.T) {
 		if a, b := strings.Join(strings.Fields(strings.Join(got, " ")), " "), strings.Join(strings.Fields(text), " "); strings.ReplaceAll(a, " ", "") != strings.ReplaceAll(b, " ", "") {
 			t.Fatalf("%q became %q", text, got)
 		}
+	})
+}
+
+// FuzzSplitter: any text is cut without harm.
+func FuzzSplitter(f *testing.F) {
+	f.Add("Hello there. ", "3.5\n")
+	f.Add("\xff\xfe.", "\xe3\x80")
+	f.Fuzz(func(_ *testing.T, a, b string) {
+		var s Splitter
+		s.Add(a)
+		s.Add(b)
+		s.End()
 	})
 }

@@ -151,7 +151,7 @@ type pausing struct{ pause time.Duration }
 
 func (p pausing) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) {
-		if !yield(pipeline.Delta{Text: strings.Repeat("one two three four five ", 6)}, nil) {
+		if !yield(pipeline.Delta{Text: strings.Repeat("one two three four five. ", 6)}, nil) {
 			return
 		}
 		select {
@@ -165,7 +165,7 @@ func (p pausing) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipelin
 // TestModelPauses: an answer that is still being heard is not a stalled one, and
 // one that is not is excused.
 func TestModelPauses(t *testing.T) {
-	for pause, want := range map[time.Duration]string{5 * time.Second: "five end.", time.Hour: "say it again?"} {
+	for pause, want := range map[time.Duration]string{5 * time.Second: "five. end.", time.Hour: "say it again?"} {
 		synctest.Test(t, func(t *testing.T) {
 			stage := pipetest.New(fake.Typical())
 			stage.Models["fake"] = pausing{pause}

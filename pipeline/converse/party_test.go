@@ -144,7 +144,7 @@ func TestMachineAnswers(t *testing.T) {
 		{"message", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, pipeline.VoicemailLeft, "voicemail", message, 120 * time.Millisecond},
 		{"message, a long wait for the beep", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told, 1800 * time.Millisecond, "beep"}, pipeline.VoicemailLeft, "voicemail", message, 120 * time.Millisecond},
 		{"message, no beep", pipeline.VoicemailLeave, []any{400 * time.Millisecond, told}, pipeline.VoicemailLeft, "voicemail", message, 2200 * time.Millisecond},
-		{"continue", pipeline.VoicemailContinue, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, "", "voicemail", "you said " + told, 700 * time.Millisecond},
+		{"continue", pipeline.VoicemailContinue, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, "", "voicemail", "you said " + told, 850 * time.Millisecond},
 		{"menu", pipeline.VoicemailHangup, []any{400 * time.Millisecond, "for sales press one"}, pipeline.IVRReached, "ivr", "", 0},
 		{"menu, nothing to leave", pipeline.VoicemailLeave, []any{400 * time.Millisecond, "for sales press one"}, pipeline.IVRReached, "ivr", "", 0},
 		{"menu, continue", pipeline.VoicemailContinue, []any{400 * time.Millisecond, "for sales press one"}, "", "ivr", "you said for sales press one", 1700 * time.Millisecond},

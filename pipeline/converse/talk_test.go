@@ -107,8 +107,9 @@ func TestConversation(t *testing.T) {
 			checkTurn(t, turn, i)
 		}
 		// The interim text is there after 100 ms and asked about at once; the model
-		// and the voice take 300 ms, in which the patience of 400 ms passes.
-		if d := o.Turns[1].Total(); d < 400*time.Millisecond || d > 445*time.Millisecond {
+		// and the voice take 300 ms, in which the patience of 400 ms passes. The
+		// voice waits for a clause, whose other words take the model 50 ms.
+		if d := o.Turns[1].Total(); d < 450*time.Millisecond || d > 495*time.Millisecond {
 			t.Errorf("turn 1 took %v: %+v", d, o.Turns[1].Spans)
 		}
 	})

@@ -286,22 +286,34 @@ func (c *cartesia) sendWord(id string, w spokenWord) error {
 	return err
 }
 
-// speak speaks one context until it is done or cancelled.
+// contextLife is how long after its last speech a context may be given more.
+const contextLife = time.Second
+
+// speak speaks one context until it is done, cancelled or, some time after its
+// last speech, forgotten.
 func (c *cartesia) speak(ctx context.Context, v *speaking, id string, asks chan cartesiaAsk) {
+	forgotten := time.NewTimer(time.Hour)
+	defer forgotten.Stop()
+	dead := false
 	for {
 		select {
 		case m, ok := <-asks:
-			if !ok {
+			switch {
+			case !ok:
 				return
-			}
-			if !v.say(ctx, m.Transcript) {
+			case dead:
+				_ = c.write(object{"type": "error", "done": true, "status_code": 400, "title": "context", "message": "has expired", "context_id": id})
+				continue
+			case !v.say(ctx, m.Transcript):
 				_ = c.conn.Close() // that is the fault
 				return
-			}
-			if !m.Continue && !v.mumbles() {
+			case !m.Continue && !v.mumbles():
 				_ = c.write(object{"type": "done", "done": true, "context_id": id})
 				return
 			}
+			forgotten.Reset(contextLife)
+		case <-forgotten.C:
+			dead = !v.mumbles()
 		case <-ctx.Done():
 			return
 		}

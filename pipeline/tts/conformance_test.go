@@ -150,6 +150,71 @@ func TestVoicesThatStall(t *testing.T) {
 			if (fault == fake.Freeze) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
 				t.Errorf("%s: %d samples after %v", fault, len(pcm), time.Since(began))
 			}
+			recovers(t, s)
+		})
+	}
+}
+
+// TestSharedLine: utterances that others cut short leave a connection as it is,
+// and one that is given up leaves it to those who speak on it.
+func TestSharedLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open("cartesia", fake.Typical())
+		defer s.close()
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+			_, _, _ = speak(ctx, s, 8000, "one two three four five six.")
+			cancel()
+			waits, err := s.Open(t.Context(), pipeline.Style{Rate: 8000}) // for a text that never comes
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(2 * time.Second)
+			_ = waits.Close()
+		}
+		recovers(t, s)
+		if n := s.fakes.Requests(fake.TTS); n != 1 {
+			t.Errorf("%d connections, want one", n)
+		}
+	})
+}
+
+// TestSlowText: a model that stops in the middle of its answer loses nothing of
+// it, however long.
+func TestSlowText(t *testing.T) {
+	const text = "one two three. four five six. seven eight nine. ten."
+	for _, gap := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 3 * time.Second} {
+		each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+			t.Helper()
+			sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrote := make(chan error, 1)
+			go func() {
+				var err error
+				for _, piece := range strings.SplitAfter(text, ". ") {
+					err = errors.Join(err, sp.Say(piece))
+					<-time.After(gap)
+				}
+				wrote <- errors.Join(err, sp.Flush())
+			}()
+			var pcm []int16
+			var words []pipeline.Word
+			for got, err := range sp.Audio() {
+				if err != nil {
+					t.Errorf("after %v: %v", gap, err)
+				}
+				pcm, words = append(pcm, got.PCM...), append(words, got.Words...)
+			}
+			all := strings.ReplaceAll(heard(pcm, 8000), "~", " ") // the fake leaves no pause between two contexts
+			if err := errors.Join(<-wrote, sp.Close()); err != nil || all != text {
+				t.Errorf("after %v: heard %q, %v", gap, all, err)
+			}
+			end := time.Duration(len(pcm)) * time.Second / 8000
+			if got := texts(words, func(w pipeline.Word) string { return w.Text }); got != text || words[len(words)-1].Start < end*3/4 || words[len(words)-1].End > end+10*time.Millisecond {
+				t.Errorf("after %v: words %v of %v", gap, words, end)
+			}
 		})
 	}
 }
@@ -172,7 +237,9 @@ func TestVoicesThatHang(t *testing.T) {
 // recovers checks that the voice speaks again after what went wrong.
 func recovers(t *testing.T, s stage) {
 	t.Helper()
-	pcm, _, err := speak(t.Context(), s, 8000, "still here.")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	pcm, _, err := speak(ctx, s, 8000, "still here.")
 	if got := heard(pcm, 8000); err != nil || got != "still here." {
 		t.Errorf("then: %q, %v", got, err)
 	}

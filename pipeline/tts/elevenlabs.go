@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/clause"
 	"github.com/parley-voice/parley/pipeline/wire"
 )
 
@@ -104,29 +105,30 @@ type elevenSpeaking struct {
 	rate   int
 	unhook func() bool
 
-	rest string        // of the text: what may be half a word. The speaker's
+	split clause.Splitter // the speaker's
+
 	made time.Duration // of speech so far. The listener's
 	word strings.Builder
 	from time.Duration // where word begins
 }
 
-// Say implements pipeline.Speaking. Whole words are sent, each with the space
-// behind it, as the API asks.
+// Say implements pipeline.Speaking. Whole clauses are sent, each with a space
+// behind it: with auto_mode each piece is spoken as it is.
 func (e *elevenSpeaking) Say(text string) error {
-	whole, rest := wholeWords(e.rest + text)
-	if e.rest = rest; whole == "" {
-		return nil
+	for _, c := range e.split.Add(text) {
+		if err := e.send(map[string]any{"text": c + " "}); err != nil {
+			return err
+		}
 	}
-	return e.send(map[string]any{"text": whole})
+	return nil
 }
 
 // Flush implements pipeline.Speaking.
 func (e *elevenSpeaking) Flush() error {
-	if e.rest != "" {
-		if err := e.send(map[string]any{"text": e.rest + " ", "flush": true}); err != nil {
+	if rest := e.split.End(); rest != "" {
+		if err := e.send(map[string]any{"text": rest + " ", "flush": true}); err != nil {
 			return err
 		}
-		e.rest = ""
 	}
 	return e.send(map[string]any{"text": ""})
 }

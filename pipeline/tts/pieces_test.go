@@ -1,0 +1,129 @@
+package tts
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+)
+
+// overhear plays a far end that answers each message as it is told to, and
+// returns how it is reached and what it was sent.
+func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fake.Net, got *[]map[string]any) {
+	t.Helper()
+	n, got = fake.NewNet(), new([]map[string]any)
+	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for {
+			var m map[string]any
+			if conn.ReadJSON(&m) != nil {
+				return
+			}
+			*got = append(*got, m)
+			answer(conn, m)
+		}
+	})}
+	go func() { _ = srv.Serve(n) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	return n, got
+}
+
+// TestPieces: voices that speak each piece as it comes are given whole clauses.
+func TestPieces(t *testing.T) {
+	pieces := []string{"Ihr", " Ter", "min ist um", " 3", ".", "30", " Uhr", ". ", "Passt", " das", "?"}
+	for _, name := range []string{"elevenlabs", "cartesia"} {
+		synctest.Test(t, func(t *testing.T) {
+			n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
+				if m["text"] == "" {
+					_ = conn.WriteJSON(map[string]any{"isFinal": true})
+				}
+				if m["continue"] == false {
+					_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": m["context_id"]})
+				}
+			})
+			shared := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
+			voice := map[string]pipeline.Voice{"elevenlabs": ElevenLabs{URL: "ws://fake", Dial: n.Dial}, "cartesia": shared}[name]
+			if _, _, err := speak(t.Context(), voice, 8000, pieces...); err != nil {
+				t.Fatal(err)
+			}
+			_ = shared.Close()
+			synctest.Wait()
+			key := map[string]string{"elevenlabs": "text", "cartesia": "transcript"}[name]
+			var sent []string
+			for _, m := range *got {
+				if s, ok := m[key].(string); ok && s != "" && s != " " {
+					sent = append(sent, s)
+				}
+			}
+			want := []string{"Ihr Termin ist um 3.30 Uhr. ", "Passt das?"}
+			if name == "elevenlabs" {
+				want[1] += " " // as it asks for
+			}
+			if !slices.Equal(sent, want) {
+				t.Errorf("%s is sent %q, want %q", name, sent, want)
+			}
+		})
+	}
+}
+
+// TestContextEnds: a context that ends before its text does is followed by
+// another, whose times go on.
+func TestContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
+			id := m["context_id"]
+			_ = conn.WriteJSON(map[string]any{"type": "chunk", "context_id": id, "data": make([]byte, 8000)})
+			_ = conn.WriteJSON(map[string]any{"type": "timestamps", "context_id": id, "word_timestamps": map[string]any{
+				"words": []string{"word"}, "start": []float64{0.5}, "end": []float64{0.9},
+			}})
+			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // whatever was said of more
+		})
+		c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
+		sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"Good morning to you. ", "And good evening. ", "And good night."} {
+			if err := sp.Say(text); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if err := sp.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var starts []time.Duration
+		for s, err := range sp.Audio() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range s.Words {
+				starts = append(starts, w.Start)
+			}
+		}
+		_ = sp.Close()
+		_ = c.Close()
+		if want := []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 2500 * time.Millisecond}; !slices.Equal(starts, want) {
+			t.Errorf("words at %v, want %v", starts, want)
+		}
+		ids := map[any]bool{}
+		for _, m := range *got {
+			ids[m["context_id"]] = true
+		}
+		if len(ids) != 3 {
+			b, _ := json.Marshal(*got)
+			t.Errorf("sent %s", b)
+		}
+	})
+}
