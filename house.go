@@ -66,6 +66,7 @@ type house struct {
 	sender    *webhook.Sender
 	bell      *db.Bell
 	ringer    *db.Ringer
+	desk      *place.Desk
 	upkeep    *trunks.Upkeep
 	keeper    *retention.Keeper
 
@@ -203,11 +204,13 @@ func (h *house) openControl(ctx context.Context) error {
 	links := &recordings.Recordings{Calls: h.store, Bucket: bucket, Key: key, PublicURL: h.publicURL}
 	shown := view.View{Link: links.Link}
 	h.bell = &db.Bell{Pool: h.db.Pool, Log: h.log}
+	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
+	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
 	h.node = &control.Node{
 		Place: at, Queue: h.store, Lease: h.config.Lease, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
-			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store,
+			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk,
 			Margin: h.config.Lease / 3, Log: h.log,
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},
@@ -230,16 +233,14 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	if rate == 0 {
 		rate = access.RateOff
 	}
-	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
-	desk := &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
 	bodies := schema.NewSet()
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
-		Routes: &routes.Routes{Desk: desk, Standing: h.ua.Standing},
+		Routes: &routes.Routes{Desk: h.desk, Standing: h.ua.Standing},
 		Admin:  &admin.Admin{DB: h.db.Pool, Schemas: bodies, Root: h.config.RootOrg, AllowInsecure: h.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
-			Desk:  desk,
+			Desk:  h.desk,
 			Store: h.store, Keys: h.keys, Schemas: bodies,
 			View: shown, Live: h.live, CursorKey: key,
 		},

@@ -256,7 +256,7 @@ func (h *house) node(d control.Dialer, talker control.Talker, taper control.Tape
 		Place: control.Place{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.store,
 		Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
 		Wake: bell.On(store.BellQueue), WakeEnds: bell.On(store.BellEnds),
-		Runner: &control.Runner{Ledger: h.store, Dialer: d, Talker: talker, Taper: taper, Live: h.live, Margin: time.Second},
+		Runner: &control.Runner{Ledger: h.store, Dialer: d, Talker: talker, Taper: taper, Live: h.live, Margin: time.Second, Legs: h.desk},
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var over sync.WaitGroup

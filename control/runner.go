@@ -30,6 +30,8 @@ type Runner struct {
 	// FinishFor bounds how long a call's end is tried to be written while the
 	// database is away; 0 means 10 min.
 	FinishFor time.Duration
+	// Legs, where set, keeps second legs, to which parties are handed over.
+	Legs Legs
 	// Tracer, where set, keeps the signalling of calls.
 	Tracer Tracer
 	Log    *slog.Logger
@@ -143,7 +145,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 		}
 	}
 	b := c.Brief
-	b.CallID, b.AnsweredAt, b.Watch = c.Call.ID, f.AnsweredAt, j
+	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, j, r.bridge(log, c)
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
 	f.EndedAt = time.Now()

@@ -168,6 +168,10 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 	if tag.RowsAffected() == 0 {
 		return control.ErrFenced
 	}
+	_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'ended', lease_until = NULL WHERE call_id = $1 AND leg = 'transfer' AND state IN "+alive, callID)
+	if err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO events (call_id, org_id, kind, home)
 		SELECT c.id, c.org_id, $2, coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '')

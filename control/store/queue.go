@@ -236,7 +236,8 @@ func (s *Store) Drained(ctx context.Context) (n int, err error) {
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
 	rows, err := s.Pool.Query(ctx, `
 		UPDATE attempts SET lease_until = clock_timestamp() + $3
-		WHERE owner = $1 AND id = ANY ($2) AND state IN `+alive+`
+		WHERE owner = $1 AND state IN `+alive+`
+		  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
 		RETURNING id, call_id, owner, epoch`, owner, attempts, lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)

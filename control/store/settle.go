@@ -18,6 +18,7 @@ const settleAtOnce = 50
 // A leftover is an attempt that nobody takes care of any more.
 type leftover struct {
 	attempt, call string
+	leg           string
 	state         control.AttemptState
 	until         *time.Time
 	now           time.Time
@@ -46,7 +47,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	n := 0
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			SELECT id, call_id, state, lease_until, clock_timestamp() FROM attempts
+			SELECT id, call_id, leg, state, lease_until, clock_timestamp() FROM attempts
 			WHERE id IN (
 				(SELECT id FROM attempts WHERE state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
 				UNION ALL
@@ -76,7 +77,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 
 func scanLeftover(row pgx.CollectableRow) (leftover, error) {
 	var l leftover
-	err := row.Scan(&l.attempt, &l.call, &l.state, &l.until, &l.now)
+	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.state, &l.until, &l.now)
 	return l, err
 }
 
@@ -94,6 +95,9 @@ func settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
 	if to == control.Scheduled {
 		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", BellQueue)
 		return err
+	}
+	if l.leg != "callee" { // its call goes on, or has an end of its own
+		return nil
 	}
 	// The call may have ended in the meantime; then its event is there.
 	if err := conclude(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {

@@ -35,7 +35,7 @@ func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message,
 		SELECT coalesce(g.messages, '[]') FROM calls c
 		LEFT JOIN call_signalling g ON g.call_id = c.id
 		LEFT JOIN attempts a ON a.id = g.attempt_id
-		WHERE c.id = $1 ORDER BY a.attempt_no DESC NULLS LAST LIMIT 1`, callID).Scan(&rungs)
+		WHERE c.id = $1 ORDER BY a.leg = 'callee' DESC NULLS LAST, a.attempt_no DESC NULLS LAST LIMIT 1`, callID).Scan(&rungs)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, NotFound()
 	}

@@ -1,0 +1,151 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// longestWait is how long a party may be kept waiting for the pacing of its
+// route.
+const longestWait = 5 * time.Second
+
+// calling is a call that a node has.
+type calling struct{ org, route, home string }
+
+const callingSQL = `
+SELECT c.org_id, c.route_id, a.home FROM attempts a JOIN calls c ON c.id = a.call_id
+WHERE a.id = $1 AND a.owner = $2 AND a.epoch = $3 AND a.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')`
+
+func (d *Desk) calling(ctx context.Context, q db.Querier, l control.Lease, lock string) (c calling, err error) {
+	err = q.QueryRow(ctx, callingSQL+lock, l.AttemptID, l.Owner, l.Epoch).Scan(&c.org, &c.route, &c.home)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return calling{}, control.ErrFenced
+	}
+	return c, err
+}
+
+// OpenLeg implements control.Legs: a second leg is held to the destinations of
+// its call's subgroup, the do-not-call lists, the lines and the pace of subgroup
+// and trunk, and the organization's minutes and cost of the day.
+func (d *Desk) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.SecondLeg, error) {
+	c, err := d.calling(ctx, d.Pool, l, "")
+	if err != nil {
+		return control.SecondLeg{}, fmt.Errorf("second leg: %w", err)
+	}
+	to := control.Digits(number)
+	v, err := d.screen().Allowed(ctx, control.Number{OrgID: c.org, Digits: to}, control.ForTransfer)
+	if err != nil {
+		return control.SecondLeg{}, fmt.Errorf("second leg: do-not-call lists: %w", err)
+	}
+	if v.List != "" {
+		return control.SecondLeg{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
+	}
+	s := control.SecondLeg{Number: to, Lease: control.Lease{
+		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
+	}}
+	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+		way, fault := takeWay(ctx, tx, c)
+		if fault != nil {
+			return fault
+		}
+		if fault = Destination(to, way.allowed); fault != nil {
+			return fault
+		}
+		if _, fault = d.calling(ctx, tx, l, " FOR UPDATE OF a"); fault != nil {
+			return fault
+		}
+		s.Dial, s.Wait = way.prefix+to, way.wait
+		_, fault = tx.Exec(ctx, openSQL, s.Lease.AttemptID, l.CallID, c.org, way.trunk, c.route, l.Owner, c.home, lease+way.wait, to)
+		return fault
+	})
+	if err != nil {
+		return control.SecondLeg{}, fmt.Errorf("second leg: %w", err)
+	}
+	return s, nil
+}
+
+// openSQL commits the intent, on disk whatever the database does otherwise.
+const openSQL = `
+WITH sure AS (SELECT set_config('synchronous_commit', 'on', true))
+INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, owner, home, epoch, lease_until, claimed_at, leg, number, attempt_no)
+SELECT $1, $2, $3, $4, $5, 'intent', $6, $7, 1, clock_timestamp() + $8::interval, clock_timestamp(), 'transfer', $9,
+       (SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')
+FROM sure`
+
+// A way is a subgroup as a second leg goes through it.
+type way struct {
+	trunk, prefix string
+	allowed       []string
+	wait          time.Duration
+}
+
+// laneSQL locks subgroup and trunk, as a claim does.
+const laneSQL = `
+SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
+FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
+WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
+
+// tokenSQL takes the next place in the pace of both, if there is a line and it
+// comes soon. It returns how long to wait for it.
+const tokenSQL = `
+WITH now AS (SELECT clock_timestamp() AS at), way AS (
+	SELECT s.id, s.trunk_id, greatest(s.next_dial_at, t.next_dial_at, now.at) AS due, now.at,
+	       least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS per_minute, t.calls_per_second AS per_second
+	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id, now
+	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at) <= now.at + $2::interval
+	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))
+	      < least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
+	  AND (t.concurrent_calls = 0 OR
+	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
+), token AS (
+	UPDATE subgroups s SET next_dial_at = way.due + interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
+), trunk_token AS (
+	UPDATE trunks t SET next_dial_at = way.due + interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
+)
+SELECT due - at FROM way`
+
+func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
+	var caps Caps
+	var zone string
+	err = tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return way{}, control.Refuse(control.CodeSubgroupNotFound, "the call's subgroup is gone")
+	}
+	if err != nil {
+		return way{}, err
+	}
+	caps.Calls = 0 // it is the same call
+	if caps != (Caps{}) {
+		var day usage
+		if err = tx.QueryRow(ctx, usageSQL, c.org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+			return way{}, err
+		}
+		if err = caps.room(day); err != nil {
+			return way{}, err
+		}
+	}
+	err = tx.QueryRow(ctx, tokenSQL, c.route, longestWait).Scan(&w.wait)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return way{}, control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no line, or none soon")
+	}
+	return w, err
+}
+
+// MoveLeg implements control.Legs.
+func (d *Desk) MoveLeg(ctx context.Context, l control.Lease, to control.AttemptState) error {
+	_, err := d.Pool.Exec(ctx, `
+		UPDATE attempts SET state = $4, lease_until = CASE WHEN $4 = 'ended' THEN NULL ELSE lease_until END
+		WHERE id = $1 AND owner = $2 AND epoch = $3 AND leg = 'transfer' AND state = ANY ($5)`,
+		l.AttemptID, l.Owner, l.Epoch, to, control.Before(to))
+	if err != nil {
+		return fmt.Errorf("second leg: %w", err)
+	}
+	return nil
+}

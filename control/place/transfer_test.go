@@ -1,0 +1,175 @@
+package place_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// answered places a call and has a node take it as far as its answer.
+func (w *town) answered(org, agent string) control.Lease {
+	w.t.Helper()
+	s := &store.Store{Pool: w.db.Pool}
+	if _, code := w.order(org, place.Order{Agent: agent}); code != "" {
+		w.t.Fatal(code)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	c, err := s.Claim(w.t.Context(), control.Place{Owner: "n", Home: "h"}, time.Minute)
+	if err != nil || c == nil {
+		w.t.Fatal(c, err)
+	}
+	err = s.Intent(w.t.Context(), c.Lease)
+	for _, state := range []control.AttemptState{control.Sent, control.Rang, control.Answered} {
+		err = errors.Join(err, s.Mark(w.t.Context(), c.Lease, state, time.Now()))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	return c.Lease
+}
+
+const agentsPhone = "+1 202 555 0177"
+
+func TestOpenLeg(t *testing.T) {
+	w := newTown(t)
+	l := w.answered("globex", "helpdesk")
+	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	if err != nil || leg.Number != "12025550177" || leg.Dial != "712025550177" || leg.Wait != 0 || leg.Lease.CallID != l.CallID || leg.Lease.AttemptID == l.AttemptID {
+		t.Fatalf("%+v %v", leg, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
+		t.Errorf("it stands as %s", got)
+	}
+	// One at a time.
+	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err == nil {
+		t.Error("a second one while the first is alive")
+	}
+	for _, to := range []control.AttemptState{control.Sent, control.Answered, control.Rang, control.Closed, control.Sent} {
+		if err := w.desk.MoveLeg(t.Context(), leg.Lease, to); err != nil {
+			t.Fatal(err)
+		}
+		want := to
+		switch to {
+		case control.Rang:
+			want = control.Answered
+		case control.Sent:
+			want = control.AttemptState(w.id("SELECT state FROM attempts WHERE leg <> 'callee'")) // sent, and later ended
+		default:
+		}
+		if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != string(want) {
+			t.Errorf("after %s it is %s", to, got)
+		}
+	}
+	if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != "ended" {
+		t.Errorf("it goes on from its end: %s", got)
+	}
+	if got := w.id("SELECT status FROM calls"); got != "ongoing" {
+		t.Errorf("its call is %s", got)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err != nil {
+		t.Errorf("another after it: %v", err)
+	}
+}
+
+func TestOpenLegIsHeldToTheRoute(t *testing.T) {
+	for _, row := range []struct {
+		name, number string
+		prepare      string
+		want         control.Code
+	}{
+		{"free", agentsPhone, "SELECT 1", ""},
+		{"not allowed", "+442071838750", "SELECT 1", control.CodeDestinationNotAllowed},
+		{"premium rate", "+1 900 555 0123", "SELECT 1", control.CodeDestinationNotAllowed},
+		{"suppressed", agentsPhone, "INSERT INTO suppressions SELECT id, '2025550177' FROM organizations", control.CodeDestinationNotAllowed},
+		{"no line of the subgroup", agentsPhone, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the grant", agentsPhone, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the trunk", agentsPhone, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no place in the pace soon", agentsPhone, "UPDATE subgroups SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
+		{"the trunk's pace", agentsPhone, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
+		{"the day's minutes", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
+		{"the day's calls", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
+		{"its node lost it", agentsPhone, "UPDATE attempts SET epoch = epoch + 1", control.CodeInternal},
+		{"its call is over", agentsPhone, "UPDATE attempts SET state = 'ended'", control.CodeInternal},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newTown(t)
+			l := w.answered("globex", "helpdesk")
+			w.exec(row.prepare)
+			_, err := w.desk.OpenLeg(t.Context(), l, row.number, time.Minute)
+			if row.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || control.CodeOf(err) != row.want || row.want == control.CodeInternal && !errors.Is(err, control.ErrFenced) {
+				t.Errorf("%v, want %s", err, row.want)
+			}
+			if got := w.id("SELECT count(*)::text FROM attempts WHERE leg <> 'callee'"); got != "0" {
+				t.Errorf("%s legs are left", got)
+			}
+		})
+	}
+}
+
+// TestOpenLegTakesItsPlace in the pace of subgroup and trunk.
+func TestOpenLegTakesItsPlace(t *testing.T) {
+	w := newTown(t)
+	l := w.answered("globex", "helpdesk") // five a minute by the grant
+	w.exec("UPDATE subgroups SET next_dial_at = now() + interval '3 s'")
+	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
+	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	if err != nil || leg.Wait < 2*time.Second || leg.Wait > 3*time.Second {
+		t.Fatalf("waits %v, %v", leg.Wait, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', round(extract(epoch FROM s.next_dial_at - t.next_dial_at))) FROM subgroups s, trunks t WHERE s.name = 'default' AND s.grant_id IS NOT NULL"); got != "10" {
+		t.Errorf("the subgroup's next comes %s s after the trunk's, want 12 - 2", got)
+	}
+}
+
+// TestLegsOfLostNodes do not end calls, and calls end their legs.
+func TestLegsOfLostNodes(t *testing.T) {
+	w := newTown(t)
+	s := &store.Store{Pool: w.db.Pool}
+	l := w.answered("globex", "helpdesk")
+	open := func() control.Lease {
+		t.Helper()
+		w.exec("UPDATE subgroups SET next_dial_at = now()")
+		leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leg.Lease
+	}
+	first := open()
+	w.exec("UPDATE attempts SET lease_until = now() + interval '1 s'")
+	if held, err := s.Renew(t.Context(), "n", []string{l.AttemptID}, time.Minute); err != nil || len(held) != 2 {
+		t.Errorf("renewed %+v, %v", held, err)
+	}
+	w.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE id = $1", first.AttemptID)
+	if n, err := s.Settle(t.Context(), nil); n != 1 || err != nil {
+		t.Errorf("settled %d, %v", n, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.leg <> 'callee'"); got != "ongoing unknown" {
+		t.Errorf("%s", got)
+	}
+	second := open()
+	if err := w.desk.MoveLeg(t.Context(), second, control.Answered); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), l, control.Final{Status: control.Ended, Reason: "transferred", EndedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.id = '" + second.AttemptID + "'"); got != "ended ended" {
+		t.Errorf("%s", got)
+	}
+	if got := w.id("SELECT count(*)::text FROM events"); got != "1" {
+		t.Errorf("%s events", got)
+	}
+}

@@ -1,0 +1,87 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// Legs is where a node writes down the second legs of its calls, to whom their
+// parties are handed over. Such a leg is an attempt of its own: it rings once,
+// too.
+type Legs interface {
+	// OpenLeg commits that a request to a number is about to leave for the party
+	// of a call. It fails with an *Error where the number is forbidden or a limit
+	// of the call's route is reached, and with ErrFenced where the call is not
+	// the node's any more.
+	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (SecondLeg, error)
+	// MoveLeg moves it on. A state that was passed already is no error.
+	MoveLeg(ctx context.Context, l Lease, to AttemptState) error
+}
+
+// A SecondLeg is one that may be dialled.
+type SecondLeg struct {
+	Lease  Lease
+	Number string // digits
+	Dial   string // what the carrier is asked for
+	// Wait is how long the pacing of the route has the request wait.
+	Wait time.Duration
+}
+
+// bridge reaches numbers on second legs of a call, through the call's trunk; nil
+// where nobody keeps them.
+func (r *Runner) bridge(log *slog.Logger, c *Claim) func(context.Context, string) (media.Leg, error) {
+	if r.Legs == nil {
+		return nil
+	}
+	return func(ctx context.Context, number string) (media.Leg, error) {
+		lease := 3 * r.margin() // as the node's
+		until := time.Now().Add(lease)
+		second, err := r.Legs.OpenLeg(ctx, c.Lease, number, lease)
+		if err != nil {
+			return nil, fmt.Errorf("open: %w", err)
+		}
+		log := log.With("second", second.Lease.AttemptID)
+		j := openJournal(ctx, legLedger{legs: r.Legs}, second.Lease, log)
+		defer j.close()
+		pace := time.NewTimer(second.Wait)
+		defer pace.Stop()
+		select {
+		case <-pace.C:
+		case <-ctx.Done(): // the dialer is told
+		}
+		to := c.Target
+		to.ID, to.To, to.Number, to.NotAfter = second.Lease.AttemptID, second.Dial, second.Number, until.Add(second.Wait-r.margin())
+		leg, err := r.Dialer.Dial(ctx, to, func(p media.Progress) {
+			switch p {
+			case media.Sent:
+				j.mark(Sent, time.Now())
+			case media.Ringing:
+				j.mark(Rang, time.Now())
+			default: // nothing that is kept
+			}
+		})
+		if err != nil {
+			j.mark(Closed, time.Now())
+			r.trace(ctx, log, second.Lease, nil, err)
+			return nil, err
+		}
+		j.mark(Answered, time.Now()) // the call's end ends it
+		return leg, nil
+	}
+}
+
+// A legLedger has a journal write about a second leg.
+type legLedger struct {
+	Ledger // none: a second leg has marks alone
+
+	legs Legs
+}
+
+// Mark implements Ledger.
+func (l legLedger) Mark(ctx context.Context, lease Lease, to AttemptState, _ time.Time) error {
+	return l.legs.MoveLeg(ctx, lease, to)
+}

@@ -1,0 +1,135 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A legBook keeps second legs.
+type legBook struct {
+	mu     sync.Mutex
+	wrote  []string
+	refuse error
+	wait   time.Duration
+}
+
+func (s *legBook) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (SecondLeg, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrote = append(s.wrote, fmt.Sprintf("open %s for %s, %v", number, l.AttemptID, lease))
+	return SecondLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait}, s.refuse
+}
+
+func (s *legBook) MoveLeg(_ context.Context, l Lease, to AttemptState) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrote = append(s.wrote, l.AttemptID+" "+string(to))
+	return nil
+}
+
+// phones answer calls by the number that is dialled.
+type phones func(to media.Target, progress func(media.Progress)) (media.Leg, error)
+
+func (p phones) Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return p(to, progress)
+}
+
+func TestSecondLeg(t *testing.T) {
+	busy := &media.DialError{Cause: media.Busy, Status: 486}
+	for _, row := range []struct {
+		name   string
+		book   *legBook
+		leg    media.Leg
+		err    error
+		wrote  []string
+		dialed bool
+	}{
+		{"answered", &legBook{}, &still{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
+		{"after its place in the pace", &legBook{wait: 3 * time.Second}, &still{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
+		{"busy", &legBook{}, nil, busy, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 ended"}, true},
+		{"refused", &legBook{refuse: ErrFenced}, nil, ErrFenced, []string{"open +1 2 for att_1, 15s"}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var second media.Target
+				var took time.Duration
+				r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: row.book, Dialer: phones(func(to media.Target, progress func(media.Progress)) (media.Leg, error) {
+					if to.ID != "att_2" {
+						return &still{}, nil
+					}
+					second = to
+					progress(media.Sent)
+					progress(media.Ringing)
+					return row.leg, row.err
+				})}
+				r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+					began := time.Now()
+					leg, err := b.Bridge(ctx, "+1 2")
+					took = time.Since(began)
+					if !errors.Is(err, row.err) || (leg == nil) != (row.err != nil) {
+						t.Errorf("%v, %v", leg, err)
+					}
+					return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
+				})
+				c := newClaim()
+				c.Target = media.Target{ID: "att_1", To: "1", From: "+7", Trunk: media.Trunk{Proxy: "sip:a"}, RingFor: time.Minute}
+				began := time.Now()
+				if err := r.Run(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(row.book.wrote, row.wrote) {
+					t.Errorf("wrote %q, want %q", row.book.wrote, row.wrote)
+				}
+				if took != row.book.wait {
+					t.Errorf("took %v", took)
+				}
+				if row.dialed != (second.ID != "") {
+					t.Fatalf("dialled %+v", second)
+				}
+				if row.dialed && (second.To != "912" || second.Number != "12" || second.From != "+7" || second.Trunk.Proxy != "sip:a" ||
+					!second.NotAfter.Equal(began.Add(10*time.Second+row.book.wait))) {
+					t.Errorf("dialled %+v", second)
+				}
+			})
+		})
+	}
+}
+
+// TestSecondLegEndsWithItsCall: one that still waits for its pace is not dialled.
+func TestSecondLegEndsWithItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &legBook{wait: 4 * time.Second}
+		r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: s, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+			if to.ID == "att_2" {
+				t.Error("it is dialled")
+			}
+			return &still{}, nil
+		})}
+		r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if _, err := b.Bridge(short, "2"); err == nil {
+				t.Error("there is a leg")
+			}
+			return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
+		})
+		if err := r.Run(t.Context(), newClaim()); err != nil {
+			t.Fatal(err)
+		}
+		if want := "att_2 ended"; s.wrote[len(s.wrote)-1] != want {
+			t.Errorf("wrote %q", s.wrote)
+		}
+	})
+}
