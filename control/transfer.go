@@ -44,8 +44,8 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim) func(context.Context, string
 		if err != nil {
 			return nil, fmt.Errorf("open: %w", err)
 		}
-		log := log.With("second", second.Lease.AttemptID)
-		j := openJournal(ctx, legLedger{legs: r.Legs}, second.Lease, log)
+		told := log.With("second", second.Lease.AttemptID)
+		j := openJournal(ctx, legLedger{legs: r.Legs}, second.Lease, told)
 		defer j.close()
 		pace := time.NewTimer(second.Wait)
 		defer pace.Stop()
@@ -66,7 +66,7 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim) func(context.Context, string
 		})
 		if err != nil {
 			j.mark(Closed, time.Now())
-			r.trace(ctx, log, second.Lease, nil, err)
+			r.trace(ctx, told, second.Lease, nil, err)
 			return nil, err
 		}
 		j.mark(Answered, time.Now()) // the call's end ends it

@@ -92,9 +92,9 @@ SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings ->
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// tokenSQL takes the next place in the pace of both, if there is a line and it
+// paceSQL takes the next place in the pace of both, if there is a line and it
 // comes soon. It returns how long to wait for it.
-const tokenSQL = `
+const paceSQL = `
 WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	SELECT s.id, s.trunk_id, greatest(s.next_dial_at, t.next_dial_at, now.at) AS due, now.at,
 	       least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS per_minute, t.calls_per_second AS per_second
@@ -131,7 +131,7 @@ func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
 			return way{}, err
 		}
 	}
-	err = tx.QueryRow(ctx, tokenSQL, c.route, longestWait).Scan(&w.wait)
+	err = tx.QueryRow(ctx, paceSQL, c.route, longestWait).Scan(&w.wait)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return way{}, control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no line, or none soon")
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// answered places a call and has a node take it as far as its answer.
-func (w *town) answered(org, agent string) control.Lease {
+// answered places a call of the borrower and has a node take it as far as its answer.
+func (w *town) answered() control.Lease {
 	w.t.Helper()
 	s := &store.Store{Pool: w.db.Pool}
-	if _, code := w.order(org, place.Order{Agent: agent}); code != "" {
+	if _, code := w.order("globex", place.Order{Agent: "helpdesk"}); code != "" {
 		w.t.Fatal(code)
 	}
 	w.exec("UPDATE subgroups SET next_dial_at = now()")
@@ -37,7 +37,7 @@ const agentsPhone = "+1 202 555 0177"
 
 func TestOpenLeg(t *testing.T) {
 	w := newTown(t)
-	l := w.answered("globex", "helpdesk")
+	l := w.answered()
 	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
 	if err != nil || leg.Number != "12025550177" || leg.Dial != "712025550177" || leg.Wait != 0 || leg.Lease.CallID != l.CallID || leg.Lease.AttemptID == l.AttemptID {
 		t.Fatalf("%+v %v", leg, err)
@@ -99,7 +99,7 @@ func TestOpenLegIsHeldToTheRoute(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newTown(t)
-			l := w.answered("globex", "helpdesk")
+			l := w.answered()
 			w.exec(row.prepare)
 			_, err := w.desk.OpenLeg(t.Context(), l, row.number, time.Minute)
 			if row.want == "" {
@@ -121,7 +121,7 @@ func TestOpenLegIsHeldToTheRoute(t *testing.T) {
 // TestOpenLegTakesItsPlace in the pace of subgroup and trunk.
 func TestOpenLegTakesItsPlace(t *testing.T) {
 	w := newTown(t)
-	l := w.answered("globex", "helpdesk") // five a minute by the grant
+	l := w.answered() // five a minute by the grant
 	w.exec("UPDATE subgroups SET next_dial_at = now() + interval '3 s'")
 	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
 	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
@@ -137,7 +137,7 @@ func TestOpenLegTakesItsPlace(t *testing.T) {
 func TestLegsOfLostNodes(t *testing.T) {
 	w := newTown(t)
 	s := &store.Store{Pool: w.db.Pool}
-	l := w.answered("globex", "helpdesk")
+	l := w.answered()
 	open := func() control.Lease {
 		t.Helper()
 		w.exec("UPDATE subgroups SET next_dial_at = now()")
