@@ -221,7 +221,7 @@ func (h *house) openControl(ctx context.Context) error {
 	}
 	h.sender = &webhook.Sender{
 		Pool: h.db.Pool, Owner: at.Owner, AllowInsecure: h.config.AllowInsecureWebhooks,
-		Wake: h.bell.On(webhook.Bell), Log: h.log,
+		Wake: h.bell.On(webhook.Bell), Observe: h.metrics.Notice, Log: h.log,
 	}
 	h.upkeep.Trunks, h.upkeep.Keeper, h.upkeep.Wake = h.db.Pool, h.ua, h.bell.On(trunks.Bell)
 	return h.face(links, shown, key)

@@ -30,6 +30,7 @@ type Metrics struct {
 	turns    *prometheus.CounterVec
 	early    *prometheus.CounterVec
 	calls    *prometheus.CounterVec
+	notices  *prometheus.CounterVec
 }
 
 // New returns metrics that have counted nothing.
@@ -55,9 +56,12 @@ func New() *Metrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_calls_total", Help: "Calls that are over, by status and reason.",
 		}, []string{"status", "reason"}),
+		notices: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_webhook_attempts_total", Help: "Attempts to deliver a webhook, by what became of it.",
+		}, []string{"state"}),
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.notices,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -83,6 +87,9 @@ func (m *Metrics) Request(route, method string, status int, took time.Duration) 
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }
+
+// Notice is told of every attempt to deliver a webhook.
+func (m *Metrics) Notice(state string) { m.notices.WithLabelValues(state).Inc() }
 
 // Follower counts calls as they end.
 func (m *Metrics) Follower(calls Calls) control.Follower { return &counting{m, calls} }

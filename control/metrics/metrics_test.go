@@ -64,6 +64,7 @@ func (calls) Call(context.Context, string, string) (control.Call, error) {
 // told tells metrics of everything once.
 func told(t *testing.T, m *Metrics) {
 	t.Helper()
+	m.Notice("delivered")
 	m.Request("/v1/calls", "BREW", 405, time.Millisecond)
 	if err := m.Follower(calls{}).Follow(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
 		t.Error(err)
@@ -110,7 +111,7 @@ func TestMeter(t *testing.T) {
 		`parley_rtp_round_trip_seconds_count 1`, `parley_sip_registrations{state="failed"} 0`, `parley_sip_places{verdict="up"} 0`,
 		`parley_sip_legs 3`, `parley_sip_dialling 2`, `parley_sip_refused_total{status="400"} 1`, `parley_sip_refused_total{status="4xx"} 5`,
 		`parley_http_request_seconds_count{method="other",route="/v1/calls",status="405"} 1`,
-		`parley_calls_total{reason="callee_hangup",status="ended"} 1`,
+		`parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s", want)

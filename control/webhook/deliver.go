@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/egress"
 )
 
@@ -75,8 +76,8 @@ func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	text := err.Error()
-	return text[:min(len(text), 200)]
+	text := []rune(pipeline.Clean(err.Error())) // what a column takes
+	return string(text[:min(len(text), 200)])
 }
 
 // note writes down what an attempt came to.
@@ -91,7 +92,8 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 	case v.dead:
 		state = "dead"
 	}
-	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+	var disabled string
+	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
 				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
@@ -99,20 +101,43 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 		if err != nil {
 			return fmt.Errorf("webhook delivery: %w", err)
 		}
-		_, err = tx.Exec(ctx, `
-			UPDATE webhook_endpoints SET
-				last_success_at = CASE WHEN $2 THEN $6::timestamptz ELSE last_success_at END,
-				failed_in_a_row = CASE WHEN $2 THEN 0 WHEN $3 THEN failed_in_a_row + 1 ELSE failed_in_a_row END,
-				throttled_until = CASE WHEN $5::interval > '0' THEN $6::timestamptz + $5::interval END,
-				disabled_reason = CASE WHEN $4 THEN 'it answered 410 Gone'
-					WHEN $3 AND failed_in_a_row + 1 >= $7 AND coalesce(last_success_at, created_at) < $6::timestamptz - $8::interval THEN 'nothing was delivered for long'
-					ELSE disabled_reason END,
-				disabled_at = CASE WHEN $4 OR ($3 AND failed_in_a_row + 1 >= $7 AND coalesce(last_success_at, created_at) < $6::timestamptz - $8::interval)
-					THEN $6::timestamptz ELSE disabled_at END
-			WHERE id = $1`, e.ID, v.delivered, v.dead, v.gone, v.throttle, now, deadInARow, noSuccessIn)
-		if err != nil {
-			return fmt.Errorf("webhook endpoint: %w", err)
-		}
-		return nil
+		disabled, err = noteEndpoint(ctx, tx, e.ID, v, now)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	if disabled != "" {
+		s.log().WarnContext(ctx, "a webhook endpoint is disabled", "endpoint", e.ID, "reason", disabled)
+	}
+	if s.Observe != nil {
+		s.Observe(state)
+	}
+	return nil
+}
+
+// noteEndpoint writes down what an attempt says about its endpoint. It returns why
+// the endpoint is disabled now, empty where it is not or was before.
+func noteEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now time.Time) (reason string, err error) {
+	_, err = tx.Exec(ctx, `
+		UPDATE webhook_endpoints SET
+			last_success_at = CASE WHEN $2 THEN $5::timestamptz ELSE last_success_at END,
+			failed_in_a_row = CASE WHEN $2 THEN 0 WHEN $3 THEN failed_in_a_row + 1 ELSE failed_in_a_row END,
+			throttled_until = CASE WHEN $4::interval > '0' THEN greatest(throttled_until, $5::timestamptz + $4::interval) ELSE throttled_until END
+		WHERE id = $1`, id, v.delivered, v.dead, v.throttle, now)
+	if err != nil {
+		return "", fmt.Errorf("webhook endpoint: %w", err)
+	}
+	if !v.gone && !v.dead {
+		return "", nil
+	}
+	err = tx.QueryRow(ctx, `
+		UPDATE webhook_endpoints SET disabled_at = $3, disabled_reason = CASE WHEN $2 THEN 'it answered 410 Gone' ELSE 'nothing was delivered for long' END
+		WHERE id = $1 AND disabled_at IS NULL
+		  AND ($2 OR failed_in_a_row >= $4 AND coalesce(last_success_at, created_at) < $3::timestamptz - $5::interval)
+		RETURNING disabled_reason`, id, v.gone, now, deadInARow, noSuccessIn).Scan(&reason)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("webhook endpoint: %w", err)
+	}
+	return reason, nil
 }

@@ -23,7 +23,8 @@ type landing struct {
 	err       error // it could not be noted
 }
 
-// drain delivers what is due at one endpoint and gives it back when all is over.
+// drain delivers what is due at one endpoint and gives it back when all is over, or
+// leaves it to its lease where an attempt could not be noted.
 // It begins with one notice at a time, has more beside each other as they are
 // taken, and one again as soon as one is not.
 func (s *Sender) drain(ctx context.Context, e Endpoint) {
@@ -32,7 +33,8 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	until := time.Now().Add(shift)
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for window, going := 1, true; ; {
+	going := true
+	for window := 1; ; {
 		for going && len(flying) < window && ctx.Err() == nil && time.Now().Before(until) {
 			d := s.next(ctx, e, flying)
 			if d == nil {
@@ -52,10 +54,13 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 			}
 			if l.err != nil {
 				s.log().WarnContext(ctx, "an attempt to deliver a webhook is not noted", "endpoint", e.ID, "err", l.err)
-				going = false // it would be made again at once
+				going = false
 			}
 		case <-tick.C:
 		}
+	}
+	if !going {
+		return // given back now, the attempt would be made again at once
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

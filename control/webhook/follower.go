@@ -56,10 +56,6 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	if err != nil || n.Type == CallAnalyzed && c.Status != control.Ended {
 		return err
 	}
-	words, err := n.Calls.Words(ctx, c.ID)
-	if err != nil {
-		return err
-	}
 	rows, err := n.Pool.Query(ctx, `
 		SELECT id, thin FROM webhook_endpoints
 		WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) AND (agents = '{}' OR $3 = ANY (agents)) ORDER BY id`, c.OrgID, n.Type, c.AgentName)
@@ -69,6 +65,13 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	endpoints, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) { return e, row.Scan(&e.ID, &e.Thin) })
 	if err != nil {
 		return fmt.Errorf("webhook endpoints: %w", err)
+	}
+	if len(endpoints) == 0 {
+		return nil
+	}
+	words, err := n.Calls.Words(ctx, c.ID)
+	if err != nil {
+		return err
 	}
 	now := time.Now()
 	if n.Now != nil {

@@ -1,9 +1,13 @@
 package webhook
 
 import (
+	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"pgregory.net/rapid"
@@ -107,4 +111,14 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%s: %v, insecure %v", url, CheckURL(url, false), CheckURL(url, true))
 		}
 	}
+}
+
+// TestReasonsCanBeKept: whatever an endpoint's error says, the database takes it.
+func TestReasonsCanBeKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := reason(&url.Error{Op: "Post", URL: "https://host/canary-token", Err: errors.New(string(rapid.SliceOfN(rapid.Byte(), 0, 700).Draw(t, "error")))})
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > 200 || strings.Contains(text, "canary-token") {
+			t.Errorf("%q", text)
+		}
+	})
 }

@@ -31,7 +31,10 @@ type Sender struct {
 	// Now and Dice are the clock and chance, 0 to 1; nil are the real ones.
 	Now  func() time.Time
 	Dice func() float64
-	Log  *slog.Logger
+	// Observe, where set, is told what became of each attempt: delivered, pending
+	// where it is to be made again, or dead.
+	Observe func(state string)
+	Log     *slog.Logger
 
 	once   sync.Once
 	client *http.Client

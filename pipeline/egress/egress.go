@@ -94,7 +94,7 @@ func (r Rules) Client() *http.Client {
 			},
 			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second}, // else a dead connection takes all requests
-			MaxIdleConnsPerHost: 2, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConnsPerHost: 8, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

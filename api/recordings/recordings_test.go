@@ -1,0 +1,120 @@
+package recordings
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/recording/s3"
+	"github.com/parley-voice/parley/control/recording/s3/s3test"
+)
+
+const (
+	here  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV" // has a recording
+	lost  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAW" // of which nothing lies in the bucket
+	none  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAX" // has none
+	other = "call_01ARZ3NDEKTSV4RRFFQ69G5FAY" // there is no such call
+)
+
+type calls map[string]string // recording keys by call
+
+func (c calls) Call(_ context.Context, _, id string) (control.Call, error) {
+	key, ok := c[id]
+	if !ok {
+		return control.Call{}, control.Refuse(control.CodeCallNotFound, "no such call")
+	}
+	return control.Call{ID: id, RecordingKey: key, EndedAt: time.Unix(1_790_000_000, 0)}, nil
+}
+
+// TestServed fetches recordings from a folder and from an S3 bucket, wholly and in
+// ranges, through links that are good and others.
+func TestServed(t *testing.T) {
+	far := s3test.New(t)
+	remote, err := s3.Open(far.BucketURL("p"), s3.Account{ID: s3test.ID, Secret: s3test.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bucket := range map[string]recording.Bucket{"folder": &recording.Folder{Dir: t.TempDir()}, "s3": remote} {
+		t.Run(name, func(t *testing.T) {
+			want := bytes.Repeat([]byte("RIFF0123456789ab"), 10_000)
+			if err := bucket.Put(t.Context(), "k", bytes.NewReader(want)); err != nil {
+				t.Fatal(err)
+			}
+			now := time.Unix(1_800_000_000, 0)
+			s := &Recordings{Calls: calls{here: "k", lost: "gone", none: ""}, Bucket: bucket, Key: []byte("key"), Now: func() time.Time { return now }}
+			mux := http.NewServeMux()
+			mux.HandleFunc("/recordings/{file}", func(w http.ResponseWriter, r *http.Request) {
+				if err := s.Serve(w, r); err != nil {
+					respond.Error(w, r, slog.New(slog.DiscardHandler), err)
+				}
+			})
+			get := func(path string, headers ...string) *httptest.ResponseRecorder {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+				for i := 0; i < len(headers); i += 2 {
+					r.Header.Set(headers[i], headers[i+1])
+				}
+				w := httptest.NewRecorder()
+				mux.ServeHTTP(w, r)
+				return w
+			}
+			link := s.Link(here)
+			if w := get(link); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), want) || w.Header().Get("Content-Type") != "audio/wav" || w.Header().Get("Accept-Ranges") != "bytes" {
+				t.Errorf("the whole: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
+			}
+			for asked, part := range map[string][]byte{"bytes=0-3": want[:4], "bytes=100000-100099": want[100_000:100_100], "bytes=-16": want[len(want)-16:], "bytes=159990-": want[159_990:]} {
+				if w := get(link, "Range", asked); w.Code != http.StatusPartialContent || !bytes.Equal(w.Body.Bytes(), part) {
+					t.Errorf("%s: %d, %d bytes", asked, w.Code, w.Body.Len())
+				}
+			}
+			if w := get(link, "Range", "bytes=160000-"); w.Code != http.StatusRequestedRangeNotSatisfiable {
+				t.Errorf("beyond the end: %d", w.Code)
+			}
+			if w := get(link, "If-Modified-Since", "Tue, 01 Jan 2030 00:00:00 GMT"); w.Code != http.StatusNotModified {
+				t.Errorf("what is known already: %d", w.Code)
+			}
+			for what, path := range map[string]string{
+				"lost": s.Link(lost), "none": s.Link(none), "unknown": s.Link(other), "no link": "/recordings/" + here + ".wav",
+				"another's link": strings.Replace(link, here, lost, 1), "another end": strings.Replace(link, "exp=1", "exp=2", 1), "another file": strings.Replace(link, ".wav", ".mp3", 1),
+			} {
+				if w := get(path); w.Code != http.StatusNotFound {
+					t.Errorf("%s: %d", what, w.Code)
+				}
+			}
+			now = now.Add(7 * 24 * time.Hour)
+			if w := get(link); w.Code != http.StatusOK {
+				t.Errorf("after seven days: %d", w.Code)
+			}
+			now = now.Add(2 * 24 * time.Hour)
+			if w := get(link); w.Code != http.StatusForbidden {
+				t.Errorf("after nine days: %d", w.Code)
+			}
+		})
+	}
+	if ranges, _ := far.Asked(); ranges == 0 {
+		t.Error("the bucket was not asked for ranges")
+	}
+}
+
+type away struct{ recording.Bucket }
+
+func (away) Open(context.Context, string) (io.ReadSeekCloser, error) { return nil, errors.New("503") }
+
+func TestBucketIsAway(t *testing.T) {
+	s := &Recordings{Calls: calls{here: "k"}, Bucket: away{}, Key: []byte("key")}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(here), http.NoBody)
+	r.SetPathValue("file", here+".wav")
+	if err := s.Serve(httptest.NewRecorder(), r); err == nil || !strings.Contains(fmt.Sprint(err), "503") {
+		t.Errorf("%v", err)
+	}
+}
