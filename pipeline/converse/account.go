@@ -97,8 +97,6 @@ func (s *talk) end(ending pipeline.Ending, whole bool) {
 		s.record(s.reply)
 		s.tellAgent(s.reply.Utterance, whole, true)
 		ran = s.reply.book.Took()
-		_, _, _, usage := s.reply.Timing()
-		s.limits.tokens += usage.PromptTokens + usage.CompletionTokens
 	}
 	if s.current != nil {
 		t := s.current.Turn(ending)

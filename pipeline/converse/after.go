@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/media/bridge"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/book"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
@@ -34,14 +35,13 @@ const (
 type limits struct {
 	most  pipeline.Limits
 	calls atomic.Int64 // of tools
+	meter *book.Meter
 
-	// The mind's own.
-	answers int
-	tokens  int
+	answers int // the mind's own
 }
 
-func newLimits(most pipeline.Limits) *limits {
-	return &limits{most: pipeline.Limits{
+func newLimits(most pipeline.Limits, meter *book.Meter) *limits {
+	return &limits{meter: meter, most: pipeline.Limits{
 		Turns: cmp.Or(most.Turns, 200), ToolCalls: cmp.Or(most.ToolCalls, 50), Tokens: cmp.Or(most.Tokens, 1_000_000),
 	}}
 }
@@ -49,9 +49,10 @@ func newLimits(most pipeline.Limits) *limits {
 // call takes one tool call of those left.
 func (l *limits) call() bool { return l.calls.Add(1) <= int64(l.most.ToolCalls) }
 
-// reached tells that another answer would be one too many.
-func (l *limits) reached() bool {
-	return l.answers >= l.most.Turns || l.calls.Load() >= int64(l.most.ToolCalls) || l.tokens >= l.most.Tokens
+// reached tells that another answer would be one too many. made tells that it is
+// made already: its tokens are spent.
+func (l *limits) reached(made bool) bool {
+	return l.answers >= l.most.Turns || l.calls.Load() >= int64(l.most.ToolCalls) || !made && l.meter.Tokens() >= int64(l.most.Tokens)
 }
 
 // line is a canned line as a text, in English where there is none.

@@ -94,10 +94,11 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	meter := &book.Meter{Model: a.Guards.Model(a.Models, brief.Engines.LLM)}
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
-		model: a.Guards.Model(a.Models, brief.Engines.LLM), voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
-		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: newLimits(brief.Limits),
+		model: meter, voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
+		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: newLimits(brief.Limits, meter),
 		listener: listener.New(
 			a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
 			pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language}, log,

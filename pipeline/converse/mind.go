@@ -271,12 +271,12 @@ func (s *talk) wake(at time.Duration) {
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
-	said := messages(a)
+	said, made := messages(a), a.Held && s.spec != nil
 	switch {
-	case s.limits.reached():
+	case s.limits.reached(made):
 		s.forget()
 		s.reply = s.farewell(ctx)
-	case a.Held && s.spec != nil:
+	case made:
 		s.reply, s.spec = s.spec, nil
 	default:
 		s.forget()

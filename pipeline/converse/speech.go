@@ -48,6 +48,9 @@ func (s *talk) making(ctx context.Context, a turn.Action) {
 // is heard by nobody before the commit.
 func (s *talk) speculate(ctx context.Context, text string) {
 	s.forget()
+	if s.limits.reached(false) {
+		return // nor is it begun at the commit
+	}
 	s.specs++
 	s.spec = s.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
 }

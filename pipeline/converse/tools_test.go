@@ -487,6 +487,26 @@ func TestCallLimits(t *testing.T) {
 	}
 }
 
+// TestDroppedAnswersCost: what is asked early and dropped, and what is broken off,
+// is paid for all the same.
+func TestDroppedAnswersCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := fake.Typical()
+		script.FirstToken = time.Second
+		c := start(t, script, pipeline.Brief{Prompt: strings.Repeat("be kind ", 50), Limits: pipeline.Limits{Tokens: 150}})
+		c.pass(500 * time.Millisecond)
+		for _, text := range []string{"i want tea.", "and a cup of milk.", "and honey."} {
+			c.say(text)
+			c.pass(600 * time.Millisecond) // its answer is asked for, and not there yet
+		}
+		c.pass(8 * time.Second)
+		heard := c.words()
+		if o := c.wait(); heard != "i have to go now. goodbye." || o.Reason != pipeline.AgentHungUp || o.Turns[0].TokensIn > 20 {
+			t.Errorf("heard %q, reason %q, turns %+v", heard, o.Reason, o.Turns)
+		}
+	})
+}
+
 // TestPronunciation: the voice is told how a word is spoken; the transcript has
 // it as it is written.
 func TestPronunciation(t *testing.T) {

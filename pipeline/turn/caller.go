@@ -74,7 +74,7 @@ func (m *Machine) ask(at time.Duration, text string) []Action {
 // understood: it lasted too long for a cough.
 func (m *Machine) ignored() bool {
 	nothing := m.turnText() == "" || m.behind() || m.until > 0 && m.until < m.lastEnd-m.policy.Insist
-	return m.state == Closing && m.loud >= m.policy.Insist && nothing
+	return m.state == Closing && m.most >= m.policy.Insist && nothing
 }
 
 // returned tells that what was heard just after the agent's speech is the end of
@@ -93,6 +93,9 @@ func (m *Machine) answers(e Event) {
 	case m.asked > 0:
 		m.asked--
 	}
+	if e.Finalized && !e.Unanswered && m.asked == 0 {
+		m.most = 0
+	}
 }
 
 // giveUp waits no longer for what the recognizer was asked.
@@ -101,7 +104,7 @@ func (m *Machine) giveUp() { m.unpaid, m.asked = m.unpaid+m.asked, 0 }
 // unheard gives up a turn of which nothing was understood, and says so.
 func (m *Machine) unheard(at time.Duration) []Action {
 	m.giveUp()
-	m.usable, m.settled, m.owed = at, m.lastEnd, false
+	m.usable, m.settled, m.owed, m.most = at, m.lastEnd, false, 0
 	return m.apologise(at, RecognizerSilent)
 }
 
@@ -260,7 +263,7 @@ func (m *Machine) close(at time.Duration) []Action {
 	if text == "" && m.keys == "" {
 		m.state = Listening
 		m.voiced, m.stirred = false, false // whatever it was, it is no voice
-		m.spec, m.ready, m.specs, m.owed = "", false, 0, false
+		m.spec, m.ready, m.specs, m.owed, m.most = "", false, 0, false, 0
 		return []Action{{Do: Drop, Reason: "no_words"}, m.wake(max(at, m.idleAt))}
 	}
 	if m.mute && m.sounding && !m.voiced { // it was speech: its words come only now
@@ -291,7 +294,7 @@ func (m *Machine) behind() bool { return m.until > 0 && m.until <= m.onset }
 // trails tells that the recognizer did not answer in time, and has not come to the
 // end of speech that was no cough.
 func (m *Machine) trails() bool {
-	return m.owed && m.loud >= m.policy.Insist && m.until > 0 && m.until < m.lastEnd-m.policy.Sustained
+	return m.owed && m.most >= m.policy.Insist && m.until > 0 && m.until < m.lastEnd-m.policy.Sustained
 }
 
 // settle notes up to when the caller's words are answered: all of them, but for
@@ -301,7 +304,7 @@ func (m *Machine) settle() {
 	if m.owed && m.until > 0 {
 		to = min(to, m.until)
 	}
-	m.settled, m.owed = max(m.settled, to), false
+	m.settled, m.owed, m.most = max(m.settled, to), false, 0
 }
 
 // weigh tells whether the turn may have to go on, and what to do meanwhile.

@@ -46,6 +46,13 @@ func TestLate(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 apologise recognizer_silent"},
 		},
+		"speech is not forgotten over a cough": {
+			[]Event{
+				voice(1000 * ms), loud(1500*ms, 480*ms), silence(2000 * ms), voice(2900 * ms), loud(3060*ms, 160*ms), silence(3100 * ms),
+				given(3880*ms, 2180*ms, 2180*ms, ""), given(3980*ms, 3280*ms, 3280*ms, ""), end(5200 * ms),
+			},
+			[]string{"0 finalize silence", "0 finalize silence", "0 reopen recognizer_silent", "0 reopen recognizer_silent", "0 apologise recognizer_silent"},
+		},
 		"the rest of a sentence joins its beginning": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), given(2880*ms, 1000*ms, 1900*ms, "I want a table."), end(2890 * ms),

@@ -30,6 +30,7 @@ type Machine struct {
 	voiced   bool          // there is a voice right now
 	sounding bool          // the voice detector says so, be it believed or not
 	loud     time.Duration // voiced sound since that began
+	most     time.Duration // the same of the longest stretch that the recognizer did not answer for yet
 	lull     bool          // the voice paused, or fell silent
 	lastEnd  time.Duration // the last voiced sample
 	text     []string      // final stretches of this turn
@@ -186,7 +187,7 @@ func (m *Machine) sound(e Event) []Action {
 	case Voice:
 		return m.voice(e)
 	case Loud:
-		m.loud, m.lull = e.For, false
+		m.loud, m.most, m.lull = e.For, max(m.most, e.For), false
 		return m.sustained(e.At)
 	case Lull:
 		m.lull, m.lastEnd, m.stirred = true, e.From, false
