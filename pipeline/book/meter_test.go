@@ -50,7 +50,10 @@ func TestMeter(t *testing.T) {
 	} {
 		m := &Meter{Model: tt.model}
 		n := 0
-		for range m.Reply(t.Context(), prompt) {
+		for _, err := range m.Reply(t.Context(), prompt) {
+			if err != nil && tt.err == nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			if n++; n == tt.take {
 				break
 			}
