@@ -77,6 +77,9 @@ func (k *Keeper) eraseSome(ctx context.Context, cond string, args ...any) (n int
 		_, err = tx.Exec(ctx, `
 			UPDATE calls SET erased_at = clock_timestamp(), name = '', metadata = '{}', external_id = NULL, transfer = NULL, sip_reason = NULL
 			WHERE id = ANY ($1)`, ids)
+		if err == nil { // to whom they were handed over
+			_, err = tx.Exec(ctx, "UPDATE attempts SET number = '' WHERE call_id = ANY ($1) AND number <> ''", ids)
+		}
 		return err
 	})
 	return n, err

@@ -66,6 +66,7 @@ func (a *archive) call(org, id, number string, days int) {
 			trunk_id, route_id, ring_seconds, created_at, answered_at, ended_at, recording_status, recording_key, call_analysis, analysis_status)
 		VALUES ($1, $2, 'phone', 'ended', 'a', 'a', 1, $3, '+12025550100', $3, 'canary', '{"k": "canary"}', '{"v": "canary"}',
 			't', 'r', 45, $4, $4, $4, 'ready', $5, '{"summary": "canary"}', 'complete')`, id, org, number, at, key)
+	a.exec("INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, leg, number) VALUES ($1, $1, $2, 't', 'r', 'ended', 'transfer', '12025550111')", id, org)
 	a.exec("INSERT INTO call_lines (call_id, n, item) VALUES ($1, 0, '{\"role\": \"caller\", \"text\": \"canary\"}')", id)
 	a.exec("INSERT INTO call_turns (call_id, n, item) VALUES ($1, 0, '{\"turn\": 0}')", id)
 	a.exec("INSERT INTO call_signalling (call_id, attempt_id, org_id, messages) VALUES ($1, 'att', $2, '[\"canary\"]')", id, org)
@@ -223,7 +224,7 @@ func TestErase(t *testing.T) {
 		t.Error("another organization's call is erased")
 	}
 	// What caps count stays for eight days, without a word of the client's.
-	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("calls WHERE id = 'call_2'") != 0 {
+	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("attempts WHERE call_id = 'call_1' AND number <> ''") != 0 || a.count("calls WHERE id = 'call_2'") != 0 {
 		t.Error("the call of yesterday is not counted, or that of last month is")
 	}
 	a.now = a.now.AddDate(0, 0, 8)
