@@ -1,0 +1,269 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/checks"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/place"
+)
+
+// begin launches a new or a draft campaign if nothing keeps it from that.
+func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a checks.Attestation, now time.Time) (Standing, error) {
+	st, screened, err := d.stand(ctx, tx, c, checks.Launching, a, now)
+	if err != nil {
+		return Standing{}, err
+	}
+	if a.Given && !a.Stale {
+		if err := d.attest(ctx, tx, c, who, screened, st.Screen, now); err != nil {
+			return Standing{}, err
+		}
+	}
+	if len(st.Blockers) > 0 {
+		return st, nil
+	}
+	if err := d.freeze(ctx, tx, &st, screened, now); err != nil {
+		return Standing{}, err
+	}
+	_, version, err := d.Store.Agent(ctx, tx, c.OrgID, c.AgentName)
+	if err != nil {
+		return Standing{}, err
+	}
+	c.Status, c.LaunchedVia, c.LaunchedAt, c.UpdatedAt, c.AgentVersion = c.Launched(now), who.Via, now, now, version
+	st.Campaign = c
+	return st, d.Store.Move(ctx, tx, c)
+}
+
+// freeze makes the screen of a launch final: who matched is not called.
+func (d *Desk) freeze(ctx context.Context, tx pgx.Tx, st *Standing, s screened, now time.Time) error {
+	var listed []string
+	for _, m := range s.matches {
+		listed = append(listed, m.Phone)
+	}
+	n, err := d.Store.SuppressListed(ctx, tx, st.Campaign.ID, listed, now)
+	if err != nil {
+		return err
+	}
+	st.Screen.Suppressed, st.Screen.AsOfLaunch = n, true
+	st.Screen.Decision = screen.Clean
+	if st.Screen.Matched > 0 {
+		st.Screen.Decision = st.Campaign.DNC
+	}
+	if st.Import != nil {
+		if st.Screen.AuditID, err = d.Store.Audit(ctx, tx, st.Campaign, st.Screen, s.copies, s.rules); err != nil {
+			return err
+		}
+		st.Import.Screen = st.Screen
+	}
+	return d.Store.Freeze(ctx, tx, st.Campaign.ID, st.Screen)
+}
+
+// attest keeps who confirmed the consent.
+func (d *Desk) attest(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, s screened, x screen.Screen, now time.Time) error {
+	return d.Store.Attest(ctx, tx, store.Attestation{
+		ID: control.NewID("att_", now), OrgID: c.OrgID, CampaignID: c.ID, ImportID: c.LaunchImportID, KeyID: who.KeyID, Actor: who.Actor,
+		Tier: c.ConsentTier(), Classification: string(c.Classification), IP: who.IP, UserAgent: who.Agent,
+		Contacts: digest(s.candidates), Fingerprint: x.Fingerprint, At: now,
+	})
+}
+
+// screened is what a screen was made of.
+type screened struct {
+	candidates []screen.Candidate
+	matches    []screen.Match
+	copies     []string // of registries
+	rules      string   // version of the market package
+}
+
+// stand gathers all that is said of a campaign.
+func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a checks.Attestation, now time.Time) (Standing, screened, error) {
+	st := Standing{Campaign: c}
+	org, err := d.Store.Organization(ctx, q, c.OrgID)
+	if err != nil {
+		return st, screened{}, err
+	}
+	pkg := d.Markets[org.Market]
+	frozen, err := d.Store.Frozen(ctx, q, c.ID)
+	if err != nil {
+		return st, screened{}, err
+	}
+	lists, s, err := d.screen(ctx, q, c, pkg, &st, now)
+	if err != nil {
+		return st, s, err
+	}
+	if frozen != nil {
+		st.Screen = *frozen
+	}
+	if err := d.imported(ctx, q, &st, s); err != nil {
+		return st, s, err
+	}
+	f, err := d.facts(ctx, q, org, pkg, st, now)
+	if err != nil {
+		return st, s, err
+	}
+	f.Attestation = a
+	f.Screen.Frozen = frozen != nil
+	f.Screen.Stale, f.Screen.AgeDays = lists.TooOld(now), int(lists.Age(now).Hours()/24)
+	f.Warnings.Loaded = len(lists.Registries) > 0
+	st.Blockers, st.Warnings = checks.Blockers(f, on), checks.Warnings(f)
+	return st, s, nil
+}
+
+// screen holds the contacts that wait against the do-not-call lists.
+func (d *Desk) screen(ctx context.Context, q db.Querier, c campaigns.Campaign, pkg *market.Package, st *Standing, now time.Time) (screen.Lists, screened, error) {
+	st.Screen = screen.None()
+	if c.LaunchImportID == "" || pkg == nil {
+		return screen.Lists{}, screened{}, nil
+	}
+	all, err := d.Store.Candidates(ctx, q, c.LaunchImportID)
+	if err != nil {
+		return screen.Lists{}, screened{}, err
+	}
+	numbers := make([]string, len(all))
+	for i, x := range all {
+		numbers[i] = x.Number
+	}
+	own, err := d.Store.Suppressed(ctx, q, c.OrgID, numbers)
+	if err != nil {
+		return screen.Lists{}, screened{}, err
+	}
+	lists := screen.Lists{Own: func(n string) bool { return own[n] }, Expected: pkg.Registry, StaleAfter: pkg.StaleAfter}
+	if d.Registries != nil {
+		lists.Registries = d.Registries(pkg.Code)
+	}
+	s := screened{candidates: all, rules: pkg.Version}
+	for _, r := range lists.Registries {
+		s.copies = append(s.copies, r.Name+" "+r.Version)
+	}
+	st.Screen, s.matches = screen.Run(all, lists, now)
+	st.Screen.ImportID = c.LaunchImportID
+	if st.Screen.Matched > 0 {
+		st.Screen.Decision = c.DNC
+	}
+	return lists, s, nil
+}
+
+// imported reads the launch import of a campaign.
+func (d *Desk) imported(ctx context.Context, q db.Querier, st *Standing, s screened) error {
+	id := st.Campaign.LaunchImportID
+	if id == "" {
+		return nil
+	}
+	i, err := d.Store.Import(ctx, q, st.Campaign.OrgID, id)
+	if err != nil {
+		return err
+	}
+	x := &Imported{Import: i, Screen: st.Screen, Matches: s.matches[:min(len(s.matches), screen.Shown)]}
+	if st.Screen.AsOfLaunch {
+		x.Matches = st.Screen.Items
+	}
+	x.Issues, x.ByCode, x.Total, err = d.Store.Issues(ctx, q, id, screen.Shown)
+	st.Import = x
+	return err
+}
+
+// facts are what the checks ask for.
+func (d *Desk) facts(ctx context.Context, q db.Querier, org store.Organization, pkg *market.Package, st Standing, now time.Time) (checks.Facts, error) {
+	c := st.Campaign
+	zone, err := time.LoadLocation(c.Timezone)
+	if err != nil {
+		return checks.Facts{}, fmt.Errorf("campaign %s: %w", c.ID, err)
+	}
+	counts, err := d.Store.Counts(ctx, q, c.ID)
+	if err != nil {
+		return checks.Facts{}, err
+	}
+	f := checks.Facts{
+		Now: now, Zone: zone, Paused: c.Status == campaigns.Paused, EverLaunched: !c.LaunchedAt.IsZero(), Open: c.Open,
+		MarketInstalled: pkg != nil || c.LaunchImportID == "", StartsAt: c.StartsAt, EndsAt: c.EndsAt,
+		Contacts: checks.Contacts{
+			Accepted: counts.All(), Pending: counts.ByState[campaigns.Pending], Suppressed: counts.ByState[campaigns.Suppressed],
+			GeoRejected: counts.ByReason[campaigns.GeoRejected], Ambiguous: counts.Ambiguous,
+		},
+		Screen: checks.Screen{
+			HasImport: st.Import != nil, Projected: st.Import != nil && st.Import.SourceKey != "",
+			Unscreened: st.Screen.Unscreened, Required: org.RequireRegistry, Matched: st.Screen.Matched, Blocks: c.DNC == campaigns.Block,
+		},
+	}
+	if err := d.route(ctx, q, c, &f); err != nil {
+		return checks.Facts{}, err
+	}
+	floor := org.Window
+	if pkg != nil {
+		floor = pkg.Floor(now, nil, c.Classification, org.Window)
+		f.Warnings.OrgWindow, f.Warnings.RegistryExists = pkg.OrganizationWindow, pkg.Registry
+		f.Warnings.StaleAfterDays = int(pkg.StaleAfter.Hours() / 24)
+	} else {
+		f.Warnings.OrgWindow = true
+	}
+	var opens time.Time
+	opens, f.HoursOpen = c.Opens(now, floor)
+	f.Warnings.WindowOpen = f.HoursOpen && !opens.After(now)
+	f.Warnings.NextWindow = opens
+	f.Warnings.OwnHours, f.Warnings.Pace = len(c.WorkingHours) > 0, c.CallsPerMinute
+	f.Frequency = frequency(org, pkg, c)
+	return f, nil
+}
+
+// route tells how it stands with the campaign's agent and its line.
+func (d *Desk) route(ctx context.Context, q db.Querier, c campaigns.Campaign, f *checks.Facts) error {
+	id, version, err := d.Store.Agent(ctx, q, c.OrgID, c.AgentName)
+	if err != nil {
+		return err
+	}
+	f.AgentPublished = version > 0
+	if f.RouteAvailable, f.Warnings.Recording, err = d.Store.Line(ctx, q, c); err != nil || id == "" {
+		return err
+	}
+	all, err := d.Router.Routes(ctx, c.OrgID, c.AgentName)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		i := slices.IndexFunc(t.Subgroups, func(g place.Subgroup) bool { return g.ID == c.Binding.RouteID })
+		if t.ID != c.Binding.TrunkID || i < 0 {
+			continue
+		}
+		f.AgentAttached = true
+		f.CallerNumber = slices.ContainsFunc(t.Subgroups[i].CallerNumbers, func(n string) bool {
+			return control.Digits(n) == control.Digits(c.Binding.FromNumber)
+		})
+		f.Warnings.RouteLimit = t.Subgroups[i].CallsPerMinute
+	}
+	return nil
+}
+
+// frequency is the caps that hold for contacts of no state in particular.
+func frequency(org store.Organization, pkg *market.Package, c campaigns.Campaign) checks.Frequency {
+	f := checks.Frequency{Source: market.FromMarket, Disabled: org.Caps.Enabled != nil && !*org.Caps.Enabled}
+	if pkg != nil {
+		for _, x := range pkg.Caps(market.Place{}, c.Classification) {
+			switch x.Kind {
+			case market.CapDaily:
+				f.Daily = x.Most
+			case market.CapRolling7d:
+				f.Rolling7d = x.Most
+			}
+			if x.Source == market.FromLaw {
+				f.Source = market.FromLaw
+			}
+		}
+	}
+	if org.Caps.Daily != nil {
+		f.Daily, f.Source = *org.Caps.Daily, market.FromOrganization
+	}
+	if org.Caps.Rolling7d != nil {
+		f.Rolling7d, f.Source = *org.Caps.Rolling7d, market.FromOrganization
+	}
+	return f
+}

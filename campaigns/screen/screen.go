@@ -1,0 +1,174 @@
+// Package screen holds contacts against do-not-call lists: the organization's
+// own, and the registries of its market.
+package screen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Statuses of a screen.
+const (
+	Clean       = "clean"
+	Matched     = "matched"
+	Unscreened  = "unscreened"   // no registry was loaded
+	Partial     = "partial"      // some rows no registry covers
+	Stale       = "stale"        // the copy is too old
+	NotScreened = "not_screened" // there is no list
+)
+
+// Shown is how many matches a screen lists.
+const Shown = 50
+
+// OwnList is the organization's own list, as matches name it.
+const OwnList = "org_suppression"
+
+// A Candidate is a row that could be called.
+type Candidate struct {
+	Row    int
+	Number string // E.164
+	Name   string
+}
+
+// A Match is a candidate that is on a list.
+type Match struct {
+	Row      int    `json:"row"`
+	Phone    string `json:"phone"`
+	Name     string `json:"name"`
+	Registry string `json:"registry"`
+	Source   string `json:"source"`    // registry, organization
+	ListedAt *int64 `json:"listed_at"` // where the list tells it
+}
+
+// A Registry is one copy of a list of a market.
+type Registry struct {
+	Name, Version string
+	Downloaded    time.Time
+	// Has tells whether a number is listed, and whether its area is covered.
+	Has func(e164 string) (listed, loaded bool)
+}
+
+// Lists are what candidates are held against.
+type Lists struct {
+	Own        func(e164 string) bool // the organization's
+	Registries []Registry
+	// Expected tells that the market has a registry: rows that none covers are
+	// unscreened then.
+	Expected   bool
+	StaleAfter time.Duration // 0 never
+}
+
+// A Screen is what came of it.
+type Screen struct {
+	Status     string `json:"status"`
+	Checked    int    `json:"checked_rows"`
+	Unscreened int    `json:"unscreened_rows"`
+	Matched    int    `json:"matched_rows"`
+	// Suppressed is how many contacts are suppressed for it.
+	Suppressed    int     `json:"suppressed_contacts"`
+	Hidden        int     `json:"hidden_rows"`
+	Fingerprint   string  `json:"fingerprint"`
+	Items         []Match `json:"items"`
+	HasMore       bool    `json:"has_more"`
+	AllSuppressed bool    `json:"all_dialable_suppressed"`
+	AsOfLaunch    bool    `json:"as_of_launch"`
+	ScreenedAt    int64   `json:"screened_at"` // epoch seconds
+	AuditID       int64   `json:"audit_id"`
+	Decision      string  `json:"decision"`
+	ImportID      string  `json:"import_id"`
+}
+
+// None is the screen of a campaign without a list.
+func None() Screen { return Screen{Status: NotScreened, Items: []Match{}} }
+
+// Run screens candidates. It returns the matches too, all of them.
+func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
+	s := Screen{Status: Clean, Items: []Match{}, ScreenedAt: now.Unix()}
+	var matches []Match
+	for _, c := range all {
+		m, covered := l.look(c)
+		if l.Expected && !covered {
+			s.Unscreened++
+		} else {
+			s.Checked++
+		}
+		if m != nil {
+			matches = append(matches, *m)
+		}
+	}
+	s.Matched = len(matches)
+	s.Items = append(s.Items, matches[:min(len(matches), Shown)]...)
+	s.Hidden = s.Matched - len(s.Items)
+	s.HasMore = s.Hidden > 0
+	s.AllSuppressed = len(all) > 0 && s.Matched == len(all)
+	s.Fingerprint = l.fingerprint(matches, s.Checked)
+	s.Status = l.status(s, len(all), now)
+	return s, matches
+}
+
+// look finds the first list that a candidate is on, the organization's before
+// the others, and tells whether a registry covers it.
+func (l Lists) look(c Candidate) (found *Match, covered bool) {
+	if l.Own != nil && l.Own(c.Number) {
+		found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: OwnList, Source: "organization"}
+	}
+	for _, r := range l.Registries {
+		listed, loaded := r.Has(c.Number)
+		covered = covered || loaded
+		if listed && found == nil {
+			found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: r.Name, Source: "registry"}
+		}
+	}
+	return found, covered
+}
+
+func (l Lists) status(s Screen, rows int, now time.Time) string {
+	switch {
+	case l.Expected && rows > 0 && s.Unscreened == rows && s.Matched == 0:
+		return Unscreened
+	case l.TooOld(now):
+		return Stale
+	case s.Matched > 0:
+		return Matched
+	case s.Unscreened > 0:
+		return Partial
+	case !l.Expected && len(l.Registries) == 0 && l.Own == nil:
+		return Unscreened
+	default:
+		return Clean
+	}
+}
+
+// TooOld tells whether a registry's copy may not be used any more.
+func (l Lists) TooOld(now time.Time) bool {
+	return l.StaleAfter > 0 && slices.ContainsFunc(l.Registries, func(r Registry) bool { return now.Sub(r.Downloaded) > l.StaleAfter })
+}
+
+// Age is the age of the oldest copy, 0 where there is none.
+func (l Lists) Age(now time.Time) time.Duration {
+	var age time.Duration
+	for _, r := range l.Registries {
+		age = max(age, now.Sub(r.Downloaded))
+	}
+	return age
+}
+
+// fingerprint changes if and only if the outcome would: it is over the numbers
+// that matched, the copies, and how many rows were checked.
+func (l Lists) fingerprint(matches []Match, checked int) string {
+	var numbers, copies []string
+	for _, m := range matches {
+		numbers = append(numbers, m.Phone)
+	}
+	for _, r := range l.Registries {
+		copies = append(copies, r.Name+"="+r.Version)
+	}
+	slices.Sort(numbers)
+	slices.Sort(copies)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d", strings.Join(numbers, ","), strings.Join(copies, ","), checked))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+)
+
+// A Filter says which campaigns a list has. Zero members say nothing.
+type Filter struct {
+	OrgID                       string
+	Status                      []string
+	Agent, CreatedVia           string
+	Classification, Name        string // Name is how the names begin
+	CreatedAfter, CreatedBefore time.Time
+	Ascending                   bool
+	// AfterTime and AfterID are where the page before ended.
+	AfterTime time.Time
+	AfterID   string
+	Limit     int
+}
+
+// List returns a page of campaigns, and whether there are more.
+func (s *Store) List(ctx context.Context, f Filter) ([]campaigns.Campaign, bool, error) {
+	sql, args := f.query()
+	found, err := s.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("campaigns: %w", err)
+	}
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (campaigns.Campaign, error) { return scan(row) })
+	if err != nil {
+		return nil, false, fmt.Errorf("campaigns: %w", err)
+	}
+	if more := len(all) > f.Limit; more {
+		return all[:f.Limit], true, nil
+	}
+	return all, false, nil
+}
+
+// query is the statement of a filter: one row more than a page has.
+func (f Filter) query() (string, []any) {
+	var where []string
+	var args []any
+	add := func(when bool, condition string, values ...any) {
+		if !when {
+			return
+		}
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	order, beyond := "DESC", "<"
+	if f.Ascending {
+		order, beyond = "ASC", ">"
+	}
+	add(true, "c.org_id = ?", f.OrgID)
+	add(len(f.Status) > 0, "c.status = ANY (?)", f.Status)
+	add(f.Agent != "", "coalesce(a.name, c.agent_name) = ?", f.Agent)
+	add(f.CreatedVia != "", "c.created_via = ?", f.CreatedVia)
+	add(f.Classification != "", "c.classification = ?", f.Classification)
+	add(f.Name != "", "starts_with(c.name, ?)", f.Name)
+	add(!f.CreatedAfter.IsZero(), "c.created_at >= ?", f.CreatedAfter)
+	add(!f.CreatedBefore.IsZero(), "c.created_at < ?", f.CreatedBefore)
+	add(f.AfterID != "", "(c.created_at, c.id) "+beyond+" (?, ?)", f.AfterTime, f.AfterID)
+	args = append(args, f.Limit+1)
+	return fmt.Sprintf("SELECT %s%sWHERE %s ORDER BY c.created_at %s, c.id %s LIMIT $%d",
+		columns, from, strings.Join(where, " AND "), order, order, len(args)), args
+}

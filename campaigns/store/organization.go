@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// An Organization is what campaigns need of one.
+type Organization struct {
+	ID, Name, Zone string
+	Window         market.Week // when it calls
+	Market         string      // code of its package, empty for none
+	Caps           Caps
+	// RequireRegistry tells that nobody is called whom no registry covers.
+	RequireRegistry bool
+}
+
+// Caps are an organization's own frequency caps; nil is the market's.
+type Caps struct {
+	Enabled   *bool `json:"enabled"`
+	Daily     *int  `json:"daily"`
+	Rolling7d *int  `json:"rolling_7d"`
+}
+
+// usualWindow is when an organization calls that names no window.
+func usualWindow() market.Week {
+	var w market.Week
+	for i := range w {
+		w[i] = market.Hours{From: 9 * 60, To: 21 * 60}
+	}
+	return w
+}
+
+// Organization returns one.
+func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Organization, error) {
+	o := Organization{ID: id, Window: usualWindow()}
+	var text []byte
+	if err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone, &text); err != nil {
+		return Organization{}, fmt.Errorf("organization: %w", err)
+	}
+	var settings struct {
+		Market *string `json:"market"`
+		Window *struct {
+			Days  []int  `json:"days"`
+			Start string `json:"start"`
+			End   string `json:"end"`
+		} `json:"calling_window"`
+		Caps            *Caps `json:"frequency_caps"`
+		RequireRegistry *bool `json:"require_registry"`
+	}
+	if err := json.Unmarshal(text, &settings); err != nil {
+		return Organization{}, fmt.Errorf("organization: settings: %w", err)
+	}
+	if settings.Market != nil {
+		o.Market = *settings.Market
+	}
+	if settings.Caps != nil {
+		o.Caps = *settings.Caps
+	}
+	o.RequireRegistry = settings.RequireRegistry != nil && *settings.RequireRegistry
+	if w := settings.Window; w != nil {
+		begin, err1 := market.ParseClock(w.Start)
+		end, err2 := market.ParseClock(w.End)
+		if err := errors.Join(err1, err2); err != nil {
+			return Organization{}, fmt.Errorf("organization: calling_window: %w", err)
+		}
+		for d := range o.Window {
+			o.Window[d] = market.Hours{}
+			if slices.Contains(w.Days, d) {
+				o.Window[d] = market.Hours{From: begin, To: end}
+			}
+		}
+	}
+	return o, nil
+}
+
+// Agent returns the id of an agent by its name, empty if there is none, and
+// its published version, 0 if it has none.
+func (s *Store) Agent(ctx context.Context, q db.Querier, orgID, name string) (id string, version int, err error) {
+	err = q.QueryRow(ctx, "SELECT id, coalesce(published_version, 0) FROM agents WHERE org_id = $1 AND name = $2", orgID, name).Scan(&id, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("agent: %w", err)
+	}
+	return id, version, nil
+}
+
+// Suppressed returns which of some numbers (E.164) the organization does not
+// call, however its list writes them.
+func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numbers []string) (map[string]bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT n FROM unnest($2::text[]) n
+		WHERE EXISTS (SELECT FROM suppressions x WHERE x.org_id = $1 AND x.number IN (
+			substr(n, 2), CASE WHEN n LIKE '+1%' THEN substr(n, 3) END, CASE WHEN n LIKE '+7%' THEN '8' || substr(n, 3) END,
+			'00' || substr(n, 2), '011' || substr(n, 2), '810' || substr(n, 2)))`, orgID, numbers)
+	if err != nil {
+		return nil, fmt.Errorf("suppression list: %w", err)
+	}
+	all := map[string]bool{}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, n := range found {
+		all[n] = true
+	}
+	if err != nil {
+		return nil, fmt.Errorf("suppression list: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,153 @@
+// Package store is the SQL of campaigns: the campaigns themselves, what was
+// handed over, and whom they call.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// CodeNotFound is the refusal of a campaign that the organization has not.
+const CodeNotFound control.Code = "campaign_not_found"
+
+// NotFound refuses a campaign that there is not.
+func NotFound() error { return control.Refuse(CodeNotFound, "no such campaign") }
+
+// A Store keeps campaigns in Postgres. It is safe for concurrent use.
+type Store struct{ Pool *pgxpool.Pool }
+
+const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.launched_via, c.name, c.agent_id,
+	coalesce(a.name, c.agent_name), c.agent_version, c.timezone, c.timezone_source, c.starts_at, c.ends_at,
+	c.accepts_additions, c.calls_per_minute, c.call_strategy, c.classification, c.retry, c.duplicate_action,
+	c.use_contact_timezone, c.working_hours, c.trunk_id, c.route_id, c.from_number, c.dnc, c.market,
+	coalesce(c.launch_import_id, ''), c.created_at, c.updated_at, c.launched_at, c.completed_at, c.cancelled_at`
+
+const from = ` FROM campaigns c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
+
+func scan(row pgx.Row) (campaigns.Campaign, error) {
+	var c campaigns.Campaign
+	var strategy string
+	var again, hours []byte
+	var starts, ends, launched, completed, cancelled *time.Time
+	err := row.Scan(&c.ID, &c.OrgID, &c.Status, &c.StatusReason, &c.CreatedVia, &c.LaunchedVia, &c.Name, &c.AgentID,
+		&c.AgentName, &c.AgentVersion, &c.Timezone, &c.TimezoneSource, &starts, &ends,
+		&c.Open, &c.CallsPerMinute, &strategy, &c.Classification, &again, &c.Duplicates,
+		&c.ContactTimezone, &hours, &c.Binding.TrunkID, &c.Binding.RouteID, &c.Binding.FromNumber, &c.DNC, &c.Market,
+		&c.LaunchImportID, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled)
+	if err != nil {
+		return campaigns.Campaign{}, err
+	}
+	for to, at := range map[*time.Time]*time.Time{
+		&c.StartsAt: starts, &c.EndsAt: ends, &c.LaunchedAt: launched, &c.CompletedAt: completed, &c.CancelledAt: cancelled,
+	} {
+		if at != nil {
+			*to = at.UTC()
+		}
+	}
+	if err := errors.Join(json.Unmarshal(again, &c.Retry), json.Unmarshal(hours, &c.WorkingHours)); err != nil {
+		return campaigns.Campaign{}, fmt.Errorf("campaign %s: %w", c.ID, err)
+	}
+	c.Retry.Strategy = retry.Strategy(strategy)
+	c.CreatedAt, c.UpdatedAt = c.CreatedAt.UTC(), c.UpdatedAt.UTC()
+	return c, nil
+}
+
+// Get returns a campaign of an organization, locked where the transaction will
+// change it.
+func (s *Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
+	sql := "SELECT " + columns + from + "WHERE c.org_id = $1 AND c.id = $2"
+	if lock {
+		sql += " FOR UPDATE OF c"
+	}
+	c, err := scan(q.QueryRow(ctx, sql, orgID, id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return campaigns.Campaign{}, NotFound()
+	}
+	if err != nil {
+		return campaigns.Campaign{}, fmt.Errorf("campaign: %w", err)
+	}
+	return c, nil
+}
+
+// Insert writes a new campaign.
+func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
+	again, err := json.Marshal(c.Retry)
+	if err != nil {
+		return err
+	}
+	hours, err := json.Marshal(c.WorkingHours)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `
+		INSERT INTO campaigns (id, org_id, status, created_via, name, agent_id, agent_name, timezone, timezone_source,
+			starts_at, ends_at, accepts_additions, calls_per_minute, call_strategy, classification, retry, duplicate_action,
+			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, nullif($25, ''), $26, $26)`,
+		c.ID, c.OrgID, c.Status, c.CreatedVia, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource,
+		when(c.StartsAt), when(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, again, c.Duplicates,
+		c.ContactTimezone, hours, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
+	if err != nil {
+		return fmt.Errorf("campaign: %w", err)
+	}
+	return nil
+}
+
+// Move writes where a campaign stands.
+func (s *Store) Move(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
+	_, err := q.Exec(ctx, `
+		UPDATE campaigns SET status = $2, status_reason = $3, launched_via = $4, agent_version = $5, dnc = $6,
+			launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
+		WHERE id = $1`,
+		c.ID, c.Status, c.StatusReason, c.LaunchedVia, c.AgentVersion, c.DNC,
+		c.LaunchImportID, when(c.LaunchedAt), when(c.CompletedAt), when(c.CancelledAt), c.UpdatedAt)
+	if err != nil {
+		return fmt.Errorf("campaign %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// when is a time for the database: NULL where it is not set.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Freeze keeps the screen of a launch.
+func (s *Store) Freeze(ctx context.Context, q db.Querier, campaignID string, x screen.Screen) error {
+	text, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	if _, err = q.Exec(ctx, "UPDATE campaigns SET frozen_screen = $2 WHERE id = $1", campaignID, text); err != nil {
+		return fmt.Errorf("screen: %w", err)
+	}
+	return nil
+}
+
+// Frozen returns the screen of a launch, nil before it.
+func (s *Store) Frozen(ctx context.Context, q db.Querier, campaignID string) (*screen.Screen, error) {
+	var text []byte
+	if err := q.QueryRow(ctx, "SELECT frozen_screen FROM campaigns WHERE id = $1", campaignID).Scan(&text); err != nil {
+		return nil, fmt.Errorf("screen: %w", err)
+	}
+	if text == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	var x screen.Screen
+	return &x, json.Unmarshal(text, &x)
+}

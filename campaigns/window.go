@@ -1,0 +1,46 @@
+package campaigns
+
+import (
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/market"
+)
+
+// lookedAhead is how many days a window is looked for.
+const lookedAhead = 14
+
+// Opens returns the first instant from now on at which the campaign's working
+// hours and a floor, both in its zone, allow calls, and whether there is one
+// before it ends, within two weeks.
+func (c Campaign) Opens(now time.Time, floor market.Week) (time.Time, bool) {
+	zone, err := time.LoadLocation(c.Timezone)
+	if err != nil {
+		return time.Time{}, false
+	}
+	from := now
+	if c.StartsAt.After(from) {
+		from = c.StartsAt
+	}
+	local := from.In(zone)
+	for d := range lookedAhead + 1 {
+		day := time.Date(local.Year(), local.Month(), local.Day()+d, 12, 0, 0, 0, zone)
+		for _, h := range c.Working(market.Weekday(day)) {
+			if h = h.And(floor[market.Weekday(day)]); h.None() {
+				continue
+			}
+			begin, end := at(day, h.From), at(day, h.To)
+			if begin.Before(from) {
+				begin = from
+			}
+			if begin.Before(end) {
+				return begin, c.EndsAt.IsZero() || begin.Before(c.EndsAt)
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// at is a time of a day.
+func at(day time.Time, c market.Clock) time.Time {
+	return time.Date(day.Year(), day.Month(), day.Day(), int(c)/60, int(c)%60, 0, 0, day.Location())
+}
