@@ -245,6 +245,9 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 			View: shown, Live: h.live, CursorKey: key,
 		},
 	}
+	if err := h.openCampaigns(server, key); err != nil {
+		return err
+	}
 	handler, err := server.Handler()
 	if err != nil {
 		return err

@@ -18,9 +18,13 @@ import (
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/market"
+	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
@@ -40,14 +44,15 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // A house is the service without a carrier and without providers.
 type house struct {
-	t      *testing.T
-	db     *db.DB
-	store  *store.Store
-	desk   *place.Desk
-	live   *control.Live
-	bucket *recording.Folder
-	api    *api.Server
-	web    *httptest.Server
+	t         *testing.T
+	db        *db.DB
+	store     *store.Store
+	desk      *place.Desk
+	live      *control.Live
+	bucket    *recording.Folder
+	campaigns *desk.Desk
+	api       *api.Server
+	web       *httptest.Server
 
 	org, key, trunk, route string // of acme
 
@@ -85,6 +90,13 @@ func newHouse(t *testing.T) *house {
 	}
 	h.api.Routes = &routes.Routes{Desk: h.desk}
 	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
+	us, err := market.Load("us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := &campaignstore.Store{Pool: h.db.Pool}
+	h.campaigns = &desk.Desk{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: map[string]*market.Package{"us": us}}
+	h.api.Campaigns = &campaigns.Campaigns{Desk: h.campaigns, Store: listed, Keys: h.api.Calls.Keys, Schemas: h.api.Calls.Schemas, CursorKey: key}
 	handler, err := h.api.Handler()
 	if err != nil {
 		t.Fatal(err)

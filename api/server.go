@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
@@ -25,6 +26,7 @@ type Server struct {
 	Calls      *calls.Calls
 	Routes     *routes.Routes
 	Admin      *admin.Admin
+	Campaigns  *campaigns.Campaigns
 	Recordings *recordings.Recordings
 	// RateLimit is the platform's requests a minute of one key; 0 means 60,
 	// access.RateOff none, also for keys with a limit of their own.
@@ -78,6 +80,15 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
 	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})
 	v1(endRoute, map[string]keyed{"POST": c.End})
+	k := s.Campaigns
+	v1("/v1/campaigns", map[string]keyed{"POST": k.Create, "GET": k.List})
+	v1("/v1/campaigns/{id}", map[string]keyed{"GET": k.Get})
+	v1("/v1/campaigns/{id}/launch-check", map[string]keyed{"GET": k.LaunchCheck})
+	v1("/v1/campaigns/{id}/launch", map[string]keyed{"POST": k.Launch})
+	v1("/v1/campaigns/{id}/pause", map[string]keyed{"POST": k.Pause})
+	v1("/v1/campaigns/{id}/resume", map[string]keyed{"POST": k.Resume})
+	v1("/v1/campaigns/{id}/cancel", map[string]keyed{"POST": k.Cancel})
+	v1("/v1/imports/{id}", map[string]keyed{"GET": k.Import})
 
 	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		respond.Bytes(w, http.StatusOK, doc.JSON)

@@ -15,21 +15,6 @@ import (
 	"github.com/parley-voice/parley/control/place"
 )
 
-// Codes of refusals, as the API spells them.
-const (
-	CodeWindowInvalid         control.Code = "campaign_window_invalid"
-	CodeOpenEndsAtRequired    control.Code = "campaign_open_ends_at_required"
-	CodeOpenEndsAtTooFar      control.Code = "campaign_open_ends_at_too_far"
-	CodeTimezoneUnknown       control.Code = "campaign_timezone_unknown"
-	CodeBindingIncomplete     control.Code = "dialing_binding_incomplete"
-	CodeRouteUnresolved       control.Code = "dialing_route_unresolved"
-	CodeRouteAmbiguous        control.Code = "dialing_route_ambiguous"
-	CodeWiderThanLaw          control.Code = "working_hours_wider_than_law"
-	CodeSpecInvalid           control.Code = "campaign_spec_invalid"
-	CodeClassificationInvalid control.Code = "campaign_classification_invalid"
-	CodeDNCDecisionInvalid    control.Code = "dnc_decision_invalid"
-)
-
 // Horizon is how far ahead an open campaign may end.
 const Horizon = 30 * 24 * time.Hour
 
@@ -77,7 +62,7 @@ func CheckDNC(decision string) error {
 	if decision == "" || decision == Block || decision == Skip {
 		return nil
 	}
-	return control.Refuse(CodeDNCDecisionInvalid, fmt.Sprintf("dnc is block or skip, not %q", decision))
+	return control.Refuse(control.CodeDNCDecision, fmt.Sprintf("dnc is block or skip, not %q", decision))
 }
 
 // Settle makes a campaign of a spec, or refuses it with the first of the
@@ -109,11 +94,11 @@ func (s Spec) window(_ *Campaign, w Surroundings) error {
 	}
 	switch {
 	case !s.StartsAt.IsZero() && !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt):
-		return control.Refuse(CodeWindowInvalid, "ends_at is not later than starts_at")
+		return control.Refuse(control.CodeCampaignWindow, "ends_at is not later than starts_at")
 	case s.Open && s.EndsAt.IsZero():
-		return control.Refuse(CodeOpenEndsAtRequired, "a campaign that accepts call additions needs ends_at")
+		return control.Refuse(control.CodeOpenEndRequired, "a campaign that accepts call additions needs ends_at")
 	case s.Open && s.EndsAt.After(w.Now.Add(horizon)):
-		return control.Refuse(CodeOpenEndsAtTooFar, fmt.Sprintf("a campaign that accepts call additions ends within %v", horizon))
+		return control.Refuse(control.CodeOpenEndTooFar, fmt.Sprintf("a campaign that accepts call additions ends within %v", horizon))
 	default:
 		return nil
 	}
@@ -132,7 +117,7 @@ func (s Spec) zone(c *Campaign, w Surroundings) error {
 		return nil
 	}
 	if _, err := control.Zone(s.Timezone); err != nil {
-		return control.Refuse(CodeTimezoneUnknown, err.Error())
+		return control.Refuse(control.CodeCampaignTimezone, err.Error())
 	}
 	c.Timezone, c.TimezoneSource = s.Timezone, ZoneOfRequest
 	return nil
@@ -141,7 +126,7 @@ func (s Spec) zone(c *Campaign, w Surroundings) error {
 // binding is step 6.
 func (s Spec) binding(c *Campaign, w Surroundings) error {
 	if s.TrunkID == "" && (s.RouteID != "" || s.From != "") {
-		return control.Refuse(CodeBindingIncomplete, "route_id and from_number go with a trunk_id")
+		return control.Refuse(control.CodeBindingIncomplete, "route_id and from_number go with a trunk_id")
 	}
 	var ways []Binding
 	for _, t := range w.Routes {
@@ -158,12 +143,12 @@ func (s Spec) binding(c *Campaign, w Surroundings) error {
 	}
 	switch len(ways) {
 	case 0:
-		return control.Refuse(CodeRouteUnresolved, "no trunk and subgroup of the agent fits trunk_id, route_id and from_number")
+		return control.Refuse(control.CodeRouteUnresolved, "no trunk and subgroup of the agent fits trunk_id, route_id and from_number")
 	case 1:
 		c.Binding = ways[0]
 		return nil
 	default:
-		return control.Refuse(CodeRouteAmbiguous, fmt.Sprintf("%d subgroups fit: name one with trunk_id and route_id", len(ways)))
+		return control.Refuse(control.CodeRouteAmbiguous, fmt.Sprintf("%d subgroups fit: name one with trunk_id and route_id", len(ways)))
 	}
 }
 
@@ -188,7 +173,7 @@ func (s Spec) hoursWithin(_ *Campaign, w Surroundings) error {
 	for i, row := range s.WorkingHours {
 		h, shift, err := row.hours()
 		if err == nil && shift.wider(h, floor) {
-			return control.Refuse(CodeWiderThanLaw, fmt.Sprintf(
+			return control.Refuse(control.CodeHoursWider, fmt.Sprintf(
 				"working_hours[%d], %s to %s, is wider than the calling window, which is %s", i, shift.Start, shift.End, show(floor, shift.Days)))
 		}
 	}
@@ -214,7 +199,7 @@ func paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
 // form is the first half of step 8.
 func (s Spec) form(c *Campaign, w Surroundings) error {
 	bad := func(format string, args ...any) error {
-		return control.Refuse(CodeSpecInvalid, fmt.Sprintf(format, args...))
+		return control.Refuse(control.CodeCampaignSpec, fmt.Sprintf(format, args...))
 	}
 	if n := utf8.RuneCountInString(c.Name); n < 1 || n > longestName {
 		return bad("name has 1 to %d characters, not %d", longestName, n)
@@ -247,7 +232,7 @@ func (s Spec) form(c *Campaign, w Surroundings) error {
 func (s Spec) classification(c *Campaign, _ Surroundings) error {
 	c.Classification = market.Classification(orElse(s.Classification, string(market.Marketing)))
 	if !slices.Contains(market.Classifications(), c.Classification) {
-		return control.Refuse(CodeClassificationInvalid, fmt.Sprintf("classification is one of %v, not %q", market.Classifications(), s.Classification))
+		return control.Refuse(control.CodeCampaignClassification, fmt.Sprintf("classification is one of %v, not %q", market.Classifications(), s.Classification))
 	}
 	return nil
 }

@@ -67,49 +67,49 @@ func TestRefusals(t *testing.T) {
 		change func(*Spec, *Surroundings)
 		want   control.Code
 	}{
-		{"ends before it starts", func(s *Spec, _ *Surroundings) { s.StartsAt, s.EndsAt = now(), now() }, CodeWindowInvalid},
+		{"ends before it starts", func(s *Spec, _ *Surroundings) { s.StartsAt, s.EndsAt = now(), now() }, control.CodeCampaignWindow},
 		{"ends in the past, starts now", func(s *Spec, _ *Surroundings) { s.EndsAt = now().Add(-time.Hour) }, ""},
-		{"open without an end", func(s *Spec, _ *Surroundings) { s.Open = true }, CodeOpenEndsAtRequired},
+		{"open without an end", func(s *Spec, _ *Surroundings) { s.Open = true }, control.CodeOpenEndRequired},
 		{"open to the horizon", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon) }, ""},
-		{"open for too long", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, CodeOpenEndsAtTooFar},
+		{"open for too long", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, control.CodeOpenEndTooFar},
 		{"no agent", func(s *Spec, w *Surroundings) { w.Agent = ""; s.Timezone = "Mars/Base" }, control.CodeCampaignAgentUnknown},
 		{"no agent, incomplete binding", func(s *Spec, w *Surroundings) { w.Agent = ""; s.RouteID = "rte_1" }, control.CodeCampaignAgentUnknown},
-		{"no zone", func(s *Spec, _ *Surroundings) { s.Timezone = "Etc/GMT-5" }, CodeTimezoneUnknown},
+		{"no zone", func(s *Spec, _ *Surroundings) { s.Timezone = "Etc/GMT-5" }, control.CodeCampaignTimezone},
 		{"a blank zone", func(s *Spec, _ *Surroundings) { s.Timezone = " " }, ""},
-		{"a route without its trunk", func(s *Spec, _ *Surroundings) { s.RouteID = "rte_1" }, CodeBindingIncomplete},
-		{"a number without its trunk", func(s *Spec, w *Surroundings) { s.From, w.Routes = "+12025550100", nil }, CodeBindingIncomplete},
-		{"no route", func(_ *Spec, w *Surroundings) { w.Routes = nil }, CodeRouteUnresolved},
-		{"another trunk", func(s *Spec, _ *Surroundings) { s.TrunkID = "trk_2" }, CodeRouteUnresolved},
-		{"another number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "+12025550199" }, CodeRouteUnresolved},
+		{"a route without its trunk", func(s *Spec, _ *Surroundings) { s.RouteID = "rte_1" }, control.CodeBindingIncomplete},
+		{"a number without its trunk", func(s *Spec, w *Surroundings) { s.From, w.Routes = "+12025550100", nil }, control.CodeBindingIncomplete},
+		{"no route", func(_ *Spec, w *Surroundings) { w.Routes = nil }, control.CodeRouteUnresolved},
+		{"another trunk", func(s *Spec, _ *Surroundings) { s.TrunkID = "trk_2" }, control.CodeRouteUnresolved},
+		{"another number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "+12025550199" }, control.CodeRouteUnresolved},
 		{"its second number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "12025550101" }, ""},
 		{"two routes", func(_ *Spec, w *Surroundings) {
 			w.Routes[0].Subgroups = append(w.Routes[0].Subgroups, place.Subgroup{ID: "rte_2", CallerNumbers: []string{"+1"}})
-		}, CodeRouteAmbiguous},
-		{"wide hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "07:00", "22:00") }, CodeWiderThanLaw},
+		}, control.CodeRouteAmbiguous},
+		{"wide hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "07:00", "22:00") }, control.CodeHoursWider},
 		{"narrow hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0,4]", "10:00", "17:00") }, ""},
 		{"a wide row and a broken one", func(s *Spec, _ *Surroundings) {
 			s.WorkingHours = append(hours("[0]", "9", "17:00"), hours("[6]", "07:00", "10:00")...)
-		}, CodeWiderThanLaw},
+		}, control.CodeHoursWider},
 		{"all in Rhode Island, Sunday", func(s *Spec, w *Surroundings) {
 			w.Places, s.WorkingHours = []market.Place{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
-		}, CodeWiderThanLaw},
-		{"no market, the organization's window", func(s *Spec, w *Surroundings) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, CodeWiderThanLaw},
-		{"a broken row", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, CodeSpecInvalid},
-		{"a row without days", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[]", "10:00", "11:00") }, CodeSpecInvalid},
-		{"a day that is none", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, CodeSpecInvalid},
-		{"no name", func(s *Spec, _ *Surroundings) { s.Name = "  " }, CodeSpecInvalid},
+		}, control.CodeHoursWider},
+		{"no market, the organization's window", func(s *Spec, w *Surroundings) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, control.CodeHoursWider},
+		{"a broken row", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, control.CodeCampaignSpec},
+		{"a row without days", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[]", "10:00", "11:00") }, control.CodeCampaignSpec},
+		{"a day that is none", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, control.CodeCampaignSpec},
+		{"no name", func(s *Spec, _ *Surroundings) { s.Name = "  " }, control.CodeCampaignSpec},
 		{"80 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 80) + " " }, ""},
-		{"81 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 81) }, CodeSpecInvalid},
-		{"a pace that is no tier", func(s *Spec, _ *Surroundings) { s.CallsPerMinute = 3 }, CodeSpecInvalid},
-		{"retries", func(s *Spec, _ *Surroundings) { s.Retry = json.RawMessage(`{"attempts":0}`) }, CodeSpecInvalid},
-		{"a strategy", func(s *Spec, _ *Surroundings) { s.Strategy = "clever" }, CodeSpecInvalid},
-		{"duplicates", func(s *Spec, _ *Surroundings) { s.Duplicates = "keep" }, CodeSpecInvalid},
-		{"rows", func(s *Spec, _ *Surroundings) { s.Rows = 6 }, CodeSpecInvalid},
-		{"classification", func(s *Spec, _ *Surroundings) { s.Classification = "fun" }, CodeClassificationInvalid},
+		{"81 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 81) }, control.CodeCampaignSpec},
+		{"a pace that is no tier", func(s *Spec, _ *Surroundings) { s.CallsPerMinute = 3 }, control.CodeCampaignSpec},
+		{"retries", func(s *Spec, _ *Surroundings) { s.Retry = json.RawMessage(`{"attempts":0}`) }, control.CodeCampaignSpec},
+		{"a strategy", func(s *Spec, _ *Surroundings) { s.Strategy = "clever" }, control.CodeCampaignSpec},
+		{"duplicates", func(s *Spec, _ *Surroundings) { s.Duplicates = "keep" }, control.CodeCampaignSpec},
+		{"rows", func(s *Spec, _ *Surroundings) { s.Rows = 6 }, control.CodeCampaignSpec},
+		{"classification", func(s *Spec, _ *Surroundings) { s.Classification = "fun" }, control.CodeCampaignClassification},
 		{"classification and wide hours", func(s *Spec, _ *Surroundings) {
 			s.Classification, s.WorkingHours = "fun", hours("[0]", "07:00", "22:00")
-		}, CodeWiderThanLaw},
-		{"name and classification", func(s *Spec, _ *Surroundings) { s.Name, s.Classification = "", "fun" }, CodeSpecInvalid},
+		}, control.CodeHoursWider},
+		{"name and classification", func(s *Spec, _ *Surroundings) { s.Name, s.Classification = "", "fun" }, control.CodeCampaignSpec},
 	} {
 		s, w := good(), around(t)
 		c.change(&s, &w)
@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("dnc %q is refused", d)
 		}
 	}
-	if control.CodeOf(CheckDNC("maybe")) != CodeDNCDecisionInvalid {
+	if control.CodeOf(CheckDNC("maybe")) != control.CodeDNCDecision {
 		t.Error("dnc maybe is taken")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/parley-voice/parley/api/cursor"
 	"github.com/parley-voice/parley/api/respond"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
@@ -46,7 +47,7 @@ type Calls struct {
 	// Live are the calls of this node; nil where there are none.
 	Live *control.Live
 	// CursorKey signs the cursors of lists.
-	CursorKey []byte
+	CursorKey cursor.Key
 	// EndWait is how long an end request waits for the call's end; 0 means 5 s.
 	EndWait time.Duration
 }

@@ -32,8 +32,8 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 		return err
 	}
 	f.OrgID = key.OrgID
-	if cursor := q.Get("cursor"); cursor != "" {
-		if f.AfterTime, f.AfterID, err = c.openCursor(cursor, q, key.OrgID); err != nil {
+	if text := q.Get("cursor"); text != "" {
+		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, key.OrgID); err != nil {
 			return err
 		}
 	}
@@ -46,7 +46,7 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 		p.Calls = append(p.Calls, c.View.Summary(call))
 	}
 	if found.More {
-		next := c.cursor(found.EndTime, found.EndID, q, key.OrgID)
+		next := c.CursorKey.Text(found.EndTime, found.EndID, q, key.OrgID)
 		p.NextCursor = &next
 	}
 	respond.JSON(w, http.StatusOK, p)

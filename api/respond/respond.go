@@ -22,6 +22,9 @@ type Detail struct {
 	Code    string `json:"code"`
 	Status  int    `json:"status"`
 	Message any    `json:"message"`
+	// Blockers and Import are there on the refusals alone that have them.
+	Blockers any `json:"blockers,omitempty"`
+	Import   any `json:"import,omitempty"`
 }
 
 // An Envelope is the body of every error.
@@ -58,6 +61,18 @@ type PlainError struct {
 // Error implements error.
 func (p *PlainError) Error() string { return p.Message }
 
+// A MoreError is a refusal that says more than its message.
+type MoreError struct {
+	Refusal          *control.Error
+	Blockers, Import any
+}
+
+// Error implements error.
+func (m *MoreError) Error() string { return m.Refusal.Error() }
+
+// Unwrap is the refusal.
+func (m *MoreError) Unwrap() error { return m.Refusal }
+
 // Plain is the envelope of an error whose code has no meaning beyond its status.
 func Plain(status int, message string) Envelope {
 	return Envelope{Detail{Type: typeOf(status), Code: typeOf(status), Status: status, Message: message}}
@@ -79,6 +94,9 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 	case errors.As(err, &refusal):
 		d.Code, d.Message = string(refusal.Code), refusal.Message
 		d.Status = statusOf(refusal.Code)
+		if more, ok := errors.AsType[*MoreError](err); ok {
+			d.Blockers, d.Import = more.Blockers, more.Import
+		}
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,10 +30,13 @@ type Body struct {
 }
 
 // Read reads a body. It refuses what is too large, or nested too deep.
-func Read(w http.ResponseWriter, r *http.Request) (*Body, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+func Read(w http.ResponseWriter, r *http.Request) (*Body, error) { return ReadUpTo(w, r, MaxBody) }
+
+// ReadUpTo is Read with a bound of its own, in bytes.
+func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) (*Body, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, control.Refuse(control.CodeRequestTooLarge, "the body is larger than 4 MiB")
+		return nil, control.Refuse(control.CodeRequestTooLarge, fmt.Sprintf("the body is larger than %d MiB", most>>20))
 	}
 	if err != nil {
 		return nil, &respond.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}

@@ -23,10 +23,21 @@ func NewSet() *Set {
 	s := &Set{huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
 	s.addAdmin()
 	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
+	s.reg.Schema(reflect.TypeFor[Campaign](), true, "Campaign")
+	s.reg.Schema(reflect.TypeFor[Launch](), true, "Launch")
 	// A whole number may be written 60.0, which a Go int does not read; so the
-	// field is a float, and its schema an integer.
-	s.reg.Map()["PhoneCall"].Properties["max_duration_s"].Type = huma.TypeInteger
-	s.reg.Map()["PhoneCall"].Properties["max_duration_s"].Format = ""
+	// fields are floats, and their schemas integers.
+	all := s.reg.Map()
+	for _, p := range []*huma.Schema{
+		all["PhoneCall"].Properties["max_duration_s"], all["Campaign"].Properties["calls_per_minute"], all["Shift"].Properties["days"].Items,
+		all["RetryConfig"].Properties["attempts"], all["RetryConfig"].Properties["interval_s"],
+	} {
+		p.Type, p.Format = huma.TypeInteger, ""
+	}
+	for _, name := range []string{"starts_at", "ends_at"} { // an epoch that Go can hold
+		p := all["Campaign"].Properties[name]
+		p.Minimum, p.Maximum = new(0.0), new(253402300799.0)
+	}
 	return s
 }
 

@@ -40,13 +40,6 @@ type LaunchOrder struct {
 	DNC       string // a decision, empty for that of the creation
 }
 
-// Codes of refusals of a launch.
-const (
-	CodeImportIDRequired    control.Code = "attestation_import_id_required"
-	CodeDecisionWithoutList control.Code = "dnc_decision_without_upload"
-	CodeScreenRequired      control.Code = "dnc_screen_required"
-)
-
 // Launch launches a draft. A *BlockedError tells what keeps it from that.
 func (d *Desk) Launch(ctx context.Context, orgID, id string, who Who, o LaunchOrder) (Standing, error) {
 	var st Standing
@@ -78,7 +71,7 @@ func (d *Desk) Launch(ctx context.Context, orgID, id string, who Who, o LaunchOr
 // check is what is told of a launch before its campaign's status counts.
 func (o LaunchOrder) check(c campaigns.Campaign) error {
 	if o.ImportID == "" && c.LaunchImportID != "" {
-		return control.Refuse(CodeImportIDRequired, "attestation.import_id names the list that is attested")
+		return control.Refuse(control.CodeAttestationImport, "attestation.import_id names the list that is attested")
 	}
 	return campaigns.CheckDNC(o.DNC)
 }
@@ -89,14 +82,14 @@ func (d *Desk) decide(ctx context.Context, q db.Querier, c *campaigns.Campaign, 
 		return nil
 	}
 	if c.LaunchImportID == "" {
-		return control.Refuse(CodeDecisionWithoutList, "the campaign has no list to decide about")
+		return control.Refuse(control.CodeDNCWithoutUpload, "the campaign has no list to decide about")
 	}
 	i, err := d.Store.Import(ctx, q, c.OrgID, c.LaunchImportID)
 	if err != nil {
 		return err
 	}
 	if i.SourceKey == "" {
-		return control.Refuse(CodeScreenRequired, "the rows of the list were not kept: upload it again")
+		return control.Refuse(control.CodeDNCScreenRequired, "the rows of the list were not kept: upload it again")
 	}
 	c.DNC = o.DNC
 	return nil
@@ -170,7 +163,7 @@ func (d *Desk) change(ctx context.Context, orgID, id string, a campaigns.Action,
 }
 
 func impossible(c campaigns.Campaign, participle string) error {
-	return control.Refuse(CodeTransitionInvalid, fmt.Sprintf("a campaign that is %s cannot be %s", c.Status, participle))
+	return control.Refuse(control.CodeCampaignTransition, fmt.Sprintf("a campaign that is %s cannot be %s", c.Status, participle))
 }
 
 // Import returns a list that was handed over, and its screen: live until its

@@ -25,11 +25,6 @@ import (
 	"github.com/parley-voice/parley/control/place"
 )
 
-// A Router knows the routes of an agent; *place.Desk is one.
-type Router interface {
-	Routes(ctx context.Context, orgID, agent string) ([]place.Trunk, error)
-}
-
 // A Bucket keeps the rows of lists as they came.
 type Bucket interface {
 	Put(ctx context.Context, key string, r io.Reader) error
@@ -39,7 +34,6 @@ type Bucket interface {
 type Desk struct {
 	Pool   *pgxpool.Pool
 	Store  *store.Store
-	Router Router
 	Bucket Bucket
 	// Markets are the packages by code.
 	Markets map[string]*market.Package
@@ -53,15 +47,6 @@ type Desk struct {
 
 // usualRows is how many rows a creation may bring.
 const usualRows = 50_000
-
-// Codes of refusals.
-const (
-	CodeMarketNotInstalled control.Code = "market_package_not_installed"
-	CodeStorageUnavailable control.Code = "contact_file_storage_unavailable"
-	CodeRowsRejected       control.Code = "contact_rows_rejected"
-	CodeTransitionInvalid  control.Code = "campaign_transition_invalid"
-	CodeLaunchBlocked      control.Code = "launch_blocked"
-)
 
 // A Who is who asks, for the record.
 type Who struct {
@@ -206,7 +191,7 @@ func (d *Desk) settle(ctx context.Context, org store.Organization, s campaigns.S
 	}
 	var routes []place.Trunk
 	if agent != "" {
-		if routes, err = d.Router.Routes(ctx, org.ID, s.Agent); err != nil {
+		if routes, err = place.Routes(ctx, d.Pool, org.ID, s.Agent); err != nil {
 			return campaigns.Campaign{}, err
 		}
 	}
@@ -231,7 +216,7 @@ func (d *Desk) keepSource(ctx context.Context, c campaigns.Campaign, raw []json.
 		return campaigns.Import{}, nil
 	}
 	if pkg == nil {
-		return campaigns.Import{}, control.Refuse(CodeMarketNotInstalled, "the organization has no market package: its contacts cannot be screened")
+		return campaigns.Import{}, control.Refuse(control.CodeMarketNotInstalled, "the organization has no market package: its contacts cannot be screened")
 	}
 	i := campaigns.Import{
 		ID: control.NewID("imp_", now), OrgID: c.OrgID, CampaignID: c.ID, Kind: campaigns.LaunchImport, Accepted: true,
@@ -245,7 +230,7 @@ func (d *Desk) keepSource(ctx context.Context, c campaigns.Campaign, raw []json.
 		err = e
 	}
 	if err != nil {
-		return campaigns.Import{}, errors.Join(control.Refuse(CodeStorageUnavailable, "the rows could not be kept: try again"), err)
+		return campaigns.Import{}, errors.Join(control.Refuse(control.CodeContactStorage, "the rows could not be kept: try again"), err)
 	}
 	return i, nil
 }

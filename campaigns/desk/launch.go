@@ -225,7 +225,7 @@ func (d *Desk) route(ctx context.Context, q db.Querier, c campaigns.Campaign, f 
 	if f.RouteAvailable, f.Warnings.Recording, err = d.Store.Line(ctx, q, c); err != nil || id == "" {
 		return err
 	}
-	all, err := d.Router.Routes(ctx, c.OrgID, c.AgentName)
+	all, err := place.Routes(ctx, q, c.OrgID, c.AgentName)
 	if err != nil {
 		return err
 	}

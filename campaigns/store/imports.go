@@ -111,8 +111,8 @@ func whole(s []string) []string {
 	return s
 }
 
-// CodeImportNotFound is the refusal of an import that the organization has not.
-const CodeImportNotFound control.Code = "import_not_found"
+// ImportNotFound refuses an import that there is not.
+func ImportNotFound() error { return control.Refuse(control.CodeImportNotFound, "no such import") }
 
 const importColumns = `id, org_id, campaign_id, kind, status = 'accepted', refusal_code, created_via, rows_seen, accepted, warned,
 	rejected, duplicates, coalesce(source_key, ''), screen, created_at FROM imports `
@@ -125,7 +125,7 @@ func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (cam
 		&i.ID, &i.OrgID, &i.CampaignID, &i.Kind, &i.Accepted, &i.RefusalCode, &i.Via, &i.RowsSeen, &i.AcceptedRows, &i.Warned,
 		&i.Rejected, &i.Duplicates, &i.SourceKey, &frozen, &i.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return campaigns.Import{}, control.Refuse(CodeImportNotFound, "no such import")
+		return campaigns.Import{}, ImportNotFound()
 	}
 	if err == nil && frozen != nil {
 		err = json.Unmarshal(frozen, &i.Screen)

@@ -19,11 +19,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// CodeNotFound is the refusal of a campaign that the organization has not.
-const CodeNotFound control.Code = "campaign_not_found"
-
 // NotFound refuses a campaign that there is not.
-func NotFound() error { return control.Refuse(CodeNotFound, "no such campaign") }
+func NotFound() error { return control.Refuse(control.CodeCampaignNotFound, "no such campaign") }
 
 // A Store keeps campaigns in Postgres. It is safe for concurrent use.
 type Store struct{ Pool *pgxpool.Pool }

@@ -2,14 +2,12 @@
 package view
 
 import (
-	"encoding/json"
-	"time"
-
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/control/view"
 )
 
 // A Short is a campaign as lists show it. Every key is always there.
@@ -22,13 +20,13 @@ type Short struct {
 	AgentID        string           `json:"agent_id"`
 	Timezone       string           `json:"timezone"`
 	TimezoneSource string           `json:"timezone_source"`
-	StartsAt       Epoch            `json:"starts_at"`
-	EndsAt         Epoch            `json:"ends_at"`
+	StartsAt       view.Epoch       `json:"starts_at"`
+	EndsAt         view.Epoch       `json:"ends_at"`
 	Open           bool             `json:"accepts_call_additions"`
 	CallsPerMinute int              `json:"calls_per_minute"`
 	CallStrategy   string           `json:"call_strategy"`
 	Classification string           `json:"classification"`
-	CreatedAt      Epoch            `json:"created_at"`
+	CreatedAt      view.Epoch       `json:"created_at"`
 }
 
 // A Campaign is a campaign as shown on its own.
@@ -45,10 +43,10 @@ type Campaign struct {
 	DNCScreen       screen.Screen     `json:"dnc_screen"`
 	Blockers        *[]checks.Blocker `json:"blockers,omitempty"` // nil where nobody checked
 	Warnings        *[]checks.Warning `json:"warnings,omitempty"`
-	UpdatedAt       Epoch             `json:"updated_at"`
-	LaunchedAt      Epoch             `json:"launched_at"`
-	CompletedAt     Epoch             `json:"completed_at"`
-	CancelledAt     Epoch             `json:"cancelled_at"`
+	UpdatedAt       view.Epoch        `json:"updated_at"`
+	LaunchedAt      view.Epoch        `json:"launched_at"`
+	CompletedAt     view.Epoch        `json:"completed_at"`
+	CancelledAt     view.Epoch        `json:"cancelled_at"`
 	StatusReason    string            `json:"status_reason"`
 	Market          string            `json:"market"`
 	AgentVersion    *int              `json:"agent_version"`
@@ -70,7 +68,7 @@ type Import struct {
 	DNCMatches      []screen.Match `json:"dnc_matches"`
 	CampaignID      string         `json:"campaign_id"`
 	Kind            string         `json:"kind"`
-	CreatedAt       Epoch          `json:"created_at"`
+	CreatedAt       view.Epoch     `json:"created_at"`
 	CreatedVia      campaigns.Via  `json:"created_via"`
 	RowsProjected   bool           `json:"source_rows_projected"`
 }
@@ -84,27 +82,12 @@ type Issues struct {
 	Items     []rows.Issue   `json:"items"`
 }
 
-// An Epoch is a time in seconds since 1970, null where it is not set.
-type Epoch time.Time
-
-// MarshalJSON implements json.Marshaler.
-func (e Epoch) MarshalJSON() ([]byte, error) {
-	t := time.Time(e)
-	if t.IsZero() {
-		return []byte("null"), nil
-	}
-	if ms := t.UnixMilli(); ms%1000 != 0 {
-		return json.Marshal(float64(ms) / 1000)
-	}
-	return json.Marshal(t.Unix())
-}
-
 // Summary shows a campaign in a list.
 func Summary(c campaigns.Campaign) Short {
 	return Short{
 		CampaignID: c.ID, Status: c.Status, CreatedVia: c.CreatedVia, LaunchedVia: c.LaunchedVia, Name: c.Name, AgentID: c.AgentName,
-		Timezone: c.Timezone, TimezoneSource: c.TimezoneSource, StartsAt: Epoch(c.StartsAt), EndsAt: Epoch(c.EndsAt), Open: c.Open,
-		CallsPerMinute: c.CallsPerMinute, CallStrategy: string(c.Retry.Strategy), Classification: string(c.Classification), CreatedAt: Epoch(c.CreatedAt),
+		Timezone: c.Timezone, TimezoneSource: c.TimezoneSource, StartsAt: view.Epoch(c.StartsAt), EndsAt: view.Epoch(c.EndsAt), Open: c.Open,
+		CallsPerMinute: c.CallsPerMinute, CallStrategy: string(c.Retry.Strategy), Classification: string(c.Classification), CreatedAt: view.Epoch(c.CreatedAt),
 	}
 }
 
@@ -114,7 +97,7 @@ func Whole(st desk.Standing, checked bool) Campaign {
 	v := Campaign{
 		Short: Summary(c), ConsentTier: c.ConsentTier(), RetryConfig: c.Retry, DuplicateAction: string(c.Duplicates),
 		ContactTimezone: c.ContactTimezone, WorkingHours: c.WorkingHours, Binding: c.Binding, DNCScreen: st.Screen,
-		UpdatedAt: Epoch(c.UpdatedAt), LaunchedAt: Epoch(c.LaunchedAt), CompletedAt: Epoch(c.CompletedAt), CancelledAt: Epoch(c.CancelledAt),
+		UpdatedAt: view.Epoch(c.UpdatedAt), LaunchedAt: view.Epoch(c.LaunchedAt), CompletedAt: view.Epoch(c.CompletedAt), CancelledAt: view.Epoch(c.CancelledAt),
 		StatusReason: c.StatusReason, Market: c.Market,
 	}
 	if st.Import != nil {
@@ -144,6 +127,6 @@ func Imported(x desk.Imported) Import {
 		ImportID: x.ID, Status: status, RowsSeen: x.RowsSeen, Accepted: x.AcceptedRows, Warned: x.Warned, Rejected: x.Rejected,
 		DuplicatesFound: x.Duplicates, DNCMatched: x.Screen.Matched, RefusalCode: x.RefusalCode, DNCScreen: x.Screen, DNCMatches: matches,
 		Issues:     Issues{Total: x.Total, Shown: len(x.Issues), Truncated: x.Total > len(x.Issues), ByCode: x.ByCode, Items: x.Issues},
-		CampaignID: x.CampaignID, Kind: x.Kind, CreatedAt: Epoch(x.CreatedAt), CreatedVia: x.Via, RowsProjected: x.SourceKey != "",
+		CampaignID: x.CampaignID, Kind: x.Kind, CreatedAt: view.Epoch(x.CreatedAt), CreatedVia: x.Via, RowsProjected: x.SourceKey != "",
 	}
 }

@@ -103,6 +103,20 @@ func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
 	return nil
 }
 
+// Hold keeps the key of a request that had an effect but no answer to repeat,
+// in the transaction of the effect: as long as it is remembered, whoever repeats
+// the request is told that it is in flight.
+func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
+	tag, err := q.Exec(ctx, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+	if err != nil {
+		return fmt.Errorf("idempotency key: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errLost
+	}
+	return nil
+}
+
 // Release frees the key of a request that had no effect.
 func (k *Keys) Release(ctx context.Context, s *Slot) error {
 	_, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
@@ -41,15 +42,20 @@ WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id`
 // Routes returns the trunks and subgroups that an agent may call through, by
 // name. An agent that there is not is refused.
 func (d *Desk) Routes(ctx context.Context, orgID, agent string) ([]Trunk, error) {
+	return Routes(ctx, d.Pool, orgID, agent)
+}
+
+// Routes is what Desk.Routes returns, as a transaction sees it.
+func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, error) {
 	var known bool
-	err := d.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2)", orgID, agent).Scan(&known)
+	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2)", orgID, agent).Scan(&known)
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
 	if !known {
 		return nil, control.Refuse(control.CodeCampaignAgentUnknown, "no agent of this name")
 	}
-	rows, err := d.Pool.Query(ctx, listSQL, orgID, agent)
+	rows, err := q.Query(ctx, listSQL, orgID, agent)
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}

@@ -1,0 +1,217 @@
+// Package campaigns is the resource group of campaigns and their lists.
+package campaigns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/parley-voice/parley/api/cursor"
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/checks"
+	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/campaigns/view"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
+)
+
+// Campaigns answers for campaigns.
+type Campaigns struct {
+	Desk    *desk.Desk
+	Store   *store.Store
+	Keys    *idempotency.Keys
+	Schemas *schema.Set
+	// CursorKey signs the cursors of lists.
+	CursorKey cursor.Key
+}
+
+// What the ids look like. Anything else is nobody's.
+var (
+	campaignID = regexp.MustCompile(`^cmp_[0-9A-Z]{26}$`)
+	importID   = regexp.MustCompile(`^imp_[0-9A-Z]{26}$`)
+)
+
+// maxKey is the length of an Idempotency-Key in characters.
+const maxKey = 255
+
+// Create answers POST /v1/campaigns.
+func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	body, err := schema.ReadUpTo(w, r, schema.MaxCampaign)
+	if err != nil {
+		return err
+	}
+	order, err := c.Schemas.CampaignOrder(body)
+	if err != nil {
+		return err
+	}
+	name, err := keyOf(r)
+	if err != nil {
+		return err
+	}
+	if err = campaigns.CheckDNC(order.Spec.DNC); err != nil {
+		return err
+	}
+	slot, answer, err := c.Keys.Begin(r.Context(), key.OrgID+" POST /v1/campaigns", name, body.Fingerprint())
+	if err != nil {
+		return err
+	}
+	if answer != nil {
+		w.Header().Set("Idempotent-Replayed", "true")
+		respond.Bytes(w, answer.Status, answer.Body)
+		return nil
+	}
+	var shown []byte
+	_, err = c.Desk.Create(r.Context(), key.OrgID, who(r, key), order, func(ctx context.Context, q db.Querier, st desk.Standing) (fault error) {
+		if shown, fault = json.Marshal(view.Whole(st, true)); fault != nil {
+			return fault
+		}
+		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
+	}, slot.Hold)
+	if err != nil {
+		if _, kept := errors.AsType[*desk.KeptError](err); kept {
+			return err
+		}
+		return errors.Join(err, c.forget(r.Context(), slot))
+	}
+	respond.Bytes(w, http.StatusCreated, shown)
+	return nil
+}
+
+// forget frees the key of a request that was refused.
+func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return c.Keys.Release(ctx, slot)
+}
+
+// keyOf is the Idempotency-Key of a request that needs one.
+func keyOf(r *http.Request) (string, error) {
+	name := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
+	if name == "" {
+		return "", control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
+	}
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
+		return "", &respond.InvalidError{Issues: []respond.Issue{{
+			Type: "string_too_long", Loc: []any{"header", "Idempotency-Key"}, Msg: "String should have at most 255 characters",
+			Input: strings.ToValidUTF8(name, "\ufffd"),
+		}}}
+	}
+	return name, nil
+}
+
+// who asks, for the record.
+func who(r *http.Request, key access.Key) desk.Who {
+	ip, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		ip = r.RemoteAddr
+	}
+	agent := strings.ToValidUTF8(strings.ReplaceAll(r.UserAgent(), "\x00", ""), "\ufffd")
+	return desk.Who{Via: campaigns.ByAPI, KeyID: key.ID, Actor: key.Name, IP: ip, Agent: agent[:min(len(agent), 500)]}
+}
+
+// id is the campaign of the path.
+func id(r *http.Request) (string, error) {
+	s := r.PathValue("id")
+	if !campaignID.MatchString(s) {
+		return "", store.NotFound()
+	}
+	return s, nil
+}
+
+// Get answers GET /v1/campaigns/{id}.
+func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id) })
+}
+
+// LaunchCheck answers GET /v1/campaigns/{id}/launch-check.
+func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	s, err := id(r)
+	if err != nil {
+		return err
+	}
+	st, err := c.Desk.Get(r.Context(), key.OrgID, s)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, map[string]any{"blockers": st.Blockers, "warnings": st.Warnings, "dnc_screen": st.Screen})
+	return nil
+}
+
+// Launch answers POST /v1/campaigns/{id}/launch.
+func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	body, err := schema.Read(w, r)
+	if err != nil {
+		return err
+	}
+	order, err := c.Schemas.LaunchOrder(body)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, r, true, func(id string) (desk.Standing, error) {
+		return c.Desk.Launch(r.Context(), key.OrgID, id, who(r, key), order)
+	})
+}
+
+// Pause answers POST /v1/campaigns/{id}/pause.
+func (c *Campaigns) Pause(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Pause(r.Context(), key.OrgID, id) })
+}
+
+// Resume answers POST /v1/campaigns/{id}/resume.
+func (c *Campaigns) Resume(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Resume(r.Context(), key.OrgID, id) })
+}
+
+// Cancel answers POST /v1/campaigns/{id}/cancel.
+func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Cancel(r.Context(), key.OrgID, id) })
+}
+
+// answer does something to the campaign of the path and shows it.
+func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool, do func(id string) (desk.Standing, error)) error {
+	s, err := id(r)
+	if err != nil {
+		return err
+	}
+	st, err := do(s)
+	if blocked, ok := errors.AsType[*desk.BlockedError](err); ok {
+		return more(blocked.Blockers)
+	}
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, view.Whole(st, checked))
+	return nil
+}
+
+// more is the refusal of a launch that is blocked.
+func more(blockers []checks.Blocker) error {
+	return &respond.MoreError{
+		Refusal: control.Refuse(control.CodeLaunchBlocked, "the launch checks found what keeps the campaign from dialling: see blockers"), Blockers: blockers,
+	}
+}
+
+// Import answers GET /v1/imports/{id}.
+func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	s := r.PathValue("id")
+	if !importID.MatchString(s) {
+		return store.ImportNotFound()
+	}
+	x, err := c.Desk.Import(r.Context(), key.OrgID, s)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, view.Imported(x))
+	return nil
+}

@@ -1,0 +1,128 @@
+package schema
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/desk"
+)
+
+// MaxCampaign is the size of the body of POST /v1/campaigns in bytes.
+const MaxCampaign = 32 << 20
+
+// A Campaign is the body of POST /v1/campaigns. Values out of a closed set are
+// open here: they are refused in the contract's order.
+type Campaign struct {
+	_              struct{}         `additionalProperties:"true" json:"-"`
+	Name           string           `doc:"1 to 80 characters" example:"Spring renewals" json:"name"`
+	AgentID        string           `doc:"Name of the agent" example:"sales" json:"agent_id"`
+	CallsPerMinute float64          `doc:"One of 1, 2, 5, 10, 20, 30, 60, 100, 200" example:"20" json:"calls_per_minute"`
+	PlannedCalls   []map[string]any `doc:"Rows of phone, name, variables, timezone, external_id, language, priority, not_before, not_after, state, zip, consent_at, metadata" json:"planned_calls,omitempty" nullable:"true"`
+	StartsAt       *float64         `doc:"Epoch seconds; null means now" json:"starts_at,omitempty" nullable:"true"`
+	EndsAt         *float64         `doc:"Epoch seconds, later than starts_at" json:"ends_at,omitempty" nullable:"true"`
+	Timezone       *string          `doc:"IANA name; empty means the organization's" example:"America/New_York" json:"timezone,omitempty" nullable:"true"`
+	WorkingHours   []Shift          `doc:"May only narrow the calling window; empty means the window" json:"working_hours,omitempty" nullable:"true"`
+	CallStrategy   *string          `doc:"standard or expert" json:"call_strategy,omitempty" nullable:"true"`
+	RetryConfig    *RetryConfig     `doc:"One attempt, where it is not given" json:"retry_config,omitempty"`
+	Duplicates     *string          `doc:"reject, keep_first or keep_last" json:"duplicate_action,omitempty" nullable:"true"`
+	Classification *string          `doc:"marketing, servicing or debt_collection" json:"classification,omitempty" nullable:"true"`
+	ContactZone    *bool            `doc:"Call each contact in the zone of its row" json:"use_contact_timezone,omitempty" nullable:"true"`
+	TrunkID        *string          `json:"trunk_id,omitempty" nullable:"true"`
+	RouteID        *string          `json:"route_id,omitempty" nullable:"true"`
+	FromNumber     *string          `json:"from_number,omitempty" nullable:"true"`
+	Attestation    *Attestation     `doc:"Without it the campaign stays a draft" json:"attestation,omitempty"`
+	Open           *bool            `doc:"Whether calls may be added; needs ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
+	DNC            *string          `doc:"block or skip: what to do about numbers on a do-not-call list" json:"dnc,omitempty" nullable:"true"`
+}
+
+// A Shift is a row of working hours.
+type Shift struct {
+	_     struct{}  `additionalProperties:"true" json:"-"`
+	Days  []float64 `doc:"0 is Monday, 6 Sunday" json:"days,omitempty"`
+	Start string    `doc:"HH:MM" json:"start,omitempty"`
+	End   string    `doc:"HH:MM, later than start" json:"end,omitempty"`
+}
+
+// A RetryConfig says how often and when contacts are called again.
+type RetryConfig struct {
+	_         struct{}         `additionalProperties:"true" json:"-"`
+	Attempts  *float64         `doc:"Dials of a contact, 1 to 10" json:"attempts,omitempty" nullable:"true"`
+	IntervalS *float64         `doc:"Seconds, 60 to 604800" json:"interval_s,omitempty" nullable:"true"`
+	Rules     []map[string]any `doc:"For call_strategy expert" json:"rules,omitempty" nullable:"true"`
+}
+
+// An Attestation confirms the consent of the contacts.
+type Attestation struct {
+	_         struct{} `additionalProperties:"true" json:"-"`
+	Confirmed any      `doc:"true" json:"confirmed,omitempty"`
+	ImportID  *string  `doc:"On a launch: the list that is attested" json:"import_id,omitempty" nullable:"true"`
+}
+
+// given tells whether an attestation says true, and nothing like it.
+func (a *Attestation) given() bool { return a != nil && a.Confirmed == true }
+
+// A Launch is the body of POST /v1/campaigns/{id}/launch.
+type Launch struct {
+	_           struct{}     `additionalProperties:"true" json:"-"`
+	Attestation *Attestation `json:"attestation,omitempty"`
+	DNC         *string      `doc:"block or skip" json:"dnc,omitempty" nullable:"true"`
+}
+
+// CampaignOrder reads the body of POST /v1/campaigns.
+func (s *Set) CampaignOrder(b *Body) (desk.Order, error) {
+	var c Campaign
+	if err := s.Check(b, "Campaign", &c); err != nil {
+		return desk.Order{}, err
+	}
+	o := desk.Order{Attested: c.Attestation.given(), Spec: campaigns.Spec{
+		Name: c.Name, Agent: c.AgentID, CallsPerMinute: c.CallsPerMinute, StartsAt: epoch(c.StartsAt), EndsAt: epoch(c.EndsAt),
+		Timezone: or(c.Timezone), Strategy: or(c.CallStrategy), Duplicates: or(c.Duplicates), Classification: or(c.Classification),
+		ContactTimezone: or(c.ContactZone), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber), Open: or(c.Open), DNC: or(c.DNC),
+	}}
+	for _, row := range c.WorkingHours {
+		shift := campaigns.Shift{Start: row.Start, End: row.End}
+		for _, d := range row.Days {
+			shift.Days = append(shift.Days, int(d))
+		}
+		o.Spec.WorkingHours = append(o.Spec.WorkingHours, shift)
+	}
+	if c.RetryConfig != nil {
+		text, err := json.Marshal(c.RetryConfig)
+		if err != nil {
+			return desk.Order{}, err
+		}
+		o.Spec.Retry = text
+	}
+	for _, row := range c.PlannedCalls {
+		text, err := json.Marshal(row) // numbers keep their digits, keys get an order
+		if err != nil {
+			return desk.Order{}, err
+		}
+		o.Rows = append(o.Rows, text)
+	}
+	return o, nil
+}
+
+// LaunchOrder reads the body of POST /v1/campaigns/{id}/launch.
+func (s *Set) LaunchOrder(b *Body) (desk.LaunchOrder, error) {
+	var l Launch
+	if err := s.Check(b, "Launch", &l); err != nil {
+		return desk.LaunchOrder{}, err
+	}
+	o := desk.LaunchOrder{Confirmed: l.Attestation.given(), DNC: or(l.DNC)}
+	if l.Attestation != nil {
+		o.ImportID = or(l.Attestation.ImportID)
+	}
+	return o, nil
+}
+
+// epoch is a time in seconds; nil is none.
+func epoch(s *float64) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	whole, part := math.Modf(*s)
+	return time.Unix(int64(whole), int64(part*1e6)*1e3).UTC()
+}
