@@ -53,8 +53,12 @@ func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key: parley_ and 64 hex digits"}},
 		},
 		Security: []map[string][]string{{"key": {}}},
-		Tags:     []*huma.Tag{{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"}, {Name: "admin", Description: "What the root organization sees to; for its privileged keys"}},
-		Paths:    with(with(callPaths(), routePaths()), adminPaths()),
+		Tags: []*huma.Tag{
+			{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"},
+			{Name: "campaigns", Description: "Calls to lists of people"},
+			{Name: "admin", Description: "What the root organization sees to; for its privileged keys"},
+		},
+		Paths: with(with(with(callPaths(), routePaths()), campaignPaths()), adminPaths()),
 	}
 }
 

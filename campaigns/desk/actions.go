@@ -56,7 +56,7 @@ func (d *Desk) Launch(ctx context.Context, orgID, id string, who Who, o LaunchOr
 			st, _, err = d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, now)
 			return err
 		}
-		if err := d.decide(ctx, tx, &c, o); err != nil {
+		if err = d.decide(ctx, tx, &c, o); err != nil {
 			return err
 		}
 		st, err = d.begin(ctx, tx, c, who, checks.Attestation{Given: o.Confirmed, Stale: o.ImportID != c.LaunchImportID && c.LaunchImportID != ""}, now)
@@ -180,14 +180,14 @@ func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
 			return err
 		}
 		if c.LaunchImportID == id {
-			st, _, err := d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, d.now())
-			if err == nil && st.Import == nil {
-				err = errors.New("the launch import is gone")
+			st, _, fault := d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, d.now())
+			if fault == nil && st.Import == nil {
+				fault = errors.New("the launch import is gone")
 			}
-			if err == nil {
+			if fault == nil {
 				x = *st.Import
 			}
-			return err
+			return fault
 		}
 		x = Imported{Import: i, Screen: screen.None()}
 		if i.Screen != nil {

@@ -137,17 +137,15 @@ func (d *Desk) Create(ctx context.Context, orgID string, who Who, o Order,
 	var st Standing
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		c.LaunchImportID = i.ID
-		if err := d.Store.Insert(ctx, tx, c); err != nil {
-			return err
+		fault := d.Store.Insert(ctx, tx, c)
+		if fault == nil && i.ID != "" {
+			fault = d.take(ctx, tx, &c, i, list, pkg, now)
 		}
-		if i.ID != "" {
-			if err := d.take(ctx, tx, &c, i, list, pkg, now); err != nil {
-				return err
-			}
+		if fault != nil {
+			return fault
 		}
-		var err error
-		if st, err = d.begin(ctx, tx, c, who, checks.Attestation{Given: o.Attested}, now); err != nil {
-			return err
+		if st, fault = d.begin(ctx, tx, c, who, checks.Attestation{Given: o.Attested}, now); fault != nil {
+			return fault
 		}
 		if settle != nil {
 			return settle(ctx, tx, st)

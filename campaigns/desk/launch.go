@@ -25,14 +25,14 @@ func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who W
 		return Standing{}, err
 	}
 	if a.Given && !a.Stale {
-		if err := d.attest(ctx, tx, c, who, screened, st.Screen, now); err != nil {
+		if err = d.attest(ctx, tx, c, who, screened, st.Screen, now); err != nil {
 			return Standing{}, err
 		}
 	}
 	if len(st.Blockers) > 0 {
 		return st, nil
 	}
-	if err := d.freeze(ctx, tx, &st, screened, now); err != nil {
+	if err = d.freeze(ctx, tx, &st, screened, now); err != nil {
 		return Standing{}, err
 	}
 	_, version, err := d.Store.Agent(ctx, tx, c.OrgID, c.AgentName)
@@ -104,7 +104,7 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 	if frozen != nil {
 		st.Screen = *frozen
 	}
-	if err := d.imported(ctx, q, &st, s); err != nil {
+	if err = d.imported(ctx, q, &st, s); err != nil {
 		return st, s, err
 	}
 	f, err := d.facts(ctx, q, org, pkg, st, now)

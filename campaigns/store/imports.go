@@ -147,8 +147,8 @@ func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first
 	var text []byte
 	_, err = pgx.ForEachRow(all, []any{&text}, func() error {
 		var some []rows.Issue
-		if err := json.Unmarshal(text, &some); err != nil {
-			return err
+		if fault := json.Unmarshal(text, &some); fault != nil {
+			return fault
 		}
 		for _, x := range some {
 			byCode[x.Code]++

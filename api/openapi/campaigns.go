@@ -1,0 +1,147 @@
+package openapi
+
+import "github.com/danielgtaylor/huma/v2"
+
+const (
+	campaignID = "cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C"
+	importID   = "imp_06C9T2Q8VJ3M5N7P1R4S6W8X0D"
+)
+
+func campaignPaths() map[string]*huma.PathItem {
+	one := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: campaignID}}
+	missing := map[int]string{404: "campaign_not_found"}
+	move := func(id, summary, description string, codes string) *huma.PathItem {
+		return &huma.PathItem{Post: &huma.Operation{
+			OperationID: id, Tags: []string{"campaigns"}, Summary: summary, Description: description, Parameters: one,
+			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())}, map[int]string{404: "campaign_not_found", 409: codes}),
+		}}
+	}
+	return map[string]*huma.PathItem{
+		"/v1/campaigns": {
+			Post: &huma.Operation{
+				OperationID: "create-campaign", Tags: []string{"campaigns"}, Summary: "Create a campaign, hand over its list and launch it",
+				Description: "Answers 201 whenever the campaign was created. Its status says whether dialling began; blockers say why not.",
+				Parameters: []*huma.Param{{
+					Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
+					Description: "A repeat with the same key returns the campaign as it was created. Remembered for 24 hours.",
+				}},
+				RequestBody: body("Campaign", map[string]any{
+					"name": "Spring renewals", "agent_id": "sales", "calls_per_minute": 20, "attestation": map[string]any{"confirmed": true},
+					"planned_calls": []any{map[string]any{"phone": "+12025550123", "name": "Ada", "variables": map[string]any{"first_name": "Ada"}}},
+					"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
+				}),
+				Responses: refusals(map[string]*huma.Response{"201": success("The campaign", checkedCampaign())}, map[int]string{
+					409: "idempotency_key_in_flight, market_package_not_installed", 413: "request_too_large",
+					422: "invalid_request, idempotency_key_required, dnc_decision_invalid, idempotency_key_reuse, campaign_window_invalid, " +
+						"campaign_open_ends_at_required, campaign_open_ends_at_too_far, campaign_agent_unknown, campaign_timezone_unknown, " +
+						"dialing_route_unresolved, dialing_route_ambiguous, dialing_binding_incomplete, working_hours_wider_than_law, " +
+						"campaign_spec_invalid, campaign_classification_invalid",
+					502: "contact_file_storage_unavailable",
+				}),
+			},
+			Get: &huma.Operation{
+				OperationID: "list-campaigns", Tags: []string{"campaigns"}, Summary: "List campaigns", Parameters: campaignFilters(),
+				Responses: refusals(map[string]*huma.Response{"200": success("A page of campaigns", map[string]any{
+					"campaigns": []any{shortCampaign()}, "has_more": false, "next_cursor": nil,
+				})}, map[int]string{400: "invalid_cursor, invalid_filter_value"}),
+			},
+		},
+		"/v1/campaigns/{id}": {Get: &huma.Operation{
+			OperationID: "get-campaign", Tags: []string{"campaigns"}, Summary: "Read a campaign", Parameters: one,
+			Description: "Blockers and warnings are those of a launch right now, without an attestation.",
+			Responses:   refusals(map[string]*huma.Response{"200": success("The campaign", checkedCampaign())}, missing),
+		}},
+		"/v1/campaigns/{id}/launch-check": {Get: &huma.Operation{
+			OperationID: "check-campaign", Tags: []string{"campaigns"}, Summary: "What keeps a campaign from dialling", Parameters: one,
+			Responses: refusals(map[string]*huma.Response{"200": success("The checks", map[string]any{
+				"blockers": []any{attestationBlocker()}, "warnings": warnings(), "dnc_screen": dncScreen(),
+			})}, missing),
+		}},
+		"/v1/campaigns/{id}/launch": {Post: &huma.Operation{
+			OperationID: "launch-campaign", Tags: []string{"campaigns"}, Summary: "Launch a draft", Parameters: one,
+			RequestBody: body("Launch", map[string]any{"attestation": map[string]any{"confirmed": true, "import_id": importID}, "dnc": "skip"}),
+			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", checkedCampaign())}, map[int]string{
+				404: "campaign_not_found", 409: "launch_blocked, campaign_transition_invalid, dnc_decision_without_upload, dnc_screen_required",
+				422: "invalid_request, attestation_import_id_required, dnc_decision_invalid",
+			}),
+		}},
+		"/v1/campaigns/{id}/pause":  move("pause-campaign", "Pause a campaign", "No number is dialled any more; calls that are on go on.", "campaign_transition_invalid"),
+		"/v1/campaigns/{id}/resume": move("resume-campaign", "Go on with a paused campaign", "", "launch_blocked, campaign_transition_invalid"),
+		"/v1/campaigns/{id}/cancel": move("cancel-campaign", "End a campaign for good", "Calls that are on go on.", "campaign_transition_invalid"),
+		"/v1/imports/{id}": {Get: &huma.Operation{
+			OperationID: "get-import", Tags: []string{"campaigns"}, Summary: "Read a list that was handed over",
+			Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID}},
+			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
+		}},
+	}
+}
+
+func body(name string, example any) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/" + name}, Example: example},
+	}}
+}
+
+func campaignFilters() []*huma.Param {
+	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeNumber}
+	var all []*huma.Param
+	for name, s := range map[string]*huma.Schema{
+		"status": text, "agent_id": text, "created_via": text, "classification": text, "name": text, "cursor": text,
+		"created_after": number, "created_before": number,
+		"limit": {Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 20},
+		"order": {Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"},
+	} {
+		all = append(all, &huma.Param{Name: name, In: "query", Schema: s})
+	}
+	return all
+}
+
+func shortCampaign() map[string]any {
+	return map[string]any{
+		"campaign_id": campaignID, "status": "running", "created_via": "api", "launched_via": "api", "name": "Spring renewals", "agent_id": "sales",
+		"timezone": "America/New_York", "timezone_source": "organization", "starts_at": nil, "ends_at": nil, "accepts_call_additions": false,
+		"calls_per_minute": 20, "call_strategy": "standard", "classification": "marketing", "created_at": 1795222586.123,
+	}
+}
+
+func movedCampaign() map[string]any {
+	return with(shortCampaign(), map[string]any{
+		"consent_tier": "pewc", "retry_config": map[string]any{"attempts": 1, "interval_s": 900}, "duplicate_action": "reject", "use_contact_timezone": false,
+		"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
+		"binding":       map[string]any{"trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A", "route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B", "from_number": "+12025550100"},
+		"import":        listOfRows(), "dnc_screen": dncScreen(), "updated_at": 1795222586.123, "launched_at": 1795222586.123, "completed_at": nil,
+		"cancelled_at": nil, "status_reason": "", "market": "us", "agent_version": 3,
+	})
+}
+
+func checkedCampaign() map[string]any {
+	return with(movedCampaign(), map[string]any{"blockers": []any{}, "warnings": warnings()})
+}
+
+func attestationBlocker() map[string]any {
+	return map[string]any{"code": "attestation_required", "field": "attestation", "message": "consent was not attested in this request"}
+}
+
+func warnings() []any {
+	return []any{
+		map[string]any{"code": "starts_immediately", "field": "starts_at"},
+		map[string]any{"code": "frequency_policy_active", "rolling_7d_cap": 7, "daily_cap": 3, "source": "market_default"},
+	}
+}
+
+func dncScreen() map[string]any {
+	return map[string]any{
+		"status": "clean", "checked_rows": 1, "unscreened_rows": 0, "matched_rows": 0, "suppressed_contacts": 0, "hidden_rows": 0,
+		"fingerprint": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "items": []any{}, "has_more": false,
+		"all_dialable_suppressed": false, "as_of_launch": true, "screened_at": 1795222586, "audit_id": 1, "decision": "clean", "import_id": importID,
+	}
+}
+
+func listOfRows() map[string]any {
+	return map[string]any{
+		"import_id": importID, "status": "accepted", "rows_seen": 1, "accepted": 1, "warned": 0, "rejected": 0, "duplicates_found": 0, "dnc_matched": 0,
+		"refusal_code": "", "issues": map[string]any{"total": 0, "shown": 0, "truncated": false, "by_code": map[string]any{}, "items": []any{}},
+		"dnc_screen": dncScreen(), "dnc_matches": []any{}, "campaign_id": campaignID, "kind": "launch", "created_at": 1795222586.123, "created_via": "api",
+		"source_rows_projected": true,
+	}
+}
