@@ -86,8 +86,15 @@ func TestCampaignRuns(t *testing.T) {
 		t.Errorf("another body: %d %s", got.status, got.body)
 	}
 	for _, step := range []struct{ do, status, code string }{
-		{"resume", "running", ""}, {"pause", "paused", ""}, {"pause", "paused", ""}, {"launch", "", "attestation_import_id_required"},
-		{"resume", "running", ""}, {"cancel", "cancelled", ""}, {"cancel", "cancelled", ""}, {"resume", "", "campaign_transition_invalid"}, {"pause", "", "campaign_transition_invalid"},
+		{"resume", "running", ""},
+		{"pause", "paused", ""},
+		{"pause", "paused", ""},
+		{"launch", "", "attestation_import_id_required"},
+		{"resume", "running", ""},
+		{"cancel", "cancelled", ""},
+		{"cancel", "cancelled", ""},
+		{"resume", "", "campaign_transition_invalid"},
+		{"pause", "", "campaign_transition_invalid"},
 	} {
 		got := h.do("POST", "/v1/campaigns/"+id+"/"+step.do, "{}")
 		if got.code() != step.code || step.status != "" && got.json(t)["status"] != step.status {
