@@ -25,7 +25,7 @@ func campaignPaths() map[string]*huma.PathItem {
 					Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
 					Description: "A repeat with the same key returns the campaign as it was created. Remembered for 24 hours.",
 				}},
-				RequestBody: body("Campaign", map[string]any{
+				RequestBody: bodyOf("Campaign", map[string]any{
 					"name": "Spring renewals", "agent_id": "sales", "calls_per_minute": 20, "attestation": map[string]any{"confirmed": true},
 					"planned_calls": []any{map[string]any{"phone": "+12025550123", "name": "Ada", "variables": map[string]any{"first_name": "Ada"}}},
 					"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
@@ -59,7 +59,7 @@ func campaignPaths() map[string]*huma.PathItem {
 		}},
 		"/v1/campaigns/{id}/launch": {Post: &huma.Operation{
 			OperationID: "launch-campaign", Tags: []string{"campaigns"}, Summary: "Launch a draft", Parameters: one,
-			RequestBody: body("Launch", map[string]any{"attestation": map[string]any{"confirmed": true, "import_id": importID}, "dnc": "skip"}),
+			RequestBody: bodyOf("Launch", map[string]any{"attestation": map[string]any{"confirmed": true, "import_id": importID}, "dnc": "skip"}),
 			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", checkedCampaign())}, map[int]string{
 				404: "campaign_not_found", 409: "launch_blocked, campaign_transition_invalid, dnc_decision_without_upload, dnc_screen_required",
 				422: "invalid_request, attestation_import_id_required, dnc_decision_invalid",
@@ -74,12 +74,6 @@ func campaignPaths() map[string]*huma.PathItem {
 			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
 		}},
 	}
-}
-
-func body(name string, example any) *huma.RequestBody {
-	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/" + name}, Example: example},
-	}}
 }
 
 func campaignFilters() []*huma.Param {
