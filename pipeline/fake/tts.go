@@ -157,6 +157,15 @@ func elevenMessage(w spokenWord) object {
 	}}
 }
 
+// mostFlushes is how many Deepgram takes in a minute.
+const mostFlushes = 20
+
+// tooMany tells whether the last of flushes is one more than Deepgram takes.
+func tooMany(flushes []time.Time) bool {
+	n := len(flushes)
+	return n > mostFlushes && flushes[n-1].Sub(flushes[n-1-mostFlushes]) < time.Minute
+}
+
 // speakDeepgram plays Deepgram's streaming speech: what is said is spoken when
 // it is flushed.
 func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
@@ -175,6 +184,7 @@ func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 	v.send = func(w spokenWord) error { return conn.WriteMessage(websocket.BinaryMessage, w.sound) }
 	_ = conn.WriteJSON(object{"type": "Metadata", "request_id": "x"})
 	text := ""
+	var flushes []time.Time
 	for {
 		var m struct{ Type, Text string }
 		if conn.ReadJSON(&m) != nil || m.Type == "Close" {
@@ -184,6 +194,10 @@ func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 		case "Speak":
 			text += m.Text
 		case "Flush":
+			if flushes = append(flushes, time.Now()); tooMany(flushes) {
+				_ = conn.WriteJSON(object{"type": "Warning", "description": "too many flushes", "code": "flush_limit"})
+				continue
+			}
 			if !v.say(r.Context(), text) {
 				return
 			}

@@ -219,6 +219,55 @@ func TestSlowText(t *testing.T) {
 	}
 }
 
+// TestManyUtterances: a voice speaks on, however much is said in a minute.
+func TestManyUtterances(t *testing.T) {
+	each(t, fake.Typical(), func(t *testing.T, name string, s stage) {
+		t.Helper()
+		for range 30 {
+			recovers(t, s)
+		}
+		if n := s.fakes.Requests(fake.TTS); name == "deepgram warm" && n > 10 {
+			t.Errorf("%d connections for 30 utterances", n)
+		}
+	})
+}
+
+// TestLongAnswer: a long answer is spoken whole, and long before its end.
+func TestLongAnswer(t *testing.T) {
+	each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+		t.Helper()
+		began, first := time.Now(), time.Duration(0)
+		sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const clauses = 60
+		wrote := make(chan error, 1)
+		go func() {
+			for range clauses {
+				if err := sp.Say("this is it now. "); err != nil {
+					wrote <- err
+					return
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+			wrote <- sp.Flush()
+		}()
+		words := 0
+		for got, err := range sp.Audio() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if words += len(got.Words); words > 20 && first == 0 {
+				first = time.Since(began)
+			}
+		}
+		if err := errors.Join(<-wrote, sp.Close()); err != nil || words != 4*clauses || first > 4*time.Second {
+			t.Errorf("%d words, of which the twentieth after %v: %v", words, first, err)
+		}
+	})
+}
+
 // TestVoicesThatHang: a voice whose provider takes the connection and answers no
 // request is given up with its context, and speaks again after it.
 func TestVoicesThatHang(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -26,9 +27,18 @@ const (
 	DeepgramVoice = "aura-2-thalia-en"
 )
 
-// flushAfter is how much text is gathered for one Flush, the first clause
-// apart: there may be 20 in a minute.
-const flushAfter = 120 // bytes
+const (
+	// flushAfter is how much text is gathered for the Flush after the first
+	// clause's, and twice as much for each that follows, up to flushMost: there
+	// may be mostFlushes on a connection in flushWindow, and no more is spoken then
+	// (developers.deepgram.com/docs/tts-ws-flush).
+	flushAfter  = 120  // bytes
+	flushMost   = 1000 // bytes
+	mostFlushes = 20
+	flushWindow = time.Minute
+	// spareFlushes are what is left of them for the next utterance.
+	spareFlushes = 6
+)
 
 // Deepgram speaks by Deepgram's streaming text-to-speech
 // (developers.deepgram.com/docs/tts-websocket). It tells no times of words.
@@ -77,8 +87,9 @@ type deepgramSpeaking struct {
 	over    sync.Once
 	flushed chan struct{} // the text is complete
 
-	split clause.Splitter // the speaker's
-	said  string          // since the last Flush. The speaker's
+	split  clause.Splitter // the speaker's
+	said   string          // since the last Flush. The speaker's
+	enough int             // bytes of said that are flushed; 0 for the first clause. The speaker's
 
 	mu       sync.Mutex
 	open     []string // texts that were flushed and not spoken to their end
@@ -102,20 +113,15 @@ func (d *deepgramSpeaking) speak(text string) error {
 	if err := d.send(map[string]string{"type": "Speak", "text": text}); err != nil {
 		return err
 	}
-	first := d.said == "" && d.pending() == 0
-	if d.said += text; first || len(d.said) >= flushAfter {
-		return d.flush()
+	if d.said += text; len(d.said) < d.enough || d.recent(time.Now()) >= mostFlushes-1 { // the last is for the end
+		return nil
 	}
-	return nil
-}
-
-func (d *deepgramSpeaking) pending() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.open)
+	d.enough = min(max(2*d.enough, flushAfter), flushMost)
+	return d.flush()
 }
 
 func (d *deepgramSpeaking) flush() error {
+	d.flushes = append(d.flushes, time.Now())
 	d.mu.Lock()
 	d.open = append(d.open, d.said)
 	d.mu.Unlock()
@@ -188,13 +194,18 @@ func (d *deepgramSpeaking) take(r received) (pipeline.Speech, error) {
 		d.made += time.Duration(len(sp.PCM)) * time.Second / time.Duration(d.rate)
 		return sp, nil
 	}
-	flushed, err := parseDeepgram(r.body)
-	if err != nil || !flushed {
+	m, err := parseDeepgram(r.body)
+	if err != nil {
 		return pipeline.Speech{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.open) == 0 {
+	switch {
+	case len(d.open) == 0:
+		return pipeline.Speech{}, nil
+	case m.Type == "Warning": // what is open is not spoken
+		return pipeline.Speech{}, fmt.Errorf("warning: %s", pipeline.Clean(m.Description))
+	case m.Type != "Flushed": // Metadata, Cleared and what is yet to come
 		return pipeline.Speech{}, nil
 	}
 	sp := pipeline.Speech{Words: spread(d.open[0], d.from, d.made-d.from)}
@@ -202,26 +213,28 @@ func (d *deepgramSpeaking) take(r received) (pipeline.Speech, error) {
 	return sp, nil
 }
 
-// parseDeepgram tells whether a message ends what was flushed.
-func parseDeepgram(b []byte) (flushed bool, err error) {
-	var m struct {
-		Type        string `json:"type"`
-		Description string `json:"description"`
-	}
+// deepgramMessage is what Deepgram sends beside sound, as far as it matters here.
+type deepgramMessage struct {
+	Type        string `json:"type"`
+	Description string `json:"description"`
+}
+
+func parseDeepgram(b []byte) (deepgramMessage, error) {
+	var m deepgramMessage
 	if err := json.Unmarshal(b, &m); err != nil {
-		return false, fmt.Errorf("not JSON: %w", err)
+		return m, fmt.Errorf("not JSON: %w", err)
 	}
 	if m.Type == "Error" {
-		return false, fmt.Errorf("%s", pipeline.Clean(m.Description))
+		return m, errors.New(pipeline.Clean(m.Description))
 	}
-	return m.Type == "Flushed", nil // Metadata, Cleared, Warning and what is yet to come
+	return m, nil
 }
 
 // Close implements pipeline.Speaking. What is not yet spoken is cut with the
-// connection. It must not run beside Audio unless to end it.
+// connection, and so is one that was flushed almost as often as it may be. It must not run beside Audio unless to end it.
 func (d *deepgramSpeaking) Close() error {
 	d.over.Do(func() {
-		if d.unhook() && d.done() && !d.closed() {
+		if d.unhook() && d.done() && !d.closed() && d.recent(time.Now()) <= mostFlushes-spareFlushes {
 			d.warm.put(d.address, d.socket)
 			return
 		}

@@ -26,15 +26,16 @@ type received struct {
 // A socket is a connection to a voice. Its reader runs from the first, so that
 // an idle one is known to be gone before it is needed. Close waits for it.
 type socket struct {
-	name   string
-	conn   *websocket.Conn
-	in     chan received // closed when the connection ended
-	err    error         // why; there once in is closed
-	stop   chan struct{}
-	gone   chan struct{} // the reader ended
-	once   sync.Once
-	born   time.Time
-	missed atomic.Int32 // pings without an answer
+	name    string
+	conn    *websocket.Conn
+	in      chan received // closed when the connection ended
+	err     error         // why; there once in is closed
+	stop    chan struct{}
+	gone    chan struct{} // the reader ended
+	once    sync.Once
+	born    time.Time
+	missed  atomic.Int32 // pings without an answer
+	flushes []time.Time  // the newest last; of who speaks on it
 
 	mu sync.Mutex // of writing
 }
@@ -64,6 +65,14 @@ func (s *socket) read() {
 			return
 		}
 	}
+}
+
+// recent is how often the connection was flushed in the last flushWindow.
+func (s *socket) recent(now time.Time) int {
+	for len(s.flushes) > 0 && now.Sub(s.flushes[0]) >= flushWindow {
+		s.flushes = s.flushes[1:]
+	}
+	return len(s.flushes)
 }
 
 // ended tells whether the connection is gone.

@@ -89,6 +89,18 @@ func TestElevenLabsLanguage(t *testing.T) {
 	}
 }
 
+// TestFlushLimit: what Deepgram does not speak is told, not silence.
+func TestFlushLimit(t *testing.T) {
+	d := &deepgramSpeaking{open: []string{"hello"}}
+	if _, err := d.take(received{body: []byte(`{"type":"Warning","description":"too many"}`)}); err == nil || !strings.Contains(err.Error(), "too many") {
+		t.Errorf("a warning: %v", err)
+	}
+	d.open = nil
+	if _, err := d.take(received{body: []byte(`{"type":"Warning","description":"too many"}`)}); err != nil {
+		t.Errorf("a warning of nothing: %v", err)
+	}
+}
+
 // TestWhoseFault: a voice or a model that there is not is told apart from a
 // provider that breaks.
 func TestWhoseFault(t *testing.T) {
