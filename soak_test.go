@@ -120,6 +120,7 @@ type soak struct {
 	db      *db.DB
 	environ []string
 	api     demo.Client
+	calls   int // that are to be
 
 	mu    sync.Mutex
 	seen  []sighting
@@ -135,21 +136,7 @@ func TestSoakKill(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	s := &soak{t: t, hooks: map[string]map[string]bool{}}
-	carrier, hold, lines := child(t, "carrier")
-	if err := carrier.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if !lines.Scan() {
-		t.Fatal("the carrier did not start")
-	}
-	proxy := lines.Text()
-	var wg sync.WaitGroup
-	wg.Go(func() { s.watch(lines) })
-	receiver := httptest.NewServer(http.HandlerFunc(s.hook))
-	defer receiver.Close()
-	s.furnish(proxy, receiver.URL)
-
+	s, over := newSoak(t, soakCalls)
 	var placed sync.WaitGroup
 	placed.Go(s.placeAll)
 	kills := 0
@@ -165,14 +152,42 @@ func TestSoakKill(t *testing.T) {
 	s.ready()
 	placed.Wait()
 	s.settle()
+	s.end(last)
+	over()
+	s.judge(kills)
+}
+
+// newSoak starts what outlives the service: a carrier and a receiver of
+// webhooks. over ends them, and returns when all that they tell is known.
+func newSoak(t *testing.T, calls int) (s *soak, over func()) {
+	t.Helper()
+	s = &soak{t: t, calls: calls, hooks: map[string]map[string]bool{}}
+	carrier, hold, lines := child(t, "carrier")
+	if err := carrier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() {
+		t.Fatal("the carrier did not start")
+	}
+	proxy := lines.Text()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watch(lines) })
+	receiver := httptest.NewServer(http.HandlerFunc(s.hook))
+	s.furnish(proxy, receiver.URL)
+	return s, func() {
+		_ = hold.Close()
+		wg.Wait()
+		_ = carrier.Wait() // its words are read
+		receiver.Close()
+	}
+}
+
+// end has the last process end in peace.
+func (s *soak) end(last *exec.Cmd) {
 	_ = last.Process.Signal(syscall.SIGTERM)
 	if err := last.Wait(); err != nil {
-		t.Errorf("the last process: %v\n%s", err, strings.Join(s.log, "\n"))
+		s.t.Errorf("the last process: %v\n%s", err, strings.Join(s.log, "\n"))
 	}
-	_ = hold.Close()
-	wg.Wait()
-	_ = carrier.Wait() // its words are read
-	s.judge(kills)
 }
 
 // watch keeps what the carrier tells.
@@ -263,7 +278,7 @@ func (s *soak) serve() *exec.Cmd {
 // placeAll orders the calls, again and again where the service is away: the
 // Idempotency-Key makes one call of each.
 func (s *soak) placeAll() {
-	for i := range soakCalls {
+	for i := range s.calls {
 		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
 		for {
 			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.URL+"/v1/calls/phone", strings.NewReader(body))
@@ -331,13 +346,13 @@ func (s *soak) settle() {
 		told := len(s.hooks)
 		s.mu.Unlock()
 		open := s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')")
-		if open == 0 && told == soakCalls {
+		if open == 0 && told == s.calls {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.t.Errorf("%d calls are not over, %d of %d ends are told\n%s", open, told, soakCalls, tail(strings.Join(s.log, "\n"), 30))
+			s.t.Errorf("%d calls are not over, %d of %d ends are told\n%s", open, told, s.calls, tail(strings.Join(s.log, "\n"), 30))
 			return
 		}
 	}
@@ -369,13 +384,13 @@ func (s *soak) judge(kills int) {
 			s.t.Errorf("the end of %s was told as %d events", id, len(ids))
 		}
 	}
-	if n := s.count("SELECT count(*) FROM calls"); n != soakCalls {
-		s.t.Errorf("%d calls for %d orders", n, soakCalls)
+	if n := s.count("SELECT count(*) FROM calls"); n != s.calls {
+		s.t.Errorf("%d calls for %d orders", n, s.calls)
 	}
 	if n := s.count("SELECT count(*) FROM (SELECT call_id FROM events WHERE kind = 'call.ended' GROUP BY call_id HAVING count(*) <> 1) x"); n != 0 {
 		s.t.Errorf("%d calls have more than one end", n)
 	}
-	s.t.Logf("%d kills, %d calls, %d attempts seen by the carrier, %d rang, %d rang twice", kills, soakCalls, len(branches), len(rings), twice)
+	s.t.Logf("%d kills, %d calls, %d attempts seen by the carrier, %d rang, %d rang twice", kills, s.calls, len(branches), len(rings), twice)
 	rows, err := s.db.Pool.Query(context.WithoutCancel(s.t.Context()), "SELECT status, coalesce(disconnection_reason, ''), count(*) FROM calls GROUP BY 1, 2 ORDER BY 3 DESC")
 	if err != nil {
 		s.t.Error(err)
