@@ -42,11 +42,14 @@ var errLost = errors.New("the idempotency key was given to another request")
 // refuses a key that was used for something else, or is in use.
 func (k *Keys) Begin(ctx context.Context, scope, key string, fingerprint []byte) (*Slot, *Answer, error) {
 	s := &Slot{scope, key, control.NewID("", time.Now())}
+	// That a key is held need not be on disk: where it is lost the request has
+	// had no effect, and what settles it waits for the disk.
 	// A key that is released between the two statements is free for us.
 	for range 5 {
 		var token string
 		err := k.Pool.QueryRow(ctx, `
-			INSERT INTO idempotency_keys AS k (scope, key, fingerprint, token) VALUES ($1, $2, $3, $4)
+			WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
+			INSERT INTO idempotency_keys AS k (scope, key, fingerprint, token) SELECT $1, $2, $3, $4 FROM soon
 			ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, token = excluded.token,
 				done = false, status = NULL, body = NULL, created_at = now()
 			WHERE k.created_at < now() - $5::interval OR (NOT k.done AND k.created_at < now() - $6::interval)
