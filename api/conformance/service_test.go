@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -229,7 +230,7 @@ func (o *organization) apply(t *testing.T, text string) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(text))
 	if err == nil {
-		err = apply.Apply(t.Context(), o.s.db.Pool, spec, apply.Options{AllowInsecure: true})
+		err = apply.Apply(t.Context(), o.s.db.Pool, spec, apply.Options{AllowInsecure: true, Reach: egress.Rules{Anywhere: true}})
 	}
 	if err != nil {
 		t.Fatal(err)

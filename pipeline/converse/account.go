@@ -67,11 +67,11 @@ func (s *talk) committed(a turn.Action) *book.Account {
 	return x
 }
 
-// tell passes a line on.
+// tell passes a line on, without the numbers that the caller pressed.
 func (s *talk) tell(l pipeline.Line) {
-	l.Text = pipeline.Clean(l.Text)
+	l.Text = s.pressed.Hide(pipeline.Clean(l.Text))
 	for i := range l.Words {
-		l.Words[i].Text = pipeline.Clean(l.Words[i].Text)
+		l.Words[i].Text = s.pressed.Hide(pipeline.Clean(l.Words[i].Text))
 	}
 	s.outcome.Lines = append(s.outcome.Lines, l)
 	if s.brief.Watch != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/ear"
 	"github.com/parley-voice/parley/pipeline/eot/classify"
 	"github.com/parley-voice/parley/pipeline/history"
+	"github.com/parley-voice/parley/pipeline/keypad"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/party"
@@ -150,6 +151,7 @@ type talk struct {
 	spec    *reply           // to what the caller may be about to have said; nil where there is none
 	filler  *mouth.Utterance // being said while the reply is made
 	journal turnlog.Log
+	pressed keypad.Pressed
 	specs   int           // answers begun for this turn before its commit
 	current *book.Account // of the turn that reply answers
 	next    int64         // number of the next utterance

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
+	"github.com/parley-voice/parley/pipeline/keypad"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
@@ -155,6 +156,7 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 		s.keys = nil // the leg ends
 		return
 	}
+	s.pressed.Add(string(k))
 	s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
 }
 
@@ -206,8 +208,9 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	e.Returns = s.returns
 	before := s.machine.State()
 	acts := s.machine.Step(e)
-	s.log.Debug("turn", "event", e, "from", before, "to", s.machine.State(), "do", acts)
-	s.journal.Write(e, acts)
+	shown, did := s.hush(e, acts)
+	s.log.Debug("turn", "event", shown, "from", before, "to", s.machine.State(), "do", did)
+	s.journal.Write(shown, did)
 	s.act(ctx, acts)
 	s.overhear(ctx, e)
 }
@@ -300,12 +303,13 @@ func messages(a turn.Action) []pipeline.Message {
 	return all
 }
 
-// spoken is the caller's line of a turn, with the keys that were pressed.
+// spoken is the caller's line of a turn, with the keys that were pressed, or how
+// many.
 func spoken(a turn.Action) string {
 	if a.Keys == "" {
 		return a.Text
 	}
-	return strings.TrimSpace(a.Text + " [pressed " + a.Keys + "]")
+	return strings.TrimSpace(a.Text + " [pressed " + keypad.Keys(a.Keys) + "]")
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing: the

@@ -1,6 +1,7 @@
 package converse_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -134,6 +135,34 @@ func TestKeys(t *testing.T) {
 		o := c.hangup()
 		if got := lines(o); len(got) != 2 || got[0] != "caller: [pressed 42#]" || !strings.Contains(got[1], "42#") {
 			t.Errorf("lines %q", got)
+		}
+	})
+}
+
+// TestCardNumber: a number that is pressed reaches the model, and nothing that is
+// kept, though the model repeats it.
+func TestCardNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const card = "4111111111111111"
+		script := fake.Typical()
+		told := ""
+		script.Reply = func(m []fake.Message) string {
+			told = m[len(m)-1].Content
+			return "got " + card + " thanks"
+		}
+		c := start(t, script, pipeline.Brief{})
+		c.pass(500 * time.Millisecond)
+		for _, k := range card + "#" {
+			c.Press(k)
+			c.pass(200 * time.Millisecond)
+		}
+		c.pass(8 * time.Second)
+		o := c.hangup()
+		if !strings.Contains(told, card) {
+			t.Errorf("the model was told %q", told)
+		}
+		if got := fmt.Sprintf("%+v", o.Lines); strings.Contains(got, "4111") || !strings.Contains(got, "[pressed 17 keys]") || !strings.Contains(got, "[16 digits]") {
+			t.Errorf("lines %s", got)
 		}
 	})
 }
