@@ -40,19 +40,7 @@ func TestSoakMillionCalls(t *testing.T) {
 	}
 	h := newHouse(t)
 	began := time.Now()
-	err := db.Tx(t.Context(), h.db.Pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0")
-		if err == nil {
-			_, err = tx.Exec(t.Context(), million, h.org)
-		}
-		return err
-	})
-	if err == nil {
-		_, err = h.db.Pool.Exec(t.Context(), "VACUUM ANALYZE calls")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.fill()
 	t.Logf("1,000,000 calls written in %v", time.Since(began).Round(time.Second))
 	var all []time.Duration
 	for _, filter := range []string{
@@ -70,6 +58,46 @@ func TestSoakMillionCalls(t *testing.T) {
 	slices.Sort(all)
 	t.Logf("all: %d pages of 100, p50 %.2f ms, p99 %.2f ms, worst %.2f ms", len(all), ms(all[len(all)/2]), ms(all[len(all)*99/100]), ms(all[len(all)-1]))
 	h.reads(3 * time.Second)
+}
+
+// fill writes them. Indexes are made afterwards: that is quicker.
+func (h *house) fill() {
+	h.t.Helper()
+	ctx := h.t.Context()
+	err := db.Tx(ctx, h.db.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'calls' AND indexname LIKE 'calls\\_by\\_%'")
+		if err != nil {
+			return err
+		}
+		var name, def string
+		defs := map[string]string{}
+		if _, err = pgx.ForEachRow(rows, []any{&name, &def}, func() error { defs[name] = def; return nil }); err != nil {
+			return err
+		}
+		for name := range defs {
+			if _, err = tx.Exec(ctx, "DROP INDEX "+name); err != nil {
+				return err
+			}
+		}
+		if _, err = tx.Exec(ctx, million, h.org); err != nil {
+			return err
+		}
+		for _, def := range defs {
+			if _, err = tx.Exec(ctx, def); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		_, err = h.db.Pool.Exec(ctx, "VACUUM ANALYZE calls")
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
