@@ -150,7 +150,7 @@ SELECT 'call_' || upper(lpad(to_hex(n), 26, '0')), org_id, call_type, 'ended', a
 	(12020000000 + n * 7919 % 10000000)::text, from_number, dial_number, trunk_id, route_id,
 	ring_seconds, at, at, at + interval '5 s', at + interval '65 s', 'callee_hangup', 'disabled', 'none'
 FROM (SELECT * FROM calls ORDER BY created_at DESC LIMIT 1) one,
-     LATERAL (SELECT n, created_at - n * interval '31536000 s' / $2 AS at FROM generate_series($1::bigint, $1::bigint + $3 - 1) n) many`
+     LATERAL (SELECT n, created_at - interval '1 s' * (31536000.0 * n / $2) AS at FROM generate_series($1::bigint, $1::bigint + $3 - 1) n) many`
 
 // fillAtOnce bounds one statement.
 const fillAtOnce = 50_000

@@ -58,6 +58,7 @@ type Desk struct {
 	Ring func()
 
 	queue gauge
+	gate  gate
 	turns turns
 }
 
@@ -68,7 +69,12 @@ const defaultRing = 45
 // *control.Error and leaves nothing behind. What also writes, commits with the
 // call or not at all; nil is nothing.
 func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error) {
+	leave, err := d.gate.enter(ctx)
+	if err != nil {
+		return control.Call{}, err
+	}
 	f, from, err := d.check(ctx, orgID, o)
+	leave()
 	if err != nil {
 		return control.Call{}, err
 	}
