@@ -23,12 +23,13 @@ type sentence struct {
 }
 
 // slowly has a caller say sentences of that many words to a recognizer whose
-// results come lag late, and be silent for a gap after each.
-func slowly(t *testing.T, name string, lag time.Duration, lengths []int, gap time.Duration) ([]sentence, pipeline.Outcome) {
+// results come late, those that are final by lag and the others by partial, and be
+// silent for a gap after each.
+func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int, gap time.Duration) ([]sentence, pipeline.Outcome) {
 	t.Helper()
 	n := fake.NewNet()
 	script := fake.Typical()
-	script.PartialLag, script.FinalLag = lag, lag
+	script.PartialLag, script.FinalLag = partial, lag
 	fakes := fake.Serve(n, script)
 	defer func() { _ = fakes.Close() }()
 	s := pipetest.New(fake.Typical())
@@ -107,7 +108,7 @@ func TestLateRecognizer(t *testing.T) {
 	for _, lag := range []int{150, 700, 1000, 1500, 1800, 2200, 2700, 4000} {
 		for _, name := range names {
 			synctest.Test(t, func(t *testing.T) {
-				said, o := slowly(t, name, time.Duration(lag)*time.Millisecond, []int{2, 1, 6}, 7*time.Second)
+				said, o := slowly(t, name, time.Duration(lag)*time.Millisecond, time.Duration(lag)*time.Millisecond, []int{2, 1, 6}, 7*time.Second)
 				if wrong := unjust(said, o); wrong != "" {
 					t.Errorf("%s, %d ms late: %s: %q", name, lag, wrong, lines(o))
 				}
@@ -120,11 +121,12 @@ func TestLateRecognizer(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(r, "name")
 		lag := time.Duration(rapid.IntRange(0, 200).Draw(r, "lag")) * 20 * time.Millisecond
+		partial := time.Duration(rapid.IntRange(0, 200).Draw(r, "partial")) * 20 * time.Millisecond
 		lengths := rapid.SliceOfN(rapid.IntRange(1, 12), 1, 3).Draw(r, "lengths")
 		gap := time.Duration(rapid.IntRange(200, 450).Draw(r, "gap")) * 20 * time.Millisecond
 		var said []sentence
 		var o pipeline.Outcome
-		synctest.Test(t, func(t *testing.T) { said, o = slowly(t, name, lag, lengths, gap) })
+		synctest.Test(t, func(t *testing.T) { said, o = slowly(t, name, min(partial, lag), lag, lengths, gap) })
 		if wrong := unjust(said, o); wrong != "" {
 			r.Fatalf("%s: %+v: %q", wrong, said, lines(o))
 		}
