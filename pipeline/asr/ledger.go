@@ -47,6 +47,7 @@ type ledger struct {
 	lost    []ask           // that were given up, and may still be answered
 	partial pipeline.Result // the newest, not yet final
 	settled time.Duration   // of sound: what was said before is told
+	worded  time.Duration   // of sound: where the last word ends that was told
 	asked   time.Duration   // of sound: where the newest ask was
 	seq     int             // of what happened
 	sign    int             // when the provider last sent anything
@@ -117,8 +118,8 @@ func (l *ledger) nothing(upTo time.Duration) []pipeline.Result {
 // timed is what of a message is news, by the times of its words.
 func (l *ledger) timed(h heard) []pipeline.Result {
 	r := h.Result
-	if r.Start < l.settled && r.Text != "" {
-		r = after(r, l.settled)
+	if r.Start < max(l.settled, l.worded) && r.Text != "" {
+		r = l.rest(r)
 	}
 	var out []pipeline.Result
 	if h.answer && l.answers(h.End) {
@@ -134,8 +135,7 @@ func (l *ledger) timed(h heard) []pipeline.Result {
 		l.partial = r
 		return []pipeline.Result{r}
 	}
-	l.settled = max(l.settled, r.End)
-	l.partial = after(l.partial, l.settled)
+	l.tell(r)
 	if r.Text == "" && h.answer && h.EndOfTurn == 0 {
 		return nil
 	}
@@ -156,8 +156,7 @@ func (l *ledger) answers(end time.Duration) bool {
 // settle makes r the answer to the oldest ask. Answers that waited for it follow.
 func (l *ledger) settle(r pipeline.Result) []pipeline.Result {
 	r.Final, r.Finalized = true, true
-	l.settled = max(l.settled, r.End)
-	l.partial = after(l.partial, l.settled)
+	l.tell(r)
 	l.since, l.asks = l.asks[0].seq, l.asks[1:]
 	if len(l.asks) > 0 && l.asks[0].held != nil {
 		return append([]pipeline.Result{r}, l.settle(*l.asks[0].held)...)
@@ -178,7 +177,7 @@ func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 		a, r, settled := l.asks[0], l.partial, l.settled
 		if r.Text == "" {
 			r = pipeline.Result{Start: a.at, End: a.at}
-		} else {
+		} else if len(r.Words) == 0 {
 			settled = max(settled, r.End)
 		}
 		r.Unanswered, a.told = true, len(strings.Fields(r.Text))
@@ -191,14 +190,29 @@ func (l *ledger) late(now time.Duration) ([]pipeline.Result, error) {
 	return out, nil
 }
 
-// after is what of r was said at from or later, by the times of its words.
-func after(r pipeline.Result, from time.Duration) pipeline.Result {
-	r.Words = slices.DeleteFunc(slices.Clone(r.Words), func(w pipeline.Word) bool { return w.Start < from })
+// tell notes that r is told for good.
+func (l *ledger) tell(r pipeline.Result) {
+	l.settled = max(l.settled, r.End)
+	if n := len(r.Words); n > 0 {
+		l.worded = max(l.worded, r.Words[n-1].End)
+	}
+	l.partial = l.rest(l.partial)
+}
+
+// rest is what of r is not told, by the times of its words: of a word that a
+// question fell into the middle tells.
+func (l *ledger) rest(r pipeline.Result) pipeline.Result {
+	r.Words = slices.DeleteFunc(slices.Clone(r.Words), func(w pipeline.Word) bool {
+		return w.Start < l.worded || w.Start+max(0, w.End-w.Start)/2 < l.settled
+	})
 	var texts []string
 	for _, w := range r.Words {
 		texts = append(texts, w.Text)
 	}
-	r.Text, r.Start = strings.Join(texts, " "), max(r.Start, from)
+	r.Text, r.Start = strings.Join(texts, " "), max(r.Start, min(l.settled, r.End), l.worded)
+	if len(r.Words) > 0 {
+		r.Start = r.Words[0].Start
+	}
 	r.End = max(r.End, r.Start)
 	return r
 }

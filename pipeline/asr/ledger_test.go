@@ -77,6 +77,12 @@ func TestLedger(t *testing.T) {
 			{late: patience, want: []string{"yes!"}},
 			{take: say(answer(spoken("yes please"))), want: []string{"please"}},
 		},
+		"a word that a question falls into": {
+			{ask: 1000 * ms},
+			{take: say(answer(heard{Result: pipeline.Result{Text: "yes", Final: true, End: 1000 * ms, Words: []pipeline.Word{{Text: "yes", End: 300 * ms}}}})), want: []string{"yes!"}},
+			{ask: 2000 * ms},
+			{take: say(answer(heard{Result: pipeline.Result{Text: "please", Final: true, Start: 960 * ms, End: 1200 * ms, Words: []pipeline.Word{{Text: "please", Start: 960 * ms, End: 1200 * ms}}}})), want: []string{"please!"}},
+		},
 		"late with some of the words, without times": {
 			{ask: 900 * ms},
 			{take: say(begun("a"))},

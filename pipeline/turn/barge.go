@@ -219,7 +219,7 @@ func (m *Machine) noteAndResume(at time.Duration) []Action {
 func (m *Machine) note(at time.Duration) []Action {
 	m.noted, m.notedAt = m.turnText(), m.lastEnd
 	m.text, m.partial = nil, ""
-	m.settled = max(m.settled, m.lastEnd)
+	m.settle()
 	return []Action{{Do: Note, Text: m.noted, Reason: "backchannel", From: m.lastEnd, At: at}}
 }
 

@@ -18,7 +18,7 @@ type judgement struct {
 
 func (m *Machine) heard(e Event) []Action {
 	text := strings.TrimSpace(e.Text)
-	if e.From > 0 && e.From < m.settled && text != "" {
+	if e.From > 0 && e.From < m.told && text != "" {
 		m.answers(e)
 		return nil // it was answered already
 	}
@@ -104,7 +104,7 @@ func (m *Machine) giveUp() { m.unpaid, m.asked = m.unpaid+m.asked, 0 }
 // unheard gives up a turn of which nothing was understood, and says so.
 func (m *Machine) unheard(at time.Duration) []Action {
 	m.giveUp()
-	m.usable, m.settled, m.owed, m.most = at, m.lastEnd, false, 0
+	m.usable, m.settled, m.told, m.owed, m.most = at, m.lastEnd, m.lastEnd, false, 0
 	return m.apologise(at, RecognizerSilent)
 }
 
@@ -297,14 +297,15 @@ func (m *Machine) trails() bool {
 	return m.owed && m.most >= m.policy.Insist && m.until > 0 && m.until < m.lastEnd-m.policy.Sustained
 }
 
-// settle notes up to when the caller's words are answered: all of them, but for
-// those that a recognizer still owes.
+// settle notes up to where the caller's words are taken care of: what the
+// recognizer has not come to may still be said.
 func (m *Machine) settle() {
 	to := m.lastEnd
-	if m.owed && m.until > 0 {
+	if m.until > m.told {
 		to = min(to, m.until)
 	}
-	m.settled, m.owed, m.most = max(m.settled, to), false, 0
+	m.told, m.settled = max(m.told, to), max(m.settled, m.lastEnd)
+	m.owed, m.most = false, 0
 }
 
 // weigh tells whether the turn may have to go on, and what to do meanwhile.

@@ -38,7 +38,7 @@ func (m *Machine) floor(e Event) []Action {
 	case greets && m.broken:
 		return m.apologise(e.At, "reply_failed")
 	case greets:
-		m.state, m.pending, m.commit, m.settled = Thinking, true, e.At, m.lastEnd
+		m.state, m.pending, m.commit, m.settled, m.told = Thinking, true, e.At, m.lastEnd, m.lastEnd
 		m.text, m.partial, m.keys = nil, "", ""
 		m.giveUp()
 		return append([]Action{m.wake(max(e.At+grace, m.lastEnd+m.policy.Filler))}, m.release()...)

@@ -46,7 +46,8 @@ type Machine struct {
 	unpaid   int           // those before them that are not waited for: their answers come first
 	owed     bool          // the recognizer did not answer in time: words may still come
 	reopened time.Duration // when a recognizer was open again
-	settled  time.Duration // what the caller said before it was answered already
+	settled  time.Duration // where the caller's speech ended that was answered last
+	told     time.Duration // words that were said before it are answered, or excused
 	hearFrom time.Duration // when speech began, or words last came
 	closing  time.Duration // from when an answer to Finalize is waited for
 	tone     Event         // whose prosody is that of the last speech
@@ -111,7 +112,7 @@ func (m *Machine) Start() []Action {
 
 // Settled is when the caller's words were last answered: what was said before
 // it is of no account any more.
-func (m *Machine) Settled() time.Duration { return m.settled }
+func (m *Machine) Settled() time.Duration { return m.told }
 
 // State tells who has the floor.
 func (m *Machine) State() State { return m.state }
