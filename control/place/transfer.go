@@ -105,9 +105,9 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	  AND (t.concurrent_calls = 0 OR
 	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
 ), token AS (
-	UPDATE subgroups s SET next_dial_at = way.due + interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
+	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.due + interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
+	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
 )
 SELECT due - at FROM way`
 

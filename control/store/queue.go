@@ -49,28 +49,33 @@ const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock
   AND (t.concurrent_calls = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)`
 
+// apart stretches the pace a little: a carrier counts requests as they come, and
+// from the claim to the request it takes now longer and now less.
+const apart = `1.01`
+
 // claimSQL takes the oldest attempt of a locked way. The limits are looked at
 // again: the statement that locked saw the calls as they were before it had the
 // locks, and another node may have claimed since.
 const claimSQL = `
 WITH way AS (
-	SELECT s.id, s.trunk_id, least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS calls_per_minute, t.calls_per_second
+	SELECT s.id, s.trunk_id, least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS calls_per_minute, t.calls_per_second,
+	       clock_timestamp() AS at
 	` + ways + `
 	WHERE s.id = $4 AND ` + mayDial + `
 ), pick AS (
-	SELECT q.id FROM attempts q JOIN way ON q.subgroup_id = way.id
+	SELECT q.id, way.at FROM attempts q JOIN way ON q.subgroup_id = way.id
 	WHERE q.state = 'scheduled'
 	ORDER BY q.created_at, q.id LIMIT 1
 	FOR UPDATE OF q SKIP LOCKED
 ), token AS (
-	UPDATE subgroups s SET next_dial_at = clock_timestamp() + interval '1 minute' / way.calls_per_minute
+	UPDATE subgroups s SET next_dial_at = way.at + ` + apart + ` * interval '1 minute' / way.calls_per_minute
 	FROM way WHERE s.id = way.id AND EXISTS (SELECT FROM pick)
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = clock_timestamp() + interval '1 second' / way.calls_per_second
+	UPDATE trunks t SET next_dial_at = way.at + ` + apart + ` * interval '1 second' / way.calls_per_second
 	FROM way WHERE t.id = way.trunk_id AND way.calls_per_second > 0 AND EXISTS (SELECT FROM pick)
 )
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
-	claimed_at = clock_timestamp(), lease_until = clock_timestamp() + $3
+	claimed_at = pick.at, lease_until = clock_timestamp() + $3
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.epoch`
 

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,51 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 				b.exec("UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL")
 				b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 s'")
 				b.exec("UPDATE trunks SET next_dial_at = now() - interval '1 s'")
+			}
+		})
+	}
+}
+
+// TestPaceHoldsAgainstRaces: however many nodes claim, the calls of a subgroup and
+// of a trunk are apart as their pace says.
+func TestPaceHoldsAgainstRaces(t *testing.T) {
+	for _, tt := range []struct{ name, sql string }{
+		{"subgroup", "UPDATE subgroups SET calls_per_minute = 1500 WHERE name = 'a'"},
+		{"trunk", "UPDATE trunks SET calls_per_second = 25"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 100, 1<<20, "a", "b")
+			b.order("a", 15)
+			if tt.name == "trunk" {
+				b.order("b", 15)
+			}
+			b.exec(tt.sql)
+			want := 15
+			if tt.name == "trunk" {
+				want = 30
+			}
+			var claimed atomic.Int64
+			var nodes sync.WaitGroup
+			for i := range 6 {
+				nodes.Go(func() {
+					for int(claimed.Load()) < want && t.Context().Err() == nil {
+						c, err := b.store.Claim(t.Context(), control.Place{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if c != nil {
+							claimed.Add(1)
+						}
+					}
+				})
+			}
+			nodes.Wait()
+			var least float64
+			err := b.db.Pool.QueryRow(t.Context(), `SELECT extract(epoch FROM min(apart))::float8 * 1000
+				FROM (SELECT claimed_at - lag(claimed_at) OVER (ORDER BY claimed_at) AS apart FROM attempts) x`).Scan(&least)
+			if err != nil || least < 40 || int(claimed.Load()) != want {
+				t.Errorf("%d claimed, %v ms apart at least, want 40: %v", claimed.Load(), least, err)
 			}
 		})
 	}
