@@ -21,7 +21,7 @@ func carriers(ua *sip.UA) metrics.Carriers {
 	c := metrics.Carriers{
 		Places:        map[string]int64{"up": 0, "down": 0, "barred": 0},
 		Registrations: map[string]int64{"registered": 0, "failed": 0, "pending": 0},
-		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited, Refused: in.Refused,
+		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited, Unaccepted: in.Unaccepted, Refused: in.Refused,
 	}
 	c.Up, c.Dialling = ua.Calls()
 	for _, p := range ua.Places() {

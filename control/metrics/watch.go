@@ -23,7 +23,9 @@ type Carriers struct {
 	Registrations map[string]int64 // by state
 	// Messages that came in and were not dealt with.
 	Dropped, Unreadable, Limited int64
-	Refused                      map[int]int64 // by status
+	// Unaccepted are the times that no connection could be accepted.
+	Unaccepted int64
+	Refused    map[int]int64 // by status
 }
 
 // Watch has what they count read at each scrape. It must be called once.
@@ -40,6 +42,7 @@ func (m *Metrics) Watch(w Watched) {
 			gauge("parley_sip_dialling", "Calls that are being dialled.", func(c Carriers) float64 { return float64(c.Dialling) }),
 			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
 			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
+			count("parley_sip_unaccepted_total", "Times that no connection of SIP could be accepted, as where files run out.", func(c Carriers) int64 { return c.Unaccepted }),
 			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
 		}, []tally[Carriers]{
 			{

@@ -1,0 +1,81 @@
+package conformance_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOpenAPI is about the description that machines and people read.
+func TestOpenAPI(t *testing.T) {
+	hold(t, "O", []statement{
+		{1, "the schema is served as OpenAPI 3.1 at /openapi.json, and needs no key", schemaNeedsNoKey},
+		{2, "the same is there as OpenAPI 3.0, for generators of clients", schemaInOldForm},
+		{3, "an explorer is at /docs, needs no key, and loads nothing from elsewhere", explorer},
+		{4, "every path that is described is under /v1, and is served by its methods", describedIsServed},
+		{5, "what succeeds is an open object or list with an example", openAnswers},
+	})
+}
+
+func schemaNeedsNoKey(t *testing.T, s *service) {
+	o := s.empty(t)
+	if doc := o.do(t, "GET", "/openapi.json", "", "Authorization", "").is(t, 200).object(t); doc["openapi"] != "3.1.0" {
+		t.Errorf("openapi %v", doc["openapi"])
+	}
+}
+
+func schemaInOldForm(t *testing.T, s *service) {
+	o := s.empty(t)
+	paths := func(file, version string) int {
+		doc := o.do(t, "GET", file, "", "Authorization", "").is(t, 200).object(t)
+		if doc["openapi"] != version {
+			t.Errorf("%s: openapi %v", file, doc["openapi"])
+		}
+		return len(doc["paths"].(map[string]any))
+	}
+	if n, old := paths("/openapi.json", "3.1.0"), paths("/openapi-3.0.json", "3.0.3"); n != old || n < 10 {
+		t.Errorf("%d and %d paths", n, old)
+	}
+}
+
+func explorer(t *testing.T, s *service) {
+	o := s.empty(t)
+	page := o.do(t, "GET", "/docs", "", "Authorization", "").is(t, 200)
+	for part := range strings.SplitSeq(string(page.body), `"`) {
+		if strings.Contains(part, "//") {
+			t.Errorf("the page leads to %s", part)
+		}
+		if strings.HasPrefix(part, "/docs/") {
+			o.do(t, "GET", part, "", "Authorization", "").is(t, 200)
+		}
+	}
+}
+
+func describedIsServed(t *testing.T, s *service) {
+	o := s.empty(t)
+	for _, op := range s.operations(t) {
+		if !strings.HasPrefix(op.path, "/v1/") {
+			t.Errorf("%s is not under /v1", op.path)
+		}
+		path := strings.ReplaceAll(op.path, "{id}", "x")
+		a := o.do(t, op.method, path, "{}")
+		if a.status == 405 || a.status == 404 && a.envelope(t)["message"] == "no such path" {
+			t.Errorf("%s %s is not served: %v", op.method, path, a)
+		}
+		refused(t, o.do(t, op.method, path, "{}", "Authorization", ""), 401, "api_key_required")
+	}
+}
+
+func openAnswers(t *testing.T, s *service) {
+	paths := s.empty(t).do(t, "GET", "/openapi.json", "").is(t, 200).object(t)["paths"].(map[string]any)
+	for path, item := range paths {
+		for method, op := range item.(map[string]any) {
+			for status, r := range op.(map[string]any)["responses"].(map[string]any) {
+				media := r.(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)
+				schema := media["schema"].(map[string]any)
+				if status[0] == '2' && (media["example"] == nil || schema["properties"] != nil || schema["$ref"] != nil) {
+					t.Errorf("%s %s %s: %v", method, path, status, media)
+				}
+			}
+		}
+	}
+}
