@@ -57,11 +57,12 @@ type Outbox interface {
 	// Take leases the next event of a line that is due, nil where there is none.
 	// Events of one call come in order.
 	Take(ctx context.Context, line Line, home string, lease time.Duration) (*Event, error)
-	// Followed notes that a step is done; over says that it was the last.
-	Followed(ctx context.Context, e *Event, step string, over bool) error
+	// Followed notes that a step is done and leases the event for the next; over
+	// says that it was the last.
+	Followed(ctx context.Context, e *Event, step string, over bool, lease time.Duration) error
 	// Onward puts the event into the slow line, where any node may take it.
 	Onward(ctx context.Context, e *Event) error
-	// Again brings the event back after wait.
+	// Again brings the event back after wait, with the Tries that it has.
 	Again(ctx context.Context, e *Event, wait time.Duration) error
 }
 
@@ -160,23 +161,29 @@ func (f *Followers) follow(ctx context.Context, e *Event) error {
 			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
 			return errors.Join(err, f.again(ctx, e))
 		}
-		if err := f.Outbox.Followed(ctx, e, s.Name, i == len(f.Steps)-1); err != nil {
+		if err := f.Outbox.Followed(ctx, e, s.Name, i == len(f.Steps)-1, followLease); err != nil {
 			return fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
 		}
 		e.Followed = append(e.Followed, s.Name)
 		e.Tries = 0
 	}
 	if len(e.Followed) == 0 { // nobody follows anything
-		return f.Outbox.Followed(ctx, e, "", true)
+		return f.Outbox.Followed(ctx, e, "", true, 0)
 	}
 	return nil
 }
 
-// again brings the event back, also where we stop in the middle of a step.
+// again brings the event back, also where we stop in the middle of a step, which
+// is no try: another node may take it at once.
 func (f *Followers) again(ctx context.Context, e *Event) error {
+	wait := time.Duration(0)
+	if ctx.Err() == nil {
+		wait = Backoff(e.Tries)
+		e.Tries++
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return f.Outbox.Again(ctx, e, Backoff(e.Tries))
+	return f.Outbox.Again(ctx, e, wait)
 }
 
 func (f *Followers) step(ctx context.Context, s Step, e Event) (err error) {

@@ -286,7 +286,7 @@ func (s *shelf) Onward(_ context.Context, e *Event) error {
 	return nil
 }
 
-func (s *shelf) Followed(_ context.Context, _ *Event, _ string, over bool) error {
+func (s *shelf) Followed(_ context.Context, _ *Event, _ string, over bool, _ time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if over {
@@ -297,7 +297,6 @@ func (s *shelf) Followed(_ context.Context, _ *Event, _ string, over bool) error
 
 func (s *shelf) Again(_ context.Context, e *Event, wait time.Duration) error {
 	s.again = append(s.again, wait)
-	e.Tries++
 	s.events = append(s.events, e)
 	return nil
 }
@@ -335,6 +334,20 @@ func TestFollowersGoInLineAndRetryAlone(t *testing.T) {
 	}
 	if more, err := f.One(t.Context(), Quick); more || err != nil {
 		t.Errorf("nothing is left: %v %v", more, err)
+	}
+}
+
+// TestShutdownIsNoTry: a step that is broken off by our own end is another node's
+// at once, and none of its tries is spent.
+func TestShutdownIsNoTry(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &shelf{events: []*Event{{ID: 1, CallID: "c", Kind: CallEnded, Tries: 2}}}
+	f := &Followers{Outbox: s, Steps: []Step{{Name: "analysis", Follower: followFunc(func() error {
+		cancel()
+		return ctx.Err()
+	})}}}
+	if _, err := f.One(ctx, Quick); err == nil || len(s.events) != 1 || s.events[0].Tries != 2 || s.again[0] != 0 {
+		t.Errorf("%v, %+v after %v", err, s.events, s.again)
 	}
 }
 

@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,10 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-const (
-	tries   = 3                // of one call
-	patient = 60 * time.Second // with one try
-)
+const patient = 60 * time.Second // with one try
 
 // Statuses of an analysis.
 const (
@@ -67,14 +63,13 @@ func (a *Analyst) Follow(ctx context.Context, e control.Event) error {
 	if err == nil {
 		return a.Calls.Analysed(ctx, c.ID, Complete, result, "")
 	}
-	if ctx.Err() != nil || e.Tries+1 < tries {
+	if ctx.Err() != nil || !final(err, e.Tries) {
 		return err
 	}
 	if a.Log != nil {
 		a.Log.WarnContext(ctx, "a call is not analysed", "call", c.ID, "err", err)
 	}
-	reason := []rune(pipeline.Clean(err.Error()))
-	return a.Calls.Analysed(ctx, c.ID, Failed, nil, string(reason[:min(len(reason), 500)]))
+	return a.Calls.Analysed(ctx, c.ID, Failed, nil, reason(err))
 }
 
 // judge asks the model, or nobody where there is nothing to judge.
@@ -86,7 +81,7 @@ func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition
 			return nil, err
 		}
 		if out = nil; json.Unmarshal(answer, &out) != nil {
-			return nil, errors.New("the model's answer cannot be read")
+			return nil, fmt.Errorf("%w: it cannot be read", pipeline.ErrUseless)
 		}
 	}
 	if machine, known := voicemail(c); known {
@@ -130,10 +125,10 @@ func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine)
 				continue
 			}
 			if err := shape.Check(call.Arguments); err != nil {
-				return nil, fmt.Errorf("the model's answer: %w", err)
+				return nil, fmt.Errorf("%w: %w", pipeline.ErrUseless, err)
 			}
 			return call.Arguments, nil
 		}
 	}
-	return nil, errors.New("the model did not report")
+	return nil, fmt.Errorf("%w: the model did not report", pipeline.ErrUseless)
 }

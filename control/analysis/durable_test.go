@@ -20,13 +20,16 @@ import (
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // flaky fails some times and then reports.
-type flaky struct{ fails, asked int }
+type flaky struct {
+	fails, asked int
+	how          error
+}
 
 func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	f.asked++
 	return func(yield func(pipeline.Delta, error) bool) {
 		if f.asked <= f.fails {
-			yield(pipeline.Delta{}, errors.New("503"))
+			yield(pipeline.Delta{}, f.how)
 			return
 		}
 		yield(pipeline.Delta{Calls: []pipeline.ToolCall{{
@@ -41,15 +44,17 @@ func TestAcrossRestarts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status      control.Status
 		fails       int
+		how         error
 		asked       int
 		want        string
 		notices     int
 		firstNotice int // the run after which it is there
 	}{
-		"at once":            {control.Ended, 0, 1, analysis.Complete, 1, 1},
-		"the third time":     {control.Ended, 2, 3, analysis.Complete, 1, 3},
-		"never":              {control.Ended, 9, 3, analysis.Failed, 1, 3},
-		"it was no call yet": {control.Failed, 0, 0, analysis.None, 0, 0},
+		"at once":            {control.Ended, 0, nil, 1, analysis.Complete, 1, 1},
+		"the third time":     {control.Ended, 2, errors.New("reset"), 3, analysis.Complete, 1, 3},
+		"never":              {control.Ended, 9, pipeline.ErrUseless, 3, analysis.Failed, 1, 3},
+		"an outage":          {control.Ended, 9, errors.New("reset"), 5, analysis.None, 0, 9},
+		"it was no call yet": {control.Failed, 0, nil, 0, analysis.None, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dbtest.New(t)
@@ -78,7 +83,7 @@ func TestAcrossRestarts(t *testing.T) {
 			exec(`INSERT INTO call_lines (call_id, n, item) VALUES ('c', 0, '{"role":"caller","text":"hello"}')`)
 			exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ('c', $1, $2, '')", org, control.CallEnded)
 			exec(`INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('e', $1, 'https://example.com', 's', '{call_analyzed}')`, org)
-			m := &flaky{fails: tt.fails}
+			m := &flaky{fails: tt.fails, how: tt.how}
 			for run := 1; run <= 5; run++ {
 				s := &store.Store{Pool: d.Pool}
 				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")

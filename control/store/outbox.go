@@ -41,11 +41,11 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 }
 
 // Followed implements control.Outbox.
-func (s *Store) Followed(ctx context.Context, e *control.Event, step string, over bool) error {
+func (s *Store) Followed(ctx context.Context, e *control.Event, step string, over bool, lease time.Duration) error {
 	_, err := s.Pool.Exec(ctx, `
-		UPDATE events SET followed = array_append(followed, $2), tries = 0,
+		UPDATE events SET followed = array_append(followed, $2), tries = 0, lease_until = clock_timestamp() + $4,
 			done_at = CASE WHEN $3 THEN clock_timestamp() END
-		WHERE id = $1 AND NOT $2 = ANY (followed)`, e.ID, step, over)
+		WHERE id = $1 AND NOT $2 = ANY (followed)`, e.ID, step, over, lease)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -66,8 +66,8 @@ func (s *Store) Onward(ctx context.Context, e *control.Event) error {
 // Again implements control.Outbox.
 func (s *Store) Again(ctx context.Context, e *control.Event, wait time.Duration) error {
 	_, err := s.Pool.Exec(ctx, `
-		UPDATE events SET tries = tries + 1, lease_until = NULL, next_at = clock_timestamp() + $2
-		WHERE id = $1`, e.ID, wait)
+		UPDATE events SET tries = $3, lease_until = NULL, next_at = clock_timestamp() + $2
+		WHERE id = $1`, e.ID, wait, e.Tries)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}

@@ -60,12 +60,12 @@ func (a *Agent) Check(e pipeline.Engines) error {
 	)
 }
 
-// Model returns what thinks for an engine.
+// Model returns what thinks for an engine, beside the calls.
 func (a *Agent) Model(e pipeline.Engine) (pipeline.Model, error) {
 	if err := provider.Check("speech.llm", e, a.Models); err != nil {
 		return nil, err
 	}
-	return a.Guards.Model(a.Models, e), nil
+	return a.Guards.Aside(a.Models, e), nil
 }
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the

@@ -13,10 +13,12 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Errors of providers that are not asked.
+// Errors of providers that are not asked, or no longer.
 var (
 	ErrBusy = errors.New("as many are asked at a time as may be")
 	ErrOpen = errors.New("left alone after it failed")
+	// ErrSlow is the error of one that was asked and did not begin in time.
+	ErrSlow = errors.New("nothing came in time")
 )
 
 // Guards are the guards of all providers, by what they do and their name. The
@@ -33,23 +35,59 @@ type Guards struct {
 func (g *Guards) of(seam, name string) *guard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.keep(seam+" "+name, func() *guard { return &guard{name: name, room: &room{limit: g.Limits[name]}} })
+}
+
+// aside is the guard of a provider for work beside the calls: it takes of the
+// same room, and leaves the provider alone for failures of its own.
+func (g *Guards) aside(seam, name string) *guard {
+	calls := g.of(seam, name)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.keep("aside "+seam+" "+name, func() *guard { return &guard{name: name, room: calls.room} })
+}
+
+// keep returns the guard of a key, made where there is none. The caller holds mu.
+func (g *Guards) keep(key string, build func() *guard) *guard {
 	if g.guards == nil {
 		g.guards = map[string]*guard{}
 	}
-	key := seam + " " + name
 	if g.guards[key] == nil {
-		g.guards[key] = &guard{name: name, limit: g.Limits[name]}
+		g.guards[key] = build()
 	}
 	return g.guards[key]
 }
 
-// A guard watches one provider.
-type guard struct {
-	name  string
+// A room is what a provider may be asked at a time.
+type room struct {
 	limit int // 0: none
 
+	mu    sync.Mutex
+	asked int // at this time
+}
+
+func (r *room) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit > 0 && r.asked >= r.limit {
+		return false
+	}
+	r.asked++
+	return true
+}
+
+func (r *room) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked--
+}
+
+// A guard watches one provider.
+type guard struct {
+	name string
+	room *room
+
 	mu      sync.Mutex
-	asked   int // at this time
 	breaker Breaker
 }
 
@@ -62,16 +100,16 @@ type visit struct {
 
 // enter asks to ask the provider. The visit is to be ended.
 func (g *guard) enter() (*visit, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.limit > 0 && g.asked >= g.limit {
+	if !g.room.take() {
 		return nil, fmt.Errorf("%s: %w", g.name, ErrBusy)
 	}
+	g.mu.Lock()
 	token := g.breaker.Allow(time.Now())
+	g.mu.Unlock()
 	if token == nil {
+		g.room.leave()
 		return nil, fmt.Errorf("%s: %w", g.name, ErrOpen)
 	}
-	g.asked++
 	return &visit{guard: g, token: token}, nil
 }
 
@@ -86,9 +124,9 @@ func (v *visit) note(e Ending) {
 // nothing.
 func (v *visit) leave(err error) {
 	v.once.Do(func() {
+		v.guard.room.leave()
 		v.guard.mu.Lock()
 		defer v.guard.mu.Unlock()
-		v.guard.asked--
 		ending, alone := judge(err)
 		v.guard.breaker.Done(v.token, ending, time.Now(), alone)
 	})

@@ -30,6 +30,66 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestAside: work beside the calls takes of their room, and its failures close
+// nobody off but itself; nor do theirs.
+func TestAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &Guards{Limits: map[string]int{"x": 2}}
+		calls, beside := g.of("llm", "x"), g.aside("llm", "x")
+		enter := func(g *guard, want error) *visit {
+			v, err := g.enter()
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+			return v
+		}
+		for range tolerated {
+			enter(beside, nil).leave(errors.New("down"))
+		}
+		enter(beside, ErrOpen)
+		one, two := enter(calls, nil), enter(calls, nil)
+		<-time.After(firstPause)
+		enter(beside, ErrBusy)
+		one.leave(nil)
+		two.leave(nil)
+		enter(beside, nil).leave(nil)
+		for range tolerated {
+			enter(calls, nil).leave(errors.New("down"))
+		}
+		enter(calls, ErrOpen)
+		enter(beside, nil).leave(nil)
+	})
+}
+
+// reporter is a model that reports after a while, all at once.
+type reporter struct{ after time.Duration }
+
+func (r reporter) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	return func(yield func(pipeline.Delta, error) bool) {
+		select {
+		case <-time.After(r.after):
+			yield(pipeline.Delta{Calls: []pipeline.ToolCall{{Name: "report"}}}, nil)
+		case <-ctx.Done():
+			yield(pipeline.Delta{}, ctx.Err())
+		}
+	}
+}
+
+// TestAsideWaits: what nobody waits for on the line may take longer.
+func TestAsideWaits(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{10 * time.Second: 10 * time.Second, time.Hour: asideToken} {
+		synctest.Test(t, func(t *testing.T) {
+			m := (&Guards{}).Aside(map[string]pipeline.Model{"one": reporter{after}, "two": brains{}}, both())
+			began := time.Now()
+			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
+				if err != nil || time.Since(began) != want {
+					t.Errorf("an answer after %v: %v after %v", after, err, time.Since(began))
+				}
+			}
+		})
+	}
+}
+
 func TestJudge(t *testing.T) {
 	refused := func(status int) error { return fmt.Errorf("x: %w", &pipeline.RefusedError{Status: status}) }
 	for _, tt := range []struct {

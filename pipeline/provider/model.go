@@ -14,16 +14,29 @@ import (
 // second one.
 const firstToken = 1500 * time.Millisecond
 
-var errSlow = errors.New("nothing came in time")
+// asideToken is the same beside the calls, where the first that comes may be a
+// tool call with all of the answer.
+const asideToken = 30 * time.Second
 
 // Model returns what an engine asks for. A model that fails or says nothing in
 // time is replaced by the fallback; one that fails once it has begun to speak is
 // not, for nothing is to be said twice.
 func (g *Guards) Model(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
+	return made(g.of, all, e, firstToken)
+}
+
+// Aside returns what an engine asks for, for work beside the calls that can be
+// done later: what fails of it closes the provider off for no call, and an
+// answer may begin late.
+func (g *Guards) Aside(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
+	return made(g.aside, all, e, asideToken)
+}
+
+func made(guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration) pipeline.Model {
 	first, second := ends(e)
-	m := model{first: brain{g.of("llm", first.Provider), all[first.Provider], first.Model}}
+	m := model{first: brain{guard("llm", first.Provider), all[first.Provider], first.Model}, limit: limit}
 	if second != nil {
-		m.second = &brain{g.of("llm", second.Provider), all[second.Provider], second.Model}
+		m.second = &brain{guard("llm", second.Provider), all[second.Provider], second.Model}
 	}
 	return m
 }
@@ -37,7 +50,8 @@ type brain struct {
 
 type model struct {
 	first  brain
-	second *brain // nil: there is none
+	second *brain        // nil: there is none
+	limit  time.Duration // of the first one, to its first word
 }
 
 // Reply implements pipeline.Model.
@@ -49,7 +63,7 @@ func (m model) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.
 			}
 			return
 		}
-		began, err := m.first.ask(ctx, p, firstToken, yield)
+		began, err := m.first.ask(ctx, p, m.limit, yield)
 		if err != nil && !began && ctx.Err() == nil {
 			var again error
 			if _, again = m.second.ask(ctx, p, 0, yield); again == nil {
@@ -75,20 +89,20 @@ func (b brain) ask(ctx context.Context, p pipeline.Prompt, limit time.Duration, 
 	defer cancel(nil)
 	stop := func() bool { return true }
 	if limit > 0 {
-		stop = time.AfterFunc(limit, func() { cancel(errSlow) }).Stop
+		stop = time.AfterFunc(limit, func() { cancel(ErrSlow) }).Stop
 	}
 	defer stop()
 	for d, err := range b.Reply(ctx, p) {
 		if err == nil && !began && (d.Text != "" || len(d.Calls) > 0) {
 			if began = stop(); !began {
-				err = errSlow // it came at the last moment, and the answer is cut off already
+				err = ErrSlow // it came at the last moment, and the answer is cut off already
 			} else {
 				visit.note(Alive)
 			}
 		}
 		if err != nil {
-			if !began && errors.Is(context.Cause(ctx), errSlow) {
-				err = fmt.Errorf("%s: %w", b.name, errSlow)
+			if !began && errors.Is(context.Cause(ctx), ErrSlow) {
+				err = fmt.Errorf("%s: %w", b.name, ErrSlow)
 			}
 			visit.leave(err)
 			return began, err

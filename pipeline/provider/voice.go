@@ -46,8 +46,8 @@ func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking
 	}
 	s.Voice, s.Model = m.engine.Voice, m.engine.Model
 	if sp, err = m.Open(ctx, s); err != nil {
-		if errors.Is(context.Cause(ctx), errSlow) {
-			err = fmt.Errorf("%s: %w", m.name, errSlow)
+		if errors.Is(context.Cause(ctx), ErrSlow) {
+			err = fmt.Errorf("%s: %w", m.name, ErrSlow)
 		}
 		v.leave(err)
 		return nil, nil, err
@@ -89,11 +89,11 @@ func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 		return v.first.open(ctx, s)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	limit := time.AfterFunc(firstSound, func() { cancel(errSlow) })
+	limit := time.AfterFunc(firstSound, func() { cancel(ErrSlow) })
 	sp, visit, err := v.first.open(ctx, s)
 	if !limit.Stop() && err == nil {
-		visit.leave(errSlow)
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v.first.name, errSlow), sp.Close())
+		visit.leave(ErrSlow)
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v.first.name, ErrSlow), sp.Close())
 	}
 	if err != nil {
 		cancel(err)
@@ -259,7 +259,7 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	switch late := u.late != nil && !u.late.Stop(); {
 	case *err != nil || sounded:
 	case late:
-		*err = errSlow
+		*err = ErrSlow
 	case strings.TrimSpace(u.text) != "":
 		*err = errMute
 	}

@@ -1,0 +1,42 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// TestEachStepHasItsLease: an event is nobody else's while its steps go on,
+// however long all of them take; it comes back with the tries that count.
+func TestEachStepHasItsLease(t *testing.T) {
+	b := newBench(t, 10, 1<<20, "sales")
+	id := b.order("sales", 1)[0]
+	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, '')", id, b.org, control.CallEnded)
+	take := func() *control.Event {
+		t.Helper()
+		e, err := b.store.Take(t.Context(), control.Quick, "", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	e := take()
+	if e == nil {
+		t.Fatal("the event is not there")
+	}
+	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // the first step took all of it
+	if err := b.store.Followed(t.Context(), e, "recording", false, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if other := take(); other != nil {
+		t.Error("the event is another's in the middle of its steps")
+	}
+	e.Tries = 4
+	if err := b.store.Again(t.Context(), e, 0); err != nil {
+		t.Fatal(err)
+	}
+	if back := take(); back == nil || back.Tries != 4 || len(back.Followed) != 1 {
+		t.Errorf("%+v", back)
+	}
+}
