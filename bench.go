@@ -16,12 +16,13 @@ import (
 )
 
 type benchCmd struct {
-	All   benchAllCmd   `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
-	Media benchMediaCmd `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
-	Turns benchTurnsCmd `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
-	Vad   benchVadCmd   `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
-	API   benchAPICmd   `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
-	Amd   benchAmdCmd   `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
+	All     benchAllCmd     `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
+	Media   benchMediaCmd   `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
+	Turns   benchTurnsCmd   `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
+	Vad     benchVadCmd     `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
+	API     benchAPICmd     `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
+	Amd     benchAmdCmd     `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
+	Endings benchEndingsCmd `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
 
 	Plane     benchPlaneCmd     `cmd:"" hidden:""`
 	Gateway   benchGatewayCmd   `cmd:"" hidden:""`

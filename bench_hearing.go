@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/parley-voice/parley/bench/answering"
+	"github.com/parley-voice/parley/bench/ending"
 	"github.com/parley-voice/parley/bench/hearing"
 )
 
@@ -30,3 +31,13 @@ func (c benchAmdCmd) Run(w *world) error {
 	fmt.Fprintf(w.out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
 	return answering.Run(w, w.out, answering.Options{Takes: c.Takes, Progress: progressBar(w.errs, "voices")})
 }
+
+type benchEndingsCmd struct {
+	Transcripts []string `arg:"" type:"existingfile" help:"What people said, an utterance a line. A file that is named twice counts twice."`
+	Every       int      `help:"Measure one line in so many." default:"20"`
+	Fit         string   `help:"Fit the model anew to the other lines, and write it to this file." placeholder:"FILE"`
+	Classes     string   `help:"Classes of words, for --fit: a name, a colon and the words, one a line." type:"existingfile" placeholder:"FILE"`
+}
+
+// Run measures how well it is told that somebody has finished.
+func (c benchEndingsCmd) Run(w *world) error { return ending.Job(c).Run(w.out, w.errs) }

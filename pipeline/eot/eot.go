@@ -59,7 +59,7 @@ func (p Pause) Guess() Guess {
 	want := Expect(p.Asked, p.Language)
 	g, sure := p.marked(text, words, lex, want)
 	if !sure {
-		g = unmarked(words, lex, want)
+		g = lex.guess(words, want)
 	}
 	if g.P >= settled {
 		return g
@@ -94,7 +94,7 @@ func (p Pause) marked(text string, words []string, lex lexicon, want Expectation
 		return Guess{P: 0.1, Reason: "filler"}, true
 	case dictated:
 		return g, true
-	case closes(words, lex.closers):
+	case closes(words, lex.closers) && (!lex.trained || trained(words, lex, want).P >= 0.6):
 		return Guess{P: 0.93, Reason: "closed"}, true
 	case !endsWith(text, ".", "?", "!", "。", "？"):
 		return Guess{}, false
@@ -117,15 +117,24 @@ func answers(words []string, lex lexicon, want Expectation) bool {
 	}
 }
 
-// unmarked guesses by the words alone.
-func unmarked(words []string, lex lexicon, want Expectation) Guess {
-	last := words[len(words)-1]
-	yes := len(words) == 1 && has(lex.yes, last)
+// guess guesses by the words alone.
+func (lex lexicon) guess(words []string, want Expectation) Guess {
+	yes := len(words) == 1 && has(lex.yes, words[0])
 	switch {
 	case yes && want != Anything:
 		return Guess{P: 0.9, Reason: "answered"}
 	case yes:
 		return Guess{P: 0.8, Reason: "answered"}
+	case lex.trained:
+		return trained(words, lex, want)
+	default:
+		return unmarked(words, lex, want)
+	}
+}
+
+// unmarked guesses by lists of words and how many there are.
+func unmarked(words []string, lex lexicon, want Expectation) Guess {
+	switch {
 	case unfinished(words, lex):
 		return Guess{P: 0.15, Reason: "unfinished"}
 	case want == Choice && len(words) <= 4:

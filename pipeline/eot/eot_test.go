@@ -146,7 +146,7 @@ func TestExpect(t *testing.T) {
 // TestProsody: a falling melody makes an end likelier, a rising one less, within
 // bounds, and one that is not known changes nothing.
 func TestProsody(t *testing.T) {
-	p := func(s Prosody) float64 { return Pause{Text: "the blue one", Prosody: s}.Guess().P }
+	p := func(s Prosody) float64 { return Pause{Text: "we moved to madrid", Prosody: s}.Guess().P }
 	flat := p(Prosody{})
 	if p(Prosody{Fall: 9, Trail: 9}) != flat {
 		t.Error("what is not known counts")

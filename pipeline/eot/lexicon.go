@@ -25,6 +25,7 @@ type lexicon struct {
 	hinges    string // words that open a clause which another must follow
 	endings   string // of finite verbs at the end of a sentence, where they stand there
 	hanging   string // endings of words that want another after them
+	trained   bool   // a model tells the rest
 }
 
 // speech returns the lexicon of a language (BCP 47), English where none is
@@ -84,6 +85,7 @@ func english() lexicon {
 		sureness:  "correct|right",
 		or:        "or",
 		hinges:    "if when because although unless while",
+		trained:   true,
 	}
 }
 

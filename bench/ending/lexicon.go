@@ -1,0 +1,87 @@
+package ending
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline/eot/ending"
+)
+
+// A Lexicon tells which kind each word is of: 0 to ending.Kinds-1. Words that
+// are of several classes are a kind of their own.
+type Lexicon map[string]int
+
+// ReadLexicon reads classes of words, one a line: its name, a colon, the words.
+// Of verbs and nouns it makes the other forms.
+func ReadLexicon(r io.Reader) (Lexicon, error) {
+	classes := map[string][]string{}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 1<<20)
+	for n := 1; in.Scan(); n++ {
+		name, words, ok := strings.Cut(in.Text(), ":")
+		if !ok {
+			return nil, fmt.Errorf("line %d: want a class, a colon and its words", n)
+		}
+		for w := range strings.FieldsSeq(words) {
+			for form, as := range forms(name, w) {
+				if !slices.Contains(classes[form], as) {
+					classes[form] = append(classes[form], as)
+				}
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("read classes of words: %w", err)
+	}
+	kinds, lex := map[string]int{}, Lexicon{}
+	var words []string
+	for w := range classes {
+		if ending.Class(w) == w {
+			words = append(words, w)
+		}
+	}
+	slices.Sort(words)
+	for _, w := range words {
+		slices.Sort(classes[w])
+		key := strings.Join(classes[w], "+")
+		k, ok := kinds[key]
+		if !ok {
+			k = min(len(kinds), ending.Kinds-1)
+			kinds[key] = k
+		}
+		lex[w] = k
+	}
+	return lex, nil
+}
+
+// forms are the forms of a word, and the class of each.
+func forms(class, w string) map[string]string {
+	all := map[string]string{w: class}
+	stem := strings.TrimSuffix(w, "e")
+	s := w + "s"
+	switch {
+	case strings.HasSuffix(w, "y") && !strings.ContainsAny(w[len(w)-2:len(w)-1], "aeiou"):
+		s = w[:len(w)-1] + "ies"
+	case strings.HasSuffix(w, "s"), strings.HasSuffix(w, "sh"), strings.HasSuffix(w, "ch"), strings.HasSuffix(w, "x"):
+		s = w + "es"
+	}
+	switch class {
+	case "verb", "verb-object", "verb-clause":
+		all[s] = class + "-s"
+		all[stem+"ing"] = class + "-ing"
+		past := stem + "ed"
+		if strings.HasSuffix(s, "ies") {
+			past = w[:len(w)-1] + "ied"
+		}
+		all[past] = class + "-past"
+		if last := w[len(w)-1:]; len(w) > 2 && stem == w && !strings.ContainsAny(last, "aeiouywx") && strings.ContainsAny(w[len(w)-2:len(w)-1], "aeiou") {
+			all[w+last+"ing"], all[w+last+"ed"] = class+"-ing", class+"-past" // "stopping"
+		}
+	case "noun":
+		all[s] = "noun-s"
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package ending
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/parley-voice/parley/pipeline/eot/ending"
+)
+
+// A Rating is what a model says of places, by what stands there.
+type Rating [End + 1][]float64
+
+// Rate asks the model about every place of the lines.
+func Rate(m ending.Model, lines []Line) *Rating {
+	var r Rating
+	for _, l := range lines {
+		for i, k := range l.Kinds {
+			r[k] = append(r[k], m.End(l.Words[:i+1]))
+		}
+	}
+	return &r
+}
+
+// At is the log odds that a share of the places inside clauses reach.
+func (r *Rating) At(share float64) float64 {
+	all := slices.Sorted(slices.Values(r[Inside]))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[min(len(all)-1, int((1-share)*float64(len(all))))]
+}
+
+// Above is which share of the places of a kind reach the log odds.
+func (r *Rating) Above(k Kind, odds float64) float64 {
+	n := 0
+	for _, v := range r[k] {
+		if v >= odds {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(r[k])))
+}
+
+// Tables writes how many ends are told where 2, 5 and 10 % of the places inside a
+// clause are taken for ends, a line for each of the named ratings.
+func Tables(out io.Writer, names []string, ratings []*Rating) error {
+	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "transcripts\tinside\tends\tat 2 %: odds\tends\tgoing on\tat 5 %: odds\tends\tgoing on\tat 10 %: odds\tends\tgoing on\t")
+	for i, r := range ratings {
+		fmt.Fprintf(t, "%s\t%d\t%d\t", names[i], len(r[Inside]), len(r[End]))
+		for _, share := range []float64{0.02, 0.05, 0.1} {
+			odds := r.At(share)
+			fmt.Fprintf(t, "%.2f\t%.1f %%\t%.1f %%\t", odds, 100*r.Above(End, odds), 100*r.Above(Going, odds))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,124 @@
+// Package ending fits the model that tells whether a caller has finished
+// (pipeline/eot/ending) to transcripts, and measures it on others.
+package ending
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline/eot/ending"
+)
+
+// A Kind is what stands between two words.
+type Kind uint8
+
+// Kinds.
+const (
+	Inside  Kind = iota // a place inside a clause
+	Going               // a place before a word that may continue a whole clause
+	Comma               // a comma
+	Closing             // the end of a sentence that another follows
+	End                 // the end of what was said
+)
+
+// going are words that a clause may be continued with, when it could have ended.
+const going = "and but because so if or when while though although unless until since before after where which who that as then to in on at for with from by about " +
+	"into near around without during between through of than like please thanks thank today tomorrow tonight yesterday again now too also anymore instead right maybe"
+
+// A Line is what somebody said.
+type Line struct {
+	Words []string // classes
+	Kinds []Kind   // of the places after the words
+}
+
+// Lines reads what was said, a line each, with marks or without.
+func Lines(r io.Reader) ([]Line, error) {
+	var all []Line
+	said := map[string]bool{}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		l := parse(in.Text())
+		if key := strings.Join(l.Words, " "); len(l.Words) > 0 && !said[key] {
+			said[key] = true
+			all = append(all, l)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("read transcripts: %w", err)
+	}
+	return all, nil
+}
+
+// parse takes a line apart.
+func parse(text string) Line {
+	var l Line
+	text = strings.NewReplacer("’", "'", "`", "'", "…", ". ", "&", " and ", "%", " percent ", "/", " ", "--", ", ").Replace(strings.ToLower(text))
+	for f := range strings.FieldsSeq(text) {
+		bare := strings.Trim(f, ".,?!-–—:;\"'*()[]<>{}$£€#+=~_|")
+		k := marked(f, bare)
+		if bare != "" {
+			l.add(bare, k)
+		} else if n := len(l.Kinds); n > 0 {
+			l.Kinds[n-1] = max(l.Kinds[n-1], k)
+		}
+	}
+	if n := len(l.Kinds); n > 0 {
+		l.Kinds[n-1] = End
+	}
+	return l
+}
+
+// add adds a word and what stands after it.
+func (l *Line) add(word string, after Kind) {
+	n := len(l.Words)
+	w, tail := ending.Split(word)
+	w = ending.Class(w)
+	switch {
+	case n == 0:
+	case w == ending.Number && l.Words[n-1] == w:
+		l.Kinds[n-1] = after
+		return
+	case l.Kinds[n-1] == Inside && strings.Contains(" "+going+" ", " "+w+" "):
+		l.Kinds[n-1] = Going
+	}
+	if l.Words = append(l.Words, w); tail != "" {
+		l.Words, l.Kinds = append(l.Words, tail), append(l.Kinds, Inside)
+	}
+	l.Kinds = append(l.Kinds, after)
+}
+
+// marked is what the marks at the end of a word tell.
+func marked(word, bare string) Kind {
+	last := word[len(word)-1]
+	switch {
+	case last == '.' && abbreviated(bare):
+		return Inside
+	case strings.IndexByte(".?!", last) >= 0, strings.HasSuffix(word, ".\""), strings.HasSuffix(word, ".)"):
+		return Closing
+	case strings.IndexByte(",;:", last) >= 0:
+		return Comma
+	default:
+		return Inside
+	}
+}
+
+func abbreviated(w string) bool {
+	return len(w) > 0 && strings.Contains(" dr mr mrs ms st ave no vs jr sr etc a.m p.m a.m. p.m. u.s e.g i.e ", " "+w+" ")
+}
+
+// sentences are the sentences of a line, one by one, where there are several.
+func (l Line) sentences() []Line {
+	var all []Line
+	from := 0
+	for i, k := range l.Kinds {
+		if k == Closing || k == End && from > 0 {
+			s := Line{l.Words[from : i+1], append([]Kind{}, l.Kinds[from:i+1]...)}
+			s.Kinds[i-from] = End
+			all, from = append(all, s), i+1
+		}
+	}
+	return all
+}
