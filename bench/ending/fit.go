@@ -25,7 +25,7 @@ type Options struct {
 
 // Defaults are the options of the house.
 func Defaults() Options {
-	return Options{Rounds: 4, Words: 6000, Rare: 3, Rate: 0.05, Drop: 10, Doubt: 0.1, Weigh: [...]float32{Inside: 1, Going: 0.25, Comma: 0.2, Closing: 0.7, End: 1}}
+	return Options{Rounds: 3, Words: 7000, Rare: 3, Rate: 0.05, Drop: 10, Doubt: 0.1, Weigh: [...]float32{Inside: 1, Going: 0.15, Comma: 0.2, Closing: 0.7, End: 1}}
 }
 
 // fitter fits weights by stochastic gradient descent with a step of its own for
@@ -40,6 +40,9 @@ type fitter struct {
 	rate      float32
 	index     map[string]int
 	doubt     float64
+	mean      *ending.Weights // of the last round
+	blended   int
+	seen      [ending.Shapes]float64 // how often a shape stood for a word
 	count     map[int]float64
 	base      []int // rows that the rows of known words stand on
 	rnd       *rand.Rand
@@ -60,7 +63,10 @@ func Fit(lines []Line, o Options) *ending.Weights {
 		f.rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		loss, n := 0.0, 0.0
 		f.rate = float32(o.Rate) * (1 - 0.8*float32(r)/float32(o.Rounds))
-		for _, l := range all {
+		for i, l := range all {
+			if r == o.Rounds-1 && (i+1)%max(1, len(all)/snapshots) == 0 {
+				f.blend()
+			}
 			rows, kinds := f.find(l, o.Drop)
 			for i, k := range l.Kinds {
 				w := o.Weigh[k]
@@ -77,12 +83,65 @@ func Fit(lines []Line, o Options) *ending.Weights {
 			o.Progress(r, loss/n)
 		}
 	}
+	if f.blended > 0 {
+		f.Weights = *f.mean
+	}
+	f.level()
 	for i, b := range f.base {
 		for k, v := range f.Rows[b] {
 			f.Rows[ending.Base+i][k] += v
 		}
 	}
 	return &f.Weights
+}
+
+// level brings the rows of shapes toward their mean, the more the less often they
+// were seen: most endings of made-up words never were.
+func (f *fitter) level() {
+	const enough = 100
+	var mean [ending.Width]float64
+	all := 0.0
+	for i, n := range f.seen {
+		for k, v := range f.Rows[1+i] {
+			mean[k] += n * float64(v)
+		}
+		all += n
+	}
+	for i, n := range f.seen {
+		for k, v := range f.Rows[1+i] {
+			f.Rows[1+i][k] = float32((n*float64(v) + enough*mean[k]/max(all, 1)) / (n + enough))
+		}
+	}
+}
+
+// snapshots is of how many states of the last round the weights are the mean
+// (P. Izmailov et al., 2018).
+const snapshots = 20
+
+// blend takes the weights into their mean.
+func (f *fitter) blend() {
+	if f.blended++; f.blended == 1 {
+		m := f.Weights
+		m.Rows, m.Layer, m.Grams = slices.Clone(m.Rows), slices.Clone(m.Layer), slices.Clone(m.Grams)
+		f.mean = &m
+		return
+	}
+	m, share := f.mean, 1/float32(f.blended)
+	toward := func(mean, x []float32) {
+		for i, v := range x {
+			mean[i] += (v - mean[i]) * share
+		}
+	}
+	for i := range m.Rows {
+		toward(m.Rows[i][:], f.Rows[i][:])
+	}
+	for i := range m.Layer {
+		toward(m.Layer[i][:], f.Layer[i][:])
+	}
+	toward(m.Grams, f.Grams)
+	toward(m.Bias[:], f.Bias[:])
+	toward(m.Out[:], f.Out[:])
+	m.Shift += (f.Shift - m.Shift) * share
 }
 
 // know chooses the words that have rows of their own: those of the lexicon, and
@@ -165,6 +224,9 @@ func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 			if row = f.base[row-ending.Base]; f.rnd.IntN(5) == 0 {
 				row = 1 + ending.Shape(w)
 			}
+		}
+		if row <= ending.Shapes {
+			f.seen[row-1]++
 		}
 		rows[i], kinds[i] = row, int(f.Kinds[row])
 	}

@@ -18,7 +18,7 @@ func TestUnanswered(t *testing.T) {
 	for _, e := range []turn.Event{
 		{Kind: turn.Voice, At: time.Second, From: time.Second},
 		{Kind: turn.Silence, At: 2180 * time.Millisecond, From: 2 * time.Second},
-		{Kind: turn.Heard, At: 2500 * time.Millisecond, From: time.Second, Text: "one two", Final: true, Finalized: true},
+		{Kind: turn.Heard, At: 2500 * time.Millisecond, From: time.Second, Text: "i came back", Final: true, Finalized: true},
 	} {
 		s.machine.Step(e)
 	}

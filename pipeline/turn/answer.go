@@ -26,6 +26,16 @@ func (m *Machine) release() []Action {
 	return []Action{{Do: Release}}
 }
 
+// filling is when something is said in place of an answer that is not there. One
+// that was begun before a late commit has been waited for since.
+func (m *Machine) filling() time.Duration {
+	since := m.commit
+	if m.begun {
+		since -= ahead
+	}
+	return max(since+grace, m.settled+m.policy.Filler)
+}
+
 // waited is told that an answer takes long.
 func (m *Machine) waited(at time.Duration) []Action {
 	if m.doubt > 0 && at >= m.doubt {
@@ -34,7 +44,7 @@ func (m *Machine) waited(at time.Duration) []Action {
 			return append(acts, m.wake(m.commit+m.policy.GiveUp))
 		}
 	}
-	switch due := max(m.commit+grace, m.settled+m.policy.Filler); {
+	switch due := m.filling(); {
 	case at >= m.commit+m.policy.GiveUp:
 		return m.apologise(at, "answer_too_slow")
 	case m.voiced:
@@ -107,7 +117,7 @@ func (m *Machine) yield(at time.Duration, reason string) []Action {
 // speak begins a speech of the agent's own.
 func (m *Machine) speak(a Action, at time.Duration) []Action {
 	m.state, m.pending, m.ready, m.released, m.doubt = Thinking, true, true, true, 0
-	m.answering, m.answered, m.commit = "", "", at
+	m.answering, m.answered, m.commit, m.begun = "", "", at, false
 	return []Action{a, m.wake(at + m.policy.GiveUp)}
 }
 

@@ -364,11 +364,11 @@ func (m *Machine) end(at time.Duration, text string) []Action {
 		c.Judged = m.judge.due
 	}
 	m.state, m.commit, m.filled, m.pending = Thinking, at, false, true
-	m.ready, m.released, m.doubt = c.Held && m.ready, false, 0
+	m.ready, m.released, m.doubt, m.begun = c.Held && m.ready, false, 0, c.Held
 	m.answering, m.answered, m.text, m.partial, m.keys = text, m.keys, nil, "", ""
 	m.nudges, m.greeting, m.spec, m.eot = 0, false, "", 0
 	m.judge, m.tone, m.noted = judgement{}, Event{}, ""
 	m.settle()
-	acts := []Action{c, m.wake(max(at+grace, m.lastEnd+m.policy.Filler))}
+	acts := []Action{c, m.wake(m.filling())}
 	return append(acts, m.release()...)
 }

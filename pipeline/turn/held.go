@@ -38,10 +38,11 @@ func (m *Machine) floor(e Event) []Action {
 	case greets && m.broken:
 		return m.apologise(e.At, "reply_failed")
 	case greets:
-		m.state, m.pending, m.commit, m.settled, m.told = Thinking, true, e.At, m.lastEnd, m.lastEnd
+		m.state, m.pending, m.commit, m.begun = Thinking, true, e.At, false
+		m.settled, m.told = m.lastEnd, m.lastEnd
 		m.text, m.partial, m.keys = nil, "", ""
 		m.giveUp()
-		return append([]Action{m.wake(max(e.At+grace, m.lastEnd+m.policy.Filler))}, m.release()...)
+		return append([]Action{m.wake(m.filling())}, m.release()...)
 	case m.voiced:
 		return []Action{m.hear(e.At)}
 	case m.turnText() != "" || m.keys != "" || m.asked > 0:

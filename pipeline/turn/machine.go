@@ -62,6 +62,7 @@ type Machine struct {
 	answered  string        // the keys that were answered with it
 	fragments int           // commits that were retracted before this one
 	commit    time.Duration // when the answer was asked for
+	begun     bool          // it was begun before that
 	pending   bool          // the answer is not audible yet
 	ready     bool          // its first sound is made
 	released  bool          // and may be heard

@@ -100,18 +100,18 @@ func TestTurns(t *testing.T) {
 		},
 		"a pause inside a sentence": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came"), voice(2250 * ms), silence(3000 * ms),
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came back"), voice(2250 * ms), silence(3000 * ms),
 				final(3190*ms, "by train"), end(3500 * ms),
 			},
-			[]string{"0 finalize silence", "0 finalize silence", "3400 commit i came by train"},
+			[]string{"0 finalize silence", "0 finalize silence", "3400 commit i came back by train"},
 		},
 		"the caller goes on while the answer is made": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came"), voice(2500 * ms), silence(3000 * ms),
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came back"), voice(2500 * ms), silence(3000 * ms),
 				final(3190*ms, "by train"), end(3500 * ms),
 			},
 			[]string{
-				"0 finalize silence", "2400 commit i came", "0 finalize sound_beside", "0 retract words_heard", "3400 commit i came by train",
+				"0 finalize silence", "2400 commit i came back", "0 finalize sound_beside", "0 retract words_heard", "3400 commit i came back by train",
 			},
 		},
 		"the caller speaks into the answer": {
@@ -154,12 +154,12 @@ func TestTurns(t *testing.T) {
 		},
 		"the caller goes on just after the answer began": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "a table"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "for two"), silence(3600 * ms), final(3900*ms, "for two"), end(4200 * ms),
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
+				agent(Audible, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4200 * ms),
 			},
 			[]string{
-				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed",
-				"0 finalize silence", "4020 commit a table for two",
+				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed",
+				"0 finalize silence", "4020 commit i came home by train",
 			},
 		},
 		"keys are answered once no more come": {
@@ -197,11 +197,11 @@ func TestTurns(t *testing.T) {
 		"a final that comes after its answer changes nothing": {
 			[]Event{
 				voice(1000 * ms),
-				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Text: "a table"},
+				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Text: "i came home"},
 				silence(2000 * ms), end(2950 * ms),
-				agent(Audible, 3200*ms, Reply), said(3300*ms, 1000*ms, "A table please."), end(3400 * ms), agent(Said, 4000*ms, Reply),
+				agent(Audible, 3200*ms, Reply), said(3300*ms, 1000*ms, "I came home please."), end(3400 * ms), agent(Said, 4000*ms, Reply),
 			},
-			[]string{"0 finalize silence", "2900 commit a table"},
+			[]string{"0 finalize silence", "2900 commit i came home"},
 		},
 		"two silences are two questions, and both answers are waited for": {
 			[]Event{
@@ -234,10 +234,10 @@ func TestTurns(t *testing.T) {
 		"words that the energy gate misses are answered": {
 			[]Event{
 				{Kind: Heard, At: 2000 * ms, From: 1500 * ms, Text: "hello"},
-				{Kind: Heard, At: 2300 * ms, From: 1500 * ms, Text: "hello you"},
-				end(3400 * ms), said(3500*ms, 1500*ms, "hello you"),
+				{Kind: Heard, At: 2300 * ms, From: 1500 * ms, Text: "hello there"},
+				end(3400 * ms), said(3500*ms, 1500*ms, "hello there"),
 			},
-			[]string{"0 finalize no_more_words", "3500 commit hello you"},
+			[]string{"0 finalize no_more_words", "3500 commit hello there"},
 		},
 		"a recognizer that broke is asked again": {
 			[]Event{
@@ -253,47 +253,47 @@ func TestTurns(t *testing.T) {
 				voice(1000 * ms), silence(2000 * ms),
 				{Kind: Deaf, At: 2500 * ms},
 				{Kind: Listens, At: 2900 * ms},
-				{Kind: Heard, At: 3100 * ms, From: 1000 * ms, Until: 1200 * ms, Text: "a table"},
-				{Kind: Heard, At: 3120 * ms, From: 1000 * ms, Until: 1980 * ms, Text: "a table for two"},
-				said(3300*ms, 1000*ms, "a table for two"),
+				{Kind: Heard, At: 3100 * ms, From: 1000 * ms, Until: 1200 * ms, Text: "i came home"},
+				{Kind: Heard, At: 3120 * ms, From: 1000 * ms, Until: 1980 * ms, Text: "i came home by train"},
+				said(3300*ms, 1000*ms, "i came home by train"),
 			},
-			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "3300 commit a table for two"},
+			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "3300 commit i came home by train"},
 		},
 		"words that the recognizer owed are answered when they come": {
 			[]Event{
 				voice(1000 * ms),
-				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "a table"},
+				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
 				silence(2000 * ms), end(3000 * ms),
-				{Kind: Heard, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "for two", Final: true, Finalized: true},
+				{Kind: Heard, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "by train", Final: true, Finalized: true},
 				end(3400 * ms),
 			},
-			[]string{"0 finalize silence", "2900 commit a table", "0 retract words_heard", "3100 commit a table for two"},
+			[]string{"0 finalize silence", "2900 commit i came home", "0 retract words_heard", "3100 commit i came home by train"},
 		},
 		"a second stretch of speech of which nothing is understood yet is waited for": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "a table", Final: true, Finalized: true},
+				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
 				silence(3500 * ms), end(4600 * ms),
-				{Kind: Heard, At: 5000 * ms, From: 2500 * ms, Until: 3500 * ms, Text: "for two", Final: true, Finalized: true},
+				{Kind: Heard, At: 5000 * ms, From: 2500 * ms, Until: 3500 * ms, Text: "by train", Final: true, Finalized: true},
 			},
-			[]string{"0 finalize silence", "0 finalize silence", "5000 commit a table for two"},
+			[]string{"0 finalize silence", "0 finalize silence", "5000 commit i came home by train"},
 		},
 		"an answer of which every word was heard is not taken back": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a table"), end(2400 * ms),
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms),
 				agent(Audible, 2700*ms, Reply), voice(2900 * ms),
-				{Kind: Heard, At: 3300 * ms, From: 2900 * ms, Text: "for two", Saying: "sure", Words: 1, Whole: true},
-				silence(3600 * ms), said(3900*ms, 2900*ms, "for two"), end(4200 * ms),
+				{Kind: Heard, At: 3300 * ms, From: 2900 * ms, Text: "i am tired", Saying: "sure", Words: 1, Whole: true},
+				silence(3600 * ms), said(3900*ms, 2900*ms, "i am tired"), end(4200 * ms),
 			},
 			[]string{
-				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 yield words_heard",
-				"0 finalize silence", "4020 commit for two",
+				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 yield words_heard",
+				"0 finalize silence", "4020 commit i am tired",
 			},
 		},
 		"a second stretch of speech of which nothing is ever understood is excused": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "a table", Final: true, Finalized: true},
+				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
 				silence(3500 * ms), end(5600 * ms),
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "0 apologise recognizer_silent"},
@@ -304,20 +304,20 @@ func TestTurns(t *testing.T) {
 				{Kind: Heard, At: 2900 * ms, Final: true, Finalized: true, Unanswered: true},
 				{Kind: Deaf, At: 2900 * ms},
 				{Kind: Listens, At: 3200 * ms},
-				said(3400*ms, 1000*ms, "a table for two"), end(3500 * ms),
+				said(3400*ms, 1000*ms, "i came home by train"), end(3500 * ms),
 			},
-			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit a table for two"},
+			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit i came home by train"},
 		},
 		"what a recognizer that fell silent understood is kept, and another is told the rest": {
 			[]Event{
 				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
-				{Kind: Heard, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "a table"},
-				{Kind: Heard, At: 2880 * ms, From: 1000 * ms, Text: "a table", Final: true, Finalized: true, Unanswered: true},
+				{Kind: Heard, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
+				{Kind: Heard, At: 2880 * ms, From: 1000 * ms, Text: "i came home", Final: true, Finalized: true, Unanswered: true},
 				{Kind: Deaf, At: 2900 * ms},
 				{Kind: Listens, At: 3200 * ms},
-				said(3400*ms, 1400*ms, "for two"), end(3500 * ms),
+				said(3400*ms, 1400*ms, "by train"), end(3500 * ms),
 			},
-			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit a table for two"},
+			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit i came home by train"},
 		},
 		"a cough that a recognizer says nothing of is dropped": {
 			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Heard, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
@@ -395,16 +395,20 @@ func TestTurns(t *testing.T) {
 		},
 		"a voice that began before the first sound merges": {
 			[]Event{
-				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "a table"), end(2400 * ms),
+				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
 				{Kind: Ready, At: 2500 * ms},
 				{Kind: Voice, At: 2510 * ms, From: 2450 * ms},
 				agent(Audible, 2520*ms, Reply), loud(2670*ms, 160*ms),
-				partial(2900*ms, "for two"), silence(3000 * ms), final(3300*ms, "for two"), end(5000 * ms),
+				partial(2900*ms, "by train"), silence(3000 * ms), final(3300*ms, "by train"), end(5000 * ms),
 			},
 			[]string{
-				"0 finalize silence", "2400 commit a table", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed", "0 finalize silence",
-				"3420 commit a table for two",
+				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed", "0 finalize silence",
+				"3420 commit i came home by train",
 			},
+		},
+		"an answer that was begun before a late commit is filled in for sooner": {
+			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(5000 * ms)},
+			[]string{"0 finalize silence", "4400 commit i came because", "0 fill answer_slow"},
 		},
 		"a recognizer that broke beside the speech does not slow the next turn": {
 			[]Event{
@@ -453,7 +457,7 @@ func TestEventsAreJSON(t *testing.T) {
 // Short sounds while the answer is made must not put the filler and the
 // apology off for ever.
 func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
-	events := []Event{voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i want a table"), end(2400 * ms)}
+	events := []Event{voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms)}
 	for at := 3000 * ms; at < 20000*ms; at += 1500 * ms {
 		events = append(events, voice(at), Event{Kind: Silence, At: at + 300*ms, From: at + 100*ms}, final(at+500*ms, ""))
 	}
