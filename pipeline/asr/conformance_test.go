@@ -223,12 +223,12 @@ func TestBreaks(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for fault, status := range map[fake.Fault]int{fake.Refuse: http.StatusServiceUnavailable, fake.Busy: http.StatusTooManyRequests} {
+	for fault, status := range map[fake.Fault]int{fake.Refuse: http.StatusServiceUnavailable, fake.Absent: http.StatusNotFound, fake.Busy: http.StatusTooManyRequests} {
 		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
 			t.Helper()
 			rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 			var refused *pipeline.RefusedError
-			if rec != nil || !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) {
+			if rec != nil || !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) || refused.OfAsker() != (fault == fake.Absent) {
 				t.Errorf("%v", err)
 			}
 			if strings.Contains(err.Error(), "canary") {

@@ -166,7 +166,7 @@ func (l *listening) finish() {
 		lag += 3 * time.Second
 	case Mute:
 		due = nil
-	case None, Refuse, Busy, Hang, Drop, Stall, Freeze, Garble:
+	case None, Refuse, Absent, Busy, Hang, Drop, Stall, Freeze, Garble:
 	}
 	for _, m := range now {
 		l.queue(0, m)

@@ -69,6 +69,7 @@ type Fault string
 const (
 	None   Fault = ""
 	Refuse Fault = "refuse" // 503 to the request
+	Absent Fault = "absent" // 404 to the request: there is no such model or voice
 	Busy   Fault = "busy"   // 429 to the request, to be asked again in 2 s
 	Drop   Fault = "drop"   // the connection is cut in the middle
 	Hang   Fault = "hang"   // the connection is taken, and its request never answered
@@ -79,7 +80,7 @@ const (
 	Mute   Fault = "mute"   // a recognizer's final results never come
 )
 
-func (f Fault) refuses() bool { return f == Refuse || f == Busy || f == Hang }
+func (f Fault) refuses() bool { return f == Refuse || f == Absent || f == Busy || f == Hang }
 
 // A Server plays the providers until Close.
 type Server struct {
@@ -171,6 +172,9 @@ func refused(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	switch f {
 	case Refuse:
 		http.Error(w, `{"error":{"message":"scripted refusal"}}`, http.StatusServiceUnavailable)
+		return true
+	case Absent:
+		http.Error(w, `{"error":{"message":"there is no such model"}}`, http.StatusNotFound)
 		return true
 	case Busy:
 		w.Header().Set("Retry-After", "2")

@@ -56,7 +56,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		}
 		return
-	case None, Refuse, Busy, Hang, Stall, Late, Mute:
+	case None, Refuse, Absent, Busy, Hang, Stall, Late, Mute:
 	}
 	write(b[:half])
 	_ = http.NewResponseController(w).Flush()

@@ -181,7 +181,7 @@ func TestReply(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for fault, want := range map[fake.Fault]string{
-		fake.Refuse: "503", fake.Busy: "429", fake.Drop: "EOF", fake.Garble: "not JSON",
+		fake.Refuse: "503", fake.Absent: "404", fake.Busy: "429", fake.Drop: "EOF", fake.Garble: "not JSON",
 		fake.Hang: context.DeadlineExceeded.Error(), fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -195,6 +195,9 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%s: %q", fault, text)
 			}
 			var refused *pipeline.RefusedError
+			if errors.As(err, &refused) && refused.OfAsker() != (fault == fake.Absent) {
+				t.Errorf("%s: %v, the asker's fault: %v", fault, err, refused.OfAsker())
+			}
 			if fault == fake.Busy && (!errors.As(err, &refused) || refused.RetryAfter != 2*time.Second) {
 				t.Errorf("busy: %v", err)
 			}

@@ -110,12 +110,12 @@ func TestVoices(t *testing.T) {
 }
 
 func TestVoicesThatRefuse(t *testing.T) {
-	for fault, status := range map[fake.Fault]int{fake.Refuse: 503, fake.Busy: 429} {
+	for fault, status := range map[fake.Fault]int{fake.Refuse: 503, fake.Absent: 404, fake.Busy: 429} {
 		each(t, first(fault), func(t *testing.T, _ string, s stage) {
 			t.Helper()
 			_, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
 			var refused *pipeline.RefusedError
-			if !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) {
+			if !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) || refused.OfAsker() != (fault == fake.Absent) {
 				t.Errorf("%s: %v", fault, err)
 			}
 			if strings.Contains(err.Error(), "canary") {
