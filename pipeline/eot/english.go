@@ -11,7 +11,7 @@ import (
 // low, because most people who could end there go on. While an answer is made,
 // 400 ms cost nothing, so nothing is surer than mostSure.
 const (
-	threshold = -2.2
+	threshold = -2.3
 	steepness = 3
 	mostSure  = 0.8
 )
