@@ -2,12 +2,14 @@ package seal_test
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/seal"
@@ -122,5 +124,42 @@ func TestColumns(t *testing.T) {
 		if !slices.Contains(seal.Columns(), c) {
 			t.Errorf("%s of %s is not sealed", c.Name, c.Table)
 		}
+	}
+}
+
+// TestHeadersMove: headers of tools that stood in the definitions of agents are
+// found where they belong, sealed, and nowhere else.
+func TestHeadersMove(t *testing.T) {
+	d := dbtest.New(t)
+	const definition = `{"voicemail": "hangup", "tools": [{"type": "end_call"}, {"type": "http", "name": "f", "headers": {"X-Key": "canary"}}]}`
+	_, err := d.Pool.Exec(t.Context(), `
+		WITH o AS (INSERT INTO organizations (id, name) VALUES ('o', 'o')),
+			a AS (INSERT INTO agents (id, org_id, name, draft, published_version) VALUES ('a', 'o', 'sales', $1, 1))
+		INSERT INTO agent_versions (agent_id, version, definition) VALUES ('a', 1, $1)`, definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, err := os.ReadFile("../db/migrations/00008_sealed.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sql := range strings.SplitSeq(string(move), ";\n") {
+		if _, err = d.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := &seal.Box{}
+	if err = box.Load(t.Context(), d.Pool, seal.Source{Keys: dbtest.SealKey}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := agents.Find(t.Context(), d.Pool, "o", "sales")
+	if err != nil || len(a.Draft.Tools) != 2 || len(a.Draft.Tools[0].Headers) > 0 || a.Draft.Tools[1].Headers["X-Key"] != "canary" {
+		t.Errorf("%+v, %v", a.Draft.Tools, err)
+	}
+	var text string
+	err = d.Pool.QueryRow(t.Context(), `
+		SELECT a.draft::text || a.secrets || v.definition::text || v.secrets FROM agents a JOIN agent_versions v ON v.agent_id = a.id`).Scan(&text)
+	if err != nil || strings.Contains(text, "canary") || strings.Count(text, "sealed:v1:") != 2 {
+		t.Errorf("stored: %s, %v", text, err)
 	}
 }
