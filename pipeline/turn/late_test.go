@@ -46,6 +46,20 @@ func TestLate(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 apologise recognizer_silent"},
 		},
+		"words beside the agent's speech are asked of the next recognizer": {
+			[]Event{
+				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), agent(Ready, 2450*ms, ""),
+				agent(Audible, 2700*ms, Reply), voice(3500 * ms), silence(3700 * ms),
+				{Kind: Deaf, At: 4500 * ms},
+				{Kind: Listens, At: 4700 * ms},
+				{Kind: Heard, At: 4800 * ms, From: 3500 * ms, Until: 3700 * ms, Text: "one coffee"},
+				agent(Said, 4900*ms, Reply), said(5000*ms, 3500*ms, "one coffee"), end(6000 * ms),
+			},
+			[]string{
+				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence",
+				"0 finalize recognizer_reopened", "5000 commit one coffee", "0 fill answer_slow",
+			},
+		},
 		"speech is not forgotten over a cough": {
 			[]Event{
 				voice(1000 * ms), loud(1500*ms, 480*ms), silence(2000 * ms), voice(2900 * ms), loud(3060*ms, 160*ms), silence(3100 * ms),

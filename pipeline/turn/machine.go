@@ -45,6 +45,7 @@ type Machine struct {
 	asked    int           // Finalizes that are not answered
 	unpaid   int           // those before them that are not waited for: their answers come first
 	owed     bool          // the recognizer did not answer in time: words may still come
+	again    bool          // one broke that was asked about a sound beside the agent's speech
 	reopened time.Duration // when a recognizer was open again
 	settled  time.Duration // where the caller's speech ended that was answered last
 	told     time.Duration // words that were said before it are answered, or excused
@@ -160,6 +161,7 @@ func (m *Machine) Step(e Event) []Action {
 func (m *Machine) deaf() []Action {
 	m.asked, m.unpaid, m.partial = min(m.asked, 1), 0, ""
 	if m.state != Closing {
+		m.again = m.again || m.asked > 0
 		m.asked = 0
 	}
 	return nil
@@ -296,7 +298,10 @@ func (m *Machine) finalize(at, since time.Duration, reason string) []Action {
 // told what the broken one did not finish; its end is asked for again.
 func (m *Machine) listens(e Event) []Action {
 	m.reopened, m.mute, m.partials = e.At, e.Mute, m.partials && !e.Mute
-	if m.asked == 0 || m.state != Closing && m.state != Held {
+	again := m.again && m.state != Hearing // whose end is asked for when it comes
+	if m.again = false; again && m.asked == 0 {
+		m.asked = 1
+	} else if m.asked == 0 || m.state != Closing && m.state != Held {
 		return nil
 	}
 	return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}

@@ -417,12 +417,12 @@ func TestTurns(t *testing.T) {
 				{Kind: Silence, At: 4300 * ms, From: 4100 * ms},
 				{Kind: Deaf, At: 4350 * ms},
 				{Kind: Listens, At: 4700 * ms},
-				agent(Said, 5000*ms, Reply),
+				final(4900*ms, ""), agent(Said, 5000*ms, Reply),
 				voice(8000 * ms), silence(9000 * ms), said(9190*ms, 8000*ms, "i am here"), end(11000 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence",
-				"0 finalize silence", "9400 commit i am here",
+				"0 finalize recognizer_reopened", "0 finalize silence", "9400 commit i am here",
 			},
 		},
 	} {
