@@ -52,12 +52,12 @@ func TestLate(t *testing.T) {
 				agent(Audible, 2700*ms, Reply), voice(3500 * ms), silence(3700 * ms),
 				{Kind: Deaf, At: 4500 * ms},
 				{Kind: Listens, At: 4700 * ms},
-				{Kind: Heard, At: 4800 * ms, From: 3500 * ms, Until: 3700 * ms, Text: "one coffee"},
-				agent(Said, 4900*ms, Reply), said(5000*ms, 3500*ms, "one coffee"), end(6000 * ms),
+				{Kind: Heard, At: 4800 * ms, From: 3500 * ms, Until: 3700 * ms, Text: "One coffee, please."},
+				agent(Said, 4900*ms, Reply), said(5000*ms, 3500*ms, "One coffee, please."), end(6000 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence",
-				"0 finalize recognizer_reopened", "5000 commit one coffee", "0 fill answer_slow",
+				"0 finalize recognizer_reopened", "5000 commit One coffee, please.", "0 fill answer_slow",
 			},
 		},
 		"speech is not forgotten over a cough": {
