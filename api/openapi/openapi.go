@@ -54,7 +54,8 @@ func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 		},
 		Security: []map[string][]string{{"key": {}}},
 		Tags: []*huma.Tag{
-			{Name: "calls", Description: "Individual calls"}, {Name: "routes", Description: "Trunks and subgroups"},
+			{Name: "calls", Description: "Individual calls"},
+			{Name: "routes", Description: "Trunks and subgroups"},
 			{Name: "campaigns", Description: "Calls to lists of people"},
 			{Name: "admin", Description: "What the root organization sees to; for its privileged keys"},
 		},
