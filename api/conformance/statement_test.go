@@ -27,6 +27,7 @@ type statement struct {
 // hold holds the service to the statements of a section.
 func hold(t *testing.T, section string, all []statement) {
 	t.Helper()
+	t.Parallel()
 	s := one.get(t)
 	s.claim(t, section)
 	for i, st := range all {
