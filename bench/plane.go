@@ -200,6 +200,7 @@ type deafness struct {
 	rate    int
 	buf     [media.FrameTime / time.Millisecond * 8]byte
 	results chan pipeline.Result
+	over    sync.Once
 }
 
 func (d *deafness) Rate() int { return d.rate }
@@ -211,7 +212,12 @@ func (d *deafness) WriteFrame(f media.Frame) error {
 }
 func (d *deafness) Finalize() error                 { return nil }
 func (d *deafness) Results() <-chan pipeline.Result { return d.results }
-func (d *deafness) Close() error                    { return nil }
+
+// Close implements pipeline.Recognition.
+func (d *deafness) Close() error {
+	d.over.Do(func() { close(d.results) })
+	return nil
+}
 
 // drone is a voice that hums: very long for the greeting, briefly for the rest.
 type drone struct{ second []int16 }

@@ -105,7 +105,17 @@ func (r *recognition) Results() <-chan pipeline.Result { return r.results }
 // pass passes results on, of which the first shows that the provider works.
 func (r *recognition) pass() {
 	defer close(r.results)
-	for res := range r.Recognition.Results() {
+	for {
+		var res pipeline.Result
+		select {
+		case next, more := <-r.Recognition.Results():
+			if !more {
+				return
+			}
+			res = next
+		case <-r.stop: // whether or not the provider closes what it tells
+			return
+		}
 		if !r.heard && !res.Unanswered {
 			r.heard = true
 			r.visit.note(Worked)
