@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/cursor"
 	"github.com/parley-voice/parley/api/respond"
@@ -42,9 +41,6 @@ var (
 	importID   = regexp.MustCompile(`^imp_[0-9A-Z]{26}$`)
 )
 
-// maxKey is the length of an Idempotency-Key in characters.
-const maxKey = 255
-
 // Create answers POST /v1/campaigns.
 func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
 	body, err := schema.ReadUpTo(w, r, schema.MaxCampaign)
@@ -55,9 +51,12 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Ke
 	if err != nil {
 		return err
 	}
-	name, err := keyOf(r)
+	name, err := schema.IdempotencyKey(r)
 	if err != nil {
 		return err
+	}
+	if name == "" {
+		return control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
 	}
 	if err = campaigns.CheckDNC(order.Spec.DNC); err != nil {
 		return err
@@ -93,21 +92,6 @@ func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return c.Keys.Release(ctx, slot)
-}
-
-// keyOf is the Idempotency-Key of a request that needs one.
-func keyOf(r *http.Request) (string, error) {
-	name := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
-	if name == "" {
-		return "", control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
-	}
-	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
-		return "", &respond.InvalidError{Issues: []respond.Issue{{
-			Type: "string_too_long", Loc: []any{"header", "Idempotency-Key"}, Msg: "String should have at most 255 characters",
-			Input: strings.ToValidUTF8(name, "\ufffd"),
-		}}}
-	}
-	return name, nil
 }
 
 // who asks, for the record.

@@ -1,19 +1,13 @@
 package campaigns
 
 import (
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-	"unicode/utf8"
 
+	"github.com/parley-voice/parley/api/filter"
 	"github.com/parley-voice/parley/api/respond"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/view"
-	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 )
 
@@ -27,7 +21,7 @@ type page struct {
 // List answers GET /v1/campaigns.
 func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key access.Key) error {
 	q := r.URL.Query()
-	f, err := filter(q)
+	f, err := asked(q)
 	if err != nil {
 		return err
 	}
@@ -54,94 +48,20 @@ func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key access.Key)
 	return nil
 }
 
-// Bounds of pages.
-const (
-	usualPage = 20
-	mostPage  = 100
-)
+// usualPage is how many campaigns a page has that asks for no number.
+const usualPage = 20
 
-// closed are the filters over closed sets, and what they may ask for.
-func closed(name string) []string {
-	switch name {
-	case "status":
-		return []string{"draft", "scheduled", "running", "paused", "completed", "cancelled"}
-	case "created_via":
-		return []string{"api", "dashboard", "command", "system"}
-	case "classification":
-		return []string{"marketing", "servicing", "debt_collection"}
-	case "order":
-		return []string{"asc", "desc"}
-	default:
-		return nil
-	}
-}
-
-// A reader reads filters and keeps one that cannot be read.
-type reader struct {
-	q   url.Values
-	bad string
-}
-
-// filter reads the query of a list.
-func filter(q url.Values) (store.Filter, error) {
-	rd := &reader{q: q}
+// asked reads the query of a list.
+func asked(q url.Values) (store.Filter, error) {
+	rd := &filter.Reader{Query: q, Closed: map[string][]string{
+		"status":         {"draft", "scheduled", "running", "paused", "completed", "cancelled"},
+		"created_via":    {"api", "dashboard", "command", "system"},
+		"classification": {"marketing", "servicing", "debt_collection"},
+	}}
 	f := store.Filter{
-		Status: rd.statuses(), Agent: rd.text("agent_id"), CreatedVia: rd.text("created_via"), Classification: rd.text("classification"),
-		Name: rd.text("name"), CreatedAfter: rd.time("created_after"), CreatedBefore: rd.time("created_before"),
-		Ascending: rd.text("order") == "asc", Limit: rd.limit(),
+		Status: rd.List("status"), Agent: rd.Text("agent_id"), CreatedVia: rd.Text("created_via"), Classification: rd.Text("classification"),
+		Name: rd.Text("name"), CreatedAfter: rd.Time("created_after"), CreatedBefore: rd.Time("created_before"),
+		Ascending: rd.Ascending(), Limit: rd.Limit(usualPage),
 	}
-	if rd.bad != "" {
-		return store.Filter{}, control.Refuse(control.CodeInvalidFilter, "the value of "+rd.bad+" cannot be used")
-	}
-	return f, nil
-}
-
-func (rd *reader) text(name string) string {
-	v := strings.TrimSpace(rd.q.Get(name))
-	if of := closed(name); !utf8.ValidString(v) || strings.ContainsRune(v, 0) || of != nil && v != "" && !slices.Contains(of, v) {
-		rd.bad = name
-	}
-	return v
-}
-
-func (rd *reader) time(name string) time.Time {
-	v := rd.text(name)
-	if v == "" {
-		return time.Time{}
-	}
-	s, err := strconv.ParseFloat(v, 64)
-	if err != nil || math.IsNaN(s) || s < 0 || s > 1e11 {
-		rd.bad = name
-		return time.Time{}
-	}
-	return time.UnixMicro(int64(s * 1e6))
-}
-
-// statuses may be repeated, or be a list with commas.
-func (rd *reader) statuses() []string {
-	var all []string
-	for _, v := range rd.q["status"] {
-		for s := range strings.SplitSeq(v, ",") {
-			if s = strings.TrimSpace(s); s == "" {
-				continue
-			}
-			if !slices.Contains(closed("status"), s) {
-				rd.bad = "status"
-			}
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-func (rd *reader) limit() int {
-	v := rd.text("limit")
-	if v == "" {
-		return usualPage
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > mostPage {
-		rd.bad = "limit"
-	}
-	return n
+	return f, rd.Err()
 }

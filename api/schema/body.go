@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/respond"
 	"github.com/parley-voice/parley/control"
@@ -47,6 +48,22 @@ func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) (*Body, error)
 	b := &Body{Raw: raw}
 	b.parse()
 	return b, nil
+}
+
+// maxKey is the length of an Idempotency-Key in characters.
+const maxKey = 255
+
+// IdempotencyKey is the key that the sender of a request gave it, empty where it
+// gave none.
+func IdempotencyKey(r *http.Request) (string, error) {
+	name := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
+	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
+		return "", &respond.InvalidError{Issues: []respond.Issue{{
+			Type: "string_too_long", Loc: []any{"header", "Idempotency-Key"}, Msg: "String should have at most 255 characters",
+			Input: strings.ToValidUTF8(name, "\ufffd"),
+		}}}
+	}
+	return name, nil
 }
 
 func (b *Body) parse() {

@@ -17,7 +17,7 @@ type Filter struct {
 	Status                      []string
 	Agent, CreatedVia           string
 	Classification, Name        string // Name is how the names begin
-	CreatedAfter, CreatedBefore time.Time
+	CreatedAfter, CreatedBefore *time.Time
 	Ascending                   bool
 	// AfterTime and AfterID are where the page before ended.
 	AfterTime time.Time
@@ -66,8 +66,8 @@ func (f Filter) query() (string, []any) {
 	add(f.CreatedVia != "", "c.created_via = ?", f.CreatedVia)
 	add(f.Classification != "", "c.classification = ?", f.Classification)
 	add(f.Name != "", "starts_with(c.name, ?)", f.Name)
-	add(!f.CreatedAfter.IsZero(), "c.created_at >= ?", f.CreatedAfter)
-	add(!f.CreatedBefore.IsZero(), "c.created_at < ?", f.CreatedBefore)
+	add(f.CreatedAfter != nil, "c.created_at >= ?", f.CreatedAfter)
+	add(f.CreatedBefore != nil, "c.created_at < ?", f.CreatedBefore)
 	add(f.AfterID != "", "(c.created_at, c.id) "+beyond+" (?, ?)", f.AfterTime, f.AfterID)
 	args = append(args, f.Limit+1)
 	return fmt.Sprintf("SELECT %s%sWHERE %s ORDER BY c.created_at %s, c.id %s LIMIT $%d",
