@@ -9,7 +9,10 @@ import (
 
 // A Brief is what an agent needs to know for one call.
 type Brief struct {
-	CallID      string
+	CallID string
+	// Disclosure is what the law wants said first. It is said to its end, whatever
+	// the party says or does, and again where a machine was told it; empty is none.
+	Disclosure  string
 	Greeting    string // spoken first; empty lets the caller begin
 	Prompt      string // the model's instructions
 	Language    string // BCP 47
@@ -132,3 +135,20 @@ const (
 	VoicemailReached Reason = "voicemail_reached" // a machine answered, and the agent hung up
 	IVRReached       Reason = "ivr_reached"       // a menu did, likewise
 )
+
+// EndedBy is why a conversation ended whose context did: the party left, or it was
+// told to stop.
+func EndedBy(c media.Cause) Reason {
+	switch c {
+	case media.RemoteHangup:
+		return CallerHungUp
+	case media.MediaTimeout, media.Expired: // the carrier is gone, whichever way it shows
+		return NoMedia
+	case media.Transferred:
+		return HandedOver
+	case media.Failure:
+		return AgentError
+	default:
+		return Stopped
+	}
+}

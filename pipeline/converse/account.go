@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/book"
+	"github.com/parley-voice/parley/pipeline/history"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -61,7 +62,7 @@ func (s *talk) committed(a turn.Action) *book.Account {
 		return x
 	}
 	x.Line = &pipeline.Line{
-		Role: pipeline.RoleCaller, Text: spoken(a), Turn: x.Number,
+		Role: pipeline.RoleCaller, Text: history.Spoken(a.Text, a.Keys), Turn: x.Number,
 		Start: min(s.since(from), s.since(x.T0)), End: s.since(x.T0),
 	}
 	return x
@@ -150,6 +151,7 @@ func (s *talk) tellFiller(whole bool) {
 // close ends what the end of the call found open.
 func (s *talk) close() {
 	s.forget()
+	s.undisclosed()
 	if s.reply != nil || s.current != nil || s.filler != nil {
 		ending := pipeline.Interrupted
 		if s.outcome.Reason == pipeline.AgentError {

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/bridge"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/book"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
@@ -30,30 +28,6 @@ const (
 	ringFirst, ringOn, ringOff = time.Second, 2 * time.Second, 3 * time.Second
 	ringLoud                   = 0.05 // of full scale, each of its two tones
 )
-
-// limits are what the agent may do in the call, and has done.
-type limits struct {
-	most  pipeline.Limits
-	calls atomic.Int64 // of tools
-	meter *book.Meter
-
-	answers int // the mind's own
-}
-
-func newLimits(most pipeline.Limits, meter *book.Meter) *limits {
-	return &limits{meter: meter, most: pipeline.Limits{
-		Turns: cmp.Or(most.Turns, 200), ToolCalls: cmp.Or(most.ToolCalls, 50), Tokens: cmp.Or(most.Tokens, 1_000_000),
-	}}
-}
-
-// call takes one tool call of those left.
-func (l *limits) call() bool { return l.calls.Add(1) <= int64(l.most.ToolCalls) }
-
-// reached tells that another answer would be one too many. made tells that it is
-// made already: its tokens are spent.
-func (l *limits) reached(made bool) bool {
-	return l.answers >= l.most.Turns || l.calls.Load() >= int64(l.most.ToolCalls) || !made && l.meter.Tokens() >= int64(l.most.Tokens)
-}
 
 // line is a canned line as a text, in English where there is none.
 func (s *talk) line(what canned.Line) string {
@@ -147,11 +121,7 @@ func (s *talk) ring(ctx context.Context, u *mouth.Utterance) {
 		return
 	}
 	defer release()
-	n := u.Rate * int(ringOn/time.Millisecond) / 1000
-	pcm, over := tone.Sine(u.Rate, n, 440, ringLoud), tone.Sine(u.Rate, n, 480, ringLoud) // ITU-T E.180, as in North America
-	for i := range pcm {
-		pcm[i] += over[i]
-	}
+	pcm := tone.Ringback(u.Rate, ringOn, ringLoud)
 	for wait := ringFirst; ; wait = ringOn + ringOff {
 		select {
 		case <-time.After(wait):

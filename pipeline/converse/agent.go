@@ -87,7 +87,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	if policy == (turn.Policy{}) {
 		policy = turn.DefaultPolicy()
 	}
-	policy.Language, policy.Held = brief.Language, brief.Voicemail != ""
+	policy.Language, policy.Held = brief.Language, brief.Voicemail != "" || brief.Disclosure != ""
 	if a.Classifier != nil {
 		policy.Classifier = cmp.Or(policy.Classifier, classify.Timeout)
 	}
@@ -99,14 +99,14 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
 		model: meter, voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
-		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: newLimits(brief.Limits, meter),
+		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: book.NewLimits(brief.Limits, meter),
 		listener: listener.New(
 			a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
 			pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language}, log,
 		),
 		machine: turn.New(policy, brief.Greeting != ""),
 	}
-	if policy.Held {
+	if brief.Voicemail != "" {
 		s.watch = &watch{Watch: party.New(brief.Voicemail, a.Opinions)}
 	}
 	if a.Journal != nil {
@@ -138,7 +138,7 @@ type talk struct {
 	listener *listener.Listener
 	watch    *watch // nil where nobody looks who answered
 	tools    *tools.Set
-	limits   *limits
+	limits   *book.Limits
 	news     chan news
 	wg       sync.WaitGroup
 
@@ -148,6 +148,10 @@ type talk struct {
 	timer   *time.Timer
 	keys    <-chan rune      // that the caller presses; nil once the leg ends
 	reply   *reply           // being made or said; nil where there is none
+	opening *reply           // the disclosure that is being said; nil where none is
+	opened  bool             // it was said to its end
+	owed    func()           // what comes after it
+	aside   party.Aside      // what the caller said to it, where nobody looks who answered
 	spec    *reply           // to what the caller may be about to have said; nil where there is none
 	filler  *mouth.Utterance // being said while the reply is made
 	journal turnlog.Log

@@ -3,19 +3,18 @@ package converse
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"fmt"
 	"time"
 
-	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/ear"
-	"github.com/parley-voice/parley/pipeline/keypad"
+	"github.com/parley-voice/parley/pipeline/history"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/turnlog"
 )
 
 // think is the mind: it tells the machine what happens and does what it says,
@@ -30,7 +29,7 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	for s.outcome.Reason == "" {
 		select {
 		case <-ctx.Done():
-			s.outcome.Reason = s.ending()
+			s.outcome.Reason = pipeline.EndedBy(s.leg.Cause())
 		case <-limit:
 			s.outcome.Reason = pipeline.TooLong
 		case <-s.parting:
@@ -68,22 +67,6 @@ func (s *talk) limit() <-chan time.Time {
 	return time.After(time.Until(s.brief.AnsweredAt.Add(s.brief.MaxDuration)))
 }
 
-// ending is why the context ended: the party left, or we were told to stop.
-func (s *talk) ending() pipeline.Reason {
-	switch s.leg.Cause() {
-	case media.RemoteHangup:
-		return pipeline.CallerHungUp
-	case media.MediaTimeout, media.Expired: // the carrier is gone, whichever way it shows
-		return pipeline.NoMedia
-	case media.Transferred:
-		return pipeline.HandedOver
-	case media.Failure:
-		return pipeline.AgentError
-	default:
-		return pipeline.Stopped
-	}
-}
-
 func (s *talk) edge(ctx context.Context, x ear.Edge) {
 	e := turn.Event{Kind: x.Kind, For: x.Loud}
 	s.returns = x.Returns
@@ -101,33 +84,20 @@ func (s *talk) heard(ctx context.Context, h listener.Heard) {
 	e := turn.Event{Kind: turn.Heard, Text: h.Text, Final: h.Final, Finalized: h.Finalized, Unanswered: h.Unanswered, P: h.EndOfTurn}
 	if !h.Zero.IsZero() {
 		e.From, e.Until = max(1, s.since(h.Zero.Add(h.Start))), s.since(h.Zero.Add(h.End)) // 0 is unknown
-		s.unanswered(&e, h)
+		if text, begins, ok := h.From(s.settled()); ok {                                   // the rest was answered
+			e.Text, e.From = text, max(1, s.since(begins))
+		}
 	}
 	s.step(ctx, e)
-}
-
-// unanswered leaves out the words of a result that were answered already: a
-// recognizer may go on with them in the same breath.
-func (s *talk) unanswered(e *turn.Event, h listener.Heard) {
-	at := func(w pipeline.Word) time.Duration { return s.since(h.Zero.Add(w.Start)) }
-	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return at(w) >= s.machine.Settled() })
-	if n < 0 {
-		return // all of them, or it tells no words
-	}
-	e.From = max(1, at(h.Words[n]))
-	if n == 0 {
-		return // its text may be written better than its words
-	}
-	var texts []string
-	for _, w := range h.Words[n:] {
-		texts = append(texts, w.Text)
-	}
-	e.Text = strings.Join(texts, " ")
 }
 
 // mark is told that an utterance became audible, or was said. Marks of a reply
 // that was dropped meanwhile are of no account.
 func (s *talk) mark(ctx context.Context, m mouth.Mark) {
+	if s.opening != nil && m.Of == s.opening.Utterance {
+		s.disclosing(ctx, m)
+		return
+	}
 	if s.reply == nil || m.Of != s.reply.Utterance && m.Of != s.filler {
 		return
 	}
@@ -177,6 +147,10 @@ func (s *talk) told(ctx context.Context, n news) {
 }
 
 func (s *talk) failed(ctx context.Context, f news) {
+	if s.opening != nil && f.of == s.opening.Utterance {
+		s.outcome.Reason, s.outcome.Err = pipeline.AgentError, fmt.Errorf("the disclosure: %w", f.err)
+		return
+	}
 	if s.spec != nil && f.of == s.spec.Utterance {
 		s.log.Info("answer begun early failed", "err", f.err) // it is begun again at the commit
 		s.spec = nil
@@ -208,7 +182,7 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 	e.Returns = s.returns
 	before := s.machine.State()
 	acts := s.machine.Step(e)
-	shown, did := s.hush(e, acts)
+	shown, did := turnlog.Hush(&s.pressed, e, acts)
 	s.log.Debug("turn", "event", shown, "from", before, "to", s.machine.State(), "do", did)
 	s.journal.Write(shown, did)
 	s.act(ctx, acts)
@@ -274,9 +248,9 @@ func (s *talk) wake(at time.Duration) {
 // commit ends the caller's turn and starts the answer.
 func (s *talk) commit(ctx context.Context, a turn.Action) {
 	s.current = s.committed(a)
-	said, made := messages(a), a.Held && s.spec != nil
+	said, made := history.Said(a.Text, a.Keys), a.Held && s.spec != nil
 	switch {
-	case s.limits.reached(made):
+	case s.limits.Reached(made):
 		s.forget()
 		s.reply = s.farewell(ctx)
 	case made:
@@ -285,31 +259,10 @@ func (s *talk) commit(ctx context.Context, a turn.Action) {
 		s.forget()
 		s.reply = s.answer(ctx, said...)
 	}
-	s.limits.answers++
+	s.limits.Answers++
 	s.reply.agree()
 	s.history.Commit(said...)
 	s.current.Of, s.current.Ran, s.current.Began = s.reply.Utterance, s.reply.book.Within, s.reply.began
-}
-
-// messages are what the model is told of a turn.
-func messages(a turn.Action) []pipeline.Message {
-	var all []pipeline.Message
-	if a.Text != "" {
-		all = append(all, pipeline.Message{Role: pipeline.RoleCaller, Text: a.Text})
-	}
-	if a.Keys != "" {
-		all = append(all, pipeline.Message{Role: pipeline.RoleNote, Text: "the caller pressed " + a.Keys})
-	}
-	return all
-}
-
-// spoken is the caller's line of a turn, with the keys that were pressed, or how
-// many.
-func spoken(a turn.Action) string {
-	if a.Keys == "" {
-		return a.Text
-	}
-	return strings.TrimSpace(a.Text + " [pressed " + keypad.Keys(a.Keys) + "]")
 }
 
 // retract drops an answer of which nothing was heard, or next to nothing: the

@@ -2,6 +2,7 @@ package converse
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -49,13 +50,24 @@ func (s *talk) frame(f media.Frame) {
 
 // begin prepares the greeting and sets the machines going.
 func (s *talk) begin(ctx context.Context) {
-	if s.brief.Greeting != "" {
-		s.current = s.greeted()
-		s.reply = s.tellText(ctx, s.brief.Greeting)
-		s.current.Of, s.current.Began = s.reply.Utterance, s.reply.began
+	if s.brief.Disclosure != "" {
+		s.opening = s.first(ctx, s.brief.Disclosure)
+	} else if s.brief.Greeting != "" {
+		s.reply = s.first(ctx, s.brief.Greeting)
 	}
 	s.act(ctx, s.machine.Start())
 	s.consider(ctx, amd.Event{Kind: amd.Timer})
+	if s.watch == nil && s.brief.Disclosure != "" {
+		s.disclose(ctx, func() { s.toGreet(ctx) })
+	}
+}
+
+// first prepares the agent's first words.
+func (s *talk) first(ctx context.Context, text string) *reply {
+	r := s.tellText(ctx, text)
+	s.current = s.greeted()
+	s.current.Of, s.current.Began = r.Utterance, r.began
+	return r
 }
 
 // alarm tells when the watch is to be woken; nil for never.
@@ -69,6 +81,7 @@ func (s *talk) alarm() <-chan time.Time {
 // overhear tells the watch what the turn machine was told.
 func (s *talk) overhear(ctx context.Context, e turn.Event) {
 	if s.watch == nil {
+		s.aside.Hear(e, s.machine.State())
 		return
 	}
 	switch e.Kind {
@@ -103,11 +116,11 @@ func (s *talk) order(ctx context.Context, orders []party.Order) {
 	for _, o := range orders {
 		switch o.Do {
 		case party.Greet:
-			s.toGreet(ctx)
+			s.disclose(ctx, func() { s.toGreet(ctx) })
 		case party.Answer:
-			s.unsaid()
-			s.step(ctx, turn.Event{Kind: turn.Floor})
+			s.disclose(ctx, func() { s.toAnswer(ctx) })
 		case party.Hold:
+			s.undisclosed()
 			s.step(ctx, turn.Event{Kind: turn.Hold})
 		case party.Prepare:
 			s.compose(ctx)
@@ -119,6 +132,7 @@ func (s *talk) order(ctx context.Context, orders []party.Order) {
 				s.report(ctx, news{do: func(ctx context.Context) { s.consider(ctx, e) }})
 			})
 		case party.Leave:
+			s.undisclosed()
 			s.unsaid()
 			s.overheard()
 			s.outcome.Reason = o.Reason
@@ -129,23 +143,41 @@ func (s *talk) order(ctx context.Context, orders []party.Order) {
 // toGreet has the greeting said. Its turn began with the end of what the party
 // said, where it said something.
 func (s *talk) toGreet(ctx context.Context) {
-	if c := s.current; c != nil && s.machine.State() == turn.Held {
+	if s.aside.Keys() {
+		s.toAnswer(ctx)
+		return
+	}
+	if c := s.current; c != nil && s.machine.State() == turn.Held && s.watch != nil {
 		c.Commit, c.Reason = time.Now(), s.watch.Verdict().Evidence
 		if !s.last.From.IsZero() {
 			c.T0, c.Estimated = s.last.From, s.last.Estimated
 		}
 		s.overheard()
 	}
+	if text := s.aside.Take(); text != "" {
+		s.putAside(text)
+	}
 	s.step(ctx, turn.Event{Kind: turn.Floor, Text: turn.Greet})
+}
+
+// toAnswer has what the party said answered, in place of the greeting.
+func (s *talk) toAnswer(ctx context.Context) {
+	s.unsaid()
+	s.step(ctx, turn.Event{Kind: turn.Floor})
 }
 
 // overheard passes on what was said before the agent spoke.
 func (s *talk) overheard() {
 	if text := s.watch.Take(); text != "" {
-		from, to := s.since(s.began.From), s.since(s.last.From)
-		s.history.Add(pipeline.Message{Role: pipeline.RoleCaller, Text: text})
-		s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: text, Start: max(0, min(from, to)), End: max(0, to), Turn: max(0, s.number-1)})
+		s.putAside(text)
 	}
+}
+
+// putAside passes on what was said and is not answered.
+func (s *talk) putAside(text string) {
+	from, to := s.since(s.began.From), s.since(s.last.From)
+	s.history.Add(pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+	s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: text, Start: max(0, min(from, to)), End: max(0, to), Turn: max(0, s.number-1)})
 }
 
 // unsaid gives up a greeting of which nothing was heard.
@@ -153,7 +185,10 @@ func (s *talk) unsaid() {
 	if s.reply != nil && s.reply.Played() == 0 && s.machine.State() == turn.Held {
 		s.mouth.Drop(s.next + 1)
 		s.reply.cancel()
-		s.reply, s.current = nil, nil
+		if s.reply = nil; s.opened {
+			s.end(pipeline.Answered, true)
+		}
+		s.current = nil
 	}
 }
 
@@ -168,6 +203,7 @@ func (s *talk) compose(ctx context.Context) {
 			}
 		}
 		if text != "" {
+			text = strings.TrimSpace(s.brief.Disclosure + " " + text)
 			words := pronounce.New(s.brief.Pronunciation)
 			said := words.Say(text) + words.End()
 			pcm = canned.Speak(ctx, s.voice, s.style(), said, messageTimeout, longestMessage)
@@ -183,6 +219,7 @@ func (s *talk) compose(ctx context.Context) {
 
 // leaveMessage says the message from its beginning, and hangs up after it.
 func (s *talk) leaveMessage(ctx context.Context) {
+	s.undisclosed()
 	s.step(ctx, turn.Event{Kind: turn.Hold})
 	s.unsaid()
 	s.overheard()

@@ -63,7 +63,7 @@ type pieces = func(context.Context) iter.Seq2[tools.Piece, error]
 func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
 	r := s.newReply(turn.Reply)
 	rounds := tools.Rounds{
-		Model: s.model, Set: s.tools, Book: &r.book, Agreed: r.agreed, Spend: s.limits.call,
+		Model: s.model, Set: s.tools, Book: &r.book, Agreed: r.agreed, Spend: s.limits.Call,
 		Prompt: pipeline.Prompt{
 			Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
 			Messages: append(s.history.Messages(), then...),
@@ -243,24 +243,9 @@ func (s *talk) watchStall(ctx context.Context, u *mouth.Utterance, speaking pipe
 	ctx, cancel := context.WithCancel(ctx)
 	stalled := make(chan bool, 1)
 	s.wg.Go(func() {
-		tick := time.NewTicker(stallTime / 6)
-		defer tick.Stop()
-		dry := time.Duration(0)
-		for {
-			select {
-			case <-ctx.Done():
-				stalled <- false
-				return
-			case <-tick.C:
-			}
-			if dry += stallTime / 6; u.Played() == 0 || u.Waiting() > 0 {
-				dry = 0 // not begun, which others watch, or still being heard
-			}
-			if dry >= stallTime {
-				stalled <- true
-				_ = speaking.Close()
-				return
-			}
+		is := u.Stalls(ctx, stallTime)
+		if stalled <- is; is {
+			_ = speaking.Close()
 		}
 	})
 	return sync.OnceValue(func() bool {

@@ -48,7 +48,7 @@ func (s *talk) making(ctx context.Context, a turn.Action) {
 // is heard by nobody before the commit.
 func (s *talk) speculate(ctx context.Context, text string) {
 	s.forget()
-	if s.limits.reached(false) {
+	if s.limits.Reached(false) {
 		return // nor is it begun at the commit
 	}
 	s.specs++

@@ -11,7 +11,7 @@ import (
 // low, because most people who could end there go on. While an answer is made,
 // 400 ms cost nothing, so nothing is surer than mostSure.
 const (
-	threshold = -2.3
+	threshold = -3.1
 	steepness = 3
 	mostSure  = 0.8
 )
@@ -30,11 +30,11 @@ func caution(words []string, lex lexicon) float64 {
 	case !unfinished(words, lex):
 		return 0
 	case has(strict, last), has(lex.pointers, last):
-		return 4
+		return 2
 	case len(words) > 2 && has(loose, last):
 		return 0
 	default:
-		return 2
+		return 1
 	}
 }
 

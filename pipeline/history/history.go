@@ -4,8 +4,10 @@ package history
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/keypad"
 )
 
 // A History is one call's. Its zero value is empty. It belongs to one goroutine.
@@ -28,3 +30,25 @@ func (h *History) Commit(m ...pipeline.Message) {
 
 // Retract takes back the caller's last turn, which is to be glued to the next.
 func (h *History) Retract() { h.said = h.said[:min(h.turn, len(h.said))] }
+
+// Said are what the model is told of a caller's turn: its words, and the keys that
+// were pressed in it.
+func Said(text, keys string) []pipeline.Message {
+	var all []pipeline.Message
+	if text != "" {
+		all = append(all, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+	}
+	if keys != "" {
+		all = append(all, pipeline.Message{Role: pipeline.RoleNote, Text: "the caller pressed " + keys})
+	}
+	return all
+}
+
+// Spoken is the caller's line of a turn, with the keys that were pressed, or how
+// many.
+func Spoken(text, keys string) string {
+	if keys == "" {
+		return text
+	}
+	return strings.TrimSpace(text + " [pressed " + keypad.Keys(keys) + "]")
+}

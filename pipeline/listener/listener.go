@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -265,4 +266,23 @@ func (l *Listener) Finalize() {
 	if rec := l.open.Load(); rec != nil {
 		rec.finalize()
 	}
+}
+
+// From is what was said from a moment on, and when that begins: a recognizer may
+// go on, in the same breath, with words that were answered already. It is false
+// where nothing is, or the recognizer tells no words.
+func (h Heard) From(at time.Time) (text string, begins time.Time, ok bool) {
+	said := func(w pipeline.Word) time.Time { return h.Zero.Add(w.Start) }
+	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return !said(w).Before(at) })
+	switch {
+	case n < 0:
+		return "", time.Time{}, false
+	case n == 0:
+		return h.Text, said(h.Words[0]), true // its text may be written better than its words
+	}
+	var texts []string
+	for _, w := range h.Words[n:] {
+		texts = append(texts, w.Text)
+	}
+	return strings.Join(texts, " "), said(h.Words[n]), true
 }

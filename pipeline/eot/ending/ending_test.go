@@ -2,6 +2,7 @@ package ending
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -52,17 +53,30 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// sample is a model that has learned one thing: "stop" ends.
+// sample is a model that has learned one thing: "stop" ends, and what comes after
+// it does not unless it is "go", for the memory knows of "stop".
 func sample() *Weights {
-	w := &Weights{Known: []uint32{Hash("go"), Hash("stop")}, Shift: -1}
+	w := &Weights{Known: []uint32{Hash("go"), Hash("stop")}}
 	slices.Sort(w.Known)
 	w.Rows = make([][Width]float32, Base+2)
 	w.Kinds = make([]uint16, Base+2)
-	w.Layer = make([][Hidden]float32, Slots*Width)
+	w.Layers = make([]float32, Layers)
 	w.Grams = make([]float32, Grams)
-	i, _ := slices.BinarySearch(w.Known, Hash("stop"))
-	w.Rows[Base+i][0] = 1
-	w.Layer[0][0], w.Out[0] = 2, 2
+	row := func(word string) *[Width]float32 {
+		i, _ := slices.BinarySearch(w.Known, Hash(word))
+		return &w.Rows[Base+i]
+	}
+	row("stop")[0], row("go")[1] = 1, 1
+	w.Layers[Shift] = -1
+	w.Layers[ReadAt+Hidden*Units], w.Layers[Out] = 2, 2 // the last word is "stop"
+	for j := range Hidden {
+		w.Layers[Bias+j] = -3 // what is new replaces the memory,
+	}
+	w.Layers[In+2*Hidden] = 3 // and holds whether that is "stop"
+	w.Layers[In+Gates+2*Hidden+1] = 3
+	w.Layers[Bias] = 3 // but for that, which is kept
+	w.Layers[In] = -6
+	w.Layers[ReadAt+1], w.Layers[ReadAt+Units+1], w.Layers[UnitBias+1], w.Layers[Out+1] = 1, 1, -1.5, 4
 	return w
 }
 
@@ -71,13 +85,39 @@ func TestPack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]float64{"please stop": 3, "stop please": -1, "go": -1, "stop": 3} {
+	for text, want := range map[string]float64{"please stop": 3, "stop please": -1, "go": -1, "stop": 3, "stop please go": 0.5, "please go": -1} {
 		if got := m.End(strings.Fields(text)); math.Abs(got-want) > 0.05 {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 	if got := m.End(nil); !math.IsInf(got, -1) {
 		t.Errorf("no words: %v", got)
+	}
+}
+
+// TestProduct: two weights at once give what one after the other does.
+func TestProduct(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	for range 20 {
+		matrix := make([]float32, Hidden*Gates)
+		for i := range matrix {
+			matrix[i] = float32(rnd.IntN(255) - 127)
+		}
+		x, want := make([]int32, Hidden), [Gates]int32{}
+		for k := range x {
+			x[k] = rnd.Int32N(2*one+1) - one
+			for j := range want {
+				want[j] += x[k] * int32(matrix[k*Gates+j])
+			}
+		}
+		packed := make([]byte, 0, len(matrix))
+		for _, v := range grouped(matrix) {
+			packed = append(packed, byte(int8(v)))
+		}
+		var got [Gates]int32
+		if product(&got, string(packed), x); got != want {
+			t.Fatalf("%v\n%v", got, want)
+		}
 	}
 }
 
@@ -97,7 +137,7 @@ func TestEnglish(t *testing.T) {
 	if _, err := Read(english); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(english); n > 256<<10 {
+	if n := len(english); n > 1<<20 {
 		t.Errorf("%d bytes", n)
 	}
 	m := English()

@@ -9,17 +9,14 @@ import (
 
 // Weights are a model before it is packed.
 type Weights struct {
-	Known []uint32          // hashes of the words, sorted
-	Rows  [][Width]float32  // none, shapes, kinds, known words
-	Kinds []uint16          // of the rows, for Grams
-	Layer [][Hidden]float32 // Slots*Width
-	Bias  [Hidden]float32
-	Out   [Hidden]float32
-	Grams []float32
-	Shift float32
+	Known  []uint32         // hashes of the words, sorted
+	Rows   [][Width]float32 // none, shapes, kinds, known words
+	Kinds  []uint16         // of the rows, for Grams
+	Layers []float32        // In, Rec and so on, a row for each input
+	Grams  []float32
 }
 
-const magic = "eot1"
+const magic = "eot2"
 
 var errModel = errors.New("not a model of endings")
 
@@ -27,22 +24,18 @@ var errModel = errors.New("not a model of endings")
 func (w *Weights) Pack() []byte {
 	b := []byte(magic)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(w.Known))) //nolint:gosec // few
-	var rows, layer []float32
+	rows := make([]float32, 0, len(w.Rows)*Width)
 	for _, r := range w.Rows {
 		rows = append(rows, r[:]...)
 	}
-	for _, r := range w.Layer {
-		layer = append(layer, r[:]...)
-	}
-	packed := make([][]byte, 0, 3)
-	var scales [3]float32
-	for i, x := range [][]float32{rows, layer, w.Grams} {
+	in, rec := grouped(w.Layers[In:Rec]), grouped(w.Layers[Rec:ReadAt])
+	packed := make([][]byte, 0, 5)
+	var scales [5]float32
+	for i, x := range [][]float32{rows, in, rec, w.Layers[ReadAt:Bias], w.Grams} {
 		p, s := quantize(x)
 		packed, scales[i] = append(packed, p), s
 	}
-	floats := []float32{scales[0], scales[0] * scales[1], scales[2], w.Shift}
-	floats = slices.Concat(floats, w.Bias[:], w.Out[:])
-	for _, f := range floats {
+	for _, f := range slices.Concat(scales[:], w.Layers[Bias:]) {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
 	}
 	for _, h := range w.Known {
@@ -52,6 +45,17 @@ func (w *Weights) Pack() []byte {
 		b = binary.LittleEndian.AppendUint16(b, k)
 	}
 	return append(b, slices.Concat(packed...)...)
+}
+
+// grouped is a matrix of Gates columns in the order that product reads it in.
+func grouped(x []float32) []float32 {
+	all := make([]float32, 0, len(x))
+	for g := 0; g < Gates; g += lanes {
+		for i := g; i < len(x); i += Gates {
+			all = append(all, x[i:i+lanes]...)
+		}
+	}
+	return all
 }
 
 // quantize is x in steps of scale, within -127 and 127. The largest in 5,000 of
@@ -73,28 +77,54 @@ func quantize(x []float32) (q []byte, scale float32) {
 
 // Read reads a packed model. It keeps data.
 func Read(data string) (Model, error) {
-	const floats = 4 + 2*Hidden
+	const floats = 5 + Layers - Bias
 	head := len(magic) + 4 + 4*floats
 	if len(data) < head || data[:len(magic)] != magic {
 		return Model{}, errModel
 	}
 	m := Model{known: int(word4(data, len(magic)))}
-	f := func(i int) float32 { return math.Float32frombits(word4(data, len(magic)+4+4*i)) }
-	m.row, m.unit, m.gram, m.shift = f(0), f(1), f(2), f(3)
-	for j := range Hidden {
-		m.bias[j], m.out[j] = f(4+j), f(4+Hidden+j)
+	at := len(magic) + 4
+	next := func() float32 {
+		at += 4
+		return math.Float32frombits(word4(data, at-4))
 	}
+	m.row, m.inUnit, m.recUnit, m.deepUnit, m.gram = next(), next(), next(), next(), next()
+	m.inUnit *= m.row
+	m.recUnit /= one
+	for i := range m.bias {
+		m.bias[i] = next()
+	}
+	for i := range m.unitBias {
+		m.unitBias[i] = next()
+	}
+	for i := range m.out {
+		m.out[i] = next()
+	}
+	m.shift = next()
 	data = data[head:]
 	if m.known > 1<<16 {
 		return Model{}, errModel
 	}
-	rows := (Base + m.known) * Width
-	if len(data) != 4*m.known+2*(Base+m.known)+rows+Slots*Width*Hidden+Grams {
+	rows := Base + m.known
+	for _, part := range []struct {
+		to   *string
+		size int
+	}{
+		{&m.hashes, 4 * m.known},
+		{&m.kinds, 2 * rows},
+		{&m.rows, rows * Width},
+		{&m.in, Rec - In},
+		{&m.rec, ReadAt - Rec},
+		{&m.deep, Bias - ReadAt},
+		{&m.grams, Grams},
+	} {
+		if len(data) < part.size {
+			return Model{}, errModel
+		}
+		*part.to, data = data[:part.size], data[part.size:]
+	}
+	if data != "" {
 		return Model{}, errModel
 	}
-	m.hashes, data = data[:4*m.known], data[4*m.known:]
-	m.kinds, data = data[:2*(Base+m.known)], data[2*(Base+m.known):]
-	m.rows, data = data[:rows], data[rows:]
-	m.hidden, m.grams = data[:Slots*Width*Hidden], data[Slots*Width*Hidden:]
 	return m, nil
 }

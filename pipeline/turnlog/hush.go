@@ -1,4 +1,4 @@
-package converse
+package turnlog
 
 import (
 	"slices"
@@ -7,20 +7,20 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// hush makes an event, and what the machine made of it, such as may be written
+// Hush makes an event, and what the machine made of it, such as may be written
 // down: the digits of keys, and of numbers that were pressed, are 0. The machine
 // does the same with them, so that a log can be replayed.
-func (s *talk) hush(e turn.Event, acts []turn.Action) (turn.Event, []turn.Action) {
+func Hush(pressed *keypad.Pressed, e turn.Event, acts []turn.Action) (turn.Event, []turn.Action) {
 	if e.Kind == turn.Key {
 		e.Text = keypad.Mask(e.Text)
 	}
-	if s.pressed.None() {
+	if pressed.None() {
 		return e, acts
 	}
-	e.Text, e.Saying = s.pressed.Zero(e.Text), s.pressed.Zero(e.Saying)
+	e.Text, e.Saying = pressed.Zero(e.Text), pressed.Zero(e.Saying)
 	acts = slices.Clone(acts)
 	for i := range acts {
-		acts[i].Text, acts[i].Keys = s.pressed.Zero(acts[i].Text), keypad.Mask(acts[i].Keys)
+		acts[i].Text, acts[i].Keys = pressed.Zero(acts[i].Text), keypad.Mask(acts[i].Keys)
 	}
 	return e, acts
 }
