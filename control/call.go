@@ -91,6 +91,7 @@ type Call struct {
 	RingFor     time.Duration
 	MaxDuration time.Duration
 	Voicemail   string
+	Disclosure  string // said before the greeting; empty for none
 
 	CreatedAt, DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
 

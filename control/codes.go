@@ -75,5 +75,7 @@ const (
 	CodeCallsTooMany           Code = "calls_batch_too_large"
 	CodeCallsRejected          Code = "calls_rejected"
 	CodeCallsDNC               Code = "calls_dnc_matched"
+	CodeAddressesRequired      Code = "addresses_required"
+	CodeAddressesTooMany       Code = "addresses_too_many"
 	CodeContactStorage         Code = "contact_file_storage_unavailable"
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type Node struct {
 	Poll time.Duration
 	// MaxCalls bounds the calls on this node; 0 means 1000.
 	MaxCalls int
+	// Eased, where set, says that others need the machine more than the queue does:
+	// then it is drained slowly.
+	Eased func() bool
 	// Wake and WakeEnds, where set, say that the queue, or what is asked to
 	// end, may have changed.
 	Wake, WakeEnds <-chan struct{}
@@ -30,6 +34,7 @@ type Node struct {
 	stop    chan struct{} // closed when nothing more is to be claimed
 	claimed chan struct{} // closed when nothing more is claimed
 	calls   sync.WaitGroup
+	running atomic.Int64
 	tasks   sync.WaitGroup
 	quit    context.CancelFunc
 	giveUp  context.CancelFunc // ends the claim under way
@@ -110,25 +115,34 @@ func (n *Node) Stop(ctx context.Context) {
 func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
 		got, wait := n.next(ctx, asking)
-		if got {
-			continue
+		switch {
+		case got && n.eased():
+			n.rest(easedApart, nil)
+		case !got:
+			n.rest(wait, n.Wake)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-n.stop:
-		case <-n.Wake:
-		case <-timer.C:
-		}
-		timer.Stop()
 	}
 }
 
-// next claims a call, or says how long to wait for one.
+// rest waits, until it is woken or the node stops.
+func (n *Node) rest(wait time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-n.stop:
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+func (n *Node) eased() bool { return n.Eased != nil && n.Eased() }
+
+// next claims calls, or says how long to wait for one.
 func (n *Node) next(ctx, asking context.Context) (bool, time.Duration) {
-	if n.Runner.Live.Count() >= n.maxCalls() {
+	if n.room() <= 0 {
 		return false, n.poll()
 	}
-	got, err := n.claimOne(ctx, asking)
+	got, err := n.claimSome(ctx, asking)
 	if err != nil && asking.Err() == nil {
 		n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
 	}
@@ -138,7 +152,7 @@ func (n *Node) next(ctx, asking context.Context) (bool, time.Duration) {
 	wait := n.due(asking, n.poll())
 	if wait == n.poll() {
 		// What became due while we asked is not in the answer.
-		got, _ = n.claimOne(ctx, asking)
+		got, _ = n.claimSome(ctx, asking)
 	}
 	return got, wait
 }
@@ -154,27 +168,46 @@ func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 	return wait
 }
 
-func (n *Node) claimOne(ctx, asking context.Context) (bool, error) {
+// claimAtOnce is how many calls a node takes from the queue at a time, and
+// easedAtOnce each easedApart while others need the machine more.
+const (
+	claimAtOnce = 32
+	easedAtOnce = 4
+	easedApart  = 50 * time.Millisecond
+)
+
+func (n *Node) claimSome(ctx, asking context.Context) (bool, error) {
 	if !n.Accepting() {
 		return false, nil
 	}
 	short, cancel := context.WithTimeout(asking, n.lease()/3)
 	defer cancel()
-	c, err := n.Queue.Claim(short, n.Place, n.lease())
-	if err != nil || c == nil {
-		return false, err
+	most := min(claimAtOnce, n.room())
+	if n.eased() {
+		most = min(easedAtOnce, most)
 	}
-	if !n.Accepting() { // it stopped while it asked
-		return false, n.Runner.release(ctx, c.Lease)
+	claims, err := n.Queue.Claim(short, n.Place, n.lease(), most)
+	for _, c := range claims {
+		if !n.Accepting() { // it stopped while it asked
+			err = errors.Join(err, n.Runner.release(ctx, c.Lease))
+			continue
+		}
+		n.run(ctx, c)
 	}
+	return len(claims) > 0 && n.Accepting(), err
+}
+
+// run makes an attempt beside the others.
+func (n *Node) run(ctx context.Context, c *Claim) {
+	n.running.Add(1)
 	n.calls.Go(func() {
+		defer n.running.Add(-1)
 		if err := n.Runner.Run(ctx, c); errors.Is(err, ErrFenced) {
 			n.log().WarnContext(ctx, "the call was settled by another node", "call", c.Call.ID)
 		} else if err != nil {
 			n.log().ErrorContext(ctx, "the call broke", "call", c.Call.ID, "err", err)
 		}
 	})
-	return true, nil
 }
 
 // keep renews the leases and settles those of others.
@@ -269,7 +302,9 @@ func (n *Node) hearEnds(ctx context.Context) {
 
 func (n *Node) lease() time.Duration { return orElse(n.Lease, 15*time.Second) }
 func (n *Node) poll() time.Duration  { return orElse(n.Poll, time.Second) }
-func (n *Node) maxCalls() int        { return orElse(n.MaxCalls, 1000) }
+
+// room is how many more calls the node may have.
+func (n *Node) room() int { return orElse(n.MaxCalls, 1000) - int(n.running.Load()) }
 
 func (n *Node) log() *slog.Logger {
 	if n.Log == nil {

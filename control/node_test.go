@@ -18,6 +18,7 @@ type line struct {
 	away    bool // every question fails
 	settled []time.Time
 	claim   func(ctx context.Context) (*Claim, error) // nil claims nothing
+	asked   []int                                     // how many calls were asked for, each time
 }
 
 func (q *line) set(away bool) {
@@ -41,11 +42,18 @@ func (q *line) err() error {
 	return nil
 }
 
-func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration) (*Claim, error) {
-	if q.claim != nil {
-		return q.claim(ctx)
+func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration, most int) ([]*Claim, error) {
+	q.mu.Lock()
+	q.asked = append(q.asked, most)
+	q.mu.Unlock()
+	if q.claim == nil {
+		return nil, q.err()
 	}
-	return nil, q.err()
+	c, err := q.claim(ctx)
+	if c == nil {
+		return nil, err
+	}
+	return []*Claim{c}, err
 }
 func (q *line) Due(_ context.Context, l time.Duration) (time.Duration, error) { return l, q.err() }
 func (q *line) ToEnd(context.Context, string) ([]string, error)               { return nil, q.err() }
@@ -129,6 +137,41 @@ func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
 			t.Errorf("wrote %v, %d calls on", b.wrote, r.Live.Count())
 		}
 	})
+}
+
+// TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine, and fast when they do not;
+// never more calls than it may have.
+func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
+	for _, tt := range []struct {
+		eased       bool
+		least, most int // claims in a second
+	}{{true, 15, 25}, {false, 100, 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &line{claim: func(context.Context) (*Claim, error) {
+				<-time.After(10 * time.Millisecond)
+				return newClaim(), nil
+			}}
+			over := make(chan struct{})
+			r := &Runner{Ledger: &book{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+				<-over
+				return nil, &media.DialError{Cause: media.Busy}
+			})}
+			n := &Node{Queue: q, Runner: r, MaxCalls: 100, Lease: time.Hour, Eased: func() bool { return tt.eased }}
+			n.Start(t.Context())
+			<-time.After(time.Second - time.Millisecond)
+			n.Drain()
+			close(over)
+			n.Stop(t.Context())
+			if len(q.asked) < tt.least || len(q.asked) > tt.most {
+				t.Errorf("eased %v: %d claims", tt.eased, len(q.asked))
+			}
+			for i, most := range q.asked {
+				if want := min(claimAtOnce, 100-i); tt.eased && most != easedAtOnce || !tt.eased && most != want {
+					t.Errorf("eased %v: asked for %d calls at claim %d", tt.eased, most, i)
+				}
+			}
+		})
+	}
 }
 
 // TestNodeStopDoesNotWaitForAQueueThatHangs beyond what it was given.

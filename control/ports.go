@@ -50,9 +50,9 @@ type Claim struct {
 
 // A Queue is the dial queue.
 type Queue interface {
-	// Claim takes the next attempt that may be dialled now, nil where there is
-	// none.
-	Claim(ctx context.Context, p Place, lease time.Duration) (*Claim, error)
+	// Claim takes attempts that may be dialled now, at most so many and one a
+	// subgroup; none where there is none.
+	Claim(ctx context.Context, p Place, lease time.Duration, most int) ([]*Claim, error)
 	// Due returns how long it takes until a queued attempt may be claimed for
 	// all that the pacing says, at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)

@@ -145,7 +145,9 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 		}
 	}
 	b := c.Brief
-	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, j, r.bridge(log, c)
+	var others seconds
+	defer r.traceSeconds(ctx, log, &others)
+	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, j, r.bridge(log, c, &others)
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
 	f.EndedAt = time.Now()

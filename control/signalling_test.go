@@ -113,3 +113,41 @@ func (mute) Tape(_ string, leg media.Leg) (media.Leg, Tape, error) {
 	return struct{ media.Leg }{leg}, mute{}, nil
 }
 func (mute) Close() (string, error) { return "tape", nil }
+
+// TestRunnerKeepsTheSignallingOfSecondLegs, answered or not.
+func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
+	for name, row := range map[string]struct {
+		leg  media.Leg
+		err  error
+		want int
+	}{
+		"answered": {&tracedLeg{after: time.Second}, nil, 2},
+		"refused":  {nil, &media.DialError{Cause: media.Busy, Ladder: make([]media.Message, 3)}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shelf := &shelfOfLadders{}
+				r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: &legBook{}, Tracer: shelf, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+					if to.ID != "att_2" {
+						return &tracedLeg{}, nil
+					}
+					return row.leg, row.err
+				})}
+				r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+					_, err := b.Bridge(ctx, "+1 2")
+					if !errors.Is(err, row.err) {
+						t.Error(err)
+					}
+					return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
+				})
+				if err := r.Run(t.Context(), newClaim()); err != nil {
+					t.Fatal(err)
+				}
+				r.Wait()
+				if shelf.kept["att_1"] != 2 || shelf.kept["att_2"] != row.want {
+					t.Errorf("kept %v, want %d of the second leg", shelf.kept, row.want)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -31,9 +32,35 @@ type SecondLeg struct {
 	Wait time.Duration
 }
 
-// bridge reaches numbers on second legs of a call, through the call's trunk; nil
-// where nobody keeps them.
-func (r *Runner) bridge(log *slog.Logger, c *Claim) func(context.Context, string) (media.Leg, error) {
+// seconds are the second legs of a call that were answered.
+type seconds struct {
+	mu  sync.Mutex
+	all []second
+}
+
+type second struct {
+	lease Lease
+	leg   media.Leg
+}
+
+func (s *seconds) add(l Lease, leg media.Leg) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, second{l, leg})
+}
+
+// traceSeconds keeps the signalling of the second legs of a call that is over.
+func (r *Runner) traceSeconds(ctx context.Context, log *slog.Logger, s *seconds) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.all {
+		r.trace(ctx, log.With("second", l.lease.AttemptID), l.lease, l.leg, nil)
+	}
+}
+
+// bridge reaches numbers on second legs of a call, through the call's trunk, and
+// adds those that were answered to others; nil where nobody keeps them.
+func (r *Runner) bridge(log *slog.Logger, c *Claim, others *seconds) func(context.Context, string) (media.Leg, error) {
 	if r.Legs == nil {
 		return nil
 	}
@@ -70,6 +97,7 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim) func(context.Context, string
 			return nil, err
 		}
 		j.mark(Answered, time.Now()) // the call's end ends it
+		others.add(second.Lease, leg)
 		return leg, nil
 	}
 }

@@ -16,9 +16,15 @@ import (
 type Organization struct {
 	ID, Name, Timezone string
 	CreatedAt          time.Time
+	// Market is the code of the market whose rules it goes by, and MarketVersion
+	// the version of them; empty where there is none, or it is the program's own.
+	Market, MarketVersion string
 }
 
-const organizationColumns = "SELECT id, name, timezone, created_at FROM organizations "
+const organizationColumns = `
+SELECT id, name, timezone, created_at, coalesce(settings ->> 'market', ''),
+       CASE WHEN settings -> 'market_rules' ->> 'code' = settings ->> 'market' THEN coalesce(settings -> 'market_rules' ->> 'version', '') ELSE '' END
+FROM organizations `
 
 // Organizations returns those after an id, by id, limit of them at most.
 func Organizations(ctx context.Context, q db.Querier, after string, limit int) ([]Organization, error) {

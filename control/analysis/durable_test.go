@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/follow"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/pipeline"
@@ -87,7 +88,7 @@ func TestAcrossRestarts(t *testing.T) {
 			for run := 1; run <= 5; run++ {
 				s := &store.Store{Pool: d.Pool}
 				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
-				_, err = (&control.Followers{Outbox: s, Steps: []control.Step{
+				_, err = (&follow.Followers{Outbox: s, Steps: []control.Step{
 					{Name: "analysis", Follower: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
 					{Name: "analyzed", Follower: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
 				}}).One(t.Context(), control.Quick)

@@ -112,6 +112,8 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 		"calling_window":   {org.CallingWindow != nil, org.CallingWindow},
 		"frequency_caps":   {org.FrequencyCaps != nil, org.FrequencyCaps},
 		"require_registry": {org.RequireRegistry != nil, org.RequireRegistry},
+		"individual_dnc":   {org.IndividualDNC != nil, org.IndividualDNC},
+		"disclosures":      {org.Disclosures != nil, org.Disclosures},
 		"retention":        {org.Retention != nil, org.Retention},
 		"limits":           {org.Limits != nil, org.Limits},
 	} {

@@ -44,7 +44,7 @@ func named(at, name string, others *[]string) error {
 
 func (o Organization) check(at string) error {
 	for _, check := range []func(string) error{
-		o.checkSettings, o.checkRetention, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
+		o.checkSettings, o.checkDNC, o.checkRetention, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
 	} {
 		if err := check(at); err != nil {
 			return err
@@ -69,6 +69,13 @@ func (o Organization) checkSettings(at string) error {
 		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
 	}
 	return o.CallingWindow.check(at + ".calling_window")
+}
+
+func (o Organization) checkDNC(at string) error {
+	if o.IndividualDNC != nil && !slices.Contains([]string{"enforce", "off"}, *o.IndividualDNC) {
+		return fmt.Errorf("%s.individual_dnc: %q: use enforce or off", at, *o.IndividualDNC)
+	}
+	return nil
 }
 
 func (o Organization) checkRetention(at string) error {

@@ -25,6 +25,8 @@ type Organization struct {
 	CallingWindow   *Window          `yaml:"calling_window"`
 	FrequencyCaps   *Caps            `yaml:"frequency_caps"`
 	RequireRegistry *bool            `yaml:"require_registry"`
+	IndividualDNC   *string          `yaml:"individual_dnc"`
+	Disclosures     *Disclosures     `yaml:"disclosures"`
 	Limits          *OrgLimits       `yaml:"limits"`
 	Suppression     *[]string        `yaml:"suppression"`
 	Retention       *retention.Rules `yaml:"retention"`
@@ -47,6 +49,14 @@ type Caps struct {
 	Enabled   *bool `json:"enabled,omitempty"    yaml:"enabled"`
 	Daily     *int  `json:"daily,omitempty"      yaml:"daily"`
 	Rolling7D *int  `json:"rolling_7d,omitempty" yaml:"rolling_7d"`
+}
+
+// Disclosures are what the law wants said at the beginning of campaigns' calls.
+type Disclosures struct {
+	Enabled *bool `json:"enabled,omitempty" yaml:"enabled"` // they are
+	// Agent and Organization are the names that are said; empty for those they have.
+	Agent        string `json:"agent,omitempty"        yaml:"agent"`
+	Organization string `json:"organization,omitempty" yaml:"organization"`
 }
 
 // OrgLimits bound what an organization's calls may come to in a day of its

@@ -43,6 +43,10 @@ type Config struct {
 	DialQueueDepth      int
 	SubgroupConcurrency int
 	SubgroupRate        int
+	CampaignRows        int // of a creation
+	BatchRows           int
+	WithdrawAddresses   int
+	OpenHorizon         time.Duration // of campaigns that calls are added to
 	Lease               time.Duration
 	DrainTimeout        time.Duration
 	LogLevel            string
@@ -50,6 +54,10 @@ type Config struct {
 	ClassifierURL       string // of ends of turn; empty asks none
 	ClassifierKey       media.Secret
 	Opinions            bool // models are asked who answered
+
+	// APIURL and APIKey are where commands find a running server, and by which key.
+	APIURL string
+	APIKey media.Secret
 
 	Accounts       accounts.Accounts
 	ProviderLimits map[string]int // at a time, by name
@@ -73,6 +81,7 @@ func Default() Config {
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
+		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
 	}
 }
@@ -120,6 +129,10 @@ func Settings() map[string]Setting {
 		"PARLEY_DIAL_QUEUE_DEPTH":     {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
 		"PARLEY_SUBGROUP_CONCURRENCY": {"calls, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupConcurrency }, 100_000)},
 		"PARLEY_SUBGROUP_RATE":        {"calls a minute, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupRate }, 100_000)},
+		"PARLEY_CAMPAIGN_ROWS":        {"rows, 1 to 200000", number(func(c *Config) *int { return &c.CampaignRows }, 200_000)},
+		"PARLEY_BATCH_ROWS":           {"rows, 1 to 50000", number(func(c *Config) *int { return &c.BatchRows }, 50_000)},
+		"PARLEY_WITHDRAW_ADDRESSES":   {"addresses, 1 to 100000", number(func(c *Config) *int { return &c.WithdrawAddresses }, 100_000)},
+		"PARLEY_OPEN_HORIZON":         {"a duration, 1h to 8760h", length(func(c *Config) *time.Duration { return &c.OpenHorizon }, time.Hour, 8760*time.Hour)},
 		"PARLEY_LEASE":                {"a duration, 1s to 5m", length(func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute)},
 		"PARLEY_DRAIN_TIMEOUT":        {"a duration, 0s to 24h", length(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour)},
 		"PARLEY_LOG_LEVEL":            {"debug, info, warn or error", setLevel},
@@ -137,6 +150,8 @@ func Settings() map[string]Setting {
 		"PARLEY_CLASSIFIER_URL":     {"an http or https URL", setURL(func(c *Config) *string { return &c.ClassifierURL })},
 		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
 		"PARLEY_AMD_MODEL":          {"true or false", setBool(func(c *Config) *bool { return &c.Opinions })},
+		"PARLEY_API_URL":            {"an http or https URL", setURL(func(c *Config) *string { return &c.APIURL })},
+		"PARLEY_API_KEY":            {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},
 		"PARLEY_TURN_LOGS":          {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
 		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},

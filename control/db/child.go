@@ -116,7 +116,7 @@ func (l *Local) run(in install, data string) (*child, error) {
 	args := []string{
 		"-D", data, "-k", l.socket, "-p", "5432",
 		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=100",
-		"-c", "shared_buffers=64MB", "-c", "logging_collector=off", "-c", "timezone=UTC", "-c", "jit=off",
+		"-c", "shared_buffers=64MB", "-c", "autovacuum_naptime=5s", "-c", "logging_collector=off", "-c", "timezone=UTC", "-c", "jit=off",
 		// Errors repeat the statement, and with it what it holds.
 		"-c", "log_min_error_statement=panic", "-c", "log_error_verbosity=terse",
 	}

@@ -52,8 +52,8 @@ func organization(t *testing.T, d *desk.Desk, url, state string) (endpoint strin
 	}
 	exec(t, d, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 		trunk_id, route_id, ring_seconds, created_at) VALUES ('call_1', $1, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, org)
-	exec(t, d, `INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, tries, next_at, created_at, last_status, settled_at)
-		VALUES ('evt_1', $1, 'call_1', 'call_ended', '{}', $2, 10, now(), now(), 500, now())`, endpoint, state)
+	exec(t, d, `INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, tries, next_at, created_at, last_status, settled_at, org_id)
+		VALUES ('evt_1', $1, 'call_1', 'call_ended', '{}', $2, 10, now(), now(), 500, now(), $3)`, endpoint, state, org)
 	return endpoint
 }
 

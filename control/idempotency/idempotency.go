@@ -129,6 +129,18 @@ func (k *Keys) Release(ctx context.Context, s *Slot) error {
 	return nil
 }
 
+// Free is Release in the transaction of what the refusal leaves behind.
+func (s *Slot) Free(ctx context.Context, q db.Querier) error {
+	tag, err := q.Exec(ctx, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+	if err != nil {
+		return fmt.Errorf("idempotency key: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errLost
+	}
+	return nil
+}
+
 // Sweep forgets keys older than Memory.
 func (k *Keys) Sweep(ctx context.Context) error {
 	if _, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Memory); err != nil {

@@ -92,28 +92,16 @@ func (m *Metrics) Request(route, method string, status int, took time.Duration) 
 func (m *Metrics) Notice(state string) { m.notices.WithLabelValues(state).Inc() }
 
 // Follower counts calls as they end.
-func (m *Metrics) Follower(calls Calls) control.Follower { return &counting{m, calls} }
+func (m *Metrics) Follower() control.Follower { return &counting{m} }
 
-// Calls finds calls; *store.Store does.
-type Calls interface {
-	Call(ctx context.Context, orgID, id string) (control.Call, error)
-}
-
-type counting struct {
-	metrics *Metrics
-	calls   Calls
-}
+type counting struct{ metrics *Metrics }
 
 // Follow implements control.Follower.
-func (c *counting) Follow(ctx context.Context, e control.Event) error {
-	if e.Kind != control.CallEnded {
-		return nil
+func (c *counting) Follow(_ context.Context, e control.Event) error {
+	if e.Kind == control.CallEnded {
+		c.metrics.calls.WithLabelValues(string(e.Status), string(e.Reason)).Inc()
 	}
-	call, err := c.calls.Call(ctx, "", e.CallID)
-	if err == nil {
-		c.metrics.calls.WithLabelValues(string(call.Status), string(call.Reason)).Inc()
-	}
-	return err
+	return nil
 }
 
 // Talker measures the turns of what talks.

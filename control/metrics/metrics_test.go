@@ -55,18 +55,12 @@ func watching(t *testing.T) *Metrics {
 	return m
 }
 
-type calls struct{}
-
-func (calls) Call(context.Context, string, string) (control.Call, error) {
-	return control.Call{Status: control.Ended, Reason: "callee_hangup"}, nil
-}
-
 // told tells metrics of everything once.
 func told(t *testing.T, m *Metrics) {
 	t.Helper()
 	m.Notice("delivered")
 	m.Request("/v1/calls", "BREW", 405, time.Millisecond)
-	if err := m.Follower(calls{}).Follow(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
+	if err := m.Follower().Follow(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
 		t.Error(err)
 	}
 	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.Brief{Watch: watcher{}})

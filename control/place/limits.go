@@ -2,10 +2,12 @@ package place
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
@@ -80,6 +82,9 @@ func register(ctx context.Context, conn *pgxpool.Conn, orgID string, f found) (p
 		})
 	}
 	if err = conn.SendBatch(ctx, batch).Close(); err != nil {
+		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" { // of the count to its subgroup
+			return placed{}, control.Refuse(control.CodeSubgroupNotFound, "the subgroup is gone")
+		}
 		return placed{}, fmt.Errorf("subgroup limits: %w", err)
 	}
 	if err = f.route.room(own, lent); err != nil {

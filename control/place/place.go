@@ -33,6 +33,9 @@ type Order struct {
 	MaxDurationS int // 0: the agent's
 	Voicemail    string
 	Record       *bool // nil: the agent's
+	// Disclosure is what the call begins with, before the greeting, and cannot be
+	// interrupted in; of campaigns' calls.
+	Disclosure string
 }
 
 // A MissingError names the variables that the agent's texts need and that neither
@@ -69,12 +72,7 @@ const defaultRing = 45
 // *control.Error and leaves nothing behind. What also writes, commits with the
 // call or not at all; nil is nothing.
 func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error) {
-	leave, err := d.gate.enter(ctx)
-	if err != nil {
-		return control.Call{}, err
-	}
-	f, from, err := d.check(ctx, orgID, o)
-	leave()
+	f, from, err := d.look(ctx, orgID, o)
 	if err != nil {
 		return control.Call{}, err
 	}
@@ -123,6 +121,16 @@ func rollback(ctx context.Context, conn *pgxpool.Conn) error {
 	return err
 }
 
+// look checks an order as soon as the gate lets it in.
+func (d *Desk) look(ctx context.Context, orgID string, o Order) (found, string, error) {
+	leave, err := d.gate.enter(ctx)
+	if err != nil {
+		return found{}, "", err
+	}
+	defer leave()
+	return d.check(ctx, orgID, o)
+}
+
 // check goes through the contract's list as far as it needs no lock. It returns
 // the caller number too.
 func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string, error) {
@@ -138,9 +146,11 @@ func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string,
 	if err = Destination(to, f.route.allowed); err != nil {
 		return found{}, "", err
 	}
-	v, err := d.screen().Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall)
-	if err != nil {
-		return found{}, "", fmt.Errorf("do-not-call lists: %w", err)
+	v := f.verdict
+	if d.Screen != nil {
+		if v, err = d.Screen.Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall); err != nil {
+			return found{}, "", fmt.Errorf("do-not-call lists: %w", err)
+		}
 	}
 	if v.List != "" {
 		return found{}, "", control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
@@ -171,7 +181,7 @@ func (f found) call(orgID string, o Order, from string, p placed) (control.Call,
 		To: to, From: from, RingFor: time.Duration(ring) * time.Second, DialNumber: f.route.prefix + to, TrunkID: f.route.trunkID, RouteID: f.route.id,
 		Attempt: 1, Name: o.Name, Metadata: clientMetadata(o.Metadata), Variables: o.Variables,
 		MaxDuration: time.Duration(o.MaxDurationS) * time.Second,
-		Voicemail:   o.Voicemail, CreatedAt: p.at.UTC(),
+		Voicemail:   o.Voicemail, Disclosure: o.Disclosure, CreatedAt: p.at.UTC(),
 		RecordingStatus: control.RecordingNone, AnalysisStatus: "none",
 	}
 	if c.Voicemail == "" {
@@ -215,8 +225,8 @@ func ringSeconds(asked *float64) (int, error) {
 const callSQL = `
 WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
 	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
+	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $27)
 RETURNING id, org_id, trunk_id, route_id, attempt)
 INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no)
 SELECT $26, id, org_id, trunk_id, route_id, attempt FROM call`
@@ -226,7 +236,7 @@ func insert(ctx context.Context, conn *pgxpool.Conn, c control.Call, n int64, co
 	batch := &pgx.Batch{}
 	batch.Queue(callSQL, c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
 		c.DialNumber, c.TrunkID, c.RouteID, c.ExternalID, c.Attempt, c.Name, c.Metadata, c.Variables, int(c.RingFor/time.Second),
-		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost, control.NewID("att_", c.CreatedAt))
+		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost, control.NewID("att_", c.CreatedAt), c.Disclosure)
 	if ring {
 		batch.Queue("SELECT pg_notify($1, '')", store.BellQueue)
 	}

@@ -174,6 +174,8 @@ type found struct {
 	late  error // what is wrong with the agent: told after all else
 	caps  Caps
 	zone  string // of the organization
+	// verdict is that of the organization's own list.
+	verdict control.Verdict
 }
 
 // find resolves trunk and subgroup: 404, 409 or 403. It reads all that the
@@ -196,6 +198,9 @@ func (d *Desk) find(ctx context.Context, orgID string, o Order) (f found, err er
 	batch.Queue("SELECT coalesce(settings -> 'limits', '{}'), timezone FROM organizations WHERE id = $1", orgID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&f.caps, &f.zone)
 	})
+	if d.Screen == nil {
+		d.Store.QueueAllowed(batch, control.Number{OrgID: orgID, Digits: control.Digits(o.To)}, &f.verdict)
+	}
 	if err = d.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return found{}, fmt.Errorf("routes: %w", err)
 	}

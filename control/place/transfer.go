@@ -51,7 +51,7 @@ func (d *Desk) OpenLeg(ctx context.Context, l control.Lease, number string, leas
 		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
 	}}
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		way, fault := takeWay(ctx, tx, c)
+		way, fault := takeWay(ctx, tx, c, true, longestWait)
 		if fault != nil {
 			return fault
 		}
@@ -111,7 +111,9 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 )
 SELECT due - at FROM way`
 
-func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
+// takeWay takes a line, if there is one within a time. A leg is part of a call
+// that counts already.
+func takeWay(ctx context.Context, tx pgx.Tx, c calling, leg bool, within time.Duration) (w way, err error) {
 	var caps Caps
 	var zone string
 	err = tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)
@@ -121,7 +123,9 @@ func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
 	if err != nil {
 		return way{}, err
 	}
-	caps.Calls = 0 // it is the same call
+	if leg {
+		caps.Calls = 0
+	}
 	if caps != (Caps{}) {
 		var day usage
 		if err = tx.QueryRow(ctx, usageSQL, c.org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
@@ -131,7 +135,7 @@ func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
 			return way{}, err
 		}
 	}
-	err = tx.QueryRow(ctx, paceSQL, c.route, longestWait).Scan(&w.wait)
+	err = tx.QueryRow(ctx, paceSQL, c.route, within).Scan(&w.wait)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return way{}, control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no line, or none soon")
 	}

@@ -18,10 +18,11 @@ func (w *town) answered() control.Lease {
 		w.t.Fatal(code)
 	}
 	w.exec("UPDATE subgroups SET next_dial_at = now()")
-	c, err := s.Claim(w.t.Context(), control.Place{Owner: "n", Home: "h"}, time.Minute)
-	if err != nil || c == nil {
-		w.t.Fatal(c, err)
+	all, err := s.Claim(w.t.Context(), control.Place{Owner: "n", Home: "h"}, time.Minute, 1)
+	if err != nil || len(all) != 1 {
+		w.t.Fatal(all, err)
 	}
+	c := all[0]
 	err = s.Intent(w.t.Context(), c.Lease)
 	for _, state := range []control.AttemptState{control.Sent, control.Rang, control.Answered} {
 		err = errors.Join(err, s.Mark(w.t.Context(), c.Lease, state, time.Now()))

@@ -75,6 +75,9 @@ func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
+// Path is the file of a key, for those that map it into memory.
+func (f *Folder) Path(key string) (string, error) { return f.name(key) }
+
 // Delete implements Bucket.
 func (f *Folder) Delete(_ context.Context, key string) error {
 	name, err := f.name(key)

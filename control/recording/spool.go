@@ -116,7 +116,7 @@ func (s *Spool) Sweep(ctx context.Context) error {
 // tape that is not here is given up after a while, so that what follows is
 // not held back for ever; should it turn up, a later sweep brings it in.
 func (s *Spool) Follow(ctx context.Context, e control.Event) error {
-	if e.Kind != control.CallEnded {
+	if e.Kind != control.CallEnded || e.Status == control.Failed { // nobody answered
 		return nil
 	}
 	c, err := s.Ledger.Call(ctx, "", e.CallID)

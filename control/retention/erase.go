@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
 )
 
 // settled calls are over, and followed to the end: nothing is added to them.
@@ -83,6 +85,20 @@ func (k *Keeper) eraseSome(ctx context.Context, cond string, args ...any) (n int
 		return err
 	})
 	return n, err
+}
+
+// answersSQL blanks the kept answers to the requests that made erased calls, since
+// $1. An answer begins with its call's id. The key itself stays: a repeat makes no
+// other call.
+const answersSQL = `
+WITH gone AS MATERIALIZED (SELECT convert_to('{"call_id":"' || id || '"', 'UTF8') AS head, created_at FROM calls WHERE erased_at IS NOT NULL AND created_at > $1)
+UPDATE idempotency_keys k SET body = convert_to((convert_from(k.body, 'UTF8')::jsonb || '{"to_number": "", "metadata": {}, "variables": {}}')::text, 'UTF8')
+FROM gone WHERE substring(k.body FROM 1 FOR 44) = gone.head AND k.created_at > (SELECT min(created_at) FROM gone) - interval '5 minutes'`
+
+// answers forgets what would be repeated of erased calls.
+func (k *Keeper) answers(ctx context.Context) error {
+	_, err := k.Pool.Exec(ctx, answersSQL, k.now().Add(-idempotency.Memory-time.Hour))
+	return err
 }
 
 // forgetWords deletes what was said in calls, what was made of it, and the notices

@@ -153,10 +153,16 @@ func (k *Keeper) letGo(ctx context.Context, cond string, args ...any) error {
 	}
 }
 
+// wordy calls have something left of what forgetWords lets go.
+const wordy = `(call_analysis IS NOT NULL OR analysis_status <> 'none' OR variables::text <> '{}'
+	OR EXISTS (SELECT FROM call_lines WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_turns WHERE call_id = calls.id)
+	OR EXISTS (SELECT FROM call_signalling WHERE call_id = calls.id) OR EXISTS (SELECT FROM webhook_deliveries WHERE call_id = calls.id))`
+
 // words lets go of what was said in calls that are too old, the oldest first, and
-// remembers how far it came.
+// remembers how far it came. From the first call that is not settled yet the next
+// pass looks again.
 func (k *Keeper) words(ctx context.Context, o organization) error {
-	cutoff := k.before(o.rules.Transcripts)
+	cutoff, held := k.before(o.rules.Transcripts), false
 	for from := o.until; from.Before(cutoff); {
 		n, to := 0, cutoff
 		err := pgx.BeginFunc(ctx, k.Pool, func(tx pgx.Tx) error {
@@ -167,7 +173,7 @@ func (k *Keeper) words(ctx context.Context, o organization) error {
 			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
-			rows, err := tx.Query(ctx, "SELECT id FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND "+settled, o.id, from, to)
+			rows, err := tx.Query(ctx, "SELECT id FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND "+settled+" AND "+wordy, o.id, from, to)
 			if err != nil {
 				return err
 			}
@@ -176,11 +182,13 @@ func (k *Keeper) words(ctx context.Context, o organization) error {
 				return err
 			}
 			n = len(ids)
-			if err = forgetWords(ctx, tx, ids); err != nil {
+			if err = forgetWords(ctx, tx, ids); err != nil || held {
 				return err
 			}
-			_, err = tx.Exec(ctx, "UPDATE organizations SET forgotten_until = $2 WHERE id = $1", o.id, to)
-			return err
+			return tx.QueryRow(ctx, `
+				UPDATE organizations SET forgotten_until = coalesce(
+					(SELECT min(created_at) FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND NOT (`+settled+`)), $3)
+				WHERE id = $1 RETURNING forgotten_until < $3`, o.id, from, to).Scan(&held)
 		})
 		if err != nil {
 			return err
@@ -198,10 +206,13 @@ func (k *Keeper) calls(ctx context.Context, o organization) error {
 		o.id, k.before(o.rules.Calls), batch)
 }
 
-// erased ends what Erase began: recordings go at once, and calls once no cap looks
-// back to them.
+// erased ends what Erase began: recordings and what is repeated to clients go at
+// once, and calls once no cap looks back to them.
 func (k *Keeper) erased(ctx context.Context) error {
-	err := k.letGo(ctx, "c.erased_at IS NOT NULL")
+	err := k.answers(ctx)
+	if err == nil {
+		err = k.letGo(ctx, "c.erased_at IS NOT NULL")
+	}
 	if err == nil {
 		err = k.delete(ctx, "erased calls are forgotten", `
 			DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE erased_at IS NOT NULL AND created_at < $1 AND recording_key IS NULL LIMIT $2)`,

@@ -72,7 +72,7 @@ func (a *archive) call(org, id, number string, days int) {
 	a.exec("INSERT INTO call_signalling (call_id, attempt_id, org_id, messages) VALUES ($1, 'att', $2, '[\"canary\"]')", id, org)
 	a.exec("INSERT INTO events (call_id, org_id, kind, done_at) VALUES ($1, $2, 'call.ended', $3)", id, org, at)
 	a.exec("INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ($1, $1, 'https://example.com', '', '{}') ON CONFLICT DO NOTHING", org)
-	a.exec("INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, next_at, created_at, settled_at) VALUES ($1, $2, $1, 'call_ended', 'canary', 'delivered', $3, $3, $3)", id, org, at)
+	a.exec("INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, next_at, created_at, settled_at, org_id) VALUES ($1, $2, $1, 'call_ended', 'canary', 'delivered', $3, $3, $3, $2)", id, org, at)
 	if err := a.bucket.Put(a.t.Context(), key, bytes.NewReader([]byte("RIFF"))); err != nil {
 		a.t.Fatal(err)
 	}

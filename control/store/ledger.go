@@ -33,36 +33,7 @@ func move(ctx context.Context, tx pgx.Tx, l control.Lease, to control.AttemptSta
 // Intent implements control.Ledger. When it returns nil the intent is on disk,
 // whatever the database does otherwise.
 func (s *Store) Intent(ctx context.Context, l control.Lease) error {
-	return s.tx(ctx, "intent", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on"); err != nil {
-			return err
-		}
-		state, err := hold(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if !control.May(state, control.Intent) {
-			return control.ErrFenced
-		}
-		// What was asked, or forbidden, since the call was accepted counts.
-		var asked bool
-		var org, to string
-		err = tx.QueryRow(ctx, "SELECT end_requested_at IS NOT NULL, org_id, to_number FROM calls WHERE id = $1", l.CallID).
-			Scan(&asked, &org, &to)
-		if err != nil {
-			return err
-		}
-		suppressed, err := Suppressed(ctx, tx, org, to)
-		switch {
-		case err != nil:
-			return err
-		case asked:
-			return &control.HaltError{Reason: control.ReasonCancelled}
-		case suppressed:
-			return &control.HaltError{Reason: control.ReasonDNCBlocked}
-		}
-		return move(ctx, tx, l, control.Intent)
-	})
+	return named("intent", s.writers().intent.Do(ctx, l))
 }
 
 // Release implements control.Ledger.
@@ -75,6 +46,9 @@ func (s *Store) Release(ctx context.Context, l control.Lease) error {
 		if !control.May(state, control.Scheduled) {
 			return control.ErrFenced
 		}
+		if undone, fault := s.undo(ctx, tx, l.CallID); undone || fault != nil {
+			return fault
+		}
 		_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL WHERE id = $1", l.AttemptID)
 		return err
 	})
@@ -82,33 +56,7 @@ func (s *Store) Release(ctx context.Context, l control.Lease) error {
 
 // Mark implements control.Ledger.
 func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptState, at time.Time) error {
-	column, status := "dialed_at", control.Queued
-	switch to {
-	case control.Rang:
-		column, status = "ringing_at", control.Ringing
-	case control.Answered:
-		column, status = "answered_at", control.Ongoing
-	default: // sent: the party's phone is silent still
-	}
-	return s.tx(ctx, "mark", func(tx pgx.Tx) error {
-		state, err := hold(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if !control.May(state, to) {
-			if control.May(state, control.Closed) {
-				return nil // passed already
-			}
-			return control.ErrFenced
-		}
-		if err = move(ctx, tx, l, to); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `UPDATE calls SET status = $2, `+column+` = $3,
-			recording_status = CASE WHEN $2 = 'ongoing' AND recording_status = 'none' THEN 'in_progress' ELSE recording_status END
-			WHERE id = $1`, l.CallID, status, at)
-		return err
-	})
+	return named("mark", s.writers().mark.Do(ctx, mark{l, to, at}))
 }
 
 // Note implements control.Ledger.
@@ -127,6 +75,9 @@ func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) erro
 
 // Finish implements control.Ledger.
 func (s *Store) Finish(ctx context.Context, l control.Lease, f control.Final) error {
+	if unanswered(f) {
+		return named("finish", s.writers().finish.Do(ctx, finish{l, f}))
+	}
 	return s.tx(ctx, "finish", func(tx pgx.Tx) error {
 		state, err := hold(ctx, tx, l)
 		if err != nil {
@@ -148,6 +99,13 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.Final) er
 		}
 		return conclude(ctx, tx, l.CallID, f)
 	})
+}
+
+// unanswered tells the end of an attempt that nobody answered: there is no word
+// of it, and no second leg.
+func unanswered(f control.Final) bool {
+	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
+		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Transfer)+len(f.AMD) == 0
 }
 
 // conclude ends a call's row and writes the event of it.
@@ -187,30 +145,43 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 // tx runs a transaction and says in its error what it was for. Refusals and
 // fences come out as they are.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
-	err := db.Tx(ctx, s.Pool, do)
+	return named(doing, db.Tx(ctx, s.Pool, do))
+}
+
+// named says in an error what was being done.
+func named(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Suppressed reports whether an organization has forbidden to call a number,
-// however it is written.
-func Suppressed(ctx context.Context, q db.Querier, orgID, number string) (bool, error) {
-	var is bool
-	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))",
-		orgID, control.SameNumber(number)).Scan(&is)
-	return is, err
-}
+// suppressedSQL is whether an organization has forbidden to call a number, however
+// it is written.
+const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))"
 
 // Allowed implements control.Screen by the organization's suppression list.
 func (s *Store) Allowed(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
-	is, err := Suppressed(ctx, s.Pool, n.OrgID, n.Digits)
-	if err != nil {
+	var is bool
+	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, control.SameNumber(n.Digits)).Scan(&is); err != nil {
 		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
 	}
-	if is {
-		return control.Verdict{List: "org_suppression"}, nil
+	return verdictOf(is), nil
+}
+
+// QueueAllowed asks what Allowed asks among the other questions of a batch.
+func (s *Store) QueueAllowed(b *pgx.Batch, n control.Number, v *control.Verdict) {
+	b.Queue(suppressedSQL, n.OrgID, control.SameNumber(n.Digits)).QueryRow(func(row pgx.Row) error {
+		var is bool
+		err := row.Scan(&is)
+		*v = verdictOf(is)
+		return err
+	})
+}
+
+func verdictOf(suppressed bool) control.Verdict {
+	if suppressed {
+		return control.Verdict{List: "org_suppression"}
 	}
-	return control.Verdict{}, nil
+	return control.Verdict{}
 }

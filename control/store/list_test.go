@@ -42,8 +42,8 @@ func (b *bench) walk(t *rapid.T, f store.Filter, most int) (ids []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.Calls) > f.Limit {
-			t.Fatalf("%d calls on a page of %d", len(p.Calls), f.Limit)
+		if len(p.Calls) > f.Limit || p.More && len(p.Calls) < f.Limit {
+			t.Fatalf("%d calls on a page of %d, more: %v", len(p.Calls), f.Limit, p.More)
 		}
 		for _, c := range p.Calls {
 			ids = append(ids, c.ID)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,65 +15,71 @@ import (
 
 // Take implements control.Outbox. An event whose files lie on another node
 // waits for that node for HomeFor, and is then anybody's.
-func (s *Store) Take(ctx context.Context, line control.Line, home string, lease time.Duration) (*control.Event, error) {
+func (s *Store) Take(ctx context.Context, line control.Line, home string, lease time.Duration, most int) ([]*control.Event, error) {
 	wait := s.HomeFor
 	if wait == 0 {
 		wait = 10 * time.Minute
 	}
-	var e control.Event
-	err := s.Pool.QueryRow(ctx, `
-		UPDATE events SET lease_until = clock_timestamp() + $2
-		WHERE id = (
+	rows, err := s.Pool.Query(ctx, `
+		WITH due AS (
 			SELECT e.id FROM events e
 			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
 			  AND (e.lease_until IS NULL OR e.lease_until < clock_timestamp())
 			  AND (e.home IN ('', $1) OR e.created_at < clock_timestamp() - $3::interval)
 			  AND NOT EXISTS (SELECT FROM events o WHERE o.call_id = e.call_id AND o.id < e.id AND o.done_at IS NULL)
-			ORDER BY e.next_at, e.id LIMIT 1
+			ORDER BY e.next_at, e.id LIMIT $5
 			FOR UPDATE SKIP LOCKED)
-		RETURNING id, call_id, org_id, kind, line, followed, tries, created_at`, home, lease, wait, line).
-		Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
+		UPDATE events e SET lease_until = clock_timestamp() + $2
+		FROM due JOIN events o ON o.id = due.id JOIN calls c ON c.id = o.call_id WHERE e.id = due.id
+		RETURNING e.id, e.call_id, e.org_id, e.kind, e.line, e.followed, e.tries, e.created_at, c.status, coalesce(c.disconnection_reason, '')`,
+		home, lease, wait, line, most)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
-	return &e, nil
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*control.Event, error) {
+		var e control.Event
+		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At, &e.Status, &e.Reason)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	slices.SortFunc(all, func(a, b *control.Event) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
 }
 
-// Followed implements control.Outbox.
-func (s *Store) Followed(ctx context.Context, e *control.Event, step string, over bool, lease time.Duration) error {
-	_, err := s.Pool.Exec(ctx, `
-		UPDATE events SET followed = array_append(followed, $2), tries = 0, lease_until = clock_timestamp() + $4,
-			done_at = CASE WHEN $3 THEN clock_timestamp() END
-		WHERE id = $1 AND NOT $2 = ANY (followed)`, e.ID, step, over, lease)
-	if err != nil {
+// keep writes what became of events.
+func (s *Store) keep(ctx context.Context, sql string, args ...any) error {
+	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil
+}
+
+// Followed implements control.Outbox.
+func (s *Store) Followed(ctx context.Context, e *control.Event, lease time.Duration) error {
+	return s.keep(ctx, "UPDATE events SET followed = $2, tries = 0, lease_until = clock_timestamp() + $3 WHERE id = $1", e.ID, e.Followed, lease)
+}
+
+// Over implements control.Outbox.
+func (s *Store) Over(ctx context.Context, all []*control.Event) error {
+	return s.keep(ctx, `
+		UPDATE events e SET followed = string_to_array(x.followed, ' '), tries = 0, done_at = clock_timestamp()
+		FROM unnest($1::bigint[], $2::text[]) AS x (id, followed) WHERE e.id = x.id`,
+		column(all, func(e *control.Event) int64 { return e.ID }), column(all, func(e *control.Event) string { return strings.Join(e.Followed, " ") }))
 }
 
 // Onward implements control.Outbox.
 func (s *Store) Onward(ctx context.Context, e *control.Event) error {
-	_, err := s.Pool.Exec(ctx, `
-		WITH moved AS (UPDATE events SET line = $2, home = '', lease_until = NULL, tries = 0, next_at = clock_timestamp() WHERE id = $1)
-		SELECT pg_notify($3, '')`, e.ID, control.Slow, BellEvents)
-	if err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
-	return nil
+	return s.keep(ctx, `
+		WITH moved AS (UPDATE events SET line = $2, home = '', followed = $4, lease_until = NULL, tries = 0, next_at = clock_timestamp() WHERE id = $1)
+		SELECT pg_notify($3, '')`, e.ID, control.Slow, BellEvents, e.Followed)
 }
 
 // Again implements control.Outbox.
 func (s *Store) Again(ctx context.Context, e *control.Event, wait time.Duration) error {
-	_, err := s.Pool.Exec(ctx, `
-		UPDATE events SET tries = $3, lease_until = NULL, next_at = clock_timestamp() + $2
-		WHERE id = $1`, e.ID, wait, e.Tries)
-	if err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
-	return nil
+	return s.keep(ctx, `
+		UPDATE events SET tries = $3, followed = $4, lease_until = NULL, next_at = clock_timestamp() + $2
+		WHERE id = $1`, e.ID, wait, e.Tries, e.Followed)
 }
 
 // Recorded notes where a call's recording lies, or that there is none. Only a

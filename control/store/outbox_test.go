@@ -15,18 +15,22 @@ func TestEachStepHasItsLease(t *testing.T) {
 	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, '')", id, b.org, control.CallEnded)
 	take := func() *control.Event {
 		t.Helper()
-		e, err := b.store.Take(t.Context(), control.Quick, "", time.Hour)
+		all, err := b.store.Take(t.Context(), control.Quick, "", time.Hour, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e
+		if len(all) == 0 {
+			return nil
+		}
+		return all[0]
 	}
 	e := take()
 	if e == nil {
 		t.Fatal("the event is not there")
 	}
 	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // the first step took all of it
-	if err := b.store.Followed(t.Context(), e, "recording", false, time.Hour); err != nil {
+	e.Followed = append(e.Followed, "recording")
+	if err := b.store.Followed(t.Context(), e, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if other := take(); other != nil {

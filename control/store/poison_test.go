@@ -97,7 +97,7 @@ func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &store.Store{Pool: impatient}
-	if c, fault := s.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute); fault == nil {
+	if c, fault := s.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute, 1); fault == nil {
 		t.Errorf("claimed %v past a locked table", c)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {

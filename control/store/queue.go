@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,13 +22,13 @@ import (
 // alive lists the states that hold a line, for SQL.
 const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
-// waySQL locks a way out. Among the subgroups that may dial now the one that
-// waited longest comes first, so that a long queue of one cannot starve another.
-// A node that finds a subgroup or its trunk locked looks elsewhere.
+// waySQL locks ways out. Among the subgroups that may dial now those that waited
+// longest come first, so that a long queue of one cannot starve another. A node
+// that finds a subgroup or its trunk locked looks elsewhere.
 const waySQL = waiting + `
 SELECT s.id ` + ways + `
 WHERE s.id IN (SELECT id FROM waiting) AND ` + mayDial + `
-ORDER BY s.next_dial_at LIMIT 1
+ORDER BY s.next_dial_at LIMIT $1
 FOR UPDATE OF s, t SKIP LOCKED`
 
 // waiting are the subgroups whose calls wait, found from one to the next in the
@@ -53,142 +54,212 @@ const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock
 // from the claim to the request it takes now longer and now less.
 const apart = `1.01`
 
-// claimSQL takes the oldest attempt of a locked way. The limits are looked at
-// again: the statement that locked saw the calls as they were before it had the
-// locks, and another node may have claimed since.
+// claimSQL takes the oldest attempt of each locked way, and of each trunk that
+// has a limit of its own, that of one way. The limits are looked at again: the
+// statement that locked saw the calls as they were before it had the locks, and
+// another node may have claimed since.
 const claimSQL = `
-WITH way AS (
+WITH open AS (
 	SELECT s.id, s.trunk_id, least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS calls_per_minute, t.calls_per_second,
-	       clock_timestamp() AS at
+	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id ELSE s.id END ORDER BY s.next_dial_at) AS place
 	` + ways + `
-	WHERE s.id = $4 AND ` + mayDial + `
+	WHERE s.id = ANY ($4) AND ` + mayDial + `
+), way AS (
+	SELECT *, clock_timestamp() AS at FROM open WHERE place = 1
 ), pick AS (
-	SELECT q.id, way.at FROM attempts q JOIN way ON q.subgroup_id = way.id
-	WHERE q.state = 'scheduled'
-	ORDER BY q.created_at, q.id LIMIT 1
-	FOR UPDATE OF q SKIP LOCKED
+	SELECT q.id, way.id AS way, way.at FROM way, LATERAL (
+		SELECT id FROM attempts WHERE subgroup_id = way.id AND state = 'scheduled'
+		ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) q
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.at + ` + apart + ` * interval '1 minute' / way.calls_per_minute
-	FROM way WHERE s.id = way.id AND EXISTS (SELECT FROM pick)
+	FROM way JOIN pick ON pick.way = way.id WHERE s.id = way.id
 ), trunk_token AS (
 	UPDATE trunks t SET next_dial_at = way.at + ` + apart + ` * interval '1 second' / way.calls_per_second
-	FROM way WHERE t.id = way.trunk_id AND way.calls_per_second > 0 AND EXISTS (SELECT FROM pick)
+	FROM way JOIN pick ON pick.way = way.id WHERE t.id = way.trunk_id AND way.calls_per_second > 0
 )
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
 FROM pick WHERE attempts.id = pick.id
-RETURNING attempts.id, attempts.call_id, attempts.epoch`
+RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
 // claimTries is how often a claim looks again after the way that it locked had
 // been used up meanwhile.
 const claimTries = 3
 
-// Claim implements control.Queue.
-func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration) (*control.Claim, error) {
+// Claim implements control.Queue. Claims that it returns beside an error are
+// good; the others lapse.
+func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration, most int) ([]*control.Claim, error) {
 	for range claimTries {
-		c, again, err := s.claim(ctx, p, lease)
+		// Read before the database's clock starts the lease, so that ours is never
+		// the later one.
+		until := time.Now().Add(lease)
+		held, ways, err := s.take(ctx, p, lease, most)
 		if err != nil {
 			return nil, fmt.Errorf("claim: %w", err)
 		}
-		if !again {
-			return c, nil
+		claims, err := s.prepare(ctx, held, until)
+		if err != nil {
+			return claims, fmt.Errorf("claim: %w", err)
+		}
+		if len(claims) > 0 || ways == 0 {
+			return claims, nil
 		}
 	}
 	return nil, nil
 }
 
-// claim tries once. It says whether to look again.
-func (s *Store) claim(ctx context.Context, p control.Place, lease time.Duration) (claimed *control.Claim, again bool, err error) {
-	// Read before the database's clock starts the lease, so that ours is never
-	// the later one.
-	c := &control.Claim{Until: time.Now().Add(lease), Lease: control.Lease{Owner: p.Owner}}
+// take claims what may be dialled, and says how many ways there were.
+func (s *Store) take(ctx context.Context, p control.Place, lease time.Duration, most int) (held []control.Lease, ways int, err error) {
 	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		var way string
-		fault := tx.QueryRow(ctx, waySQL).Scan(&way)
+		rows, fault := tx.Query(ctx, waySQL, most)
 		if fault != nil {
 			return fault
 		}
-		again = true
-		fault = tx.QueryRow(ctx, claimSQL, p.Owner, p.Home, lease, way).Scan(&c.Lease.AttemptID, &c.Lease.CallID, &c.Lease.Epoch)
-		if fault != nil {
+		found, fault := pgx.CollectRows(rows, pgx.RowTo[string])
+		if ways = len(found); fault != nil || ways == 0 {
 			return fault
 		}
-		fault = s.fillOrUndo(ctx, tx, c)
-		if fault == nil {
-			claimed, again = c, false
-			return nil
-		}
-		if !ofTheCall(ctx, tx, fault) {
+		if rows, fault = tx.Query(ctx, claimSQL, p.Owner, p.Home, lease, found); fault != nil {
 			return fault
 		}
-		// The trunk or the agent was deleted while the call was queued, or the
-		// call cannot be read: it must not keep the others from being dialled.
-		if fault = move(ctx, tx, c.Lease, control.Closed); fault != nil {
-			return fault
-		}
-		return conclude(ctx, tx, c.Lease.CallID, control.Final{
-			Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
-			EndedAt: time.Now(), Recording: control.RecordingNone,
-		})
+		held, fault = pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
+		return fault
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, again, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return claimed, again, nil
+	return held, ways, err
 }
 
-// fillOrUndo is fill in a savepoint, so that the transaction outlives its error.
-func (s *Store) fillOrUndo(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
-	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return s.fill(ctx, inner, c) })
+// Prepare reads what calls need that were claimed elsewhere, as Claim does.
+func (s *Store) Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
+	return s.prepare(ctx, held, until)
 }
+
+// prepare reads what claimed calls need. What cannot be read for a reason of its
+// own must not keep the others from being dialled: it ends. What the database
+// keeps from being read goes back to the queue.
+func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
+	claims, err := s.fill(ctx, held)
+	if err != nil && len(held) > 1 {
+		var each []error
+		claims = nil
+		for _, l := range held {
+			one, fault := s.prepare(ctx, []control.Lease{l}, until)
+			claims, each = append(claims, one...), append(each, fault)
+		}
+		return claims, errors.Join(each...)
+	}
+	for _, c := range claims {
+		c.Until = until
+	}
+	if err == nil {
+		return claims, nil
+	}
+	if !ofTheCall(ctx, err) {
+		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseFor)
+		defer cancel()
+		return nil, errors.Join(err, s.Release(free, held[0]))
+	}
+	// The trunk or the agent was deleted while the call was queued, or the call
+	// makes no sense.
+	return nil, s.Finish(ctx, held[0], control.Final{
+		Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
+		EndedAt: time.Now(), Recording: control.RecordingNone,
+	})
+}
+
+// releaseFor bounds how long a claim is tried to be given back.
+const releaseFor = 2 * time.Second
 
 // ofTheCall tells an error that this call will bring about again from one of
 // the database, which any call could have met.
-func ofTheCall(ctx context.Context, tx pgx.Tx, err error) bool {
-	if ctx.Err() != nil || tx.Conn().IsClosed() {
-		return false
+func ofTheCall(ctx context.Context, err error) bool {
+	if _, ok := errors.AsType[*badCallError](err); ok {
+		return true
 	}
-	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch refusal.Code[:min(2, len(refusal.Code))] {
-		case "08", "40", "53", "57", "58", "XX": // connection, serialization, resources, intervention, system, internal
-			return false
-		}
-	}
-	return true
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && ctx.Err() == nil && !ofTheDatabase(refusal)
 }
 
-// fill reads what a claimed call needs.
-func (s *Store) fill(ctx context.Context, tx pgx.Tx, c *control.Claim) error {
+// A badCallError is what is wrong with a call that was read.
+type badCallError struct {
+	call string
+	err  error
+}
+
+// Error implements error.
+func (b *badCallError) Error() string { return "call " + b.call + ": " + b.err.Error() }
+
+// Unwrap is for errors.Is.
+func (b *badCallError) Unwrap() error { return b.err }
+
+// ofTheDatabase tells an error that has nothing to do with what was written.
+func ofTheDatabase(err *pgconn.PgError) bool {
+	switch err.Code[:min(2, len(err.Code))] {
+	case "08", "40", "53", "57", "58", "XX": // connection, serialization, resources, intervention, system, internal
+		return true
+	}
+	return false
+}
+
+const fillSQL = "SELECT " + columns + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings` + fromCalls + `
+	JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
+	JOIN trunks t ON t.id = c.trunk_id
+	WHERE c.id = ANY ($1)`
+
+// fill reads what claimed calls need.
+func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Claim, error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	rows, err := s.Pool.Query(ctx, fillSQL, column(held, func(l control.Lease) string { return l.CallID }))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var claims []*control.Claim
+	for rows.Next() {
+		c, err := s.claimOf(rows)
+		if err != nil {
+			return nil, &badCallError{c.Call.ID, err}
+		}
+		n := slices.IndexFunc(held, func(l control.Lease) bool { return l.CallID == c.Call.ID })
+		c.Lease, c.Target.ID = held[n], held[n].AttemptID
+		claims = append(claims, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if len(claims) < len(held) {
+		return nil, &badCallError{held[0].CallID, pgx.ErrNoRows}
+	}
+	return claims, nil
+}
+
+// claimOf reads a row of fillSQL. The claim that it returns beside an error may be
+// empty.
+func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
+	c := &control.Claim{}
 	var definition []byte
 	var secrets media.Secret
 	var trunk trunks.Trunk
 	var err error
-	c.Call, err = scanCall(tx.QueryRow(ctx, "SELECT "+columns+`, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings`+fromCalls+`
-		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
-		JOIN trunks t ON t.id = c.trunk_id
-		WHERE c.id = $1`, c.Lease.CallID),
-		&definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings)
+	c.Call, err = scanCall(row, &definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings)
 	if err != nil {
-		return fmt.Errorf("call %s: %w", c.Lease.CallID, err)
+		return c, err
 	}
 	d, err := agents.Read(definition, secrets)
 	if err != nil {
-		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
+		return c, fmt.Errorf("agent: %w", err)
 	}
 	c.Target = media.Target{
-		ID: c.Lease.AttemptID, To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
+		To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
 	}
 	c.Brief, c.Record = brief(c.Call, d)
 	if len(d.Tools) > 0 {
-		c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks)
+		if c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks); err != nil {
+			return c, fmt.Errorf("agent: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("agent of call %s: %w", c.Lease.CallID, err)
-	}
-	return nil
+	return c, nil
 }
 
 func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
@@ -198,7 +269,7 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 		longest = time.Duration(d.MaxDurationS) * time.Second
 	}
 	return pipeline.Brief{
-		CallID: c.ID, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
+		CallID: c.ID, Disclosure: c.Disclosure, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
 		Language: d.Language, Engines: d.Speech, MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
 		Voicemail: pipeline.Voicemail(c.Voicemail), VoicemailMessage: agents.Fill(d.VoicemailMessage, values),
 	}, c.RecordingStatus != control.RecordingDisabled
@@ -240,10 +311,12 @@ func (s *Store) Drained(ctx context.Context) (n int, err error) {
 // Renew implements control.Queue.
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
 	rows, err := s.Pool.Query(ctx, `
-		UPDATE attempts SET lease_until = clock_timestamp() + $3
-		WHERE owner = $1 AND state IN `+alive+`
-		  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
-		RETURNING id, call_id, owner, epoch`, owner, attempts, lease)
+		WITH mine AS ( -- in the order in which others lock
+			SELECT id FROM attempts WHERE owner = $1 AND state IN `+alive+`
+			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
+			ORDER BY id FOR UPDATE)
+		UPDATE attempts a SET lease_until = clock_timestamp() + $3 FROM mine WHERE a.id = mine.id
+		RETURNING a.id, a.call_id, a.owner, a.epoch`, owner, attempts, lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

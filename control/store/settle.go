@@ -62,7 +62,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 			return err
 		}
 		for _, l := range left {
-			if err = settleOne(ctx, tx, l); err != nil {
+			if err = s.settleOne(ctx, tx, l); err != nil {
 				return fmt.Errorf("%s: %w", l.attempt, err)
 			}
 		}
@@ -82,8 +82,13 @@ func scanLeftover(row pgx.CollectableRow) (leftover, error) {
 }
 
 // settleOne decides by the state alone.
-func settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
+func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
 	to, final := verdict(l)
+	if to == control.Scheduled {
+		if undone, err := s.undo(ctx, tx, l.call); undone || err != nil {
+			return err
+		}
+	}
 	// The new epoch fences the owner, should it be alive after all.
 	_, err := tx.Exec(ctx, `
 		UPDATE attempts SET state = $2, epoch = epoch + 1, lease_until = NULL,
@@ -104,6 +109,19 @@ func settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
 		return err
 	}
 	return nil
+}
+
+// undo deletes a call of which nothing has left, if whoever had it dialled takes
+// that back.
+func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	if s.Undo == nil {
+		return false, nil
+	}
+	undone, err := s.Undo(ctx, tx, callID)
+	if undone && err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM calls WHERE id = $1", callID)
+	}
+	return undone, err
 }
 
 func verdict(l leftover) (control.AttemptState, control.Final) {

@@ -15,15 +15,7 @@ import (
 // Trace implements control.Tracer. It does not ask whether the attempt is still
 // the node's: what went over the wire did so in any case.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
-	_, err := s.Pool.Exec(ctx, `
-		INSERT INTO call_signalling (call_id, attempt_id, org_id, messages)
-		SELECT id, $2, org_id, $3 FROM calls WHERE id = $1
-		ON CONFLICT (call_id, attempt_id) DO UPDATE SET messages = excluded.messages`,
-		l.CallID, l.AttemptID, trace.Rungs(ladder))
-	if err != nil {
-		return fmt.Errorf("keep signalling: %w", err)
-	}
-	return nil
+	return named("keep signalling", s.writers().trace.Do(ctx, traced{l, trace.Rungs(ladder)}))
 }
 
 // Signalling returns the messages of a call's last attempt of which some were

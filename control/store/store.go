@@ -34,6 +34,12 @@ type Store struct {
 	// Reach is where tools may be served from, and Asks asks there.
 	Reach egress.Rules
 	Asks  *http.Client
+
+	together together
+	// Undo, where set, is asked about a call that was claimed and of which nothing
+	// has left: whether it takes back that the call was ever made. The call is
+	// deleted then, else it goes back to the queue.
+	Undo func(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
 }
 
 // The channels of the wake-up bell.
@@ -47,7 +53,7 @@ const (
 const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.name, c.agent_name), c.agent_version,
 	c.to_number, c.from_number, c.dial_number, c.trunk_id, c.route_id,
 	coalesce(c.campaign_id, ''), coalesce(c.contact_id, ''), coalesce(c.import_id, ''), coalesce(c.external_id, ''),
-	c.attempt, c.name, c.metadata, c.variables, c.ring_seconds, c.max_duration_seconds, c.voicemail,
+	c.attempt, c.name, c.metadata, c.variables, c.ring_seconds, c.max_duration_seconds, c.voicemail, c.disclosure,
 	c.created_at, c.dialed_at, c.ringing_at, c.answered_at, c.ended_at,
 	coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''), coalesce(c.hangup_by, ''),
 	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer, c.quality, c.amd,
@@ -64,7 +70,7 @@ func scanCall(row pgx.Row, more ...any) (control.Call, error) {
 		&c.ID, &c.OrgID, &c.Type, &c.Status, &c.AgentID, &c.AgentName, &c.AgentVersion,
 		&c.To, &c.From, &c.DialNumber, &c.TrunkID, &c.RouteID,
 		&c.CampaignID, &c.ContactID, &c.ImportID, &c.ExternalID,
-		&c.Attempt, &c.Name, &metadata, &variables, &ring, &longest, &c.Voicemail,
+		&c.Attempt, &c.Name, &metadata, &variables, &ring, &longest, &c.Voicemail, &c.Disclosure,
 		&c.CreatedAt, &dialed, &ringing, &answered, &ended,
 		&c.AnsweredBy, &c.Reason, &c.HangupBy,
 		&c.SIPStatus, &c.SIPReason, &c.Transfer, &c.Quality, &c.AMD,
@@ -120,6 +126,21 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 		return control.Call{}, fmt.Errorf("read call: %w", err)
 	}
 	return c, nil
+}
+
+// Recording returns under which key a call's recording lies, empty where there is
+// none, and when the call ended. Whose call it is, its signed link tells; of one
+// that was erased there is none.
+func (s *Store) Recording(ctx context.Context, callID string) (key string, ended time.Time, err error) {
+	var at *time.Time
+	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).Scan(&key, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", time.Time{}, NotFound()
+	}
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("read recording: %w", err)
+	}
+	return key, orZero(at), nil
 }
 
 // NotFound is the refusal for calls that do not exist or belong to others.

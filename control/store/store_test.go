@@ -103,11 +103,14 @@ func (b *bench) order(agent string, n int) []string {
 // claim claims for a node of the name; it may be nil.
 func (b *bench) claim(node string) *control.Claim {
 	b.t.Helper()
-	c, err := b.store.Claim(b.t.Context(), control.Place{Owner: node, Home: "home of " + node}, time.Minute)
+	all, err := b.store.Claim(b.t.Context(), control.Place{Owner: node, Home: "home of " + node}, time.Minute, 1)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return c
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
 }
 
 func (b *bench) call(id string) control.Call {
@@ -309,17 +312,19 @@ func TestClaimOnce(t *testing.T) {
 	for _, node := range []string{"n1", "n2", "n3", "n4"} {
 		go func() {
 			for idle := 0; idle < 50; {
-				c, err := b.store.Claim(context.WithoutCancel(t.Context()), control.Place{Owner: node}, time.Minute)
+				some, err := b.store.Claim(context.WithoutCancel(t.Context()), control.Place{Owner: node}, time.Minute, 3)
 				if err != nil {
 					over <- err
 					return
 				}
-				if c == nil {
+				if len(some) == 0 {
 					idle++
 					continue
 				}
 				idle = 0
-				claimed <- c.Call.ID
+				for _, c := range some {
+					claimed <- c.Call.ID
+				}
 			}
 			over <- nil
 		}()

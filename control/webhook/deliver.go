@@ -94,15 +94,19 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 	}
 	var disabled string
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
+		// The endpoint first, as those lock who replay its notices or remove it.
+		var err error
+		if disabled, err = noteEndpoint(ctx, tx, e.ID, v, now); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
 			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
 				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
 			WHERE id = $1`, d.id, state, now.Add(v.wait), status, fault, now)
 		if err != nil {
 			return fmt.Errorf("webhook delivery: %w", err)
 		}
-		disabled, err = noteEndpoint(ctx, tx, e.ID, v, now)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err

@@ -36,12 +36,13 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	going := true
 	for window := 1; ; {
 		for going && len(flying) < window && ctx.Err() == nil && time.Now().Before(until) {
-			d := s.next(ctx, e, flying)
+			d := s.next(ctx, &e, flying)
 			if d == nil {
 				break
 			}
 			flying[d.id] = true
-			go func() { landed <- s.attempt(ctx, e, *d) }()
+			now := e // with the secrets of now
+			go func() { landed <- s.attempt(ctx, now, *d) }()
 		}
 		if len(flying) == 0 {
 			break
@@ -71,8 +72,8 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 
 // next is the delivery that waits longest and is not flying, nil where there is
 // none, or the endpoint was disabled, slowed down or taken over meanwhile. The
-// lease goes on.
-func (s *Sender) next(ctx context.Context, e Endpoint, flying map[string]bool) *delivery {
+// lease goes on, and the endpoint gets the secrets that it has by now.
+func (s *Sender) next(ctx context.Context, e *Endpoint, flying map[string]bool) *delivery {
 	ids := make([]string, 0, len(flying))
 	for id := range flying {
 		ids = append(ids, id)
@@ -80,15 +81,13 @@ func (s *Sender) next(ctx context.Context, e Endpoint, flying map[string]bool) *
 	var d delivery
 	now := s.now()
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+		err := tx.QueryRow(ctx, `
 			UPDATE webhook_endpoints SET lease_until = $3
-			WHERE id = $1 AND owner = $2 AND disabled_at IS NULL AND (throttled_until IS NULL OR throttled_until <= $4)`,
-			e.ID, s.Owner, now.Add(lease), now)
+			WHERE id = $1 AND owner = $2 AND disabled_at IS NULL AND (throttled_until IS NULL OR throttled_until <= $4)
+			RETURNING secret, previous_secret`,
+			e.ID, s.Owner, now.Add(lease), now).Scan(&e.Secret, &e.Previous)
 		if err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return pgx.ErrNoRows
 		}
 		return tx.QueryRow(ctx, `
 			SELECT d.id, d.payload, d.tries FROM webhook_deliveries d

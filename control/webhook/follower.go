@@ -52,13 +52,13 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
 	}
-	c, err := n.Calls.Call(ctx, "", e.CallID)
-	if err != nil || n.Type == CallAnalyzed && c.Status != control.Ended {
-		return err
+	if n.Type == CallAnalyzed && e.Status != control.Ended {
+		return nil
 	}
 	rows, err := n.Pool.Query(ctx, `
-		SELECT id, thin FROM webhook_endpoints
-		WHERE org_id = $1 AND disabled_at IS NULL AND $2 = ANY (events) AND (agents = '{}' OR $3 = ANY (agents)) ORDER BY id`, c.OrgID, n.Type, c.AgentName)
+		SELECT e.id, e.thin FROM webhook_endpoints e JOIN calls c ON c.org_id = e.org_id
+		WHERE c.id = $1 AND e.disabled_at IS NULL AND $2 = ANY (e.events) AND (e.agents = '{}' OR
+			coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id AND a.org_id = c.org_id), c.agent_name) = ANY (e.agents)) ORDER BY e.id`, e.CallID, n.Type)
 	if err != nil {
 		return fmt.Errorf("webhook endpoints: %w", err)
 	}
@@ -68,6 +68,10 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	}
 	if len(endpoints) == 0 {
 		return nil
+	}
+	c, err := n.Calls.Call(ctx, "", e.CallID)
+	if err != nil {
+		return err
 	}
 	words, err := n.Calls.Words(ctx, c.ID)
 	if err != nil {
@@ -102,9 +106,9 @@ func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, to Endpoint, c contro
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $6)
-		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, to.ID, c.ID, n.Type, body, now)
+		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at, org_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $6, $7)
+		ON CONFLICT (endpoint_id, call_id, type) DO NOTHING`, id, to.ID, c.ID, n.Type, body, now, c.OrgID)
 	return err
 }
 

@@ -110,9 +110,9 @@ func (p *post) endedAtOnce(n int) {
 	p.t.Helper()
 	p.exec(`WITH c AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 			trunk_id, route_id, ring_seconds, created_at) SELECT 'call_' || gen_random_uuid(), $1, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now()
-			FROM generate_series(1, $2) RETURNING id)
-		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at)
-		SELECT 'evt_' || gen_random_uuid(), e.id, c.id, 'call_ended', convert_to('{"call_id":"' || c.id || '"}', 'UTF8'), $3, $3
+			FROM generate_series(1, $2) RETURNING id, org_id)
+		INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, next_at, created_at, org_id)
+		SELECT 'evt_' || gen_random_uuid(), e.id, c.id, 'call_ended', convert_to('{"call_id":"' || c.id || '"}', 'UTF8'), $3, $3, c.org_id
 		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
 }
 
@@ -216,7 +216,7 @@ func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
 		}
 		p.ended(1)
 		s := &store.Store{Pool: p.db.Pool}
-		e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, At: p.clock()}
+		e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, Status: control.Ended, At: p.clock()}
 		if err := (&webhook.Notifier{Type: webhook.CallAnalyzed, Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,158 @@
+// Package group lets those who write at the same time share one write: while one
+// is under way the others gather, and go together in the next.
+package group
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Group gathers items. Its fields are set before its first use; it is then safe
+// for concurrent use.
+type Group[T any] struct {
+	// Write writes some items at once, at most Most. It returns what became of
+	// each, in their order, or an error where nothing was written.
+	Write func(ctx context.Context, items []T) ([]error, error)
+	// Most is how many items one write takes; 0 means 64.
+	Most int
+	// Apart is the least time from one write to the next: a lone item waits for
+	// nothing, a flood comes in few writes.
+	Apart time.Duration
+	// Within bounds a write; 0 means 30 s.
+	Within time.Duration
+	// Blames tells an error that one of the items brought about, so that each is
+	// tried alone, from one that any would meet. Nil blames nobody.
+	Blames func(error) bool
+
+	mu      sync.Mutex
+	waiting []*entry[T]
+	writing bool
+	last    time.Time // when the last write began
+}
+
+// An entry is an item on its way.
+type entry[T any] struct {
+	item T
+	ctx  context.Context //nolint:containedctx // of who waits for it
+	err  error
+	done chan struct{} // closed when it is written
+	lead chan struct{} // told to write for all
+}
+
+// Do writes an item and returns what became of it. Where ctx ends first, the item
+// is not written any more, or it is not known whether it is.
+func (g *Group[T]) Do(ctx context.Context, item T) error {
+	e := &entry[T]{item: item, ctx: ctx, done: make(chan struct{}), lead: make(chan struct{}, 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, e)
+	if !g.writing {
+		g.writing = true
+		e.lead <- struct{}{}
+	}
+	g.mu.Unlock()
+	select {
+	case <-e.done:
+		return e.err
+	case <-e.lead:
+		g.write()
+		<-e.done
+		return e.err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := slices.Index(g.waiting, e); n >= 0 {
+		g.waiting = slices.Delete(g.waiting, n, n+1)
+	}
+	select {
+	case <-e.lead: // it was to write: another must
+		g.next()
+	default:
+	}
+	return ctx.Err()
+}
+
+// next has the first of those who wait write for all. The lock is held.
+func (g *Group[T]) next() {
+	if g.writing = len(g.waiting) > 0; g.writing {
+		g.waiting[0].lead <- struct{}{}
+	}
+}
+
+// write takes those who wait and writes what they have.
+func (g *Group[T]) write() {
+	g.pause()
+	g.mu.Lock()
+	some := g.waiting
+	if most := g.most(); len(some) > most {
+		some = some[:most:most]
+	}
+	g.waiting = g.waiting[len(some):]
+	g.last = time.Now()
+	g.mu.Unlock()
+	g.all(some)
+	for _, e := range some {
+		close(e.done)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.next()
+}
+
+// pause waits until the next write may begin.
+func (g *Group[T]) pause() {
+	g.mu.Lock()
+	wait := g.Apart - time.Since(g.last)
+	g.mu.Unlock()
+	if wait > 0 {
+		<-time.After(wait)
+	}
+}
+
+// all writes entries at once, and each alone where that fails.
+func (g *Group[T]) all(some []*entry[T]) {
+	var live []*entry[T]
+	var items []T
+	for _, e := range some {
+		if e.err = e.ctx.Err(); e.err == nil {
+			live, items = append(live, e), append(items, e.item)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	// The write is everybody's: that one of them gave up must not end it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(live[0].ctx), g.within())
+	defer cancel()
+	each, err := g.Write(ctx, items)
+	switch {
+	case err == nil:
+		for n, e := range live {
+			e.err = each[n]
+		}
+	case len(live) == 1 || ctx.Err() != nil || g.Blames == nil || !g.Blames(err):
+		for _, e := range live {
+			e.err = err
+		}
+	default:
+		for _, e := range live {
+			g.all([]*entry[T]{e})
+		}
+	}
+}
+
+func (g *Group[T]) most() int {
+	if g.Most == 0 {
+		return 64
+	}
+	return g.Most
+}
+
+func (g *Group[T]) within() time.Duration {
+	if g.Within == 0 {
+		return 30 * time.Second
+	}
+	return g.Within
+}

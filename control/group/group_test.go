@@ -1,0 +1,173 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A page is what was written, one list a write.
+type page struct {
+	mu     sync.Mutex
+	writes [][]int
+	takes  time.Duration
+}
+
+var errBad = errors.New("bad item")
+
+// write refuses odd items, and fails as a whole where a negative one is among them.
+func (p *page) write(ctx context.Context, items []int) ([]error, error) {
+	select {
+	case <-time.After(p.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes = append(p.writes, slices.Clone(items))
+	each := make([]error, len(items))
+	for n, i := range items {
+		if i < 0 {
+			return nil, fmt.Errorf("%w %d", errBad, i)
+		}
+		if i%2 == 1 {
+			each[n] = errors.New("odd")
+		}
+	}
+	return each, nil
+}
+
+func (p *page) sizes() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []int
+	for _, w := range p.writes {
+		all = append(all, len(w))
+	}
+	return all
+}
+
+func TestGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{takes: 10 * time.Millisecond}
+		g := &Group[int]{Write: p.write, Most: 4}
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if err := g.Do(t.Context(), i); (err != nil) != (i%2 == 1) {
+					t.Errorf("%d: %v", i, err)
+				}
+			})
+			if i == 0 {
+				synctest.Wait() // it is being written, the others gather
+			}
+		}
+		all.Wait()
+		if got := p.sizes(); !slices.Equal(got, []int{1, 4, 4, 1}) {
+			t.Errorf("writes of %v", got)
+		}
+	})
+}
+
+// TestApart: a lone item goes at once, what follows in a flood goes together.
+func TestApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{}
+		g := &Group[int]{Write: p.write, Apart: 20 * time.Millisecond}
+		began := time.Now()
+		if err := g.Do(t.Context(), 0); err != nil || time.Since(began) != 0 {
+			t.Errorf("a lone item took %v: %v", time.Since(began), err)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { _ = g.Do(t.Context(), 2) })
+			<-time.After(time.Millisecond)
+		}
+		all.Wait()
+		if got := p.sizes(); !slices.Equal(got, []int{1, 5}) || time.Since(began) != 20*time.Millisecond {
+			t.Errorf("writes of %v after %v", got, time.Since(began))
+		}
+	})
+}
+
+// TestABadItemIsTriedAlone, and costs the others nothing; an error of nobody's
+// is everybody's.
+func TestABadItemIsTriedAlone(t *testing.T) {
+	for _, blames := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &page{takes: time.Millisecond}
+			g := &Group[int]{Write: p.write, Blames: func(err error) bool { return blames && errors.Is(err, errBad) }}
+			var all sync.WaitGroup
+			for _, i := range []int{0, 2, -4, 6} {
+				all.Go(func() {
+					if err := g.Do(t.Context(), i); (err != nil) != (i < 0 || i > 0 && !blames) {
+						t.Errorf("%d, blamed %v: %v", i, blames, err)
+					}
+				})
+				synctest.Wait()
+			}
+			all.Wait()
+		})
+	}
+}
+
+// TestWhoGivesUp is not written any more, and holds up nobody, wherever it stood.
+func TestWhoGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{takes: 10 * time.Millisecond}
+		g := &Group[int]{Write: p.write, Most: 1, Apart: 50 * time.Millisecond}
+		var all sync.WaitGroup
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		for n := range 6 {
+			ctx, want := t.Context(), error(nil)
+			if n == 1 || n == 2 || n == 5 {
+				ctx, want = short, context.DeadlineExceeded
+			}
+			all.Go(func() {
+				if err := g.Do(ctx, 2*n); !errors.Is(err, want) {
+					t.Errorf("%d: %v, want %v", n, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if !slices.EqualFunc(p.writes, [][]int{{0}, {6}, {8}}, slices.Equal) {
+			t.Errorf("wrote %v", p.writes)
+		}
+		// What is being written when its owner gives up is written.
+		ctx, stop := context.WithCancel(t.Context())
+		all.Go(func() { _ = g.Do(ctx, 10) })
+		all.Go(func() { stop() })
+		all.Wait()
+		if err := g.Do(t.Context(), 12); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAWriteHasAnEnd: a database that hangs keeps nobody for ever.
+func TestAWriteHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{takes: time.Hour}
+		g := &Group[int]{Write: p.write, Within: time.Second, Blames: func(error) bool { return true }}
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if err := g.Do(t.Context(), 0); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package retention_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/retention"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/view"
+)
+
+// TestWordsThatHadToStayGoLater: a call whose events were not followed when its
+// time came is not passed over for ever.
+func TestWordsThatHadToStayGoLater(t *testing.T) {
+	a := newArchive(t)
+	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20}}'`)
+	a.call(a.org, "call_1", "12025550123", 30)
+	a.call(a.org, "call_2", "12025550123", 25)
+	a.call(a.org, "call_3", "12025550123", 28)
+	a.exec("UPDATE events SET done_at = NULL WHERE call_id IN ('call_1', 'call_2')")
+	for range 2 {
+		a.pass()
+		if a.words("call_1") == 0 || a.words("call_2") == 0 || a.words("call_3") != 0 {
+			t.Fatal("the words of a call that is not settled are gone, or others are not")
+		}
+	}
+	a.exec("UPDATE events SET done_at = now() WHERE call_id = 'call_2'")
+	a.pass()
+	a.exec("UPDATE events SET done_at = now()")
+	a.pass()
+	if a.words("call_1") != 0 || a.words("call_2") != 0 {
+		t.Errorf("%d and %d words are left", a.words("call_1"), a.words("call_2"))
+	}
+	if n := a.count("organizations WHERE forgotten_until = $1", a.now.AddDate(0, 0, -20)); n != 1 {
+		t.Error("the next pass begins anew")
+	}
+}
+
+// TestAnErasedCallIsNotRepeated: who repeats the request that made it learns that
+// it was made, and no more.
+func TestAnErasedCallIsNotRepeated(t *testing.T) {
+	const erased, kept = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV", "call_01ARZ3NDEKTSV4RRFFQ69G5FAW"
+	a := newArchive(t)
+	keys := &idempotency.Keys{Pool: a.db.Pool}
+	for _, id := range []string{erased, kept} {
+		a.call(a.org, id, "12025550123", 0)
+		slot, _, err := keys.Begin(t.Context(), "key POST /v1/calls/phone", id, []byte{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(view.View{}.Call(control.Call{
+			ID: id, Status: control.Queued, To: "12025550123", Metadata: map[string]any{"k": "canary"}, Variables: map[string]any{"v": "canary"},
+		}, control.Words{}))
+		if err == nil {
+			err = slot.Settle(t.Context(), a.db.Pool, idempotency.Answer{Status: 202, Body: body})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := a.keeper.Erase(t.Context(), a.org, retention.Which{Call: erased}); err != nil {
+		t.Fatal(err)
+	}
+	for id, gone := range map[string]bool{erased: true, kept: false} {
+		_, again, err := keys.Begin(t.Context(), "key POST /v1/calls/phone", id, []byte{1})
+		if err != nil || again == nil || again.Status != 202 {
+			t.Fatalf("%s: %+v, %v", id, again, err)
+		}
+		var told struct {
+			CallID string `json:"call_id"`
+			Status string `json:"status"`
+		}
+		if err = json.Unmarshal(again.Body, &told); err != nil || told.CallID != id || told.Status != "queued" {
+			t.Errorf("%s: %s, %v", id, again.Body, err)
+		}
+		if text := string(again.Body); (strings.Contains(text, "canary") || strings.Contains(text, "2025550123")) == gone {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+}
+
+// A locked bucket lets nothing go.
+type locked struct{ *recording.Folder }
+
+func (locked) Delete(context.Context, string) error { return errors.New("503") }
+
+// TestAnErasedRecordingIsNotServed: not even while the bucket is away, and its file
+// is still there.
+func TestAnErasedRecordingIsNotServed(t *testing.T) {
+	a := newArchive(t)
+	a.call(a.org, "call_1", "12025550123", 1)
+	s := &store.Store{Pool: a.db.Pool}
+	key, at, err := s.Recording(t.Context(), "call_1")
+	if err != nil || key != "recordings/call_1.wav" || !at.Equal(a.now.AddDate(0, 0, -1)) {
+		t.Fatalf("%q of %v: %v", key, at, err)
+	}
+	a.keeper.Bucket = locked{a.bucket}
+	if _, _, err = a.keeper.Erase(t.Context(), a.org, retention.Which{Call: "call_1"}); err == nil {
+		t.Fatal("that the bucket is away is not said")
+	}
+	if !a.recorded("call_1") {
+		t.Fatal("the file is gone")
+	}
+	if key, _, err = s.Recording(t.Context(), "call_1"); control.CodeOf(err) != control.CodeCallNotFound {
+		t.Errorf("%q, %v", key, err)
+	}
+	a.keeper.Bucket = a.bucket
+	a.pass()
+	if a.recorded("call_1") {
+		t.Error("the file stays")
+	}
+}
