@@ -1,27 +1,84 @@
 package main
 
 import (
+	"cmp"
+	"os/user"
+	"path/filepath"
+
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/campaigns"
+	"github.com/parley-voice/parley/campaigns/book"
+	"github.com/parley-voice/parley/campaigns/command"
 	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/disclosure"
+	"github.com/parley-voice/parley/campaigns/lists"
+	"github.com/parley-voice/parley/campaigns/packages"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db"
 )
 
-// openCampaigns builds the face of campaigns beside that of calls.
-func (h *house) openCampaigns(server *api.Server, key []byte) error {
-	markets := map[string]*market.Package{}
-	for _, code := range market.Codes() {
-		p, err := market.Load(code)
-		if err != nil {
-			return err
-		}
-		markets[code] = p
+// openLists opens the do-not-call lists, and has single calls held against them.
+func (h *house) openLists() {
+	h.lists = shelf(h.config, h.db, h.spool.Bucket)
+	h.lists.Wake, h.lists.Log = h.bell.On(lists.Bell), h.log
+	h.desk.Screen = &lists.Single{Own: h.store, Shelf: h.lists}
+}
+
+// openCampaigns builds campaigns: their desk, and what dials them beside the dial
+// queue of single calls.
+func (h *house) openCampaigns(at control.Place) control.Queue {
+	c, listed, markets := h.config, &store.Store{Pool: h.db.Pool}, &packages.Packages{}
+	h.campaigns = &desk.Desk{
+		Pool: h.db.Pool, Store: listed, Bucket: h.spool.Bucket, Markets: markets, Registries: h.lists.Registries,
+		MostRows: c.CampaignRows, MostCalls: c.BatchRows, MostAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
 	}
-	listed := &store.Store{Pool: h.db.Pool}
+	h.store.Undo = h.campaigns.Undo
+	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
+		Pool: h.db.Pool, Store: listed, Claims: h.store, Markets: markets, Screen: h.desk.Screen, Registries: h.lists.Registries,
+		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease, Log: h.log,
+	}}}
+}
+
+// showCampaigns builds the face of campaigns beside that of calls.
+func (h *house) showCampaigns(server *api.Server, key []byte) {
 	server.Campaigns = &campaigns.Campaigns{
-		Desk:  &desk.Desk{Pool: h.db.Pool, Store: listed, Bucket: h.spool.Bucket, Markets: markets},
-		Store: listed, Keys: h.keys, Schemas: server.Calls.Schemas, CursorKey: key,
+		Desk: h.campaigns, Store: h.campaigns.Store, Keys: h.keys, Schemas: server.Calls.Schemas, CursorKey: key,
 	}
-	return nil
+}
+
+// shelf is where do-not-call registries are.
+func shelf(c config.Config, d *db.DB, files lists.Bucket) *lists.Shelf {
+	return &lists.Shelf{Pool: d.Pool, Bucket: files, Dir: filepath.Join(c.DataDir, "registries")}
+}
+
+// terminal is what commands write to.
+func (w *world) terminal() *command.Terminal {
+	return &command.Terminal{Out: w.out, Errs: w.errs, Bar: func(unit string) func(done, all int) { return progressBar(w.errs, unit) }}
+}
+
+// operate opens what commands about campaigns work with.
+func (w *world) operate() (*command.Desk, error) {
+	c, d, files, err := w.opened()
+	if err != nil {
+		return nil, err
+	}
+	by := "?"
+	if u, unknown := user.Current(); unknown == nil {
+		by = u.Username
+	}
+	return &command.Desk{Terminal: *w.terminal(), Pool: d.Pool, Lists: shelf(c, d, files), By: by}, nil
+}
+
+// client is what commands about a running server work with.
+func (w *world) client() (*command.Client, error) {
+	c, err := w.config()
+	if err != nil {
+		return nil, err
+	}
+	return &command.Client{
+		Terminal: *w.terminal(), URL: cmp.Or(c.APIURL, c.PublicURL, "http://"+c.HTTPAddr), Key: func() string { return string(c.APIKey) },
+	}, nil
 }

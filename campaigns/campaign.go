@@ -81,6 +81,7 @@ type Campaign struct {
 	Binding                 Binding
 	DNC                     string // Block or Skip
 	LaunchImportID          string
+	SeenFingerprint         string // of the screen that was shown last, of a draft
 	Market                  string // code of the package, empty for none
 
 	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CancelledAt time.Time

@@ -52,15 +52,16 @@ type Import struct {
 	Duplicates            int
 	SourceKey             string         // of the rows as they came, in the bucket; empty where they were not kept
 	Screen                *screen.Screen // of a batch, frozen
+	Rules                 string         // the version of the market's rules by which it was read
 	CreatedAt             time.Time
 }
 
 // A Contact is somebody to call.
 type Contact struct {
-	ID, OrgID, CampaignID, ImportID string
-	Row                             *rows.Row
-	State                           State
-	Reason                          string // of the suppression
+	ID     string
+	Row    *rows.Row
+	State  State
+	Reason string // of the suppression
 }
 
 // Counts are how many contacts of a campaign are in each state, and some that

@@ -1,5 +1,7 @@
 package campaigns
 
+import "time"
+
 // An Action is something that is asked of a campaign.
 type Action uint8
 
@@ -32,4 +34,20 @@ func Allowed(s Status, a Action) Move {
 		Cancel:   {Draft: Happens, Scheduled: Happens, Running: Happens, Paused: Happens, Cancelled: Already},
 		AddCalls: {Draft: Happens, Scheduled: Happens, Running: Happens, Paused: Happens},
 	}[a][s]
+}
+
+// Live tells that a campaign was launched and is not over.
+func (s Status) Live() bool { return s == Scheduled || s == Running || s == Paused }
+
+// Due is the status that time alone brings a campaign to, with the reason where
+// it is over by it. Reaching EndsAt closes whatever was launched.
+func (c Campaign) Due(now time.Time) (Status, string) {
+	switch {
+	case c.Status.Live() && !c.EndsAt.IsZero() && !c.EndsAt.After(now):
+		return Completed, EndsAtCame
+	case c.Status == Scheduled && !c.StartsAt.After(now):
+		return Running, ""
+	default:
+		return c.Status, c.StatusReason
+	}
 }

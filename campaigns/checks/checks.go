@@ -78,6 +78,7 @@ type Contacts struct {
 	Pending     int
 	GeoRejected int // suppressed for where their number is
 	Suppressed  int // for whatever reason, those among them
+	Listed      int // that wait, and are on a do-not-call list
 	Ambiguous   int // in several time zones
 }
 
@@ -147,7 +148,7 @@ func rules() []rule {
 			return f.Screen.missing()
 		}},
 		{AllContactsSuppressed, "planned_calls", "every contact is suppressed", notAdding, func(f Facts, _ Occasion) bool {
-			return f.Contacts.Accepted > 0 && f.Contacts.Suppressed == f.Contacts.Accepted
+			return f.Contacts.Accepted > 0 && f.suppressed() == f.Contacts.Accepted
 		}},
 		{DNCMatches, "dnc", "numbers are on a do-not-call list: decide with dnc", notAdding, func(f Facts, _ Occasion) bool {
 			return f.Screen.Blocks && f.Screen.Matched > 0 && !f.Screen.Frozen
@@ -173,6 +174,15 @@ func (f Facts) startsPast() bool {
 }
 
 func (f Facts) ended() bool { return !f.EndsAt.IsZero() && !f.EndsAt.After(f.Now) }
+
+// suppressed is how many contacts a launch would leave suppressed: those that are,
+// and where the decision is to skip them those that are listed.
+func (f Facts) suppressed() int {
+	if f.Screen.Blocks || f.Screen.Frozen {
+		return f.Contacts.Suppressed
+	}
+	return f.Contacts.Suppressed + f.Contacts.Listed
+}
 
 // missing tells whether a screen that must be cannot be.
 func (s Screen) missing() bool {

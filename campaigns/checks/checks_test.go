@@ -69,6 +69,14 @@ func TestBlockers(t *testing.T) {
 		},
 		{"matches", func(f *Facts) { f.Screen.Matched = 1 }, DNCMatches, AttestationRequired + " " + DNCMatches, DNCMatches, ""},
 		{"matches that are skipped", func(f *Facts) { f.Screen.Matched, f.Screen.Blocks = 1, false }, "", AttestationRequired, "", ""},
+		{
+			"all are matches that are skipped", func(f *Facts) { f.Screen.Matched, f.Screen.Blocks, f.Contacts.Listed = 3, false, 3 },
+			AllContactsSuppressed, AttestationRequired + " " + AllContactsSuppressed, AllContactsSuppressed, "",
+		},
+		{
+			"all are matches", func(f *Facts) { f.Screen.Matched, f.Contacts.Listed = 3, 3 },
+			DNCMatches, AttestationRequired + " " + DNCMatches, DNCMatches, "",
+		},
 		{"matches that were decided", func(f *Facts) { f.Screen.Matched, f.Screen.Frozen = 1, true }, "", AttestationRequired, "", ""},
 		{"paused", func(f *Facts) { f.Paused = true }, "", AttestationRequired, "", CampaignPaused},
 		{

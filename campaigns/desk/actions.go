@@ -10,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
@@ -22,10 +23,22 @@ func (d *Desk) Get(ctx context.Context, orgID, id string) (Standing, error) {
 		if err != nil {
 			return err
 		}
-		st, _, err = d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, d.now())
+		st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
 		return err
 	})
-	return st, err
+	if err != nil {
+		return st, err
+	}
+	return st, d.seen(ctx, st)
+}
+
+// seen keeps which screen of a draft a client is shown: what it attests is that.
+func (d *Desk) seen(ctx context.Context, st Standing) error {
+	c := st.Campaign
+	if c.Status != campaigns.Draft || st.Screen.Fingerprint == "" || st.Screen.Fingerprint == c.SeenFingerprint {
+		return nil
+	}
+	return d.Store.Seen(ctx, d.Pool, c.ID, st.Screen.Fingerprint)
 }
 
 // snapshot reads in one transaction that sees one instant.
@@ -53,13 +66,17 @@ func (d *Desk) Launch(ctx context.Context, orgID, id string, who Who, o LaunchOr
 		now := d.now().UTC()
 		var err error
 		if m == campaigns.Already {
-			st, _, err = d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, now)
+			st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, now)
 			return err
 		}
 		if err = d.decide(ctx, tx, &c, o); err != nil {
 			return err
 		}
-		st, err = d.begin(ctx, tx, c, who, checks.Attestation{Given: o.Confirmed, Stale: o.ImportID != c.LaunchImportID && c.LaunchImportID != ""}, now)
+		a := attested{given: o.Confirmed, seen: c.SeenFingerprint}
+		if a.stale, err = d.another(ctx, tx, c, o.ImportID); err != nil {
+			return err
+		}
+		st, err = d.begin(ctx, tx, c, who, a, now)
 		if err == nil && len(st.Blockers) > 0 {
 			return &BlockedError{st.Blockers}
 		}
@@ -74,6 +91,19 @@ func (o LaunchOrder) check(c campaigns.Campaign) error {
 		return control.Refuse(control.CodeAttestationImport, "attestation.import_id names the list that is attested")
 	}
 	return campaigns.CheckDNC(o.DNC)
+}
+
+// another tells whether an import that was named is not what a launch of a
+// campaign is about: its launch import, or where it has none any batch of it.
+func (d *Desk) another(ctx context.Context, q db.Querier, c campaigns.Campaign, id string) (bool, error) {
+	if c.LaunchImportID != "" || id == "" {
+		return id != c.LaunchImportID, nil
+	}
+	i, err := d.Store.Import(ctx, q, c.OrgID, id)
+	if control.CodeOf(err) == control.CodeImportNotFound {
+		return true, nil
+	}
+	return i.CampaignID != c.ID || !i.Accepted, err
 }
 
 // decide takes the decision about listed numbers that comes with a launch.
@@ -96,20 +126,20 @@ func (d *Desk) decide(ctx context.Context, q db.Querier, c *campaigns.Campaign, 
 }
 
 // Pause stops dialling; calls that are on go on.
-func (d *Desk) Pause(ctx context.Context, orgID, id string) (Standing, error) {
-	return d.move(ctx, orgID, id, campaigns.Pause, "paused", func(c *campaigns.Campaign) { c.Status = campaigns.Paused })
+func (d *Desk) Pause(ctx context.Context, orgID, id string, who Who) (Standing, error) {
+	return d.move(ctx, orgID, id, campaigns.Pause, who, store.WasPaused, func(c *campaigns.Campaign) { c.Status = campaigns.Paused })
 }
 
 // Cancel ends a campaign for good; calls that are on go on.
-func (d *Desk) Cancel(ctx context.Context, orgID, id string) (Standing, error) {
-	return d.move(ctx, orgID, id, campaigns.Cancel, "cancelled", func(c *campaigns.Campaign) {
+func (d *Desk) Cancel(ctx context.Context, orgID, id string, who Who) (Standing, error) {
+	return d.move(ctx, orgID, id, campaigns.Cancel, who, store.WasCanceled, func(c *campaigns.Campaign) {
 		c.Status, c.StatusReason, c.CancelledAt = campaigns.Cancelled, campaigns.ByClient, d.now().UTC()
 	})
 }
 
 // Resume goes on dialling if nothing keeps the campaign from that; a
 // *BlockedError tells what does.
-func (d *Desk) Resume(ctx context.Context, orgID, id string) (Standing, error) {
+func (d *Desk) Resume(ctx context.Context, orgID, id string, who Who) (Standing, error) {
 	var st Standing
 	err := d.change(ctx, orgID, id, campaigns.Resume, func(tx pgx.Tx, c campaigns.Campaign, m campaigns.Move) error {
 		if m == campaigns.Impossible {
@@ -117,7 +147,7 @@ func (d *Desk) Resume(ctx context.Context, orgID, id string) (Standing, error) {
 		}
 		now := d.now().UTC()
 		var err error
-		if st, _, err = d.stand(ctx, tx, c, checks.Resuming, checks.Attestation{}, now); err != nil || m == campaigns.Already {
+		if st, _, err = d.stand(ctx, tx, c, checks.Resuming, attested{}, now); err != nil || m == campaigns.Already {
 			return err
 		}
 		if len(st.Blockers) > 0 {
@@ -125,41 +155,61 @@ func (d *Desk) Resume(ctx context.Context, orgID, id string) (Standing, error) {
 		}
 		c.Status, c.UpdatedAt = campaigns.Running, now
 		st.Campaign = c
-		return d.Store.Move(ctx, tx, c)
+		if err = d.Store.Move(ctx, tx, c); err != nil {
+			return err
+		}
+		return d.Store.Log(ctx, tx, c, who.entry(store.WasResumed, "", now))
 	})
 	return st, err
 }
 
-// move does an action that needs no checks.
-func (d *Desk) move(ctx context.Context, orgID, id string, a campaigns.Action, participle string, do func(*campaigns.Campaign)) (Standing, error) {
+// move does an action that needs no checks. The word is its participle, and how
+// the log calls it.
+func (d *Desk) move(ctx context.Context, orgID, id string, a campaigns.Action, who Who, word string, do func(*campaigns.Campaign)) (Standing, error) {
 	var st Standing
 	err := d.change(ctx, orgID, id, a, func(tx pgx.Tx, c campaigns.Campaign, m campaigns.Move) error {
 		if m == campaigns.Impossible {
-			return impossible(c, participle)
+			return impossible(c, word)
 		}
 		if m == campaigns.Happens {
 			do(&c)
 			c.UpdatedAt = d.now().UTC()
-			if err := d.Store.Move(ctx, tx, c); err != nil {
+			err := d.Store.Move(ctx, tx, c)
+			if err == nil {
+				err = d.Store.Log(ctx, tx, c, who.entry(word, "", c.UpdatedAt))
+			}
+			if err != nil {
 				return err
 			}
 		}
 		var err error
-		st, _, err = d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, d.now())
+		st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
 		return err
 	})
 	return st, err
 }
 
-// change does something to a campaign that nobody else changes meanwhile.
+// change does something to a campaign that nobody else changes meanwhile, as it
+// is by now.
 func (d *Desk) change(ctx context.Context, orgID, id string, a campaigns.Action, do func(pgx.Tx, campaigns.Campaign, campaigns.Move) error) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		c, err := d.Store.Get(ctx, tx, orgID, id, true)
+		c, err := d.locked(ctx, tx, orgID, id)
 		if err != nil {
 			return err
 		}
 		return do(tx, c, campaigns.Allowed(c.Status, a))
 	})
+}
+
+// locked returns a campaign that nobody else changes until the transaction is
+// over, moved to where time has brought it.
+func (d *Desk) locked(ctx context.Context, tx pgx.Tx, orgID, id string) (campaigns.Campaign, error) {
+	c, err := d.Store.Get(ctx, tx, orgID, id, true)
+	if err != nil {
+		return c, err
+	}
+	err = d.arrive(ctx, tx, &c, d.now().UTC())
+	return c, err
 }
 
 func impossible(c campaigns.Campaign, participle string) error {
@@ -170,6 +220,7 @@ func impossible(c campaigns.Campaign, participle string) error {
 // campaign is launched, frozen after.
 func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
 	var x Imported
+	var shown Standing
 	err := d.snapshot(ctx, func(tx pgx.Tx) error {
 		i, err := d.Store.Import(ctx, tx, orgID, id)
 		if err != nil {
@@ -180,12 +231,12 @@ func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
 			return err
 		}
 		if c.LaunchImportID == id {
-			st, _, fault := d.stand(ctx, tx, c, checks.Reading, checks.Attestation{}, d.now())
+			st, _, fault := d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
 			if fault == nil && st.Import == nil {
 				fault = errors.New("the launch import is gone")
 			}
 			if fault == nil {
-				x = *st.Import
+				x, shown = *st.Import, st
 			}
 			return fault
 		}
@@ -196,5 +247,8 @@ func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
 		x.Issues, x.ByCode, x.Total, err = d.Store.Issues(ctx, tx, id, screen.Shown)
 		return err
 	})
-	return x, err
+	if err != nil {
+		return x, err
+	}
+	return x, d.seen(ctx, shown)
 }

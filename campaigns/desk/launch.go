@@ -18,21 +18,28 @@ import (
 	"github.com/parley-voice/parley/control/place"
 )
 
+// attested is the consent that came with a request.
+type attested struct {
+	given, stale bool
+	seen         string // the screen that the client was shown last, empty for none
+}
+
 // begin launches a new or a draft campaign if nothing keeps it from that.
-func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a checks.Attestation, now time.Time) (Standing, error) {
-	st, screened, err := d.stand(ctx, tx, c, checks.Launching, a, now)
+func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a attested, now time.Time) (Standing, error) {
+	st, s, err := d.stand(ctx, tx, c, checks.Launching, a, now)
 	if err != nil {
 		return Standing{}, err
 	}
-	if a.Given && !a.Stale {
-		if err = d.attest(ctx, tx, c, who, screened, st.Screen, now); err != nil {
+	stale := slices.ContainsFunc(st.Blockers, func(b checks.Blocker) bool { return b.Code == checks.AttestationStale })
+	if a.given && !stale {
+		if err = d.attest(ctx, tx, c, c.LaunchImportID, who, s.candidates, st.Screen.Fingerprint, now); err != nil {
 			return Standing{}, err
 		}
 	}
 	if len(st.Blockers) > 0 {
 		return st, nil
 	}
-	if err = d.freeze(ctx, tx, &st, screened, now); err != nil {
+	if err = d.freeze(ctx, tx, &st, s, now); err != nil {
 		return Standing{}, err
 	}
 	_, version, err := d.Store.Agent(ctx, tx, c.OrgID, c.AgentName)
@@ -41,7 +48,10 @@ func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who W
 	}
 	c.Status, c.LaunchedVia, c.LaunchedAt, c.UpdatedAt, c.AgentVersion = c.Launched(now), who.Via, now, now, version
 	st.Campaign = c
-	return st, d.Store.Move(ctx, tx, c)
+	if err = d.Store.Move(ctx, tx, c); err != nil {
+		return Standing{}, err
+	}
+	return st, d.Store.Log(ctx, tx, c, who.entry(store.WasLaunched, c.LaunchImportID, now))
 }
 
 // freeze makes the screen of a launch final: who matched is not called.
@@ -64,16 +74,19 @@ func (d *Desk) freeze(ctx context.Context, tx pgx.Tx, st *Standing, s screened, 
 			return err
 		}
 		st.Import.Screen = st.Screen
+		if err = d.Store.SaveMatches(ctx, tx, st.Import.ID, s.matches); err != nil {
+			return err
+		}
 	}
 	return d.Store.Freeze(ctx, tx, st.Campaign.ID, st.Screen)
 }
 
-// attest keeps who confirmed the consent.
-func (d *Desk) attest(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, s screened, x screen.Screen, now time.Time) error {
+// attest keeps who confirmed the consent of the contacts of an import.
+func (d *Desk) attest(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, importID string, who Who, all []screen.Candidate, fingerprint string, now time.Time) error {
 	return d.Store.Attest(ctx, tx, store.Attestation{
-		ID: control.NewID("att_", now), OrgID: c.OrgID, CampaignID: c.ID, ImportID: c.LaunchImportID, KeyID: who.KeyID, Actor: who.Actor,
+		ID: control.NewID("att_", now), OrgID: c.OrgID, CampaignID: c.ID, ImportID: importID, KeyID: who.KeyID, Actor: who.Actor,
 		Tier: c.ConsentTier(), Classification: string(c.Classification), IP: who.IP, UserAgent: who.Agent,
-		Contacts: digest(s.candidates), Fingerprint: x.Fingerprint, At: now,
+		Contacts: screen.Digest(all), Fingerprint: fingerprint, At: now,
 	})
 }
 
@@ -83,26 +96,35 @@ type screened struct {
 	matches    []screen.Match
 	copies     []string // of registries
 	rules      string   // version of the market package
+	lists      screen.Lists
 }
 
 // stand gathers all that is said of a campaign.
-func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a checks.Attestation, now time.Time) (Standing, screened, error) {
-	st := Standing{Campaign: c}
+func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a attested, now time.Time) (Standing, screened, error) {
+	st := Standing{Campaign: c, Screen: screen.None()}
 	org, err := d.Store.Organization(ctx, q, c.OrgID)
 	if err != nil {
 		return st, screened{}, err
 	}
-	pkg := d.Markets[org.Market]
+	pkg, err := d.market(ctx, q, org)
+	if err != nil {
+		return st, screened{}, err
+	}
 	frozen, err := d.Store.Frozen(ctx, q, c.ID)
 	if err != nil {
 		return st, screened{}, err
 	}
-	lists, s, err := d.screen(ctx, q, c, pkg, &st, now)
-	if err != nil {
-		return st, s, err
-	}
-	if frozen != nil {
+	var s screened
+	switch {
+	case frozen != nil:
 		st.Screen = *frozen
+		if s.lists, err = d.lists(ctx, q, pkg); err != nil {
+			return st, s, err
+		}
+	case c.LaunchImportID != "" && pkg != nil:
+		if s, err = d.live(ctx, q, c, pkg, &st, now); err != nil {
+			return st, s, err
+		}
 	}
 	if err = d.imported(ctx, q, &st, s); err != nil {
 		return st, s, err
@@ -111,46 +133,73 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 	if err != nil {
 		return st, s, err
 	}
-	f.Attestation = a
+	f.Attestation = checks.Attestation{Given: a.given, Stale: a.stale || a.seen != "" && a.seen != st.Screen.Fingerprint}
 	f.Screen.Frozen = frozen != nil
-	f.Screen.Stale, f.Screen.AgeDays = lists.TooOld(now), int(lists.Age(now).Hours()/24)
-	f.Warnings.Loaded = len(lists.Registries) > 0
+	f.Screen.Stale, f.Screen.AgeDays = s.lists.TooOld(now), int(s.lists.Age(now).Hours()/24)
+	f.Warnings.Loaded = len(s.lists.Registries) > 0
 	st.Blockers, st.Warnings = checks.Blockers(f, on), checks.Warnings(f)
 	return st, s, nil
 }
 
-// screen holds the contacts that wait against the do-not-call lists.
-func (d *Desk) screen(ctx context.Context, q db.Querier, c campaigns.Campaign, pkg *market.Package, st *Standing, now time.Time) (screen.Lists, screened, error) {
-	st.Screen = screen.None()
-	if c.LaunchImportID == "" || pkg == nil {
-		return screen.Lists{}, screened{}, nil
+// lists are the registries of a market, nil for none.
+func (d *Desk) lists(ctx context.Context, q db.Querier, pkg *market.Package) (l screen.Lists, err error) {
+	if pkg == nil {
+		return l, nil
 	}
+	l = screen.Lists{Expected: pkg.Registry, StaleAfter: pkg.StaleAfter}
+	if d.Registries != nil {
+		l.Registries, err = d.Registries(ctx, q, pkg.Code)
+	}
+	return l, err
+}
+
+// copies are the registries of lists, for the record.
+func copies(l screen.Lists) []string {
+	var all []string
+	for _, r := range l.Registries {
+		all = append(all, r.Name+" "+r.Version)
+	}
+	return all
+}
+
+// live screens the launch import of a draft as it would be screened now.
+func (d *Desk) live(ctx context.Context, q db.Querier, c campaigns.Campaign, pkg *market.Package, st *Standing, now time.Time) (screened, error) {
 	all, err := d.Store.Candidates(ctx, q, c.LaunchImportID)
 	if err != nil {
-		return screen.Lists{}, screened{}, err
+		return screened{}, err
 	}
+	x, s, err := d.screen(ctx, q, c.OrgID, pkg, all, now)
+	if err != nil {
+		return s, err
+	}
+	x.ImportID = c.LaunchImportID
+	if x.Matched > 0 {
+		x.Decision = c.DNC
+	}
+	x.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
+	st.Screen = x
+	return s, err
+}
+
+// screen holds candidates against the do-not-call lists.
+func (d *Desk) screen(ctx context.Context, q db.Querier, orgID string, pkg *market.Package, all []screen.Candidate, now time.Time) (screen.Screen, screened, error) {
 	numbers := make([]string, len(all))
 	for i, x := range all {
 		numbers[i] = x.Number
 	}
-	own, err := d.Store.Suppressed(ctx, q, c.OrgID, numbers)
+	own, err := d.Store.Suppressed(ctx, q, orgID, numbers)
 	if err != nil {
-		return screen.Lists{}, screened{}, err
-	}
-	lists := screen.Lists{Own: func(n string) bool { return own[n] }, Expected: pkg.Registry, StaleAfter: pkg.StaleAfter}
-	if d.Registries != nil {
-		lists.Registries = d.Registries(pkg.Code)
+		return screen.None(), screened{}, err
 	}
 	s := screened{candidates: all, rules: pkg.Version}
-	for _, r := range lists.Registries {
-		s.copies = append(s.copies, r.Name+" "+r.Version)
+	if s.lists, err = d.lists(ctx, q, pkg); err != nil {
+		return screen.None(), screened{}, err
 	}
-	st.Screen, s.matches = screen.Run(all, lists, now)
-	st.Screen.ImportID = c.LaunchImportID
-	if st.Screen.Matched > 0 {
-		st.Screen.Decision = c.DNC
-	}
-	return lists, s, nil
+	s.lists.Own = func(n string) bool { return own[n] }
+	s.copies = copies(s.lists)
+	x, matches := screen.Run(all, s.lists, now)
+	s.matches = matches
+	return x, s, nil
 }
 
 // imported reads the launch import of a campaign.
@@ -189,15 +238,21 @@ func (d *Desk) facts(ctx context.Context, q db.Querier, org store.Organization, 
 		Contacts: checks.Contacts{
 			Accepted: counts.All(), Pending: counts.ByState[campaigns.Pending], Suppressed: counts.ByState[campaigns.Suppressed],
 			GeoRejected: counts.ByReason[campaigns.GeoRejected], Ambiguous: counts.Ambiguous,
+			Listed: max(0, st.Screen.Matched-counts.ByReason[campaigns.DNCSuppressed]),
 		},
 		Screen: checks.Screen{
 			HasImport: st.Import != nil, Projected: st.Import != nil && st.Import.SourceKey != "",
 			Unscreened: st.Screen.Unscreened, Required: org.RequireRegistry, Matched: st.Screen.Matched, Blocks: c.DNC == campaigns.Block,
 		},
 	}
-	if err := d.route(ctx, q, c, &f); err != nil {
+	if err = d.route(ctx, q, c, &f); err != nil {
 		return checks.Facts{}, err
 	}
+	speech, err := d.Store.Speech(ctx, q, c.OrgID, c.ID, c.AgentID)
+	if err != nil {
+		return checks.Facts{}, err
+	}
+	f.Warnings.Disclosures = speech.Disclosed
 	floor := org.Window
 	if pkg != nil {
 		floor = pkg.Floor(now, nil, c.Classification, org.Window)

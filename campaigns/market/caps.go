@@ -91,3 +91,9 @@ func (p *Package) Caps(place Place, class Classification) []Cap {
 	}
 	return all
 }
+
+// CalendarDay tells that the market counts the calls of a day by the called
+// party's calendar, not over 24 hours.
+func (p *Package) CalendarDay() bool {
+	return slices.ContainsFunc(p.caps, func(c capRow) bool { return c.Kind == CapDaily && c.CalendarDay })
+}

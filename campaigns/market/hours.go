@@ -103,5 +103,5 @@ func (w Week) None() bool {
 // Weekday is the place of a day in a Week.
 func Weekday(t time.Time) int { return (int(t.Weekday()) + 6) % 7 }
 
-// clock is the time of day of t.
-func clock(t time.Time) Clock { return Clock(t.Hour()*60 + t.Minute()) }
+// ClockOf is the time of day of t, in its zone.
+func ClockOf(t time.Time) Clock { return Clock(t.Hour()*60 + t.Minute()) }

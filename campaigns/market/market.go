@@ -8,9 +8,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -52,6 +53,7 @@ type Package struct {
 	// StaleAfter is the age from which a copy of the registry is too old.
 	StaleAfter time.Duration
 
+	language    string // of disclosures, where there are none in another
 	disclosures map[string]Disclosure
 	areas       map[string]area // by area code; only where numbers tell where they are
 	zones       []string        // of numbers that do not tell
@@ -59,6 +61,7 @@ type Package struct {
 	holidays    map[string][]holiday
 	caps        []capRow
 	locations   map[string]*time.Location
+	known       [prefixes]atomic.Uint32 // verdicts that were asked; as good as empty
 }
 
 // A Disclosure is what a caller must say of itself, in one language, with
@@ -70,13 +73,13 @@ type Disclosure struct {
 	OptOut    string `yaml:"opt_out"` // how not to be called again
 }
 
-// Text is the disclosure as it is spoken.
-func (d Disclosure) Text(recorded bool) string {
+// Text is the disclosure as it is spoken, by an agent for an organization.
+func (d Disclosure) Text(agent, organization string, recorded bool) string {
 	parts := []string{d.Caller, d.Automated}
 	if recorded {
 		parts = append(parts, d.Recording)
 	}
-	return strings.Join(append(parts, d.OptOut), " ")
+	return strings.NewReplacer("{{agent}}", agent, "{{organization}}", organization).Replace(strings.Join(append(parts, d.OptOut), " "))
 }
 
 // ErrUnknown tells that there is no package of that code.
@@ -90,15 +93,28 @@ func Load(code string) (*Package, error) {
 	if !slices.Contains(Codes(), code) {
 		return nil, fmt.Errorf("%w: %q; there are %s", ErrUnknown, code, strings.Join(Codes(), " and "))
 	}
-	dir, err := fs.Sub(data, code)
-	if err != nil {
-		return nil, fmt.Errorf("market package %s: %w", code, err)
-	}
-	p, err := read(dir)
+	p, err := Read(Files(code))
 	if err != nil {
 		return nil, fmt.Errorf("market package %s: %w", code, err)
 	}
 	return p, nil
+}
+
+// Names lists the files that a package may have; areacodes.csv is missing where
+// numbers do not tell where they are.
+func Names() []string {
+	return []string{"package.yaml", "areacodes.csv", "windows.csv", "holidays.csv", "caps.csv"}
+}
+
+// Files are the files of a package of the program, by name.
+func Files(code string) map[string]string {
+	all := map[string]string{}
+	for _, name := range Names() {
+		if text, err := data.ReadFile(code + "/" + name); err == nil {
+			all[name] = string(text)
+		}
+	}
+	return all
 }
 
 // header is package.yaml.
@@ -109,25 +125,49 @@ type header struct {
 	RequireTimezone       bool          `yaml:"require_timezone"`
 	StaleAfter            time.Duration `yaml:"stale_after"`
 	Zones                 []string
-	Disclosures           map[string]Disclosure
+	// Language is that of disclosures where a package has none in the call's.
+	Language    string
+	Disclosures map[string]Disclosure
 }
 
-func read(dir fs.FS) (*Package, error) {
-	f, err := dir.Open("package.yaml")
-	if err != nil {
-		return nil, err
+func (h header) check() error {
+	switch _, ok := h.Disclosures[h.Language]; {
+	case !slices.Contains(Codes(), h.Code):
+		return fmt.Errorf("code %q: use %s", h.Code, strings.Join(Codes(), " or "))
+	case !strings.HasPrefix(h.Version, h.Code+"-") || len(h.Version) > 64:
+		return fmt.Errorf("version %q: it begins with %s-", h.Version, h.Code)
+	case len(h.Region) != 2:
+		return fmt.Errorf("region %q: use two letters", h.Region)
+	case !ok:
+		return fmt.Errorf("language %q: there are no disclosures in it", h.Language)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	for language, d := range h.Disclosures {
+		if d.Caller == "" || d.Automated == "" || d.Recording == "" || d.OptOut == "" {
+			return fmt.Errorf("disclosures.%s: caller, automated, recording and opt_out are all said", language)
+		}
+	}
+	return nil
+}
+
+// Read makes a package of its files, by name, and says what is wrong with them.
+func Read(files map[string]string) (*Package, error) {
+	text, ok := files["package.yaml"]
+	if !ok {
+		return nil, errors.New("package.yaml is missing")
+	}
 	var h header
-	d := yaml.NewDecoder(f)
+	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&h); err != nil {
+		return nil, fmt.Errorf("package.yaml: %w", err)
+	}
+	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("package.yaml: %w", err)
 	}
 	p := &Package{
 		Code: h.Code, Version: h.Version, Region: h.Region, OrganizationWindow: h.OrganizationWindow,
 		Registry: h.Registry, RequireTimezone: h.RequireTimezone, StaleAfter: h.StaleAfter,
-		disclosures: h.Disclosures, zones: h.Zones,
+		language: h.Language, disclosures: h.Disclosures, zones: slices.Compact(slices.Sorted(slices.Values(h.Zones))),
 		areas: map[string]area{}, windows: map[string][]window{}, holidays: map[string][]holiday{},
 		locations: map[string]*time.Location{},
 	}
@@ -141,7 +181,14 @@ func read(dir fs.FS) (*Package, error) {
 		{"holidays.csv", false, p.addHoliday},
 		{"caps.csv", false, p.addCap},
 	} {
-		if err := table(dir, t.file, t.row); err != nil && (!t.optional || !errors.Is(err, fs.ErrNotExist)) {
+		text, ok := files[t.file]
+		if !ok && t.optional {
+			continue
+		}
+		if !ok {
+			return nil, fmt.Errorf("%s is missing", t.file)
+		}
+		if err := table(t.file, text, t.row); err != nil {
 			return nil, err
 		}
 	}
@@ -175,10 +222,17 @@ func (p *Package) Languages() []string {
 	return all
 }
 
-// Disclosure returns what must be said in a language (BCP 47), if the package
-// knows it. A regional variant is its language.
-func (p *Package) Disclosure(language string) (Disclosure, bool) {
+// Disclosure returns what must be said in a language (BCP 47), or in the
+// package's own where it does not know that one. A regional variant is its
+// language.
+func (p *Package) Disclosure(language string) Disclosure {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")
-	d, ok := p.disclosures[base]
-	return d, ok
+	if d, ok := p.disclosures[base]; ok {
+		return d
+	}
+	return p.disclosures[p.language]
 }
+
+// Areas lists the area codes of the country, in order; none where numbers do not
+// tell where they are.
+func (p *Package) Areas() []string { return slices.Sorted(maps.Keys(p.areas)) }

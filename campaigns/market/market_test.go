@@ -260,15 +260,52 @@ func TestDisclosures(t *testing.T) {
 			t.Errorf("%s: disclosures in %v", code, p.Languages())
 		}
 		for _, l := range p.Languages() {
-			d, ok := p.Disclosure(l + "-XX")
-			text := d.Text(true)
-			if !ok || strings.Count(text, "{{") != 2 || d.Text(false) == text || d.OptOut == "" {
+			text := p.Disclosure(l+"-XX").Text("Ada", "Acme", true)
+			if strings.Count(text, "Ada") != 1 || strings.Count(text, "Acme") != 1 || strings.Contains(text, "{{") ||
+				p.Disclosure(l).Text("Ada", "Acme", false) == text || l != p.language && text == p.Disclosure("").Text("Ada", "Acme", true) {
 				t.Errorf("%s, %s: %q", code, l, text)
 			}
+		}
+		if p.Disclosure("tlh") != p.Disclosure(p.language) || p.Disclosure("").OptOut == "" {
+			t.Errorf("%s: nothing is said in languages that it does not know", code)
 		}
 	}
 	if _, err := Load("mars"); err == nil {
 		t.Error("a package for Mars")
+	}
+}
+
+// TestPackages: what is wrong with a package's files is told, with the file.
+func TestPackages(t *testing.T) {
+	for _, c := range []struct{ file, old, put, want string }{
+		{"package.yaml", "code: us", "code: mars", "package.yaml: code"},
+		{"package.yaml", "version: us-", "version: ", "package.yaml: version"},
+		{"package.yaml", "region: US", "area: US", "package.yaml"},
+		{"package.yaml", "language: en", "language: fr", "package.yaml: language"},
+		{"package.yaml", "opt_out: \"If", "optout: \"If", "package.yaml"},
+		{"windows.csv", "08:00-21:00", "8-21", "windows.csv, row"},
+		{"areacodes.csv", "America/New_York", "America/Gotham", "areacodes.csv, row"},
+		{"holidays.csv", "easter", "ester", "holidays.csv, row"},
+		{"caps.csv", "24h", "24", "caps.csv, row"},
+	} {
+		files := Files("us")
+		if !strings.Contains(files[c.file], c.old) {
+			t.Errorf("%s has no %q", c.file, c.old)
+		}
+		files[c.file] = strings.ReplaceAll(files[c.file], c.old, c.put)
+		if _, err := Read(files); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %q: %v, want %q", c.file, c.put, err, c.want)
+		}
+	}
+	for _, name := range Names() {
+		files := Files("us")
+		delete(files, name)
+		if _, err := Read(files); name != "areacodes.csv" && (err == nil || !strings.Contains(err.Error(), name)) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	if n := len(load(t, "us").Areas()); n < 365 || len(load(t, "kz").Areas()) > 0 {
+		t.Errorf("%d area codes", n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type area struct {
 	state string
 	zones []string
+	place Place // of all its numbers
 }
 
 func (p *Package) addArea(r row) error {
@@ -21,6 +22,7 @@ func (p *Package) addArea(r row) error {
 		return fmt.Errorf("area code %q of %q: it is no code, there twice, or without a state", code, r["state"])
 	}
 	a := area{state: r["state"], zones: strings.Split(r["zones"], "|")}
+	a.place = Place{States: []string{a.state}, Zones: slices.Compact(slices.Sorted(slices.Values(a.zones)))}
 	for _, zone := range a.zones {
 		if err := p.addLocation(zone); err != nil {
 			return err
@@ -55,18 +57,35 @@ var ErrNumber = errors.New("no telephone number")
 // Read reads a number as people write it. One without a country code is of the
 // market's own country. A number of another country is read, and refused.
 func (p *Package) Read(raw string) (Number, error) {
+	e164, known := p.plain(raw)
+	if known != nil {
+		if v := verdict(known.Load()); v&read != 0 {
+			return v.of(e164), nil
+		}
+	}
+	n, region, err := p.parse(raw)
+	if err == nil && known != nil && (region == p.Region || region == "") {
+		known.Store(uint32(verdictOf(n)))
+	}
+	return n, err
+}
+
+// parse reads a number in whatever form, and tells the country it lies in, empty
+// where it is in no list of numbers in service.
+func (p *Package) parse(raw string) (n Number, region string, err error) {
 	parsed, err := phonenumbers.Parse(raw, p.Region)
 	if err != nil || len(raw) > 64 {
-		return Number{}, fmt.Errorf("%w: use digits with the country's code, like +12025550123", ErrNumber)
+		return Number{}, "", fmt.Errorf("%w: use digits with the country's code, like +12025550123", ErrNumber)
 	}
-	n := Number{E164: phonenumbers.Format(parsed, phonenumbers.E164)}
+	n.E164 = phonenumbers.Format(parsed, phonenumbers.E164)
 	country := int(parsed.GetCountryCode())
 	national := phonenumbers.GetNationalSignificantNumber(parsed)
 	if country == 1 && !nanp(national) || country != 1 && !possible(parsed, n.E164) {
-		return Number{}, fmt.Errorf("%w: %s has no number of that form", ErrNumber, n.E164)
+		return Number{}, "", fmt.Errorf("%w: %s has no number of that form", ErrNumber, n.E164)
 	}
-	n.Refusal, n.Doubtful = p.refusal(parsed, national), !phonenumbers.IsValidNumber(parsed)
-	return n, nil
+	region = phonenumbers.GetRegionCodeForNumber(parsed)
+	n.Refusal, n.Doubtful = p.refusal(parsed, national, region), !phonenumbers.IsValidNumberForRegion(parsed, region)
+	return n, region, nil
 }
 
 // possible tells whether a number has a length that its country knows, and is
@@ -83,8 +102,7 @@ func nanp(s string) bool {
 	return len(s) == 10 && s[0] >= '2' && s[3] >= '2' && !service(s[:3]) && !service(s[3:6])
 }
 
-func (p *Package) refusal(n *phonenumbers.PhoneNumber, national string) Refusal {
-	region := phonenumbers.GetRegionCodeForNumber(n)
+func (p *Package) refusal(n *phonenumbers.PhoneNumber, national, region string) Refusal {
 	if len(p.areas) > 0 { // the United States
 		switch code := national[:min(3, len(national))]; {
 		case n.GetCountryCode() != 1:
@@ -117,7 +135,8 @@ func tollFree(code string) bool {
 	}, code)
 }
 
-// A Place is where a called party may be.
+// A Place is where a called party may be. Places share their lists: nobody
+// changes them.
 type Place struct {
 	States []string // those whose rules hold, sorted; empty where only the country's do
 	Zones  []string // every zone in which it may be, sorted
@@ -132,10 +151,14 @@ func (p Place) Ambiguous() bool { return len(p.Zones) > 1 }
 func (p *Package) Locate(n Number, state, zone string) (Place, error) {
 	var place Place
 	if a := p.areas[strings.TrimPrefix(n.E164, "+1")[:min(3, len(strings.TrimPrefix(n.E164, "+1")))]]; a.state != "" {
-		place.States, place.Zones = []string{a.state}, slices.Clone(a.zones)
+		place = a.place
 	} else {
-		place.Zones = slices.Clone(p.zones)
+		place.Zones = p.zones
 	}
+	if state == "" && zone == "" {
+		return place, nil // shared by all of its numbers
+	}
+	place.States, place.Zones = slices.Clone(place.States), slices.Clone(place.Zones)
 	if state != "" {
 		state = strings.ToUpper(state)
 		if !p.knows(state) {

@@ -1,10 +1,8 @@
 package market
 
 import (
-	"bufio"
 	"encoding/csv"
 	"fmt"
-	"io/fs"
 	"strings"
 )
 
@@ -13,13 +11,8 @@ type row map[string]string
 
 // table reads a file of comma-separated values with a line of names; lines
 // that begin with # are remarks.
-func table(dir fs.FS, name string, each func(row) error) error {
-	f, err := dir.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	r := csv.NewReader(bufio.NewReader(f))
+func table(name, text string, each func(row) error) error {
+	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'
 	r.LazyQuotes = false
 	all, err := r.ReadAll()

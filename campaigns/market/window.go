@@ -87,7 +87,7 @@ func (p *Package) Legal(at time.Time, place Place, class Classification) Verdict
 
 // forbids tells why a rule of a state forbids a call at a local time, if it does.
 func (p *Package) forbids(w window, state string, local time.Time) string {
-	switch at := clock(local); {
+	switch at := ClockOf(local); {
 	case !w.week[Weekday(local)].Has(at):
 		return OutsideWindow
 	case !w.anyHoliday && !w.holidays.Has(at) && p.holiday(state, local):
@@ -104,11 +104,15 @@ func (p *Package) holiday(state string, t time.Time) bool {
 
 // rules are the windows that hold for a call at a local time, and whose they are.
 func (p *Package) rules(place Place, class Classification, local time.Time) iter.Seq2[window, string] {
-	date := local.Format(time.DateOnly)
+	date := func() string { return local.Format(time.DateOnly) } // few rules need it
 	return func(yield func(window, string) bool) {
-		for _, state := range append([]string{p.Region}, place.States...) {
+		for i := -1; i < len(place.States); i++ {
+			state := p.Region
+			if i >= 0 {
+				state = place.States[i]
+			}
 			for _, w := range p.windows[state] {
-				if w.class != "" && w.class != class || w.from > date || w.until != "" && w.until < date {
+				if w.class != "" && w.class != class || w.from != "" && w.from > date() || w.until != "" && w.until < date() {
 					continue
 				}
 				if !yield(w, state) {

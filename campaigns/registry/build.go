@@ -19,6 +19,8 @@ type Builder struct {
 	size    int64
 	added   int
 	deleted int
+	changes bool     // a list of changes was read
+	country []string // the area codes of the whole country
 }
 
 // Build begins a file beside name, which Done puts in its place. From, where
@@ -61,6 +63,46 @@ func (b *Builder) take(from string) error {
 	return b.remap()
 }
 
+// Country says which area codes the whole country has, for lists that are about
+// it.
+func (b *Builder) Country(codes []string) { b.country = codes }
+
+// Whole implements Sink.
+func (b *Builder) Whole() error {
+	for _, code := range b.country {
+		if err := b.Area(code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load reads a list, as Read does.
+func (b *Builder) Load(name string, told func(n int64)) error {
+	changes, err := Read(name, b, told)
+	b.changes = b.changes || changes
+	return err
+}
+
+// Number implements Sink.
+func (b *Builder) Number(digits []byte, listed bool) error {
+	if len(digits) == 11 && digits[0] == '1' {
+		digits = digits[1:]
+	}
+	area, number, ok := split(digits)
+	if !ok {
+		return fmt.Errorf("%w: %q is no number of ten digits", ErrList, digits)
+	}
+	if area < 200 || number < 2_000_000 {
+		return fmt.Errorf("%w: %03d %07d is no North American number", ErrList, area, number)
+	}
+	return b.put(area, number, listed)
+}
+
+// Changes tells whether one of the lists was one of changes: it makes what was
+// there before as young as it is itself.
+func (b *Builder) Changes() bool { return b.changes }
+
 // remap maps all of the file, which grew.
 func (b *Builder) remap() error {
 	if b.set != nil {
@@ -79,7 +121,7 @@ func (b *Builder) remap() error {
 func (b *Builder) Area(code string) error {
 	area, err := strconv.Atoi(code)
 	if err != nil || len(code) != 3 || area < 200 {
-		return fmt.Errorf("%q is no area code: write three digits, 200 to 999", code)
+		return fmt.Errorf("%w: %q is no area code: write three digits, 200 to 999", ErrList, code)
 	}
 	_, err = b.area(area)
 	return err

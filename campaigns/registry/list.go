@@ -19,78 +19,127 @@ var ErrList = errors.New("no list of numbers")
 const (
 	longestLine = 256
 	largest     = 16 << 30 // bytes of one list, unpacked
+
+	inMemory      = 16 << 20 // bytes of a part of a zip over which its expansion counts
+	mostExpansion = 100      // times that it may grow: numbers in order grow tenfold
 )
 
-// Load reads a list of numbers into b: text with a number a line (2025550123,
-// 202-555-0123, 202,5550123), changes (202,5550123,A,2026-11-01: A lists, D
-// takes off; what else stands in the line in any order is left), XML
-// (<ac val="202"><ph val="5550123"/>), or a zip of such. Read is told how many
-// bytes of the file were read, now and then; nil is nobody.
+// A Sink takes what a list says.
+type Sink interface {
+	// Number takes the digits of a number, without a plus, and whether it is
+	// listed or taken off. The digits are the caller's: they do not stay.
+	Number(digits []byte, listed bool) error
+	// Area takes an area code that the list is about.
+	Area(code string) error
+	// Whole tells that the list is about the whole country.
+	Whole() error
+}
+
+// Read reads a list of numbers into a sink: text with a number a line
+// (2025550123, 202-555-0123, 202,5550123), changes (202,5550123,A,2026-11-01: A
+// lists, D takes off; what else stands in the line in any order is left), XML
+// (<ac val="202"><ph val="5550123"/>), or a zip of such. Told is told how many
+// bytes of the file were read, now and then; nil is nobody. Changes tells whether
+// the list is one of changes.
 //
-// A list with one bad line is no list: the error names the line.
-func (b *Builder) Load(name string, read func(n int64)) error {
+// A list with one bad line is no list: the error names the line. A first line
+// without a digit is one of names.
+func Read(name string, to Sink, told func(n int64)) (changes bool, err error) {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
-	counted := &counter{r: f, told: read}
+	r := &reader{to: to}
+	counted := &counter{r: f, told: told}
 	head := make([]byte, 4)
 	if n, _ := f.ReadAt(head, 0); string(head[:n]) == "PK\x03\x04" {
-		err = b.zipped(counted.at(f), info.Size())
+		err = r.zipped(counted.at(f), info.Size())
 	} else {
-		err = b.list(counted)
+		err = r.list(counted)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return false, fmt.Errorf("%s: %w", name, err)
 	}
-	return nil
+	return r.changes, nil
 }
 
-func (b *Builder) zipped(f io.ReaderAt, size int64) error {
+// A reader reads one file.
+type reader struct {
+	to      Sink
+	changes bool // it has lines that say A or D
+	digits  [64]byte
+}
+
+func (r *reader) zipped(f io.ReaderAt, size int64) error {
 	z, err := zip.NewReader(f, size)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrList, err)
 	}
 	for _, part := range z.File {
-		if err := b.part(part); err != nil {
+		if err := r.part(part); err != nil {
 			return fmt.Errorf("%s: %w", part.Name, err)
 		}
 	}
 	return nil
 }
 
-func (b *Builder) part(part *zip.File) error {
+func (r *reader) part(part *zip.File) error {
 	if part.FileInfo().IsDir() {
 		return nil
 	}
-	r, err := part.Open()
+	if n := part.UncompressedSize64; n > largest || n > inMemory && n > mostExpansion*part.CompressedSize64 {
+		return fmt.Errorf("%w: it unpacks to %d bytes, more than a list would", ErrList, n)
+	}
+	in, err := part.Open()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrList, err)
 	}
-	return errors.Join(b.list(io.LimitReader(r, largest)), r.Close())
+	err = r.list(&bounded{r: in, left: int64(part.UncompressedSize64)})
+	if errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: the zip is damaged: %w", ErrList, err)
+	}
+	return errors.Join(err, in.Close())
+}
+
+// bounded lets no more through than a zip says that it holds.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("%w: it unpacks to more than it says", ErrList)
+	}
+	return n, err
 }
 
 // list reads one list, whatever its form.
-func (b *Builder) list(r io.Reader) error {
-	in := bufio.NewReaderSize(r, 1<<20)
+func (r *reader) list(from io.Reader) error {
+	in := bufio.NewReaderSize(from, 1<<20)
 	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return fmt.Errorf("%w: it is no text in UTF-8: save it as such", ErrList)
+	}
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("<")) {
-		return b.tagged(in)
+		return r.tagged(in)
 	}
-	return b.lines(in)
+	return r.lines(in)
 }
 
 // lines reads text.
-func (b *Builder) lines(in *bufio.Reader) error {
+func (r *reader) lines(in *bufio.Reader) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
 		if len(line) > longestLine || errors.Is(err, bufio.ErrBufferFull) {
@@ -99,8 +148,10 @@ func (b *Builder) lines(in *bufio.Reader) error {
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
-		if e := b.line(line); e != nil {
-			return fmt.Errorf("line %d: %w", n, e)
+		if n > 1 || bytes.ContainsAny(line, "0123456789") {
+			if e := r.line(line); e != nil {
+				return fmt.Errorf("line %d: %w", n, e)
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -112,45 +163,61 @@ func (b *Builder) lines(in *bufio.Reader) error {
 }
 
 // line reads one line. The quick path is ten digits and the end.
-func (b *Builder) line(line []byte) error {
+func (r *reader) line(line []byte) error {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if len(line) == 0 {
 		return nil
 	}
-	if len(line) == 10 {
-		if area, number, ok := split(string(line)); ok {
-			return b.number(area, number, true)
-		}
+	if len(line) == 10 && digits(line) {
+		return r.to.Number(line, true)
 	}
-	digits, listed, err := fields(line)
+	number, listed, err := r.fields(line)
 	if err != nil {
 		return err
 	}
-	area, number, ok := split(strings.TrimPrefix(digits, "1"))
-	if !ok {
+	if len(number) < 7 {
 		return fmt.Errorf("%w: %q has no number of ten digits", ErrList, line)
 	}
-	return b.number(area, number, listed)
+	return r.to.Number(number, listed)
 }
 
 // fields are the digits of the number in a line, and whether it lists it.
-func fields(line []byte) (digits string, listed bool, err error) {
-	listed = true
-	for field := range bytes.SplitSeq(line, []byte(",")) {
-		field = bytes.TrimSpace(field)
+func (r *reader) fields(line []byte) (number []byte, listed bool, err error) {
+	listed, number = true, r.digits[:0]
+	for field := range bytes.SplitSeq(line, []byte(separator(line))) {
+		field = bytes.Trim(bytes.TrimSpace(field), `"`)
 		switch d := phone(field); {
-		case len(digits) < 10 && d != nil:
-			digits += string(d)
+		case len(number) < 10 && d != nil:
+			number = append(number, d...)
 		case len(field) != 1:
 		case bytes.EqualFold(field, []byte("A")):
-			listed = true
+			listed, r.changes = true, true
 		case bytes.EqualFold(field, []byte("D")):
-			listed = false
+			listed, r.changes = false, true
 		default:
-			return "", false, fmt.Errorf("%w: %q is no change: A lists a number, D takes it off", ErrList, field)
+			return nil, false, fmt.Errorf("%w: %q is no change: A lists a number, D takes it off", ErrList, field)
 		}
 	}
-	return digits, listed, nil
+	return number, listed, nil
+}
+
+// separator is what stands between the fields of a line.
+func separator(line []byte) string {
+	for _, s := range []string{",", ";", "\t", "|"} {
+		if bytes.Contains(line, []byte(s)) {
+			return s
+		}
+	}
+	return ","
+}
+
+func digits(s []byte) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // phone is the digits of a field that is a number or a part of one: digits with
@@ -172,15 +239,8 @@ func phone(field []byte) []byte {
 	return d
 }
 
-func (b *Builder) number(area, number int, listed bool) error {
-	if area < 200 || number < 2_000_000 {
-		return fmt.Errorf("%w: %03d %07d is no North American number", ErrList, area, number)
-	}
-	return b.put(area, number, listed)
-}
-
 // tagged reads XML.
-func (b *Builder) tagged(in io.Reader) error {
+func (r *reader) tagged(in io.Reader) error {
 	d := xml.NewDecoder(in)
 	area := ""
 	for {
@@ -195,36 +255,45 @@ func (b *Builder) tagged(in io.Reader) error {
 		if !ok {
 			continue
 		}
-		val, change := attributes(start)
+		at := attributes(start)
 		switch start.Name.Local {
+		case "list":
+			r.changes = r.changes || strings.EqualFold(at.change, "change")
+			if strings.EqualFold(at.change, "full") && strings.EqualFold(at.level, "national") {
+				err = r.to.Whole()
+			}
 		case "ac":
-			area = val
-			if err := b.Area(val); err != nil {
-				return fmt.Errorf("%w: %w", ErrList, err)
-			}
+			area = at.val
+			err = r.to.Area(area)
 		case "ph":
-			a, number, ok := split(area + val)
-			if !ok {
-				return fmt.Errorf("%w: %q in area code %q is no number", ErrList, val, area)
+			listed := !strings.EqualFold(at.change, "D")
+			r.changes = r.changes || at.change != ""
+			if area == "" || len(area)+len(at.val) > len(r.digits) {
+				return fmt.Errorf("%w: %q in area code %q is no number", ErrList, at.val, area)
 			}
-			if err := b.number(a, number, !strings.EqualFold(change, "D")); err != nil {
-				return err
-			}
+			err = r.to.Number(append(append(r.digits[:0], area...), at.val...), listed)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// attributes are the value of a tag and the change that it tells.
-func attributes(start xml.StartElement) (val, change string) {
+// A tag is what the attributes of an element say.
+type tag struct{ val, change, level string }
+
+func attributes(start xml.StartElement) (t tag) {
 	for _, a := range start.Attr {
 		switch a.Name.Local {
 		case "val":
-			val = a.Value
+			t.val = a.Value
 		case "chg", "action", "type":
-			change = a.Value
+			t.change = a.Value
+		case "level":
+			t.level = a.Value
 		}
 	}
-	return val, change
+	return t
 }
 
 // counter tells how far a file was read.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -30,9 +31,13 @@ const (
 var ErrFile = errors.New("no registry file")
 
 // A Set is a registry that was opened. Any number of goroutines may ask it.
-type Set struct{ bytes []byte }
+type Set struct {
+	bytes   []byte
+	cleanup runtime.Cleanup
+}
 
-// Open maps a file. Close gives it back.
+// Open maps a file. Close gives it back; so does the garbage collector, once
+// nobody can ask the set any more.
 func Open(name string) (*Set, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
@@ -47,6 +52,7 @@ func Open(name string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	s.cleanup = runtime.AddCleanup(s, func(b []byte) { _ = syscall.Munmap(b) }, s.bytes)
 	return s, nil
 }
 
@@ -71,7 +77,10 @@ func mapped(f *os.File, size int64, prot int) (*Set, error) {
 }
 
 // Close gives the mapping back. Nobody may ask the set any more.
-func (s *Set) Close() error { return syscall.Munmap(s.bytes) }
+func (s *Set) Close() error {
+	s.cleanup.Stop()
+	return syscall.Munmap(s.bytes)
+}
 
 // at is where the bits of an area code begin, 0 if it is not loaded.
 func (s *Set) at(area int) int {
@@ -86,6 +95,7 @@ func (s *Set) Has(e164 string) (listed, loaded bool) {
 	if !ok || len(e164) != len("+12025550123") {
 		return false, false
 	}
+	defer runtime.KeepAlive(s)
 	at := s.at(area)
 	if at == 0 {
 		return false, false
@@ -96,6 +106,7 @@ func (s *Set) Has(e164 string) (listed, loaded bool) {
 // Areas lists the area codes that are loaded, and how many of their numbers
 // are listed.
 func (s *Set) Areas() map[string]int {
+	defer runtime.KeepAlive(s)
 	all := map[string]int{}
 	for area := range areas {
 		if at := s.at(area); at != 0 {
@@ -110,7 +121,7 @@ func (s *Set) Areas() map[string]int {
 }
 
 // split cuts ten digits into area code and number.
-func split(s string) (area, number int, ok bool) {
+func split[T string | []byte](s T) (area, number int, ok bool) {
 	if len(s) != 10 {
 		return 0, 0, false
 	}

@@ -82,6 +82,8 @@ func TestForms(t *testing.T) {
 		"country code":     "+12025550123\n1-202-555-0124\n",
 		"changes":          "2025550123,A,2026-11-01\n202,5550199,A,11/01/2026\n202,5550124,A,2026-11-01\n202,5550199,D,2026-11-02\n",
 		"other order":      "A,2026-11-01,2025550123\n2026-11-01,a,202,5550124\n",
+		"a line of names":  "Phone;Added\n2025550123;\n2025550124;2026-11-01\n",
+		"quotes and tabs":  "\"2025550123\"\tx y\n\"202\"\t\"5550124\"\n",
 		"XML":              `<?xml version="1.0"?><list type='full' level='state' val='DC'><ac val='202'><ph val='5550123'/><ph val='5550124' /></ac></list>`,
 		"zip":              zipped(t, "202.txt", "2025550123\n2025550124\n"),
 		"zip of XML":       zipped(t, "202.xml", `<list><ac val="202"><ph val="5550123"/><ph val="5550124"/></ac></list>`),
@@ -108,16 +110,20 @@ func TestForms(t *testing.T) {
 
 func TestBadLists(t *testing.T) {
 	for name, content := range map[string]string{
-		"an unknown change": "2025550123,A\n2025550124,X\n",
-		"nine digits":       "202555012\n",
-		"no number":         "2025550123\nhello\n",
-		"no such number":    "2021550123\n",
-		"no such area code": "1025550123\n",
-		"a long line":       strings.Repeat("2", 5000),
-		"half a zip":        zipped(t, "a", "2025550123\n")[:40],
-		"broken XML":        "<list><ac val='202'><ph val='5550123'></x></",
-		"XML without area":  "<list><ph val='5550123'/></list>",
-		"a complaint file":  "Company_Phone_Number,Created_Date\n,2026-11-01\n",
+		"an unknown change":  "2025550123,A\n2025550124,X\n",
+		"nine digits":        "202555012\n",
+		"no number":          "2025550123\nhello\n",
+		"no such number":     "2021550123\n",
+		"no such area code":  "1025550123\n",
+		"a long line":        strings.Repeat("2", 5000),
+		"half a zip":         zipped(t, "a", "2025550123\n")[:40],
+		"broken XML":         "<list><ac val='202'><ph val='5550123'></x></",
+		"XML without area":   "<list><ph val='5550123'/></list>",
+		"UTF-16":             "\xff\xfe2\x000\x002\x00",
+		"two lines of names": "phone\nphone\n",
+		"a bomb of lines":    zipped(t, "a", strings.Repeat("\n", 40<<20)),
+		"a zip in a zip":     zipped(t, "a.zip", zipped(t, "a", "2025550123\n")),
+		"a complaint file":   "Company_Phone_Number,Created_Date\n,2026-11-01\n",
 	} {
 		if _, err := built(t, "", content); !errors.Is(err, ErrList) {
 			t.Errorf("%s: %v", name, err)
@@ -281,4 +287,24 @@ func FuzzList(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWhole: a list of the whole country loads all area codes that it has.
+func TestWhole(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "list.xml")
+	if err := os.WriteFile(list, []byte("<list type='full' level='national' val='US'><ac val='202'><ph val='5550123'/></ac></list>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Build(filepath.Join(dir, "registry"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Country([]string{"202", "212", "907"})
+	if err := errors.Join(b.Load(list, nil), b.Done()); err != nil {
+		t.Fatal(err)
+	}
+	if a := open(t, filepath.Join(dir, "registry")).Areas(); len(a) != 3 || a["202"] != 1 || a["907"] != 0 || b.Changes() {
+		t.Errorf("%v, changes %v", a, b.Changes())
+	}
 }

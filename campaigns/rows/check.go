@@ -55,7 +55,6 @@ var ErrTooMany = errors.New("too many rows")
 func Check(source Source, o Options) (*List, error) {
 	l := &List{}
 	rd := &reader{names: variableName()}
-	phone := false
 	for rec, err := range source {
 		if err != nil {
 			return nil, err
@@ -63,7 +62,6 @@ func Check(source Source, o Options) (*List, error) {
 		if o.Most > 0 && len(l.Rows) >= o.Most {
 			return nil, fmt.Errorf("%w: a list has at most %d", ErrTooMany, o.Most)
 		}
-		phone = phone || len(phones(rec.Cells)) > 0
 		r := rd.row(rec)
 		o.judge(r)
 		l.Rows = append(l.Rows, r)
@@ -74,7 +72,7 @@ func Check(source Source, o Options) (*List, error) {
 	l.duplicates(o.Duplicates)
 	l.count()
 	switch {
-	case len(l.Rows) > 0 && !phone:
+	case len(l.Rows) > 0 && !rd.phone:
 		l.Refusal = NoPhoneColumn
 	case l.Accepted == 0 && len(l.Rows) > 0:
 		l.Refusal = NoUsableRows
@@ -114,7 +112,7 @@ func (o Options) judge(r *Row) {
 		r.issue(Warning, TimezoneAmbiguous, colPhone, r.Phone, fmt.Sprintf("the number may be in each of %v: it is called when it may be in all", r.Place.Zones))
 	}
 	for _, name := range o.Variables {
-		if _, ok := r.Variables[name]; !ok {
+		if !has(r.Variables, name) {
 			r.issue(Warning, VariableMissing, "variables."+name, "", "the agent's texts use it")
 		}
 	}
@@ -137,17 +135,21 @@ func (o Options) zone(r *Row) {
 
 // duplicates finds the rows that have one number.
 func (l *List) duplicates(action DuplicateAction) {
-	by := map[string][]*Row{}
+	first, more := make(map[string]*Row, len(l.Rows)), map[*Row][]*Row{}
 	for _, r := range l.Rows {
-		if r.Number.E164 != "" {
-			by[r.Number.E164] = append(by[r.Number.E164], r)
+		switch f := first[r.Number.E164]; {
+		case r.Number.E164 == "":
+		case f == nil:
+			first[r.Number.E164] = r
+		default:
+			more[f] = append(more[f], r)
 		}
 	}
 	for _, r := range l.Rows {
-		same := by[r.Number.E164]
-		if len(same) < 2 || r != same[0] {
+		if more[r] == nil {
 			continue
 		}
+		same := append([]*Row{r}, more[r]...)
 		l.Duplicates += len(same) - 1
 		for _, x := range same[1:] {
 			x.Of = same[0].Row

@@ -38,13 +38,43 @@ func column(name string) string {
 	}
 }
 
+// A heading is what the name of a column stands for.
+type heading struct {
+	column   string // ours, empty where it is none of these
+	variable string // that it would be, empty where it can be none
+}
+
+// mostHeadings bounds how many names are remembered: rows of the API may each
+// have names of their own.
+const mostHeadings = 1000
+
+// heading reads the name of a column, once for all rows.
+func (rd *reader) heading(name string) heading {
+	h, ok := rd.headings[name]
+	if ok {
+		return h
+	}
+	h.column = column(name)
+	if v := strings.ReplaceAll(strings.TrimSpace(name), " ", "_"); rd.names.MatchString(v) {
+		h.variable = v
+	}
+	if rd.headings == nil {
+		rd.headings = map[string]heading{}
+	}
+	if len(rd.headings) < mostHeadings {
+		rd.headings[name] = h
+	}
+	return h
+}
+
 // phones lists the names of the cells that stand for the phone.
-func phones(cells []Cell) []string {
-	var all []string
+func (rd *reader) phones(cells []Cell) []string {
+	all := rd.found[:0]
 	for _, c := range cells {
-		if column(c.Column) == colPhone {
+		if rd.heading(c.Column).column == colPhone {
 			all = append(all, c.Column)
 		}
 	}
+	rd.found = all
 	return all
 }

@@ -3,8 +3,10 @@ package rows
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +28,12 @@ const (
 func variableName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) }
 
 // A reader makes rows of records.
-type reader struct{ names *regexp.Regexp }
+type reader struct {
+	names    *regexp.Regexp
+	headings map[string]heading
+	found    []string // what phones returned last
+	phone    bool     // a row had a column of the phone
+}
 
 // row reads a record. What is wrong with it is on the row.
 func (rd *reader) row(rec Record) *Row {
@@ -36,7 +43,9 @@ func (rd *reader) row(rec Record) *Row {
 		return r
 	}
 	phone := ""
-	switch all := phones(rec.Cells); len(all) {
+	all := rd.phones(rec.Cells)
+	rd.phone = rd.phone || len(all) > 0
+	switch len(all) {
 	case 0:
 	case 1:
 		phone = all[0]
@@ -64,7 +73,7 @@ func (rd *reader) cell(r *Row, c Cell, phone string) {
 	if c.kind() == "null" || c.JSON == nil && strings.TrimSpace(c.Text) == "" {
 		return
 	}
-	switch col := column(c.Column); col {
+	switch col := rd.heading(c.Column).column; col {
 	case colName:
 		r.text(c, &r.Name, longestName, NameTooLong)
 	case colTimezone:
@@ -114,7 +123,10 @@ func (r *Row) time(col string) *time.Time {
 func (r *Row) takePhone(c Cell) {
 	switch c.kind() {
 	case "text", "string":
-		r.Phone = strings.TrimSpace(c.Text)
+		if r.Phone = strings.TrimSpace(c.Text); strings.ContainsRune(r.Phone, 0) {
+			r.issue(Error, PhoneInvalid, c.Column, r.Phone, "a phone has no zero bytes")
+			r.Phone = ""
+		}
 	case "number":
 		if s := string(c.JSON); strings.Trim(s, "0123456789") == "" {
 			r.Phone = s
@@ -174,8 +186,8 @@ func (rd *reader) takeVariables(r *Row, c Cell) {
 		r.issue(Error, VariablesInvalid, c.Column, c.sent(), "variables are an object of strings")
 		return
 	}
-	for name, v := range all {
-		var s string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v, s := all[name], ""
 		if len(v) == 0 || v[0] != '"' || json.Unmarshal(v, &s) != nil {
 			r.issue(Error, VariablesInvalid, c.Column+"."+name, string(v), "a variable is a string")
 			continue
@@ -184,13 +196,21 @@ func (rd *reader) takeVariables(r *Row, c Cell) {
 	}
 }
 
+// variable takes a variable of any name.
 func (rd *reader) variable(r *Row, at, name, value string) {
-	switch {
-	case !rd.names.MatchString(name):
+	if !rd.names.MatchString(name) {
 		r.issue(Error, VariablesInvalid, at, name, "the name of a variable is up to 64 letters, digits and _, no digit first")
+		return
+	}
+	rd.put(r, at, name, value)
+}
+
+// put takes a variable whose name is one.
+func (rd *reader) put(r *Row, at, name, value string) {
+	switch {
 	case utf8.RuneCountInString(value) > longestVariable || !utf8.ValidString(value) || strings.ContainsRune(value, 0):
 		r.issue(Error, VariablesInvalid, at, value, fmt.Sprintf("a variable has at most %d characters of UTF-8", longestVariable))
-	case len(r.Variables) >= mostVariables && r.Variables[name] == "":
+	case len(r.Variables) >= mostVariables && !has(r.Variables, name):
 		r.issue(Error, VariablesInvalid, at, name, fmt.Sprintf("a row has at most %d variables", mostVariables))
 	default:
 		if r.Variables == nil {
@@ -198,6 +218,11 @@ func (rd *reader) variable(r *Row, at, name, value string) {
 		}
 		r.Variables[name] = value
 	}
+}
+
+func has(all map[string]string, name string) bool {
+	_, ok := all[name]
+	return ok
 }
 
 func (r *Row) takeMetadata(c Cell) {
@@ -213,10 +238,10 @@ func (r *Row) takeMetadata(c Cell) {
 // takeOther takes a column that is not ours: of a file it is a variable, of the
 // API it is left out.
 func (rd *reader) takeOther(r *Row, c Cell) {
-	name := strings.ReplaceAll(strings.TrimSpace(c.Column), " ", "_")
-	if c.JSON != nil || !rd.names.MatchString(name) {
+	name := rd.heading(c.Column).variable
+	if c.JSON != nil || name == "" {
 		r.issue(Warning, ColumnIgnored, c.Column, c.sent(), "there is no such column")
 		return
 	}
-	rd.variable(r, c.Column, name, strings.TrimSpace(c.Text))
+	rd.put(r, c.Column, name, strings.TrimSpace(c.Text))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
 	s.Hidden = s.Matched - len(s.Items)
 	s.HasMore = s.Hidden > 0
 	s.AllSuppressed = len(all) > 0 && s.Matched == len(all)
-	s.Fingerprint = l.fingerprint(matches, s.Checked)
+	s.Fingerprint = fingerprint(matches, s.Checked, s.Unscreened)
 	s.Status = l.status(s, len(all), now)
 	return s, matches
 }
@@ -158,17 +159,24 @@ func (l Lists) Age(now time.Time) time.Duration {
 }
 
 // fingerprint changes if and only if the outcome would: it is over the numbers
-// that matched, the copies, and how many rows were checked.
-func (l Lists) fingerprint(matches []Match, checked int) string {
-	var numbers, copies []string
+// that matched, and how many rows were checked and were not. Another copy of a
+// registry that says the same of these rows changes nothing; the audit tells
+// which copy it was.
+func fingerprint(matches []Match, checked, unscreened int) string {
+	var numbers []string
 	for _, m := range matches {
 		numbers = append(numbers, m.Phone)
 	}
-	for _, r := range l.Registries {
-		copies = append(copies, r.Name+"="+r.Version)
-	}
 	slices.Sort(numbers)
-	slices.Sort(copies)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d", strings.Join(numbers, ","), strings.Join(copies, ","), checked))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%d|%d", strings.Join(numbers, ","), checked, unscreened))
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Digest is a SHA-256 over the numbers of candidates in their order.
+func Digest(all []Candidate) []byte {
+	h := sha256.New()
+	for _, c := range all {
+		_, _ = io.WriteString(h, c.Number+"\n")
+	}
+	return h.Sum(nil)
 }

@@ -74,7 +74,9 @@ func TestFingerprint(t *testing.T) {
 	draw := func(t *rapid.T, label string) (Lists, []Candidate) {
 		own := rapid.SliceOfNDistinct(rapid.SampledFrom(pool), 0, 4, rapid.ID[string]).Draw(t, label+" own")
 		rows := rapid.SliceOfNDistinct(rapid.SampledFrom(pool), 0, 4, rapid.ID[string]).Draw(t, label+" rows")
-		return Lists{Own: set(own...), Registries: []Registry{registry()}, Expected: true}, candidates(rows...)
+		copied := registry(rapid.SliceOfNDistinct(rapid.SampledFrom(pool), 0, 4, rapid.ID[string]).Draw(t, label+" registry")...)
+		copied.Version = rapid.SampledFrom([]string{"7", "8"}).Draw(t, label+" version")
+		return Lists{Own: set(own...), Registries: []Registry{copied}, Expected: true}, candidates(rows...)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		l1, c1 := draw(t, "first")
@@ -89,7 +91,7 @@ func TestFingerprint(t *testing.T) {
 			slices.Sort(p)
 			return p
 		}
-		same := slices.Equal(phones(m1), phones(m2)) && s1.Checked == s2.Checked
+		same := slices.Equal(phones(m1), phones(m2)) && s1.Checked == s2.Checked && s1.Unscreened == s2.Unscreened
 		if (s1.Fingerprint == s2.Fingerprint) != same {
 			t.Fatalf("same outcome: %v, fingerprints %s %s", same, s1.Fingerprint, s2.Fingerprint)
 		}

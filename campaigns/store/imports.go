@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
@@ -30,20 +32,21 @@ func (s *Store) SaveImport(ctx context.Context, tx pgx.Tx, i campaigns.Import, l
 	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO imports (id, org_id, campaign_id, kind, status, refusal_code, created_via, rows_seen, accepted, warned, rejected,
-			duplicates, source_key, screen, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15)`,
+			duplicates, source_key, screen, created_at, rules)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16)`,
 		i.ID, i.OrgID, i.CampaignID, i.Kind, status, i.RefusalCode, i.Via, i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected,
-		i.Duplicates, i.SourceKey, frozen, i.CreatedAt)
+		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	if err := saveRows(ctx, tx, i.ID, list); err != nil {
+	if err = saveRows(ctx, tx, i.ID, list); err != nil {
 		return fmt.Errorf("rows of the import: %w", err)
 	}
-	if err := saveContacts(ctx, tx, i, contacts); err != nil {
+	if err = saveContacts(ctx, tx, i, contacts); err != nil {
 		return fmt.Errorf("contacts: %w", err)
 	}
-	return nil
+	_, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID)
+	return err
 }
 
 func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*rows.Row) error {
@@ -78,7 +81,7 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"contacts"},
 		[]string{
 			"id", "org_id", "campaign_id", "import_id", "n", "number", "name", "variables", "metadata", "external_id", "language", "timezone",
-			"states", "zones", "priority", "not_before", "not_after", "consent_at", "state", "reason", "created_at", "updated_at",
+			"states", "zones", "priority", "not_before", "not_after", "consent_at", "state", "reason", "created_at", "updated_at", "hours_group", "due_at",
 		},
 		pgx.CopyFromSlice(len(contacts), func(n int) ([]any, error) {
 			c := contacts[n]
@@ -98,9 +101,18 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 				c.ID, i.OrgID, i.CampaignID, i.ID, r.Row, r.Number.E164, r.Name, variables, metadata, r.ExternalID, r.Language, r.Timezone,
 				whole(r.Place.States), whole(r.Place.Zones), int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
 				string(c.State), c.Reason, i.CreatedAt, i.CreatedAt,
+				plan.Group{Place: r.Place, Named: r.Timezone}.Key(), due(r.NotBefore, i.CreatedAt),
 			}, nil
 		}))
 	return err
+}
+
+// due is when a contact may first be called, as far as its row says.
+func due(notBefore, created time.Time) time.Time {
+	if notBefore.After(created) {
+		return notBefore
+	}
+	return created
 }
 
 // whole is a list that is never NULL.
@@ -115,7 +127,7 @@ func whole(s []string) []string {
 func ImportNotFound() error { return control.Refuse(control.CodeImportNotFound, "no such import") }
 
 const importColumns = `id, org_id, campaign_id, kind, status = 'accepted', refusal_code, created_via, rows_seen, accepted, warned,
-	rejected, duplicates, coalesce(source_key, ''), screen, created_at FROM imports `
+	rejected, duplicates, coalesce(source_key, ''), screen, created_at, rules FROM imports `
 
 // Import returns one of an organization.
 func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (campaigns.Import, error) {
@@ -123,7 +135,7 @@ func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (cam
 	var frozen []byte
 	err := q.QueryRow(ctx, "SELECT "+importColumns+"WHERE org_id = $1 AND id = $2", orgID, id).Scan(
 		&i.ID, &i.OrgID, &i.CampaignID, &i.Kind, &i.Accepted, &i.RefusalCode, &i.Via, &i.RowsSeen, &i.AcceptedRows, &i.Warned,
-		&i.Rejected, &i.Duplicates, &i.SourceKey, &frozen, &i.CreatedAt)
+		&i.Rejected, &i.Duplicates, &i.SourceKey, &frozen, &i.CreatedAt, &i.Rules)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return campaigns.Import{}, ImportNotFound()
 	}

@@ -56,7 +56,7 @@ func (s *Store) Audit(ctx context.Context, q db.Querier, c campaigns.Campaign, x
 	var id int64
 	err = q.QueryRow(ctx, `
 		INSERT INTO dnc_audit (org_id, campaign_id, import_id, screen, registries, rules) VALUES ($1, $2, $3, $4, to_jsonb($5::text[]), $6)
-		RETURNING id`, c.OrgID, c.ID, c.LaunchImportID, text, copies, rules).Scan(&id)
+		RETURNING id`, c.OrgID, c.ID, x.ImportID, text, copies, rules).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("audit: %w", err)
 	}

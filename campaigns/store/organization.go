@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -18,6 +21,7 @@ type Organization struct {
 	ID, Name, Zone string
 	Window         market.Week // when it calls
 	Market         string      // code of its package, empty for none
+	Rules          string      // version of its package, empty for that of the program
 	Caps           Caps
 	// RequireRegistry tells that nobody is called whom no registry covers.
 	RequireRegistry bool
@@ -48,6 +52,10 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	}
 	var settings struct {
 		Market *string `json:"market"`
+		Rules  struct {
+			Code    string `json:"code"`
+			Version string `json:"version"`
+		} `json:"market_rules"`
 		Window *struct {
 			Days  []int  `json:"days"`
 			Start string `json:"start"`
@@ -61,6 +69,9 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	}
 	if settings.Market != nil {
 		o.Market = *settings.Market
+	}
+	if settings.Rules.Code == o.Market { // else the market was changed since
+		o.Rules = settings.Rules.Version
 	}
 	if settings.Caps != nil {
 		o.Caps = *settings.Caps
@@ -80,6 +91,38 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 		}
 	}
 	return o, nil
+}
+
+// Plan is what planning needs of a campaign of the organization.
+func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Campaign, error) {
+	p := plan.Campaign{
+		ID: c.ID, Running: c.Status == campaigns.Running, Ends: c.EndsAt, Class: c.Classification, Market: pkg,
+		Override:    plan.Override{Enabled: o.Caps.Enabled, Daily: o.Caps.Daily, Rolling7d: o.Caps.Rolling7d},
+		ContactZone: c.ContactTimezone, Window: o.Window,
+	}
+	var err error
+	if p.Zone, err = time.LoadLocation(c.Timezone); err != nil {
+		return p, fmt.Errorf("zone of the campaign: %w", err)
+	}
+	if p.WindowZone, err = time.LoadLocation(o.Zone); err != nil {
+		return p, fmt.Errorf("zone of the organization: %w", err)
+	}
+	for day := range p.Hours {
+		p.Hours[day] = c.Working(day)
+	}
+	return p, nil
+}
+
+// Calendar is that by which a campaign dials, nil without a market package.
+func (o Organization) Calendar(c campaigns.Campaign, pkg *market.Package) (*plan.Calendar, error) {
+	if pkg == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	planned, err := o.Plan(c, pkg)
+	if err != nil {
+		return nil, err
+	}
+	return plan.NewCalendar(planned, &plan.Almanac{}), nil
 }
 
 // Agent returns the id of an agent by its name, empty if there is none, and

@@ -29,7 +29,7 @@ const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.lau
 	coalesce(a.name, c.agent_name), c.agent_version, c.timezone, c.timezone_source, c.starts_at, c.ends_at,
 	c.accepts_additions, c.calls_per_minute, c.call_strategy, c.classification, c.retry, c.duplicate_action,
 	c.use_contact_timezone, c.working_hours, c.trunk_id, c.route_id, c.from_number, c.dnc, c.market,
-	coalesce(c.launch_import_id, ''), c.created_at, c.updated_at, c.launched_at, c.completed_at, c.cancelled_at`
+	coalesce(c.launch_import_id, ''), c.seen_fingerprint, c.created_at, c.updated_at, c.launched_at, c.completed_at, c.cancelled_at`
 
 const from = ` FROM campaigns c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
 
@@ -42,7 +42,7 @@ func scan(row pgx.Row) (campaigns.Campaign, error) {
 		&c.AgentName, &c.AgentVersion, &c.Timezone, &c.TimezoneSource, &starts, &ends,
 		&c.Open, &c.CallsPerMinute, &strategy, &c.Classification, &again, &c.Duplicates,
 		&c.ContactTimezone, &hours, &c.Binding.TrunkID, &c.Binding.RouteID, &c.Binding.FromNumber, &c.DNC, &c.Market,
-		&c.LaunchImportID, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled)
+		&c.LaunchImportID, &c.SeenFingerprint, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled)
 	if err != nil {
 		return campaigns.Campaign{}, err
 	}
@@ -89,6 +89,7 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 		return err
 	}
 	_, err = q.Exec(ctx, `
+		WITH pace AS (INSERT INTO campaign_paces (campaign_id) VALUES ($1))
 		INSERT INTO campaigns (id, org_id, status, created_via, name, agent_id, agent_name, timezone, timezone_source,
 			starts_at, ends_at, accepts_additions, calls_per_minute, call_strategy, classification, retry, duplicate_action,
 			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at)

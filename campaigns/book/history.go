@@ -1,0 +1,83 @@
+package book
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control"
+)
+
+// historySQL has the calls of an organization to a number since an instant:
+// whether each is on, when its request left, when a conversation ended. A call
+// whose node was lost may have rung: it counts.
+const historySQL = `
+SELECT status IN ('queued', 'ringing', 'ongoing'),
+	CASE WHEN dialed_at IS NOT NULL OR disconnection_reason = 'unknown_after_restart' THEN coalesce(dialed_at, created_at) ELSE '-infinity' END,
+	CASE WHEN answered_at IS NOT NULL AND answered_by IS DISTINCT FROM 'voicemail' AND answered_by IS DISTINCT FROM 'ivr'
+		AND answered_by IS DISTINCT FROM 'fax' THEN coalesce(ended_at, '-infinity') ELSE '-infinity' END
+FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
+ORDER BY 2`
+
+// history is what the organization did with a number, in campaigns and by single
+// calls, and whether it is on a call now.
+func (b *Book) history(ctx context.Context, tx pgx.Tx, orgID, number string, since time.Time) (h plan.History, engaged bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)", orgID, number).Scan(&engaged)
+	if err != nil {
+		return h, false, fmt.Errorf("attempts to a number: %w", err)
+	}
+	found, err := tx.Query(ctx, historySQL, orgID, control.SameNumber(control.Digits(number)), since)
+	if err != nil {
+		return h, false, fmt.Errorf("calls to a number: %w", err)
+	}
+	var on bool
+	var dialled, talked time.Time
+	_, err = pgx.ForEachRow(found, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
+		engaged = engaged || on
+		if !dialled.IsZero() {
+			h.Dials = append(h.Dials, dialled)
+		}
+		if talked.After(h.Talked) {
+			h.Talked = talked
+		}
+		return nil
+	})
+	if err != nil {
+		return h, false, fmt.Errorf("calls to a number: %w", err)
+	}
+	return h, engaged, nil
+}
+
+// leave ends the waiting of a contact.
+func (b *Book) leave(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
+	_, err := tx.Exec(ctx, "UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1", id, s, reason, governing, now)
+	if err != nil {
+		return fmt.Errorf("contact %s: %w", id, err)
+	}
+	return nil
+}
+
+// again is when a contact is looked at again of which nobody knows when.
+const again = time.Minute
+
+// putOff lets a contact wait on, until it is worth asking again.
+func (b *Book) putOff(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
+	until := v.Until
+	if until.IsZero() {
+		until = now.Add(again)
+	}
+	var err error
+	if v.Reason == plan.FrequencyCap {
+		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = $3 WHERE id = $1", id, until, v.Cap)
+	} else {
+		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1", id, until)
+	}
+	if err != nil {
+		return fmt.Errorf("contact %s: %w", id, err)
+	}
+	return nil
+}

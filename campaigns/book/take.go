@@ -1,0 +1,234 @@
+package book
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/place"
+)
+
+type pgTimestamptz = pgtype.Timestamptz
+
+// asksAtOnce bounds the contacts that are asked about in one transaction.
+const asksAtOnce = 32
+
+// errNoLine tells that a contact may be called and there is no line for it.
+var errNoLine = errors.New("no line is free")
+
+// errGone tells that the campaign was changed while a contact of it was taken.
+var errGone = errors.New("the campaign has changed")
+
+// Take implements dialler.Book. The campaign's pace is locked from the first
+// look to the end, so that servers take its contacts one after the other; from
+// when a contact is taken the campaign cannot be paused or cancelled either.
+func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error) {
+	d, ok := b.details[ask.ID]
+	if !ok {
+		return dialler.Answer{Gone: true}, nil
+	}
+	var answer dialler.Answer
+	var lease *control.Lease
+	until := time.Now().Add(b.Lease) // never later than on the database's clock
+	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) error {
+		now, pace, ok, err := b.hold(ctx, tx, d, ask)
+		if err != nil || !ok {
+			answer.Gone = true
+			return err
+		}
+		lease, err = b.first(ctx, tx, d, ask, now, &answer)
+		if err != nil || lease == nil {
+			return err
+		}
+		pace = pace.Spent(now)
+		b.paced(ask.ID, pace, now)
+		_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", ask.ID, pace.Next, now)
+		return err
+	})
+	if errors.Is(err, errGone) {
+		answer, lease, err = dialler.Answer{Gone: true}, nil, nil
+	}
+	if err != nil || lease == nil {
+		b.asked = time.Time{} // look again: somebody else may have been there
+		return answer, err
+	}
+	claims, err := b.Claims.Prepare(ctx, []control.Lease{*lease}, until)
+	if err != nil || len(claims) == 0 {
+		return dialler.Answer{Gone: true}, err // the lease lapses, or the call is over
+	}
+	return dialler.Answer{Claim: claims[0]}, nil
+}
+
+// hold locks the pace of a campaign, if its next call is due and it runs still,
+// and is as it was when it was read.
+func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (now time.Time, p plan.Pace, ok bool, err error) {
+	p = ask.Pace
+	var next, last time.Time
+	err = tx.QueryRow(ctx, `
+		SELECT clock_timestamp(), p.next_at, p.last_at FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id
+		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
+		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).Scan(&now, (*instant)(&next), (*instant)(&last))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return now, p, false, nil
+	}
+	if err != nil {
+		return now, p, false, fmt.Errorf("pace: %w", err)
+	}
+	if p.Next = next; !p.Due(now) {
+		b.paced(ask.ID, p, last)
+		return now, p, false, nil
+	}
+	return now, p, true, nil
+}
+
+// firstSQL finds of each group and priority the contact whose time comes first.
+const firstSQL = `
+SELECT k.id, k.due_at FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY AS l (priority, hours_group, place),
+LATERAL (SELECT id, due_at FROM contacts
+	WHERE campaign_id = $1 AND state = 'pending' AND priority = l.priority AND hours_group = l.hours_group AND id <> ALL ($4)
+	ORDER BY due_at, id LIMIT 1) k
+ORDER BY k.due_at > $5, l.priority DESC, k.due_at, k.id LIMIT 1`
+
+// first takes the first contact that the gate lets go, and a line for it. What
+// the gate decides about the others is kept.
+func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, now time.Time, answer *dialler.Answer) (*control.Lease, error) {
+	var priorities []int16
+	var groups []string
+	for _, l := range d.waiting {
+		if slices.Contains(ask.Open, l.Group) {
+			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
+		}
+	}
+	passed := []string{}
+	for range asksAtOnce {
+		var id string
+		var due time.Time
+		err := tx.QueryRow(ctx, firstSQL, ask.ID, priorities, groups, passed, now).Scan(&id, (*instant)(&due))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil //nolint:nilnil // nobody waits
+		}
+		if err != nil {
+			return nil, fmt.Errorf("next contact: %w", err)
+		}
+		if due.After(now) {
+			answer.Next = due
+			return nil, nil //nolint:nilnil // nobody's time has come
+		}
+		lease, err := b.try(ctx, tx, d, ask, id, now)
+		if errors.Is(err, errNoLine) {
+			answer.Busy = true
+			return nil, nil //nolint:nilnil // there is none now
+		}
+		if err != nil || lease != nil {
+			return lease, err
+		}
+		passed = append(passed, id)
+	}
+	answer.Next = now
+	return nil, nil //nolint:nilnil // the others are asked about in a moment
+}
+
+// try asks the gate about a contact, and does what it says.
+func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, id string, now time.Time) (*control.Lease, error) {
+	k, err := b.waiting(ctx, tx, id)
+	if err != nil || k == nil { // somebody else has it
+		return nil, err
+	}
+	listed, err := b.Screen.Allowed(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
+	if err != nil {
+		return nil, fmt.Errorf("do-not-call lists: %w", err)
+	}
+	if listed.List != "" {
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
+	}
+	if k.History, k.Engaged, err = b.history(ctx, tx, d.org.ID, k.number, now.Add(-ask.Remembered(k.Group)-time.Hour)); err != nil {
+		return nil, err
+	}
+	k.ScreenStale = d.stale
+	switch v := ask.Gate(now, k.Contact); v.Fate {
+	case plan.Go:
+		return b.call(ctx, tx, d, k, now)
+	case plan.Capped:
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
+	case plan.Missed:
+		return nil, b.leave(ctx, tx, id, campaigns.Exhausted, "", "", now)
+	default:
+		return nil, b.putOff(ctx, tx, id, v, now)
+	}
+}
+
+// contact is one that waits.
+type contact struct {
+	plan.Contact
+
+	number, name, external, language, importID string
+	variables, metadata                        map[string]any
+	attempts                                   int
+}
+
+// waiting locks a contact that waits, nil where it does not, or another server
+// has it.
+func (b *Book) waiting(ctx context.Context, tx pgx.Tx, id string) (*contact, error) {
+	var k contact
+	var retry, before, after time.Time
+	err := tx.QueryRow(ctx, `
+		SELECT id, hours_group, number, name, external_id, language, import_id, variables, metadata, attempts,
+			coalesce(next_attempt_at, '-infinity'), coalesce(not_before, '-infinity'), coalesce(not_after, '-infinity')
+		FROM contacts WHERE id = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED`, id).Scan(
+		&k.ID, &k.Group, &k.number, &k.name, &k.external, &k.language, &k.importID, &k.variables, &k.metadata, &k.attempts,
+		(*instant)(&retry), (*instant)(&before), (*instant)(&after))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // it does not wait
+	}
+	if err != nil {
+		return nil, fmt.Errorf("contact %s: %w", id, err)
+	}
+	k.RetryAt, k.NotBefore, k.NotAfter = retry, before, after
+	return &k, nil
+}
+
+// call begins the call to a contact, on a line that is free.
+func (b *Book) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
+	c := d.campaign
+	o := place.Outgoing{
+		OrgID: c.OrgID, AgentID: c.AgentID, AgentName: c.AgentName, AgentVersion: c.AgentVersion, To: k.number,
+		From: c.Binding.FromNumber, TrunkID: c.Binding.TrunkID, RouteID: c.Binding.RouteID, Name: k.name, Variables: k.variables,
+		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
+	}
+	var err error
+	if o.Disclosure, err = b.Disclosures.Of(ctx, tx, c, k.language); err != nil {
+		return nil, fmt.Errorf("disclosure: %w", err)
+	}
+	var lease control.Lease
+	err = pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) (err error) { // what a line costs is not paid without one
+		lease, err = place.Begin(ctx, inner, o, b.Place, b.Lease)
+		return err
+	})
+	if refusal, ok := errors.AsType[*control.Error](err); ok {
+		if refusal.Code == control.CodeDestinationNotAllowed { // the route does not go there
+			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
+		}
+		return nil, errNoLine
+	}
+	if err != nil {
+		return nil, err
+	}
+	ok, err := b.Store.Take(ctx, tx, k.ID, lease.CallID, now)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errGone // it was paused just now, say
+	}
+	return &lease, nil
+}

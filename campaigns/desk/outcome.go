@@ -1,0 +1,75 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/store"
+)
+
+// An Outcome is what came of a call to a contact.
+type Outcome struct {
+	CallID string
+	What   retry.Outcome
+	Ended  time.Time
+	// Awaits tells that the call is analysed: a contact that was talked to waits
+	// for the verdict.
+	Awaits bool
+	// Spread, -1 to 1, moves a redial by up to a tenth of its delay.
+	Spread float64
+}
+
+// ErrNoContact tells that a call is no campaign's.
+var ErrNoContact = errors.New("the call is no campaign's")
+
+// Record keeps what came of a call, in the transaction that ends it, and returns
+// where its contact is now. To record it again changes nothing.
+func (d *Desk) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
+	t, err := d.trial(ctx, tx, o.CallID)
+	if err != nil || !t.Ended.IsZero() {
+		return t.State, err
+	}
+	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
+	if t.Tried.Outcome, t.Tried.Spread = o.What, o.Spread; !o.Awaits || !o.What.Conversation() {
+		next = t.Campaign.After(t.Tried, o.Ended)
+	}
+	return next.State, d.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, d.now().UTC())
+}
+
+// Verdict tells what the analysis of a call says, nil where there is none, to
+// the contact that waits for it, and returns where that is now. One that does
+// not wait any more stays where it is.
+func (d *Desk) Verdict(ctx context.Context, tx pgx.Tx, callID string, analysis map[string]json.RawMessage, spread float64) (campaigns.State, error) {
+	t, err := d.trial(ctx, tx, callID)
+	if err != nil || t.State != campaigns.Awaiting {
+		return t.State, err
+	}
+	t.Tried.Analysis, t.Tried.Spread = analysis, spread
+	now := d.now().UTC()
+	next := t.Campaign.After(t.Tried, now)
+	return next.State, d.Store.Outcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
+}
+
+// trial is the contact of a call, locked.
+func (d *Desk) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Trial, error) {
+	t, err := d.Store.Trial(ctx, tx, callID)
+	switch {
+	case err != nil:
+		return store.Trial{}, err
+	case t == nil:
+		return store.Trial{}, ErrNoContact
+	}
+	return *t, nil
+}
+
+// Undo takes back that a contact's call was made, of which nothing has left. It
+// tells whether the call was a contact's.
+func (d *Desk) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	return d.Store.GiveBack(ctx, tx, callID, d.now().UTC())
+}

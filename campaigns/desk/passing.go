@@ -1,0 +1,98 @@
+package desk
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// pace is how often it is looked whose time has come.
+const pace = time.Second
+
+// Run moves campaigns on as time goes by, and sweeps the files of rows that nobody
+// needs, until ctx ends. Any number of servers may do so at a time.
+func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
+	var beside sync.WaitGroup
+	beside.Go(func() { d.sources().Run(ctx, log) })
+	defer beside.Wait()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := d.Pass(ctx); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "campaigns were not looked at", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Pass opens the campaigns whose start has come, closes those whose end has, and
+// completes those that run and have nobody left to call.
+func (d *Desk) Pass(ctx context.Context) error {
+	for {
+		n := 0
+		err := db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+			now := d.now().UTC()
+			all, err := d.Store.Due(ctx, tx, now)
+			for _, c := range all {
+				if err == nil {
+					err = d.arrive(ctx, tx, &c, now)
+				}
+				if err == nil && c.Status == campaigns.Running && !c.Open {
+					err = d.drain(ctx, tx, &c, now)
+				}
+			}
+			n = len(all)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// arrive moves a campaign, which is locked, to where time has brought it.
+func (d *Desk) arrive(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now time.Time) error {
+	status, reason := c.Due(now)
+	switch status {
+	case c.Status:
+		return nil
+	case campaigns.Completed:
+		return d.complete(ctx, tx, c, reason, now)
+	default:
+		c.Status, c.UpdatedAt = status, now
+		return d.record(ctx, tx, *c, store.Opened, "", now)
+	}
+}
+
+// drain completes a running campaign, which is locked, that has nobody left.
+func (d *Desk) drain(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now time.Time) error {
+	over, err := d.Store.Drained(ctx, tx, c.ID)
+	if err != nil || !over {
+		return err
+	}
+	return d.complete(ctx, tx, c, campaigns.QueueDrained, now)
+}
+
+func (d *Desk) complete(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, reason string, now time.Time) error {
+	c.Status, c.StatusReason, c.CompletedAt, c.UpdatedAt = campaigns.Completed, reason, now, now
+	return d.record(ctx, tx, *c, store.WasEnded, reason, now)
+}
+
+// record writes what time did to a campaign.
+func (d *Desk) record(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, action, detail string, now time.Time) error {
+	if err := d.Store.Move(ctx, tx, c); err != nil {
+		return err
+	}
+	return d.Store.Log(ctx, tx, c, store.Entry{Action: action, Via: campaigns.BySystem, Detail: detail, At: now})
+}

@@ -1,0 +1,71 @@
+package desk
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/store"
+)
+
+// Progress says how far a campaign is. All its numbers are of one instant.
+func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progress, error) {
+	var p progress.Progress
+	err := d.snapshot(ctx, func(tx pgx.Tx) error {
+		c, err := d.Store.Get(ctx, tx, orgID, id, false)
+		if err != nil {
+			return err
+		}
+		org, err := d.Store.Organization(ctx, tx, orgID)
+		if err != nil {
+			return err
+		}
+		pkg, err := d.market(ctx, tx, org)
+		if err != nil {
+			return err
+		}
+		lists, err := d.lists(ctx, tx, pkg)
+		if err != nil {
+			return err
+		}
+		now := d.now().UTC()
+		f := progress.Facts{Now: now, Campaign: c}
+		if f.Calendar, err = org.Calendar(c, pkg); err != nil {
+			return err
+		}
+		if f.Counts, err = d.Store.Counts(ctx, tx, id); err != nil {
+			return err
+		}
+		t, err := d.Store.Tally(ctx, tx, id, now)
+		if err != nil {
+			return err
+		}
+		f.Outcomes, f.On, f.Dialled, f.Redials, f.Held, f.Blocked = t.Outcomes, t.On, t.Dialled, t.Redials, t.Held, t.Blocked
+		facts, err := d.facts(ctx, tx, org, pkg, Standing{Campaign: c, Screen: screen.None()}, now)
+		if err != nil {
+			return err
+		}
+		if facts.HoursOpen && !c.Status.Over() {
+			f.Opens = facts.Warnings.NextWindow
+		}
+		f.Route = facts.RouteAvailable && facts.AgentAttached && facts.CallerNumber
+		f.Stale = org.RequireRegistry && lists.TooOld(now)
+		if c.Status == campaigns.Running {
+			err = d.Store.Waiting(ctx, tx, id, now, func(w store.Waiting) error {
+				f.Waiting = append(f.Waiting, progress.Group{
+					Place: market.Place{States: slices.Clone(w.States), Zones: slices.Clone(w.Zones)}, Timezone: w.Timezone,
+					Capped: w.Capped, Wait: w.Wait, Early: w.Early, Late: w.Late, N: w.N,
+				})
+				return nil
+			})
+		}
+		p = progress.Of(f)
+		return err
+	})
+	return p, err
+}

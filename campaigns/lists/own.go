@@ -1,0 +1,97 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/registry"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// numbers are those of a list, in the order of their last lines.
+type numbers map[string]bool // whether it is listed
+
+// mostOwn bounds how many numbers an organization's list may bring at once.
+const mostOwn = 20_000_000
+
+// Number implements registry.Sink.
+func (n numbers) Number(digits []byte, listed bool) error {
+	if len(digits) < 7 || len(digits) > 15 {
+		return fmt.Errorf("%w: %q is no telephone number: it has 7 to 15 digits", registry.ErrList, digits)
+	}
+	if n[string(digits)] = listed; len(n) > mostOwn {
+		return fmt.Errorf("%w: more than %d numbers", registry.ErrList, mostOwn)
+	}
+	return nil
+}
+
+// Area implements registry.Sink: an organization's list is about all numbers.
+func (numbers) Area(string) error { return nil }
+
+// Whole implements registry.Sink.
+func (numbers) Whole() error { return nil }
+
+// LoadOwn adds numbers to the own list of an organization, or takes them off;
+// with Replace the list is what the files say and nothing else.
+func (s *Shelf) LoadOwn(ctx context.Context, l Load) (Loaded, error) {
+	size, err := l.settled()
+	if err != nil {
+		return Loaded{}, err
+	}
+	all := numbers{}
+	sums, err := l.beside(ctx, func() error { return all.read(l, size) })
+	if err != nil {
+		return Loaded{}, err
+	}
+	done := Loaded{Name: screen.OwnList, Downloaded: l.Downloaded}
+	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		fault := all.apply(ctx, tx, l, &done)
+		if fault == nil {
+			fault = tx.QueryRow(ctx, "SELECT count(*) FROM suppressions WHERE org_id = $1", l.OrgID).Scan(&done.Numbers)
+		}
+		if fault == nil {
+			fault = record(ctx, tx, l, done, nil, sums)
+		}
+		return fault
+	})
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load the organization's list: %w", err)
+	}
+	return done, nil
+}
+
+// read reads the files of a load.
+func (n numbers) read(l Load, size int64) error {
+	return l.each(size, func(name string, told func(int64)) error {
+		_, err := registry.Read(name, n, told)
+		return err
+	})
+}
+
+// apply writes the numbers.
+func (n numbers) apply(ctx context.Context, tx pgx.Tx, l Load, done *Loaded) error {
+	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE incoming (number text PRIMARY KEY, listed boolean NOT NULL) ON COMMIT DROP"); err != nil {
+		return err
+	}
+	next := make([][]any, 0, len(n))
+	for number, listed := range n {
+		next = append(next, []any{number, listed})
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"incoming"}, []string{"number", "listed"}, pgx.CopyFromRows(next)); err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `
+		DELETE FROM suppressions s WHERE org_id = $1 AND (
+			EXISTS (SELECT FROM incoming i WHERE i.number = s.number AND NOT i.listed)
+			OR $2 AND NOT EXISTS (SELECT FROM incoming i WHERE i.number = s.number AND i.listed))`, l.OrgID, l.Replace)
+	if err != nil {
+		return err
+	}
+	done.Deleted = tag.RowsAffected()
+	tag, err = tx.Exec(ctx, "INSERT INTO suppressions (org_id, number) SELECT $1, number FROM incoming WHERE listed ON CONFLICT DO NOTHING", l.OrgID)
+	done.Added = tag.RowsAffected()
+	return err
+}

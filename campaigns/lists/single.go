@@ -1,0 +1,53 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/control"
+)
+
+// A Single is the control.Screen of calls that no campaign makes: the
+// organization's own list, and then the registries of its market, once they are
+// loaded.
+type Single struct {
+	Own   control.Screen
+	Shelf *Shelf
+}
+
+// Allowed implements control.Screen.
+func (s *Single) Allowed(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+	v, err := s.Own.Allowed(ctx, n, p)
+	if err != nil || v.List != "" || !s.Shelf.any() {
+		return v, err
+	}
+	var market string
+	var enforced bool
+	err = s.Shelf.Pool.QueryRow(ctx, `
+		SELECT coalesce(settings->>'market', ''), coalesce(settings->>'individual_dnc', 'enforce') = 'enforce' FROM organizations WHERE id = $1`,
+		n.OrgID).Scan(&market, &enforced)
+	if err != nil {
+		return control.Verdict{}, fmt.Errorf("market: %w", err)
+	}
+	if !enforced {
+		return control.Verdict{}, nil
+	}
+	return control.Verdict{List: Listed(n.Digits, s.Shelf.Known(market))}, nil
+}
+
+// Listed is the first of registries that has a number, as people dial it; empty
+// where none has it.
+func Listed(digits string, all []screen.Registry) string {
+	slices.SortFunc(all, func(a, b screen.Registry) int { return strings.Compare(a.Name, b.Name) })
+	for _, spelled := range control.SameNumber(digits) {
+		for _, r := range all {
+			if listed, _ := r.Has("+" + spelled); listed {
+				return r.Name
+			}
+		}
+	}
+	return ""
+}

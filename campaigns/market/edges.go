@@ -1,0 +1,86 @@
+package market
+
+import (
+	"slices"
+	"time"
+)
+
+// Edges are the instants in a stretch after at, in no order, at which what
+// Legal says of a place may change: where hours begin and end in each of its
+// zones, its midnights, and its changes of clock.
+func (p *Package) Edges(at time.Time, stretch time.Duration, place Place, class Classification) []time.Time {
+	var clocks []Clock
+	for _, state := range append([]string{p.Region}, place.States...) {
+		for _, w := range p.windows[state] {
+			if w.class != "" && w.class != class {
+				continue
+			}
+			for _, h := range append(w.week[:], w.holidays) {
+				clocks = append(clocks, h.From, h.To)
+			}
+		}
+	}
+	var all []time.Time
+	for _, name := range place.Zones {
+		if zone := p.location(name); zone != nil {
+			all = append(all, LocalEdges(at, stretch, zone, clocks)...)
+		}
+	}
+	return all
+}
+
+// LocalEdges are the instants in a stretch after at when clocks of a zone show
+// one of some times of day or midnight, or are changed. A time of day that a
+// change leaves out is where the change is.
+func LocalEdges(at time.Time, stretch time.Duration, zone *time.Location, clocks []Clock) []time.Time {
+	clocks = append(slices.Clone(clocks), 0)
+	slices.Sort(clocks)
+	clocks = slices.Compact(clocks)
+	end := at.Add(stretch)
+	var all []time.Time
+	add := func(t time.Time) {
+		if t.After(at) && !t.After(end) {
+			all = append(all, t)
+		}
+	}
+	for t := at; ; {
+		_, next := t.In(zone).ZoneBounds()
+		if next.IsZero() || next.After(end) {
+			break
+		}
+		add(next)
+		t = next
+	}
+	// An hour that comes twice has its edges twice: either offset is tried.
+	offsets := offsetsIn(at, end, zone)
+	local := at.In(zone)
+	for d := -1; ; d++ {
+		day := time.Date(local.Year(), local.Month(), local.Day()+d, 0, 0, 0, 0, time.UTC)
+		if day.Add(-15 * time.Hour).After(end) {
+			return all
+		}
+		for _, c := range clocks {
+			for _, offset := range offsets {
+				add(day.Add(time.Duration(c)*time.Minute - offset))
+			}
+		}
+	}
+}
+
+// offsetsIn are the offsets from UTC that a zone has between two instants.
+func offsetsIn(from, to time.Time, zone *time.Location) []time.Duration {
+	var all []time.Duration
+	for t := from; !t.After(to); {
+		local := t.In(zone)
+		_, seconds := local.Zone()
+		if o := time.Duration(seconds) * time.Second; !slices.Contains(all, o) {
+			all = append(all, o)
+		}
+		_, next := local.ZoneBounds()
+		if next.IsZero() {
+			break
+		}
+		t = next
+	}
+	return all
+}

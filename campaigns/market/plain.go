@@ -1,0 +1,122 @@
+package market
+
+import "sync/atomic"
+
+// Most lists have numbers of the market's country in a plain form, and what is
+// said of such a number hangs on its first digits alone: it is asked once for
+// each of them.
+
+// prefixes is how many there are: of four digits that matter.
+const prefixes = 10_000
+
+// A verdict is what is said of the numbers with a prefix.
+type verdict uint32
+
+const (
+	read verdict = 1 << iota
+	doubtful
+	otherCountry
+	otherType
+)
+
+func verdictOf(n Number) verdict {
+	v := read
+	if n.Doubtful {
+		v |= doubtful
+	}
+	switch n.Refusal {
+	case CountryUnsupported:
+		v |= otherCountry
+	case TypeUnsupported:
+		v |= otherType
+	case Callable:
+	}
+	return v
+}
+
+// of is what the verdict says of one number.
+func (v verdict) of(e164 string) Number {
+	n := Number{E164: e164, Doubtful: v&doubtful != 0}
+	switch {
+	case v&otherCountry != 0:
+		n.Refusal = CountryUnsupported
+	case v&otherType != 0:
+		n.Refusal = TypeUnsupported
+	}
+	return n
+}
+
+// plain is the E.164 form of a number of the market's own plan, and where the
+// verdict on those that begin like it is kept; nil where it is written otherwise,
+// or lies where more than its first digits matter.
+func (p *Package) plain(raw string) (e164 string, known *atomic.Uint32) {
+	digits, plus, ok := bare(raw)
+	if !ok {
+		return "", nil
+	}
+	switch {
+	case p.Region == "US" && len(p.areas) > 0:
+		return p.american(digits, plus)
+	case p.Region == "KZ" && len(p.areas) == 0:
+		return p.kazakh(digits, plus)
+	default:
+		return "", nil
+	}
+}
+
+// american are numbers of the market's area codes: the first digit after that
+// matters too. More of them do in the territories that are countries of their own
+// to the library, and so no verdict is kept there.
+func (p *Package) american(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
+	if len(digits) == 11 && digits[0] == '1' {
+		digits, plus = digits[1:], false
+	}
+	national := string(digits)
+	if plus || !nanp(national) || p.areas[national[:3]].state == "" || tollFree(national[:3]) {
+		return "", nil
+	}
+	return "+1" + national, &p.known[prefix(national[:4])]
+}
+
+// kazakh are numbers that begin with 7 after the country's code, or after the 8
+// that stands for it at home: the four digits after that 7 matter.
+func (p *Package) kazakh(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
+	if len(digits) == 11 && (digits[0] == '7' || digits[0] == '8' && !plus) {
+		digits, plus = digits[1:], false
+	}
+	if plus || len(digits) != 10 || digits[0] != '7' {
+		return "", nil
+	}
+	national := string(digits)
+	return "+7" + national, &p.known[prefix(national[1:5])]
+}
+
+// prefix is four digits as a number.
+func prefix(s string) int {
+	n := 0
+	for i := range len(s) {
+		n = n*10 + int(s[i]-'0')
+	}
+	return n
+}
+
+// bare are the digits of a number that has nothing else in it but a plus before
+// them and single dashes, dots or spaces between them.
+func bare(raw string) (digits []byte, plus, ok bool) {
+	if raw != "" && raw[0] == '+' {
+		plus, raw = true, raw[1:]
+	}
+	digits = make([]byte, 0, 16)
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c >= '0' && c <= '9' && len(digits) < cap(digits):
+			digits = append(digits, c)
+		case (c == '-' || c == '.' || c == ' ') && i > 0 && i < len(raw)-1 && digit(raw[i-1]) && digit(raw[i+1]):
+		default:
+			return nil, false, false
+		}
+	}
+	return digits, plus, true
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/campaigns/market"
+)
+
+func moment() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }
+
+func TestGate(t *testing.T) {
+	at := moment()
+	later := at.Add(time.Hour)
+	open := Slot{Until: later}
+	shut := Slot{Until: later, Reason: OutsideLaw, Rule: "47 CFR"}
+	for _, c := range []struct {
+		name string
+		f    Facts
+		want Verdict
+	}{
+		{"free", Facts{Running: true, Slot: open}, Verdict{}},
+		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Frees: later}}, Verdict{Fate: Wait, Reason: NotRunning}},
+		{"its campaign ended", Facts{Running: true, Ends: at, Slot: open}, Verdict{Fate: Wait, Reason: NotRunning}},
+		{
+			"a cap counts before the law",
+			Facts{Running: true, Slot: shut, Hold: Hold{Cap: "daily", Frees: later}},
+			Verdict{Fate: Wait, Reason: FrequencyCap, Until: later, Cap: "daily"},
+		},
+		{
+			"a cap that frees too late",
+			Facts{Running: true, Ends: later, Slot: open, Hold: Hold{Cap: "state_24h", Frees: later, Rule: "Fla."}},
+			Verdict{Fate: Capped, Cap: "state_24h", Rule: "Fla."},
+		},
+		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Fate: Capped, Cap: "daily"}},
+		{"the law counts before a retry", Facts{Running: true, Slot: shut, RetryAt: later}, Verdict{Fate: Wait, Reason: OutsideLaw, Until: later, Rule: "47 CFR"}},
+		{"retry", Facts{Running: true, Slot: open, RetryAt: later, NotBefore: later}, Verdict{Fate: Wait, Reason: RetryWait, Until: later}},
+		{"its retry is due", Facts{Running: true, Slot: open, RetryAt: at}, Verdict{}},
+		{"not before", Facts{Running: true, Slot: open, NotBefore: later, RouteDown: true}, Verdict{Fate: Wait, Reason: NotBefore, Until: later}},
+		{"a stale screen", Facts{Running: true, Slot: open, ScreenStale: true, RouteDown: true}, Verdict{Fate: Wait, Reason: ScreenStale}},
+		{"no route", Facts{Running: true, Slot: open, RouteDown: true}, Verdict{Fate: Wait, Reason: RouteUnavailable}},
+		{"its time is over", Facts{NotAfter: at}, Verdict{Fate: Missed}},
+	} {
+		if got := Gate(at, c.f); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestHeld(t *testing.T) {
+	at := moment()
+	ago := func(d ...time.Duration) (all []time.Time) {
+		for _, x := range d {
+			all = append(all, at.Add(-x))
+		}
+		return all
+	}
+	day := market.Cap{Kind: market.CapDaily, Most: 3, Within: 24 * time.Hour}
+	week := market.Cap{Kind: market.CapRolling7d, Most: 7, Within: 7 * 24 * time.Hour, Rule: "12 CFR"}
+	talked := market.Cap{Kind: market.CapPostConversation, Within: 7 * 24 * time.Hour}
+	local := market.Cap{Kind: market.CapDaily, Most: 2, Within: 24 * time.Hour, CalendarDay: true}
+	almaty := zone(t, "Asia/Almaty") // 21:00 there
+	for _, c := range []struct {
+		name  string
+		caps  []market.Cap
+		h     History
+		cap   string
+		frees time.Duration // from now
+	}{
+		{"nothing", []market.Cap{day, week, talked}, History{}, "", 0},
+		{"two of three", []market.Cap{day}, History{Dials: ago(5*time.Hour, time.Hour)}, "", 0},
+		{"three of three", []market.Cap{day}, History{Dials: ago(23*time.Hour, 5*time.Hour, time.Hour)}, market.CapDaily, time.Hour},
+		{"the oldest of four is out", []market.Cap{day}, History{Dials: ago(25*time.Hour, 23*time.Hour, 5*time.Hour)}, "", 0},
+		{"a day to the instant", []market.Cap{day}, History{Dials: ago(24*time.Hour, 5*time.Hour, time.Hour)}, "", 0},
+		{"four of three: two must leave", []market.Cap{day}, History{Dials: ago(23*time.Hour, 22*time.Hour, 5*time.Hour, time.Hour)}, market.CapDaily, 2 * time.Hour},
+		{
+			"the longer hold counts",
+			[]market.Cap{day, week},
+			History{Dials: ago(160*time.Hour, 100*time.Hour, 90*time.Hour, 80*time.Hour, 23*time.Hour, 5*time.Hour, time.Hour)},
+			market.CapRolling7d, 8 * time.Hour,
+		},
+		{"after a conversation", []market.Cap{talked}, History{Talked: at.Add(-24 * time.Hour)}, market.CapPostConversation, 6 * 24 * time.Hour},
+		{"long after one", []market.Cap{talked}, History{Talked: at.Add(-7 * 24 * time.Hour)}, "", 0},
+		{"a calendar day", []market.Cap{local}, History{Dials: ago(20*time.Hour, 12*time.Hour)}, market.CapDaily, 3 * time.Hour},
+		{"yesterday does not count", []market.Cap{local}, History{Dials: ago(22*time.Hour, 12*time.Hour)}, "", 0},
+	} {
+		got := Held(at, c.caps, c.h, []*time.Location{almaty})
+		if got.Cap != c.cap || c.cap != "" && !got.Frees.Equal(at.Add(c.frees)) {
+			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Frees.Sub(at), c.cap, c.frees)
+		}
+	}
+	if got := Held(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Frees.IsZero() {
+		t.Errorf("none at all: %+v", got)
+	}
+}
+
+// TestHeldIsExact: a number is held exactly while one more dial would be more
+// than the cap allows, and frees says when that ends.
+func TestHeldIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := moment()
+		c := market.Cap{Kind: market.CapState, Most: rapid.IntRange(1, 4).Draw(t, "most"), Within: time.Duration(rapid.IntRange(1, 48).Draw(t, "within")) * time.Hour}
+		var h History
+		for _, m := range rapid.SliceOfN(rapid.IntRange(0, 72*60), 0, 12).Draw(t, "ago") {
+			h.Dials = append(h.Dials, at.Add(-time.Duration(m)*time.Minute))
+		}
+		slices.SortFunc(h.Dials, time.Time.Compare)
+		over := func(at time.Time) bool {
+			n := 0
+			for _, d := range h.Dials {
+				if at.Sub(d) < c.Within {
+					n++
+				}
+			}
+			return n >= c.Most
+		}
+		got := Held(at, []market.Cap{c}, h, nil)
+		if (got.Cap != "") != over(at) {
+			t.Fatalf("held: %+v, over: %v", got, over(at))
+		}
+		if got.Cap != "" && (over(got.Frees) || !over(got.Frees.Add(-time.Minute))) {
+			t.Fatalf("it frees at %v: over then %v, a minute before %v", got.Frees, over(got.Frees), over(got.Frees.Add(-time.Minute)))
+		}
+	})
+}
+
+func TestCaps(t *testing.T) {
+	us, kz := load(t, "us"), load(t, "kz")
+	off, on, five := false, true, 5
+	kinds := func(all []market.Cap) (s []string) {
+		for _, c := range all {
+			s = append(s, c.Kind+"/"+c.Source)
+		}
+		slices.Sort(s)
+		return s
+	}
+	for _, c := range []struct {
+		name  string
+		p     *market.Package
+		place market.Place
+		class market.Classification
+		o     Override
+		want  []string
+	}{
+		{"the market's", us, market.Place{}, market.Marketing, Override{}, []string{"daily/market_default", "rolling_7d/market_default"}},
+		{"an organization's", us, market.Place{}, market.Marketing, Override{Enabled: &on, Daily: &five}, []string{"daily/organization", "rolling_7d/market_default"}},
+		{"off", us, market.Place{}, market.Marketing, Override{Enabled: &off, Daily: &five}, nil},
+		{"the law stays", us, market.Place{States: []string{"FL"}}, market.Marketing, Override{Enabled: &off}, []string{"state_24h/law"}},
+		{
+			"debts", us,
+			market.Place{},
+			market.DebtCollection,
+			Override{Rolling7d: &five},
+			[]string{"daily/market_default", "post_conversation_7d/law", "rolling_7d/law", "rolling_7d/organization"},
+		},
+		{"Kazakhstan", kz, market.Place{}, market.DebtCollection, Override{Daily: &five}, []string{"daily/law", "daily/organization"}},
+	} {
+		all := Caps(c.p, c.place, c.class, c.o)
+		if got := kinds(all); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		for _, x := range all {
+			if x.Kind == market.CapDaily && x.CalendarDay != (c.p == kz) {
+				t.Errorf("%s: %+v", c.name, x)
+			}
+		}
+	}
+	if d := Remembered(Caps(us, market.Place{}, market.Marketing, Override{})); d != 7*24*time.Hour {
+		t.Errorf("remembered for %v", d)
+	}
+}
+
+// TestPace: calls that leave when they are due, each a little late, keep the
+// pace to one call, evenly.
+func TestPace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Pace{PerMinute: rapid.SampledFrom([]int{1, 2, 5, 10, 20, 30, 60, 100, 200}).Draw(t, "pace")}
+		at := moment()
+		var calls []time.Time
+		for range 400 {
+			if !p.Due(at) {
+				at = p.Next
+			}
+			at = at.Add(time.Duration(rapid.Int64Range(0, int64(p.every())/3).Draw(t, "late")))
+			calls = append(calls, at)
+			p = p.Spent(at)
+		}
+		whole := calls[len(calls)-1].Sub(calls[0])
+		if want := time.Duration(len(calls)-1) * p.every(); whole < want-2*p.every() || whole > want+2*p.every() {
+			t.Fatalf("%d calls in %v, want %v", len(calls), whole, want)
+		}
+		for i := 1; i < len(calls); i++ {
+			if gap := calls[i].Sub(calls[i-1]); gap < p.every()/2 {
+				t.Fatalf("two calls within %v at %d a minute", gap, p.PerMinute)
+			}
+		}
+	})
+	p := Pace{PerMinute: 60}.Spent(moment())
+	p = p.Spent(moment().Add(time.Hour))
+	if want := moment().Add(time.Hour + time.Second); !p.Next.Equal(want) {
+		t.Errorf("after an idle hour the next call is at %v, want %v", p.Next, want)
+	}
+}
+
+// TestOrder: campaigns share a narrow route about in proportion to their paces;
+// none starves.
+func TestOrder(t *testing.T) {
+	turns := []Turn{
+		{CampaignID: "a", Pace: Pace{PerMinute: 100}}, {CampaignID: "b", Pace: Pace{PerMinute: 20}}, {CampaignID: "c", Pace: Pace{PerMinute: 60}},
+	}
+	calls := map[string]int{}
+	for at, end := moment(), moment().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 a minute for all
+		order := Order(at, turns)
+		if len(order) == 0 {
+			continue
+		}
+		for i := range turns {
+			if turns[i].CampaignID == order[0].CampaignID {
+				turns[i].Pace, turns[i].Last = turns[i].Pace.Spent(at), at
+				calls[turns[i].CampaignID]++
+			}
+		}
+	}
+	for id, pace := range map[string]int{"a": 100, "b": 20, "c": 60} {
+		if want := 1800 * pace / 180; calls[id] < want*8/10 || calls[id] > want*16/10 {
+			t.Errorf("%s made %d calls, its share is %d (%v)", id, calls[id], want, calls)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// Package progress says how far a campaign is, and why those who wait are not
+// called now. It is pure: whoever asks brings the counts and the clock.
+package progress
+
+import (
+	"maps"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/retry"
+)
+
+// NotAfter is that the time of a contact is over, and nobody has looked at it
+// since; the other reasons why one waits are those of campaigns/plan.
+const NotAfter = "not_after"
+
+// A Group is so many waiting contacts that are alike.
+type Group struct {
+	Place    market.Place
+	Timezone string // that their rows named
+	Capped   bool   // a frequency cap keeps them
+	Wait     bool   // their next attempt is later
+	Early    bool   // not_before is later
+	Late     bool   // not_after is over
+	N        int
+}
+
+// Facts are what progress is made of.
+type Facts struct {
+	Now      time.Time
+	Campaign campaigns.Campaign
+	Counts   campaigns.Counts
+	Waiting  []Group // need not be there unless the campaign runs
+	// Outcomes are the attempts that are over, by what came of them; On are
+	// those that are not, Dialled those that began in the last minute.
+	Outcomes    map[retry.Outcome]int
+	On, Dialled int
+	Redials     int // contacts that wait for another attempt
+	// Held are the waiting contacts by the frequency cap that keeps them, Blocked
+	// the suppressed ones by theirs.
+	Held, Blocked map[string]int
+
+	Calendar *plan.Calendar // by which it dials; nil where nobody knows the law
+	Route    bool           // there is a line
+	Stale    bool           // nobody may be called before the registry is loaded anew
+	Opens    time.Time      // when hours and law allow the next call; zero for never
+}
+
+// A Progress is how far a campaign is, as the API shows it.
+type Progress struct {
+	CampaignID string           `json:"campaign_id"`
+	Status     campaigns.Status `json:"status"`
+	AsOf       int64            `json:"as_of"`
+	Pace       Pace             `json:"pace"`
+	Counters   Counters         `json:"counters"`
+	// ByState has no state in which nobody is.
+	ByState           map[campaigns.State]int `json:"by_state"`
+	Ready             int                     `json:"ready"`
+	Holds             int                     `json:"holds"`
+	HeldReasons       map[string]int          `json:"held_reasons"`
+	SuppressedReasons map[string]int          `json:"suppressed_reasons"`
+	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
+	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
+	Frequency         Frequency               `json:"frequency"`
+}
+
+// A Pace is how fast the campaign dials.
+type Pace struct {
+	CallsPerMinute int      `json:"calls_per_minute"`
+	Dialled        int      `json:"dialed_last_60s"`
+	InFlight       int      `json:"in_flight"`
+	WindowOpen     bool     `json:"window_open"`
+	NextWindowAt   *int64   `json:"next_window_at"` // while it is closed
+	LimitedBy      []string `json:"limited_by"`
+}
+
+// Counters are the attempts: those that are on and those of each outcome are
+// all of them.
+type Counters struct {
+	Contacts   int `json:"contacts"`
+	Attempts   int `json:"attempts"`
+	Answered   int `json:"answered"`
+	Voicemail  int `json:"voicemail"`
+	IVR        int `json:"ivr"`
+	NoAnswer   int `json:"no_answer"`
+	Busy       int `json:"busy"`
+	Declined   int `json:"declined"`
+	Failed     int `json:"failed"`
+	Redials    int `json:"redials_scheduled"`
+	InProgress int `json:"calls_in_progress"`
+}
+
+// Frequency is whom the caps keep from being called.
+type Frequency struct {
+	Held    int            `json:"held"`    // they wait
+	Blocked int            `json:"blocked"` // they are suppressed
+	ByCap   map[string]int `json:"by_governing_cap"`
+}
+
+// Of makes a progress of facts.
+func Of(f Facts) Progress {
+	c := f.Campaign
+	p := Progress{
+		CampaignID: c.ID, Status: c.Status, AsOf: f.Now.Unix(),
+		ByState: some(f.Counts.ByState), SuppressedReasons: some(f.Counts.ByReason), HeldReasons: map[string]int{},
+		AtLaunch:    f.Counts.AtLaunch,
+		MidCampaign: f.Counts.ByReason[campaigns.DNCSuppressed] - f.Counts.AtLaunch,
+		Counters:    f.counters(),
+		Frequency:   f.frequency(),
+		Pace: Pace{
+			CallsPerMinute: c.CallsPerMinute, Dialled: f.Dialled, InFlight: f.On, LimitedBy: []string{},
+			WindowOpen: !f.Opens.IsZero() && !f.Opens.After(f.Now),
+		},
+	}
+	if f.Opens.After(f.Now) {
+		at := f.Opens.Unix()
+		p.Pace.NextWindowAt = &at
+	}
+	pending := f.Counts.ByState[campaigns.Pending]
+	if c.Status != campaigns.Running {
+		p.hold(plan.NotRunning, pending)
+		return p
+	}
+	for _, g := range f.Waiting {
+		if reason := f.keeps(g); reason != "" {
+			p.hold(reason, g.N)
+		}
+	}
+	p.Ready = pending - p.Holds
+	return p
+}
+
+func (p *Progress) hold(reason string, n int) {
+	if n > 0 {
+		p.HeldReasons[reason] += n
+		p.Holds += n
+	}
+}
+
+// some is a map without its zeros.
+func some[K comparable](m map[K]int) map[K]int {
+	out := map[K]int{}
+	maps.Copy(out, m)
+	maps.DeleteFunc(out, func(_ K, n int) bool { return n == 0 })
+	return out
+}
+
+func (f Facts) counters() Counters {
+	o := f.Outcomes
+	c := Counters{
+		Contacts: f.Counts.All(), Attempts: f.On, InProgress: f.On, Redials: f.Redials,
+		Answered: o[retry.Answered] + o[retry.ShortCall], Voicemail: o[retry.Voicemail], IVR: o[retry.IVR], NoAnswer: o[retry.NoAnswer],
+		Busy: o[retry.Busy], Declined: o[retry.Declined], Failed: o[retry.Failed] + o[retry.Congestion] + o[retry.InvalidNumber],
+	}
+	for _, n := range o {
+		c.Attempts += n
+	}
+	return c
+}
+
+func (f Facts) frequency() Frequency {
+	q := Frequency{ByCap: map[string]int{}}
+	for name, n := range f.Held {
+		q.Held += n
+		q.ByCap[name] += n
+	}
+	for name, n := range f.Blocked {
+		q.Blocked += n
+		q.ByCap[name] += n
+	}
+	q.ByCap = some(q.ByCap)
+	return q
+}
+
+// keeps is why contacts of a running campaign are not called now, empty where
+// they may be.
+func (f Facts) keeps(g Group) string {
+	soon := f.Now.Add(time.Second)
+	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: plan.Slot{Reason: plan.ZoneUnresolved}}
+	if f.Calendar != nil {
+		is.Slot = f.Calendar.Slot(f.Now, plan.Group{Place: g.Place, Named: g.Timezone}.Key())
+	}
+	if g.Capped {
+		is.Hold = plan.Hold{Cap: "one", Frees: soon}
+	}
+	if g.Wait {
+		is.RetryAt = soon
+	}
+	if g.Early {
+		is.NotBefore = soon
+	}
+	reason := plan.Gate(f.Now, is).Reason
+	if g.Late && (reason == "" || reason == plan.ScreenStale || reason == plan.RouteUnavailable) {
+		return NotAfter
+	}
+	return reason
+}

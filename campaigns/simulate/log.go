@@ -1,0 +1,107 @@
+package simulate
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns"
+)
+
+// Files of a simulation, in its folder.
+const (
+	RowsFile      = "rows.csv"
+	CampaignsFile = "campaigns.json"
+	LogFile       = "log.csv"
+)
+
+// A log writes what happens, a line each: the instant in milliseconds since
+// 1970, what, of which contact or campaign, and how.
+//
+//	1795222586123,dial,CONTACT,NUMBER OF THE ATTEMPT
+//	1795222586123,end,CONTACT,OUTCOME
+//	1795222586123,state,CONTACT,STATE,REASON
+//	1795222586123,status,CAMPAIGN,STATUS
+type log struct {
+	w   *bufio.Writer
+	buf []byte
+}
+
+func (l *log) line(at time.Time, what, of string, how ...string) {
+	l.buf = strconv.AppendInt(l.buf[:0], at.UnixMilli(), 10)
+	for _, s := range append([]string{what, of}, how...) {
+		l.buf = append(append(l.buf, ','), s...)
+	}
+	_, _ = l.w.Write(append(l.buf, '\n')) // Flush tells
+}
+
+func (l *log) dial(at time.Time, contact, attempt int) {
+	l.line(at, "dial", strconv.Itoa(contact), strconv.Itoa(attempt))
+}
+
+func (l *log) end(at time.Time, contact int, outcome string) {
+	l.line(at, "end", strconv.Itoa(contact), outcome)
+}
+
+func (l *log) state(at time.Time, contact int, s campaigns.State, reason string) {
+	l.line(at, "state", strconv.Itoa(contact), string(s), reason)
+}
+
+func (l *log) status(at time.Time, campaign string, s campaigns.Status) {
+	l.line(at, "status", campaign, string(s))
+}
+
+// save writes the world down, as its operators handed it over.
+func save(dir string, all []Campaign, rows []Row) error {
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	if err = os.WriteFile(filepath.Join(dir, CampaignsFile), text, 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, RowsFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the folder of the simulation
+	if err != nil {
+		return err
+	}
+	return finish(f, writeRows(f, rows))
+}
+
+// Columns are those of RowsFile.
+func Columns() []string {
+	return []string{"contact", "campaign", "phone", "state", "timezone", "priority", "not_before", "not_after", "listed", "withdrawn"}
+}
+
+func writeRows(to io.Writer, rows []Row) error {
+	w := csv.NewWriter(to)
+	_ = w.Write(Columns()) // Error tells
+	for _, r := range rows {
+		_ = w.Write([]string{
+			strconv.Itoa(r.Contact), fmt.Sprintf("cmp_%03d", r.Campaign), r.Number, r.State, r.Timezone, strconv.Itoa(r.Priority),
+			text(r.NotBefore), text(r.NotAfter), text(r.Listed), text(r.Withdrawn),
+		})
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func text(epoch int64) string {
+	if epoch == 0 {
+		return ""
+	}
+	return strconv.FormatInt(epoch, 10)
+}
+
+// finish closes a file that was written to.
+func finish(f *os.File, err error) error {
+	if fault := f.Close(); err == nil {
+		err = fault
+	}
+	return err
+}

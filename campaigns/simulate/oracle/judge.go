@@ -1,0 +1,208 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// line judges one line of the log.
+func (j *judge) line(cells []string) error {
+	if len(cells) < 4 {
+		return fmt.Errorf("%q has too few cells", strings.Join(cells, ","))
+	}
+	at, err := strconv.ParseInt(cells[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	if cells[1] == "status" {
+		c := j.campaigns[cells[2]]
+		if c == nil {
+			return fmt.Errorf("%s is no campaign", cells[2])
+		}
+		c.status = strings.Clone(cells[3])
+		return nil
+	}
+	i, err := strconv.Atoi(cells[2])
+	if err != nil || i < 0 || i >= len(j.rows) {
+		return fmt.Errorf("%q is no contact", cells[2])
+	}
+	r := &j.rows[i]
+	switch cells[1] {
+	case "dial":
+		j.dial(at, i, r)
+	case "end":
+		n := j.number(r)
+		r.onCall, r.last = false, at
+		n.on--
+		if cells[3] == "answered" || cells[3] == "short_call" {
+			n.talked = at
+		}
+	case "state":
+		if r.is != "" {
+			j.find(&j.Lost, "contact %d is %s after it was %s", i, cells[3], r.is)
+		}
+		r.is = strings.Clone(cells[3])
+	default:
+		return fmt.Errorf("%q is unknown", cells[1])
+	}
+	return nil
+}
+
+// dial judges a call to a contact.
+func (j *judge) dial(ms int64, i int, r *row) {
+	c, n := j.campaigns[r.campaign], j.number(r)
+	l := j.laws[c.Market]
+	at := time.UnixMilli(ms)
+	j.Dials++
+	j.hour(l, at, c, r)
+	if rule := l.forbids(at, *r, c.Classification); rule != "" {
+		j.find(&j.Unlawful, "contact %d, %s of %s: %s", i, r.phone, c.ID, rule)
+	}
+	if why := outside(l, at, c, r); why != "" {
+		j.find(&j.Hours, "contact %d of %s: %s", i, c.ID, why)
+	}
+	for _, why := range overCaps(l, at, c, r, n) {
+		j.find(&j.OverCap, "contact %d, %s of %s, at %s: %s", i, r.phone, c.ID, at.UTC(), why)
+	}
+	if n.listed != 0 && n.listed <= at.Unix() || r.is != "" {
+		j.find(&j.Forbidden, "contact %d of %s, at %s: it is %s, listed at %d", i, c.ID, at.UTC(), r.is, n.listed)
+	}
+	if c.status != "running" || !c.lasts(at.Unix()) || !r.lasts(at.Unix()) {
+		j.find(&j.NotAsked, "contact %d of %s, which is %s, at %s", i, c.ID, c.status, at.UTC())
+	}
+	if r.onCall || n.on > 0 {
+		j.find(&j.Doubled, "contact %d of %s is called while its number is on a call, at %s", i, c.ID, at.UTC())
+	}
+	if r.dials++; r.dials > c.Attempts || r.last != 0 && ms-r.last < 54_000 {
+		j.find(&j.TooMany, "contact %d of %s: call %d, %d ms after the one before", i, c.ID, r.dials, ms-r.last)
+	}
+	j.pace(ms, i, c)
+	r.onCall = true
+	n.on++
+	n.dials = append(n.dials, ms)
+}
+
+// lasts tells whether a campaign has begun and not ended by a second.
+func (c *campaign) lasts(s int64) bool { return s >= c.StartsAt && (c.EndsAt == 0 || s < c.EndsAt) }
+
+// lasts tells whether a row may be called in a second.
+func (r *row) lasts(s int64) bool { return s >= r.notBefore && (r.notAfter == 0 || s < r.notAfter) }
+
+// hour counts a call in the earliest hour that the called party's clock may show.
+func (j *judge) hour(l *law, at time.Time, c *campaign, r *row) {
+	_, zones := l.where(*r)
+	hour := 24
+	for _, name := range zones {
+		hour = min(hour, at.In(l.zone(name)).Hour())
+	}
+	hours := j.ByHour[c.Market]
+	hours[hour%24]++
+	j.ByHour[c.Market] = hours
+}
+
+// outside tells whether a call is outside the hours of its campaign, or, where
+// the law leaves them to the organization, of that.
+func outside(l *law, at time.Time, c *campaign, r *row) string {
+	zone := c.Timezone
+	if c.ContactZone && r.timezone != "" {
+		zone = r.timezone
+	}
+	local := at.In(l.zone(zone))
+	hours := c.Hours[(int(local.Weekday())+6)%7]
+	if hours[0] == "" || !within(local, hours[0]+"-"+hours[1]) {
+		return fmt.Sprintf("%s %s is outside %v", local.Format("Mon 15:04:05"), zone, hours)
+	}
+	if local = at.In(l.zone(c.OrgZone)); l.windowBounds && !within(local, c.Window[0]+"-"+c.Window[1]) {
+		return fmt.Sprintf("%s %s is outside the organization's window", local.Format("Mon 15:04:05"), c.OrgZone)
+	}
+	return ""
+}
+
+// overCaps counts the calls to a number before this one, cap by cap.
+func overCaps(l *law, at time.Time, c *campaign, r *row, n *number) (over []string) {
+	states, zones := l.where(*r)
+	check := func(kind, within string, most int) {
+		if calls := countWithin(l, at, zones, within, n); calls >= most {
+			over = append(over, fmt.Sprintf("%s: %d calls within %s, at most %d", kind, calls, within, most))
+		}
+	}
+	for _, row := range l.caps {
+		if !in(states, row["state"]) || row["classification"] != c.Classification || row["source"] != "law" && c.replaces(row["kind"]) {
+			continue
+		}
+		if row["counts"] == "conversations" {
+			if n.talkedWithin(at, row["within"]) {
+				over = append(over, row["kind"])
+			}
+			continue
+		}
+		most, err := strconv.Atoi(row["most"])
+		if err != nil {
+			over = append(over, err.Error())
+		}
+		check(row["kind"], row["within"], most)
+	}
+	if c.Daily != nil && !c.CapsOff {
+		within := "24h"
+		if l.calendarDay {
+			within = "day"
+		}
+		check("the organization's daily", within, *c.Daily)
+	}
+	return over
+}
+
+// talkedWithin tells whether there was a conversation in a time before at.
+func (n *number) talkedWithin(at time.Time, within string) bool {
+	d, err := time.ParseDuration(within)
+	return err != nil || n.talked != 0 && at.Sub(time.UnixMilli(n.talked)) < d
+}
+
+// replaces tells whether the organization has another cap in the place of one of
+// the market's own, or none.
+func (c *campaign) replaces(kind string) bool { return c.CapsOff || kind == "daily" && c.Daily != nil }
+
+// countWithin counts the calls of a number in a time before at, or on its day.
+func countWithin(l *law, at time.Time, zones []string, within string, n *number) (calls int) {
+	if within == "day" {
+		for _, name := range zones {
+			today, same := at.In(l.zone(name)).Format(time.DateOnly), 0
+			for k := len(n.dials) - 1; k >= 0 && at.UnixMilli()-n.dials[k] < 50*3600_000; k-- {
+				if time.UnixMilli(n.dials[k]).In(l.zone(name)).Format(time.DateOnly) == today {
+					same++
+				}
+			}
+			calls = max(calls, same)
+		}
+		return calls
+	}
+	d, err := time.ParseDuration(within)
+	if err != nil {
+		return 1 << 30
+	}
+	for _, v := range slices.Backward(n.dials) {
+		if at.Sub(time.UnixMilli(v)) >= d {
+			break
+		}
+		calls++
+	}
+	return calls
+}
+
+// pace looks at the calls of a campaign in the second and the minute before.
+func (j *judge) pace(ms int64, i int, c *campaign) {
+	c.dials = append(c.dials, ms)
+	for len(c.dials) > 0 && ms-c.dials[0] >= 60_000 {
+		c.dials = c.dials[1:]
+	}
+	second := 0
+	for k := len(c.dials) - 1; k >= 0 && ms-c.dials[k] < 1000; k-- {
+		second++
+	}
+	if len(c.dials) > c.PerMinute+1 || 60*second > max(2*c.PerMinute, 120) {
+		j.find(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute", i, c.ID, len(c.dials), second, c.PerMinute)
+	}
+}

@@ -1,0 +1,218 @@
+// Package oracle judges a simulation by what it left behind: the campaigns as
+// operators set them up, the rows as they were handed over, the log of what was
+// done. It shares no rule with the planner. It is slow and simple: for every
+// call it looks at the wall clock of the called party and reads the law's
+// tables line by line.
+package oracle
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// A Report is what the oracle found.
+type Report struct {
+	Dials     int `json:"dials"`
+	Unlawful  int `json:"outside_a_legal_window"`
+	Hours     int `json:"outside_working_hours"`
+	OverCap   int `json:"over_a_cap"`
+	Forbidden int `json:"to_a_suppressed_number"`
+	NotAsked  int `json:"of_a_campaign_that_does_not_run"`
+	Doubled   int `json:"doubled"`
+	TooMany   int `json:"attempts_too_many"`
+	TooFast   int `json:"faster_than_the_pace"`
+	Lost      int `json:"contacts_lost"`
+
+	Terminal int `json:"contacts_terminal"` // done, exhausted, suppressed
+	Closed   int `json:"contacts_of_closed_campaigns"`
+	Waiting  int `json:"contacts_waiting_at_the_end"`
+
+	// Findings tells of the first of what is wrong.
+	Findings []string `json:"findings"`
+	// ByHour counts calls by the called party's hour of the day, in the zone of
+	// its number in which it was earliest, by market.
+	ByHour map[string][24]int `json:"by_local_hour"`
+}
+
+// Wrong is how much is wrong.
+func (r *Report) Wrong() int {
+	return r.Unlawful + r.Hours + r.OverCap + r.Forbidden + r.NotAsked + r.Doubled + r.TooMany + r.TooFast + r.Lost
+}
+
+// findings is of how many findings a report tells.
+const findings = 20
+
+func (r *Report) find(counter *int, format string, args ...any) {
+	*counter++
+	if len(r.Findings) < findings {
+		r.Findings = append(r.Findings, fmt.Sprintf(format, args...))
+	}
+}
+
+// A campaign is one of campaigns.json.
+type campaign struct {
+	ID             string
+	Org            int
+	Market         string
+	Classification string
+	Timezone       string
+	ContactZone    bool  `json:"use_contact_timezone"`
+	StartsAt       int64 `json:"starts_at"`
+	EndsAt         int64 `json:"ends_at"`
+	PerMinute      int   `json:"calls_per_minute"`
+	Attempts       int
+	Hours          [7][2]string
+	Window         [2]string
+	OrgZone        string `json:"org_timezone"`
+	Daily          *int
+	CapsOff        bool `json:"caps_off"`
+
+	status string
+	dials  []int64 // ms, the last few
+}
+
+// A row is one of rows.csv, and what the log says of it.
+type row struct {
+	campaign               string
+	phone, state, timezone string
+	notBefore, notAfter    int64
+	listed                 int64
+
+	dials  int
+	onCall bool
+	last   int64  // ms, of its last call's end
+	is     string // its state
+}
+
+// A number is one as an organization knows it.
+type number struct {
+	dials  []int64 // ms
+	talked int64   // ms
+	on     int
+	listed int64 // s
+}
+
+type judge struct {
+	Report
+	laws      map[string]*law
+	campaigns map[string]*campaign
+	rows      []row
+	numbers   map[string]*number // by organization and phone
+}
+
+// Judge reads what a simulation left in a folder. The files of each market, by
+// name, are the law.
+func Judge(dir string, laws map[string]map[string]string) (Report, error) {
+	j := &judge{laws: map[string]*law{}, campaigns: map[string]*campaign{}, numbers: map[string]*number{}}
+	j.ByHour = map[string][24]int{}
+	for code, files := range laws {
+		var err error
+		if j.laws[code], err = readLaw(code, files); err != nil {
+			return Report{}, fmt.Errorf("law of %s: %w", code, err)
+		}
+	}
+	if err := j.readCampaigns(filepath.Join(dir, "campaigns.json")); err != nil {
+		return Report{}, err
+	}
+	if err := each(filepath.Join(dir, "rows.csv"), true, j.readRow); err != nil {
+		return Report{}, err
+	}
+	if err := each(filepath.Join(dir, "log.csv"), false, j.line); err != nil {
+		return Report{}, err
+	}
+	j.end()
+	return j.Report, nil
+}
+
+func (j *judge) readCampaigns(path string) error {
+	text, err := os.ReadFile(path) //nolint:gosec // the folder of the simulation
+	if err != nil {
+		return err
+	}
+	var all []*campaign
+	if err = json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, c := range all {
+		j.campaigns[c.ID] = c
+	}
+	return nil
+}
+
+// each reads a file of comma-separated values.
+func each(path string, named bool, do func([]string) error) error {
+	f, err := os.Open(path) //nolint:gosec // the folder of the simulation
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.FieldsPerRecord, r.ReuseRecord = -1, true
+	for n := 0; ; n++ {
+		line, err := r.Read()
+		if err == io.EOF { //nolint:errorlint // as csv has it
+			return nil
+		}
+		if err == nil && (n > 0 || !named) {
+			err = do(line)
+		}
+		if err != nil {
+			return fmt.Errorf("%s, line %d: %w", path, n+1, err)
+		}
+	}
+}
+
+func (j *judge) readRow(cells []string) error {
+	r := row{campaign: cells[1], phone: cells[2], state: cells[3], timezone: cells[4]}
+	for i, to := range map[int]*int64{6: &r.notBefore, 7: &r.notAfter, 8: &r.listed} {
+		if cells[i] == "" {
+			continue
+		}
+		var err error
+		if *to, err = strconv.ParseInt(cells[i], 10, 64); err != nil {
+			return err
+		}
+	}
+	if cells[0] != strconv.Itoa(len(j.rows)) || j.campaigns[r.campaign] == nil {
+		return fmt.Errorf("row %s of campaign %s is out of order, or of none", cells[0], r.campaign)
+	}
+	j.rows = append(j.rows, r)
+	if n := j.number(&r); r.listed != 0 && (n.listed == 0 || r.listed < n.listed) {
+		n.listed = r.listed
+	}
+	return nil
+}
+
+func (j *judge) number(r *row) *number {
+	key := strconv.Itoa(j.campaigns[r.campaign].Org) + " " + r.phone
+	n := j.numbers[key]
+	if n == nil {
+		n = &number{}
+		j.numbers[key] = n
+	}
+	return n
+}
+
+// end looks at what became of everybody.
+func (j *judge) end() {
+	for i := range j.rows {
+		r := &j.rows[i]
+		c := j.campaigns[r.campaign]
+		over := c.status == "completed" || c.status == "cancelled"
+		switch {
+		case r.is != "":
+			j.Terminal++
+		case over && c.status == "completed" && c.EndsAt == 0:
+			j.find(&j.Lost, "contact %d waits in %s, which is completed", i, c.ID)
+		case over:
+			j.Closed++
+		default:
+			j.Waiting++
+		}
+	}
+}

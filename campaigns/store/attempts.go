@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Take takes a contact to be called by a call, and tells whether it may: its
+// campaign runs, it waits, its time has come, and nobody calls its number. The
+// campaign cannot be paused, nor the contact withdrawn, until the transaction is
+// over: the call is written in it, numbered in its subgroup as all calls are.
+func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		WITH one AS (
+			SELECT k.id FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
+			WHERE k.id = $1 AND k.state = 'pending' AND c.status = 'running'
+				AND (k.next_attempt_at IS NULL OR k.next_attempt_at <= $3)
+				AND (k.not_before IS NULL OR k.not_before <= $3) AND (k.not_after IS NULL OR k.not_after > $3)
+				AND NOT EXISTS (SELECT FROM contact_attempts x WHERE x.org_id = k.org_id AND x.number = k.number AND x.ended_at IS NULL)
+			FOR UPDATE OF k FOR SHARE OF c
+		), taken AS (
+			UPDATE contacts k SET state = 'in_call', attempts = attempts + 1, next_attempt_at = NULL, call_id = $2, updated_at = $3
+			FROM one WHERE k.id = one.id
+			RETURNING k.*
+		)
+		INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at)
+		SELECT t.id, coalesce((SELECT max(n) FROM contact_attempts WHERE contact_id = t.id), 0) + 1, t.org_id, t.campaign_id, t.number, $2, $3 FROM taken t`,
+		contactID, callID, now)
+	if err != nil {
+		return false, fmt.Errorf("contact %s: %w", contactID, err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// GiveBack undoes the taking of a contact whose call never began: the attempt
+// does not count. It tells whether there was one.
+func (s *Store) GiveBack(ctx context.Context, tx pgx.Tx, callID string, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		WITH gone AS (DELETE FROM contact_attempts WHERE call_id = $1 AND ended_at IS NULL RETURNING contact_id)
+		UPDATE contacts k SET state = 'pending', attempts = attempts - 1, due_at = $2, updated_at = $2
+		FROM gone WHERE k.id = gone.contact_id AND k.state = 'in_call'`, callID, now)
+	if err != nil {
+		return false, fmt.Errorf("attempt of call %s: %w", callID, err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// A Trial is a contact whose call is over, or whose analysis is, and what was
+// tried of it, locked until the transaction is over.
+type Trial struct {
+	ContactID string
+	State     campaigns.State
+	Ended     time.Time // of this call; zero while it is on
+	Tried     retry.Tried
+	Campaign  campaigns.Campaign
+}
+
+// Trial returns the contact of a call, nil for a call that is no campaign's.
+func (s *Store) Trial(ctx context.Context, tx pgx.Tx, callID string) (*Trial, error) {
+	var t Trial
+	var orgID, campaignID string
+	var ended *time.Time
+	var outcome *string
+	err := tx.QueryRow(ctx, `
+		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at
+		FROM contact_attempts x JOIN contacts k ON k.id = x.contact_id WHERE x.call_id = $1 FOR UPDATE OF k, x`, callID).Scan(
+		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("contact of call %s: %w", callID, err)
+	}
+	if ended != nil {
+		t.Ended, t.Tried.Outcome = ended.UTC(), retry.Outcome(*outcome)
+	}
+	if t.Tried.Uses, err = uses(ctx, tx, t.ContactID); err != nil {
+		return nil, err
+	}
+	t.Campaign, err = s.Get(ctx, tx, orgID, campaignID, false)
+	return &t, err
+}
+
+// uses are how many redials each rule has brought to a contact.
+func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error) {
+	found, err := tx.Query(ctx, "SELECT rule, count(*) FROM contact_attempts WHERE contact_id = $1 AND rule >= 0 GROUP BY rule", contactID)
+	if err != nil {
+		return nil, fmt.Errorf("attempts: %w", err)
+	}
+	all := map[int]int{}
+	var rule, n int
+	_, err = pgx.ForEachRow(found, []any{&rule, &n}, func() error {
+		all[rule] = n
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attempts: %w", err)
+	}
+	return all, nil
+}
+
+// Outcome keeps what came of a call and where its contact goes.
+func (s *Store) Outcome(ctx context.Context, tx pgx.Tx, callID string, o retry.Outcome, ended time.Time, next campaigns.Next, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
+		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz FROM x WHERE k.id = x.contact_id`,
+		callID, o, ended, next.Rule, next.State, when(next.At), now)
+	if err != nil {
+		return fmt.Errorf("outcome of call %s: %w", callID, err)
+	}
+	return nil
+}
+
+// Waiting are the contacts of a campaign that wait, alike ones together, as
+// each sees it. Groups whose places are equal differ in the rest.
+func (s *Store) Waiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(Waiting) error) error {
+	found, err := q.Query(ctx, `
+		SELECT states, zones, timezone, governing_cap <> '' AND next_attempt_at > $2 IS TRUE, next_attempt_at > $2 IS TRUE,
+			not_before > $2 IS TRUE, not_after <= $2 IS TRUE, count(*)
+		FROM contacts WHERE campaign_id = $1 AND state = 'pending' GROUP BY 1, 2, 3, 4, 5, 6, 7`, campaignID, now)
+	if err != nil {
+		return fmt.Errorf("contacts: %w", err)
+	}
+	var w Waiting
+	_, err = pgx.ForEachRow(found, []any{&w.States, &w.Zones, &w.Timezone, &w.Capped, &w.Wait, &w.Early, &w.Late, &w.N}, func() error {
+		return each(w)
+	})
+	if err != nil {
+		return fmt.Errorf("contacts: %w", err)
+	}
+	return nil
+}
+
+// A Waiting is so many alike contacts.
+type Waiting struct {
+	States, Zones             []string
+	Timezone                  string
+	Capped, Wait, Early, Late bool
+	N                         int
+}
+
+// Tallies are what is counted of a campaign's attempts and caps.
+type Tallies struct {
+	Outcomes      map[retry.Outcome]int
+	On, Dialled   int            // attempts that are on, and that began in the last minute
+	Redials       int            // contacts that wait for another attempt
+	Held, Blocked map[string]int // contacts by governing cap
+}
+
+// Tally counts the attempts of a campaign.
+func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now time.Time) (Tallies, error) {
+	var t Tallies
+	var outcomes, held, blocked []byte
+	err := q.QueryRow(ctx, `
+		SELECT
+			(SELECT count(*) FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NULL),
+			(SELECT count(*) FROM contact_attempts WHERE campaign_id = $1 AND began_at > $2::timestamptz - interval '1 minute'),
+			(SELECT count(*) FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND attempts > 0),
+			(SELECT coalesce(json_object_agg(outcome, n), '{}') FROM
+				(SELECT outcome, count(*) AS n FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NOT NULL GROUP BY 1) x),
+			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
+				(SELECT governing_cap, count(*) AS n FROM contacts
+				WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2 GROUP BY 1) x),
+			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
+				(SELECT governing_cap, count(*) AS n FROM contacts
+				WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'frequency_capped' GROUP BY 1) x)`,
+		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked)
+	if err == nil {
+		err = errors.Join(json.Unmarshal(outcomes, &t.Outcomes), json.Unmarshal(held, &t.Held), json.Unmarshal(blocked, &t.Blocked))
+	}
+	if err != nil {
+		return t, fmt.Errorf("attempts: %w", err)
+	}
+	return t, nil
+}

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// SaveMatches keeps which rows of an import were on which do-not-call list.
+func (s *Store) SaveMatches(ctx context.Context, tx pgx.Tx, importID string, all []screen.Match) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"import_matches"}, []string{"import_id", "n", "registry"},
+		pgx.CopyFromSlice(len(all), func(i int) ([]any, error) { return []any{importID, all[i].Row, all[i].Registry}, nil }))
+	if err != nil {
+		return fmt.Errorf("matches: %w", err)
+	}
+	return nil
+}
+
+// Matches are the lists that rows of an import were on, by row.
+func (s *Store) Matches(ctx context.Context, q db.Querier, importID string) (map[int]string, error) {
+	found, err := q.Query(ctx, "SELECT n, registry FROM import_matches WHERE import_id = $1", importID)
+	if err != nil {
+		return nil, fmt.Errorf("matches: %w", err)
+	}
+	all := map[int]string{}
+	var n int
+	var registry string
+	_, err = pgx.ForEachRow(found, []any{&n, &registry}, func() error {
+		all[n] = registry
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("matches: %w", err)
+	}
+	return all, nil
+}
+
+// Audited is the number of the first record of an import's screens, 0 for none.
+func (s *Store) Audited(ctx context.Context, q db.Querier, importID string) (id int64, err error) {
+	if err = q.QueryRow(ctx, "SELECT coalesce(min(id), 0) FROM dnc_audit WHERE import_id = $1", importID).Scan(&id); err != nil {
+		return 0, fmt.Errorf("audit: %w", err)
+	}
+	return id, nil
+}
+
+// Names are the variables that rows of an import have, in order, the first so
+// many.
+func (s *Store) Names(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
+	found, err := q.Query(ctx, `
+		SELECT DISTINCT v.key COLLATE "C" FROM import_rows r, json_object_keys(r.variables) AS v (key)
+		WHERE r.import_id = $1 AND r.variables IS NOT NULL ORDER BY 1 LIMIT $2`, importID, most)
+	if err != nil {
+		return nil, fmt.Errorf("variables: %w", err)
+	}
+	all, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("variables: %w", err)
+	}
+	return all, nil
+}
+
+// A Line is a row of an import as it came and what became of it.
+type Line struct {
+	Row             int
+	Phone, Number   string // as sent, and E.164
+	Name, Timezone  string
+	Variables       map[string]string
+	Status          rows.Status
+	Issues          []rows.Issue
+	State           campaigns.State // of its contact, empty where it has none
+	ContactID, Lost string          // Lost is the reason of a suppression
+}
+
+// Lines shows the rows of an import, in order.
+func (s *Store) Lines(ctx context.Context, q db.Querier, importID string, each func(Line) error) error {
+	found, err := q.Query(ctx, `
+		SELECT r.n, r.phone, r.number, r.name, r.timezone, r.variables, r.status, r.issues,
+			coalesce(k.state, ''), coalesce(k.id, ''), coalesce(k.reason, '')
+		FROM import_rows r LEFT JOIN contacts k ON k.import_id = r.import_id AND k.n = r.n
+		WHERE r.import_id = $1 ORDER BY r.n`, importID)
+	if err != nil {
+		return fmt.Errorf("rows: %w", err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var l Line
+		var variables, issues []byte
+		if err = found.Scan(&l.Row, &l.Phone, &l.Number, &l.Name, &l.Timezone, &variables, &l.Status, &issues, &l.State, &l.ContactID, &l.Lost); err != nil {
+			return fmt.Errorf("rows: %w", err)
+		}
+		if variables != nil {
+			if err = json.Unmarshal(variables, &l.Variables); err != nil {
+				return fmt.Errorf("row %d: %w", l.Row, err)
+			}
+		}
+		if issues != nil {
+			if err = json.Unmarshal(issues, &l.Issues); err != nil {
+				return fmt.Errorf("row %d: %w", l.Row, err)
+			}
+		}
+		if err = each(l); err != nil {
+			return err
+		}
+	}
+	if err = found.Err(); err != nil {
+		return fmt.Errorf("rows: %w", err)
+	}
+	return nil
+}
