@@ -133,7 +133,7 @@ func TestList(t *testing.T) {
 	for query, code := range map[string]string{
 		"status=new": "invalid_filter_value", "limit=0": "invalid_filter_value", "limit=101": "invalid_filter_value", "limit=x": "invalid_filter_value",
 		"order=up": "invalid_filter_value", "created_after=noon": "invalid_filter_value", "created_after=NaN": "invalid_filter_value", "min_duration_s=-1": "invalid_filter_value",
-		"to_number=abc": "invalid_filter_value", "agent_id=%00": "invalid_filter_value", "agent_id=%ff": "invalid_filter_value",
+		"status=%zz": "invalid_filter_value", "to_number=abc": "invalid_filter_value", "agent_id=%00": "invalid_filter_value", "agent_id=%ff": "invalid_filter_value",
 		"cursor=x": "invalid_cursor", "cursor=AAAA": "invalid_cursor", "cursor=" + cursor + "A": "invalid_cursor",
 		"order=asc&cursor=" + cursor: "invalid_cursor",
 	} {

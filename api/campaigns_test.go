@@ -278,7 +278,7 @@ func TestCampaignList(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	for query, code := range map[string]string{
-		"limit=0": "invalid_filter_value", "status=asleep": "invalid_filter_value", "created_after=soon": "invalid_filter_value", "cursor=abc": "invalid_cursor",
+		"limit=0": "invalid_filter_value", "status=%zz": "invalid_filter_value", "status=asleep": "invalid_filter_value", "created_after=soon": "invalid_filter_value", "cursor=abc": "invalid_cursor",
 	} {
 		if got := h.do("GET", "/v1/campaigns?"+query, ""); got.code() != code {
 			t.Errorf("%s: %s", query, got.body)

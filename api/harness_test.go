@@ -23,7 +23,7 @@ import (
 	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/packages"
 	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
@@ -90,12 +90,8 @@ func newHouse(t *testing.T) *house {
 	}
 	h.api.Routes = &routes.Routes{Desk: h.desk}
 	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
-	us, err := market.Load("us")
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := &campaignstore.Store{Pool: h.db.Pool}
-	h.campaigns = &desk.Desk{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: map[string]*market.Package{"us": us}}
+	h.campaigns = &desk.Desk{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: &packages.Packages{}}
 	h.api.Campaigns = &campaigns.Campaigns{Desk: h.campaigns, Store: listed, Keys: h.api.Calls.Keys, Schemas: h.api.Calls.Schemas, CursorKey: key}
 	handler, err := h.api.Handler()
 	if err != nil {

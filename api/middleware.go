@@ -80,7 +80,7 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		}()
 		if underV1(r.URL.Path) {
 			w.Header().Set("Cache-Control", "no-store")
-			ctx, cancel := context.WithTimeout(r.Context(), s.timeout(route))
+			ctx, cancel := context.WithTimeout(r.Context(), s.timeout(r.Method, route))
 			defer cancel()
 			r = r.WithContext(ctx)
 			admitted, err := s.admit(rec, r)
@@ -100,13 +100,16 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 }
 
 // timeout is how long a request of a route may take.
-func (s *Server) timeout(route string) time.Duration {
+func (s *Server) timeout(method, route string) time.Duration {
 	t := s.Timeout
 	if t == 0 {
 		t = 10 * time.Second
 	}
-	if route == endRoute {
+	switch {
+	case route == EndRoute:
 		t += s.Calls.Patience()
+	case route == listRoute && method == http.MethodPost:
+		t *= listShare
 	}
 	return t
 }

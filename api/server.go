@@ -39,8 +39,8 @@ type Server struct {
 	// status, and how long it took.
 	Observe func(route, method string, status int, took time.Duration)
 	// Timeout is how long a request of /v1 may take, beside the wait of an end
-	// request for its call's end; 0 means 10 s. One that takes longer, as where
-	// the database hangs, is answered 503.
+	// request for its call's end; 0 means 10 s, and 12 times that for a list. One
+	// that takes longer, as where the database hangs, is answered 503.
 	Timeout time.Duration
 	Log     *slog.Logger
 }
@@ -48,8 +48,15 @@ type Server struct {
 // A keyed handler serves requests of a known key.
 type keyed func(w http.ResponseWriter, r *http.Request, key access.Key) error
 
-// endRoute is the path whose requests wait for something else than the database.
-const endRoute = "/v1/calls/{id}/end"
+// EndRoute is the path whose requests wait for something else than the database.
+const EndRoute = "/v1/calls/{id}/end"
+
+// listRoute is the path by which lists come; one may take so many times as long
+// as another request.
+const (
+	listRoute = "/v1/campaigns"
+	listShare = 12
+)
 
 // Handler returns the whole face. It fails where the OpenAPI document cannot
 // be built.
@@ -79,7 +86,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
 	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})
-	v1(endRoute, map[string]keyed{"POST": c.End})
+	v1(EndRoute, map[string]keyed{"POST": c.End})
 	k := s.Campaigns
 	v1("/v1/campaigns", map[string]keyed{"POST": k.Create, "GET": k.List})
 	v1("/v1/campaigns/{id}", map[string]keyed{"GET": k.Get})
@@ -88,7 +95,11 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/campaigns/{id}/pause", map[string]keyed{"POST": k.Pause})
 	v1("/v1/campaigns/{id}/resume", map[string]keyed{"POST": k.Resume})
 	v1("/v1/campaigns/{id}/cancel", map[string]keyed{"POST": k.Cancel})
+	v1("/v1/campaigns/{id}/calls", map[string]keyed{"POST": k.Add})
+	v1("/v1/campaigns/{id}/progress", map[string]keyed{"GET": k.Progress})
+	v1("/v1/contacts/withdraw", map[string]keyed{"POST": k.Withdraw})
 	v1("/v1/imports/{id}", map[string]keyed{"GET": k.Import})
+	v1("/v1/imports/{id}/report", map[string]keyed{"GET": k.Report})
 
 	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		respond.Bytes(w, http.StatusOK, doc.JSON)
@@ -117,7 +128,8 @@ func (s *Server) administer(v1 func(path string, by map[string]keyed)) {
 	a := s.Admin
 	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }
 	v1("/v1/admin/organizations", map[string]keyed{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})
-	v1("/v1/admin/organizations/{id}", map[string]keyed{"GET": only(a.ReadOrganization)})
+	v1("/v1/admin/organizations/{id}", map[string]keyed{"GET": only(a.ReadOrganization), "PATCH": only(a.ChangeOrganization)})
+	v1("/v1/admin/market-packages", map[string]keyed{"GET": only(a.ListMarketPackages)})
 	v1("/v1/admin/keys", map[string]keyed{"GET": only(a.ListKeys), "POST": only(a.CreateKey)})
 	v1("/v1/admin/keys/{id}", map[string]keyed{"GET": only(a.ReadKey), "PATCH": only(a.ChangeKey)})
 	v1("/v1/admin/keys/{id}/revoke", map[string]keyed{"POST": only(a.RevokeKey)})

@@ -15,10 +15,11 @@ func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
 	left := map[control.AttemptState]string{}
 	for _, at := range []control.AttemptState{control.Claimed, control.Intent, control.Rang, control.Answered} {
 		left[at] = h.place()
-		c, err := h.store.Claim(ctx, control.Place{Owner: "dead", Home: "here"}, time.Millisecond)
-		if err != nil || c == nil || c.Call.ID != left[at] {
-			t.Fatalf("claim: %v %v", c, err)
+		all, err := h.store.Claim(ctx, control.Place{Owner: "dead", Home: "here"}, time.Millisecond, 1)
+		if err != nil || len(all) != 1 || all[0].Call.ID != left[at] {
+			t.Fatalf("claim: %v %v", all, err)
 		}
+		c := all[0]
 		steps := []control.AttemptState{control.Intent, control.Rang, control.Answered}
 		for _, s := range steps {
 			if at == control.Claimed {

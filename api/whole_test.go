@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/follow"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/view"
 	"github.com/parley-voice/parley/control/webhook"
@@ -75,7 +76,7 @@ func TestWholeCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.node(&carrier{}, chat(shortChat), spool)
-	followers := &control.Followers{
+	followers := &follow.Followers{
 		Outbox: h.store, Home: "here", Poll: 20 * time.Millisecond,
 		Steps: []control.Step{
 			{Name: "recording", Follower: spool},

@@ -1,5 +1,6 @@
-// Package admin answers /v1/admin: the organizations of the service, their API
-// keys and their webhooks. It is for privileged keys of the root organization.
+// Package admin answers /v1/admin: the organizations of the service, the rules of
+// markets that they go by, their API keys and their webhooks. It is for privileged
+// keys of the root organization.
 package admin
 
 import (
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/parley-voice/parley/api/filter"
 	"github.com/parley-voice/parley/api/respond"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
@@ -72,11 +74,15 @@ type page struct {
 // paged reads which page of a list is asked for; its items' ids begin with
 // prefix.
 func paged(r *http.Request, prefix string) (page, error) {
-	p := page{after: r.URL.Query().Get("cursor"), limit: 50}
+	q, err := filter.Query(r)
+	if err != nil {
+		return page{}, err
+	}
+	p := page{after: q.Get("cursor"), limit: 50}
 	if p.after != "" && (!strings.HasPrefix(p.after, prefix) || !text(p.after)) {
 		return p, control.Refuse(control.CodeInvalidCursor, "the cursor is none of this list")
 	}
-	if given := r.URL.Query().Get("limit"); given != "" {
+	if given := q.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 1 || n > 100 {
 			return p, control.Refuse(control.CodeInvalidFilter, "limit: use 1 to 100")

@@ -14,10 +14,14 @@ type organizationView struct {
 	Name      string     `json:"name"`
 	Timezone  string     `json:"timezone"`
 	CreatedAt view.Epoch `json:"created_at"`
+	// Market and MarketVersion are empty where no market's rules are gone by; an
+	// empty version is the program's.
+	Market        string `json:"market"`
+	MarketVersion string `json:"market_version"`
 }
 
 func showOrganization(o access.Organization) organizationView {
-	return organizationView{o.ID, o.Name, o.Timezone, view.Epoch(o.CreatedAt)}
+	return organizationView{o.ID, o.Name, o.Timezone, view.Epoch(o.CreatedAt), o.Market, o.MarketVersion}
 }
 
 // ListOrganizations answers GET /v1/admin/organizations.

@@ -20,7 +20,10 @@ type page struct {
 
 // List answers GET /v1/calls.
 func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	q := r.URL.Query()
+	q, err := filter.Query(r)
+	if err != nil {
+		return err
+	}
 	f, err := asked(q)
 	if err != nil {
 		return err

@@ -43,25 +43,22 @@ var (
 
 // Create answers POST /v1/campaigns.
 func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	body, err := schema.ReadUpTo(w, r, schema.MaxCampaign)
+	order, fingerprint, done, err := c.order(w, r)
 	if err != nil {
 		return err
 	}
-	order, err := c.Schemas.CampaignOrder(body)
-	if err != nil {
-		return err
-	}
+	defer done()
 	name, err := schema.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}
 	if name == "" {
-		return control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
+		return keyRequired()
 	}
 	if err = campaigns.CheckDNC(order.Spec.DNC); err != nil {
 		return err
 	}
-	slot, answer, err := c.Keys.Begin(r.Context(), key.OrgID+" POST /v1/campaigns", name, body.Fingerprint())
+	slot, answer, err := c.Keys.Begin(r.Context(), key.OrgID+" POST /v1/campaigns", name, fingerprint)
 	if err != nil {
 		return err
 	}
@@ -81,6 +78,7 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Ke
 		if _, kept := errors.AsType[*desk.KeptError](err); kept {
 			return err
 		}
+		err = unreadable(err)
 		return errors.Join(err, c.forget(r.Context(), slot))
 	}
 	respond.Bytes(w, http.StatusCreated, shown)
@@ -149,17 +147,17 @@ func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key access.Ke
 
 // Pause answers POST /v1/campaigns/{id}/pause.
 func (c *Campaigns) Pause(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Pause(r.Context(), key.OrgID, id) })
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Pause(r.Context(), key.OrgID, id, who(r, key)) })
 }
 
 // Resume answers POST /v1/campaigns/{id}/resume.
 func (c *Campaigns) Resume(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Resume(r.Context(), key.OrgID, id) })
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Resume(r.Context(), key.OrgID, id, who(r, key)) })
 }
 
 // Cancel answers POST /v1/campaigns/{id}/cancel.
 func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Cancel(r.Context(), key.OrgID, id) })
+	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Cancel(r.Context(), key.OrgID, id, who(r, key)) })
 }
 
 // answer does something to the campaign of the path and shows it.

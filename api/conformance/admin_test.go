@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +23,15 @@ func TestAdmin(t *testing.T) {
 		{6, "a key's limit is changed, and the key revoked, from its next request on", changeKey},
 		{7, "a webhook is created with its secret, which is told once, changed by its url, and removed", webhooks},
 		{8, "what is not there is 404, and what does not fit is 422", adminRefusals},
+		{9, "market packages are listed, and an organization goes by one, or by none", marketPackages},
 	})
 }
 
 // adminPaths are the operations of the root organization.
 func adminPaths() []string {
 	return []string{
-		"GET /v1/admin/organizations", "POST /v1/admin/organizations", "GET /v1/admin/organizations/x", "GET /v1/admin/keys", "POST /v1/admin/keys",
+		"GET /v1/admin/organizations", "POST /v1/admin/organizations", "GET /v1/admin/organizations/x",
+		"PATCH /v1/admin/organizations/x", "GET /v1/admin/market-packages", "GET /v1/admin/keys", "POST /v1/admin/keys",
 		"GET /v1/admin/keys/x", "PATCH /v1/admin/keys/x", "POST /v1/admin/keys/x/revoke", "GET /v1/admin/webhooks", "POST /v1/admin/webhooks",
 		"DELETE /v1/admin/webhooks/x",
 	}
@@ -172,6 +175,34 @@ func webhooks(t *testing.T, s *service) {
 	refused(t, root.do(t, "DELETE", "/v1/admin/webhooks/"+id, ""), 404, "not_found_error")
 }
 
+func marketPackages(t *testing.T, s *service) {
+	root, o := s.root(t), s.empty(t)
+	users := func(market string) (names []any) {
+		for _, p := range root.do(t, "GET", "/v1/admin/market-packages", "").is(t, 200).object(t)["market_packages"].([]any) {
+			if p := p.(map[string]any); p["market"] == market && p["of_program"] == true && p["version"] != "" {
+				names = p["organizations"].([]any)
+			}
+		}
+		return names
+	}
+	path := "/v1/admin/organizations/" + o.id
+	for _, market := range []string{"us", "kz", ""} {
+		changed := root.do(t, "PATCH", path, fmt.Sprintf(`{"market":%q}`, market)).is(t, 200).object(t)
+		read := root.do(t, "GET", path, "").is(t, 200).object(t)
+		if fmt.Sprint(changed) != fmt.Sprint(read) || read["market"] != market || read["market_version"] != "" || read["name"] != o.name {
+			t.Errorf("changed %v, read %v", changed, read)
+		}
+		if market != "" && !slices.Contains(users(market), any(o.name)) {
+			t.Errorf("%s is not among those that go by %s", o.name, market)
+		}
+	}
+	for _, body := range []string{``, `{}`, `{"market":5}`, `{"market":"xx"}`, `{"market":"us","market_version":"none"}`, `{"market":"","market_version":"x"}`} {
+		if issuesOf(t, root.do(t, "PATCH", path, body)) == nil {
+			t.Errorf("%s", body)
+		}
+	}
+}
+
 func adminRefusals(t *testing.T, s *service) {
 	root := s.root(t)
 	for _, id := range []string{"x", "%00", "%ff"} {
@@ -180,6 +211,7 @@ func adminRefusals(t *testing.T, s *service) {
 			refused(t, root.do(t, method, "/v1/admin/"+path, ""), 404, "not_found_error")
 		}
 		refused(t, root.do(t, "PATCH", "/v1/admin/keys/"+id, `{"rate_limit":1}`), 404, "not_found_error")
+		refused(t, root.do(t, "PATCH", "/v1/admin/organizations/"+id, `{"market":"us"}`), 404, "not_found_error")
 	}
 	refused(t, root.do(t, "POST", "/v1/admin/keys", `{"organization_id":"x"}`), 404, "not_found_error")
 	refused(t, root.do(t, "POST", "/v1/admin/webhooks", `{"organization_id":"x","url":"https://a.example"}`), 404, "not_found_error")

@@ -28,6 +28,7 @@ func TestReading(t *testing.T) {
 		{11, "end cancels a queued call before it is dialled", endQueued},
 		{12, "end of a ringing call: failed, cancelled", endRinging},
 		{13, "end of a live call: ended, api_hangup; and once more it is the call as it is", endLive},
+		{14, "a call is ended max_duration_s after it was answered: ended, max_duration", endsInTime},
 	})
 }
 
@@ -180,6 +181,24 @@ func (o *organization) conversation(t *testing.T) (c map[string]any) {
 		}
 	}
 	return c
+}
+
+// endsInTime: both talk on and on.
+func endsInTime(t *testing.T, s *service) {
+	o := s.organization(t)
+	lines := make([]string, 60)
+	for i := range lines {
+		lines[i] = "when do you open"
+	}
+	number := s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: lines}.Talk})
+	id := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"max_duration_s":30}`, number)).is(t, 202).object(t)["call_id"].(string)
+	until(t, "they talk", func() bool {
+		return len(o.do(t, "GET", "/v1/calls/"+id, "").is(t, 200).object(t)["transcript"].([]any)) >= 6
+	})
+	c := o.await(t, id, "ended", "failed")
+	if lasted, _ := c["duration_s"].(float64); c["disconnection_reason"] != "max_duration" || c["hangup_by"] != "system" || lasted < 30 {
+		t.Errorf("it ended by %v of %v after %v s", c["hangup_by"], c["disconnection_reason"], c["duration_s"])
+	}
 }
 
 func wholeCall(t *testing.T, s *service) {

@@ -3,6 +3,7 @@ package filter
 
 import (
 	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,6 +13,16 @@ import (
 
 	"github.com/parley-voice/parley/control"
 )
+
+// Query is the query of a request. One of which a part cannot be read is refused:
+// without that part it asks for something else.
+func Query(r *http.Request) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, control.Refuse(control.CodeInvalidFilter, "the query cannot be read: "+err.Error())
+	}
+	return q, nil
+}
 
 // A Reader reads filters and keeps the first that cannot be read.
 type Reader struct {

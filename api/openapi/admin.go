@@ -64,7 +64,7 @@ func pageOf(name string, item any) any {
 }
 
 func organizationPaths() map[string]*huma.PathItem {
-	org := map[string]any{"organization_id": orgID, "name": "acme", "timezone": "America/New_York", "created_at": 1795222586.123}
+	org := map[string]any{"organization_id": orgID, "name": "acme", "timezone": "America/New_York", "created_at": 1795222586.123, "market": "us", "market_version": ""}
 	return map[string]*huma.PathItem{
 		"/v1/admin/organizations": {
 			Get: administration(&huma.Operation{
@@ -81,7 +81,16 @@ func organizationPaths() map[string]*huma.PathItem {
 		"/v1/admin/organizations/{id}": {Get: administration(&huma.Operation{
 			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID(orgID),
 			Responses: answers("200", "The organization", org),
-		}, noObject())},
+		}, noObject()), Patch: administration(&huma.Operation{
+			OperationID: "change-organization", Summary: "Choose by which market's rules its campaigns go", Parameters: pathID(orgID),
+			RequestBody: bodyOf("OrganizationChange", map[string]any{"market": "us"}), Responses: answers("200", "The organization", org),
+		}, noBody())},
+		"/v1/admin/market-packages": {Get: administration(&huma.Operation{
+			OperationID: "list-market-packages", Summary: "List the rules of markets that there are, and who goes by them",
+			Responses: answers("200", "The packages", map[string]any{"market_packages": []any{
+				map[string]any{"market": "us", "version": "us-2026-11-21", "of_program": true, "organizations": []any{"acme"}},
+			}}),
+		}, nil)},
 	}
 }
 

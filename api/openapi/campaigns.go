@@ -16,7 +16,7 @@ func campaignPaths() map[string]*huma.PathItem {
 			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())}, map[int]string{404: "campaign_not_found", 409: codes}),
 		}}
 	}
-	return map[string]*huma.PathItem{
+	return with(contactPaths(one, missing), map[string]*huma.PathItem{
 		"/v1/campaigns": {
 			Post: &huma.Operation{
 				OperationID: "create-campaign", Tags: []string{"campaigns"}, Summary: "Create a campaign, hand over its list and launch it",
@@ -25,17 +25,17 @@ func campaignPaths() map[string]*huma.PathItem {
 					Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
 					Description: "A repeat with the same key returns the campaign as it was created. Remembered for 24 hours.",
 				}},
-				RequestBody: bodyOf("Campaign", map[string]any{
+				RequestBody: orForm(bodyOf("Campaign", map[string]any{
 					"name": "Spring renewals", "agent_id": "sales", "calls_per_minute": 20, "attestation": map[string]any{"confirmed": true},
 					"planned_calls": []any{map[string]any{"phone": "+12025550123", "name": "Ada", "variables": map[string]any{"first_name": "Ada"}}},
 					"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
-				}),
+				})),
 				Responses: refusals(map[string]*huma.Response{"201": success("The campaign", checkedCampaign())}, map[int]string{
-					409: "idempotency_key_in_flight, market_package_not_installed", 413: "request_too_large",
+					409: "idempotency_key_in_flight, market_package_not_installed, campaign_transition_invalid", 413: "request_too_large",
 					422: "invalid_request, idempotency_key_required, dnc_decision_invalid, idempotency_key_reuse, campaign_window_invalid, " +
 						"campaign_open_ends_at_required, campaign_open_ends_at_too_far, campaign_agent_unknown, campaign_timezone_unknown, " +
 						"dialing_route_unresolved, dialing_route_ambiguous, dialing_binding_incomplete, working_hours_wider_than_law, " +
-						"campaign_spec_invalid, campaign_classification_invalid",
+						"campaign_spec_invalid, campaign_classification_invalid, contact_rows_rejected",
 					502: "contact_file_storage_unavailable",
 				}),
 			},
@@ -73,7 +73,7 @@ func campaignPaths() map[string]*huma.PathItem {
 			Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID}},
 			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
 		}},
-	}
+	})
 }
 
 func campaignFilters() []*huma.Param {
@@ -138,4 +138,28 @@ func listOfRows() map[string]any {
 		"dnc_screen": dncScreen(), "dnc_matches": []any{}, "campaign_id": campaignID, "kind": "launch", "created_at": 1795222586.123, "created_via": "api",
 		"source_rows_projected": true,
 	}
+}
+
+// orForm is a body of a creation that may come with a file of rows instead: a form
+// of two parts, in this order.
+func orForm(body *huma.RequestBody) *huma.RequestBody {
+	body.Content["multipart/form-data"] = &huma.MediaType{
+		Schema: &huma.Schema{
+			Type: huma.TypeObject, Required: []string{"campaign", "rows"},
+			Description: "First the part campaign, then the part rows",
+			Properties: map[string]*huma.Schema{
+				"campaign": {Ref: "#/components/schemas/Campaign"},
+				"rows": {
+					Type: huma.TypeString, Format: "binary",
+					Description: "A spreadsheet (.xlsx) or separated values, the first line of which names the columns; up to 128 MiB and 200000 rows. " +
+						"The part campaign has no planned_calls then.",
+				},
+			},
+		},
+		Encoding: map[string]*huma.Encoding{
+			"campaign": {ContentType: "application/json"},
+			"rows":     {ContentType: "text/csv, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/octet-stream"},
+		},
+	}
+	return body
 }

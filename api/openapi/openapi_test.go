@@ -114,7 +114,14 @@ func responses(t *testing.T, name string, op map[string]any) {
 	all := op["responses"].(map[string]any)
 	for status, r := range all {
 		r := r.(map[string]any)
-		media := r["content"].(map[string]any)["application/json"].(map[string]any)
+		content := r["content"].(map[string]any)
+		if file, ok := content["text/csv"].(map[string]any); ok && status == "200" {
+			if good++; file["example"] == nil {
+				t.Errorf("%s %s: a file without an example", name, status)
+			}
+			continue
+		}
+		media := content["application/json"].(map[string]any)
 		if r["description"] == "" || media["schema"] == nil {
 			t.Errorf("%s %s: no description, or no schema", name, status)
 		}
@@ -197,7 +204,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := strings.ReplaceAll(string(text), "v1(endRoute,", `v1("/v1/calls/{id}/end",`)
+	source := strings.ReplaceAll(string(text), "v1(EndRoute,", `v1("/v1/calls/{id}/end",`)
 	var routed, described []string
 	for _, m := range regexp.MustCompile(`v1\("([^"]+)", map\[string\]keyed\{(.*)\}\)`).FindAllStringSubmatch(source, -1) {
 		for _, by := range regexp.MustCompile(`"([A-Z]+)":`).FindAllStringSubmatch(m[2], -1) {
@@ -213,5 +220,26 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	slices.Sort(described)
 	if !slices.Equal(routed, described) {
 		t.Errorf("routed    %q\ndescribed %q", routed, described)
+	}
+}
+
+// TestCreationByForm: a creation with a file is described, in both forms of the
+// document.
+func TestCreationByForm(t *testing.T) {
+	d, err := New(schema.NewSet(), "https://parley.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range [][]byte{d.JSON, d.JSON30} {
+		post := document(t, text)["paths"].(map[string]any)["/v1/campaigns"].(map[string]any)["post"].(map[string]any)
+		content := post["requestBody"].(map[string]any)["content"].(map[string]any)
+		form, _ := content["multipart/form-data"].(map[string]any)
+		if form == nil || content["application/json"] == nil {
+			t.Fatalf("%v", slices.Collect(maps.Keys(content)))
+		}
+		parts := form["schema"].(map[string]any)["properties"].(map[string]any)
+		if parts["campaign"] == nil || parts["rows"].(map[string]any)["format"] != "binary" {
+			t.Errorf("%v", parts)
+		}
 	}
 }

@@ -28,9 +28,11 @@ type Bucket interface {
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 }
 
-// Calls finds calls; *store.Store does.
+// Calls finds recordings; *store.Store does.
 type Calls interface {
-	Call(ctx context.Context, orgID, id string) (control.Call, error)
+	// Recording returns the key of a call's recording, empty where there is none,
+	// and when the call ended.
+	Recording(ctx context.Context, callID string) (key string, ended time.Time, err error)
 }
 
 // Recordings makes links and serves what they lead to.
@@ -67,14 +69,14 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // the recording itself may take as long as it likes
 	defer cancel()
-	call, err := s.Calls.Call(ctx, "", m[1])
-	if err != nil || call.RecordingKey == "" {
+	key, ended, err := s.Calls.Recording(ctx, m[1])
+	if err != nil || key == "" {
 		if err == nil || control.CodeOf(err) == control.CodeCallNotFound {
 			return missing()
 		}
 		return err
 	}
-	f, err := s.Bucket.Open(r.Context(), call.RecordingKey)
+	f, err := s.Bucket.Open(r.Context(), key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing()
 	}
@@ -85,7 +87,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "audio/wav")
 	w.Header().Set("Cache-Control", "private, max-age=3600")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, m[1]+".wav", call.EndedAt, f)
+	http.ServeContent(w, r, m[1]+".wav", ended, f)
 	return nil
 }
 

@@ -30,6 +30,7 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeBindingIncomplete: 422, control.CodeHoursWider: 422, control.CodeAttestationImport: 422, control.CodeAttestation: 422,
 	control.CodeDNCDecision: 422, control.CodeContactRows: 422, control.CodeReportFormat: 422, control.CodeReportFilter: 422,
 	control.CodeCallsRequired: 422, control.CodeCallsTooMany: 422, control.CodeCallsRejected: 422, control.CodeCallsDNC: 422,
+	control.CodeAddressesRequired: 422, control.CodeAddressesTooMany: 422,
 
 	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429,
 	control.CodeOrganizationLimit: 429,

@@ -38,7 +38,7 @@ func documented() map[int][2]string {
 // TestCodes holds the table of codes to the contract's: it has each of them, and
 // what it has beyond is listed here.
 func TestCodes(t *testing.T) {
-	want := map[control.Code]int{"request_too_large": 413, "organization_daily_limit": 429}
+	want := map[control.Code]int{"request_too_large": 413, "organization_daily_limit": 429, "addresses_required": 422, "addresses_too_many": 422}
 	for status, row := range documented() {
 		if got := typeOf(status); got != row[0] {
 			t.Errorf("%d is %s, want %s", status, got, row[0])

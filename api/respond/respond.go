@@ -8,12 +8,12 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // A Detail is the member error of the envelope.
@@ -84,7 +84,6 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 	var invalid *InvalidError
 	var plain *PlainError
 	var refusal *control.Error
-	var lost net.Error
 	d := Detail{Status: http.StatusInternalServerError, Code: string(control.CodeInternal), Message: "internal error"}
 	switch {
 	case errors.As(err, &invalid):
@@ -102,7 +101,7 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 		}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		log.InfoContext(r.Context(), "the client went away", "path", r.URL.Path)
-	case errors.As(err, &lost), errors.Is(err, context.DeadlineExceeded), errors.Is(r.Context().Err(), context.DeadlineExceeded):
+	case db.Away(err), errors.Is(r.Context().Err(), context.DeadlineExceeded):
 		log.ErrorContext(r.Context(), "the database is away", "path", r.URL.Path, "err", err)
 		d = Detail{Status: http.StatusServiceUnavailable, Code: string(control.CodeVoiceBackend), Message: "the service does not reach its database"}
 	default:

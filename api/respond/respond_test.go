@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-voice/parley/control"
 )
@@ -30,6 +33,10 @@ func TestError(t *testing.T) {
 		{&PlainError{Status: 404, Message: "x"}, 404, "not_found_error", "not_found_error", ""},
 		{fmt.Errorf("read call: %w", away), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
 		{fmt.Errorf("read call: %w", context.DeadlineExceeded), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "57P01", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // it stops
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "53300", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // it is full
+		{fmt.Errorf("read call: %w", io.ErrUnexpectedEOF), 503, "service_unavailable_error", "voice_backend_unavailable", ""},                               // it died
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "22P02", Message: "canary"}), 500, "api_error", "internal_error", ""},
 		{errors.New("canary"), 500, "api_error", "internal_error", ""},
 	} {
 		w := httptest.NewRecorder()

@@ -24,6 +24,12 @@ type (
 		Name     string   `doc:"Name of the organization, unique in the service" example:"acme" json:"name" maxLength:"200" minLength:"1"`
 		Timezone *string  `doc:"IANA name of its time zone; empty means UTC" example:"America/New_York" json:"timezone,omitempty" nullable:"true"`
 	}
+	// An OrganizationChange is the body of PATCH /v1/admin/organizations/{id}.
+	OrganizationChange struct {
+		_             struct{} `additionalProperties:"true" json:"-"`
+		Market        string   `doc:"Market whose rules campaigns go by; empty is none" example:"us" json:"market" maxLength:"40"`
+		MarketVersion *string  `doc:"Version of an installed package; empty means the program's own" json:"market_version,omitempty" maxLength:"200" nullable:"true"`
+	}
 	// A NewKey is the body of POST /v1/admin/keys.
 	NewKey struct {
 		_              struct{} `additionalProperties:"true" json:"-"`
@@ -50,6 +56,7 @@ type (
 // addAdmin adds the bodies of /v1/admin.
 func (s *Set) addAdmin() {
 	s.reg.Schema(reflect.TypeFor[NewOrganization](), true, "NewOrganization")
+	s.reg.Schema(reflect.TypeFor[OrganizationChange](), true, "OrganizationChange")
 	s.reg.Schema(reflect.TypeFor[NewKey](), true, "NewKey")
 	s.reg.Schema(reflect.TypeFor[KeyChange](), true, "KeyChange")
 	s.reg.Schema(reflect.TypeFor[NewWebhook](), true, "NewWebhook")
@@ -75,14 +82,21 @@ func (s *Set) Organization(b *Body) (name, timezone string, err error) {
 		return "", "", err
 	}
 	if name = strings.TrimSpace(o.Name); name == "" {
-		return "", "", misfit("name", "an organization needs a name", o.Name)
+		return "", "", Misfit("name", "an organization needs a name", o.Name)
 	}
 	if timezone = or(o.Timezone); timezone == "" {
 		timezone = "UTC"
 	} else if _, err = control.Zone(timezone); err != nil {
-		return "", "", misfit("timezone", err.Error(), timezone)
+		return "", "", Misfit("timezone", err.Error(), timezone)
 	}
 	return name, timezone, nil
+}
+
+// OrganizationChange reads the body of PATCH /v1/admin/organizations/{id}.
+func (s *Set) OrganizationChange(b *Body) (market, version string, err error) {
+	var c OrganizationChange
+	err = s.Check(b, "OrganizationChange", &c)
+	return c.Market, or(c.MarketVersion), err
 }
 
 // Key reads the body of POST /v1/admin/keys.
@@ -128,13 +142,13 @@ func (s *Set) Webhook(b *Body, insecure bool) (webhook.Endpoint, error) {
 		e.Events = webhook.Types()
 	}
 	if err := e.Check(insecure); err != nil {
-		return webhook.Endpoint{}, misfit("", err.Error(), nil)
+		return webhook.Endpoint{}, Misfit("", err.Error(), nil)
 	}
 	return e, nil
 }
 
-// misfit is a member of the body that no schema could refuse.
-func misfit(member, msg string, input any) error {
+// Misfit is a member of the body that no schema could refuse.
+func Misfit(member, msg string, input any) error {
 	loc := []any{"body"}
 	if member != "" {
 		loc = append(loc, member)

@@ -42,6 +42,11 @@ func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) (*Body, error)
 	if err != nil {
 		return nil, &respond.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}
 	}
+	return Parse(raw)
+}
+
+// Parse reads the text of a body. It refuses what is nested too deep.
+func Parse(raw []byte) (*Body, error) {
 	if at := tooDeep(raw); at >= 0 {
 		return nil, notJSON(at, "nested deeper than 64 levels")
 	}

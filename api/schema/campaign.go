@@ -12,6 +12,9 @@ import (
 // MaxCampaign is the size of the body of POST /v1/campaigns in bytes.
 const MaxCampaign = 32 << 20
 
+// MaxFile is the size of a file of rows in bytes.
+const MaxFile = 128 << 20
+
 // A Campaign is the body of POST /v1/campaigns. Values out of a closed set are
 // open here: they are refused in the contract's order.
 type Campaign struct {

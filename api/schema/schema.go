@@ -25,6 +25,8 @@ func NewSet() *Set {
 	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
 	s.reg.Schema(reflect.TypeFor[Campaign](), true, "Campaign")
 	s.reg.Schema(reflect.TypeFor[Launch](), true, "Launch")
+	s.reg.Schema(reflect.TypeFor[Calls](), true, "Calls")
+	s.reg.Schema(reflect.TypeFor[Withdrawal](), true, "Withdrawal")
 	// A whole number may be written 60.0, which a Go int does not read; so the
 	// fields are floats, and their schemas integers.
 	all := s.reg.Map()

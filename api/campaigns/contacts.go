@@ -1,0 +1,128 @@
+package campaigns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/campaigns/checks"
+	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/view"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
+)
+
+// added is the answer to a batch that was accepted.
+type added struct {
+	Campaign  view.Short       `json:"campaign"`
+	Import    view.Import      `json:"import"`
+	DNCScreen screen.Screen    `json:"dnc_screen"`
+	Blockers  []checks.Blocker `json:"blockers"`
+}
+
+// Add answers POST /v1/campaigns/{id}/calls.
+func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	name, body, rows, err := c.batch(w, r)
+	if err != nil {
+		return err
+	}
+	campaign, err := id(r)
+	if err == nil {
+		err = c.Desk.Addable(r.Context(), key.OrgID, campaign)
+	}
+	if err != nil {
+		return err
+	}
+	slot, answer, err := c.Keys.Begin(r.Context(), key.OrgID+" POST /v1/campaigns/"+campaign+"/calls", name, body.Fingerprint())
+	if err != nil {
+		return err
+	}
+	if answer != nil {
+		w.Header().Set("Idempotent-Replayed", "true")
+		respond.Bytes(w, answer.Status, answer.Body)
+		return nil
+	}
+	var shown []byte
+	_, err = c.Desk.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, desk.Ending{
+		Settle: func(ctx context.Context, q db.Querier, st desk.Standing) (fault error) {
+			shown, fault = json.Marshal(added{view.Summary(st.Campaign), view.Imported(*st.Import), st.Screen, st.Blockers})
+			if fault != nil {
+				return fault
+			}
+			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
+		},
+		Free: slot.Free,
+	})
+	if refused, ok := errors.AsType[*desk.RefusedError](err); ok {
+		refusal, _ := errors.AsType[*control.Error](refused.Err)
+		return &respond.MoreError{Refusal: refusal, Import: view.Imported(refused.Import)}
+	}
+	if err != nil {
+		return errors.Join(err, c.forget(r.Context(), slot))
+	}
+	respond.Bytes(w, http.StatusCreated, shown)
+	return nil
+}
+
+// batch reads a request for more calls, and refuses it in the contract's order.
+func (c *Campaigns) batch(w http.ResponseWriter, r *http.Request) (name string, body *schema.Body, rows []json.RawMessage, err error) {
+	if name, err = schema.IdempotencyKey(r); err != nil {
+		return "", nil, nil, err
+	}
+	if name == "" {
+		return "", nil, nil, keyRequired()
+	}
+	if body, err = schema.Read(w, r); err != nil {
+		return "", nil, nil, err
+	}
+	rows, attested, err := c.Schemas.Batch(body)
+	if err == nil {
+		err = c.Desk.CheckCalls(len(rows))
+	}
+	if err == nil && !attested {
+		err = control.Refuse(control.CodeAttestation, "attestation is an object with one key: confirmed, which is true")
+	}
+	return name, body, rows, err
+}
+
+func keyRequired() error {
+	return control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
+}
+
+// Progress answers GET /v1/campaigns/{id}/progress.
+func (c *Campaigns) Progress(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	s, err := id(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.Desk.Progress(r.Context(), key.OrgID, s)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, p)
+	return nil
+}
+
+// Withdraw answers POST /v1/contacts/withdraw.
+func (c *Campaigns) Withdraw(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	body, err := schema.Read(w, r)
+	if err != nil {
+		return err
+	}
+	addresses, err := c.Schemas.Addresses(body)
+	if err != nil {
+		return err
+	}
+	done, err := c.Desk.Withdraw(r.Context(), key.OrgID, who(r, key), addresses)
+	if err != nil {
+		return err
+	}
+	respond.JSON(w, http.StatusOK, done)
+	return nil
+}

@@ -1,0 +1,63 @@
+package campaigns
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+
+	"github.com/parley-voice/parley/campaigns/report"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+)
+
+// kind is the media type of a report's format.
+func kind(format string) string {
+	if format == report.XLSX {
+		return "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	}
+	return "text/csv; charset=utf-8"
+}
+
+// Report answers GET /v1/imports/{id}/report.
+func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	q, id := r.URL.Query(), r.PathValue("id")
+	format, only := report.CSV, q.Get("only")
+	if q.Has("format") {
+		format = q.Get("format")
+	}
+	switch {
+	case format != report.CSV && format != report.XLSX:
+		return control.Refuse(control.CodeReportFormat, "format is csv or xlsx")
+	case q.Has("only") && only != "dnc_match":
+		return control.Refuse(control.CodeReportFilter, "only is dnc_match, or left out")
+	case !importID.MatchString(id):
+		return store.ImportNotFound()
+	}
+	// A report is whole before it is sent: it may be large, and an error may come
+	// late.
+	f, err := os.CreateTemp("", "parley-report-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }() // temporary
+	err = c.Desk.Report(r.Context(), key.OrgID, id, only != "", func() (report.Table, error) { return report.New(format, f) })
+	if err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", kind(format))
+	w.Header().Set("Content-Disposition", `attachment; filename="`+id+"."+format+`"`)
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.Copy(w, f) // the client may be gone
+	return nil
+}

@@ -1,0 +1,184 @@
+package conformance_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+// usualKills is how often the program is killed; PARLEYTEST_KILLS says more.
+const usualKills = 5
+
+// TestKilled: the program dies by kill -9 in the middle of a create, and of a
+// batch, again and again. Nothing of it exists, or everything, and a repeat with
+// its key is answered as documented.
+func TestKilled(t *testing.T) {
+	s := one.get(t)
+	times := usualKills
+	if n, err := strconv.Atoi(os.Getenv("PARLEYTEST_KILLS")); err == nil {
+		times = n
+	}
+	k := &killed{service: &service{bin: s.bin, carrier: s.carrier}, rows: 400}
+	var err error
+	if k.database, err = dbtest.Lasting(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if k.db, err = dbtest.Open(t.Context(), k.database, 2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.db.Close)
+	k.begin(t)
+	k.o = k.organization(t).us(t)
+	k.target = k.o.campaign(t, oneRow, confirmed)
+	began := time.Now()
+	k.o.campaign(t, `"planned_calls":`+k.list(), confirmed)
+	k.took = time.Since(began) * 3 / 2
+	for i := range times {
+		k.once(t, fmt.Sprint("create-", i), "/v1/campaigns", campaignBody(`"planned_calls":`+k.list(), confirmed))
+		k.once(t, fmt.Sprint("batch-", i), fmt.Sprintf("/v1/campaigns/%v/calls", k.target["campaign_id"]), `{"calls":`+k.list()+","+confirmed+"}")
+	}
+	t.Logf("%d kills: %d requests left nothing, %d everything; after them %d repeats were new, %d replays, %d in flight", 2*times, k.nothing, k.everything, k.fresh, k.replays, k.flights)
+	if times > usualKills && (k.nothing == 0 || k.everything == 0) {
+		t.Error("the kills were all too early, or too late")
+	}
+	k.stop()
+}
+
+// killed is a service that dies often.
+type killed struct {
+	*service
+
+	o      *organization
+	target map[string]any // the campaign of the batches
+	rows   int
+	took   time.Duration // about what a request takes
+
+	nothing, everything, fresh, replays, flights int
+}
+
+func (k *killed) list() string {
+	var all []string
+	for i := range k.rows {
+		all = append(all, fmt.Sprintf(`{"phone":"212555%04d","name":"n","variables":{"a":"b"}}`, i))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// begin starts the process anew.
+func (k *killed) begin(t *testing.T) {
+	t.Helper()
+	var err error
+	if k.process, err = serve(t.Context(), k.bin, k.database); err != nil {
+		t.Fatal(err)
+	}
+	if k.o != nil {
+		k.o.url = k.url
+	}
+}
+
+// tables are what a create or a batch writes.
+func tables() []string {
+	return []string{"campaigns", "imports", "import_rows", "contacts", "attestations", "dnc_audit", "campaign_log"}
+}
+
+// counts are how many rows each table has.
+func (k *killed) counts(t *testing.T) (all []int) {
+	t.Helper()
+	for _, name := range tables() {
+		var n int
+		if err := k.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM "+name).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// whole tells whether all of a request was written, and whether none was.
+func (k *killed) whole(before, after []int, campaign bool) (all, none bool) {
+	want := []int{0, 1, k.rows, k.rows, 1, 1, 1}
+	if campaign {
+		want[0], want[6] = 1, 2 // created and launched
+	}
+	all, none = true, true
+	for i := range before {
+		all = all && after[i]-before[i] == want[i]
+		none = none && after[i] == before[i]
+	}
+	return all, none
+}
+
+// once sends a request, kills the program meanwhile, and looks what there is.
+func (k *killed) once(t *testing.T, key, path, body string) {
+	t.Helper()
+	before := k.counts(t)
+	creates := path == "/v1/campaigns"
+	sent := make(chan answer, 1)
+	go func() {
+		a, _ := k.o.ask(t.Context(), "POST", path, body, "Idempotency-Key", key) // it may come to nothing
+		sent <- a
+	}()
+	<-time.After(time.Duration(rand.Int64N(int64(k.took))))
+	if err := k.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-k.over
+	answered := <-sent
+	_ = os.RemoveAll(k.dir)
+	k.gone(t)
+	after := k.counts(t)
+	all, none := k.whole(before, after, creates)
+	switch {
+	case all:
+		k.everything++
+	case none:
+		k.nothing++
+	default:
+		t.Fatalf("%s: of %v %v became %v", key, tables(), before, after)
+	}
+	if answered.status == 201 && !all {
+		t.Fatalf("%s: it was answered, and is not there", key)
+	}
+	k.begin(t)
+	again := k.o.do(t, "POST", path, body, "Idempotency-Key", key)
+	if again.status == 409 {
+		// The program died with the key in its hands: it is free a minute later.
+		refused(t, again, 409, "idempotency_key_in_flight")
+		k.flights++
+		if _, err := k.db.Pool.Exec(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - interval '1 minute' WHERE key = $1", key); err != nil {
+			t.Fatal(err)
+		}
+		again = k.o.do(t, "POST", path, body, "Idempotency-Key", key)
+	}
+	again.is(t, 201)
+	if replayed := again.header.Get("Idempotent-Replayed") == "true"; replayed != all {
+		t.Fatalf("%s: all of it is there: %v; it is replayed: %v", key, all, replayed)
+	} else if replayed {
+		k.replays++
+	} else {
+		k.fresh++
+	}
+	if answered.status == 201 && string(answered.body) != string(again.body) {
+		t.Fatalf("%s: answered %s, and again %s", key, answered.body, again.body)
+	}
+	if all, _ = k.whole(before, k.counts(t), creates); !all {
+		t.Fatalf("%s: of %v %v became %v in the end", key, tables(), before, k.counts(t))
+	}
+}
+
+// gone waits until the database has seen that the program is gone.
+func (k *killed) gone(t *testing.T) {
+	t.Helper()
+	until(t, "the connections end", func() bool {
+		var n int
+		err := k.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'parley' AND state <> 'idle'").Scan(&n)
+		return err == nil && n == 0
+	})
+}
