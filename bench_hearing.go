@@ -37,6 +37,7 @@ type benchEndingsCmd struct {
 	Every       int      `help:"Measure one line in so many." default:"20"`
 	Fit         string   `help:"Fit the model anew to the other lines, and write it to this file." placeholder:"FILE"`
 	Classes     string   `help:"Classes of words, for --fit: a name, a colon and the words, one a line." type:"existingfile" placeholder:"FILE"`
+	Grammar     string   `help:"Rules that make more lines, for --fit: a name, an equals sign and what may stand for it, one a line." type:"existingfile" placeholder:"FILE"`
 }
 
 // Run measures how well it is told that somebody has finished.

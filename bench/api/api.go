@@ -116,6 +116,15 @@ func (b *bench) measure(ctx context.Context) error {
 	if id == nil {
 		return errors.New("no order was accepted")
 	}
+	rang, cpu := b.rang.Load(), spent(b.pid)
+	if err := b.rest(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(t, "calls dialled and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
+		float64(spent(b.pid)-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
+	if err := b.drained(ctx); err != nil {
+		return err
+	}
 	run("GET /v1/calls/{id}", atOnce, func() result {
 		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
 			return b.ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
@@ -128,6 +137,33 @@ func (b *bench) measure(ctx context.Context) error {
 		return err
 	}
 	run(fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() result { return b.pages(ctx) })
+	return nil
+}
+
+// rest asks nothing for Length, while the queue drains.
+func (b *bench) rest(ctx context.Context) error {
+	select {
+	case <-time.After(b.Length):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drained waits until no call is dialled for a second, two minutes at most: who
+// reads calls has the machine alone.
+func (b *bench) drained(ctx context.Context) error {
+	for range 120 {
+		rang := b.rang.Load()
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if b.rang.Load() == rang {
+			break
+		}
+	}
 	return nil
 }
 

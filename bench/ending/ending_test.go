@@ -2,6 +2,8 @@ package ending
 
 import (
 	"bytes"
+	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -12,15 +14,15 @@ import (
 
 func TestLines(t *testing.T) {
 	for text, want := range map[string]string{
-		"I'd like a table, please.":       "i/0 would/1 like/0 a/0 table/2 please/4",
-		"Hi! It costs $5.":                "hi/3 it/0 costs/0 #/4",
-		"call me at 7 30 p.m. or not":     "call/0 me/1 at/0 #/0 p.m/1 or/0 not/4",
-		"Dr. Brown said \"no.\" I left …": "dr/0 brown/0 said/0 no/3 i/0 left/4",
-		"I live in Boston":                "i/0 live/1 in/0 boston/4",
-		"don't":                           "do/0 not/4",
+		"I'd like a table, please.":       "i/1 would/2 like/1 a/1 table/3 please/5",
+		"Hi! It costs $5.":                "hi/4 it/1 costs/1 #/5",
+		"call me at 7 30 p.m. or not":     "call/1 me/2 at/1 #/1 p.m/2 or/1 not/5",
+		"Dr. Brown said \"no.\" I left …": "dr/1 brown/1 said/1 no/4 i/1 left/5",
+		"I live in Boston":                "i/1 live/2 in/1 boston/5",
+		"don't":                           "do/1 not/5",
 		" -- ":                            "",
 	} {
-		l := parse(text)
+		l := parse(text, Inside)
 		var got []string
 		for i, w := range l.Words {
 			got = append(got, w+"/"+string('0'+rune(l.Kinds[i])))
@@ -40,7 +42,7 @@ func TestLinesAreReadOnce(t *testing.T) {
 
 func TestSentences(t *testing.T) {
 	var got []string
-	for _, s := range parse("Hi. I am home. Call me").sentences() {
+	for _, s := range parse("Hi. I am home. Call me", Inside).sentences() {
 		got = append(got, strings.Join(s.Words, " "))
 		if s.Kinds[len(s.Kinds)-1] != End {
 			t.Errorf("%v", s)
@@ -49,7 +51,7 @@ func TestSentences(t *testing.T) {
 	if want := []string{"hi", "i am home", "call me"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if all := parse("just one").sentences(); all != nil {
+	if all := parse("just one", Inside).sentences(); all != nil {
 		t.Errorf("%v", all)
 	}
 }
@@ -79,7 +81,7 @@ func TestFit(t *testing.T) {
 	var lines []Line
 	for who := range strings.FieldsSeq("anna ben carl dora emil") {
 		for what := range strings.FieldsSeq("bread milk soup tea rice") {
-			lines = append(lines, parse(who+" wants the "+what+"."), parse("The "+what+" is for "+who+"."))
+			lines = append(lines, parse(who+" wants the "+what+".", Inside), parse("The "+what+" is for "+who+".", Inside))
 		}
 	}
 	o := Defaults()
@@ -108,6 +110,103 @@ func TestFit(t *testing.T) {
 	}
 }
 
+func TestGrammar(t *testing.T) {
+	const rules = `say = <who> wants <what> | tell <who>~ that it is <what>, please
+who = anna | <name>
+what = the <thing>
+thing = milk | bread`
+	g, err := ReadGrammar(strings.NewReader(rules), map[string][]string{"name": {"ben"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, l := range g.Say(100, rand.New(rand.NewPCG(1, 2))) {
+		var b strings.Builder
+		for i, w := range l.Words {
+			b.WriteString(w + "/" + string('0'+rune(l.Kinds[i])) + " ")
+		}
+		said[strings.TrimSpace(b.String())] = true
+	}
+	for _, want := range []string{"anna/0 wants/0 the/0 milk/5", "tell/0 ben/1 that/0 it/0 is/0 the/0 bread/3 please/5"} {
+		if !said[want] {
+			t.Errorf("no %q", want)
+		}
+	}
+	if len(said) != 8 {
+		t.Errorf("%d lines: %v", len(said), said)
+	}
+}
+
+func TestGrammarRefuses(t *testing.T) {
+	for rules, want := range map[string]string{"say = <who>": "who", "say = a\nsay": "line 2"} {
+		if _, err := ReadGrammar(strings.NewReader(rules), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", rules, err)
+		}
+	}
+}
+
+// TestGrammarEnds: rules that stand in themselves come to an end.
+func TestGrammarEnds(t *testing.T) {
+	g, err := ReadGrammar(strings.NewReader("say = so <say> and <say> | stop"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := g.Say(20, rand.New(rand.NewPCG(1, 2))); len(all) < 3 {
+		t.Errorf("%v", all)
+	}
+}
+
+// TestGradient: the gradients that are carried back are those of the guesses.
+func TestGradient(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 10))
+	draw := func() []float32 {
+		x := make([]float32, ending.Layers)
+		for i := range x {
+			x[i] = float32(rnd.NormFloat64() / 5)
+		}
+		return x
+	}
+	const words = 4
+	l := layers{w: draw(), grad: make([]float32, ending.Layers)}
+	for i := range words {
+		copy(l.trace[i].x[:], draw())
+		l.trace[i].d = float32(i) - 1
+	}
+	guess := func() (y float64) {
+		for i := range words {
+			y += float64(l.trace[i].d) * float64(l.run(i))
+		}
+		return y
+	}
+	guess()
+	l.back(words)
+	along := func(at *float32) float64 {
+		const step = 1.0 / 64
+		*at += step
+		up := guess()
+		*at -= 2 * step
+		down := guess()
+		*at += step
+		return (up - down) / (2 * step)
+	}
+	var dot, a, b float64
+	check := func(at *float32, by float32) {
+		want, got := along(at), float64(by)
+		dot, a, b = dot+want*got, a+want*want, b+got*got
+	}
+	for i := range l.trace[:words] {
+		for k := range ending.Width {
+			check(&l.trace[i].x[k], l.trace[i].dx[k])
+		}
+	}
+	for i := 0; i < ending.Layers; i += 7 {
+		check(&l.w[i], l.grad[i])
+	}
+	if cos := dot / math.Sqrt(a*b); cos < 0.995 || math.Abs(math.Sqrt(a/b)-1) > 0.05 {
+		t.Errorf("cosine %.4f, lengths %.4f and %.4f", cos, math.Sqrt(a), math.Sqrt(b))
+	}
+}
+
 func TestTexts(t *testing.T) {
 	f, err := os.Open("texts/classes.txt")
 	if err != nil {
@@ -123,12 +222,14 @@ func TestTexts(t *testing.T) {
 			t.Fatalf("%q: more kinds than there are rows for", w)
 		}
 	}
-	lines, err := os.ReadFile("texts/everyday.txt")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"texts/everyday.txt", "texts/calls.txt"} {
+		if said, problem := load(name, Lines); problem != nil || len(said) < 1000 {
+			t.Errorf("%s: %d lines, %v", name, len(said), problem)
+		}
 	}
-	if n := strings.Count(string(lines), "\n"); n < 1000 {
-		t.Errorf("%d lines", n)
+	made, err := Job{Grammar: "texts/grammar.txt", Classes: "texts/classes.txt"}.say()
+	if err != nil || len(made) < 10000 {
+		t.Errorf("%d lines, %v", len(made), err)
 	}
 }
 

@@ -14,7 +14,8 @@ type Options struct {
 	Rounds  int              // through all lines
 	Words   int              // known, at most
 	Rare    int              // words seen less often are not known
-	Rate    float64          // of learning
+	Rate    float64          // of learning words
+	Step    float64          // of learning the layers
 	Drop    float64          // a word seen so often is taken for an unknown one every other time
 	Doubt   float64          // the least share that is learned from places that look like ends
 	Lexicon Lexicon          // what kinds of words there are
@@ -25,34 +26,33 @@ type Options struct {
 
 // Defaults are the options of the house.
 func Defaults() Options {
-	return Options{Rounds: 3, Words: 7000, Rare: 3, Rate: 0.05, Drop: 10, Doubt: 0.1, Weigh: [...]float32{Inside: 1, Going: 0.15, Comma: 0.2, Closing: 0.7, End: 1}}
+	return Options{Rounds: 4, Words: 9000, Rare: 3, Rate: 0.05, Step: 0.002, Drop: 10, Doubt: 0.1, Weigh: [...]float32{Inside: 1, Open: 1, Going: 0.05, Comma: 0.02, Closing: 0.7, End: 1}}
 }
 
-// fitter fits weights by stochastic gradient descent with a step of its own for
-// every weight (AdaGrad, J. Duchi et al., 2011).
+// fitter fits weights by stochastic gradient descent; rows and grams have steps
+// of their own for every weight (AdaGrad, J. Duchi et al., 2011).
 type fitter struct {
 	ending.Weights
-	rows      [][ending.Width]float32 // squares of gradients
-	layer     [ending.Hidden]float32
-	bias, out [ending.Hidden]float32
-	grams     []float32
-	shift     float32
-	rate      float32
-	index     map[string]int
-	doubt     float64
-	mean      *ending.Weights // of the last round
-	blended   int
-	seen      [ending.Shapes]float64 // how often a shape stood for a word
-	count     map[int]float64
-	base      []int // rows that the rows of known words stand on
-	rnd       *rand.Rand
+	net     layers
+	rows    [][ending.Width]float32 // squares of gradients
+	grams   []float32
+	rate    float32
+	index   map[string]int
+	o       Options
+	mean    *ending.Weights // of the last rounds
+	blended int
+	seen    [ending.Shapes]float64 // how often a shape stood for a word
+	count   map[int]float64
+	base    []int // rows that the rows of known words stand on
+	rnd     *rand.Rand
 }
 
-const bag = ending.Slots - 1
+// batch is after how many lines the layers are moved.
+const batch = 16
 
 // Fit fits a model to lines.
 func Fit(lines []Line, o Options) *ending.Weights {
-	f := &fitter{rate: float32(o.Rate), doubt: o.Doubt, rnd: rand.New(rand.NewPCG(3, 4))} //nolint:gosec // repeatable on purpose
+	f := &fitter{o: o, rnd: rand.New(rand.NewPCG(3, 4))} //nolint:gosec // repeatable on purpose
 	f.know(lines, o)
 	f.start()
 	all := slices.Clone(lines)
@@ -62,21 +62,16 @@ func Fit(lines []Line, o Options) *ending.Weights {
 	for r := range o.Rounds {
 		f.rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		loss, n := 0.0, 0.0
-		f.rate = float32(o.Rate) * (1 - 0.8*float32(r)/float32(o.Rounds))
 		for i, l := range all {
+			done := (float64(r) + float64(i)/float64(len(all))) / float64(o.Rounds)
 			if r == o.Rounds-1 && (i+1)%max(1, len(all)/snapshots) == 0 {
 				f.blend()
 			}
-			rows, kinds := f.find(l, o.Drop)
-			for i, k := range l.Kinds {
-				w := o.Weigh[k]
-				if w == 0 {
-					continue
-				}
-				var s ending.Site
-				s.See(rows[:i+1], kinds[:i+1])
-				loss += float64(w) * f.learn(&s, k >= Closing, w)
-				n += float64(w)
+			f.rate = float32(o.Rate * (1 - 0.9*done))
+			sum, places := f.learn(f.crop(l))
+			loss, n = loss+sum, n+places
+			if i%batch == batch-1 || i == len(all)-1 {
+				f.net.step(o.Step * (1 - 0.95*done))
 			}
 		}
 		if o.Progress != nil {
@@ -93,6 +88,19 @@ func Fit(lines []Line, o Options) *ending.Weights {
 		}
 	}
 	return &f.Weights
+}
+
+// small is how much the guesses about a line may be off, all together, where
+// nothing is learned from it.
+const small = 0.1
+
+// crop is some of a line that is longer than what the model reads at once.
+func (f *fitter) crop(l Line) Line {
+	if over := len(l.Words) - ending.Most; over > 0 {
+		at := f.rnd.IntN(over + 1)
+		return Line{l.Words[at : at+ending.Most], l.Kinds[at : at+ending.Most]}
+	}
+	return l
 }
 
 // level brings the rows of shapes toward their mean, the more the less often they
@@ -122,7 +130,7 @@ const snapshots = 20
 func (f *fitter) blend() {
 	if f.blended++; f.blended == 1 {
 		m := f.Weights
-		m.Rows, m.Layer, m.Grams = slices.Clone(m.Rows), slices.Clone(m.Layer), slices.Clone(m.Grams)
+		m.Rows, m.Layers, m.Grams = slices.Clone(m.Rows), slices.Clone(m.Layers), slices.Clone(m.Grams)
 		f.mean = &m
 		return
 	}
@@ -135,13 +143,8 @@ func (f *fitter) blend() {
 	for i := range m.Rows {
 		toward(m.Rows[i][:], f.Rows[i][:])
 	}
-	for i := range m.Layer {
-		toward(m.Layer[i][:], f.Layer[i][:])
-	}
+	toward(m.Layers, f.Layers)
 	toward(m.Grams, f.Grams)
-	toward(m.Bias[:], f.Bias[:])
-	toward(m.Out[:], f.Out[:])
-	m.Shift += (f.Shift - m.Shift) * share
 }
 
 // know chooses the words that have rows of their own: those of the lexicon, and
@@ -196,18 +199,20 @@ func (f *fitter) start() {
 			f.Rows[i][k] = float32(0.3 * f.rnd.NormFloat64())
 		}
 	}
-	f.Layer = make([][ending.Hidden]float32, ending.Slots*ending.Width)
-	for i := range f.Layer {
-		for j := range f.Layer[i] {
-			f.Layer[i][j] = float32(f.rnd.NormFloat64() / math.Sqrt(float64(len(f.Layer))) * 2)
+	f.Layers = make([]float32, ending.Layers)
+	f.net = layers{w: f.Layers, grad: make([]float32, ending.Layers), mean: make([]float32, ending.Layers), square: make([]float32, ending.Layers)}
+	draw := func(from, to, inputs int) {
+		for i := from; i < to; i++ {
+			f.Layers[i] = float32(f.rnd.NormFloat64() / math.Sqrt(float64(inputs)))
 		}
 	}
-	for j := range f.Out {
-		f.Out[j] = float32(f.rnd.NormFloat64() / 4)
-	}
+	draw(ending.In, ending.Rec, ending.Width)
+	draw(ending.Rec, ending.ReadAt, ending.Hidden)
+	draw(ending.ReadAt, ending.Bias, ending.Deep)
+	draw(ending.Out, ending.Shift, ending.Units)
+	f.Layers[ending.Shift] = -2
 	f.Grams = make([]float32, ending.Grams)
 	f.grams = make([]float32, ending.Grams)
-	f.Shift = -2
 }
 
 // find are the rows of a line, and their kinds. Some words are taken for unknown
@@ -233,102 +238,59 @@ func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 	return rows, kinds
 }
 
-// learn learns from one site, and returns the loss before.
-func (f *fitter) learn(s *ending.Site, end bool, weight float32) float64 {
-	var x [ending.Slots][ending.Width]float32
-	for i, row := range s.Rows {
-		f.lay(&x[i], row, 1)
-	}
-	share := 1 / float32(s.Said)
-	for _, row := range s.All[:s.Said] {
-		f.lay(&x[bag], row, share)
-	}
-	h := f.Bias
-	for i := range x {
-		for k, v := range &x[i] {
-			w := &f.Layer[i*ending.Width+k]
-			for j := range &h {
-				h[j] += v * w[j]
-			}
-		}
-	}
-	y := f.Shift
-	for j, v := range &h {
-		y += max(0, v) * f.Out[j]
-	}
-	wide := f.rnd.Float64() < 0.7
-	if wide {
-		for _, g := range s.Grams {
-			y += f.Grams[g]
-		}
-	}
-	p := 1 / (1 + math.Exp(float64(-y)))
-	loss, d := -math.Log(1-p+1e-9), float32(p)
-	if end {
-		loss, d = -math.Log(p+1e-9), float32(p-1)
-	}
-	d *= weight
-	if !end {
-		d *= float32(max(f.doubt, 1-p))
-	}
-	if max(d, -d) < 0.02 {
-		return loss
-	}
-	if wide {
-		for _, g := range s.Grams {
-			f.step(&f.Grams[g], &f.grams[g], d+1e-3*f.Grams[g])
-		}
-	}
-	f.back(s, &x, &h, d, share)
-	return loss
-}
-
-// back carries the gradient back to the words.
-func (f *fitter) back(s *ending.Site, x *[ending.Slots][ending.Width]float32, h *[ending.Hidden]float32, d, share float32) {
-	f.step(&f.Shift, &f.shift, d)
-	var g, by [ending.Hidden]float32
-	for j, v := range h {
-		if v > 0 {
-			g[j] = d * f.Out[j]
-			f.step(&f.Out[j], &f.out[j], d*v)
-			f.step(&f.Bias[j], &f.bias[j], g[j])
-			f.layer[j] += g[j] * g[j]
-			by[j] = f.rate * g[j] / float32(math.Sqrt(float64(f.layer[j])+1e-2))
-		}
-	}
-	for i := range x {
-		var dx [ending.Width]float32
-		for k, v := range x[i] {
-			w := &f.Layer[i*ending.Width+k]
-			for j, gj := range &g {
-				dx[k] += gj * w[j]
-				w[j] -= by[j] * v
-			}
-		}
-		if i < bag {
-			f.move(s.Rows[i], &dx)
+// learn learns from a line, and returns the loss before and of how many places.
+func (f *fitter) learn(l Line) (loss, n float64) {
+	rows, kinds := f.find(l, f.o.Drop)
+	wide, off := f.rnd.Float64() < 0.7, float32(0)
+	for t, row := range rows {
+		m := &f.net.trace[t]
+		m.x, m.d = [ending.Width]float32{}, 0
+		f.lay(&m.x, row)
+		y := f.net.run(t)
+		k := l.Kinds[t]
+		weight := f.o.Weigh[k]
+		if weight == 0 {
 			continue
 		}
-		for k := range dx {
-			dx[k] *= share
+		grams := ending.Together(rows[:t+1], kinds[:t+1])
+		if wide {
+			for _, g := range grams {
+				y += f.Grams[g]
+			}
 		}
-		for _, row := range s.All[:s.Said] {
-			f.move(row, &dx)
+		p := 1 / (1 + math.Exp(float64(-y)))
+		d, one := float32(p), -math.Log(1-p+1e-9)
+		if k >= Closing {
+			d, one = float32(p-1), -math.Log(p+1e-9)
+		} else if k != Open {
+			d *= float32(max(f.o.Doubt, 1-p))
+		}
+		m.d = d * weight
+		off += max(m.d, -m.d)
+		loss, n = loss+float64(weight)*one, n+float64(weight)
+		if wide {
+			for _, g := range grams {
+				f.step(&f.Grams[g], &f.grams[g], m.d+1e-3*f.Grams[g])
+			}
 		}
 	}
+	if off < small {
+		return loss, n
+	}
+	f.net.back(len(rows))
+	for t, row := range rows {
+		f.move(row, &f.net.trace[t].dx)
+	}
+	return loss, n
 }
 
-// lay adds the word of a row to x.
-func (f *fitter) lay(x *[ending.Width]float32, row int, share float32) {
-	own := &f.Rows[row]
-	if row < ending.Base {
-		for k, v := range own {
-			x[k] += v * share
+// lay is the word of a row.
+func (f *fitter) lay(x *[ending.Width]float32, row int) {
+	*x = f.Rows[row]
+	if row >= ending.Base {
+		for k, v := range &f.Rows[f.base[row-ending.Base]] {
+			x[k] += v
 		}
-		return
-	}
-	for k, v := range &f.Rows[f.base[row-ending.Base]] {
-		x[k] += (v + own[k]) * share
 	}
 }
 

@@ -17,24 +17,9 @@ type Lexicon map[string]int
 // ReadLexicon reads classes of words, one a line: its name, a colon, the words.
 // Of verbs and nouns it makes the other forms.
 func ReadLexicon(r io.Reader) (Lexicon, error) {
-	classes := map[string][]string{}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 1<<20)
-	for n := 1; in.Scan(); n++ {
-		name, words, ok := strings.Cut(in.Text(), ":")
-		if !ok {
-			return nil, fmt.Errorf("line %d: want a class, a colon and its words", n)
-		}
-		for w := range strings.FieldsSeq(words) {
-			for form, as := range forms(name, w) {
-				if !slices.Contains(classes[form], as) {
-					classes[form] = append(classes[form], as)
-				}
-			}
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("read classes of words: %w", err)
+	classes, err := readClasses(r)
+	if err != nil {
+		return nil, err
 	}
 	kinds, lex := map[string]int{}, Lexicon{}
 	var words []string
@@ -55,6 +40,45 @@ func ReadLexicon(r io.Reader) (Lexicon, error) {
 		lex[w] = k
 	}
 	return lex, nil
+}
+
+// readClasses reads which classes each word is of.
+func readClasses(r io.Reader) (map[string][]string, error) {
+	classes := map[string][]string{}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 1<<20)
+	for n := 1; in.Scan(); n++ {
+		name, words, ok := strings.Cut(in.Text(), ":")
+		if !ok {
+			return nil, fmt.Errorf("line %d: want a class, a colon and its words", n)
+		}
+		for w := range strings.FieldsSeq(words) {
+			for form, as := range forms(name, w) {
+				if !slices.Contains(classes[form], as) {
+					classes[form] = append(classes[form], as)
+				}
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("read classes of words: %w", err)
+	}
+	return classes, nil
+}
+
+// ReadMembers reads the words of each class.
+func ReadMembers(r io.Reader) (map[string][]string, error) {
+	classes, err := readClasses(r)
+	members := map[string][]string{}
+	for w, all := range classes {
+		for _, c := range all {
+			members[c] = append(members[c], w)
+		}
+	}
+	for _, words := range members {
+		slices.Sort(words)
+	}
+	return members, err
 }
 
 // forms are the forms of a word, and the class of each.

@@ -3,8 +3,10 @@ package ending
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/parley-voice/parley/pipeline/eot/ending"
 )
@@ -15,6 +17,7 @@ type Job struct {
 	Every       int      // one line in so many is measured, and not fitted to
 	Fit         string   // where the model is written that is fitted to the others; else that of the house is measured
 	Classes     string   // a file of classes of words, for Fit
+	Grammar     string   // a file of rules that make more lines, for Fit
 }
 
 // Run fits, if it is asked to, and writes the tables to out and the progress to
@@ -64,12 +67,38 @@ func (j Job) fit(lines []Line, errs io.Writer) (m ending.Model, err error) {
 			return m, err
 		}
 	}
+	if j.Grammar != "" {
+		more, err := j.say()
+		if err != nil {
+			return m, err
+		}
+		lines = slices.Concat(lines, more)
+	}
 	packed := Fit(lines, o).Pack()
 	if err := os.WriteFile(j.Fit, packed, 0o644); err != nil { //nolint:gosec // no secret
 		return m, err
 	}
 	return ending.Read(string(packed))
 }
+
+// say makes lines by the grammar, of its words and those of the classes.
+func (j Job) say() ([]Line, error) {
+	members := map[string][]string{}
+	if j.Classes != "" {
+		var err error
+		if members, err = load(j.Classes, ReadMembers); err != nil {
+			return nil, err
+		}
+	}
+	g, err := load(j.Grammar, func(r io.Reader) (Grammar, error) { return ReadGrammar(r, members) })
+	if err != nil {
+		return nil, err
+	}
+	return g.Say(made, rand.New(rand.NewPCG(5, 6))), nil //nolint:gosec // repeatable on purpose
+}
+
+// made is how many lines are made by a grammar.
+const made = 60000
 
 // load reads a file.
 func load[T any](name string, read func(io.Reader) (T, error)) (x T, err error) {

@@ -16,7 +16,8 @@ type Kind uint8
 
 // Kinds.
 const (
-	Inside  Kind = iota // a place inside a clause
+	Open    Kind = iota // a place where the words cannot be all
+	Inside              // a place inside a clause
 	Going               // a place before a word that may continue a whole clause
 	Comma               // a comma
 	Closing             // the end of a sentence that another follows
@@ -40,7 +41,7 @@ func Lines(r io.Reader) ([]Line, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
-		l := parse(in.Text())
+		l := parse(in.Text(), Inside)
 		if key := strings.Join(l.Words, " "); len(l.Words) > 0 && !said[key] {
 			said[key] = true
 			all = append(all, l)
@@ -52,15 +53,15 @@ func Lines(r io.Reader) ([]Line, error) {
 	return all, nil
 }
 
-// parse takes a line apart.
-func parse(text string) Line {
+// parse takes a line apart. Places without a mark are of the kind between.
+func parse(text string, between Kind) Line {
 	var l Line
 	text = strings.NewReplacer("’", "'", "`", "'", "…", ". ", "&", " and ", "%", " percent ", "/", " ", "--", ", ").Replace(strings.ToLower(text))
 	for f := range strings.FieldsSeq(text) {
 		bare := strings.Trim(f, ".,?!-–—:;\"'*()[]<>{}$£€#+=~_|")
-		k := marked(f, bare)
+		k := max(between, marked(f, bare))
 		if bare != "" {
-			l.add(bare, k)
+			l.add(bare, k, between)
 		} else if n := len(l.Kinds); n > 0 {
 			l.Kinds[n-1] = max(l.Kinds[n-1], k)
 		}
@@ -72,7 +73,7 @@ func parse(text string) Line {
 }
 
 // add adds a word and what stands after it.
-func (l *Line) add(word string, after Kind) {
+func (l *Line) add(word string, after, between Kind) {
 	n := len(l.Words)
 	w, tail := ending.Split(word)
 	w = ending.Class(w)
@@ -81,11 +82,11 @@ func (l *Line) add(word string, after Kind) {
 	case w == ending.Number && l.Words[n-1] == w:
 		l.Kinds[n-1] = after
 		return
-	case l.Kinds[n-1] == Inside && strings.Contains(" "+going+" ", " "+w+" "):
+	case between == Inside && l.Kinds[n-1] == Inside && strings.Contains(" "+going+" ", " "+w+" "):
 		l.Kinds[n-1] = Going
 	}
 	if l.Words = append(l.Words, w); tail != "" {
-		l.Words, l.Kinds = append(l.Words, tail), append(l.Kinds, Inside)
+		l.Words, l.Kinds = append(l.Words, tail), append(l.Kinds, between)
 	}
 	l.Kinds = append(l.Kinds, after)
 }
@@ -94,14 +95,16 @@ func (l *Line) add(word string, after Kind) {
 func marked(word, bare string) Kind {
 	last := word[len(word)-1]
 	switch {
-	case last == '.' && abbreviated(bare):
+	case last == '~':
 		return Inside
+	case last == '.' && abbreviated(bare):
+		return Open
 	case strings.IndexByte(".?!", last) >= 0, strings.HasSuffix(word, ".\""), strings.HasSuffix(word, ".)"):
 		return Closing
 	case strings.IndexByte(",;:", last) >= 0:
 		return Comma
 	default:
-		return Inside
+		return Open
 	}
 }
 
