@@ -41,9 +41,10 @@ check: deps build ## what must hold before a change lands: format, tidy, lint, r
 	@echo '── lint';    $(TOOL) golangci-lint run ./...
 	@echo '── race';    CGO_ENABLED=1 go test -race -timeout 10m ./...
 
-soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed, 10,000 turns
-	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 30m -v -run 'TestSoak' . ./sip ./api
+soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace
+	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeIsFlat' . ./sip ./api ./campaigns/book
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/simulation
+	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKilled' ./api/conformance
 
 bench: deps build ## measure the media path, the turn overhead and the first word
 	@bin/parley bench all

@@ -55,8 +55,15 @@ func listening(d time.Duration) func(context.Context, media.Leg) {
 // parley runs a command beside the service.
 func (h *house) parley(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
+	return h.parleyAs(t, nil, args...)
+}
+
+// parleyAs runs a command with more settings.
+func (h *house) parleyAs(t *testing.T, environ []string, args ...string) (code int, out, errs string) {
+	t.Helper()
 	var o, e bytes.Buffer
-	code = run(&world{Context: t.Context(), out: &o, errs: &e, environ: []string{"PARLEY_DATA_DIR=" + h.config.DataDir}}, args)
+	environ = append([]string{"PARLEY_DATA_DIR=" + h.config.DataDir}, environ...)
+	code = run(&world{Context: t.Context(), out: &o, errs: &e, environ: environ}, args)
 	return code, o.String(), e.String()
 }
 
@@ -103,9 +110,15 @@ func dial(t *testing.T, api *demo.Client) asked {
 // soon waits for what another goroutine brings about.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
+	soonFor(t, 10*time.Second, what, is)
+}
+
+// soonFor waits for as long as that may take.
+func soonFor(t *testing.T, longest time.Duration, what string, is func() bool) {
+	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(longest)
 	for !is() {
 		select {
 		case <-tick.C:

@@ -19,11 +19,15 @@ import (
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
+	campaigns "github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/follow"
 	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/load"
 	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
@@ -52,6 +56,7 @@ type house struct {
 	keys    *idempotency.Keys
 	limiter *access.Limiter
 	metrics *metrics.Metrics
+	load    load.Load // of requests; calls are dialled slowly while it is high
 
 	clock     *pace.Clock
 	transport *rtp.Transport
@@ -62,13 +67,15 @@ type house struct {
 
 	node      *control.Node
 	spool     *recording.Spool
-	followers *control.Followers
+	followers *follow.Followers
 	sender    *webhook.Sender
 	bell      *db.Bell
 	ringer    *db.Ringer
 	desk      *place.Desk
+	campaigns *campaigns.Desk
 	upkeep    *trunks.Upkeep
 	keeper    *retention.Keeper
+	lists     *lists.Shelf
 
 	http, admin     *http.Server
 	listen, listenM net.Listener
@@ -206,8 +213,9 @@ func (h *house) openControl(ctx context.Context) error {
 	h.bell = &db.Bell{Pool: h.db.Pool, Log: h.log}
 	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
 	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
+	h.openLists()
 	h.node = &control.Node{
-		Place: at, Queue: h.store, Lease: h.config.Lease, Log: h.log,
+		Place: at, Queue: h.openCampaigns(at), Lease: h.config.Lease, Eased: h.load.High, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
 			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk,
@@ -215,7 +223,7 @@ func (h *house) openControl(ctx context.Context) error {
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},
 	}
-	h.followers = &control.Followers{
+	h.followers = &follow.Followers{
 		Outbox: h.store, Home: at.Home, Wake: h.bell.On(store.BellEvents), Log: h.log,
 		Steps: h.steps(shown),
 	}
@@ -236,7 +244,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	bodies := schema.NewSet()
 	server := &api.Server{
 		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
-		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.metrics.Request, Log: h.log,
+		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.observe, Log: h.log,
 		Routes: &routes.Routes{Desk: h.desk, Standing: h.ua.Standing},
 		Admin:  &admin.Admin{DB: h.db.Pool, Schemas: bodies, Root: h.config.RootOrg, AllowInsecure: h.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
@@ -245,9 +253,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 			View: shown, Live: h.live, CursorKey: key,
 		},
 	}
-	if err := h.openCampaigns(server, key); err != nil {
-		return err
-	}
+	h.showCampaigns(server, key)
 	handler, err := server.Handler()
 	if err != nil {
 		return err
@@ -257,6 +263,15 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
 	}
 	return nil
+}
+
+// observe is told of every answer. A request that waits for a call to end says
+// nothing of how busy we are.
+func (h *house) observe(route, method string, status int, took time.Duration) {
+	h.metrics.Request(route, method, status, took)
+	if route != api.EndRoute {
+		h.load.Request(took)
+	}
 }
 
 func (h *house) listenHTTP(ctx context.Context) error {
@@ -289,9 +304,10 @@ func (h *house) ready(ctx context.Context) error {
 }
 
 func (h *house) start(ctx context.Context) {
-	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.keepHouse} {
+	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.lists.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
+	h.tasks.Go(func() { h.campaigns.Run(ctx, h.log) })
 	h.keepTrunks(ctx)
 	h.node.Start(ctx)
 	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) }) // ErrServerClosed

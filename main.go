@@ -14,8 +14,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/parley-voice/parley/campaigns/command"
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/desk"
+	"github.com/parley-voice/parley/control/recording"
 )
 
 // version is set by the linker.
@@ -25,17 +28,21 @@ var version = "dev"
 type cli struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
-	Serve   serveCmd     `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
-	Demo    demoCmd      `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
-	Apply   applyCmd     `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
-	Key     keyCmd       `cmd:"" help:"API keys."`
-	Agent   desk.Agent   `cmd:"" help:"Agents."`
-	Call    desk.Call    `cmd:"" help:"Calls."`
-	Webhook desk.Webhook `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
-	Erase   desk.Erase   `cmd:"" help:"Erase calls: what was said in them, their recordings and notices."`
-	Replay  replayCmd    `cmd:"" help:"Step the turn machine through a call's turn log."`
-	Bench   benchCmd     `cmd:"" help:"Measure."`
-	Version versionCmd   `cmd:"" help:"Print the version."`
+	Serve    serveCmd         `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
+	Demo     demoCmd          `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
+	Apply    applyCmd         `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
+	Key      keyCmd           `cmd:"" help:"API keys."`
+	Agent    desk.Agent       `cmd:"" help:"Agents."`
+	Call     desk.Call        `cmd:"" help:"Calls."`
+	Webhook  desk.Webhook     `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
+	Campaign command.Campaign `cmd:"" help:"Campaigns."`
+	Simulate command.Simulate `cmd:"" help:"Run campaigns through years of virtual time, and have every call judged."`
+	DNC      command.DNC      `cmd:"" name:"dnc" help:"Do-not-call lists."`
+	Market   command.Market   `cmd:"" help:"Rules of markets."`
+	Erase    desk.Erase       `cmd:"" help:"Erase calls: what was said in them, their recordings and notices."`
+	Replay   replayCmd        `cmd:"" help:"Step the turn machine through a call's turn log."`
+	Bench    benchCmd         `cmd:"" help:"Measure."`
+	Version  versionCmd       `cmd:"" help:"Print the version."`
 }
 
 // world is what a sub-command gets from its process.
@@ -49,20 +56,26 @@ type world struct {
 
 // desk opens what most commands work with.
 func (w *world) desk() (*desk.Desk, error) {
-	c, err := w.config()
+	c, d, calls, err := w.opened()
 	if err != nil {
 		return nil, err
 	}
-	calls, err := bucket(c)
-	if err != nil {
-		return nil, err
+	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, Out: w.out}, nil
+}
+
+// opened opens the configuration's database and bucket, until the command ends.
+func (w *world) opened() (c config.Config, d *db.DB, files recording.Bucket, err error) {
+	if c, err = w.config(); err != nil {
+		return c, nil, nil, err
 	}
-	d, err := w.database(c)
-	if err != nil {
-		return nil, err
+	if files, err = bucket(c); err != nil {
+		return c, nil, nil, err
+	}
+	if d, err = w.database(c); err != nil {
+		return c, nil, nil, err
 	}
 	w.close = d.Close
-	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, Out: w.out}, nil
+	return c, d, files, nil
 }
 
 // config loads what the operator set.
@@ -98,7 +111,7 @@ func run(w *world, args []string) int {
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("parley"), kong.Writers(w.out, w.errs), kong.Exit(func(code int) { exit = code }),
 		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError(),
-		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk))
+		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk), kong.BindSingletonProvider(w.operate), kong.BindSingletonProvider(w.client), kong.BindSingletonProvider(w.terminal))
 	if err != nil {
 		fmt.Fprintln(w.errs, "parley:", err)
 		return 2

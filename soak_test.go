@@ -358,10 +358,9 @@ func (s *soak) settle() {
 	}
 }
 
-// judge holds what was seen to what was promised.
-func (s *soak) judge(kills int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// rangTwice counts the attempts that the carrier saw, those that rang, and those
+// of which it saw more than one request or ring, which are faults.
+func (s *soak) rangTwice() (attempts, rang, twice int) {
 	branches, rings := map[string]map[string]bool{}, map[string]int{}
 	for _, x := range s.seen {
 		if branches[x.ID] == nil {
@@ -372,13 +371,20 @@ func (s *soak) judge(kills int) {
 			rings[x.ID]++
 		}
 	}
-	twice := 0
 	for id, b := range branches {
 		if len(b) > 1 || rings[id] > 1 {
 			twice++
 			s.t.Errorf("attempt %s: %d INVITEs, %d rings", id, len(b), rings[id])
 		}
 	}
+	return len(branches), len(rings), twice
+}
+
+// judge holds what was seen to what was promised.
+func (s *soak) judge(kills int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attempts, rang, twice := s.rangTwice()
 	for id, ids := range s.hooks {
 		if len(ids) != 1 {
 			s.t.Errorf("the end of %s was told as %d events", id, len(ids))
@@ -390,7 +396,7 @@ func (s *soak) judge(kills int) {
 	if n := s.count("SELECT count(*) FROM (SELECT call_id FROM events WHERE kind = 'call.ended' GROUP BY call_id HAVING count(*) <> 1) x"); n != 0 {
 		s.t.Errorf("%d calls have more than one end", n)
 	}
-	s.t.Logf("%d kills, %d calls, %d attempts seen by the carrier, %d rang, %d rang twice", kills, s.calls, len(branches), len(rings), twice)
+	s.t.Logf("%d kills, %d calls, %d attempts seen by the carrier, %d rang, %d rang twice", kills, s.calls, attempts, rang, twice)
 	rows, err := s.db.Pool.Query(context.WithoutCancel(s.t.Context()), "SELECT status, coalesce(disconnection_reason, ''), count(*) FROM calls GROUP BY 1, 2 ORDER BY 3 DESC")
 	if err != nil {
 		s.t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/parley-voice/parley/campaigns/follow"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/view"
@@ -19,10 +20,12 @@ func (h *house) steps(shown view.View) []control.Step {
 	}
 	return []control.Step{
 		{Name: "recording", Follower: h.spool},
-		{Name: "metrics", Follower: h.metrics.Follower(h.store)},
+		{Name: "metrics", Follower: h.metrics.Follower()},
+		{Name: "contact", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store}},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
-		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow},
-		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow},
+		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
+		{Name: "verdict", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store, Judged: true}, Line: control.Slow, Talked: true},
+		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow, Talked: true},
 	}
 }
 

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// progress is how far a campaign is, as the API shows it.
+type progress struct {
+	Status      string         `json:"status"`
+	ByState     map[string]int `json:"by_state"`
+	Ready       int            `json:"ready"`
+	HeldReasons map[string]int `json:"held_reasons"`
+	Counters    struct {
+		Attempts int `json:"attempts"`
+		Busy     int `json:"busy"`
+	} `json:"counters"`
+}
+
+// openAllDay has the demo's organization call Kazakhstan at any hour.
+func (h *house) openAllDay(t *testing.T) {
+	t.Helper()
+	h.applyFile(t, `organizations:
+- name: demo
+  timezone: Asia/Almaty
+  market: kz
+  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "23:59"}
+  trunks:
+  - name: demo
+    subgroups: [{name: default, allowed_destinations: ["1", "7"], agents: [demo], concurrent_calls: 20, calls_per_minute: 6000}]
+`)
+}
+
+// campaign creates one with a list of numbers.
+func campaign(t *testing.T, api *demo.Client, more map[string]any, numbers ...string) (id string) {
+	t.Helper()
+	var rows []map[string]any
+	for _, n := range numbers {
+		rows = append(rows, map[string]any{"phone": n})
+	}
+	order := map[string]any{
+		"name": t.Name(), "agent_id": "demo", "calls_per_minute": 200, "planned_calls": rows, "attestation": map[string]any{"confirmed": true},
+	}
+	maps.Copy(order, more)
+	var c struct {
+		CampaignID string           `json:"campaign_id"`
+		Status     string           `json:"status"`
+		Blockers   []map[string]any `json:"blockers"`
+	}
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/campaigns", order, &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Status != "running" {
+		t.Fatalf("the campaign is %s: %v", c.Status, c.Blockers)
+	}
+	return c.CampaignID
+}
+
+// An asking counts the requests that a carrier got, by number.
+type asking struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// answer refuses and counts.
+func (a *asking) answer(i siptest.Invite) siptest.Script {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = map[string]int{}
+	}
+	a.of[i.To]++
+	return siptest.Script{Status: 486}
+}
+
+// numbers are those that were asked for.
+func (a *asking) numbers() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.of)
+}
+
+// TestCampaign calls a list to its end: one is reached, one is busy twice, one
+// has no such number.
+func TestCampaign(t *testing.T) {
+	t.Parallel()
+	var a asking
+	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
+		s := a.answer(i)
+		switch {
+		case strings.HasSuffix(i.To, "1"):
+			return siptest.Script{Status: 200, Talk: listening(time.Second)}
+		case strings.HasSuffix(i.To, "3"):
+			s.Status = 404
+		}
+		return s
+	}})
+	h, api := startHouse(t, c.Addr().String())
+	h.openAllDay(t)
+	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 2, "interval_s": 60}}, "+77012345671", "+77012345672", "+77012345673")
+	var p progress
+	soon(t, "all are called", func() bool {
+		p = progress{}
+		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p.ByState["done"] == 1 && p.ByState["exhausted"] == 1 && p.HeldReasons["retry_wait"] == 1
+	})
+	if p.Counters.Attempts != 3 || p.Counters.Busy != 1 || p.Status != "running" {
+		t.Errorf("%+v", p)
+	}
+	if got := fmt.Sprint(a.numbers()); got != "map[77012345671:1 77012345672:1 77012345673:1]" {
+		t.Errorf("the carrier was asked for %s", got)
+	}
+}
+
+// many are so many numbers.
+func many(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("+7701234%04d", i))
+	}
+	return all
+}
+
+// TestCampaignStops: a second after a pause, a withdrawal or a number's coming
+// onto the list was answered, nobody is called whom that concerns.
+func TestCampaignStops(t *testing.T) {
+	t.Parallel()
+	var a asking
+	h, api := startHouse(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
+	h.openAllDay(t)
+	do := func(path string, body any) {
+		if err := api.Do(t.Context(), http.MethodPost, path, body, &map[string]any{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := campaign(t, api, nil, many(60)...)
+	soon(t, "calls are made", func() bool { return len(a.numbers()) >= 3 })
+	do("/v1/campaigns/"+id+"/pause", nil)
+	time.Sleep(time.Second)
+	before := len(a.numbers())
+	do("/v1/contacts/withdraw", map[string]any{"phones": []string{"+77012340055"}})
+	h.applyFile(t, `organizations: [{name: demo, suppression: ["+77012340056"]}]`)
+	time.Sleep(time.Second)
+	if after := len(a.numbers()); after != before {
+		t.Errorf("%d more are called after the pause", after-before)
+	}
+	do("/v1/campaigns/"+id+"/resume", nil)
+	var p progress
+	soonFor(t, 40*time.Second, "it is over", func() bool {
+		p = progress{}
+		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Status == "completed"
+	})
+	got := a.numbers()
+	if len(got) != 58 || got["77012340055"]+got["77012340056"] != 0 || p.ByState["exhausted"] != 58 || p.ByState["suppressed"] != 2 {
+		t.Errorf("%d are called, of the withdrawn one %d, of the listed one %d; %+v", len(got), got["77012340055"], got["77012340056"], p)
+	}
+	for number, n := range got {
+		if n != 1 {
+			t.Errorf("%s is called %d times", number, n)
+		}
+	}
+}
+
+// TestCampaignHolds: a number that was called as often as may be is held for it,
+// whoever called it; and nobody is called outside working hours.
+func TestCampaignHolds(t *testing.T) {
+	t.Parallel()
+	var a asking
+	h, api := startHouse(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
+	h.openAllDay(t)
+	h.applyFile(t, "organizations: [{name: demo, frequency_caps: {enabled: true, daily: 2, rolling_7d: 7}}]")
+	for range 2 {
+		var c asked
+		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+77012340000"}, &c); err != nil {
+			t.Fatal(err)
+		}
+		finished(t, api, c.CallID)
+	}
+	capped := campaign(t, api, nil, "+77012340000", "+77012340001")
+	zone, err := time.LoadLocation("Asia/Almaty")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tomorrow := (int(time.Now().In(zone).Weekday()) + 7) % 7 // 0 is Monday
+	closed := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{tomorrow}, "start": "00:00", "end": "23:00"}}}, "+77012340002")
+	var p, q progress
+	soon(t, "one is held, one is called", func() bool {
+		p, q = progress{}, progress{}
+		for id, to := range map[string]*progress{capped: &p, closed: &q} {
+			if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p.HeldReasons["frequency_cap"] == 1 && p.ByState["exhausted"] == 1
+	})
+	if q.HeldReasons["outside_working_hours"] != 1 || q.Counters.Attempts != 0 {
+		t.Errorf("outside working hours: %+v", q)
+	}
+	if got := a.numbers(); got["77012340000"] != 2 || got["77012340001"] != 1 || got["77012340002"] != 0 {
+		t.Errorf("the carrier was asked for %v", got)
+	}
+}
+
+// TestSoakPace: over ten minutes as many calls leave as were asked for, to one in
+// a hundred, evenly from the first minute on.
+func TestSoakPace(t *testing.T) {
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	var mu sync.Mutex
+	var left []time.Time
+	h, api := startHouse(t, carrier(t, &siptest.Carrier{
+		OnInvite: func(i siptest.Invite) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, i.At)
+		},
+		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
+	}).Addr().String())
+	h.openAllDay(t)
+	campaign(t, api, nil, many(2200)...)
+	const lasts, perMinute = 10 * time.Minute, 200
+	soon(t, "the first call leaves", func() bool { mu.Lock(); defer mu.Unlock(); return len(left) > 0 })
+	<-time.After(lasts + time.Second)
+	mu.Lock()
+	defer mu.Unlock()
+	minutes := make([]int, lasts/time.Minute)
+	busiest, gap := 0, time.Duration(0)
+	for i, at := range left {
+		if m := at.Sub(left[0]) / time.Minute; int(m) < len(minutes) {
+			minutes[m]++
+		}
+		within := 0
+		for _, later := range left[i:] {
+			if later.Sub(at) < time.Second {
+				within++
+			}
+		}
+		busiest = max(busiest, within)
+		if i > 0 {
+			gap = max(gap, at.Sub(left[i-1]))
+		}
+	}
+	all := 0
+	for _, n := range minutes {
+		all += n
+	}
+	t.Logf("%d calls in %v, by minute %v; in the busiest second %d, the longest gap %v", all, lasts, minutes, busiest, gap)
+	if want := perMinute * int(lasts/time.Minute); all < want*99/100 || all > want*101/100 {
+		t.Errorf("%d calls, want %d to one in a hundred", all, want)
+	}
+	if most := 2 * perMinute / 60; busiest > most {
+		t.Errorf("%d calls in one second, want at most %d", busiest, most)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// interrupts is a callee that says hello, then talks over the agent, and hangs up
+// after a while.
+func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
+	rate := leg.Rate()
+	hello, _ := tone.Say(rate, "hello")
+	over, _ := tone.Say(rate, "stop it please")
+	m.greeting = slices.Concat(make([]int16, rate/2), hello, make([]int16, 3*rate), over, make([]int16, rate), over)
+	leg.Play(m)
+	ctx, cancel := context.WithTimeout(ctx, 13*time.Second)
+	defer cancel()
+	f := make(media.Frame, media.FrameLen(rate))
+	for ctx.Err() == nil && leg.ReadFrame(f) == nil {
+		m.mu.Lock()
+		m.recorded, m.rate = append(m.recorded, f...), rate
+		m.mu.Unlock()
+	}
+}
+
+// TestDisclosure: a call that is ordered with a disclosure begins with it, on the
+// wire, though the callee talks over it.
+func TestDisclosure(t *testing.T) {
+	t.Parallel()
+	callee := &machine{}
+	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: http.StatusOK, Talk: callee.interrupts}
+	}})
+	h, api := startHouse(t, c.Addr().String())
+	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "this is anna calling for acme. i am an automated voice. this call is recorded. press nine."
+	placed, err := h.desk.Place(t.Context(), org, place.Order{Agent: "demo", To: demo.Number, Disclosure: text},
+		func(context.Context, db.Querier, control.Call) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, _ := finished(t, api, placed.ID)
+	at := slices.IndexFunc(call.Transcript, func(l struct {
+		Role  string  `json:"role"`
+		Text  string  `json:"text"`
+		Start float64 `json:"start_s"`
+		Turn  int     `json:"turn"`
+	},
+	) bool {
+		return l.Role == "agent"
+	})
+	if at < 0 || !strings.EqualFold(call.Transcript[at].Text, text) {
+		t.Errorf("the call %s (%s) begins with %+v", call.Status, call.Reason, call.Transcript)
+	}
+	if heard := callee.heard(); !strings.HasPrefix(heard, text) || heard == text {
+		t.Errorf("the callee heard %q", heard)
+	}
+}
