@@ -28,7 +28,7 @@ import (
 const canary = "canary-of-a-password"
 
 // carrier takes calls as it is told.
-func carrier(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
+func carrier(t testing.TB, c *siptest.Carrier) *siptest.Carrier {
 	t.Helper()
 	c.Listen = "127.0.0.1:0"
 	if err := c.Start(); err != nil {
@@ -53,13 +53,13 @@ func listening(d time.Duration) func(context.Context, media.Leg) {
 }
 
 // parley runs a command beside the service.
-func (h *house) parley(t *testing.T, args ...string) (code int, out, errs string) {
+func (h *house) parley(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
 	return h.parleyAs(t, nil, args...)
 }
 
 // parleyAs runs a command with more settings.
-func (h *house) parleyAs(t *testing.T, environ []string, args ...string) (code int, out, errs string) {
+func (h *house) parleyAs(t testing.TB, environ []string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	environ = append([]string{"PARLEY_DATA_DIR=" + h.config.DataDir}, environ...)
@@ -68,13 +68,13 @@ func (h *house) parleyAs(t *testing.T, environ []string, args ...string) (code i
 }
 
 // applyTrunk changes the trunk of the demo, as an operator does.
-func (h *house) applyTrunk(t *testing.T, keys string) {
+func (h *house) applyTrunk(t testing.TB, keys string) {
 	t.Helper()
 	h.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
 }
 
 // applyFile applies an operator's file.
-func (h *house) applyFile(t *testing.T, text string) {
+func (h *house) applyFile(t testing.TB, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

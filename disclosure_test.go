@@ -40,6 +40,10 @@ func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 // wire, though the callee talks over it.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()
+	inTime(t, disclosed)
+}
+
+func disclosed(t testing.TB) {
 	callee := &machine{}
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: http.StatusOK, Talk: callee.interrupts}

@@ -27,7 +27,7 @@ import (
 
 // openDir is a folder that the database's user may enter: t.TempDir's parents
 // are root's alone.
-func openDir(t *testing.T) string {
+func openDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // see above
 	if err != nil {
@@ -62,6 +62,10 @@ var (
 // it leaves, to what was said.
 func TestDemo(t *testing.T) {
 	t.Parallel()
+	inTime(t, demoCall)
+}
+
+func demoCall(t testing.TB) {
 	dir := openDir(t)
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -111,7 +115,7 @@ func TestDemo(t *testing.T) {
 }
 
 // startHouse runs the whole service on free ports, with a trunk to proxy.
-func startHouse(t *testing.T, proxy string, change ...func(*config.Config)) (*house, *demo.Client) {
+func startHouse(t testing.TB, proxy string, change ...func(*config.Config)) (*house, *demo.Client) {
 	t.Helper()
 	c := testConfig(t)
 	for _, f := range change {
@@ -145,7 +149,7 @@ func startHouse(t *testing.T, proxy string, change ...func(*config.Config)) (*ho
 }
 
 // finished waits until a call is over and returns it and its turns.
-func finished(t *testing.T, c *demo.Client, id string) (demo.Call, []demo.Turn) {
+func finished(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -247,6 +251,10 @@ Content-Length: 0
 // TestSipp calls a phone that we did not write.
 func TestSipp(t *testing.T) {
 	t.Parallel()
+	inTime(t, sippCall)
+}
+
+func sippCall(t testing.TB) {
 	sipp, err := exec.LookPath("sipp")
 	if err != nil {
 		t.Skip("sipp is not installed (apt-get install sip-tester)")
@@ -314,7 +322,7 @@ func TestSipp(t *testing.T) {
 }
 
 // freePort is a UDP port that was free a moment ago, even and with the next free too.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	for range 50 {
 		c, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")

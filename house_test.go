@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-func testConfig(t *testing.T) config.Config {
+func testConfig(t testing.TB) config.Config {
 	t.Helper()
 	c := config.Default()
 	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"

@@ -19,6 +19,10 @@ import (
 // the colleague, and the two are joined. One who is busy is told of.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
+	inTime(t, transfers)
+}
+
+func transfers(t testing.TB) {
 	script := fake.Typical()
 	script.Call = func(messages []fake.Message) (name, arguments string) {
 		if last := messages[len(messages)-1]; last.Role == "user" && strings.Contains(last.Content, "person") {

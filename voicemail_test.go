@@ -54,6 +54,10 @@ func (m *machine) heard() string {
 // TestVoicemail leaves a message on a machine, and hangs up on another.
 func TestVoicemail(t *testing.T) {
 	t.Parallel()
+	inTime(t, voicemails)
+}
+
+func voicemails(t testing.TB) {
 	const message = "please call us back. thank you."
 	machines := make(chan *machine, 2)
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
