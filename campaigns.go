@@ -15,9 +15,12 @@ import (
 	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/campaigns/packages"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/campaigns/watch"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/sip/proxy"
 )
 
 // openLists opens the do-not-call lists, and has single calls held against them.
@@ -36,9 +39,14 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 		MostRows: c.CampaignRows, MostCalls: c.BatchRows, MostAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
 	}
 	h.store.Undo = h.campaigns.Undo
+	h.routes = &watch.Watch{
+		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Log: h.log,
+		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },
+	}
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
 		Pool: h.db.Pool, Store: listed, Claims: h.store, Markets: markets, Screen: h.desk.Screen, Registries: h.lists.Registries,
-		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease, Log: h.log,
+		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease,
+		Unreachable: h.routes.Unreachable, Log: h.log,
 	}}}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 	campaigns "github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/lists"
+	"github.com/parley-voice/parley/campaigns/watch"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/config"
@@ -73,6 +74,7 @@ type house struct {
 	ringer    *db.Ringer
 	desk      *place.Desk
 	campaigns *campaigns.Desk
+	routes    *watch.Watch
 	upkeep    *trunks.Upkeep
 	keeper    *retention.Keeper
 	lists     *lists.Shelf
@@ -304,7 +306,7 @@ func (h *house) ready(ctx context.Context) error {
 }
 
 func (h *house) start(ctx context.Context) {
-	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.lists.Run, h.keepHouse} {
+	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.lists.Run, h.routes.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
 	h.tasks.Go(func() { h.campaigns.Run(ctx, h.log) })

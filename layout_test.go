@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 	"pipeline/eot":        {"pipeline/eot/ending"}, // pure
 	"pipeline/eot/ending": {},
 	"control/db":          {},
+	"control/breaker":     {}, // pure
 	"campaigns/rows":      {"campaigns/market"},
 	"campaigns/market":    {}, // pure
 	"campaigns/registry":  {},
@@ -58,6 +59,7 @@ var outside = map[string][]string{
 var pure = map[string][]string{
 	"pipeline/turn":       {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"pipeline/amd":        {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"control/breaker":     {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"campaigns/market":    {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"campaigns/retry":     {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"campaigns/checks":    {"net", "net/http", "os", "database/sql", "math/rand", "context"},

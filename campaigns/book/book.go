@@ -47,6 +47,8 @@ type Book struct {
 	Disclosures disclosure.Texts
 	Place       control.Place
 	Lease       time.Duration
+	// Unreachable tells that this node cannot reach a trunk; nil reaches all.
+	Unreachable func(trunkID string) bool
 	Log         *slog.Logger
 
 	running []dialler.Running

@@ -41,12 +41,19 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 	var lease *control.Lease
 	until := time.Now().Add(b.Lease) // never later than on the database's clock
 	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) error {
-		now, pace, ok, err := b.hold(ctx, tx, d, ask)
+		now, pace, ok, way, err := b.hold(ctx, tx, d, ask)
 		if err != nil || !ok {
 			answer.Gone = true
 			return err
 		}
+		if way.shut(b, d) {
+			answer.Busy = true
+			return nil
+		}
 		lease, err = b.first(ctx, tx, d, ask, now, &answer)
+		if err == nil && lease != nil && way.open {
+			err = b.probe(ctx, tx, d, lease.CallID)
+		}
 		if err != nil || lease == nil {
 			return err
 		}
@@ -71,24 +78,25 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 
 // hold locks the pace of a campaign, if its next call is due and it runs still,
 // and is as it was when it was read.
-func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (now time.Time, p plan.Pace, ok bool, err error) {
+func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (now time.Time, p plan.Pace, ok bool, w way, err error) {
 	p = ask.Pace
 	var next, last time.Time
 	err = tx.QueryRow(ctx, `
-		SELECT clock_timestamp(), p.next_at, p.last_at FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id
+		SELECT clock_timestamp(), p.next_at, p.last_at, r.open IS TRUE, (r.probe_call = '' AND r.probe_at <= clock_timestamp()) IS TRUE
+		FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id LEFT JOIN route_breakers r ON r.subgroup_id = c.route_id
 		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
-		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).Scan(&now, (*instant)(&next), (*instant)(&last))
+		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).Scan(&now, (*instant)(&next), (*instant)(&last), &w.open, &w.probe)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return now, p, false, nil
+		return now, p, false, w, nil
 	}
 	if err != nil {
-		return now, p, false, fmt.Errorf("pace: %w", err)
+		return now, p, false, w, fmt.Errorf("pace: %w", err)
 	}
 	if p.Next = next; !p.Due(now) {
 		b.paced(ask.ID, p, last)
-		return now, p, false, nil
+		return now, p, false, w, nil
 	}
-	return now, p, true, nil
+	return now, p, true, w, nil
 }
 
 // firstSQL finds of each group and priority the contact whose time comes first.

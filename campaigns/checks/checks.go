@@ -66,6 +66,9 @@ type Facts struct {
 	Warnings    Circumstances
 }
 
+// Line tells that the campaign has one to call on, as far as its owner says.
+func (f Facts) Line() bool { return f.RouteAvailable && f.AgentAttached && f.CallerNumber }
+
 // An Attestation is the consent that came with the request.
 type Attestation struct {
 	Given bool // confirmed: true

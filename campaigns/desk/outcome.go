@@ -18,6 +18,8 @@ type Outcome struct {
 	CallID string
 	What   retry.Outcome
 	Ended  time.Time
+	// Unreached tells that the route failed, and no phone rang.
+	Unreached bool
 	// Awaits tells that the call is analysed: a contact that was talked to waits
 	// for the verdict.
 	Awaits bool
@@ -34,6 +36,10 @@ func (d *Desk) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.Stat
 	t, err := d.trial(ctx, tx, o.CallID)
 	if err != nil || !t.Ended.IsZero() {
 		return t.State, err
+	}
+	if t.Probe && o.Unreached { // it was tried on the contact whether the route is well
+		_, err = d.Undo(ctx, tx, o.CallID)
+		return campaigns.Pending, err
 	}
 	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
 	if t.Tried.Outcome, t.Tried.Spread = o.What, o.Spread; !o.Awaits || !o.What.Conversation() {

@@ -53,7 +53,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 		if facts.HoursOpen && !c.Status.Over() {
 			f.Opens = facts.Warnings.NextWindow
 		}
-		f.Route = facts.RouteAvailable && facts.AgentAttached && facts.CallerNumber
+		f.Route = facts.Line() && !t.Shut
 		f.Stale = org.RequireRegistry && lists.TooOld(now)
 		if c.Status == campaigns.Running {
 			err = d.Store.Waiting(ctx, tx, id, now, func(w store.Waiting) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/breaker"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -58,7 +59,10 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 			_, err := f.Desk.Undo(ctx, tx, c.ID)
 			return err
 		}
-		_, err := f.Desk.Record(ctx, tx, desk.Outcome{CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID)})
+		_, err := f.Desk.Record(ctx, tx, desk.Outcome{
+			CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID),
+			Unreached: c.Status == control.Failed && breaker.Fault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
+		})
 		return known(err)
 	})
 }

@@ -43,7 +43,7 @@ type Facts struct {
 	Held, Blocked map[string]int
 
 	Calendar *plan.Calendar // by which it dials; nil where nobody knows the law
-	Route    bool           // there is a line
+	Route    bool           // there is a line, and calls get through it
 	Stale    bool           // nobody may be called before the registry is loaded anew
 	Opens    time.Time      // when hours and law allow the next call; zero for never
 }

@@ -60,6 +60,7 @@ type Trial struct {
 	ContactID string
 	State     campaigns.State
 	Ended     time.Time // of this call; zero while it is on
+	Probe     bool      // the call was to try its route
 	Tried     retry.Tried
 	Campaign  campaigns.Campaign
 }
@@ -71,9 +72,9 @@ func (s *Store) Trial(ctx context.Context, tx pgx.Tx, callID string) (*Trial, er
 	var ended *time.Time
 	var outcome *string
 	err := tx.QueryRow(ctx, `
-		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at
+		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at, x.probe
 		FROM contact_attempts x JOIN contacts k ON k.id = x.contact_id WHERE x.call_id = $1 FOR UPDATE OF k, x`, callID).Scan(
-		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended)
+		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended, &t.Probe)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -154,6 +155,8 @@ type Tallies struct {
 	On, Dialled   int            // attempts that are on, and that began in the last minute
 	Redials       int            // contacts that wait for another attempt
 	Held, Blocked map[string]int // contacts by governing cap
+	// Shut tells that campaigns are kept off its route, because calls through it fail.
+	Shut bool
 }
 
 // Tally counts the attempts of a campaign.
@@ -172,8 +175,9 @@ func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now 
 				WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2 GROUP BY 1) x),
 			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
 				(SELECT governing_cap, count(*) AS n FROM contacts
-				WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'frequency_capped' GROUP BY 1) x)`,
-		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked)
+				WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'frequency_capped' GROUP BY 1) x),
+			EXISTS (SELECT FROM campaigns c JOIN route_breakers b ON b.subgroup_id = c.route_id WHERE c.id = $1 AND b.open)`,
+		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked, &t.Shut)
 	if err == nil {
 		err = errors.Join(json.Unmarshal(outcomes, &t.Outcomes), json.Unmarshal(held, &t.Held), json.Unmarshal(blocked, &t.Blocked))
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control/breaker"
 	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/provider/accounts"
@@ -47,6 +48,7 @@ type Config struct {
 	BatchRows           int
 	WithdrawAddresses   int
 	OpenHorizon         time.Duration // of campaigns that calls are added to
+	Breaker             breaker.Rules // of the routes of campaigns
 	Lease               time.Duration
 	DrainTimeout        time.Duration
 	LogLevel            string
@@ -82,7 +84,8 @@ func Default() Config {
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
-		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
+		Breaker: breaker.Usual(),
+		Lease:   15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
 	}
 }
 
@@ -133,6 +136,11 @@ func Settings() map[string]Setting {
 		"PARLEY_BATCH_ROWS":           {"rows, 1 to 50000", number(func(c *Config) *int { return &c.BatchRows }, 50_000)},
 		"PARLEY_WITHDRAW_ADDRESSES":   {"addresses, 1 to 100000", number(func(c *Config) *int { return &c.WithdrawAddresses }, 100_000)},
 		"PARLEY_OPEN_HORIZON":         {"a duration, 1h to 8760h", length(func(c *Config) *time.Duration { return &c.OpenHorizon }, time.Hour, 8760*time.Hour)},
+		"PARLEY_ROUTE_FAILURES":       {"percent, 1 to 100", number(func(c *Config) *int { return &c.Breaker.Share }, 100)},
+		"PARLEY_ROUTE_LEAST":          {"calls, 1 to 40", number(func(c *Config) *int { return &c.Breaker.Least }, 40)},
+		"PARLEY_ROUTE_WINDOW":         {"a duration, 10s to 1h", length(func(c *Config) *time.Duration { return &c.Breaker.Window }, 10*time.Second, time.Hour)},
+		"PARLEY_ROUTE_RETRY":          {"a duration, 1s to 10m", length(func(c *Config) *time.Duration { return &c.Breaker.First }, time.Second, 10*time.Minute)},
+		"PARLEY_ROUTE_RETRY_MAX":      {"a duration, 1s to 1h", length(func(c *Config) *time.Duration { return &c.Breaker.Longest }, time.Second, time.Hour)},
 		"PARLEY_LEASE":                {"a duration, 1s to 5m", length(func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute)},
 		"PARLEY_DRAIN_TIMEOUT":        {"a duration, 0s to 24h", length(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour)},
 		"PARLEY_LOG_LEVEL":            {"debug, info, warn or error", setLevel},

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// TestCampaignRoute has a carrier fail for a while, with two servers on one
+// database: the campaign says why it does not dial, few calls try the route, none
+// of them is an attempt of its contact, and all is dialled once it is well again.
+func TestCampaignRoute(t *testing.T) {
+	t.Parallel()
+	var ill atomic.Bool
+	var mu sync.Mutex
+	var failed []time.Time
+	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+		if !ill.Load() {
+			return siptest.Script{Status: 486}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		failed = append(failed, time.Now())
+		return siptest.Script{Status: http.StatusServiceUnavailable, Ring: -1}
+	}})
+	failures := func() int { mu.Lock(); defer mu.Unlock(); return len(failed) }
+	url := dbtest.URL(t)
+	shared := func(c *config.Config) {
+		c.Breaker.First, c.Breaker.Longest, c.Breaker.Window = time.Second, 3*time.Second, time.Minute
+		if err := config.Settings()["PARLEY_DATABASE_URL"].Set(c, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, api := startHouse(t, c.Addr().String(), shared)
+	startHouse(t, c.Addr().String(), shared)
+	h.openAllDay(t)
+	ill.Store(true)
+	const contacts = 60
+	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
+	look := func() (p progress) {
+		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	var p progress
+	soon(t, "the route is left alone", func() bool { p = look(); return p.HeldReasons["route_unavailable"] > 0 })
+	soon(t, "the calls that are on are over", func() bool { p = look(); return p.ByState["in_call"] == 0 })
+	before, spent := failures(), p.Counters.Attempts
+	if spent < 10 || spent > 25 {
+		t.Errorf("%d attempts are spent before the route is left alone", spent)
+	}
+	<-time.After(12 * time.Second)
+	p = look()
+	probes := failures() - before
+	if probes < 1 || probes > 8 {
+		t.Errorf("%d calls try the route in 12 s", probes)
+	}
+	if p.HeldReasons["route_unavailable"] == 0 || p.Ready != 0 {
+		t.Errorf("while the route fails: %+v", p)
+	}
+	ill.Store(false)
+	soonFor(t, 60*time.Second, "it is over", func() bool { p = look(); return p.Status == "completed" })
+	// A call under way when the route was well again may be an attempt.
+	if p.Counters.Attempts != contacts || p.Counters.Busy != contacts-spent || p.ByState["exhausted"] != contacts {
+		t.Errorf("%d attempts had been spent; at the end: %+v", spent, p)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	gaps := make([]string, 0, len(failed))
+	for i := max(1, before); i < len(failed); i++ {
+		gaps = append(gaps, failed[i].Sub(failed[i-1]).Round(100*time.Millisecond).String())
+	}
+	t.Logf("%d attempts spent, %d probes, apart %s", spent, probes, strings.Join(slices.Clip(gaps), " "))
+}
