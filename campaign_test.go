@@ -22,6 +22,7 @@ type progress struct {
 	ByState     map[string]int `json:"by_state"`
 	Ready       int            `json:"ready"`
 	HeldReasons map[string]int `json:"held_reasons"`
+	Suppressed  map[string]int `json:"suppressed_reasons"`
 	Counters    struct {
 		Attempts int `json:"attempts"`
 		Busy     int `json:"busy"`

@@ -75,6 +75,7 @@ type house struct {
 	desk      *place.Desk
 	campaigns *campaigns.Desk
 	routes    *watch.Watch
+	optOuts   control.OptOuts
 	upkeep    *trunks.Upkeep
 	keeper    *retention.Keeper
 	lists     *lists.Shelf
@@ -216,11 +217,12 @@ func (h *house) openControl(ctx context.Context) error {
 	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
 	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
 	h.openLists()
+	queue := h.openCampaigns(at)
 	h.node = &control.Node{
-		Place: at, Queue: h.openCampaigns(at), Lease: h.config.Lease, Eased: h.load.High, Log: h.log,
+		Place: at, Queue: queue, Lease: h.config.Lease, Eased: h.load.High, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
-			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk,
+			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk, OptOuts: h.optOuts,
 			Margin: h.config.Lease / 3, Log: h.log,
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},

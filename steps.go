@@ -24,6 +24,7 @@ func (h *house) steps(shown view.View) []control.Step {
 		{Name: "contact", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store}},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
+		{Name: "opt-out", Follower: &follow.OptOuts{Keep: h.optOuts, Calls: h.store}, Line: control.Slow, Talked: true},
 		{Name: "verdict", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store, Judged: true}, Line: control.Slow, Talked: true},
 		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow, Talked: true},
 	}

@@ -17,7 +17,7 @@ func TestDisclosures(t *testing.T) {
 	id := c["campaign_id"].(string)
 	text := func(language string) string {
 		t.Helper()
-		got, err := disclosure.Texts{Store: h.campaigns.Store, Markets: h.campaigns.Markets}.Of(t.Context(), h.db.Pool, campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}, language)
+		got, _, err := disclosure.Texts{Store: h.campaigns.Store, Markets: h.campaigns.Markets}.Of(t.Context(), h.db.Pool, campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}, language)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,9 @@ import (
 type Next struct {
 	State State
 	At    time.Time // of the next attempt, where it is Pending
-	Rule  int       // of the retry configuration, that brings the attempt; -1 for none
+	// Reason is that of a suppression.
+	Reason string
+	Rule   int // of the retry configuration, that brings the attempt; -1 for none
 }
 
 // After decides where a contact goes after a call that ended at an instant.
@@ -27,4 +29,12 @@ func (c Campaign) After(t retry.Tried, ended time.Time) Next {
 	default:
 		return Next{State: Exhausted, Rule: -1}
 	}
+}
+
+// Unless has a contact that asked not to be called again go nowhere else.
+func (n Next) Unless(optedOut bool) Next {
+	if optedOut {
+		return Next{State: Suppressed, Reason: OptedOut, Rule: -1}
+	}
+	return n
 }

@@ -92,6 +92,7 @@ type Call struct {
 	MaxDuration time.Duration
 	Voicemail   string
 	Disclosure  string // said before the greeting; empty for none
+	OptOut      OptOutWays
 
 	CreatedAt, DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
 

@@ -32,6 +32,8 @@ type Runner struct {
 	FinishFor time.Duration
 	// Legs, where set, keeps second legs, to which parties are handed over.
 	Legs Legs
+	// OptOuts, where set, keeps who asks not to be called again.
+	OptOuts OptOuts
 	// Tracer, where set, keeps the signalling of calls.
 	Tracer Tracer
 	Log    *slog.Logger
@@ -148,6 +150,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	var others seconds
 	defer r.traceSeconds(ctx, log, &others)
 	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, j, r.bridge(log, c, &others)
+	b.OptOuts = r.optOuts(log, c)
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
 	f.EndedAt = time.Now()
@@ -185,20 +188,22 @@ func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (out
 
 // finish writes the end down, and tries for long: the call took place.
 func (r *Runner) finish(ctx context.Context, log *slog.Logger, l Lease, f Final) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.finishFor())
-	defer cancel()
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	var fenced error
+	err := r.persist(ctx, func(ctx context.Context) error {
 		err := r.Ledger.Finish(ctx, l, f)
-		if err == nil || errors.Is(err, ErrFenced) {
-			return err
+		if errors.Is(err, ErrFenced) {
+			fenced = err
+			return nil
 		}
-		log.WarnContext(ctx, "the end of the call is not written yet", "err", err)
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the end of call %s is lost: %w", l.CallID, err)
-		case <-time.After(wait):
+		if err != nil {
+			log.WarnContext(ctx, "the end of the call is not written yet", "err", err)
 		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the end of call %s is lost: %w", l.CallID, err)
 	}
+	return fenced
 }
 
 func (r *Runner) release(ctx context.Context, l Lease) error {

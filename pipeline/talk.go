@@ -30,9 +30,39 @@ type Brief struct {
 	// answers. VoicemailMessage is what to leave; empty has the model say.
 	Voicemail        Voicemail
 	VoicemailMessage string
+	// OptOuts is how the party has itself not called again.
+	OptOuts OptOuts
 	// Watch, where set, is told of lines and turns as they come.
 	Watch Watcher
 }
+
+// OptOuts are how a party has itself not called again: by saying so in English, by
+// phrases, by a key, or by the model's tool.
+type OptOuts struct {
+	Key     string   // that is pressed for it, alone; empty for none
+	Phrases []string // in other languages
+	// Keep keeps that the party asked, and returns when that cannot be lost any
+	// more. It may be asked twice. nil: nobody listens for it.
+	Keep func(ctx context.Context, o OptOut) error
+}
+
+// An OptOut is that a party asked not to be called again.
+type OptOut struct {
+	Source OptOutSource
+	Said   string    // the words that asked; empty for a key
+	At     time.Time // when it was noticed
+}
+
+// An OptOutSource is how it is known that a party asked not to be called again.
+type OptOutSource string
+
+// How it is known.
+const (
+	OptOutKey      OptOutSource = "key"
+	OptOutSpeech   OptOutSource = "speech"
+	OptOutTool     OptOutSource = "agent"    // the model said so
+	OptOutAnalysis OptOutSource = "analysis" // of the call that is over
+)
 
 // A Voicemail is what to do when a machine answers.
 type Voicemail string

@@ -80,7 +80,7 @@ func Script() fake.Script {
 		if len(m) == 0 || !strings.Contains(m[0].Content, "report_call") {
 			return "", ""
 		}
-		return "report_call", `{"summary":"The callee asked when the shop opens and whether it has the odyssey.","success":true,"sentiment":"positive","in_voicemail":false}`
+		return "report_call", `{"summary":"The callee asked when the shop opens and whether it has the odyssey.","success":true,"sentiment":"positive","in_voicemail":false,"opt_out":false}`
 	}
 	return s
 }

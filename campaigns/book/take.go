@@ -214,7 +214,7 @@ func (b *Book) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now ti
 		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
 	}
 	var err error
-	if o.Disclosure, err = b.Disclosures.Of(ctx, tx, c, k.language); err != nil {
+	if o.Disclosure, o.OptOut, err = b.Disclosures.Of(ctx, tx, c, k.language); err != nil {
 		return nil, fmt.Errorf("disclosure: %w", err)
 	}
 	var lease control.Lease

@@ -45,6 +45,7 @@ func (d *Desk) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.Stat
 	if t.Tried.Outcome, t.Tried.Spread = o.What, o.Spread; !o.Awaits || !o.What.Conversation() {
 		next = t.Campaign.After(t.Tried, o.Ended)
 	}
+	next = next.Unless(t.OptedOut)
 	return next.State, d.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, d.now().UTC())
 }
 

@@ -35,7 +35,8 @@ func (numbers) Area(string) error { return nil }
 func (numbers) Whole() error { return nil }
 
 // LoadOwn adds numbers to the own list of an organization, or takes them off;
-// with Replace the list is what the files say and nothing else.
+// with Replace the list is what the files say, and those who asked for it
+// themselves.
 func (s *Shelf) LoadOwn(ctx context.Context, l Load) (Loaded, error) {
 	size, err := l.settled()
 	if err != nil {
@@ -86,7 +87,8 @@ func (n numbers) apply(ctx context.Context, tx pgx.Tx, l Load, done *Loaded) err
 	tag, err := tx.Exec(ctx, `
 		DELETE FROM suppressions s WHERE org_id = $1 AND (
 			EXISTS (SELECT FROM incoming i WHERE i.number = s.number AND NOT i.listed)
-			OR $2 AND NOT EXISTS (SELECT FROM incoming i WHERE i.number = s.number AND i.listed))`, l.OrgID, l.Replace)
+			OR $2 AND NOT EXISTS (SELECT FROM incoming i WHERE i.number = s.number AND i.listed)
+				AND NOT EXISTS (SELECT FROM opt_outs o WHERE o.org_id = s.org_id AND o.number = s.number))`, l.OrgID, l.Replace)
 	if err != nil {
 		return err
 	}

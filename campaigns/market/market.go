@@ -70,7 +70,34 @@ type Disclosure struct {
 	Caller    string // who calls
 	Automated string // that the voice is not a person's
 	Recording string // that the call is recorded, where it is
-	OptOut    string `yaml:"opt_out"` // how not to be called again
+	OptOut    string `yaml:"opt_out"` // how not to be called again; a single key in it is pressed for that
+	// Phrases ask not to be called again, in that language.
+	Phrases []string `yaml:"opt_out_phrases"`
+}
+
+// Key is the key that OptOut names, as a digit, * or #; empty where it names none,
+// or several.
+func (d Disclosure) Key() string {
+	keys := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789*#", r) {
+			return r
+		}
+		return -1
+	}, d.OptOut)
+	if len(keys) != 1 {
+		return ""
+	}
+	return keys
+}
+
+// Phrases ask not to be called again, in all languages of the package: who is
+// called may speak another than the agent does.
+func (p *Package) Phrases() []string {
+	var all []string
+	for _, language := range slices.Sorted(maps.Keys(p.disclosures)) {
+		all = append(all, p.disclosures[language].Phrases...)
+	}
+	return all
 }
 
 // Text is the disclosure as it is spoken, by an agent for an organization.

@@ -266,7 +266,15 @@ func TestDisclosures(t *testing.T) {
 				t.Errorf("%s, %s: %q", code, l, text)
 			}
 		}
-		if p.Disclosure("tlh") != p.Disclosure(p.language) || p.Disclosure("").OptOut == "" {
+		for _, l := range p.Languages() {
+			if key := p.Disclosure(l).Key(); key != "9" {
+				t.Errorf("%s, %s: the key is %q", code, l, key)
+			}
+		}
+		if len(p.Phrases()) < 10 || (Disclosure{OptOut: "press 9, or 8"}).Key() != "" || (Disclosure{OptOut: "say so"}).Key() != "" {
+			t.Errorf("%s: phrases %q", code, p.Phrases())
+		}
+		if p.Disclosure("tlh").OptOut != p.Disclosure(p.language).OptOut || p.Disclosure("").OptOut == "" {
 			t.Errorf("%s: nothing is said in languages that it does not know", code)
 		}
 	}

@@ -63,6 +63,7 @@ type Trial struct {
 	Probe     bool      // the call was to try its route
 	Tried     retry.Tried
 	Campaign  campaigns.Campaign
+	OptedOut  bool // in this call
 }
 
 // Trial returns the contact of a call, nil for a call that is no campaign's.
@@ -72,9 +73,9 @@ func (s *Store) Trial(ctx context.Context, tx pgx.Tx, callID string) (*Trial, er
 	var ended *time.Time
 	var outcome *string
 	err := tx.QueryRow(ctx, `
-		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at, x.probe
+		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at, x.probe, EXISTS (SELECT FROM opt_outs o WHERE o.call_id = $1)
 		FROM contact_attempts x JOIN contacts k ON k.id = x.contact_id WHERE x.call_id = $1 FOR UPDATE OF k, x`, callID).Scan(
-		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended, &t.Probe)
+		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended, &t.Probe, &t.OptedOut)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -113,8 +114,8 @@ func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error)
 func (s *Store) Outcome(ctx context.Context, tx pgx.Tx, callID string, o retry.Outcome, ended time.Time, next campaigns.Next, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
-		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz FROM x WHERE k.id = x.contact_id`,
-		callID, o, ended, next.Rule, next.State, when(next.At), now)
+		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8 FROM x WHERE k.id = x.contact_id`,
+		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason)
 	if err != nil {
 		return fmt.Errorf("outcome of call %s: %w", callID, err)
 	}

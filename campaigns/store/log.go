@@ -21,6 +21,7 @@ const (
 	CallsAdded  = "calls_added"
 	CallsBarred = "calls_refused"
 	Withdrawn   = "withdrawn"
+	OptedOut    = "opted_out" // somebody asked not to be called again
 )
 
 // An Entry is a line of a campaign's log.

@@ -26,7 +26,9 @@ type Field struct {
 func FieldTypes() []string { return []string{"string", "number", "boolean", "enum"} }
 
 // Own lists the names that every analysis has.
-func Own() []string { return []string{"summary", "success", "sentiment", "in_voicemail", "custom"} }
+func Own() []string {
+	return []string{"summary", "success", "sentiment", "in_voicemail", "opt_out", "custom"}
+}
 
 const (
 	mostFields = 50

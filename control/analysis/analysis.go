@@ -89,6 +89,9 @@ func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition
 	} else if _, told := out["in_voicemail"]; !told {
 		out["in_voicemail"] = nil
 	}
+	if _, told := out["opt_out"]; !told {
+		out["opt_out"] = nil
+	}
 	return json.Marshal(out)
 }
 

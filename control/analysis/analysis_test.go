@@ -75,10 +75,10 @@ func spoken() []pipeline.Line {
 	}
 }
 
-const good = `{"summary":"Two cups were sold.","success":true,"sentiment":"positive","in_voicemail":false,"custom":{"cups":2,"kind":"green","again":null,"note":null}}`
+const good = `{"summary":"Two cups were sold.","success":true,"sentiment":"positive","in_voicemail":false,"opt_out":false,"custom":{"cups":2,"kind":"green","again":null,"note":null}}`
 
 func TestFollow(t *testing.T) {
-	silent := `{"custom":{"again":null,"cups":null,"kind":null,"note":null},"in_voicemail":null,"sentiment":null,"success":null,"summary":"The callee said nothing."}`
+	silent := `{"custom":{"again":null,"cups":null,"kind":null,"note":null},"in_voicemail":null,"opt_out":null,"sentiment":null,"success":null,"summary":"The callee said nothing."}`
 	for name, tt := range map[string]struct {
 		call           control.Call
 		change         func(*desk)

@@ -34,7 +34,7 @@ func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta
 			return
 		}
 		yield(pipeline.Delta{Calls: []pipeline.ToolCall{{
-			Name: "report_call", Arguments: json.RawMessage(`{"summary":"x","success":true,"sentiment":null,"in_voicemail":false}`),
+			Name: "report_call", Arguments: json.RawMessage(`{"summary":"x","success":true,"sentiment":null,"in_voicemail":false,"opt_out":false}`),
 		}}}, nil)
 	}
 }

@@ -80,6 +80,7 @@ func schema(a agents.Analysis) json.RawMessage {
 		add("sentiment", object{"enum": []any{"positive", "neutral", "negative", nil}, "description": "Of the callee."})
 	}
 	add("in_voicemail", object{"type": []string{"boolean", "null"}, "description": "Whether an answering machine took the call."})
+	add("opt_out", object{"type": []string{"boolean", "null"}, "description": "Whether the callee asked never to be called again, or to be taken off the list. False for a callee who only had no time."})
 	if len(a.Fields) > 0 {
 		custom, names := object{}, []string{}
 		for _, f := range a.Fields {

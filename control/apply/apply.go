@@ -129,7 +129,10 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 	for _, n := range *org.Suppression {
 		numbers = append(numbers, control.Digits(n))
 	}
-	if _, err = tx.Exec(ctx, "DELETE FROM suppressions WHERE org_id = $1 AND NOT number = ANY ($2)", id, numbers); err != nil {
+	_, err = tx.Exec(ctx, `
+		DELETE FROM suppressions s WHERE org_id = $1 AND NOT number = ANY ($2)
+			AND NOT EXISTS (SELECT FROM opt_outs o WHERE o.org_id = s.org_id AND o.number = s.number) -- the list is the operator's, these are not`, id, numbers)
+	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, "INSERT INTO suppressions (org_id, number) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING", id, numbers)

@@ -27,6 +27,7 @@ type Outgoing struct {
 	ImportID, ExternalID  string
 	Attempt               int
 	Disclosure            string // what it begins with
+	OptOut                control.OptOutWays
 }
 
 // Begin takes a line of the subgroup, if there is one now, and registers the
@@ -68,7 +69,7 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	}
 	_, err = tx.Exec(ctx, outgoingSQL, l.CallID, o.OrgID, o.AgentID, o.AgentName, o.AgentVersion, to, o.From, line.prefix+to, line.trunk, o.RouteID,
 		o.ExternalID, o.Attempt, o.Name, orEmpty(o.Metadata), orEmpty(o.Variables), defaultRing, d.Voicemail, at.at.UTC(), recording, at.n,
-		settings.Rate(to), o.Disclosure, o.CampaignID, o.ContactID, o.ImportID, l.AttemptID, p.Owner, p.Home, lease)
+		settings.Rate(to), o.Disclosure, o.CampaignID, o.ContactID, o.ImportID, l.AttemptID, p.Owner, p.Home, lease, o.OptOut)
 	if err != nil {
 		return control.Lease{}, fmt.Errorf("register call: %w", err)
 	}
@@ -80,9 +81,9 @@ const outgoingSQL = `
 WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
 	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
 	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure,
-	campaign_id, contact_id, import_id)
+	campaign_id, contact_id, import_id, opt_out)
 VALUES ($1, $2, 'phone', 'queued', $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), $12, $13, $14, $15, $16,
-	0, $17, $18, $19, 'none', $20, $21, $22, $23, $24, $25))
+	0, $17, $18, $19, 'none', $20, $21, $22, $23, $24, $25, $30))
 INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, state, owner, home, epoch, claimed_at, lease_until)
 VALUES ($26, $1, $2, $9, $10, 1, 'claimed', $27, $28, 1, clock_timestamp(), clock_timestamp() + $29::interval)`
 

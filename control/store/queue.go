@@ -271,6 +271,7 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 	return pipeline.Brief{
 		CallID: c.ID, Disclosure: c.Disclosure, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
 		Language: d.Language, Engines: d.Speech, MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
+		OptOuts:   pipeline.OptOuts{Key: c.OptOut.Key, Phrases: c.OptOut.Phrases},
 		Voicemail: pipeline.Voicemail(c.Voicemail), VoicemailMessage: agents.Fill(d.VoicemailMessage, values),
 	}, c.RecordingStatus != control.RecordingDisabled
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/pronounce"
 )
 
 // A Key names one line in one voice.
@@ -86,6 +87,21 @@ func (s *Shelf) Put(k Key, pcm []int16) {
 	}
 }
 
+const (
+	lineTimeout = 10 * time.Second
+	longestLine = 10 * time.Second
+)
+
+// Prepare has the lines spoken that must be at hand and are not there yet.
+func (s *Shelf) Prepare(ctx context.Context, v pipeline.Voice, style pipeline.Style, engine pipeline.Engine) {
+	for what := range Lines {
+		text, key := what.In(style.Language), Key{Engine: engine, Language: style.Language, Rate: style.Rate, Line: what}
+		if text != "" && s.Claim(key) {
+			s.Put(key, Speak(ctx, v, style, text, lineTimeout, longestLine))
+		}
+	}
+}
+
 // Speak has a voice speak a text whole, within a time and no longer than
 // longest, and returns the sound without the silence before it; nil where no
 // voice does.
@@ -113,6 +129,18 @@ func Speak(ctx context.Context, v pipeline.Voice, style pipeline.Style, text str
 		return nil // half a line is none
 	}
 	return pcm[mouth.LeadingSilence(pcm):]
+}
+
+const (
+	messageTimeout = 30 * time.Second // for the voice to speak it
+	longestMessage = time.Minute      // on a machine
+)
+
+// Message has a voice speak a message for a machine, nil where no voice does.
+func Message(ctx context.Context, v pipeline.Voice, style pipeline.Style, text string, pronunciation map[string]string) []int16 {
+	words := pronounce.New(pronunciation)
+	said := words.Say(text) + words.End()
+	return Speak(ctx, v, style, said, messageTimeout, longestMessage)
 }
 
 // sound collects what a voice speaks; nil where it breaks, or does not know when

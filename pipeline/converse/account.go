@@ -5,7 +5,6 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/book"
-	"github.com/parley-voice/parley/pipeline/history"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -29,41 +28,9 @@ func (s *talk) unheard() *book.Account {
 // committed opens the account of the caller's turn that a commits, or goes on
 // with the one that was retracted.
 func (s *talk) committed(a turn.Action) *book.Account {
-	now := time.Now()
-	x := &book.Account{
-		Caller: true, T0: s.last.From, Waited: s.last.Waited, Verdict: s.last.At,
-		Usable: s.brief.AnsweredAt.Add(a.Usable), Commit: now,
-		Estimated: s.last.Estimated, Reason: a.Reason,
-	}
-	if a.Judged > 0 {
-		x.Judged = s.brief.AnsweredAt.Add(a.Judged)
-	}
-	x.Specs, s.specs = s.specs, 0
-	if s.since(s.last.From) != a.From { // the energy gate missed the speech
-		x.T0, x.Waited, x.Verdict, x.Estimated = s.brief.AnsweredAt.Add(a.From), 0, x.Usable, true
-	}
-	from := s.began.From
-	if a.Text == "" { // there are but keys
-		from = x.T0
-	}
-	if before := s.current; before != nil && a.Fragments > 1 {
-		x.Number, x.Fragments, x.First = before.Number, a.Fragments, before.First
-		if x.First == nil {
-			x.First = before.Spans()
-		}
-		if before.Line != nil {
-			from = s.brief.AnsweredAt.Add(before.Line.Start)
-		}
-	} else {
-		x.Number = s.number
+	x, another := book.Committed(a, book.Caller{Last: s.last, Began: s.began, Answered: s.brief.AnsweredAt, Turn: s.number, Specs: s.specs}, s.current)
+	if s.specs = 0; another {
 		s.number++
-	}
-	if a.Told {
-		return x
-	}
-	x.Line = &pipeline.Line{
-		Role: pipeline.RoleCaller, Text: history.Spoken(a.Text, a.Keys), Turn: x.Number,
-		Start: min(s.since(from), s.since(x.T0)), End: s.since(x.T0),
 	}
 	return x
 }

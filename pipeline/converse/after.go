@@ -4,30 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/bridge"
-	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/canned"
-	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/handover"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-const (
-	// parting is how long after the last word the agent hangs up: the end of it
-	// is still on its way.
-	parting = 300 * time.Millisecond
-	// handing is how long somebody may take to take a call over.
-	handing = 45 * time.Second
-
-	// ringFirst is how long after the agent's last word the party hears the first
-	// ring, of ringOn; ringOff is the silence between two.
-	ringFirst, ringOn, ringOff = time.Second, 2 * time.Second, 3 * time.Second
-	ringLoud                   = 0.05 // of full scale, each of its two tones
-)
+// parting is how long after the last word the agent hangs up: the end of it is
+// still on its way.
+const parting = 300 * time.Millisecond
 
 // line is a canned line as a text, in English where there is none.
 func (s *talk) line(what canned.Line) string {
@@ -106,52 +95,12 @@ func (s *talk) handOver(ctx context.Context, number string) {
 	s.handed = done
 	ringing, quiet := context.WithCancel(ctx)
 	ring := s.utter(turn.Notice)
-	s.wg.Go(func() { s.ring(ringing, ring) })
+	s.wg.Go(func() { handover.Ring(ringing, s.mouth, ring) })
 	s.wg.Go(func() {
 		defer quiet()
-		second, err := s.refer(ctx, number)
+		second, err := handover.Refer(ctx, s.leg, s.brief.Bridge, number)
 		done <- handed{second, err}
 	})
-}
-
-// ring lets the party hear that somebody is being called, until ctx ends.
-func (s *talk) ring(ctx context.Context, u *mouth.Utterance) {
-	release, ok := s.mouth.Begin(ctx, false)
-	if !ok {
-		return
-	}
-	defer release()
-	pcm := tone.Ringback(u.Rate, ringOn, ringLoud)
-	for wait := ringFirst; ; wait = ringOn + ringOff {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return
-		}
-		if s.mouth.Push(ctx, u, pcm, false) != nil {
-			return
-		}
-	}
-}
-
-// refer has the party's side call the number or, where it does not, dials it.
-func (s *talk) refer(ctx context.Context, number string) (media.Leg, error) {
-	err := errors.New("the line cannot hand over")
-	if r, ok := s.leg.(media.Referrer); ok {
-		referring, cancel := context.WithTimeout(ctx, handing)
-		err = r.Refer(referring, number)
-		cancel()
-	}
-	if err == nil || s.brief.Bridge == nil || ctx.Err() != nil {
-		return nil, err
-	}
-	dialling, cancel := context.WithTimeout(ctx, handing)
-	defer cancel()
-	second, failed := s.brief.Bridge(dialling, number)
-	if failed != nil {
-		return nil, errors.Join(err, fmt.Errorf("second leg: %w", failed))
-	}
-	return second, nil
 }
 
 // handedOver is told what became of it. Where nobody took the call, the

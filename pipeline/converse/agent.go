@@ -22,6 +22,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/keypad"
 	"github.com/parley-voice/parley/pipeline/listener"
 	"github.com/parley-voice/parley/pipeline/mouth"
+	"github.com/parley-voice/parley/pipeline/optout"
 	"github.com/parley-voice/parley/pipeline/party"
 	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/tools"
@@ -48,6 +49,7 @@ type Agent struct {
 	Log      *slog.Logger
 
 	notices canned.Shelf
+	english optout.English
 }
 
 // Check says what is wrong with engines, if anything: what they name must be
@@ -76,10 +78,6 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	if err := a.Check(brief.Engines); err != nil {
 		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
 	}
-	set, err := tools.NewSet(brief.Tools)
-	if err != nil {
-		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
-	}
 	if brief.AnsweredAt.IsZero() {
 		brief.AnsweredAt = time.Now()
 	}
@@ -99,12 +97,17 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, brief pipeline.Brief) (
 	s := &talk{
 		agent: a, leg: leg, brief: brief, log: log,
 		model: meter, voice: a.Guards.Voice(a.Voices, brief.Engines.TTS),
-		mouth: mouth.New(), news: make(chan news, 16), tools: set, limits: book.NewLimits(brief.Limits, meter),
+		mouth: mouth.New(), news: make(chan news, 16), limits: book.NewLimits(brief.Limits, meter),
 		listener: listener.New(
 			a.Guards.Recognizer(a.Recognizers, brief.Engines.ASR),
 			pipeline.Stream{Rate: leg.Rate(), Model: brief.Engines.ASR.Model, Language: brief.Language}, log,
 		),
 		machine: turn.New(policy, brief.Greeting != ""),
+	}
+	s.optsOut()
+	var err error
+	if s.tools, err = tools.NewSet(s.brief.Tools); err != nil {
+		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err}, errors.Join(err, leg.Hangup(media.Failure))
 	}
 	if brief.Voicemail != "" {
 		s.watch = &watch{Watch: party.New(brief.Voicemail, a.Opinions)}
@@ -156,6 +159,8 @@ type talk struct {
 	filler  *mouth.Utterance // being said while the reply is made
 	journal turnlog.Log
 	pressed keypad.Pressed
+	optout  *optout.Watch // nil where nobody keeps it
+	out     bool          // the party asked not to be called again: the agent leaves
 	specs   int           // answers begun for this turn before its commit
 	current *book.Account // of the turn that reply answers
 	next    int64         // number of the next utterance
@@ -188,8 +193,9 @@ func (s *talk) run(ctx context.Context, cancel context.CancelFunc) {
 	var deaf error
 	s.wg.Go(func() { defer cancel(); deaf = e.Hear(ctx) })
 	s.wg.Go(func() { s.listener.Listen(ctx) })
-	s.wg.Go(func() { s.prepare(ctx) })
+	s.wg.Go(func() { s.agent.notices.Prepare(ctx, s.voice, s.style(), s.brief.Engines.TTS) })
 	s.think(ctx, edges)
+	s.leftSaying(ctx)
 	cancel()
 	cause := media.LocalHangup
 	if s.outcome.Reason == pipeline.AgentError {

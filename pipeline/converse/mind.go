@@ -88,6 +88,7 @@ func (s *talk) heard(ctx context.Context, h listener.Heard) {
 			e.Text, e.From = text, max(1, s.since(begins))
 		}
 	}
+	s.mayAsk(ctx, h.Text, h.Final)
 	s.step(ctx, e)
 }
 
@@ -127,6 +128,7 @@ func (s *talk) key(ctx context.Context, k rune, ok bool) {
 		return
 	}
 	s.pressed.Add(string(k))
+	s.mayOptOut(ctx, k)
 	s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
 }
 
@@ -161,7 +163,9 @@ func (s *talk) failed(ctx context.Context, f news) {
 		return
 	}
 	s.log.Warn("reply failed", "err", f.err)
-	s.outcome.Err = f.err
+	if s.outcome.Err = f.err; s.out {
+		s.outcome.Reason = pipeline.AgentHungUp
+	}
 	s.step(ctx, turn.Event{Kind: turn.ReplyFail})
 }
 
@@ -172,7 +176,7 @@ const recent = 4 * time.Second
 const all = time.Hour
 
 func (s *talk) step(ctx context.Context, e turn.Event) {
-	if s.handed != nil || s.parting != nil {
+	if s.handed != nil || s.parting != nil || s.out {
 		return // the agent is leaving
 	}
 	e.At = s.since(time.Now())

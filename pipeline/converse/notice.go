@@ -12,24 +12,11 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-const (
-	noticeTimeout = 10 * time.Second
-	longestNotice = 10 * time.Second
-	breath        = 200 * time.Millisecond // between a filler and its answer
-)
+// breath is what lies between a filler and its answer.
+const breath = 200 * time.Millisecond
 
 func (s *talk) noticeKey(what canned.Line) canned.Key {
 	return canned.Key{Engine: s.brief.Engines.TTS, Language: s.brief.Language, Rate: s.leg.Rate(), Line: what}
-}
-
-// prepare speaks the canned lines that are not there yet.
-func (s *talk) prepare(ctx context.Context) {
-	for what := range canned.Lines {
-		text := what.In(s.brief.Language)
-		if key := s.noticeKey(what); text != "" && s.agent.notices.Claim(key) {
-			s.agent.notices.Put(key, canned.Speak(ctx, s.voice, s.style(), text, noticeTimeout, longestNotice))
-		}
-	}
 }
 
 // notice says a canned line. Where no voice could speak it, two soft tones tell

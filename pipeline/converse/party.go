@@ -10,13 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/amd"
 	"github.com/parley-voice/parley/pipeline/canned"
 	"github.com/parley-voice/parley/pipeline/party"
-	"github.com/parley-voice/parley/pipeline/pronounce"
 	"github.com/parley-voice/parley/pipeline/turn"
-)
-
-const (
-	messageTimeout = 30 * time.Second // for the voice to speak it
-	longestMessage = time.Minute      // on a machine
 )
 
 // A watch looks who answered. It belongs to the mind, but for the tone bank,
@@ -114,6 +108,9 @@ func (s *talk) consider(ctx context.Context, e amd.Event) {
 
 func (s *talk) order(ctx context.Context, orders []party.Order) {
 	for _, o := range orders {
+		if s.out {
+			return
+		}
 		switch o.Do {
 		case party.Greet:
 			s.disclose(ctx, func() { s.toGreet(ctx) })
@@ -204,9 +201,7 @@ func (s *talk) compose(ctx context.Context) {
 		}
 		if text != "" {
 			text = strings.TrimSpace(s.brief.Disclosure + " " + text)
-			words := pronounce.New(s.brief.Pronunciation)
-			said := words.Say(text) + words.End()
-			pcm = canned.Speak(ctx, s.voice, s.style(), said, messageTimeout, longestMessage)
+			pcm = canned.Message(ctx, s.voice, s.style(), text, s.brief.Pronunciation)
 		}
 		s.report(ctx, news{do: func(ctx context.Context) {
 			s.watch.made, s.watch.text, s.watch.pcm = true, text, pcm
@@ -219,6 +214,9 @@ func (s *talk) compose(ctx context.Context) {
 
 // leaveMessage says the message from its beginning, and hangs up after it.
 func (s *talk) leaveMessage(ctx context.Context) {
+	if s.out {
+		return
+	}
 	s.undisclosed()
 	s.step(ctx, turn.Event{Kind: turn.Hold})
 	s.unsaid()

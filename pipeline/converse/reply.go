@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,21 +67,10 @@ func (s *talk) answer(ctx context.Context, then ...pipeline.Message) *reply {
 			Model: s.brief.Engines.LLM.Model, Instructions: s.brief.Prompt,
 			Messages: append(s.history.Messages(), then...),
 		},
-		Fillers: s.fillers(),
+		Fillers: canned.Fillers(s.brief.Language),
 		Quiet:   func() bool { return r.owed.Load() == 0 && r.Waiting() == 0 && s.mouth.Level() < inaudible },
 	}
 	return s.speak(ctx, r, rounds.Answer)
-}
-
-// fillers are the canned ones, as far as the language has them.
-func (s *talk) fillers() []string {
-	var all []string
-	for _, l := range []canned.Line{canned.Filler, canned.Still, canned.Longer} {
-		if text := l.In(s.brief.Language); text != "" {
-			all = append(all, text)
-		}
-	}
-	return all
 }
 
 // inaudible is the level under which the caller hears nothing, in dBFS.
@@ -191,7 +179,7 @@ func (s *talk) sounds(ctx context.Context, r *reply, voices <-chan *opening) err
 func (s *talk) sound(ctx context.Context, r *reply, speaking pipeline.Speaking, release *func()) error {
 	u := r.Utterance
 	u.Anew()
-	stop := s.watchStall(ctx, u, speaking)
+	stop := u.Guard(ctx, &s.wg, stallTime, func() { _ = speaking.Close() })
 	defer stop()
 	for sp, err := range speaking.Audio() {
 		if err != nil {
@@ -234,22 +222,4 @@ func (s *talk) floor(ctx context.Context, r *reply) (release func(), err error) 
 		return nil, ctx.Err()
 	}
 	return release, nil
-}
-
-// watchStall ends the voice when it has made nothing for stallTime since the
-// caller heard the last of what it made. The returned function ends the watch,
-// and tells whether the voice was ended.
-func (s *talk) watchStall(ctx context.Context, u *mouth.Utterance, speaking pipeline.Speaking) func() bool {
-	ctx, cancel := context.WithCancel(ctx)
-	stalled := make(chan bool, 1)
-	s.wg.Go(func() {
-		is := u.Stalls(ctx, stallTime)
-		if stalled <- is; is {
-			_ = speaking.Close()
-		}
-	})
-	return sync.OnceValue(func() bool {
-		cancel()
-		return <-stalled
-	})
 }

@@ -2,6 +2,7 @@ package mouth
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -24,4 +25,21 @@ func (u *Utterance) Stalls(ctx context.Context, after time.Duration) bool {
 			return true
 		}
 	}
+}
+
+// Guard has cut called, on a goroutine of wg, when an utterance stalls for so long.
+// The returned function ends that, and tells whether it was called.
+func (u *Utterance) Guard(ctx context.Context, wg *sync.WaitGroup, after time.Duration, cut func()) func() bool {
+	ctx, cancel := context.WithCancel(ctx)
+	stalled := make(chan bool, 1)
+	wg.Go(func() {
+		is := u.Stalls(ctx, after)
+		if stalled <- is; is {
+			cut()
+		}
+	})
+	return sync.OnceValue(func() bool {
+		cancel()
+		return <-stalled
+	})
 }

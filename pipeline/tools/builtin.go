@@ -127,3 +127,36 @@ func (d Definition) transfer() (pipeline.Function, error) {
 		},
 	}, nil
 }
+
+// OptOut lets the model say that the party asked not to be called again, which keep
+// keeps. The agent then says goodbye in the words of line, and the call ends.
+func OptOut(line string, keep func(ctx context.Context) error) pipeline.Function {
+	return optOut{
+		builtin: builtin{spec: pipeline.Tool{
+			Name: OptOutName, Description: "Call this at once, whatever else is said, when the caller asks not to be called again, to be taken off the list, or withdraws consent to calls. " +
+				"Not for a caller who only has no time now. The number is then never called again, and the call ends with a goodbye.",
+			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		}},
+		line: line, keep: keep,
+	}
+}
+
+// OptOutName is the name of that tool.
+const OptOutName = "opt_out"
+
+type optOut struct {
+	builtin
+
+	line string
+	keep func(ctx context.Context) error
+}
+
+func (o optOut) Run(ctx context.Context, _ json.RawMessage) (pipeline.Done, error) {
+	if err := o.keep(ctx); err != nil {
+		return pipeline.Done{}, errors.New("it was not kept yet; the call ends nevertheless")
+	}
+	return pipeline.Done{
+		Text: "the number is not called again; the call ends once the caller has heard so",
+		Then: pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: o.line},
+	}, nil
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +50,16 @@ func NewSet(functions []pipeline.Function) (*Set, error) {
 		s.tools = append(s.tools, tool{f, spec, schema})
 	}
 	return s, nil
+}
+
+// Add adds a tool, unless there is one of its name.
+func Add(all []pipeline.Function, f pipeline.Function) []pipeline.Function {
+	for _, x := range all {
+		if x.Spec().Name == f.Spec().Name {
+			return all
+		}
+	}
+	return append(slices.Clip(all), f)
 }
 
 func (s *Set) find(name string) (tool, bool) {

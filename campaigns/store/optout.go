@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Lost is a campaign that has lost contacts, and when.
+type Lost struct {
+	CampaignID string
+	At         time.Time
+}
+
+// OptOut keeps the contacts of a number, however it is written (digits), from
+// being called in all live campaigns of an organization, and returns which have
+// lost some.
+func (s *Store) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]Lost, error) {
+	found, err := tx.Query(ctx, `
+		WITH theirs AS (
+			SELECT k.id FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
+			WHERE k.org_id = $1 AND k.number IN (SELECT '+' || n FROM unnest($2::text[]) n) AND k.state IN ('pending', 'awaiting')
+				AND c.status IN ('scheduled', 'running', 'paused')
+			ORDER BY k.id FOR UPDATE OF k
+		), gone AS (
+			UPDATE contacts k SET state = 'suppressed', reason = 'opted_out', next_attempt_at = NULL, updated_at = clock_timestamp()
+			FROM theirs WHERE k.id = theirs.id AND k.state IN ('pending', 'awaiting') RETURNING k.campaign_id
+		)
+		SELECT DISTINCT campaign_id, clock_timestamp() FROM gone ORDER BY campaign_id`, orgID, same)
+	if err != nil {
+		return nil, fmt.Errorf("contacts: %w", err)
+	}
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (l Lost, err error) { return l, row.Scan(&l.CampaignID, &l.At) })
+	if err != nil {
+		return nil, fmt.Errorf("contacts: %w", err)
+	}
+	return all, nil
+}

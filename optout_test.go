@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+const unwilling = "+77012349901"
+
+// refuses is a callee that listens for a while, does not want to be called again,
+// and listens on.
+func refuses(after time.Duration, how func(media.Leg)) func(context.Context, media.Leg) {
+	return func(ctx context.Context, leg media.Leg) {
+		ctx, cancel := context.WithTimeout(ctx, 12*time.Second)
+		defer cancel()
+		timer := time.AfterFunc(after, func() { how(leg) })
+		defer timer.Stop()
+		f := make(media.Frame, media.FrameLen(leg.Rate()))
+		for ctx.Err() == nil && leg.ReadFrame(f) == nil {
+			continue
+		}
+	}
+}
+
+func presses9(leg media.Leg) {
+	if pad, ok := leg.(media.Keypad); ok {
+		_ = pad.Press("9") // a failed test tells
+	}
+}
+
+func saysSo(leg media.Leg) {
+	pcm, _ := tone.Say(leg.Rate(), "take me off your list")
+	leg.Play(&machine{greeting: slices.Concat(pcm, make([]int16, 2*leg.Rate()), pcm)}) // a machine under load may not get it at once
+}
+
+// TestOptOut: who presses the key that the disclosure names, or says so, is on the
+// organization's list while the call is still on, and is called by no campaign of
+// it any more, nor by anybody else. So it is in a call of no campaign.
+func TestOptOut(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]func(media.Leg){"key": presses9, "speech": saysSo} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+				return siptest.Script{Status: http.StatusOK, Talk: refuses(2*time.Second, how)}
+			}})
+			h, api := startHouse(t, c.Addr().String())
+			h.openAllDay(t)
+			zone, err := time.LoadLocation("Asia/Almaty")
+			if err != nil {
+				t.Fatal(err)
+			}
+			tomorrow := (int(time.Now().In(zone).Weekday()) + 7) % 7 // 0 is Monday
+			other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{tomorrow}, "start": "00:00", "end": "23:00"}}}, unwilling, "+77012349902")
+			id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, unwilling)
+			var during string
+			soonFor(t, 20*time.Second, "it is kept", func() bool {
+				return h.db.Pool.QueryRow(t.Context(), `SELECT c.status FROM opt_outs o JOIN suppressions USING (org_id, number) JOIN calls c ON c.id = o.call_id
+					WHERE o.source = $1`, name).Scan(&during) == nil
+			})
+			if during != string(control.Ongoing) {
+				t.Errorf("it was kept when the call was %s", during)
+			}
+			var p, q progress
+			soonFor(t, 20*time.Second, "nobody waits", func() bool {
+				p, q = progress{}, progress{}
+				for x, to := range map[string]*progress{id: &p, other: &q} {
+					if fault := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+x+"/progress", nil, to); fault != nil {
+						t.Fatal(fault)
+					}
+				}
+				return p.Status == "completed"
+			})
+			if p.Suppressed["opted_out"] != 1 || p.Counters.Attempts != 1 || q.Suppressed["opted_out"] != 1 || q.ByState["pending"] != 1 {
+				t.Errorf("%+v and %+v", p, q)
+			}
+			err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": unwilling}, &map[string]any{})
+			if err == nil || !strings.Contains(err.Error(), string(control.CodeDestinationNotAllowed)) {
+				t.Errorf("it can be called: %v", err)
+			}
+			if name == "speech" { // no key was named
+				var single asked
+				if err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+77012349903"}, &single); err != nil {
+					t.Fatal(err)
+				}
+				call, _ := finished(t, api, single.CallID)
+				var n int
+				err = h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM opt_outs JOIN suppressions USING (org_id, number) WHERE number = '77012349903'").Scan(&n)
+				if err != nil || n != 1 || call.Reason != "agent_hangup" {
+					t.Errorf("a call of no campaign: %d are kept, %v; it ended by %s: %+v", n, err, call.Reason, call.Transcript)
+				}
+			}
+		})
+	}
+}
+
+// TestOptOutKilled: the service is killed as soon as an opt-out can be seen; nobody
+// calls the number after that, though its contact had attempts left.
+func TestOptOutKilled(t *testing.T) {
+	t.Parallel()
+	var a asking
+	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(i siptest.Invite) siptest.Script {
+		a.answer(i)
+		return siptest.Script{Status: http.StatusOK, Talk: refuses(2*time.Second, presses9)}
+	}}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }() // who was killed does not answer
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer receiver.Close()
+	s := &soak{t: t}
+	s.furnish(c.Addr().String(), receiver.URL)
+	s.openCampaigns()
+	server := s.serve()
+	s.ready()
+	id := campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, unwilling)
+	soonFor(t, 30*time.Second, "it is kept", func() bool { return s.count("SELECT count(*) FROM opt_outs") == 1 })
+	_ = server.Process.Kill()
+	_ = server.Wait() // killed
+	server = s.serve()
+	s.drained(id)
+	if n := s.count("SELECT count(*) FROM contacts k JOIN suppressions ON '+' || suppressions.number = k.number WHERE k.reason = 'opted_out' AND k.state = 'suppressed'"); n != 1 {
+		t.Errorf("%d contacts are lost", n)
+	}
+	if got := a.numbers(); len(got) != 1 || got[strings.TrimPrefix(unwilling, "+")] != 1 {
+		t.Errorf("the carrier was asked for %v", got)
+	}
+	s.end(server)
+}
