@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func TestCampaignRoute(t *testing.T) {
 		}
 	}
 	h, api := startHouse(t, c.Addr().String(), shared)
-	startHouse(t, c.Addr().String(), shared)
+	other, _ := startHouse(t, c.Addr().String(), shared)
 	h.openAllDay(t)
 	ill.Store(true)
 	const contacts = 60
@@ -67,6 +68,14 @@ func TestCampaignRoute(t *testing.T) {
 	if p.HeldReasons["route_unavailable"] == 0 || p.Ready != 0 {
 		t.Errorf("while the route fails: %+v", p)
 	}
+	told := 0
+	for _, x := range []*house{h, other} {
+		text := scrape(t, x)
+		told += strings.Count(text, `state="open"} 1`) + strings.Count(text, `state="probing"} 1`)
+	}
+	if told != 1 {
+		t.Errorf("%d servers tell Prometheus of the route, want one", told)
+	}
 	ill.Store(false)
 	soonFor(t, 60*time.Second, "it is over", func() bool { p = look(); return p.Status == "completed" })
 	// A call under way when the route was well again may be an attempt.
@@ -80,4 +89,19 @@ func TestCampaignRoute(t *testing.T) {
 		gaps = append(gaps, failed[i].Sub(failed[i-1]).Round(100*time.Millisecond).String())
 	}
 	t.Logf("%d attempts spent, %d probes, apart %s", spent, probes, strings.Join(slices.Clip(gaps), " "))
+}
+
+// scrape reads the metrics of a server.
+func scrape(t *testing.T, h *house) string {
+	t.Helper()
+	resp, err := http.Get("http://" + h.listenM.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -41,7 +41,7 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 	}
 	h.store.Undo, h.optOuts = h.campaigns.Undo, &optout.Desk{Pool: h.db.Pool, Store: listed}
 	h.routes = &watch.Watch{
-		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Log: h.log,
+		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Progress: h.campaigns.Progress, IdleAfter: c.IdleAfter, Log: h.log,
 		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },
 	}
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{

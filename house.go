@@ -294,7 +294,9 @@ func (h *house) listenHTTP(ctx context.Context) error {
 }
 
 func (h *house) openHTTP(context.Context) error {
-	h.metrics.Watch(metrics.Watched{Live: h.live, Carriers: func() metrics.Carriers { return carriers(h.ua) }, Clock: h.clock, Transport: h.transport})
+	h.metrics.Watch(metrics.Watched{
+		Live: h.live, Campaigns: h.routes.Figures, Carriers: func() metrics.Carriers { return carriers(h.ua) }, Clock: h.clock, Transport: h.transport,
+	})
 	h.admin = &http.Server{Handler: h.metrics.Handler(), ReadHeaderTimeout: 5 * time.Second}
 	return nil
 }

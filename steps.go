@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/follow"
+	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/view"
@@ -21,7 +22,9 @@ func (h *house) steps(shown view.View) []control.Step {
 	return []control.Step{
 		{Name: "recording", Follower: h.spool},
 		{Name: "metrics", Follower: h.metrics.Follower()},
-		{Name: "contact", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store}},
+		{Name: "contact", Follower: &follow.Follower{
+			Desk: h.campaigns, Calls: h.store, Observe: func(o retry.Outcome) { h.metrics.Dialled(string(o)) },
+		}},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
 		{Name: "opt-out", Follower: &follow.OptOuts{Keep: h.optOuts, Calls: h.store}, Line: control.Slow, Talked: true},

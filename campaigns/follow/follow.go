@@ -32,6 +32,8 @@ type Follower struct {
 	Calls Calls
 	// Judged follows the analysis of a call; else its end.
 	Judged bool
+	// Observe, where set, is told what came of each call of a campaign that is over.
+	Observe func(retry.Outcome)
 }
 
 // Follow implements control.Follower.
@@ -54,17 +56,21 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 		}
 		awaits = !d.Analysis.None()
 	}
-	return db.Tx(ctx, f.Desk.Pool, func(tx pgx.Tx) error {
+	err = db.Tx(ctx, f.Desk.Pool, func(tx pgx.Tx) error {
 		if c.Reason == control.ReasonDNCBlocked { // nothing left; the next look at the contact suppresses it
-			_, err := f.Desk.Undo(ctx, tx, c.ID)
-			return err
+			_, fault := f.Desk.Undo(ctx, tx, c.ID)
+			return fault
 		}
-		_, err := f.Desk.Record(ctx, tx, desk.Outcome{
+		_, fault := f.Desk.Record(ctx, tx, desk.Outcome{
 			CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID),
 			Unreached: c.Status == control.Failed && breaker.Fault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
 		})
-		return known(err)
+		return known(fault)
 	})
+	if err == nil && f.Observe != nil && c.Reason != control.ReasonDNCBlocked {
+		f.Observe(Came(c))
+	}
+	return err
 }
 
 // verdict tells the contact what the analysis says.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/breaker"
+	"github.com/parley-voice/parley/control/metrics"
 )
 
 // callsAtMost bounds the calls of a route that are looked at: of those that are
@@ -101,8 +102,11 @@ func (w *Watch) step(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	states := map[string]string{}
+	defer func() { w.show(states) }()
 	for _, x := range all {
 		next := w.Rules.Step(now, x.state, x.seen)
+		states[x.id] = named(next)
 		if next == x.state {
 			continue
 		}
@@ -151,4 +155,16 @@ func orNull(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// named is a breaker's state, as the figures have it.
+func named(s breaker.State) string {
+	switch {
+	case !s.Open:
+		return metrics.RouteClosed
+	case s.Probing:
+		return metrics.RouteProbing
+	default:
+		return metrics.RouteOpen
+	}
 }

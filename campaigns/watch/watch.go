@@ -1,6 +1,6 @@
-// Package watch looks after what running campaigns call through: it keeps the
-// breakers of their routes, as control/breaker decides. One server does so at a
-// time for all; each tells the others which trunks it cannot reach.
+// Package watch looks after campaigns that run: it keeps the breakers of their
+// routes, as control/breaker decides, and measures how they get on. One server
+// does so at a time for all; each tells the others which trunks it cannot reach.
 package watch
 
 import (
@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/control/breaker"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
@@ -25,10 +28,19 @@ type Watch struct {
 	Owner string // this node
 	// Down tells that no proxy of a trunk takes calls, as far as this node sees.
 	Down func(trunks.Trunk) bool
-	Log  *slog.Logger
+	// Progress says how far a campaign is, and IdleAfter how long one may dial
+	// nobody, though it could, before the figures say so.
+	Progress  func(ctx context.Context, orgID, id string) (progress.Progress, error)
+	IdleAfter time.Duration
+	Log       *slog.Logger
 
-	mu   sync.Mutex
-	down map[string]bool // trunks, by id, that this node cannot reach
+	mine atomic.Bool          // the duty, as of the last look
+	idle map[string]time.Time // since when campaigns could dial and do not
+
+	mu      sync.Mutex
+	down    map[string]bool   // trunks, by id, that this node cannot reach
+	figures metrics.Campaigns // of the last measure
+	states  map[string]string // of the breakers of routes, as of the last look
 }
 
 // Times.
@@ -41,6 +53,9 @@ const (
 
 // Run looks until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { w.measure(ctx) })
+	defer beside.Wait()
 	looks := time.NewTicker(tick)
 	defer looks.Stop()
 	var told time.Time
@@ -142,6 +157,9 @@ func (w *Watch) Look(ctx context.Context) (mine bool, err error) {
 		mine = true
 		return w.step(ctx, tx, times[0])
 	})
+	if w.mine.Store(mine && err == nil); !w.mine.Load() {
+		w.show(nil)
+	}
 	if err != nil {
 		return false, fmt.Errorf("routes: %w", err)
 	}

@@ -49,6 +49,7 @@ type Config struct {
 	WithdrawAddresses   int
 	OpenHorizon         time.Duration // of campaigns that calls are added to
 	Breaker             breaker.Rules // of the routes of campaigns
+	IdleAfter           time.Duration // a campaign that could dial and does not is told of
 	Lease               time.Duration
 	DrainTimeout        time.Duration
 	LogLevel            string
@@ -84,8 +85,8 @@ func Default() Config {
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
-		Breaker: breaker.Usual(),
-		Lease:   15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
+		Breaker: breaker.Usual(), IdleAfter: 5 * time.Minute,
+		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
 	}
 }
 
@@ -141,6 +142,7 @@ func Settings() map[string]Setting {
 		"PARLEY_ROUTE_WINDOW":         {"a duration, 10s to 1h", length(func(c *Config) *time.Duration { return &c.Breaker.Window }, 10*time.Second, time.Hour)},
 		"PARLEY_ROUTE_RETRY":          {"a duration, 1s to 10m", length(func(c *Config) *time.Duration { return &c.Breaker.First }, time.Second, 10*time.Minute)},
 		"PARLEY_ROUTE_RETRY_MAX":      {"a duration, 1s to 1h", length(func(c *Config) *time.Duration { return &c.Breaker.Longest }, time.Second, time.Hour)},
+		"PARLEY_CAMPAIGN_IDLE":        {"a duration, 1m to 24h", length(func(c *Config) *time.Duration { return &c.IdleAfter }, time.Minute, 24*time.Hour)},
 		"PARLEY_LEASE":                {"a duration, 1s to 5m", length(func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute)},
 		"PARLEY_DRAIN_TIMEOUT":        {"a duration, 0s to 24h", length(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour)},
 		"PARLEY_LOG_LEVEL":            {"debug, info, warn or error", setLevel},

@@ -31,6 +31,7 @@ type Metrics struct {
 	early    *prometheus.CounterVec
 	calls    *prometheus.CounterVec
 	notices  *prometheus.CounterVec
+	dials    *prometheus.CounterVec
 }
 
 // New returns metrics that have counted nothing.
@@ -59,9 +60,12 @@ func New() *Metrics {
 		notices: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_webhook_attempts_total", Help: "Attempts to deliver a webhook, by what became of it.",
 		}, []string{"state"}),
+		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_campaign_attempts_total", Help: "Calls of campaigns that are over, by what came of them.",
+		}, []string{"outcome"}),
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.notices,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.notices, m.dials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -46,7 +46,12 @@ func watching(t *testing.T) *Metrics {
 	}
 	t.Cleanup(transport.Close)
 	m := New()
-	m.Watch(Watched{Live: &control.Live{}, Clock: clock, Transport: transport, Carriers: func() Carriers {
+	m.Watch(Watched{Live: &control.Live{}, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
+		return Campaigns{
+			Looks: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
+			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialled: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true}},
+		}
+	}, Carriers: func() Carriers {
 		return Carriers{
 			Up: 3, Dialling: 2, Places: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
 			Refused: map[int]int64{400: 1, 497: 2, 498: 3},
@@ -59,6 +64,7 @@ func watching(t *testing.T) *Metrics {
 func told(t *testing.T, m *Metrics) {
 	t.Helper()
 	m.Notice("delivered")
+	m.Dialled("busy")
 	m.Request("/v1/calls", "BREW", 405, time.Millisecond)
 	if err := m.Follower().Follow(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
 		t.Error(err)
@@ -105,6 +111,10 @@ func TestMeter(t *testing.T) {
 		`parley_rtp_round_trip_seconds_count 1`, `parley_sip_registrations{state="failed"} 0`, `parley_sip_places{verdict="up"} 0`,
 		`parley_sip_legs 3`, `parley_sip_dialling 2`, `parley_sip_refused_total{status="400"} 1`, `parley_sip_refused_total{status="4xx"} 5`,
 		`parley_http_request_seconds_count{method="other",route="/v1/calls",status="405"} 1`,
+		`parley_campaigns_running 2`, `parley_campaign_pace_asked{campaign="cmp_1"} 60`, `parley_campaign_dialled{campaign="cmp_1"} 58`,
+		`parley_campaign_in_flight{campaign="cmp_1"} 7`, `parley_campaign_ready{campaign="cmp_1"} 3`,
+		`parley_campaign_held{campaign="cmp_1",reason="retry_wait"} 4`, `parley_campaign_running_but_idle{campaign="cmp_1"} 1`,
+		`parley_route_breaker{route="rte_1",state="open"} 1`, `parley_campaign_attempts_total{outcome="busy"} 1`,
 		`parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {

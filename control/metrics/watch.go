@@ -14,6 +14,7 @@ type Watched struct {
 	Carriers  func() Carriers
 	Clock     *pace.Clock
 	Transport *rtp.Transport
+	Campaigns func() Campaigns
 }
 
 // Carriers is how it stands with them.
@@ -31,6 +32,7 @@ type Carriers struct {
 // Watch has what they count read at each scrape. It must be called once.
 func (m *Metrics) Watch(w Watched) {
 	m.registry.MustRegister(
+		newCampaigning(w.Campaigns),
 		source[pace.Stats]{look: w.Clock.Stats, all: clockReadings()},
 		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
 		source[Watched]{look: func() Watched { return w }, all: []reading[Watched]{
