@@ -84,8 +84,8 @@ func (p *packet) coming(is meaning, at time.Duration) jitter.Packet {
 	}
 }
 
-// decode decodes payload for the reader, at the session's rate.
-func (s *Session) decode(dst []int16, payload []byte, format uint8) {
+// DecodeAs implements stream.Decoder, at the session's rate.
+func (s *Session) DecodeAs(dst []int16, payload []byte, format uint8) {
 	if t := s.params.Load(); t != nil && int(format) < len(t.decoders) {
 		t.decoders[format].decoder.Decode(dst, payload)
 	}

@@ -81,13 +81,13 @@ const gone = 25
 // overhear finds keys in a frame that was read, where they may be tones. What
 // stands for sound that was lost has none, and ends none.
 func (s *Session) overhear(f media.Frame) {
-	t, r := s.params.Load(), &s.reader
+	t := s.params.Load()
 	if t == nil || t.ear == nil {
 		return
 	}
-	if !r.made {
-		r.missed = 0
-	} else if r.missed++; r.missed <= gone {
+	if !s.reader.Made() {
+		s.missed = 0
+	} else if s.missed++; s.missed <= gone {
 		t.ear.Miss()
 		return
 	}

@@ -49,7 +49,7 @@ func newLine(t *testing.T, p Params) *line {
 		p.Codec = codec.PCMU{}
 	}
 	s.Start(p)
-	s.reader.begin(s.Rate(), 0)
+	s.reader.Begin(s.Rate(), 0)
 	s.read.Store(true)
 	l := &line{s: s, frame: make(media.Frame, media.FrameLen(s.Rate())), marks: map[int16]int{}}
 	decoder := codec.PCMU{}.NewDecoder()
@@ -95,8 +95,8 @@ func (l *line) run(flights []flight, until time.Duration) {
 		}
 		l.s.watch(l.s.agreed(l.s.opened.Add(l.now)), l.now)
 		for { // as ReadFrame
-			l.s.reader.drain(&l.s.in)
-			if !l.s.reader.next(l.frame, l.now, l.s) {
+			l.s.reader.Drain(&l.s.in)
+			if !l.s.reader.Next(l.frame, l.now, l.s) {
 				break
 			}
 			l.note()
@@ -110,7 +110,8 @@ func (l *line) note() {
 		l.each(l.frame)
 		return
 	}
-	h := heardFrame{at: l.now, measured: l.s.reader.measured, level: tone.Level(l.frame)}
+	_, measured := l.s.reader.Arrived()
+	h := heardFrame{at: l.now, measured: measured, level: tone.Level(l.frame)}
 	if n := len(l.frame); h.measured {
 		h.id = l.marks[l.frame[n-3]]*10_000 + l.marks[l.frame[n-2]]*100 + l.marks[l.frame[n-1]]
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
+	"github.com/parley-voice/parley/media/stream"
 	"github.com/parley-voice/parley/media/udp"
 )
 
@@ -91,9 +92,10 @@ type Session struct {
 	in     jitter.Ring
 
 	control  control
-	sender   sender   // owned by the clock
-	receiver receiver // owned by the clock
-	reader   reader   // owned by who reads
+	sender   sender         // owned by the clock
+	receiver receiver       // owned by the clock
+	reader   *stream.Reader // owned by who reads
+	missed   int            // frames in a row that were made up; likewise
 }
 
 func newSession(t *Transport, socks pair) *Session {
@@ -108,7 +110,7 @@ func newSession(t *Transport, socks pair) *Session {
 	}
 	s.sender.init()
 	s.control.init(socks.reports)
-	s.reader.jitter, s.reader.count = jitter.New(), &s.count
+	s.reader = stream.New()
 	return s
 }
 

@@ -47,24 +47,23 @@ func (s *Stats) add(o Stats) {
 	s.LeftOut += o.LeftOut
 }
 
-// counters are Stats while they grow. The clock writes some, the reader others.
+// counters are Stats while they grow, but for the reader's. The clock writes them.
 type counters struct {
-	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64 // the clock's
-	unknown, forged, reports, reported                                        atomic.Int64 // the clock's
-	lost, late, duplicate, concealed, resynced, added, leftOut                atomic.Int64 // the reader's
+	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64
+	unknown, forged, reports, reported                                        atomic.Int64
 }
 
 // Stats returns the counts so far.
 func (s *Session) Stats() Stats {
-	n := &s.count
+	n, r := &s.count, s.reader.Counts()
 	return Stats{
 		Sent:      n.sent.Load(),
 		Unsent:    n.unsent.Load(),
 		Received:  n.received.Load(),
-		Lost:      n.lost.Load(),
-		Late:      n.late.Load(),
-		Duplicate: n.duplicate.Load(),
-		Concealed: n.concealed.Load(),
+		Lost:      r.Lost,
+		Late:      r.Late,
+		Duplicate: r.Duplicate,
+		Concealed: r.Concealed,
 		Ignored:   n.ignored.Load(),
 		Malformed: n.malformed.Load(),
 		Unknown:   n.unknown.Load(),
@@ -73,9 +72,9 @@ func (s *Session) Stats() Stats {
 		Reported:  n.reported.Load(),
 		Overflow:  n.overflow.Load(),
 		KeysLost:  n.keysLost.Load(),
-		Resynced:  n.resynced.Load(),
+		Resynced:  r.Resynced,
 		Underruns: n.underruns.Load(),
-		Added:     n.added.Load(),
-		LeftOut:   n.leftOut.Load(),
+		Added:     r.Added,
+		LeftOut:   r.LeftOut,
 	}
 }

@@ -236,8 +236,8 @@ func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 	s.read.Store(true)
 	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
 	s.Play(&sine{hz: 440})
-	s.reader.begin(s.Rate(), 0)
-	s.reader.repaired = time.Hour // a clock as fast as this one is no drift
+	s.reader.Begin(s.Rate(), 0)
+	s.reader.Steady() // a clock as fast as this one is no drift
 	f := make(media.Frame, media.FrameLen(s.Rate()))
 	var due time.Time
 	return s, func() {
