@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,6 +86,9 @@ func demoConfig(w *world) (config.Config, error) {
 		*addr = freeAddr(w, "tcp", *addr)
 	}
 	c.SIPAddr = freeAddr(w, "udp", c.SIPAddr)
+	if addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.WebRTC.UDP)); c.WebRTC.UDP > 0 && freeAddr(w, "udp", addr) != addr {
+		c.WebRTC.UDP = 0
+	}
 	c.AllowInsecureWebhooks = true
 	return c, nil
 }

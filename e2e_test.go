@@ -72,7 +72,7 @@ func demoCall(t testing.TB) {
 	defer cancel()
 	began := time.Now()
 	code := run(&world{Context: ctx, out: &out, errs: &errs, environ: []string{
-		"PARLEY_DATA_DIR=" + dir, "PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0",
+		"PARLEY_DATA_DIR=" + dir, "PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0",
 	}}, []string{"demo", "--once"})
 	if code != 0 {
 		t.Fatalf("exit %d\n%s\n%s", code, out.String(), errs.String())

@@ -80,6 +80,8 @@ type house struct {
 	keeper    *retention.Keeper
 	lists     *lists.Shelf
 
+	web web // calls of browsers
+
 	http, admin     *http.Server
 	listen, listenM net.Listener
 	publicURL       string
@@ -97,7 +99,7 @@ func build(ctx context.Context, c config.Config, log *slog.Logger) (*house, erro
 	h.quit = quit
 	h.tasks.Go(func() { h.clock.Run(running) })
 	for _, step := range []func(context.Context) error{
-		h.openDatabase, h.openMedia, h.openProviders, h.openTurnLogs, h.openControl, h.openHTTP,
+		h.openDatabase, h.openMedia, h.openProviders, h.openTurnLogs, h.openWeb, h.openControl, h.openHTTP,
 	} {
 		if err := step(ctx); err != nil {
 			h.close()
@@ -258,12 +260,13 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		},
 	}
 	h.showCampaigns(server, key)
+	h.showWeb(server.Calls)
 	handler, err := server.Handler()
 	if err != nil {
 		return err
 	}
 	h.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: h.web.beside(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
 	}
 	return nil
@@ -375,6 +378,7 @@ func (h *house) close() {
 			_ = l.Close() // closed already, where it was served
 		}
 	}
+	h.web.close()
 	if h.leave != nil {
 		h.leave()
 	}

@@ -20,7 +20,7 @@ func testConfig(t testing.TB) config.Config {
 	t.Helper()
 	c := config.Default()
 	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	c.AllowInsecureWebhooks = true
+	c.AllowInsecureWebhooks, c.WebRTC.UDP = true, 0
 	return c
 }
 

@@ -83,6 +83,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/dialing-routes", map[string]keyed{"GET": s.Routes.List})
 	s.administer(v1)
 	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
+	v1("/v1/calls/web", map[string]keyed{"POST": c.CreateWeb})
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
 	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
 	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})

@@ -22,6 +22,12 @@ const (
 	Failed  Status = "failed"  // none did
 )
 
+// Types of calls.
+const (
+	Phone = "phone"
+	Web   = "web" // of a browser that joins by a token; it never rings, and never fails
+)
+
 // Over reports whether nothing happens to the call any more.
 func (s Status) Over() bool { return s == Ended || s == Failed }
 
@@ -39,6 +45,7 @@ const (
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"
 	ReasonInternalError Reason = "internal_error"
+	ReasonNeverJoined   Reason = "never_joined" // of web calls
 )
 
 // A Side is who ended a call.
@@ -70,7 +77,7 @@ const (
 // what has not happened or is not known.
 type Call struct {
 	ID, OrgID    string
-	Type         string // "phone"
+	Type         string // Phone or Web
 	Status       Status
 	AgentID      string
 	AgentName    string // as the agent is called now

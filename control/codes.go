@@ -42,6 +42,11 @@ const (
 	CodeAgentDispatch         Code = "agent_dispatch_failed"
 	CodeDialFailed            Code = "dial_failed"
 	CodeCallNotFound          Code = "call_not_found"
+	// Of who joins a web call; told to browsers, not by /v1.
+	CodeTicketInvalid Code = "token_invalid"
+	CodeTicketExpired Code = "token_expired"
+	CodeTicketUsed    Code = "token_used"
+	CodeCallOver      Code = "call_ended"
 )
 
 // Codes of campaigns and imports.

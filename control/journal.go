@@ -17,6 +17,7 @@ import (
 type journal struct {
 	ledger Ledger
 	lease  Lease
+	web    bool // the call begins with its first words; set before any come
 	log    *slog.Logger
 
 	mu     sync.Mutex
@@ -144,10 +145,10 @@ func (j *journal) one(ctx context.Context, e entry, at *places) error {
 	var err error
 	switch {
 	case e.line != nil:
-		err = j.ledger.Note(short, j.lease, Notes{Lines: []pipeline.Line{*e.line}, FirstLine: at.line})
+		err = j.ledger.Note(short, j.lease, Notes{Lines: []pipeline.Line{*e.line}, FirstLine: at.line, Begins: j.web})
 		at.line++
 	case e.turn != nil:
-		err = j.ledger.Note(short, j.lease, Notes{Turns: []pipeline.Turn{*e.turn}, FirstTurn: at.turn})
+		err = j.ledger.Note(short, j.lease, Notes{Turns: []pipeline.Turn{*e.turn}, FirstTurn: at.turn, Begins: j.web})
 		at.turn++
 	default:
 		err = j.ledger.Mark(short, j.lease, e.state, e.at)

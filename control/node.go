@@ -189,7 +189,7 @@ func (n *Node) claimSome(ctx, asking context.Context) (bool, error) {
 	claims, err := n.Queue.Claim(short, n.Place, n.lease(), most)
 	for _, c := range claims {
 		if !n.Accepting() { // it stopped while it asked
-			err = errors.Join(err, n.Runner.release(ctx, c.Lease))
+			err = errors.Join(err, n.Runner.giveBack(ctx, c.Lease))
 			continue
 		}
 		n.run(ctx, c)

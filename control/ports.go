@@ -43,6 +43,12 @@ type Claim struct {
 	Target media.Target
 	Brief  pipeline.Brief
 	Record bool
+	// Dialer, where set, opens the line in place of the node's.
+	Dialer Dialer
+	// Watch, where set, is told of the conversation too.
+	Watch pipeline.Watcher
+	// Over, where set, is told of the call's end, once it is written.
+	Over func(Final)
 	// Until is when the lease lapses, on this process's monotonic clock and
 	// never later than on the database's.
 	Until time.Time
@@ -90,6 +96,9 @@ type Notes struct {
 	Turns []pipeline.Turn
 	// FirstLine and FirstTurn are the places of the first ones.
 	FirstLine, FirstTurn int
+	// Begins says that the call is ongoing from now on, as web calls are from their
+	// first words.
+	Begins bool
 }
 
 // A Final is how a call ended.

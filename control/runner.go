@@ -45,6 +45,16 @@ type Runner struct {
 // returns when the end is written, or nothing more is to be written. The end
 // of ctx ends the call.
 func (r *Runner) Run(ctx context.Context, c *Claim) error {
+	var f Final
+	err := r.run(ctx, c, &f)
+	if c.Over != nil {
+		c.Over(f)
+	}
+	return err
+}
+
+// run fills in f how the call ended.
+func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	live := r.Live.enter(c.Lease, end)
@@ -54,44 +64,46 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	if r.Check != nil {
 		if err := r.Check(c.Brief); err != nil {
 			log.ErrorContext(ctx, "the call is not dialled: its agent cannot talk", "err", err)
-			return r.finish(ctx, log, c.Lease, halted(ReasonInternalError))
+			*f = halted(ReasonInternalError)
+			return r.finish(ctx, log, c, f)
 		}
 	}
 	var halt *HaltError
 	switch err := r.Ledger.Intent(ctx, c.Lease); {
 	case errors.As(err, &halt):
-		return r.finish(ctx, log, c.Lease, halted(halt.Reason))
+		*f = halted(halt.Reason)
+		return r.finish(ctx, log, c, f)
 	case errors.Is(err, ErrFenced):
 		return nil // it was cancelled, or settled by another node
 	case err != nil:
 		// Whether the intent is committed is not known, but no packet left.
-		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c.Lease))
+		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))
 	}
 	// A process that was stopped between its claim and here must not dial. The
 	// dialer looks again when the request leaves.
 	c.Target.NotAfter = c.Until.Add(-r.margin())
 	if !time.Now().Before(c.Target.NotAfter) {
 		log.WarnContext(ctx, "too little of the lease is left to dial")
-		return r.release(ctx, c.Lease)
+		return r.release(ctx, c, f)
 	}
 
 	j := openJournal(ctx, r.Ledger, c.Lease, log)
-	var f Final
-	leg, err := r.dial(ctx, c, j, &f)
+	j.web = c.Call.Type == Web
+	leg, err := r.dial(ctx, c, j, f)
 	if errors.Is(err, media.ErrTooLate) && f.DialedAt.IsZero() { // nothing has left
 		j.close()
 		log.WarnContext(ctx, "too little of the lease was left when the request was to leave")
-		return r.release(ctx, c.Lease)
+		return r.release(ctx, c, f)
 	}
 	if err == nil {
-		r.converse(ctx, log, c, leg, j, &f)
+		r.converse(ctx, log, c, leg, j, f)
 	}
 	j.close()
 	defer r.trace(ctx, log, c.Lease, leg, err)
 	if errors.Is(context.Cause(ctx), errLeaseLost) {
 		return ErrFenced
 	}
-	return r.finish(ctx, log, c.Lease, f)
+	return r.finish(ctx, log, c, f)
 }
 
 // dial fills in f what is known of the attempt, all of it if nobody answered.
@@ -110,7 +122,11 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (medi
 			j.mark(Rang, now)
 		}
 	}
-	leg, err := r.Dialer.Dial(ctx, c.Target, progress)
+	dialer := r.Dialer
+	if c.Dialer != nil {
+		dialer = c.Dialer
+	}
+	leg, err := dialer.Dial(ctx, c.Target, progress)
 	mu.Lock()
 	defer mu.Unlock()
 	now := time.Now()
@@ -124,7 +140,7 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (medi
 		return nil, err
 	}
 	f.AnsweredAt = now
-	if f.DialedAt.IsZero() {
+	if f.DialedAt.IsZero() && c.Call.Type != Web { // a browser comes by itself
 		f.DialedAt = now
 	}
 	j.mark(Answered, now)
@@ -149,7 +165,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	b := c.Brief
 	var others seconds
 	defer r.traceSeconds(ctx, log, &others)
-	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, j, r.bridge(log, c, &others)
+	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, watched(j, c.Watch), r.bridge(log, c, &others)
 	b.OptOuts = r.optOuts(log, c)
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
@@ -187,10 +203,14 @@ func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (out
 }
 
 // finish writes the end down, and tries for long: the call took place.
-func (r *Runner) finish(ctx context.Context, log *slog.Logger, l Lease, f Final) error {
+func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *Final) error {
+	l := c.Lease
+	if c.Call.Type == Web {
+		neverFails(f)
+	}
 	var fenced error
 	err := r.persist(ctx, func(ctx context.Context) error {
-		err := r.Ledger.Finish(ctx, l, f)
+		err := r.Ledger.Finish(ctx, l, *f)
 		if errors.Is(err, ErrFenced) {
 			fenced = err
 			return nil
@@ -206,7 +226,17 @@ func (r *Runner) finish(ctx context.Context, log *slog.Logger, l Lease, f Final)
 	return fenced
 }
 
-func (r *Runner) release(ctx context.Context, l Lease) error {
+// release gives a call back of which nothing has left. A browser waits for
+// nobody: its call is over.
+func (r *Runner) release(ctx context.Context, c *Claim, f *Final) error {
+	if c.Call.Type == Web {
+		*f = halted(ReasonInternalError)
+		return r.finish(ctx, r.log(), c, f)
+	}
+	return r.giveBack(ctx, c.Lease)
+}
+
+func (r *Runner) giveBack(ctx context.Context, l Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := r.Ledger.Release(ctx, l); err != nil && !errors.Is(err, ErrFenced) {

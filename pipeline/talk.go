@@ -97,6 +97,16 @@ type Watcher interface {
 	Turned(Turn)
 }
 
+// A Follower is what a Watcher may be, too: one that is told of what passes. Its
+// methods must not block either.
+type Follower interface {
+	// Stands is told who has the floor, each time that it changes: one of
+	// "listening", "hearing", "closing", "thinking", "speaking", "paused" and "held".
+	Stands(state string)
+	// Saying is told the words of a line that goes on, which may still change.
+	Saying(role Role, text string, turn int)
+}
+
 // A Role is who said a line.
 type Role string
 

@@ -26,6 +26,7 @@ import (
 type Desk interface {
 	Room(ctx context.Context) (leave func(), err error)
 	Place(ctx context.Context, orgID string, o place.Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error)
+	PlaceWeb(ctx context.Context, orgID string, o place.WebOrder, also func(context.Context, db.Querier, control.Call, place.Ticket) error) (control.Call, place.Ticket, error)
 }
 
 // A Store reads and ends calls; *store.Store is one.
@@ -44,6 +45,8 @@ type Calls struct {
 	Keys    *idempotency.Keys
 	Schemas *schema.Set
 	View    view.View
+	// Tickets lets browsers into web calls; nil where there are none.
+	Tickets Tickets
 	// Live are the calls of this node; nil where there are none.
 	Live *control.Live
 	// CursorKey signs the cursors of lists.

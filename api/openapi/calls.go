@@ -35,6 +35,7 @@ func callPaths() map[string]*huma.PathItem {
 				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit",
 			}),
 		}},
+		"/v1/calls/web": {Post: createWeb()},
 		"/v1/calls": {Get: &huma.Operation{
 			OperationID: "list-calls", Tags: []string{"calls"}, Summary: "List calls",
 			Parameters: filters(),
@@ -55,6 +56,31 @@ func callPaths() map[string]*huma.PathItem {
 			Description: "Hangs up a live call. A queued call is cancelled before it is dialled.",
 			Responses:   refusals(map[string]*huma.Response{"200": success("The call", endedCall())}, missing),
 		}},
+	}
+}
+
+func createWeb() *huma.Operation {
+	return &huma.Operation{
+		OperationID: "create-web-call", Tags: []string{"calls"}, Summary: "Let a browser call an agent",
+		Description: "Registers the call and returns a token that a browser or an SDK joins it with, once and within a minute.",
+		Parameters: []*huma.Param{{
+			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
+			Description: "A repeat with the same key returns the same call and token. Remembered for 24 hours.",
+		}},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json": {
+				Schema:  &huma.Schema{Ref: "#/components/schemas/WebCall"},
+				Example: map[string]any{"agent_id": "sales", "variables": map[string]any{"first_name": "Ada"}, "client": "browser"},
+			},
+		}},
+		Responses: refusals(map[string]*huma.Response{"201": success("The call waits to be joined", webCall())}, map[int]string{
+			404: "agent_not_found",
+			409: "agent_not_published, idempotency_key_in_flight",
+			413: "request_too_large",
+			422: "invalid_request, idempotency_key_reuse",
+			429: "organization_daily_limit",
+			503: "agent_dispatch_failed",
+		}),
 	}
 }
 
@@ -108,6 +134,22 @@ func endedCall() map[string]any {
 		},
 		"latency": map[string]any{"turns": 2, "turn_ms": half(612, 790), "llm_ms": half(240, 310), "tts_ms": half(120, 160), "asr_ms": half(35, 60)},
 	})
+}
+
+func webCall() map[string]any {
+	return map[string]any{
+		"call_id": id, "status": "queued", "call_type": "web", "agent_id": "sales", "max_duration_s": 900,
+		"access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYWxsXzA2In0.c2lnbmF0dXJl", "token_type": "Bearer", "expires_at": 1795222646,
+		"url": "wss://parley.example/rtc?v=1", "whip_url": "https://parley.example/rtc/whip",
+		"ice_servers": []any{
+			map[string]any{"urls": []any{"stun:stun.parley.example:3478"}},
+			map[string]any{
+				"urls":     []any{"turn:turn.parley.example:3478?transport=udp", "turns:turn.parley.example:443?transport=tcp"},
+				"username": "1795223846:" + id, "credential": "c2VjcmV0",
+			},
+		},
+		"ice_transport_policy": "all",
+	}
 }
 
 func endedSummary() map[string]any {

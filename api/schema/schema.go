@@ -23,6 +23,7 @@ func NewSet() *Set {
 	s := &Set{huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
 	s.addAdmin()
 	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
+	s.reg.Schema(reflect.TypeFor[WebCall](), true, "WebCall")
 	s.reg.Schema(reflect.TypeFor[Campaign](), true, "Campaign")
 	s.reg.Schema(reflect.TypeFor[Launch](), true, "Launch")
 	s.reg.Schema(reflect.TypeFor[Calls](), true, "Calls")
@@ -31,7 +32,7 @@ func NewSet() *Set {
 	// fields are floats, and their schemas integers.
 	all := s.reg.Map()
 	for _, p := range []*huma.Schema{
-		all["PhoneCall"].Properties["max_duration_s"], all["Campaign"].Properties["calls_per_minute"], all["Shift"].Properties["days"].Items,
+		all["PhoneCall"].Properties["max_duration_s"], all["WebCall"].Properties["max_duration_s"], all["Campaign"].Properties["calls_per_minute"], all["Shift"].Properties["days"].Items,
 		all["RetryConfig"].Properties["attempts"], all["RetryConfig"].Properties["interval_s"],
 	} {
 		p.Type, p.Format = huma.TypeInteger, ""

@@ -75,7 +75,7 @@ func (b *bench) child(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := b.Child(ctx, args...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PARLEY_DATA_DIR=" + b.data(), "PARLEY_DATABASE_URL=" + b.Database,
-		"PARLEY_HTTP_ADDR=" + strings.TrimPrefix(b.url, "http://"), "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0",
+		"PARLEY_HTTP_ADDR=" + strings.TrimPrefix(b.url, "http://"), "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0",
 		"PARLEY_RATE_LIMIT=off", "PARLEY_DIAL_QUEUE_DEPTH=1000000", "PARLEY_LOG_LEVEL=warn", "PARLEY_DRAIN_TIMEOUT=0s",
 	}
 	return cmd

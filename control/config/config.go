@@ -35,6 +35,7 @@ type Config struct {
 	Stir        Stir
 	RTPPorts    [2]int
 	MediaIP     netip.Addr
+	WebRTC      WebRTC
 
 	AllowInsecureWebhooks bool
 	ToolHosts             []string // that tools may be served from though they are not public, or not https
@@ -66,6 +67,16 @@ type Config struct {
 	ProviderLimits map[string]int // at a time, by name
 }
 
+// A WebRTC is how browsers reach us, and what they are told to find a way by.
+type WebRTC struct {
+	UDP, TCP   int      // ports; 0 lets the kernel choose, Off is none
+	STUN, TURN []string // URLs
+	TURNSecret media.Secret
+}
+
+// Off is a port that nothing listens on.
+const Off = -1
+
 // A Stir is what calls are signed with (RFC 8224): files in PEM, and where
 // others fetch the certificate.
 type Stir struct {
@@ -82,7 +93,7 @@ type Secure struct {
 func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
-		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
+		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999}, WebRTC: WebRTC{UDP: 30000, TCP: Off},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: breaker.Usual(), IdleAfter: 5 * time.Minute,
@@ -124,6 +135,12 @@ func Settings() map[string]Setting {
 		"PARLEY_STIR_X5U":     {"an https URL", text(func(c *Config) *string { return &c.Stir.X5U })},
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
+
+		"PARLEY_WEBRTC_UDP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
+		"PARLEY_WEBRTC_TCP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
+		"PARLEY_STUN_URLS":       {"stun:HOST:PORT, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:")},
+		"PARLEY_TURN_URLS":       {"turn:HOST:PORT?transport=udp or turns:…, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:")},
+		"PARLEY_TURN_SECRET":     {"the static-auth-secret of the TURN servers", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
 
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setBool(func(c *Config) *bool { return &c.AllowInsecureWebhooks })},
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setHosts},

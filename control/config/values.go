@@ -87,6 +87,35 @@ func setPorts(c *Config, v string) error {
 	return nil
 }
 
+func setPort(at func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == "off" {
+			*at(c) = Off
+			return nil
+		}
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil {
+			return fmt.Errorf("%q is no port", v)
+		}
+		*at(c) = int(n) //nolint:gosec // 16 bits
+		return nil
+	}
+}
+
+func setICE(at func(*Config) *[]string, schemes ...string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*at(c) = nil
+		for part := range strings.SplitSeq(v, ",") {
+			part = strings.TrimSpace(part)
+			if !slices.ContainsFunc(schemes, func(s string) bool { return strings.HasPrefix(part, s) && len(part) > len(s) }) {
+				return fmt.Errorf("%q is no such server", part)
+			}
+			*at(c) = append(*at(c), part)
+		}
+		return nil
+	}
+}
+
 func setIP(c *Config, v string) error {
 	ip, err := netip.ParseAddr(v)
 	if err != nil || ip.IsUnspecified() {

@@ -156,7 +156,7 @@ func (f *Followers) One(ctx context.Context, line control.Line) (bool, error) {
 // end, which is still to be kept.
 func (f *Followers) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
-		if slices.Contains(e.Followed, s.Name) || s.Talked && e.Status != control.Ended {
+		if slices.Contains(e.Followed, s.Name) || s.Talked && !e.Talked() {
 			continue
 		}
 		if s.Line > e.Line {

@@ -144,3 +144,17 @@ func (o *observed) Turned(t pipeline.Turn) {
 		o.metrics.phases.WithLabelValues("turn").Observe(t.Total().Seconds())
 	}
 }
+
+// Stands implements pipeline.Follower.
+func (o *observed) Stands(state string) {
+	if f, ok := o.Watcher.(pipeline.Follower); ok {
+		f.Stands(state)
+	}
+}
+
+// Saying implements pipeline.Follower.
+func (o *observed) Saying(role pipeline.Role, text string, turn int) {
+	if f, ok := o.Watcher.(pipeline.Follower); ok {
+		f.Saying(role, text, turn)
+	}
+}

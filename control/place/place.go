@@ -60,6 +60,9 @@ type Desk struct {
 	// as it commits.
 	Ring func()
 
+	// Web, where set, takes web calls.
+	Web *Web
+
 	queue gauge
 	gate  gate
 	turns turns

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // A route is the subgroup through which a call goes, its trunk, and the grant
@@ -137,6 +139,7 @@ type ready struct {
 	id, voicemail string
 	version       int
 	recording     bool
+	longest       time.Duration
 }
 
 const agentSQL = `
@@ -156,15 +159,24 @@ func scanAgent(row pgx.Row, o Order) (ready, error) {
 	if err != nil {
 		return ready{}, fmt.Errorf("agent: %w", err)
 	}
+	if _, err := a.read(text, o); err != nil {
+		return ready{}, err
+	}
+	return a, nil
+}
+
+// read reads the definition of an agent, and returns what it hears, thinks and
+// speaks with.
+func (a *ready) read(text []byte, o Order) (pipeline.Engines, error) {
 	var d agents.Definition
 	if err := json.Unmarshal(text, &d); err != nil {
-		return ready{}, fmt.Errorf("agent: %w", err)
+		return pipeline.Engines{}, fmt.Errorf("agent: %w", err)
 	}
 	if missing := d.Missing(d.Values(o.Name, o.Variables)); len(missing) > 0 {
-		return ready{}, &MissingError{missing}
+		return pipeline.Engines{}, &MissingError{missing}
 	}
-	a.voicemail, a.recording = d.Voicemail, d.Recording
-	return a, nil
+	a.voicemail, a.recording, a.longest = d.Voicemail, d.Recording, time.Duration(d.MaxDurationS)*time.Second
+	return d.Speech, nil
 }
 
 // found is what an order leads to.

@@ -30,7 +30,13 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 		if c, err = callIn(ctx, tx, orgID, id); err != nil || c.Status.Over() {
 			return err
 		}
-		if state != control.Scheduled && state != control.Claimed {
+		if c.Type == control.Web {
+			if ended, fault := endUnjoined(ctx, tx, id); ended || fault != nil {
+				c, err = callIn(ctx, tx, orgID, id)
+				return errors.Join(fault, err)
+			}
+		}
+		if c.Type == control.Web || state != control.Scheduled && state != control.Claimed {
 			return requestEnd(ctx, tx, id)
 		}
 		if err = cancel(ctx, tx, id, attempt); err != nil {

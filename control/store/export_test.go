@@ -33,11 +33,11 @@ func (n planNode) read() (rows int, all bool) {
 // Explain lists a page and tells how many rows were read for it, -1 where all
 // were, and the plan.
 func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
-	q := f.plan(scanned)
+	q := f.Plan(scanned, columns)
 	var text []byte
-	args := append([]any{pgx.QueryExecModeExec}, q.args...)
-	if err := s.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+q.page, args...).Scan(&text); err != nil {
-		return "", 0, fmt.Errorf("%s: %w", q.page, err)
+	args := append([]any{pgx.QueryExecModeExec}, q.Args...)
+	if err := s.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+q.Page, args...).Scan(&text); err != nil {
+		return "", 0, fmt.Errorf("%s: %w", q.Page, err)
 	}
 	var plans []struct{ Plan planNode }
 	if err := json.Unmarshal(text, &plans); err != nil {

@@ -69,6 +69,11 @@ func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) erro
 		if !control.May(state, control.Closed) {
 			return control.ErrFenced
 		}
+		if n.Begins {
+			if _, err = tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
+				return err
+			}
+		}
 		return writeWords(ctx, tx, l.CallID, n.Lines, n.FirstLine, n.Turns, n.FirstTurn)
 	})
 }

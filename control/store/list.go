@@ -10,24 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/listing"
 )
 
-// A Filter says which calls of an organization are asked for. Zero values ask
-// for all.
-type Filter struct {
-	OrgID string
-	// Of these columns the value must be one of those named.
-	Statuses, Types, Agents, Campaigns, Contacts, Imports, Trunks, Routes []string
-	Reasons, AnsweredBy, ExternalIDs                                      []string
-	// Digits; a number matches however it is written.
-	To, From                    string
-	CreatedAfter, CreatedBefore *time.Time
-	MinDurationS, MaxDurationS  *float64
-	Ascending                   bool
-	AfterTime                   time.Time // with AfterID: where the page before ended
-	AfterID                     string
-	Limit                       int
-}
+// A Filter says which calls of an organization are asked for.
+type Filter = listing.Filter
 
 // A Page is a part of a list. It holds as many calls as were asked for, where
 // there are so many; fewer, though there may be more, only where finding them
@@ -78,9 +65,9 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 
 // look returns those that pass a filter among the next calls that are looked at.
 func look(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
-	q := f.plan(scan)
+	q := f.Plan(scan, columns)
 	// A plan made for any values would be a bad one for those few calls have.
-	rows, err := tx.Query(ctx, q.page, append([]any{pgx.QueryExecModeExec}, q.args...)...)
+	rows, err := tx.Query(ctx, q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
 	if err != nil {
 		return Page{}, err
 	}
@@ -93,10 +80,10 @@ func look(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error
 		p.EndTime, p.EndID = p.Calls[f.Limit-1].CreatedAt, p.Calls[f.Limit-1].ID
 		return p, nil
 	}
-	if q.end == "" {
+	if q.End == "" {
 		return p, nil
 	}
-	err = tx.QueryRow(ctx, q.end, append([]any{pgx.QueryExecModeExec}, q.args[:q.looked]...)...).Scan(&p.EndTime, &p.EndID)
+	err = tx.QueryRow(ctx, q.End, append([]any{pgx.QueryExecModeExec}, q.Args[:q.Looked]...)...).Scan(&p.EndTime, &p.EndID)
 	if errors.Is(err, pgx.ErrNoRows) { // all there are were looked at
 		return p, nil
 	}

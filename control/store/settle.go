@@ -19,6 +19,7 @@ const settleAtOnce = 50
 type leftover struct {
 	attempt, call string
 	leg           string
+	web           bool // of a web call
 	state         control.AttemptState
 	until         *time.Time
 	now           time.Time
@@ -33,6 +34,10 @@ func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	for {
 		n, err := s.settleSome(ctx, keep)
 		total += n
+		if err == nil && n < settleAtOnce {
+			n, err = s.settleUnjoined(ctx)
+			total += n
+		}
 		if err != nil || n < settleAtOnce {
 			return total, err
 		}
@@ -47,7 +52,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	n := 0
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			SELECT id, call_id, leg, state, lease_until, clock_timestamp() FROM attempts
+			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), state, lease_until, clock_timestamp() FROM attempts
 			WHERE id IN (
 				(SELECT id FROM attempts WHERE state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
 				UNION ALL
@@ -77,7 +82,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 
 func scanLeftover(row pgx.CollectableRow) (leftover, error) {
 	var l leftover
-	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.state, &l.until, &l.now)
+	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.web, &l.state, &l.until, &l.now)
 	return l, err
 }
 
@@ -126,6 +131,10 @@ func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error
 
 func verdict(l leftover) (control.AttemptState, control.Final) {
 	f := control.Final{Status: control.Failed, HangupBy: control.SideSystem, EndedAt: l.now, Recording: control.RecordingNone}
+	if l.web && l.state != control.Answered { // its browser is gone with the node
+		f.Status, f.Reason = control.Ended, control.ReasonNodeLost
+		return control.Closed, f
+	}
 	switch l.state {
 	case control.Scheduled:
 		f.Reason = control.ReasonQueueExpired

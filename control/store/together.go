@@ -208,7 +208,7 @@ fit AS (
 	UPDATE attempts a SET state = f.to FROM fit f WHERE a.id = f.id
 ), told AS (
 	UPDATE calls c SET
-		status = CASE f.to WHEN 'ringing' THEN 'ringing' WHEN 'answered' THEN 'ongoing' ELSE 'queued' END,
+		status = CASE f.to WHEN 'ringing' THEN 'ringing' WHEN 'answered' THEN CASE c.call_type WHEN 'web' THEN c.status ELSE 'ongoing' END ELSE 'queued' END,
 		dialed_at = CASE WHEN f.to = 'sent' THEN f.at ELSE c.dialed_at END,
 		ringing_at = CASE WHEN f.to = 'ringing' THEN f.at ELSE c.ringing_at END,
 		answered_at = CASE WHEN f.to = 'answered' THEN f.at ELSE c.answered_at END,

@@ -52,7 +52,7 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
 	}
-	if n.Type == CallAnalyzed && e.Status != control.Ended {
+	if n.Type == CallAnalyzed && !e.Talked() {
 		return nil
 	}
 	rows, err := n.Pool.Query(ctx, `

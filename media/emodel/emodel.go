@@ -5,6 +5,8 @@ package emodel
 import (
 	"strings"
 	"time"
+
+	"github.com/parley-voice/parley/media"
 )
 
 const (
@@ -41,4 +43,15 @@ func MOS(codec string, lost float64, delay time.Duration) float64 {
 	default:
 		return max(1, 1+0.035*r+r*(r-60)*(100-r)*7e-6)
 	}
+}
+
+// Opinion rates a stretch of which late packets came too late to be heard. The
+// delay is half of the round trip, a packet, and a buffer of twice the jitter.
+func Opinion(codec string, s media.Stretch, late int64, trip time.Duration) float64 {
+	all := s.Packets + s.Lost
+	if s.Packets == 0 || all == 0 {
+		return 0
+	}
+	lost := float64(s.Lost+late) / float64(all)
+	return MOS(codec, lost, trip/2+media.FrameTime+2*s.Jitter)
 }

@@ -31,6 +31,8 @@ type Reader struct {
 	measured bool          // and whether it did arrive
 	made     bool          // it stands for sound that did not
 	more     bool          // a frame is to be added
+	keeper   Keeper        // nil where packets are what they are
+	kept     bool          // it has the packet that comes next
 	holes    jitter.Holes
 	repaired time.Duration // when the last was added, or left out
 	wire     [jitter.FrameLen]byte
@@ -41,6 +43,11 @@ type Reader struct {
 type Decoder interface {
 	DecodeAs(dst []int16, payload []byte, format uint8)
 }
+
+// A Keeper is a Decoder of packets that have no byte for each tick of the clock.
+// It keeps them, and makes their payload one that has, which it is given back to
+// decode.
+type Keeper interface{ Keep(p *jitter.Packet) }
 
 // Counts are what became of the packets and frames of a stream.
 type Counts struct {
@@ -59,6 +66,9 @@ type counters struct {
 
 // New returns a Reader of a stream that has not begun.
 func New() *Reader { return &Reader{jitter: jitter.New()} }
+
+// NewKept returns a Reader whose packets keeper keeps.
+func NewKept(keeper Keeper) *Reader { return &Reader{jitter: jitter.New(), keeper: keeper} }
 
 // Counts may be asked from any goroutine.
 func (r *Reader) Counts() Counts {
@@ -90,7 +100,15 @@ func (r *Reader) Begin(rate int, now time.Duration) {
 // reader that slept takes the frames that are there first.
 func (r *Reader) Drain(in *jitter.Ring) {
 	came := false
-	for p := in.Peek(); p != nil && !r.jitter.Full(p); p = in.Peek() {
+	for p := in.Peek(); p != nil; p = in.Peek() {
+		if r.keeper != nil && !r.kept {
+			r.keeper.Keep(p)
+			r.kept = true
+		}
+		if r.jitter.Full(p) {
+			break
+		}
+		r.kept = false
 		r.holes.See(p)
 		r.jitter.Put(p)
 		in.Drop()

@@ -184,11 +184,11 @@ func (s *talk) step(ctx context.Context, e turn.Event) {
 		e.Saying, e.Words, e.Whole = s.saying()
 	}
 	e.Returns = s.returns
-	before := s.machine.State()
-	acts := s.machine.Step(e)
+	before, acts := s.machine.State(), s.machine.Step(e)
 	shown, did := turnlog.Hush(&s.pressed, e, acts)
 	s.log.Debug("turn", "event", shown, "from", before, "to", s.machine.State(), "do", did)
 	s.journal.Write(shown, did)
+	turnlog.Tell(s.brief.Watch, before, s.machine.State(), shown, s.number)
 	s.act(ctx, acts)
 	s.overhear(ctx, e)
 }

@@ -1,27 +1,46 @@
-package store
+// Package listing plans how a page of calls is found, as SQL. It is pure.
+package listing
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-voice/parley/control"
 )
 
-// A listing is a page as SQL. The calls that meet its most telling condition are
+// A Filter says which calls of an organization are asked for. Zero values ask
+// for all.
+type Filter struct {
+	OrgID string
+	// Of these columns the value must be one of those named.
+	Statuses, Types, Agents, Campaigns, Contacts, Imports, Trunks, Routes []string
+	Reasons, AnsweredBy, ExternalIDs                                      []string
+	// Digits; a number matches however it is written.
+	To, From                    string
+	CreatedAfter, CreatedBefore *time.Time
+	MinDurationS, MaxDurationS  *float64
+	Ascending                   bool
+	AfterTime                   time.Time // with AfterID: where the page before ended
+	AfterID                     string
+	Limit                       int
+}
+
+// A Listing is a page as SQL. The calls that meet its most telling condition are
 // read from that one's index, in the order of the list; of the first so many,
 // those that meet the other conditions are the page.
-type listing struct {
-	args   []any
-	looked int    // how many of args the calls that are looked at need
-	page   string // finds the page
-	end    string // finds the last call that was looked at; empty where the page is all of them
+type Listing struct {
+	Args   []any
+	Looked int    // how many of Args the calls that are looked at need
+	Page   string // finds the page
+	End    string // finds the last call that was looked at; empty where the page is all of them
 }
 
 // arg adds an argument: what comes from outside is one, always.
-func (l *listing) arg(v any) string {
-	l.args = append(l.args, v)
-	return fmt.Sprintf("$%d", len(l.args))
+func (l *Listing) arg(v any) string {
+	l.Args = append(l.Args, v)
+	return fmt.Sprintf("$%d", len(l.Args))
 }
 
 // A clause is one condition of a filter.
@@ -33,13 +52,13 @@ type clause struct {
 	// meets one of them at most.
 	each []string
 	// The whole condition, where each is only part of it.
-	whole func(*listing) string
+	whole func(*Listing) string
 	// No index finds these calls.
 	loose bool
 }
 
 // conditions find the calls of a clause, each by an index.
-func (c clause) conditions(l *listing) []string {
+func (c clause) conditions(l *Listing) []string {
 	if c.each != nil {
 		return c.each
 	}
@@ -51,15 +70,17 @@ func (c clause) conditions(l *listing) []string {
 }
 
 // condition is the clause as one condition, which no index is asked for.
-func (c clause) condition(l *listing) string {
+func (c clause) condition(l *Listing) string {
 	if c.whole != nil {
 		return c.whole(l)
 	}
 	return c.column + " = ANY (" + l.arg(c.values) + ")"
 }
 
-func (f Filter) plan(scan int) listing {
-	var l listing
+// Plan plans a page that looks at scan calls. The calls are read as columns say, of
+// the table c, without their variables.
+func (f Filter) Plan(scan int, columns string) Listing {
+	var l Listing
 	order, before := "DESC", "<"
 	if f.Ascending {
 		order, before = "ASC", ">"
@@ -91,20 +112,20 @@ func (f Filter) plan(scan int) listing {
 		branches[i] = fmt.Sprintf("(SELECT c.* FROM calls c WHERE %s%s LIMIT %d)", strings.Join(append(slices.Clone(all), cond), " AND "), by, look)
 	}
 	looked := fmt.Sprintf("(SELECT c.* FROM (%s) c%s LIMIT %d) c", strings.Join(branches, " UNION ALL "), by, look)
-	l.looked = len(l.args)
+	l.Looked = len(l.Args)
 	where := []string{"true"}
 	for _, c := range rest {
 		where = append(where, c.condition(&l))
 	}
-	l.page = fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", summary(), looked, strings.Join(where, " AND "), by, f.Limit+1)
+	l.Page = fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", summary(columns), looked, strings.Join(where, " AND "), by, f.Limit+1)
 	if len(rest) > 0 {
-		l.end = fmt.Sprintf("SELECT c.created_at, c.id FROM %s%s OFFSET %d LIMIT 1", looked, by, look-1)
+		l.End = fmt.Sprintf("SELECT c.created_at, c.id FROM %s%s OFFSET %d LIMIT 1", looked, by, look-1)
 	}
 	return l
 }
 
 // summary are the columns of a summary: without the variables, which may be long.
-func summary() string {
+func summary(columns string) string {
 	return strings.NewReplacer(
 		"c.variables", "'{}'::json",
 		"coalesce(a.name, c.agent_name)", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), c.agent_name)",
@@ -188,7 +209,7 @@ func (f Filter) duration() clause {
 	if most != nil {
 		to = class(*most)
 	}
-	c := clause{whole: func(l *listing) string {
+	c := clause{whole: func(l *Listing) string {
 		const took = "extract(epoch FROM c.ended_at - c.answered_at)"
 		var both []string
 		if least != nil {

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/tools"
+)
+
+// Join uses up the ticket of a web call, whose token's id has this hash, and
+// claims the call for a node. It is refused with a *control.Error.
+func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.Place, lease time.Duration) (*control.Claim, error) {
+	// Read before the database's clock starts the lease, so that ours is never the
+	// later one.
+	until := time.Now().Add(lease)
+	var l control.Lease
+	err := s.tx(ctx, "join", func(tx pgx.Tx) error {
+		orgID, err := useTicket(ctx, tx, callID, hash)
+		if err != nil {
+			return err
+		}
+		l = control.Lease{AttemptID: control.NewID("att_", time.Now()), CallID: callID, Owner: p.Owner, Epoch: 1}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, owner, home, epoch, claimed_at, lease_until)
+			VALUES ($1, $2, $3, '', '', 'claimed', $4, $5, 1, clock_timestamp(), clock_timestamp() + $6::interval)`,
+			l.AttemptID, callID, orgID, p.Owner, p.Home, lease)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.webClaim(ctx, l, until)
+	if err != nil {
+		err = errors.Join(err, s.Finish(context.WithoutCancel(ctx), l, control.Final{
+			Status: control.Ended, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
+			EndedAt: time.Now(), Recording: control.RecordingNone,
+		}))
+	}
+	return c, err
+}
+
+// useTicket locks a ticket, uses it up, and returns whose call it is.
+func useTicket(ctx context.Context, tx pgx.Tx, callID string, hash []byte) (orgID string, err error) {
+	var want []byte
+	var used, late bool
+	var status control.Status
+	err = tx.QueryRow(ctx, `
+		SELECT t.hash, t.used_at IS NOT NULL, t.expires_at <= clock_timestamp(), c.status, c.org_id
+		FROM web_tickets t JOIN calls c ON c.id = t.call_id WHERE t.call_id = $1 AND c.erased_at IS NULL FOR UPDATE OF t, c`, callID).
+		Scan(&want, &used, &late, &status, &orgID)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return "", control.Refuse(control.CodeCallNotFound, "no such call")
+	case err != nil:
+		return "", err
+	case subtle.ConstantTimeCompare(want, hash) != 1:
+		return "", control.Refuse(control.CodeTicketInvalid, "the token is not this call's")
+	case status.Over():
+		return "", control.Refuse(control.CodeCallOver, "the call is over")
+	case used:
+		return "", control.Refuse(control.CodeTicketUsed, "the token was used")
+	case late:
+		return "", control.Refuse(control.CodeTicketExpired, "the token has expired")
+	}
+	_, err = tx.Exec(ctx, "UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id = $1", callID)
+	return orgID, err
+}
+
+// webClaim reads what a web call needs that is held.
+func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) (*control.Claim, error) {
+	var definition []byte
+	var secrets media.Secret
+	c := &control.Claim{Lease: l, Until: until}
+	var err error
+	c.Call, err = scanCall(s.Pool.QueryRow(ctx, "SELECT "+columns+", v.definition, v.secrets"+fromCalls+`
+		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version WHERE c.id = $1`, l.CallID), &definition, &secrets)
+	if err != nil {
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	d, err := agents.Read(definition, secrets)
+	if err != nil {
+		return nil, fmt.Errorf("join: agent: %w", err)
+	}
+	c.Target.ID = l.AttemptID
+	c.Brief, c.Record = brief(c.Call, d)
+	if len(d.Tools) > 0 {
+		if c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks); err != nil {
+			return nil, fmt.Errorf("join: agent: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// settleUnjoined ends web calls that nobody joined in time, at most settleAtOnce.
+func (s *Store) settleUnjoined(ctx context.Context) (n int, err error) {
+	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		rows, fault := tx.Query(ctx, `
+			UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id IN (
+				SELECT call_id FROM web_tickets WHERE used_at IS NULL AND expires_at <= clock_timestamp()
+				ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+			RETURNING call_id`, settleAtOnce)
+		if fault != nil {
+			return fault
+		}
+		ids, fault := pgx.CollectRows(rows, pgx.RowTo[string])
+		n = len(ids)
+		for _, id := range ids {
+			fault = errors.Join(fault, unjoined(ctx, tx, id, control.ReasonNeverJoined, control.SideSystem))
+		}
+		return fault
+	})
+	if err != nil {
+		return 0, fmt.Errorf("settle web calls: %w", err)
+	}
+	return n, nil
+}
+
+// unjoined ends a web call that nobody joined. One that is over is let be.
+func unjoined(ctx context.Context, tx pgx.Tx, callID string, why control.Reason, by control.Side) error {
+	err := conclude(ctx, tx, callID, control.Final{
+		Status: control.Ended, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: control.RecordingNone,
+	})
+	if errors.Is(err, control.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// endUnjoined cancels a web call that nobody has joined yet. It is false where
+// somebody has.
+func endUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	tag, err := tx.Exec(ctx, "UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id = $1 AND used_at IS NULL", callID)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	return true, unjoined(ctx, tx, callID, control.ReasonCancelled, control.SideAPI)
+}

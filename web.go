@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/token"
+)
+
+// A web is what browsers call through; both are nil where they cannot.
+type web struct {
+	endpoint *ice.Endpoint
+	server   *signalling.Server
+}
+
+// openWeb opens the sockets of web calls, at the address that media has.
+func (h *house) openWeb(ctx context.Context) error {
+	c := h.config.WebRTC
+	if c.UDP == config.Off {
+		return nil
+	}
+	if len(c.TURN) > 0 && c.TURNSecret == "" {
+		return configError{errors.New("PARLEY_TURN_SECRET: missing, and PARLEY_TURN_URLS is set")}
+	}
+	bind, public, err := h.mediaAddrs()
+	if err != nil {
+		return configError{err}
+	}
+	at := ice.Config{UDP: netip.AddrPortFrom(bind, uint16(c.UDP)), Public: public, Log: h.log} //nolint:gosec // a port
+	if c.TCP != config.Off {
+		at.TCP = netip.AddrPortFrom(bind, uint16(c.TCP)) //nolint:gosec // a port
+	}
+	if h.web.endpoint, err = ice.Open(ctx, at); err != nil {
+		return fmt.Errorf("PARLEY_WEBRTC_UDP_PORT, PARLEY_WEBRTC_TCP_PORT: %w", err)
+	}
+	key, err := h.store.SharedKey(ctx, "web")
+	if err != nil {
+		return err
+	}
+	h.web.server = &signalling.Server{
+		Calls: h, Connector: h.web.endpoint, Clock: h.clock, Key: key, Log: h.log,
+		Servers: ice.Servers{STUN: c.STUN, TURN: c.TURN, Secret: c.TURNSecret},
+	}
+	return nil
+}
+
+// showWeb lets the API give out tickets.
+func (h *house) showWeb(to *calls.Calls) {
+	s := h.web.server
+	if s == nil {
+		return
+	}
+	to.Tickets = signalling.Tickets{Key: s.Key, Servers: s.Servers, PublicURL: h.publicURL}
+	h.desk.Web = &place.Web{
+		Room: h.node.Room, Check: h.agent.Check,
+		Ticket: func(callID string, now time.Time) place.Ticket {
+			c := s.Key.For(callID, now.Add(token.Life))
+			return place.Ticket{Hash: c.Hash(), Expires: c.Expires}
+		},
+	}
+}
+
+// beside puts the paths of web calls beside those of the API.
+func (w *web) beside(api http.Handler) http.Handler {
+	if w.server == nil {
+		return api
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.Handle("GET /rtc", w.server)
+	return mux
+}
+
+func (w *web) close() {
+	if w.server != nil {
+		w.server.Close()
+	}
+	if w.endpoint != nil {
+		_ = w.endpoint.Close() // nobody calls any more
+	}
+}
+
+// Begin implements signalling.Calls: a browser has come with its token.
+func (h *house) Begin(ctx context.Context, c token.Claims, s *signalling.Session) error {
+	if !h.node.Room() {
+		return &signalling.RefusedError{Code: signalling.Unavailable, Message: "no more calls are taken now; join again"}
+	}
+	claim, err := h.store.Join(ctx, c.CallID, c.Hash(), h.node.Place, h.config.Lease)
+	if refused, ok := errors.AsType[*control.Error](err); ok {
+		code := signalling.Code(refused.Code)
+		if refused.Code == control.CodeCallNotFound {
+			code = signalling.CallEnded // it was, or it would have no token
+		}
+		return &signalling.RefusedError{Code: code, Message: refused.Message}
+	}
+	if err != nil {
+		return err
+	}
+	claim.Dialer, claim.Watch = joined{s}, told{s}
+	claim.Over = func(f control.Final) { s.Bye(string(f.Reason)) }
+	if err = h.node.Take(ctx, claim); err != nil {
+		end := control.Final{Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(), Recording: control.RecordingNone}
+		return errors.Join(err, h.store.Finish(context.WithoutCancel(ctx), claim.Lease, end))
+	}
+	return nil
+}
+
+// joinFor is how long the media of a browser that has joined may take to flow.
+const joinFor = 20 * time.Second
+
+// joined is the dialer of a call whose browser came by itself.
+type joined struct{ session *signalling.Session }
+
+// Dial implements control.Dialer: it waits until media flows.
+func (j joined) Dial(ctx context.Context, _ media.Target, _ func(media.Progress)) (media.Leg, error) {
+	short, cancel := context.WithTimeout(ctx, joinFor)
+	defer cancel()
+	l := j.session.Leg
+	err := l.Up(short)
+	if err == nil {
+		return l, nil
+	}
+	cause := media.NoAnswer
+	if ctx.Err() != nil {
+		cause = media.Cancelled
+	}
+	return nil, &media.DialError{Cause: cause, Err: errors.Join(err, l.Hangup(media.LocalHangup))}
+}
+
+// told tells a browser what passes in its call.
+type told struct{ session *signalling.Session }
+
+// Said implements pipeline.Watcher.
+func (t told) Said(l pipeline.Line) {
+	if l.Role == pipeline.RoleAgent || l.Role == pipeline.RoleCaller {
+		t.session.Transcript(string(l.Role), l.Text, true, l.Turn)
+	}
+}
+
+// Turned implements pipeline.Watcher.
+func (t told) Turned(turn pipeline.Turn) {
+	if item, err := json.Marshal(turn); err == nil { // numbers and strings always can be
+		t.session.Turn(item)
+	}
+}
+
+// Stands implements pipeline.Follower.
+func (t told) Stands(state string) { t.session.State(state) }
+
+// Saying implements pipeline.Follower.
+func (t told) Saying(role pipeline.Role, text string, turn int) {
+	t.session.Transcript(string(role), text, false, turn)
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/sip/siptest"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
+)
+
+// A webTicket is the answer of POST /v1/calls/web.
+type webTicket struct {
+	CallID string `json:"call_id"`
+	Token  string `json:"access_token"`
+	URL    string `json:"url"`
+	WHIP   string `json:"whip_url"`
+	Status string `json:"status"`
+}
+
+func ticket(t *testing.T, api *demo.Client) webTicket {
+	t.Helper()
+	var w webTicket
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo", "client": "sdk"}, &w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// browsers is what web calls are joined from.
+type browsers struct {
+	endpoint *ice.Endpoint
+	clock    *pace.Clock
+}
+
+func openBrowsers(t *testing.T) browsers {
+	t.Helper()
+	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := browsers{endpoint, &pace.Clock{Precise: true}}
+	ctx, quit := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() { b.clock.Run(ctx); close(over) }()
+	t.Cleanup(func() { quit(); <-over; _ = endpoint.Close() })
+	return b
+}
+
+func (b browsers) open(t *testing.T, w webTicket) *webrtctest.Browser {
+	t.Helper()
+	br := &webrtctest.Browser{URL: w.URL, Token: w.Token, Connector: b.endpoint, Clock: b.clock}
+	t.Cleanup(br.Close)
+	return br
+}
+
+func join(t *testing.T, br *webrtctest.Browser) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := br.Join(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWebCall: a browser joins, is greeted, is understood and answered, and what
+// it was told is what is kept.
+func TestWebCall(t *testing.T) {
+	_, api := startHouse(t, "127.0.0.1:9")
+	w := ticket(t, api)
+	if w.Status != "queued" || !strings.HasPrefix(w.URL, "ws://") || !strings.HasSuffix(w.URL, "/rtc?v=1") {
+		t.Errorf("%+v", w)
+	}
+	br := openBrowsers(t).open(t, w)
+	join(t, br)
+	var exchanges []siptest.Exchange
+	siptest.Person{
+		Lines: []string{"when do you open", "have you the odyssey"},
+		Heard: func(x siptest.Exchange) { exchanges = append(exchanges, x) },
+	}.Talk(t.Context(), br.Leg)
+	if len(exchanges) != 3 {
+		t.Errorf("%d exchanges", len(exchanges))
+	}
+	if err := br.Send(map[string]any{"type": "bye"}); err != nil {
+		t.Fatal(err)
+	}
+	call, turns := finished(t, api, w.CallID)
+	if call.Status != "ended" || call.Reason != "callee_hangup" {
+		t.Errorf("the call is %s, %s", call.Status, call.Reason)
+	}
+	t.Logf("%+v", br.Leg.Quality())
+	var shown map[string]any
+	if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+w.CallID, nil, &shown); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v", shown["quality"])
+	var caller []string
+	for _, l := range call.Transcript {
+		if l.Role == "caller" {
+			caller = append(caller, l.Text)
+		}
+	}
+	if got := strings.Join(caller, "; "); got != "when do you open; have you the odyssey" {
+		t.Errorf("the caller was understood as %q", got)
+	}
+	bye, err := br.Wait(t.Context(), 0, func(m webrtctest.Message) bool { return m.Type == "bye" })
+	if err != nil || bye.Reason != "callee_hangup" {
+		t.Errorf("%+v %v", bye, err)
+	}
+	told := 0
+	for _, m := range br.Heard() {
+		if m.Event == "turn" {
+			told++
+		}
+	}
+	if told != len(turns) || told < 3 {
+		t.Errorf("the browser was told of %d turns, %d are kept", told, len(turns))
+	}
+	for _, state := range []string{"listening", "thinking", "speaking"} {
+		if !slices.ContainsFunc(br.Heard(), func(m webrtctest.Message) bool { return m.State == state }) {
+			t.Errorf("the browser was never told %s", state)
+		}
+	}
+	ready(t, api, w.CallID)
+	again := openBrowsers(t).open(t, w)
+	again.Token = w.Token
+	var refused *webrtctest.RefusedError
+	if err := again.Join(t.Context()); !errors.As(err, &refused) || refused.Code != "call_ended" {
+		t.Errorf("the token of a call that is over: %v", err)
+	}
+}
+
+// ready waits for the recording of a call.
+func ready(t *testing.T, api *demo.Client, id string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		var call struct {
+			Status string `json:"recording_status"`
+			URL    string `json:"recording_url"`
+		}
+		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+id, nil, &call); err != nil {
+			t.Fatal(err)
+		}
+		if call.Status == "ready" && len(fetch(t, call.URL)) > 16000 {
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("the recording is %s", call.Status)
+		}
+	}
+}
+

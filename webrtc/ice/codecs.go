@@ -1,0 +1,45 @@
+package ice
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/pion/webrtc/v4"
+)
+
+// codecs are what we hear, the preferred first. What we say is the first of
+// them that we can: G.722, else G.711. The party is asked for Opus that an ear
+// is content with, and always to send.
+func codecs() (*webrtc.MediaEngine, error) {
+	m := &webrtc.MediaEngine{}
+	for _, c := range []webrtc.RTPCodecParameters{
+		{RTPCodecCapability: webrtc.RTPCodecCapability{
+			MimeType: webrtc.MimeTypeOpus, ClockRate: 48000, Channels: 2,
+			SDPFmtpLine: "minptime=10;useinbandfec=0;usedtx=0;stereo=0;maxaveragebitrate=32000;maxptime=60",
+		}, PayloadType: 111},
+		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeG722, ClockRate: 8000}, PayloadType: 9},
+		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypePCMU, ClockRate: 8000}, PayloadType: 0},
+		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypePCMA, ClockRate: 8000}, PayloadType: 8},
+	} {
+		if err := m.RegisterCodec(c, webrtc.RTPCodecTypeAudio); err != nil {
+			return nil, fmt.Errorf("codecs: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// certificate is what the endpoint is known by, for as long as the process lives:
+// to make one for each call would cost more than the rest of its beginning.
+func certificate() (webrtc.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return webrtc.Certificate{}, fmt.Errorf("certificate: %w", err)
+	}
+	c, err := webrtc.GenerateCertificate(key)
+	if err != nil {
+		return webrtc.Certificate{}, fmt.Errorf("certificate: %w", err)
+	}
+	return *c, nil
+}

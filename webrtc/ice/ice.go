@@ -1,0 +1,160 @@
+// Package ice has the sockets of web calls: one UDP port for all of them, a TCP
+// port for who gets through nothing else, and what browsers are told to find them.
+package ice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/interceptor"
+	"github.com/pion/logging"
+	"github.com/pion/webrtc/v4"
+)
+
+// How long a path may be silent before it is taken for broken, and for lost
+// (RFC 8445, RFC 7675). A leg gives up before the last.
+const (
+	brokenAfter = 4 * time.Second
+	lostAfter   = 25 * time.Second
+	aliveEvery  = time.Second
+)
+
+// A Config says where web calls come in.
+type Config struct {
+	// UDP is where all media comes in; port 0 lets the kernel choose.
+	UDP netip.AddrPort
+	// TCP is where media comes in from networks that let no UDP through (RFC
+	// 6544); not valid: nowhere.
+	TCP netip.AddrPort
+	// Public is the address that browsers reach us at, where it is another.
+	Public netip.Addr
+	Log    *slog.Logger
+}
+
+// An Endpoint is where web calls come in. It makes peer connections.
+type Endpoint struct {
+	api  *webrtc.API
+	cert webrtc.Certificate
+	udp  *net.UDPConn
+	tcp  net.Listener
+	mux  []interface{ Close() error }
+}
+
+// Open binds the sockets.
+func Open(ctx context.Context, c Config) (*Endpoint, error) {
+	e := &Endpoint{}
+	settings := webrtc.SettingEngine{LoggerFactory: &quiet{log: c.Log}}
+	if err := e.listen(ctx, c, &settings); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	settings.SetICETimeouts(brokenAfter, lostAfter, aliveEvery)
+	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
+	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // nothing of ours is hidden, and theirs is answered as a peer
+	settings.SetReceiveMTU(1500)
+	settings.DisableActiveTCP(true)
+	if c.Public.IsValid() {
+		rule := webrtc.ICEAddressRewriteRule{External: []string{c.Public.String()}, AsCandidateType: webrtc.ICECandidateTypeHost}
+		if err := settings.SetICEAddressRewriteRules(rule); err != nil {
+			return nil, errors.Join(fmt.Errorf("public address: %w", err), e.Close())
+		}
+	}
+	engine, err := codecs()
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	reports := &interceptor.Registry{}
+	if err = webrtc.ConfigureRTCPReports(reports); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	if e.cert, err = certificate(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	e.api = webrtc.NewAPI(webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(reports))
+	return e, nil
+}
+
+// listen binds the sockets, and tells settings of them.
+func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.SettingEngine) error {
+	logger := settings.LoggerFactory.NewLogger("ice")
+	var err error
+	if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(c.UDP)); err != nil {
+		return fmt.Errorf("udp: %w", err)
+	}
+	// Hundreds of calls come through this one socket.
+	_ = e.udp.SetReadBuffer(socketBuffer) // as much as the kernel allows
+	_ = e.udp.SetWriteBuffer(socketBuffer)
+	udp := ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: e.udp, Logger: logger})
+	e.mux = append(e.mux, udp)
+	settings.SetICEUDPMux(udp)
+	networks := []webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6}
+	if c.TCP.IsValid() {
+		var lc net.ListenConfig
+		if e.tcp, err = lc.Listen(ctx, "tcp", c.TCP.String()); err != nil {
+			return fmt.Errorf("tcp: %w", err)
+		}
+		tcp := ice.NewTCPMuxDefault(ice.TCPMuxParams{
+			Listener: e.tcp, Logger: logger, ReadBufferSize: 32, WriteBufferSize: 64 << 10,
+			FirstStunBindTimeout: 10 * time.Second, AliveDurationForConnFromStun: 10 * time.Second,
+		})
+		e.mux = append(e.mux, tcp)
+		settings.SetICETCPMux(tcp)
+		networks = append(networks, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6)
+	}
+	settings.SetNetworkTypes(networks)
+	return nil
+}
+
+const socketBuffer = 2 << 20
+
+// UDP is where media comes in.
+func (e *Endpoint) UDP() netip.AddrPort {
+	a, _ := e.udp.LocalAddr().(*net.UDPAddr)
+	return a.AddrPort()
+}
+
+// TCP is where media comes in over TCP; not valid where it does not.
+func (e *Endpoint) TCP() netip.AddrPort {
+	if e.tcp == nil {
+		return netip.AddrPort{}
+	}
+	a, _ := e.tcp.Addr().(*net.TCPAddr)
+	return a.AddrPort()
+}
+
+// Connect makes a peer connection.
+func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
+	return e.api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{e.cert}})
+}
+
+// Close closes the sockets. Peer connections are to be closed before.
+func (e *Endpoint) Close() error {
+	var errs []error
+	for _, m := range e.mux {
+		errs = append(errs, m.Close())
+	}
+	if e.udp != nil {
+		_ = e.udp.Close() // the mux did
+	}
+	if e.tcp != nil {
+		_ = e.tcp.Close() // likewise
+	}
+	return errors.Join(errs...)
+}
+
+// quiet keeps the library's log: what a stranger's packets bring about is told
+// at the debug level alone.
+type quiet struct{ log *slog.Logger }
+
+// NewLogger implements logging.LoggerFactory.
+func (q *quiet) NewLogger(scope string) logging.LeveledLogger {
+	if q.log == nil {
+		return leveled{slog.New(slog.DiscardHandler)}
+	}
+	return leveled{q.log.With("part", scope)}
+}

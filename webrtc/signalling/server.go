@@ -1,0 +1,246 @@
+// Package signalling is how browsers join their calls: over a WebSocket, or by
+// WHIP (RFC 9725).
+package signalling
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/leg"
+	"github.com/parley-voice/parley/webrtc/token"
+)
+
+// Calls begins calls. A *RefusedError is told to the browser; of any other the
+// browser learns nothing.
+type Calls interface {
+	// Begin uses the token up and begins its call, whose media may flow later. It
+	// returns when the call has begun; the session's Bye is called when it is over.
+	Begin(ctx context.Context, c token.Claims, s *Session) error
+}
+
+// A Server lets browsers in. Its fields are set once.
+type Server struct {
+	Calls     Calls
+	Connector leg.Connector
+	Clock     *pace.Clock
+	Key       token.Key
+	// Servers are those that browsers are told of.
+	Servers ice.Servers
+	Log     *slog.Logger
+	// JoinWithin is how long a socket may be open without having joined; 0 means 10 s.
+	JoinWithin time.Duration
+	// ResumeWithin is how long a call lives without its socket; 0 means 15 s.
+	ResumeWithin time.Duration
+	// MostHalfOpen is how many sockets may be open without having joined; 0 means
+	// 256. The one that waited longest gives way to a new one.
+	MostHalfOpen int
+
+	mu       sync.Mutex
+	closed   bool
+	half     []*conn // oldest first
+	open     map[*conn]bool
+	sessions map[[32]byte]*Session // by the hash of what they are resumed with
+	whips    map[string]*Session
+	tasks    sync.WaitGroup
+}
+
+// ErrClosed is returned once the server closes.
+var errClosed = &RefusedError{Unavailable, "the server is closing; join again"}
+
+// credentialsFor is how long TURN credentials outlive the longest call.
+const credentialsFor = 2*time.Hour + 5*time.Minute
+
+func (s *Server) joinWithin() time.Duration   { return orElse(s.JoinWithin, 10*time.Second) }
+func (s *Server) resumeWithin() time.Duration { return orElse(s.ResumeWithin, 15*time.Second) }
+func (s *Server) mostHalfOpen() int           { return orElse(s.MostHalfOpen, 256) }
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+// Close closes all sockets and returns when who served them is done. Calls are
+// ended elsewhere, before.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.open {
+		c.close()
+	}
+	s.mu.Unlock()
+	s.tasks.Wait()
+}
+
+// Counts are the sockets that have not joined, and the calls.
+func (s *Server) Counts() (half, calls int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.half), len(s.sessions) + len(s.whips)
+}
+
+// admit takes a new socket in, among those that have not joined.
+func (s *Server) admit(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.open == nil {
+		s.open = map[*conn]bool{}
+	}
+	s.open[c] = true
+	s.half = append(s.half, c)
+	if len(s.half) > s.mostHalfOpen() {
+		s.half[0].close() // it had the most time
+		s.half = s.half[1:]
+	}
+	s.tasks.Add(1)
+	return true
+}
+
+// joined takes a socket from among those that have not.
+func (s *Server) joined(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, h := range s.half {
+		if h == c {
+			s.half = append(s.half[:i:i], s.half[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *Server) left(c *conn) {
+	s.joined(c)
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	s.tasks.Done()
+}
+
+// begin lets the holder of a token into its call, and answers its offer. socket
+// says whether the session lives by a socket. The token is not used up by an
+// offer that cannot be answered.
+func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, string, error) {
+	claims, err := s.Key.Read(r.Token, time.Now())
+	switch {
+	case errors.Is(err, token.ErrExpired):
+		return nil, "", &RefusedError{TokenExpired, "the token has expired; a new call gives a new one"}
+	case err != nil:
+		return nil, "", &RefusedError{TokenInvalid, "the token is not one of this service"}
+	case r.CallID != "" && r.CallID != claims.CallID:
+		return nil, "", &RefusedError{WrongCall, "the token is of another call"}
+	}
+	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID)}
+	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
+	l.Ready = func() { session.tell(message{lasting, plainMessage{"ready"}}) }
+	if err := l.Open(); err != nil {
+		return nil, "", err
+	}
+	answer, err := l.Offer(ctx, r.SDP)
+	if err == nil {
+		err = s.Calls.Begin(ctx, claims, session)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, l.Hangup("failure"))
+	}
+	s.renew(session)
+	return session, answer, nil
+}
+
+// renew gives a session a new secret to be resumed with. One that is over
+// already has none.
+func (s *Server) renew(session *Session) {
+	secret := rand.Text() + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	session.resume = secret
+	if session.over || !session.socket {
+		return
+	}
+	if s.sessions == nil {
+		s.sessions = map[[32]byte]*Session{}
+	}
+	s.sessions[sha256.Sum256([]byte(secret))] = session
+}
+
+// take finds the session of a secret, which is good once.
+func (s *Server) take(secret string) *Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hash := sha256.Sum256([]byte(secret))
+	session := s.sessions[hash]
+	delete(s.sessions, hash)
+	return session
+}
+
+// forget lets go of a session that is over.
+func (s *Server) forget(session *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session.mu.Lock()
+	delete(s.sessions, sha256.Sum256([]byte(session.resume)))
+	session.mu.Unlock()
+	for id, other := range s.whips {
+		if other == session {
+			delete(s.whips, id)
+		}
+	}
+}
+
+// resume goes on with a call whose page was loaded anew, or whose socket broke.
+func (s *Server) resume(ctx context.Context, r request) (*Session, string, error) {
+	session := s.take(r.Resume)
+	if session == nil {
+		return nil, "", &RefusedError{ResumeGone, "no call can be resumed with this; it is over, or was resumed already"}
+	}
+	answer, err := session.Leg.Offer(ctx, r.SDP)
+	if errors.Is(err, leg.ErrOver) {
+		return nil, "", &RefusedError{CallEnded, "the call is over"}
+	}
+	s.renew(session)
+	if err != nil {
+		return nil, "", err
+	}
+	return session, answer, nil
+}
+
+// told is what a browser learns of an error.
+func told(err error) *RefusedError {
+	if r, ok := errors.AsType[*RefusedError](err); ok {
+		return r
+	}
+	if o, ok := errors.AsType[*leg.OfferError](err); ok {
+		return &RefusedError{SDPInvalid, o.What}
+	}
+	if errors.Is(err, leg.ErrOver) {
+		return &RefusedError{CallEnded, "the call is over"}
+	}
+	return &RefusedError{Unavailable, "the call cannot be joined now"}
+}
+
+func randomID() string {
+	b := make([]byte, 18)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
