@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/trace"
 	"github.com/parley-voice/parley/media"
@@ -90,7 +90,7 @@ type asked struct {
 	CallID  string           `json:"call_id"`
 	Status  string           `json:"status"`
 	Reason  string           `json:"disconnection_reason"`
-	Quality *control.Quality `json:"quality"`
+	Quality *quality.Quality `json:"quality"`
 }
 
 // dial places a call and waits until it is over.

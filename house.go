@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -166,25 +165,6 @@ func (h *house) openMedia(context.Context) error {
 		return fmt.Errorf("sip on %s: %w", h.config.SIPAddr, err)
 	}
 	return nil
-}
-
-// mediaAddrs are the address to bind media to and the one to tell carriers,
-// which is invalid where they are the same.
-func (h *house) mediaAddrs() (bind, public netip.Addr, err error) {
-	host, _, err := net.SplitHostPort(h.config.SIPAddr)
-	if err != nil {
-		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %w", err)
-	}
-	if host == "" {
-		host = "0.0.0.0"
-	}
-	if bind, err = netip.ParseAddr(host); err != nil {
-		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
-	}
-	if bind.IsUnspecified() && !h.config.MediaIP.IsValid() {
-		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
-	}
-	return bind, h.config.MediaIP, nil
 }
 
 func (h *house) openControl(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"time"
@@ -163,4 +164,23 @@ func (t told) Stands(state string) { t.session.State(state) }
 // Saying implements pipeline.Follower.
 func (t told) Saying(role pipeline.Role, text string, turn int) {
 	t.session.Transcript(string(role), text, false, turn)
+}
+
+// mediaAddrs are the address to bind media to and the one to tell carriers,
+// which is invalid where they are the same.
+func (h *house) mediaAddrs() (bind, public netip.Addr, err error) {
+	host, _, err := net.SplitHostPort(h.config.SIPAddr)
+	if err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %w", err)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	if bind, err = netip.ParseAddr(host); err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
+	}
+	if bind.IsUnspecified() && !h.config.MediaIP.IsValid() {
+		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
+	}
+	return bind, h.config.MediaIP, nil
 }

@@ -109,7 +109,7 @@ type Call struct {
 	SIPStatus  int
 	SIPReason  string
 	Transfer   json.RawMessage
-	Quality    json.RawMessage // a Quality
+	Quality    json.RawMessage // a quality.Quality
 	AMD        json.RawMessage // how AnsweredBy is known: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus

@@ -37,7 +37,7 @@ type OptOuts interface {
 // optOuts has the party of a claim listened to, where somebody keeps what it asks.
 func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOuts {
 	o := c.Brief.OptOuts
-	if r.OptOuts == nil {
+	if r.OptOuts == nil || c.Call.Type == Web { // who joins by a browser was not called
 		return o
 	}
 	o.Keep = func(ctx context.Context, asked pipeline.OptOut) error {

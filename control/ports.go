@@ -114,7 +114,7 @@ type Final struct {
 	Recording RecordingStatus
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
-	Quality   json.RawMessage // a Quality; nil where nobody measured
+	Quality   json.RawMessage // a quality.Quality; nil where nobody measured
 	Transfer  json.RawMessage // the handing over that was tried last; nil where none was
 
 	AnsweredBy string          // empty where nobody looked

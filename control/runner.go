@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -170,7 +171,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
 	f.EndedAt = time.Now()
-	f.Quality = gauged(wire)
+	f.Quality = quality.Of(wire)
 	if err == nil {
 		err = out.Err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -101,7 +102,7 @@ func TestRunnerGaugesTheLeg(t *testing.T) {
 	if err := r.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if want := gauged(&gaugedLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
+	if want := quality.Of(&gaugedLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
 		t.Errorf("%s, want %s", b.final.Quality, want)
 	}
 }
@@ -151,3 +152,11 @@ func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
 		})
 	}
 }
+
+// A gauged leg knows how its audio travelled.
+type gaugedLeg struct {
+	still
+	q media.Quality
+}
+
+func (l *gaugedLeg) Quality() media.Quality { return l.q }

@@ -115,7 +115,7 @@ func Settings() map[string]Setting {
 	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
 	}
-	return withFiles(map[string]Setting{
+	return withFiles(withWeb(map[string]Setting{
 		"PARLEY_HTTP_ADDR":    {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":   {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR": {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -135,12 +135,6 @@ func Settings() map[string]Setting {
 		"PARLEY_STIR_X5U":     {"an https URL", text(func(c *Config) *string { return &c.Stir.X5U })},
 		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
-
-		"PARLEY_WEBRTC_UDP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
-		"PARLEY_WEBRTC_TCP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
-		"PARLEY_STUN_URLS":       {"stun:HOST:PORT, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:")},
-		"PARLEY_TURN_URLS":       {"turn:HOST:PORT?transport=udp or turns:…, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:")},
-		"PARLEY_TURN_SECRET":     {"the static-auth-secret of the TURN servers", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
 
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setBool(func(c *Config) *bool { return &c.AllowInsecureWebhooks })},
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setHosts},
@@ -182,7 +176,7 @@ func Settings() map[string]Setting {
 		"PARLEY_TURN_LOGS":          {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":           {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
 		"PARLEY_PROVIDER_LIMITS":    {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	})
+	}))
 }
 
 // Load reads file, where one is named, and the environment, which wins.

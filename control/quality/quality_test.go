@@ -1,4 +1,4 @@
-package control
+package quality
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 // A gauged leg knows how its audio travelled.
 type gaugedLeg struct {
-	still
+	media.Leg
 	q media.Quality
 }
 
@@ -46,15 +46,15 @@ func TestQuality(t *testing.T) {
 				`"sent":{"packets":null,"lost":null,"jitter_ms":null,"mos":null},"round_trip_ms":null,"concealed_ms":0,"underruns":0}`,
 		},
 	} {
-		if got := gauged(&gaugedLeg{q: row.q}); string(got) != row.want {
+		if got := Of(&gaugedLeg{q: row.q}); string(got) != row.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, row.want)
 		}
 		var back Quality
-		if err := json.Unmarshal(gauged(&gaugedLeg{q: row.q}), &back); err != nil {
+		if err := json.Unmarshal(Of(&gaugedLeg{q: row.q}), &back); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := gauged(&still{}); got != nil {
+	if got := Of(struct{ media.Leg }{}); got != nil {
 		t.Errorf("a leg that cannot tell: %s", got)
 	}
 }

@@ -1,4 +1,5 @@
-package control
+// Package quality is how the audio of a call travelled, as stored and shown.
+package quality
 
 import (
 	"encoding/json"
@@ -29,9 +30,9 @@ type Stretch struct {
 	MOS      *float64 `json:"mos"`
 }
 
-// gauged is how a leg's audio travelled, as JSON; nil where the leg cannot
+// Of is how a leg's audio travelled, as JSON; nil where the leg cannot
 // tell.
-func gauged(leg media.Leg) json.RawMessage {
+func Of(leg media.Leg) json.RawMessage {
 	g, ok := leg.(media.Gauge)
 	if !ok {
 		return nil
