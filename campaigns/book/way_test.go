@@ -1,6 +1,7 @@
 package book
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -75,5 +76,26 @@ func TestUnreachable(t *testing.T) {
 	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'unreachable', now(), '10s', now())", s.route)
 	if got := s.take(d); got != "con_1" {
 		t.Errorf("%q tries the route", got)
+	}
+}
+
+// TestOneProbe: of two calls that would try a route at the same time, of two
+// campaigns, one does.
+func TestOneProbe(t *testing.T) {
+	s := open(t)
+	s.fill(2, 1)
+	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'failures', now(), '10s', now())", s.route)
+	b := s.book("node")
+	if _, _, err := b.Running(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.take(s.fresh()); got != "con_1" {
+		t.Fatalf("%q tries the route", got)
+	}
+	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
+		return b.probe(t.Context(), tx, b.details["cmp_1"], s.text("SELECT probe_call FROM route_breakers"))
+	})
+	if !errors.Is(err, errGone) {
+		t.Errorf("a second probe: %v", err)
 	}
 }

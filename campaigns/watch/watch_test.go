@@ -208,10 +208,12 @@ func TestDuty(t *testing.T) {
 // the same calls.
 func TestSameVerdicts(t *testing.T) {
 	reasons := append(breaker.Faults(), "no_answer", "busy", "declined", "invalid_number", "cancelled", "internal_error", "queue_expired", "dnc_blocked", "unknown_after_restart")
+	r := open(t)
+	w := r.watch("a")
 	for _, code := range []int{0, 403, 408, 480, 487, 503} {
 		for _, rang := range []bool{false, true} {
-			r := open(t)
-			w, good, bad := r.watch("a"), 0, 0
+			good, bad := 0, 0
+			r.exec("DELETE FROM calls")
 			for _, reason := range reasons {
 				r.call("rte_1", reason, code, rang, time.Second)
 				if breaker.Fault(reason, code, rang) {
