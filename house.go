@@ -296,7 +296,7 @@ func (h *house) start(ctx context.Context) {
 	for _, run := range []func(context.Context){h.bell.Run, h.ringer.Run, h.followers.Run, h.sender.Run, h.lists.Run, h.routes.Run, h.keepHouse} {
 		h.tasks.Go(func() { run(ctx) })
 	}
-	h.tasks.Go(func() { h.campaigns.Run(ctx, h.log) })
+	h.tendCampaigns(ctx)
 	h.keepTrunks(ctx)
 	h.node.Start(ctx)
 	h.tasks.Go(func() { _ = h.http.Serve(api.Listen(h.listen)) }) // ErrServerClosed

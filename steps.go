@@ -33,6 +33,13 @@ func (h *house) steps(shown view.View) []control.Step {
 	}
 }
 
+// tendCampaigns moves campaigns and their contacts on as time goes by.
+func (h *house) tendCampaigns(ctx context.Context) {
+	late := &follow.Overdue{Desk: h.campaigns, Log: h.log}
+	h.tasks.Go(func() { h.campaigns.Run(ctx, h.log) })
+	h.tasks.Go(func() { late.Run(ctx) })
+}
+
 // keepHouse does hourly what nobody waits for.
 func (h *house) keepHouse(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)

@@ -114,7 +114,8 @@ func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error)
 func (s *Store) Outcome(ctx context.Context, tx pgx.Tx, callID string, o retry.Outcome, ended time.Time, next campaigns.Next, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
-		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8 FROM x WHERE k.id = x.contact_id`,
+		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8,
+			awaiting_since = CASE WHEN $5 = 'awaiting' THEN clock_timestamp() END FROM x WHERE k.id = x.contact_id`,
 		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason)
 	if err != nil {
 		return fmt.Errorf("outcome of call %s: %w", callID, err)

@@ -137,9 +137,9 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO events (call_id, org_id, kind, home)
-		SELECT c.id, c.org_id, $2, coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '')
+		SELECT c.id, c.org_id, $2, CASE WHEN $3 THEN '' ELSE coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '') END
 		FROM calls c WHERE c.id = $1
-		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded)
+		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // its server is gone, and left no recording
 	if err != nil {
 		return err
 	}

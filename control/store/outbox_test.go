@@ -44,3 +44,20 @@ func TestEachStepHasItsLease(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 }
+
+// TestUnknownWaitsForNobody: the end of an attempt that was lost with its server
+// is followed by others at once, though the server never comes back; that of a
+// conversation waits, since its recording lies there.
+func TestUnknownWaitsForNobody(t *testing.T) {
+	for at, want := range map[control.AttemptState]int{control.Sent: 1, control.Answered: 0} {
+		b := newBench(t, 10, 1<<20, "sales")
+		b.order("sales", 1)
+		b.advance(b.claim("lost"), at)
+		b.lapse()
+		b.settle()
+		all, err := b.store.Take(t.Context(), control.Quick, "home of another", time.Minute, 5)
+		if err != nil || len(all) != want {
+			t.Errorf("%s: another node follows %d events, %v", at, len(all), err)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/follow"
+	"github.com/parley-voice/parley/campaigns/retry"
+)
+
+// TestOverdue: a contact awaits the analysis of its call for 15 minutes of the
+// database's clock; then it goes on as if there were none. An analysis that comes
+// later changes nothing, one that comes in time decides.
+func TestOverdue(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const late, early = "+12125550101", "+12125550102"
+	again := json.RawMessage(`{"attempts": 3, "rules": [{"on": ["answered"], "when": {"analysis.again": true}, "action": "redial", "interval_s": 60}]}`)
+	st, err := o.create(campaigns.Spec{Strategy: "expert", Retry: again}, true, late, early)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]string{}
+	for _, n := range []string{late, early} {
+		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		call, ok, fault := o.take(ids[0])
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		if state, fault := o.record(call, retry.Answered, true); fault != nil || state != campaigns.Awaiting {
+			t.Fatal(state, fault)
+		}
+		calls[n] = call
+	}
+	d := &follow.Overdue{Desk: o.Desk, Log: slog.New(slog.DiscardHandler)}
+	pass := func(age string) int {
+		t.Helper()
+		if _, err := o.db.Pool.Exec(o.ctx, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late); err != nil {
+			t.Fatal(err)
+		}
+		n, err := d.Pass(o.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := pass("14 minutes 50 seconds"); n != 0 || o.contacts(t, late) != "awaiting" {
+		t.Errorf("%d are settled too early", n)
+	}
+	if n := pass("15 minutes"); n != 1 || o.contacts(t, late) != "done" || o.contacts(t, early) != "awaiting" {
+		t.Errorf("%d are settled; %s, %s", n, o.contacts(t, late), o.contacts(t, early))
+	}
+	for number, want := range map[string]campaigns.State{late: campaigns.Done, early: campaigns.Pending} {
+		var state campaigns.State
+		err := o.tx(func(tx pgx.Tx) (fault error) {
+			state, fault = o.Verdict(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
+			return fault
+		})
+		if err != nil || state != want {
+			t.Errorf("%s is %s after the analysis, %v", number, state, err)
+		}
+	}
+}
+
+// TestAddedAgain: a number that is added again is another contact, which is called
+// again with attempts of its own, however many the first one had; both wait for
+// their own next attempts, and are never on a call at the same time.
+func TestAddedAgain(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const number = "+12125550101"
+	st, err := o.create(campaigns.Spec{Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, true, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contacts := func() []string {
+		t.Helper()
+		all, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return all
+	}
+	call := func(id string, want campaigns.State) {
+		t.Helper()
+		c, ok, fault := o.take(id)
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		for _, other := range contacts() { // nobody else of the number is called meanwhile
+			if _, ok, fault = o.take(other); ok || fault != nil && !conflict(fault) {
+				t.Fatal(ok, fault)
+			}
+		}
+		if state, fault := o.record(c, retry.NoAnswer, false); fault != nil || state != want {
+			t.Fatalf("%s, %v, want %s", state, fault, want)
+		}
+	}
+	first := contacts()[0]
+	call(first, campaigns.Pending)
+	o.pass(time.Second)
+	if _, err = o.Add(o.ctx, o.org, st.Campaign.ID, who(), rowsOf(number), desk.Ending{}); err != nil {
+		t.Fatal(err)
+	}
+	second := contacts()[1]
+	if _, ok, fault := o.take(first); ok || fault != nil {
+		t.Fatalf("the first is called before its time: %v, %v", ok, fault)
+	}
+	call(second, campaigns.Pending) // at once, and with an attempt left
+	o.pass(20 * time.Minute)
+	call(first, campaigns.Exhausted)
+	call(second, campaigns.Exhausted)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// A stopper stops campaigns while they dial, and looks for requests that leave too
+// late.
+type stopper struct {
+	house *house
+	api   *demo.Client
+
+	mu   sync.Mutex
+	left map[string]time.Time // when the last request for a number left
+	n    int                  // numbers that were used
+}
+
+// stopVerbs are what keeps contacts from being called.
+func stopVerbs() []string { return []string{"pause", "cancel", "withdraw", "list"} }
+
+const (
+	stopContacts = 20
+	stopsWithin  = time.Second
+)
+
+func newStopper(t *testing.T) *stopper {
+	t.Helper()
+	s := &stopper{left: map[string]time.Time{}}
+	c := carrier(t, &siptest.Carrier{
+		OnInvite: func(i siptest.Invite) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.left["+"+i.To] = i.At
+		},
+		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
+	})
+	s.house, s.api = startHouse(t, c.Addr().String())
+	s.house.openAllDay(t)
+	return s
+}
+
+// A stop is a campaign that is stopped, and what was seen of it.
+type stop struct {
+	verb, id string
+	stopped  []string // whom it concerns
+	answered time.Time
+}
+
+// begin has a campaign dial.
+func (s *stopper) begin(t *testing.T, verb string) *stop {
+	t.Helper()
+	x := &stop{verb: verb}
+	for range stopContacts {
+		x.stopped = append(x.stopped, fmt.Sprintf("+7701%07d", s.n))
+		s.n++
+	}
+	x.id = campaign(t, s.api, map[string]any{"calls_per_minute": 200}, x.stopped...)
+	return x
+}
+
+func (s *stopper) post(t *testing.T, path string, body any) {
+	t.Helper()
+	if err := s.api.Do(t.Context(), http.MethodPost, path, body, &map[string]any{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do stops it, some contacts of it or all.
+func (s *stopper) do(t *testing.T, x *stop) {
+	t.Helper()
+	switch x.verb {
+	case "pause", "cancel":
+		s.post(t, "/v1/campaigns/"+x.id+"/"+x.verb, nil)
+	case "withdraw": // the others are called on
+		x.stopped = x.stopped[rand.IntN(4):]
+		s.post(t, "/v1/contacts/withdraw", map[string]any{"phones": x.stopped})
+	case "list":
+		x.stopped = x.stopped[rand.IntN(4):]
+		s.house.applyFile(t, `organizations: [{name: demo, suppression: ["`+strings.Join(x.stopped, `", "`)+`"]}]`)
+	}
+	x.answered = time.Now()
+}
+
+// seen is how long after the answer the last request left for somebody whom that
+// concerns, negative where none did, and how many had left before.
+func (s *stopper) seen(x *stop) (late time.Duration, before int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late = -time.Hour
+	for _, number := range x.stopped {
+		switch at := s.left[number]; {
+		case at.IsZero():
+		case at.After(x.answered):
+			late = max(late, at.Sub(x.answered))
+		default:
+			before++
+		}
+	}
+	return late, before
+}
+
+// TestStops: whatever the moment of a pause, a cancellation, a withdrawal or a
+// number's coming onto the list, nobody whom it concerns is called a second after
+// it was answered. The soak does each thirty times.
+func TestStops(t *testing.T) {
+	rounds := 1
+	if os.Getenv("PARLEYTEST_SOAK") != "" {
+		rounds = 30
+	} else {
+		t.Parallel()
+	}
+	s := newStopper(t)
+	worst, after, before := map[string]time.Duration{}, map[string]int{}, map[string]int{}
+	for range rounds {
+		var all []*stop
+		for _, verb := range stopVerbs() {
+			all = append(all, s.begin(t, verb))
+		}
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		<-time.After(time.Second)
+		for _, x := range all {
+			<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
+			s.do(t, x)
+		}
+		<-time.After(stopsWithin + 500*time.Millisecond)
+		for _, x := range all {
+			late, dialled := s.seen(x)
+			if before[x.verb] += dialled; late > 0 {
+				after[x.verb]++
+			}
+			if worst[x.verb] = max(worst[x.verb], late); late > stopsWithin {
+				t.Errorf("%s: a request left %v after the answer", x.verb, late)
+			}
+			_ = s.api.Do(t.Context(), http.MethodPost, "/v1/campaigns/"+x.id+"/cancel", nil, &map[string]any{}) // it may be over
+		}
+	}
+	for _, verb := range stopVerbs() {
+		if before[verb] == 0 {
+			t.Errorf("%s: nothing was called before", verb)
+		}
+		t.Logf("%s: %d rounds, %d requests before the answer, in %d rounds one after it, the latest by %v", verb, rounds, before[verb], after[verb], worst[verb])
+	}
+}
