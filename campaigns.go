@@ -28,7 +28,7 @@ import (
 func (h *house) openLists() {
 	h.lists = shelf(h.config, h.db, h.spool.Bucket)
 	h.lists.Wake, h.lists.Log = h.bell.On(lists.Bell), h.log
-	h.desk.Screen = &lists.Single{Own: h.store, Shelf: h.lists}
+	h.desk.Screen = &lists.Single{Shelf: h.lists}
 }
 
 // openCampaigns builds campaigns: their desk, and what dials them beside the dial
@@ -45,7 +45,7 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },
 	}
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
-		Pool: h.db.Pool, Store: listed, Claims: h.store, Markets: markets, Screen: h.desk.Screen, Registries: h.lists.Registries,
+		Pool: h.db.Pool, Store: listed, Claims: h.store, Markets: markets, Screen: &lists.Single{Own: h.store, Shelf: h.lists}, Registries: h.lists.Registries,
 		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease,
 		Unreachable: h.routes.Unreachable, Log: h.log,
 	}}}

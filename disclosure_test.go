@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
@@ -54,8 +52,7 @@ func disclosed(t testing.TB) {
 		t.Fatal(err)
 	}
 	const text = "this is anna calling for acme. i am an automated voice. this call is recorded. press nine."
-	placed, err := h.desk.Place(t.Context(), org, place.Order{Agent: "demo", To: demo.Number, Disclosure: text},
-		func(context.Context, db.Querier, control.Call) error { return nil })
+	placed, err := h.desk.Place(t.Context(), org, place.Order{Agent: "demo", To: demo.Number, Disclosure: text}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

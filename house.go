@@ -120,7 +120,7 @@ func (h *house) openDatabase(ctx context.Context) error {
 	}
 	reach := egress.Rules{Hosts: h.config.ToolHosts}
 	h.limiter = &access.Limiter{Pool: h.db.Pool}
-	h.store, h.keys = &store.Store{Pool: h.db.Pool, Reach: reach, Asks: reach.Client()}, &idempotency.Keys{Pool: h.db.Pool}
+	h.store, h.keys = &store.Store{Pool: h.db.Pool, Dial: h.db.Dial, Reach: reach, Asks: reach.Client()}, &idempotency.Keys{Pool: h.db.Pool}
 	return nil
 }
 

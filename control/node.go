@@ -173,7 +173,7 @@ func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 const (
 	claimAtOnce = 32
 	easedAtOnce = 4
-	easedApart  = 50 * time.Millisecond
+	easedApart  = 80 * time.Millisecond
 )
 
 func (n *Node) claimSome(ctx, asking context.Context) (bool, error) {

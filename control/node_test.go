@@ -145,7 +145,7 @@ func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
 	for _, tt := range []struct {
 		eased       bool
 		least, most int // claims in a second
-	}{{true, 15, 25}, {false, 100, 100}} {
+	}{{true, 9, 15}, {false, 100, 100}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &line{claim: func(context.Context) (*Claim, error) {
 				<-time.After(10 * time.Millisecond)

@@ -25,7 +25,7 @@ import (
 // A Desk accepts orders; *place.Desk is one.
 type Desk interface {
 	Room(ctx context.Context) (leave func(), err error)
-	Place(ctx context.Context, orgID string, o place.Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error)
+	Place(ctx context.Context, orgID string, o place.Order, also place.Also) (control.Call, error)
 	PlaceWeb(ctx context.Context, orgID string, o place.WebOrder, also func(context.Context, db.Querier, control.Call, place.Ticket) error) (control.Call, place.Ticket, error)
 }
 
@@ -104,12 +104,13 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 		return nil, err
 	}
 	var shown []byte
-	_, err = c.Desk.Place(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call) error {
+	_, err = c.Desk.Place(ctx, orgID, order, func(batch *db.Batch, call control.Call) error {
 		text, fault := json.Marshal(c.View.Call(call, control.Words{}))
 		if shown = text; fault != nil || slot == nil {
 			return fault
 		}
-		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
+		slot.QueueSettle(batch, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
+		return nil
 	})
 	if missing, ok := errors.AsType[*place.MissingError](err); ok {
 		return nil, schema.Missing(missing.Variables)

@@ -246,7 +246,7 @@ func batchDuplicates(t *testing.T, s *service) {
 
 func readded(t *testing.T, s *service) {
 	o := american(t, s)
-	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour)))
+	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	for i, state := range []string{"state = 'done'", "state = 'exhausted'", "state = 'suppressed', reason = 'withdrawn_by_client'", "state = 'pending'"} {
 		o.set(t, "+12125550101", state+map[bool]string{true: ", reason = ''"}[!strings.Contains(state, "reason")])
 		b := o.add(t, c, fmt.Sprint("k", i), oneCall).is(t, 201).object(t)["import"].(map[string]any)
@@ -360,7 +360,7 @@ func batchBlockers(t *testing.T, s *service) {
 
 func foreignBatch(t *testing.T, s *service) {
 	o := american(t, s)
-	c := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour)), confirmed)
+	c := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)), confirmed)
 	b := o.add(t, c, "k", `"calls":[{"phone":"+14165550101"}]`).is(t, 201).object(t)
 	hasMembers(t, b["import"].(map[string]any), map[string]any{"accepted": 1, "warned": 1, "rejected": 0})
 	if codes(t, b, "blockers") != "contacts_geo_rejected" {
@@ -404,7 +404,7 @@ func batchWithoutMarket(t *testing.T, s *service) {
 
 func batchIntoClosed(t *testing.T, s *service) {
 	o := american(t, s)
-	for _, more := range []string{`"accepts_call_additions":false`, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour))} {
+	for _, more := range []string{`"accepts_call_additions":false`, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week))} {
 		o.add(t, o.campaign(t, oneRow, confirmed, more), "k", oneCall).is(t, 201)
 	}
 }

@@ -199,7 +199,7 @@ func withdrawalNeedsNoKey(t *testing.T, s *service) {
 
 func comesBack(t *testing.T, s *service) {
 	o := american(t, s)
-	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour)))
+	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	o.withdraw(t, `{"phones":["2125550101"]}`)
 	o.add(t, c, "k", oneCall).is(t, 201)
 	hasMembers(t, o.progress(t, c), map[string]any{"by_state": map[string]any{"pending": 1, "suppressed": 1}})

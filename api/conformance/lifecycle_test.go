@@ -201,7 +201,7 @@ func launchNamesImport(t *testing.T, s *service) {
 	for _, body := range []string{`{}`, `{"attestation":{"confirmed":true}}`, `{"attestation":{"confirmed":true,"import_id":""}}`, `{"attestation":{"confirmed":true,"import_id":null}}`} {
 		refused(t, launch(c, body), 422, "attestation_import_id_required")
 	}
-	open := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour)))
+	open := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	hasMembers(t, launch(open, `{"attestation":{"confirmed":true}}`).is(t, 200).object(t), map[string]any{"status": "running"})
 	// A draft of batches alone may name one of them, and no other.
 	drafts := o.campaign(t)
@@ -291,7 +291,7 @@ func opensInTime(t *testing.T, s *service) {
 func closesInTime(t *testing.T, s *service) {
 	o := american(t, s)
 	end := epoch(4 * time.Second)
-	ends := fmt.Sprintf(`"ends_at":%d`, end)
+	ends := fmt.Sprintf(`"ends_at":%d,"timezone":%q`, end, noon(time.Now()))
 	all := map[string]map[string]any{
 		"running": o.campaign(t, oneRow, confirmed, ends), "paused": o.campaign(t, oneRow, confirmed, ends),
 		"scheduled": o.campaign(t, oneRow, confirmed, ends, fmt.Sprintf(`"starts_at":%d`, end-1)),
@@ -317,7 +317,7 @@ func drains(t *testing.T, s *service) {
 	o := american(t, s)
 	rows := `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"}]`
 	c := o.campaign(t, rows, confirmed)
-	open := o.campaign(t, rows, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(time.Hour)))
+	open := o.campaign(t, rows, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	paused := o.campaign(t, rows, confirmed)
 	o.act(t, paused, "pause").is(t, 200)
 	o.set(t, "+12125550101", "state = 'awaiting'")

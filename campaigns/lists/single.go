@@ -14,19 +14,23 @@ import (
 // organization's own list, and then the registries of its market, once they are
 // loaded.
 type Single struct {
-	Own   control.Screen
+	Own   control.Screen // the organization's own list; nil where it was asked
 	Shelf *Shelf
 }
 
 // Allowed implements control.Screen.
 func (s *Single) Allowed(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
-	v, err := s.Own.Allowed(ctx, n, p)
-	if err != nil || v.List != "" || !s.Shelf.any() {
-		return v, err
+	if s.Own != nil {
+		if v, err := s.Own.Allowed(ctx, n, p); err != nil || v.List != "" {
+			return v, err
+		}
+	}
+	if !s.Shelf.any() {
+		return control.Verdict{}, nil
 	}
 	var market string
 	var enforced bool
-	err = s.Shelf.Pool.QueryRow(ctx, `
+	err := s.Shelf.Pool.QueryRow(ctx, `
 		SELECT coalesce(settings->>'market', ''), coalesce(settings->>'individual_dnc', 'enforce') = 'enforce' FROM organizations WHERE id = $1`,
 		n.OrgID).Scan(&market, &enforced)
 	if err != nil {

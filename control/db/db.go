@@ -3,10 +3,12 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +23,7 @@ type Config struct {
 	URL string
 	// DataDir is the folder of the program's data; used without a URL only.
 	DataDir string
-	// MaxConns bounds the pool; 0 means 16.
+	// MaxConns bounds the pool; 0 means 16. The pool of dialling has half as many.
 	MaxConns int32
 	// Prepare, where set, is given every new connection before it is used.
 	Prepare func(context.Context, *pgx.Conn) error
@@ -33,6 +35,10 @@ type Config struct {
 type DB struct {
 	// Pool is safe for concurrent use.
 	Pool *pgxpool.Pool
+	// Dial is a pool of its own for what calls wait for while they are dialled: a
+	// flood of requests takes no connection from it. Its statements are planned
+	// once, whatever they are given.
+	Dial *pgxpool.Pool
 
 	local *Local
 }
@@ -41,6 +47,7 @@ type DB struct {
 // schema up to date. Several processes may open one database at a time.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	d := &DB{}
+	c.MaxConns = cmp.Or(c.MaxConns, 16)
 	url := c.URL
 	if url == "" {
 		d.local = &Local{Dir: c.DataDir, Log: c.Log}
@@ -49,10 +56,18 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		}
 		url = d.local.URL("parley")
 	}
-	pool, err := connect(ctx, url, c)
+	var err error
+	if d.Pool, err = connect(ctx, url, c, nil); err == nil {
+		if err = d.Pool.Ping(ctx); err != nil {
+			err = fmt.Errorf("database: %w", err)
+		}
+	}
 	if err == nil {
-		d.Pool = pool
-		err = Migrate(ctx, pool)
+		err = Migrate(ctx, d.Pool)
+	}
+	if err == nil {
+		c.MaxConns = (c.MaxConns + 1) / 2
+		d.Dial, err = connect(ctx, url, c, map[string]string{"plan_cache_mode": "force_generic_plan"})
 	}
 	if err != nil {
 		d.Close()
@@ -63,34 +78,32 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 
 // Close closes the pool and stops the Postgres that this process started.
 func (d *DB) Close() {
-	if d.Pool != nil {
-		d.Pool.Close()
+	for _, p := range []*pgxpool.Pool{d.Dial, d.Pool} {
+		if p != nil {
+			p.Close()
+		}
 	}
 	if d.local != nil {
 		d.local.Stop()
 	}
 }
 
-func connect(ctx context.Context, url string, c Config) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, url string, c Config, more map[string]string) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The parser's own error repeats the URL, and with it the password.
 		return nil, errors.New("database: the URL is not a Postgres connection string")
 	}
-	if pc.MaxConns = c.MaxConns; c.MaxConns == 0 {
-		pc.MaxConns = 16
-	}
+	pc.MaxConns = c.MaxConns
 	pc.AfterConnect = c.Prepare
 	pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
 	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30000"
+	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is so long that compiling it pays
+	maps.Copy(pc.ConnConfig.RuntimeParams, more)
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
-		return nil, fmt.Errorf("database: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	return pool, nil
@@ -100,6 +113,9 @@ func connect(ctx context.Context, url string, c Config) (*pgxpool.Pool, error) {
 func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, do)
 }
+
+// A Batch is statements that go to the database at once.
+type Batch = pgx.Batch
 
 // A Querier is a pool or a transaction.
 type Querier interface {

@@ -37,8 +37,13 @@ const (
 	stepFor     = followLease * 3 / 4
 )
 
-// takenAtOnce is how many events of the quick line a worker takes at a time.
-const takenAtOnce = 16
+// takenAtOnce is how many events of the quick line a worker takes at a time, and
+// gather how long it then lets others come to be: a flood of ends is followed by
+// the dozen.
+const (
+	takenAtOnce = 16
+	gather      = 25 * time.Millisecond
+)
 
 // Run follows until ctx ends, and returns when all is over.
 func (f *Followers) Run(ctx context.Context) {
@@ -59,8 +64,17 @@ func (f *Followers) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-f.Wake:
+			rest(ctx)
 		case <-tick.C:
 		}
+	}
+}
+
+// rest waits until some may have gathered.
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(gather):
 	}
 }
 
@@ -87,12 +101,15 @@ func (f *Followers) work(ctx context.Context, line control.Line, wake chan struc
 			if !took {
 				break
 			}
+			if line == control.Quick {
+				rest(ctx)
+			}
 		}
 	}
 }
 
 // some follows due events of a line as far as they go. It reports whether there
-// were any, and tells so before it begins.
+// were any, and tells before it begins where there may be more.
 func (f *Followers) some(ctx context.Context, line control.Line, took func()) (bool, error) {
 	most := takenAtOnce
 	if line == control.Slow {
@@ -103,7 +120,9 @@ func (f *Followers) some(ctx context.Context, line control.Line, took func()) (b
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	took() // there may be more, for the next worker
+	if len(all) == most {
+		took() // there may be more, for the next worker
+	}
 	var b batch
 	for _, e := range all {
 		if e.Status == control.Failed { // there is little to follow

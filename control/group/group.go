@@ -4,6 +4,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,8 @@ type Group[T any] struct {
 	Write func(ctx context.Context, items []T) ([]error, error)
 	// Most is how many items one write takes; 0 means 64.
 	Most int
-	// Apart is the least time from one write to the next: a lone item waits for
-	// nothing, a flood comes in few writes.
+	// Apart is the least time from the end of a write to the next: a lone item waits
+	// for nothing, a flood comes in few writes.
 	Apart time.Duration
 	// Within bounds a write; 0 means 30 s.
 	Within time.Duration
@@ -29,7 +30,7 @@ type Group[T any] struct {
 	mu      sync.Mutex
 	waiting []*entry[T]
 	writing bool
-	last    time.Time // when the last write began
+	last    time.Time // when the last write ended
 }
 
 // An entry is an item on its way.
@@ -90,16 +91,26 @@ func (g *Group[T]) write() {
 		some = some[:most:most]
 	}
 	g.waiting = g.waiting[len(some):]
-	g.last = time.Now()
 	g.mu.Unlock()
+	whole := false
+	defer func() {
+		for _, e := range some {
+			if !whole { // the write panics, and its panic goes on in who wrote
+				e.err = errBroken
+			}
+			close(e.done)
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.last = time.Now()
+		g.next()
+	}()
 	g.all(some)
-	for _, e := range some {
-		close(e.done)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.next()
+	whole = true
 }
+
+// errBroken is what became of those whose write panicked.
+var errBroken = errors.New("the write broke off")
 
 // pause waits until the next write may begin.
 func (g *Group[T]) pause() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,6 +169,43 @@ func TestAWriteHasAnEnd(t *testing.T) {
 		all.Wait()
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// TestAWriteThatPanicsLeavesNobodyWaiting: whoever wrote hears the panic, the
+// others that it came to nothing, and the next is written.
+func TestAWriteThatPanicsLeavesNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &Group[int]{Apart: time.Millisecond, Write: func(_ context.Context, items []int) ([]error, error) {
+			if slices.Contains(items, -1) {
+				panic("canary") //nolint:forbidigo // what is tested
+			}
+			return make([]error, len(items)), nil
+		}}
+		if err := g.Do(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var broken, panicked atomic.Int32
+		for range 3 {
+			all.Go(func() {
+				defer func() {
+					if recover() != nil {
+						panicked.Add(1)
+					}
+				}()
+				if g.Do(t.Context(), -1) != nil {
+					broken.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if panicked.Load() != 1 || broken.Load() != 2 {
+			t.Errorf("%d panicked, %d were told", panicked.Load(), broken.Load())
+		}
+		if err := g.Do(t.Context(), 2); err != nil {
+			t.Errorf("the next: %v", err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
@@ -105,6 +106,28 @@ func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
 	}
 	return nil
 }
+
+// QueueSettle is Settle among the statements of a batch: where another request has
+// the key it fails in the database, and so does the transaction.
+func (s *Slot) QueueSettle(b *pgx.Batch, a Answer) {
+	b.Queue(`
+		WITH settled AS (
+			UPDATE idempotency_keys SET done = true, status = $4, body = $5
+			WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done RETURNING key)
+		SELECT 1 / count(*) FROM settled`, s.scope, s.key, s.token, a.Status, a.Body).Exec(func(pgconn.CommandTag) error { return nil })
+	settle := b.QueuedQueries[b.Len()-1]
+	answered := settle.Fn
+	settle.Fn = func(br pgx.BatchResults) error {
+		err := answered(br)
+		if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == divisionByZero {
+			return errors.Join(errLost, err)
+		}
+		return err
+	}
+}
+
+// divisionByZero is how a statement fails that had nothing to settle.
+const divisionByZero = "22012"
 
 // Hold keeps the key of a request that had an effect but no answer to repeat,
 // in the transaction of the effect: as long as it is remembered, whoever repeats

@@ -10,7 +10,7 @@ import (
 // What requests should take, how many of a second it takes to tell, and how much
 // each counts for.
 const (
-	target  = 20 * time.Millisecond
+	target  = 12 * time.Millisecond
 	longest = 200 * time.Millisecond // one that takes longer counts as this
 	few     = 20
 	share   = 1.0 / 32

@@ -1,14 +1,7 @@
 package place
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
 )
@@ -27,71 +20,37 @@ type placed struct {
 	at time.Time
 }
 
-// countSQL gives the call its number. The row is the subgroup's until the
+// countSQL gives a call its number. The row is the subgroup's until the
 // transaction is over: the next order counts this one.
 const countSQL = `
 INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) VALUES ($1, 1, clock_timestamp())
 ON CONFLICT (subgroup_id) DO UPDATE SET registered = c.registered + 1, last_at = greatest(c.last_at, clock_timestamp())
 RETURNING registered, last_at`
 
-// loadSQL counts the calls of a subgroup before the one just numbered: those
-// that are not over, at most $2, and those of the last minute. The numbers of
-// the oldest live call and of the newest bound the first; only where that bound
-// is over the limit the calls themselves are counted.
+// holdSQL is countSQL of subgroups whose calls are not numbered yet.
+const holdSQL = `
+INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
+ON CONFLICT (subgroup_id) DO UPDATE SET last_at = greatest(c.last_at, clock_timestamp())
+RETURNING subgroup_id, registered, last_at`
+
+// loadSQL counts the calls of held subgroups: those that are not over, at most
+// $2, and those of the last minute. The numbers of the oldest live call and of
+// the newest bound the first; only where that bound reaches the limit the calls
+// themselves are counted.
 const loadSQL = `
-SELECT CASE WHEN b.most < $2 THEN b.most ELSE
-         (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = $1 AND status IN ('queued', 'ringing', 'ongoing') LIMIT $2) x) END,
+SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
+         (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') LIMIT x.most) y) END,
        b.recent
-FROM (SELECT
-    coalesce(c.registered - (SELECT route_n FROM calls WHERE route_id = $1 AND status IN ('queued', 'ringing', 'ongoing') ORDER BY route_n LIMIT 1), 0) AS most,
-    coalesce(c.registered - (SELECT route_n FROM calls WHERE route_id = $1 AND created_at > c.last_at - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
-  FROM subgroup_counts c WHERE c.subgroup_id = $1 OFFSET 0) b`
+FROM unnest($1::text[], $2::int[]) AS x (id, most), LATERAL (SELECT
+    coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') ORDER BY route_n LIMIT 1), 0) AS most,
+    coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND created_at > c.last_at - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
+  FROM subgroup_counts c WHERE c.subgroup_id = x.id OFFSET 0) b`
 
-// lentSQL counts the calls of all subgroups of a grant.
+// lentSQL counts the calls of all subgroups of grants.
 const lentSQL = `
-SELECT (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND status IN ('queued', 'ringing', 'ongoing')),
+SELECT x.id, (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND status IN ('queued', 'ringing', 'ongoing')),
        (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND created_at > clock_timestamp() - interval '1 minute')
-FROM (SELECT array_agg(id) AS ids FROM subgroups WHERE grant_id = $1) s`
-
-// register numbers the call of an order and holds it to the limits of its
-// subgroup, its grant and its organization. Locks are taken from the wide to
-// the narrow, so that orders wait for each other and never in a circle.
-//
-// It begins the transaction, which insert commits.
-func register(ctx context.Context, conn *pgxpool.Conn, orgID string, f found) (p placed, err error) {
-	var own, lent limits // in use
-	var day usage
-	batch := &pgx.Batch{}
-	batch.Queue("BEGIN")
-	if f.caps != (Caps{}) {
-		batch.Queue("SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE", orgID)
-	}
-	if f.route.grant.id != "" {
-		batch.Queue("SELECT FROM grants WHERE id = $1 FOR NO KEY UPDATE", f.route.grant.id)
-	}
-	batch.Queue(countSQL, f.route.id).QueryRow(func(row pgx.Row) error { return row.Scan(&p.n, &p.at) })
-	batch.Queue(loadSQL, f.route.id, f.route.limits.concurrent).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&own.concurrent, &own.perMinute)
-	})
-	if f.route.grant.id != "" {
-		batch.Queue(lentSQL, f.route.grant.id).QueryRow(func(row pgx.Row) error { return row.Scan(&lent.concurrent, &lent.perMinute) })
-	}
-	if f.caps != (Caps{}) {
-		batch.Queue(usageSQL, orgID, f.zone).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&day.calls, &day.minutes, &day.cost, &day.left)
-		})
-	}
-	if err = conn.SendBatch(ctx, batch).Close(); err != nil {
-		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" { // of the count to its subgroup
-			return placed{}, control.Refuse(control.CodeSubgroupNotFound, "the subgroup is gone")
-		}
-		return placed{}, fmt.Errorf("subgroup limits: %w", err)
-	}
-	if err = f.route.room(own, lent); err != nil {
-		return placed{}, err
-	}
-	return p, f.caps.room(day)
-}
+FROM unnest($1::text[]) AS x (id), LATERAL (SELECT array_agg(id) AS ids FROM subgroups WHERE grant_id = x.id) s`
 
 // room refuses where a limit is reached: the subgroup's or the grant's,
 // whichever is smaller.

@@ -4,16 +4,16 @@ package place
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/group"
 	"github.com/parley-voice/parley/control/store"
 )
 
@@ -51,8 +51,8 @@ func (m *MissingError) Error() string {
 type Desk struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
-	// Screen knows the numbers that must not be called; nil is the
-	// organization's suppression list alone.
+	// Screen knows the numbers that must not be called, beside those of the
+	// organization's suppression list; nil knows none.
 	Screen control.Screen
 	// QueueDepth is how many calls may wait to be dialled; 0 means 1000.
 	QueueDepth int
@@ -64,64 +64,41 @@ type Desk struct {
 	Web *Web
 
 	queue gauge
-	gate  gate
-	turns turns
+	gate  gate // of those that are looked at
+	line  gate // of those that are written
+	once  sync.Once
+	write group.Group[*entry]
 }
 
 // defaultRing is how long a party may ring, in seconds.
 const defaultRing = 45
 
+// Also queues what is written with a call, in its transaction: where one of the
+// statements fails in the database the call is not registered.
+type Also func(*db.Batch, control.Call) error
+
 // Place registers the call of an order, in status queued, or refuses it with a
-// *control.Error and leaves nothing behind. What also writes, commits with the
-// call or not at all; nil is nothing.
-func (d *Desk) Place(ctx context.Context, orgID string, o Order, also func(context.Context, db.Querier, control.Call) error) (control.Call, error) {
+// *control.Error and leaves nothing behind. What also queues commits with the
+// call or not at all; nil is nothing. It may be asked more than once, the last
+// time for the call that is returned.
+func (d *Desk) Place(ctx context.Context, orgID string, o Order, also Also) (control.Call, error) {
 	f, from, err := d.look(ctx, orgID, o)
 	if err != nil {
 		return control.Call{}, err
 	}
-	// Whoever waits for the subgroup in the database has a connection meanwhile.
-	done, err := d.turns.take(ctx, f.route.id)
+	leave, err := d.line.enter(ctx)
 	if err != nil {
 		return control.Call{}, err
 	}
-	defer done()
-	var c control.Call
-	err = d.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		// The pool drops a connection that comes back inside a transaction.
-		p, fault := register(ctx, conn, orgID, f)
-		if fault == nil {
-			c, fault = f.call(orgID, o, from, p)
-		}
-		if fault == nil && also != nil {
-			fault = also(ctx, conn, c)
-		}
-		if fault == nil {
-			fault = insert(ctx, conn, c, p.n, f.route.settings.Rate(c.To), d.Ring == nil)
-		}
-		if fault != nil {
-			return errors.Join(fault, rollback(ctx, conn))
-		}
-		return nil
-	})
-	if err != nil {
+	defer leave()
+	e := &entry{org: orgID, order: o, found: f, from: from, also: also}
+	if err = d.writer().Do(ctx, e); err != nil {
 		return control.Call{}, err
 	}
 	if d.Ring != nil {
 		d.Ring()
 	}
-	return c, nil
-}
-
-// rollback ends the transaction of an order that was refused, so that the
-// connection serves the next.
-func rollback(ctx context.Context, conn *pgxpool.Conn) error {
-	if conn.Conn().IsClosed() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	_, err := conn.Exec(ctx, "ROLLBACK")
-	return err
+	return e.call, nil
 }
 
 // look checks an order as soon as the gate lets it in.
@@ -150,7 +127,7 @@ func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string,
 		return found{}, "", err
 	}
 	v := f.verdict
-	if d.Screen != nil {
+	if v.List == "" && d.Screen != nil {
 		if v, err = d.Screen.Allowed(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall); err != nil {
 			return found{}, "", fmt.Errorf("do-not-call lists: %w", err)
 		}
@@ -161,11 +138,13 @@ func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string,
 	return f, from, nil
 }
 
-func (d *Desk) screen() control.Screen {
-	if d.Screen != nil {
-		return d.Screen
+// allowed asks the organization's own list, and then what else there is.
+func (d *Desk) allowed(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+	v, err := d.Store.Allowed(ctx, n, p)
+	if err != nil || v.List != "" || d.Screen == nil {
+		return v, err
 	}
-	return d.Store
+	return d.Screen.Allowed(ctx, n, p)
 }
 
 // call is the call of an order, or what is wrong with it beyond its limits.
@@ -222,30 +201,4 @@ func ringSeconds(asked *float64) (int, error) {
 		return 0, control.Refuse(control.CodeRingDurationInvalid, "ring_duration is a whole number of seconds from 5 to 120")
 	}
 	return s, nil
-}
-
-// callSQL registers a call and its attempt.
-const callSQL = `
-WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $27)
-RETURNING id, org_id, trunk_id, route_id, attempt)
-INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no)
-SELECT $26, id, org_id, trunk_id, route_id, attempt FROM call`
-
-// insert writes call and attempt, rings where it is to, and commits.
-func insert(ctx context.Context, conn *pgxpool.Conn, c control.Call, n int64, cost float64, ring bool) error {
-	batch := &pgx.Batch{}
-	batch.Queue(callSQL, c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
-		c.DialNumber, c.TrunkID, c.RouteID, c.ExternalID, c.Attempt, c.Name, c.Metadata, c.Variables, int(c.RingFor/time.Second),
-		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost, control.NewID("att_", c.CreatedAt), c.Disclosure)
-	if ring {
-		batch.Queue("SELECT pg_notify($1, '')", store.BellQueue)
-	}
-	batch.Queue("COMMIT")
-	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("register call: %w", err)
-	}
-	return nil
 }

@@ -210,9 +210,7 @@ func (d *Desk) find(ctx context.Context, orgID string, o Order) (f found, err er
 	batch.Queue("SELECT coalesce(settings -> 'limits', '{}'), timezone FROM organizations WHERE id = $1", orgID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&f.caps, &f.zone)
 	})
-	if d.Screen == nil {
-		d.Store.QueueAllowed(batch, control.Number{OrgID: orgID, Digits: control.Digits(o.To)}, &f.verdict)
-	}
+	d.Store.QueueAllowed(batch, control.Number{OrgID: orgID, Digits: control.Digits(o.To)}, &f.verdict)
 	if err = d.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return found{}, fmt.Errorf("routes: %w", err)
 	}

@@ -40,7 +40,7 @@ func (d *Desk) OpenLeg(ctx context.Context, l control.Lease, number string, leas
 		return control.SecondLeg{}, fmt.Errorf("second leg: %w", err)
 	}
 	to := control.Digits(number)
-	v, err := d.screen().Allowed(ctx, control.Number{OrgID: c.org, Digits: to}, control.ForTransfer)
+	v, err := d.allowed(ctx, control.Number{OrgID: c.org, Digits: to}, control.ForTransfer)
 	if err != nil {
 		return control.SecondLeg{}, fmt.Errorf("second leg: do-not-call lists: %w", err)
 	}

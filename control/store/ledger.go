@@ -150,7 +150,7 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 // tx runs a transaction and says in its error what it was for. Refusals and
 // fences come out as they are.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
-	return named(doing, db.Tx(ctx, s.Pool, do))
+	return named(doing, db.Tx(ctx, s.dial(), do))
 }
 
 // named says in an error what was being done.

@@ -20,7 +20,7 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 	if wait == 0 {
 		wait = 10 * time.Minute
 	}
-	rows, err := s.Pool.Query(ctx, `
+	rows, err := s.dial().Query(ctx, `
 		WITH due AS (
 			SELECT e.id FROM events e
 			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
@@ -49,7 +49,7 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 
 // keep writes what became of events.
 func (s *Store) keep(ctx context.Context, sql string, args ...any) error {
-	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
+	if _, err := s.dial().Exec(ctx, sql, args...); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *Store) Again(ctx context.Context, e *control.Event, wait time.Duration)
 // Recorded notes where a call's recording lies, or that there is none. Only a
 // recording that is still awaited can fail.
 func (s *Store) Recorded(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
-	_, err := s.Pool.Exec(ctx, `
+	_, err := s.dial().Exec(ctx, `
 		UPDATE calls SET recording_status = $2, recording_key = $3
 		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
 	if err != nil {

@@ -110,7 +110,7 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration,
 
 // take claims what may be dialled, and says how many ways there were.
 func (s *Store) take(ctx context.Context, p control.Place, lease time.Duration, most int) (held []control.Lease, ways int, err error) {
-	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+	err = db.Tx(ctx, s.dial(), func(tx pgx.Tx) error {
 		rows, fault := tx.Query(ctx, waySQL, most)
 		if fault != nil {
 			return fault
@@ -210,7 +210,7 @@ func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Clai
 	if len(held) == 0 {
 		return nil, nil
 	}
-	rows, err := s.Pool.Query(ctx, fillSQL, column(held, func(l control.Lease) string { return l.CallID }))
+	rows, err := s.dial().Query(ctx, fillSQL, column(held, func(l control.Lease) string { return l.CallID }))
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 // Due implements control.Queue.
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
-	err := s.Pool.QueryRow(ctx, waiting+`
+	err := s.dial().QueryRow(ctx, waiting+`
 		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at)) - clock_timestamp())::float8
 		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
 		WHERE greatest(s.next_dial_at, t.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
@@ -311,7 +311,7 @@ func (s *Store) Drained(ctx context.Context) (n int, err error) {
 
 // Renew implements control.Queue.
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows, err := s.dial().Query(ctx, `
 		WITH mine AS ( -- in the order in which others lock
 			SELECT id FROM attempts WHERE owner = $1 AND state IN `+alive+`
 			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
@@ -330,7 +330,7 @@ func (s *Store) Renew(ctx context.Context, owner string, attempts []string, leas
 
 // ToEnd implements control.Queue.
 func (s *Store) ToEnd(ctx context.Context, owner string) ([]string, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows, err := s.dial().Query(ctx, `
 		SELECT c.id FROM attempts a JOIN calls c ON c.id = a.call_id
 		WHERE a.owner = $1 AND a.state IN `+alive+` AND c.end_requested_at IS NOT NULL`, owner)
 	if err != nil {

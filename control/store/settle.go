@@ -50,7 +50,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 		expire = 15 * time.Minute
 	}
 	n := 0
-	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+	err := db.Tx(ctx, s.dial(), func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), state, lease_until, clock_timestamp() FROM attempts
 			WHERE id IN (

@@ -23,6 +23,8 @@ import (
 // A Store keeps calls in Postgres. It is safe for concurrent use.
 type Store struct {
 	Pool *pgxpool.Pool
+	// Dial is the pool of what calls wait for while they are dialled; nil is Pool.
+	Dial *pgxpool.Pool
 	// ExpireAfter is how long a call may wait in the dial queue; 0 means 15 min.
 	ExpireAfter time.Duration
 	// HomeFor is how long an event waits for the node that holds its files;
@@ -194,4 +196,12 @@ func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMess
 		return nil, fmt.Errorf("read turns: %w", err)
 	}
 	return turns, nil
+}
+
+// dial is where calls that are dialled are written.
+func (s *Store) dial() *pgxpool.Pool {
+	if s.Dial == nil {
+		return s.Pool
+	}
+	return s.Dial
 }

@@ -32,25 +32,25 @@ type together struct {
 // the first alone.
 const (
 	intentsApart  = 5 * time.Millisecond
-	marksApart    = 20 * time.Millisecond
-	finishesApart = 20 * time.Millisecond
-	tracesApart   = 50 * time.Millisecond
+	marksApart    = 50 * time.Millisecond
+	finishesApart = 50 * time.Millisecond
+	tracesApart   = 100 * time.Millisecond
 )
 
 func (s *Store) writers() *together {
 	s.together.once.Do(func() {
 		t := &s.together
-		t.intent = group.Group[control.Lease]{Write: s.intents, Apart: intentsApart, Blames: ofTheRow}
-		t.mark = group.Group[mark]{Write: s.marks, Apart: marksApart, Blames: ofTheRow}
-		t.finish = group.Group[finish]{Write: s.finishes, Apart: finishesApart, Blames: ofTheRow}
-		t.trace = group.Group[traced]{Write: s.traces, Apart: tracesApart, Blames: ofTheRow}
+		t.intent = group.Group[control.Lease]{Write: s.intents, Apart: intentsApart, Blames: OfTheRow}
+		t.mark = group.Group[mark]{Write: s.marks, Apart: marksApart, Blames: OfTheRow}
+		t.finish = group.Group[finish]{Write: s.finishes, Apart: finishesApart, Blames: OfTheRow}
+		t.trace = group.Group[traced]{Write: s.traces, Apart: tracesApart, Blames: OfTheRow}
 	})
 	return &s.together
 }
 
-// ofTheRow tells an error that a value brought about from one of the database. A
+// OfTheRow tells an error that a value brought about from one of the database. A
 // deadlock is over when each is tried alone.
-func ofTheRow(err error) bool {
+func OfTheRow(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!ofTheDatabase(refusal) || refusal.Code == "40P01")
 }
@@ -146,7 +146,7 @@ type stand struct {
 // call was accepted counts.
 func (s *Store) intents(ctx context.Context, leases []control.Lease) (each []error, err error) {
 	stands := make([]stand, len(leases))
-	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) (fault error) {
+	err = db.Tx(ctx, s.dial(), func(tx pgx.Tx) (fault error) {
 		each, fault = askEach(ctx, tx, len(leases), standSQL, holders(leases, func(l control.Lease) control.Lease { return l }), func(row pgx.Row, n *int) error {
 			var st stand
 			if bad := row.Scan(n, &st.state, &st.asked, &st.org, &st.to); bad != nil {
@@ -221,7 +221,7 @@ SELECT n, state FROM held`
 func (s *Store) marks(ctx context.Context, marks []mark) ([]error, error) {
 	args := append(holders(marks, func(m mark) control.Lease { return m.lease }),
 		column(marks, func(m mark) string { return string(m.to) }), column(marks, func(m mark) time.Time { return m.at }))
-	return askEach(ctx, s.Pool, len(marks), marksSQL, args, func(row pgx.Row, n *int) error {
+	return askEach(ctx, s.dial(), len(marks), marksSQL, args, func(row pgx.Row, n *int) error {
 		var state control.AttemptState
 		if err := row.Scan(n, &state); err != nil {
 			return err
@@ -268,7 +268,7 @@ func (s *Store) finishes(ctx context.Context, ends []finish) ([]error, error) {
 		column(ends, func(f finish) *time.Time { return orNull(f.final.RingingAt) }),
 		column(ends, func(f finish) time.Time { return f.final.EndedAt }),
 		column(ends, func(f finish) string { return string(f.final.Recording) }))
-	return askEach(ctx, s.Pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
+	return askEach(ctx, s.dial(), len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }
 
 // A traced is the signalling of an attempt.
@@ -286,7 +286,7 @@ func (s *Store) traces(ctx context.Context, all []traced) ([]error, error) {
 		}
 		ladders[n] = string(text)
 	}
-	_, err := s.Pool.Exec(ctx, `
+	_, err := s.dial().Exec(ctx, `
 		INSERT INTO call_signalling (call_id, attempt_id, org_id, messages)
 		SELECT c.id, x.attempt, c.org_id, x.messages::jsonb FROM unnest($1::text[], $2::text[], $3::text[]) AS x (call, attempt, messages) JOIN calls c ON c.id = x.call
 		ON CONFLICT (call_id, attempt_id) DO UPDATE SET messages = excluded.messages`,
