@@ -97,7 +97,7 @@ func setPort(at func(*Config) *int) func(*Config, string) error {
 		if err != nil {
 			return fmt.Errorf("%q is no port", v)
 		}
-		*at(c) = int(n) //nolint:gosec // 16 bits
+		*at(c) = int(n)
 		return nil
 	}
 }

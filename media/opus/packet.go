@@ -12,7 +12,7 @@ func Ticks(packet []byte) int {
 	if len(packet) == 0 {
 		return 0
 	}
-	frames := 0
+	var frames int
 	switch packet[0] & 3 {
 	case 0:
 		frames = 1

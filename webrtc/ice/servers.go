@@ -2,7 +2,7 @@ package ice
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // what TURN servers check by
 	"encoding/base64"
 	"strconv"
 	"time"

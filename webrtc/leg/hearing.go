@@ -43,7 +43,7 @@ func formatOf(name string) (uint8, bool) {
 	}
 	for i, c := range codec.All() {
 		if c.Name() == name {
-			return uint8(i + 1), true //nolint:gosec // a handful
+			return uint8(i + 1), true
 		}
 	}
 	return 0, false

@@ -94,7 +94,7 @@ func (l *Leg) Open() error {
 // Offer answers the offer of a new peer connection, which takes the place of the
 // one before once it is connected. The answer holds all candidates of ours.
 func (l *Leg) Offer(ctx context.Context, offer string) (answer string, err error) {
-	if err := check(offer); err != nil {
+	if err = check(offer); err != nil {
 		return "", err
 	}
 	p, err := l.connect()
@@ -126,7 +126,7 @@ func (l *Leg) Offer(ctx context.Context, offer string) (answer string, err error
 // Restart answers an offer of the current peer connection that looks for another
 // way (RFC 8445 section 9).
 func (l *Leg) Restart(ctx context.Context, offer string) (answer string, err error) {
-	if err := check(offer); err != nil {
+	if err = check(offer); err != nil {
 		return "", err
 	}
 	p, err := l.current()

@@ -66,9 +66,9 @@ func (r *reports) take(b rtcp.ReceptionReport, now time.Time) {
 // of their fraction.
 func ntp(t time.Time) uint32 {
 	const since1900 = 2_208_988_800
-	seconds := uint64(t.Unix() + since1900)                     //nolint:gosec // after 1900
-	fraction := uint64(t.Nanosecond()) << 16 / 1e9              //nolint:gosec // positive
-	return uint32(seconds&0xffff)<<16 | uint32(fraction&0xffff) //nolint:gosec // masked
+	seconds := uint64(t.Unix() + since1900)        //nolint:gosec // after 1900
+	fraction := uint64(t.Nanosecond()) << 16 / 1e9 //nolint:gosec // positive
+	return uint32(seconds&0xffff)<<16 | uint32(fraction&0xffff)
 }
 
 // Quality implements media.Gauge.

@@ -43,6 +43,9 @@ func (q *queue) drop() bool {
 	return false
 }
 
+// back puts a message that could not be sent before the others.
+func (q *queue) back(m message) { q.all = slices.Insert(q.all, 0, m) }
+
 func (q *queue) pop() (message, bool) {
 	if len(q.all) == 0 {
 		return message{}, false

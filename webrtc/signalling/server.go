@@ -42,6 +42,9 @@ type Server struct {
 	// MostHalfOpen is how many sockets may be open without having joined; 0 means
 	// 256. The one that waited longest gives way to a new one.
 	MostHalfOpen int
+	// MediaWithin is how long a call lives once it is known to have no
+	// connectivity; 0 means 11 s, which makes 15 s of it.
+	MediaWithin time.Duration
 
 	mu       sync.Mutex
 	closed   bool
@@ -149,10 +152,10 @@ func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, s
 	case r.CallID != "" && r.CallID != claims.CallID:
 		return nil, "", &RefusedError{WrongCall, "the token is of another call"}
 	}
-	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID)}
+	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin}
 	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
 	l.Ready = func() { session.tell(message{lasting, plainMessage{"ready"}}) }
-	if err := l.Open(); err != nil {
+	if err = l.Open(); err != nil {
 		return nil, "", err
 	}
 	answer, err := l.Offer(ctx, r.SDP)

@@ -95,6 +95,15 @@ func (s *Session) next() (m message, ok, last bool) {
 	return m, ok, s.over && len(s.queue.all) == 0
 }
 
+// unsent keeps a message that the socket did not take for the next.
+func (s *Session) unsent(m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.worth != passing {
+		s.queue.back(m)
+	}
+}
+
 // attach makes c the socket of the session, in place of the one before.
 func (s *Session) attach(c *conn) {
 	s.mu.Lock()

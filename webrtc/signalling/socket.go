@@ -172,6 +172,7 @@ func (c *conn) tell(session *Session) {
 		for {
 			m, ok, last := session.next()
 			if ok && !c.send(m.body) {
+				session.unsent(m)
 				return
 			}
 			if last {

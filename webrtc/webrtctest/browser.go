@@ -141,7 +141,7 @@ func (b *Browser) Restart(ctx context.Context) error {
 		return err
 	}
 	n := len(b.Heard())
-	if err := b.Send(map[string]any{"type": "restart", "sdp": offer}); err != nil {
+	if err = b.Send(map[string]any{"type": "restart", "sdp": offer}); err != nil {
 		return err
 	}
 	m, err := b.Wait(ctx, n, func(m Message) bool { return m.Type == "answer" })

@@ -1,0 +1,418 @@
+package signalling_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/token"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
+)
+
+// A stage is a server whose calls hum, and browsers.
+type stage struct {
+	t        *testing.T
+	server   *signalling.Server
+	url      string
+	clock    *pace.Clock
+	browsers *ice.Endpoint
+
+	mu    sync.Mutex
+	used  map[string]bool
+	ended map[string]media.Cause
+	live  map[string]*signalling.Session
+	tasks sync.WaitGroup
+}
+
+var key = token.Key("0123456789abcdef0123456789abcdef") //nolint:gochecknoglobals // of all tests
+
+func open(tb testing.TB, at netip.AddrPort) *ice.Endpoint {
+	tb.Helper()
+	e, err := ice.Open(context.Background(), ice.Config{UDP: at})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	others := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, others) })
+	local := netip.MustParseAddrPort("127.0.0.1:0")
+	s := &stage{t: t, clock: &pace.Clock{Precise: true}, browsers: open(t, local), used: map[string]bool{}, ended: map[string]media.Cause{}, live: map[string]*signalling.Session{}}
+	ctx, quit := context.WithCancel(context.Background())
+	s.tasks.Go(func() { s.clock.Run(ctx) })
+	endpoint := open(t, local)
+	s.server = &signalling.Server{Calls: s, Connector: endpoint, Clock: s.clock, Key: key}
+	web := httptest.NewServer(s.server)
+	s.url = "ws" + strings.TrimPrefix(web.URL, "http")
+	t.Cleanup(func() {
+		s.mu.Lock()
+		for _, x := range s.live {
+			_ = x.Leg.Hangup(media.LocalHangup)
+		}
+		s.mu.Unlock()
+		s.server.Close()
+		web.Close()
+		quit()
+		s.tasks.Wait()
+		_ = endpoint.Close()
+		_ = s.browsers.Close()
+	})
+	return s
+}
+
+// Begin implements signalling.Calls.
+func (s *stage) Begin(_ context.Context, c token.Claims, x *signalling.Session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used[c.ID] {
+		return &signalling.RefusedError{Code: signalling.TokenUsed, Message: "used"}
+	}
+	s.used[c.ID], s.live[c.CallID] = true, x
+	s.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if x.Leg.Up(ctx) == nil {
+			x.Leg.Play(hum())
+			f := make(media.Frame, media.FrameLen(x.Leg.Rate()))
+			for x.Leg.ReadFrame(f) == nil { //nolint:revive // whoever hears, hears
+			}
+		}
+		_ = x.Leg.Hangup(media.LocalHangup)
+		s.mu.Lock()
+		s.ended[c.CallID] = x.Leg.Cause()
+		delete(s.live, c.CallID)
+		s.mu.Unlock()
+		x.Bye(string(x.Leg.Cause()))
+	})
+	return nil
+}
+
+func (s *stage) session(call string) *signalling.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[call]
+}
+
+func hum() media.Feed {
+	n := 0
+	return media.FeedFunc(func(f media.Frame, _ time.Time) {
+		for i := range f {
+			f[i] = int16(8000 * math.Sin(2*math.Pi*1000*float64(n)/16000))
+			n++
+		}
+	})
+}
+
+func (s *stage) browser(call string) *webrtctest.Browser {
+	s.t.Helper()
+	b := &webrtctest.Browser{URL: s.url, Token: key.Sign(key.For(call, time.Now().Add(time.Minute))), Connector: s.browsers, Clock: s.clock}
+	s.t.Cleanup(b.Close)
+	return b
+}
+
+func (s *stage) ctx() context.Context {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// hums reads until the tone of the far side is heard, and says how long it took.
+func (s *stage) hums(l media.Leg) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	f := make(media.Frame, media.FrameLen(l.Rate()))
+	for time.Since(began) < 10*time.Second {
+		if err := l.ReadFrame(f); err != nil {
+			s.t.Fatal(err)
+		}
+		if tone.Level(f) > -30 {
+			return time.Since(began)
+		}
+	}
+	s.t.Fatal("nothing is heard")
+	return 0
+}
+
+func is(kind string) func(webrtctest.Message) bool {
+	return func(m webrtctest.Message) bool { return m.Type == kind }
+}
+
+// TestHangUp: either side ends the call, and both know.
+func TestHangUp(t *testing.T) {
+	s := newStage(t)
+	for call, leave := range map[string]func(b *webrtctest.Browser){
+		"call_theirs": func(b *webrtctest.Browser) {
+			if err := b.Send(map[string]any{"type": "bye"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"call_ours": func(*webrtctest.Browser) { _ = s.session("call_ours").Leg.Hangup(media.LocalHangup) },
+	} {
+		b := s.browser(call)
+		if err := b.Join(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Wait(s.ctx(), 0, is("ready")); err != nil {
+			t.Fatal(err)
+		}
+		s.hums(b.Leg)
+		leave(b)
+		m, err := b.Wait(s.ctx(), 0, is("bye"))
+		if err != nil || call == "call_theirs" && m.Reason != "remote" || call == "call_ours" && m.Reason != "local" {
+			t.Errorf("%s: %+v %v", call, m, err)
+		}
+		if half, calls := s.server.Counts(); half+calls != 0 {
+			t.Errorf("%d sockets and %d calls are left", half, calls)
+		}
+	}
+}
+
+// TestRefused: who may not join is told why, and uses nothing up.
+func TestRefused(t *testing.T) {
+	s := newStage(t)
+	good := s.browser("call_a")
+	if err := good.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	for want, b := range map[string]*webrtctest.Browser{
+		"token_used":    {Token: good.Token},
+		"token_invalid": {Token: token.Key("another").Sign(key.For("call_a", time.Now().Add(time.Minute)))},
+		"token_expired": {Token: key.Sign(key.For("call_b", time.Now().Add(-time.Second)))},
+	} {
+		b.URL, b.Connector, b.Clock = s.url, s.browsers, s.clock
+		t.Cleanup(b.Close)
+		var refused *webrtctest.RefusedError
+		if err := b.Join(s.ctx()); !errors.As(err, &refused) || refused.Code != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	word := key.Sign(key.For("call_c", time.Now().Add(time.Minute)))
+	for want, text := range map[string]string{
+		"wrong_call":      `{"type":"join","call_id":"call_d","token":"` + word + `"}`,
+		"sdp_invalid":     `{"type":"join","token":"` + word + `","sdp":"v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"}`,
+		"message_invalid": `{"type":"candidate"}`,
+		"resume_unknown":  `{"type":"join","resume":"guessed","sdp":"v=0"}`,
+	} {
+		if got := s.tell(text); got.Type != "error" || got.Code != want || got.Message == "" {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
+	if got := s.tell("not JSON"); got.Code != "message_invalid" {
+		t.Errorf("%+v", got)
+	}
+	if got := s.tell(`{"type":"join","sdp":"` + strings.Repeat("x", 65<<10) + `"}`); got.Code != "" {
+		t.Errorf("a huge message: %+v", got)
+	}
+	if s.session("call_c") != nil {
+		t.Error("a token was used up by an offer that cannot be answered")
+	}
+}
+
+// tell sends one text on a socket of its own, and returns what comes.
+func (s *stage) tell(text string) (m webrtctest.Message) {
+	s.t.Helper()
+	ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer ws.Close()
+	_ = resp.Body.Close()
+	_ = ws.WriteMessage(websocket.TextMessage, []byte(text))
+	_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = ws.ReadJSON(&m)
+	return m
+}
+
+// TestResume: a page that is loaded anew goes on with its call, by a secret that
+// is good once; who does not come back in time has left.
+func TestResume(t *testing.T) {
+	s := newStage(t)
+	s.server.ResumeWithin = 2 * time.Second
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+	s.session("call_a").State("speaking")
+	first := b.Heard()[0].Resume
+	for range 2 {
+		n := len(b.Heard())
+		if err := b.Reload(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Wait(s.ctx(), n, is("ready")); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := b.Wait(s.ctx(), n, is("event")); err != nil || m.State != "speaking" {
+			t.Errorf("it does not learn who has the floor: %+v %v", m, err)
+		}
+		s.hums(b.Leg)
+	}
+	if got := s.tell(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code != "resume_unknown" {
+		t.Errorf("an old secret: %+v", got)
+	}
+	b.Leave()
+	began := time.Now()
+	for s.session("call_a") != nil && time.Since(began) < 10*time.Second {
+		<-time.After(10 * time.Millisecond)
+	}
+	if took := time.Since(began); took < time.Second || took > 5*time.Second || s.ended["call_a"] != media.MediaTimeout {
+		t.Errorf("without its socket it lived for %v and ended by %q", took, s.ended["call_a"])
+	}
+}
+
+// TestRestart: the media looks for another way, and goes on.
+func TestRestart(t *testing.T) {
+	s := newStage(t)
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+	for range 3 {
+		if err := b.Restart(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		s.hums(b.Leg)
+	}
+}
+
+// TestLostMedia: a call whose packets do not come any more ends, though its
+// socket is open.
+func TestLostMedia(t *testing.T) {
+	s := newStage(t)
+	s.server.MediaWithin = time.Second
+	b := s.browser("call_a")
+	far := open(t, netip.MustParseAddrPort("127.0.0.1:0"))
+	b.Connector = far
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+	_ = far.Close()
+	if m, err := b.Wait(s.ctx(), 0, is("bye")); err != nil || m.Reason != "media_timeout" {
+		t.Errorf("%+v %v", m, err)
+	}
+}
+
+// listen reads a leg to its end, and counts frames, and those that are silent.
+func (s *stage) listen(l media.Leg) (heard, quiet *atomic.Int64) {
+	heard, quiet = new(atomic.Int64), new(atomic.Int64)
+	s.tasks.Go(func() {
+		f := make(media.Frame, media.FrameLen(l.Rate()))
+		for l.ReadFrame(f) == nil {
+			heard.Add(1)
+			if tone.Level(f) < -30 {
+				quiet.Add(1)
+			}
+		}
+	})
+	return heard, quiet
+}
+
+// TestHalfOpen: five hundred sockets that say nothing are bounded in number and
+// time, and neither a call that is on nor a new one is disturbed.
+func TestHalfOpen(t *testing.T) {
+	s := newStage(t)
+	s.server.JoinWithin = 3 * time.Second
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+	heard, quiet := s.listen(b.Leg)
+	var idle []*websocket.Conn
+	for range 500 {
+		ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		idle = append(idle, ws)
+		defer ws.Close()
+	}
+	if half, calls := s.server.Counts(); half > 256 || calls != 1 {
+		t.Errorf("%d half open, %d calls", half, calls)
+	}
+	later := s.browser("call_b")
+	if err := later.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(later.Leg)
+	if n, bad := heard.Load(), quiet.Load(); n < 10 || bad > n/20 {
+		t.Errorf("%d of %d frames of the live call are silent", bad, n)
+	}
+	for i, ws := range idle {
+		_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+		var m webrtctest.Message
+		if err := ws.ReadJSON(&m); err == nil && m.Code != "join_timeout" {
+			t.Errorf("socket %d: %+v", i, m)
+		} else if err != nil && errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("socket %d is open for ever", i)
+		}
+	}
+	if half, _ := s.server.Counts(); half != 0 {
+		t.Errorf("%d are still half open", half)
+	}
+}
+
+// TestTurnsAreNotLost: what a browser does not take waits; what must not be lost
+// comes with the next socket.
+func TestTurnsAreNotLost(t *testing.T) {
+	s := newStage(t)
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	x := s.session("call_a")
+	b.Leave()
+	for n := range 500 {
+		x.Transcript("caller", "hm", false, n)
+		x.State("listening")
+		if n%10 == 0 {
+			x.Turn(json.RawMessage(`{"turn":1}`))
+			x.Transcript("agent", "well", true, n)
+		}
+	}
+	n := len(b.Heard())
+	if err := b.Reload(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Wait(s.ctx(), n, is("ready")); err != nil {
+		t.Fatal(err)
+	}
+	turns, said, waited := 0, 0, 0 // one of each may have been on its way when the socket broke
+	for _, m := range b.Heard()[n:] {
+		waited++
+		switch {
+		case m.Event == "turn":
+			turns++
+		case m.Final:
+			said++
+		}
+	}
+	if turns < 49 || said < 49 || waited > 140 {
+		t.Errorf("%d turns, %d lines, %d messages", turns, said, waited)
+	}
+}
