@@ -79,10 +79,13 @@ func (w *web) beside(api http.Handler) http.Handler {
 	if w.server == nil {
 		return api
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", api)
-	mux.Handle("GET /rtc", w.server)
-	return mux
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
+		if r.URL.Path == "/rtc" && r.Method == http.MethodGet {
+			w.server.ServeHTTP(rw, r)
+			return
+		}
+		api.ServeHTTP(rw, r)
+	})
 }
 
 func (w *web) close() {
