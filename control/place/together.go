@@ -2,7 +2,6 @@ package place
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,10 +56,10 @@ func (d *Desk) register(ctx context.Context, all []*entry) (each []error, err er
 		for n, e := range all {
 			each[n] = l.admit(batch, e)
 		}
-		if len(l.counts) == 0 { // nobody was admitted
+		if len(l.calls) == 0 {
 			return rollback(ctx, conn)
 		}
-		l.queueCounts(batch)
+		l.queueCalls(batch)
 		if d.Ring == nil {
 			batch.Queue("SELECT pg_notify($1, '')", store.BellQueue)
 		}
@@ -92,7 +91,15 @@ type ledger struct {
 	own     map[string]*limits
 	lent    map[string]*limits // by grant
 	days    map[string]*usage  // by organization
-	counts  map[string]int64   // calls admitted, by subgroup
+	calls   []numbered         // admitted
+}
+
+// A numbered is a call with its number in its subgroup, and what a minute of it
+// costs.
+type numbered struct {
+	control.Call
+	n    int64
+	cost float64
 }
 
 // hold locks what orders count in, and reads what is in use. Locks are taken from
@@ -101,7 +108,7 @@ type ledger struct {
 //
 // It begins the transaction.
 func hold(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*ledger, error) {
-	l := &ledger{map[string]placed{}, map[string]*limits{}, map[string]*limits{}, map[string]*usage{}, map[string]int64{}}
+	l := &ledger{numbers: map[string]placed{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
 	zones := map[string]string{}
 	most := map[string]int{}
 	for _, e := range all {
@@ -190,17 +197,15 @@ func (l *ledger) admit(batch *pgx.Batch, e *entry) (err error) {
 	if e.call, err = e.found.call(e.org, e.order, e.from, p); err != nil {
 		return err
 	}
-	written := batch.Len()
-	err = queueCall(batch, e.call, p.n, r.settings.Rate(e.call.To))
-	if err == nil && e.also != nil {
-		err = e.also(batch, e.call)
-	}
-	if err != nil {
-		batch.QueuedQueries = batch.QueuedQueries[:written]
-		return err
+	queued := batch.Len()
+	if e.also != nil {
+		if err = e.also(batch, e.call); err != nil {
+			batch.QueuedQueries = batch.QueuedQueries[:queued]
+			return err
+		}
 	}
 	l.numbers[r.id] = p
-	l.counts[r.id]++
+	l.calls = append(l.calls, numbered{e.call, p.n, r.settings.Rate(e.call.To)})
 	for _, in := range []*limits{own, lent} {
 		in.concurrent++
 		in.perMinute++
@@ -209,40 +214,54 @@ func (l *ledger) admit(batch *pgx.Batch, e *entry) (err error) {
 	return nil
 }
 
-// queueCounts keeps the last numbers.
-func (l *ledger) queueCounts(batch *pgx.Batch) {
-	ids := slices.Sorted(maps.Keys(l.counts))
-	numbers, times := make([]int64, len(ids)), make([]time.Time, len(ids))
-	for n, id := range ids {
-		numbers[n], times[n] = l.numbers[id].n, l.numbers[id].at
-	}
-	batch.Queue(`
-		UPDATE subgroup_counts c SET registered = x.n, last_at = x.at
-		FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS x (id, n, at) WHERE c.subgroup_id = x.id`, ids, numbers, times)
+// queueCalls registers the calls and their attempts, and keeps the last numbers.
+func (l *ledger) queueCalls(batch *pgx.Batch) {
+	batch.Queue(callsSQL, column(l.calls, func(c numbered) string { return c.ID }), column(l.calls, func(c numbered) string { return c.OrgID }),
+		column(l.calls, func(c numbered) string { return c.AgentID }), column(l.calls, func(c numbered) string { return c.AgentName }),
+		column(l.calls, func(c numbered) int { return c.AgentVersion }),
+		column(l.calls, func(c numbered) string { return c.To }), column(l.calls, func(c numbered) string { return c.From }),
+		column(l.calls, func(c numbered) string { return c.DialNumber }), column(l.calls, func(c numbered) string { return c.TrunkID }),
+		column(l.calls, func(c numbered) string { return c.RouteID }), column(l.calls, func(c numbered) string { return c.ExternalID }),
+		column(l.calls, func(c numbered) string { return c.Name }), column(l.calls, func(c numbered) map[string]any { return c.Metadata }),
+		column(l.calls, func(c numbered) map[string]any { return c.Variables }),
+		column(l.calls, func(c numbered) int { return int(c.RingFor / time.Second) }),
+		column(l.calls, func(c numbered) int { return int(c.MaxDuration / time.Second) }),
+		column(l.calls, func(c numbered) string { return c.Voicemail }), column(l.calls, func(c numbered) time.Time { return c.CreatedAt }),
+		column(l.calls, func(c numbered) string { return string(c.RecordingStatus) }),
+		column(l.calls, func(c numbered) int64 { return c.n }), column(l.calls, func(c numbered) float64 { return c.cost }),
+		column(l.calls, func(c numbered) string { return c.Disclosure }),
+		column(l.calls, func(c numbered) string { return control.NewID("att_", c.CreatedAt) }))
 }
 
-// callSQL registers a call and its attempt.
-const callSQL = `
-WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $27)
-RETURNING id, org_id, trunk_id, route_id, attempt)
+// column makes an argument of one field of all items.
+func column[T, V any](items []T, of func(T) V) []V {
+	all := make([]V, len(items))
+	for n, item := range items {
+		all[n] = of(item)
+	}
+	return all
+}
+
+// callsSQL registers calls, their attempts, and the numbers that they have used.
+const callsSQL = `
+WITH asked AS (
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+		$11::text[], $12::text[], $13::json[], $14::json[], $15::int[], $16::int[], $17::text[], $18::timestamptz[], $19::text[], $20::bigint[],
+		$21::float8[], $22::text[], $23::text[])
+	AS x (id, org_id, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
+		external_id, name, metadata, variables, ring, longest, voicemail, at, recording, n,
+		cost, disclosure, attempt_id)
+), call AS (
+	INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
+		dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
+		max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
+	SELECT id, org_id, 'phone', 'queued', agent_id, agent_name, agent_version, to_number, from_number,
+		dial_number, trunk_id, route_id, nullif(external_id, ''), 1, name, metadata, variables, ring,
+		longest, voicemail, at, recording, 'none', n, cost, disclosure
+	FROM asked
+), counted AS (
+	UPDATE subgroup_counts c SET registered = x.n, last_at = x.at
+	FROM (SELECT route_id, max(n) AS n, max(at) AS at FROM asked GROUP BY route_id) x WHERE c.subgroup_id = x.route_id
+)
 INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, created_at)
-SELECT $26, id, org_id, trunk_id, route_id, attempt, $21 FROM call`
-
-// queueCall queues a call and its attempt.
-func queueCall(batch *pgx.Batch, c control.Call, n int64, cost float64) error {
-	metadata, err := json.Marshal(c.Metadata)
-	if err != nil {
-		return fmt.Errorf("metadata: %w", err)
-	}
-	variables, err := json.Marshal(c.Variables)
-	if err != nil {
-		return fmt.Errorf("variables: %w", err)
-	}
-	batch.Queue(callSQL, c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.To, c.From,
-		c.DialNumber, c.TrunkID, c.RouteID, c.ExternalID, c.Attempt, c.Name, metadata, variables, int(c.RingFor/time.Second),
-		int(c.MaxDuration/time.Second), c.Voicemail, c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, n, cost, control.NewID("att_", c.CreatedAt), c.Disclosure)
-	return nil
-}
+SELECT attempt_id, id, org_id, trunk_id, route_id, 1, at FROM asked`
