@@ -83,6 +83,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	return b.measure(ctx)
 }
 
+// warmUp is how long orders are given before they are counted: a service that has
+// just begun plans each statement on each of its connections.
+const warmUp = 3 * time.Second
+
 // measure does one thing after the other.
 func (b *bench) measure(ctx context.Context) error {
 	t := tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
@@ -109,6 +113,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	what := fmt.Sprintf("POST /v1/calls/phone, %d subgroups", len(b.routes))
 	atOnce := fmt.Sprintf("%d at a time", b.Clients)
+	open(ctx, b.Rate, warmUp, order(b.routes))
 	run(what, fmt.Sprintf("%d/s", b.Rate), func() result { return open(ctx, b.Rate, b.Length, order(b.routes)) })
 	run(what, atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes)) })
 	run("POST /v1/calls/phone, 1 subgroup", atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) })
