@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/control/trace"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"

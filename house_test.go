@@ -60,7 +60,7 @@ func TestHouseLeavesNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func fetch(t *testing.T, url string) string {
+func fetch(t testing.TB, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

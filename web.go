@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/api/calls"
@@ -82,6 +83,10 @@ func (w *web) beside(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
 		if r.URL.Path == "/rtc" && r.Method == http.MethodGet {
 			w.server.ServeHTTP(rw, r)
+			return
+		}
+		if r.URL.Path == signalling.WHIPPath || strings.HasPrefix(r.URL.Path, signalling.WHIPPath+"/") {
+			w.server.ServeWHIP(rw, r)
 			return
 		}
 		api.ServeHTTP(rw, r)

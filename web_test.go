@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
@@ -26,7 +28,7 @@ type webTicket struct {
 	Status string `json:"status"`
 }
 
-func ticket(t *testing.T, api *demo.Client) webTicket {
+func ticket(t testing.TB, api *demo.Client) webTicket {
 	t.Helper()
 	var w webTicket
 	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo", "client": "sdk"}, &w); err != nil {
@@ -41,7 +43,7 @@ type browsers struct {
 	clock    *pace.Clock
 }
 
-func openBrowsers(t *testing.T) browsers {
+func openBrowsers(t testing.TB) browsers {
 	t.Helper()
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
@@ -55,14 +57,14 @@ func openBrowsers(t *testing.T) browsers {
 	return b
 }
 
-func (b browsers) open(t *testing.T, w webTicket) *webrtctest.Browser {
+func (b browsers) open(t testing.TB, w webTicket) *webrtctest.Browser {
 	t.Helper()
 	br := &webrtctest.Browser{URL: w.URL, Token: w.Token, Connector: b.endpoint, Clock: b.clock}
 	t.Cleanup(br.Close)
 	return br
 }
 
-func join(t *testing.T, br *webrtctest.Browser) {
+func join(t testing.TB, br *webrtctest.Browser) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -73,7 +75,10 @@ func join(t *testing.T, br *webrtctest.Browser) {
 
 // TestWebCall: a browser joins, is greeted, is understood and answered, and what
 // it was told is what is kept.
-func TestWebCall(t *testing.T) {
+func TestWebCall(t *testing.T) { inTime(t, webCall) }
+
+func webCall(t testing.TB) {
+	t.Helper()
 	_, api := startHouse(t, "127.0.0.1:9")
 	w := ticket(t, api)
 	if w.Status != "queued" || !strings.HasPrefix(w.URL, "ws://") || !strings.HasSuffix(w.URL, "/rtc?v=1") {
@@ -96,12 +101,6 @@ func TestWebCall(t *testing.T) {
 	if call.Status != "ended" || call.Reason != "callee_hangup" {
 		t.Errorf("the call is %s, %s", call.Status, call.Reason)
 	}
-	t.Logf("%+v", br.Leg.Quality())
-	var shown map[string]any
-	if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+w.CallID, nil, &shown); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%v", shown["quality"])
 	var caller []string
 	for _, l := range call.Transcript {
 		if l.Role == "caller" {
@@ -139,7 +138,7 @@ func TestWebCall(t *testing.T) {
 }
 
 // ready waits for the recording of a call.
-func ready(t *testing.T, api *demo.Client, id string) {
+func ready(t testing.TB, api *demo.Client, id string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	for {
@@ -161,3 +160,43 @@ func ready(t *testing.T, api *demo.Client, id string) {
 	}
 }
 
+// TestWebBargeIn: who speaks into the agent's words is let speak.
+func TestWebBargeIn(t *testing.T) { inTime(t, webBargeIn) }
+
+func webBargeIn(t testing.TB) {
+	t.Helper()
+	_, api := startHouse(t, "127.0.0.1:9")
+	w := ticket(t, api)
+	br := openBrowsers(t).open(t, w)
+	join(t, br)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go func() { // somebody hears it; ends with the leg
+		f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
+		for br.Leg.ReadFrame(f) == nil { //nolint:revive // it is let pass
+		}
+	}()
+	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.State == "speaking" }); err != nil {
+		t.Fatal(err)
+	}
+	pcm, _ := tone.Say(br.Leg.Rate(), "stop stop please when do you open")
+	br.Leg.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
+		n := copy(f, pcm)
+		clear(f[n:])
+		pcm = pcm[n:]
+	}))
+	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool {
+		return m.Event == "turn" && strings.Contains(string(m.Turn), `"interrupted":true`)
+	}); err != nil {
+		t.Errorf("nothing was interrupted: %v", err)
+	}
+	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.Role == "caller" && m.Final }); err != nil {
+		t.Errorf("the caller was not understood: %v", err)
+	}
+	for _, m := range br.Heard() {
+		if m.Role == "caller" && !m.Final {
+			return
+		}
+	}
+	t.Error("the browser saw no words as they came")
+}

@@ -110,11 +110,20 @@ func TestTicks(t *testing.T) {
 		want   int
 	}{
 		{nil, 0},
-		{[]byte{0 << 3}, 80}, {[]byte{1 << 3}, 160}, {[]byte{2 << 3}, 320}, {[]byte{3 << 3}, 480}, // SILK
-		{[]byte{12 << 3}, 80}, {[]byte{15 << 3}, 160}, // hybrid
-		{[]byte{16 << 3}, 20}, {[]byte{31 << 3}, 160}, // CELT
-		{[]byte{31<<3 | 1}, 320}, {[]byte{31<<3 | 2}, 320}, {[]byte{31<<3 | 3, 3}, 480},
-		{[]byte{31<<3 | 3}, 0}, {[]byte{31<<3 | 3, 0}, 0}, {[]byte{31<<3 | 3, 6}, 0}, // cut off, empty, 120 ms
+		{[]byte{0 << 3}, 80},
+		{[]byte{1 << 3}, 160},
+		{[]byte{2 << 3}, 320},
+		{[]byte{3 << 3}, 480}, // SILK
+		{[]byte{12 << 3}, 80},
+		{[]byte{15 << 3}, 160}, // hybrid
+		{[]byte{16 << 3}, 20},
+		{[]byte{31 << 3}, 160}, // CELT
+		{[]byte{31<<3 | 1}, 320},
+		{[]byte{31<<3 | 2}, 320},
+		{[]byte{31<<3 | 3, 3}, 480},
+		{[]byte{31<<3 | 3}, 0},
+		{[]byte{31<<3 | 3, 0}, 0},
+		{[]byte{31<<3 | 3, 6}, 0}, // cut off, empty, 120 ms
 	} {
 		if got := opus.Ticks(tt.packet); got != tt.want {
 			t.Errorf("%x: %d ticks, want %d", tt.packet, got, tt.want)

@@ -34,7 +34,10 @@ type Config struct {
 	TCP netip.AddrPort
 	// Public is the address that browsers reach us at, where it is another.
 	Public netip.Addr
-	Log    *slog.Logger
+	// Opens lets peer connections open TCP connections of their own, as browsers
+	// do; ours wait for them.
+	Opens bool
+	Log   *slog.Logger
 }
 
 // An Endpoint is where web calls come in. It makes peer connections.
@@ -57,7 +60,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
 	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // nothing of ours is hidden, and theirs is answered as a peer
 	settings.SetReceiveMTU(1500)
-	settings.DisableActiveTCP(true)
+	settings.DisableActiveTCP(!c.Opens)
 	if c.Public.IsValid() {
 		rule := webrtc.ICEAddressRewriteRule{External: []string{c.Public.String()}, AsCandidateType: webrtc.ICECandidateTypeHost}
 		if err := settings.SetICEAddressRewriteRules(rule); err != nil {
@@ -104,6 +107,9 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 		})
 		e.mux = append(e.mux, tcp)
 		settings.SetICETCPMux(tcp)
+		networks = append(networks, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6)
+	}
+	if c.Opens {
 		networks = append(networks, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6)
 	}
 	settings.SetNetworkTypes(networks)

@@ -51,7 +51,7 @@ type Server struct {
 	half     []*conn // oldest first
 	open     map[*conn]bool
 	sessions map[[32]byte]*Session // by the hash of what they are resumed with
-	whips    map[string]*Session
+	whips    map[string]*whip      // by the end of their URL
 	tasks    sync.WaitGroup
 }
 
@@ -205,7 +205,7 @@ func (s *Server) forget(session *Session) {
 	delete(s.sessions, sha256.Sum256([]byte(session.resume)))
 	session.mu.Unlock()
 	for id, other := range s.whips {
-		if other == session {
+		if other.session == session {
 			delete(s.whips, id)
 		}
 	}

@@ -43,6 +43,10 @@ type Browser struct {
 	Connector leg.Connector
 	Clock     *pace.Clock
 
+	// Way, where set, rewrites descriptions on their way, as where something stands
+	// between the two sides.
+	Way func(description string) string
+
 	Leg *leg.Leg
 
 	mu     sync.Mutex
@@ -112,7 +116,7 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	_ = resp.Body.Close() // of an upgrade there is none
-	join["sdp"] = offer
+	join["sdp"] = b.way(offer)
 	if err := ws.WriteJSON(join); err != nil {
 		return errors.Join(err, ws.Close())
 	}
@@ -128,7 +132,7 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 	b.mu.Unlock()
 	b.note(first)
 	b.tasks.Go(func() { b.listen(ws) })
-	if err := l.Accept(first.SDP); err != nil {
+	if err := l.Accept(b.way(first.SDP)); err != nil {
 		return err
 	}
 	return l.Up(ctx)
@@ -141,14 +145,21 @@ func (b *Browser) Restart(ctx context.Context) error {
 		return err
 	}
 	n := len(b.Heard())
-	if err = b.Send(map[string]any{"type": "restart", "sdp": offer}); err != nil {
+	if err = b.Send(map[string]any{"type": "restart", "sdp": b.way(offer)}); err != nil {
 		return err
 	}
 	m, err := b.Wait(ctx, n, func(m Message) bool { return m.Type == "answer" })
 	if err != nil {
 		return err
 	}
-	return b.Leg.Accept(m.SDP)
+	return b.Leg.Accept(b.way(m.SDP))
+}
+
+func (b *Browser) way(description string) string {
+	if b.Way == nil {
+		return description
+	}
+	return b.Way(description)
 }
 
 // Send sends a message.

@@ -1,0 +1,140 @@
+package signalling_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/leg"
+)
+
+// A reply is what came back, without its body.
+type reply struct {
+	status int
+	header http.Header
+}
+
+// TestWHIP: a client without a socket joins, restarts and hangs up.
+func TestWHIP(t *testing.T) {
+	s := newStage(t)
+	s.server.Servers = ice.Servers{STUN: []string{"stun:stun.example:3478"}, TURN: []string{"turn:turn.example:3478?transport=udp"}, Secret: "canary"}
+	web := httptest.NewServer(http.HandlerFunc(s.server.ServeWHIP))
+	defer web.Close()
+	word := key.Sign(key.For("call_a", time.Now().Add(time.Minute)))
+	ask := func(method, path, body string, headers ...string) (reply, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(s.ctx(), method, web.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := web.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply{resp.StatusCode, resp.Header}, string(text)
+	}
+	l := &leg.Leg{Connector: s.browsers, Clock: s.clock, Patience: time.Minute}
+	if err := l.Open(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Hangup(media.LocalHangup) }()
+	offer, err := l.Call(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kind, of = "Content-Type", "application/sdp"
+	for name, tt := range map[string]struct {
+		method, path, body string
+		headers            []string
+		want               int
+	}{
+		"no token":      {"POST", "/rtc/whip", offer, []string{kind, of}, 401},
+		"another type":  {"POST", "/rtc/whip", offer, []string{kind, "text/plain", "Authorization", "Bearer " + word}, 415},
+		"no offer":      {"POST", "/rtc/whip", "v=0", []string{kind, of, "Authorization", "Bearer " + word}, 400},
+		"too long":      {"POST", "/rtc/whip", strings.Repeat("x", 65<<10), []string{kind, of, "Authorization", "Bearer " + word}, 413},
+		"read":          {"GET", "/rtc/whip", "", nil, 405},
+		"not a session": {"DELETE", "/rtc/whip/x", "", nil, 404},
+		"asked first":   {"OPTIONS", "/rtc/whip", "", nil, 204},
+	} {
+		if resp, text := ask(tt.method, tt.path, tt.body, tt.headers...); resp.status != tt.want {
+			t.Errorf("%s: %d %s, want %d", name, resp.status, text, tt.want)
+		}
+	}
+	resp, answer := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word)
+	at, tag := resp.header.Get("Location"), resp.header.Get("ETag")
+	links := strings.Join(resp.header.Values("Link"), "\n")
+	if resp.status != 201 || resp.header.Get(kind) != of || at == "" || tag == "" || !strings.Contains(links, "stun:stun.example:3478") || !strings.Contains(links, `username="`) || strings.Contains(links, "canary") {
+		t.Fatalf("%d %v %s", resp.status, resp.header, answer)
+	}
+	if err = l.Accept(answer); err != nil {
+		t.Fatal(err)
+	}
+	if err = l.Up(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(l)
+	if resp, _ := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word); resp.status != 401 {
+		t.Errorf("the token twice: %d", resp.status)
+	}
+	const part = "application/trickle-ice-sdpfrag"
+	candidate := "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\na=candidate:1 1 udp 2130706431 127.0.0.1 9 typ host\r\n"
+	for want, headers := range map[int][]string{
+		204: {kind, part, "If-Match", tag}, 428: {kind, part}, 412: {kind, part, "If-Match", `"old"`}, 415: {kind, of, "If-Match", tag},
+		401: {kind, part, "If-Match", tag, "Authorization", "Bearer another"},
+	} {
+		if resp, text := ask("PATCH", at, candidate, headers...); resp.status != want {
+			t.Errorf("%d %s, want %d", resp.status, text, want)
+		}
+	}
+	again, err := l.CallAgain(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, ours := ask("PATCH", at, again, kind, part, "If-Match", "*")
+	if resp.status != 200 || resp.header.Get("ETag") == tag || !strings.Contains(ours, "a=ice-ufrag:") || !strings.Contains(ours, "a=candidate:") {
+		t.Fatalf("%d %v %s", resp.status, resp.header, ours)
+	}
+	// The client puts our part into the answer that it has.
+	var whole strings.Builder
+	for line := range strings.Lines(answer) {
+		for _, name := range []string{"a=ice-ufrag:", "a=ice-pwd:"} {
+			if strings.HasPrefix(line, name) {
+				for fresh := range strings.Lines(ours) {
+					if strings.HasPrefix(fresh, name) {
+						line = fresh
+					}
+				}
+			}
+		}
+		whole.WriteString(line)
+	}
+	if err := l.Accept(whole.String()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(l)
+	if resp, _ := ask("DELETE", at, "", "Authorization", "Bearer "+word); resp.status != 200 {
+		t.Errorf("%d", resp.status)
+	}
+	for began := time.Now(); s.session("call_a") != nil && time.Since(began) < 5*time.Second; {
+		<-time.After(5 * time.Millisecond)
+	}
+	if s.ended["call_a"] != media.RemoteHangup {
+		t.Errorf("ended by %q", s.ended["call_a"])
+	}
+	if resp, _ := ask("DELETE", at, ""); resp.status != 404 {
+		t.Errorf("a call that is over: %d", resp.status)
+	}
+}
