@@ -17,10 +17,12 @@ func TestDisclosures(t *testing.T) {
 	id := c["campaign_id"].(string)
 	text := func(language string) string {
 		t.Helper()
-		got, _, err := disclosure.Texts{Store: h.campaigns.Store, Markets: h.campaigns.Markets}.Of(t.Context(), h.db.Pool, campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}, language)
+		texts := disclosure.Texts{Store: h.campaigns.Store, Markets: h.campaigns.Markets}
+		said, err := texts.Of(t.Context(), h.db.Pool, campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")})
 		if err != nil {
 			t.Fatal(err)
 		}
+		got, _ := said.In(language)
 		return got
 	}
 	set := func(sql string) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -40,7 +41,7 @@ type Book struct {
 	Store   *store.Store
 	Claims  Claims
 	Markets Markets
-	Screen  control.Screen // the numbers that must not be called
+	Screen  control.Screen // the numbers that must not be called, beside the organization's own list; nil is none
 	// Registries returns the registries of a market; nil is none.
 	Registries func(ctx context.Context, q db.Querier, market string) ([]screen.Registry, error)
 	// Disclosures are what calls begin with.
@@ -63,6 +64,7 @@ type detail struct {
 	org      store.Organization
 	market   *market.Package
 	stale    bool // nobody may be called before the registry is loaded anew
+	said     disclosure.Said
 	waiting  []line
 }
 
@@ -159,6 +161,9 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 			return d, r, err
 		}
 		d.stale = l.TooOld(time.Now().Add(b.ahead))
+	}
+	if d.said, err = b.Disclosures.Of(ctx, b.Pool, d.campaign); err != nil {
+		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
 	if d.waiting, err = b.lines(ctx, id); err != nil {
 		return d, r, err

@@ -42,7 +42,7 @@ type shop struct {
 func open(t *testing.T) *shop {
 	t.Helper()
 	s := &shop{T: t, db: dbtest.New(t)}
-	s.calls = &controlstore.Store{Pool: s.db.Pool}
+	s.calls = &controlstore.Store{Pool: s.db.Pool, Dial: s.db.Dial}
 	ctx := t.Context()
 	var err error
 	must := func() {
@@ -121,7 +121,7 @@ func (s *shop) book(owner string) *Book {
 	listed := &store.Store{Pool: s.db.Pool}
 	markets := &packages.Packages{}
 	return &Book{
-		Pool: s.db.Pool, Store: listed, Claims: s.calls, Markets: markets, Screen: s.calls, Place: control.Place{Owner: owner, Home: "home"},
+		Pool: s.db.Dial, Store: listed, Claims: s.calls, Markets: markets, Place: control.Place{Owner: owner, Home: "home"},
 		Lease: 15 * time.Second, Disclosures: disclosure.Texts{Store: listed, Markets: markets},
 	}
 }
@@ -373,6 +373,6 @@ func TestTakeIsFlat(t *testing.T) {
 		for _, l := range b.details["cmp_1"].waiting {
 			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
 		}
-		t.Log(s.text("EXPLAIN "+firstSQL, "cmp_1", priorities, groups, []string{}, time.Now()))
+		t.Log(s.text("EXPLAIN "+firstSQL, "cmp_1", priorities, groups, []string{}))
 	}
 }

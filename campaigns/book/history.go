@@ -23,33 +23,26 @@ SELECT status IN ('queued', 'ringing', 'ongoing'),
 FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
 ORDER BY 2`
 
-// history is what the organization did with a number, in campaigns and by single
-// calls, and whether it is on a call now.
-func (b *Book) history(ctx context.Context, tx pgx.Tx, orgID, number string, since time.Time) (h plan.History, engaged bool, err error) {
-	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)", orgID, number).Scan(&engaged)
-	if err != nil {
-		return h, false, fmt.Errorf("attempts to a number: %w", err)
-	}
-	found, err := tx.Query(ctx, historySQL, orgID, control.SameNumber(control.Digits(number)), since)
-	if err != nil {
-		return h, false, fmt.Errorf("calls to a number: %w", err)
-	}
-	var on bool
-	var dialled, talked time.Time
-	_, err = pgx.ForEachRow(found, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
-		engaged = engaged || on
-		if !dialled.IsZero() {
-			h.Dials = append(h.Dials, dialled)
-		}
-		if talked.After(h.Talked) {
-			h.Talked = talked
-		}
-		return nil
+// queueHistory asks what the organization did with a number, in campaigns and by
+// single calls, and whether it is on a call now.
+func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *contact) {
+	batch.Queue("SELECT EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)", orgID, number).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
+	batch.Queue(historySQL, orgID, control.SameNumber(control.Digits(number)), since).Query(func(rows pgx.Rows) error {
+		var on bool
+		var dialled, talked time.Time
+		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
+			k.Engaged = k.Engaged || on
+			if !dialled.IsZero() {
+				k.History.Dials = append(k.History.Dials, dialled)
+			}
+			if talked.After(k.History.Talked) {
+				k.History.Talked = talked
+			}
+			return nil
+		})
+		return err
 	})
-	if err != nil {
-		return h, false, fmt.Errorf("calls to a number: %w", err)
-	}
-	return h, engaged, nil
 }
 
 // leave ends the waiting of a contact.

@@ -41,17 +41,17 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 	var lease *control.Lease
 	until := time.Now().Add(b.Lease) // never later than on the database's clock
 	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) error {
-		now, pace, ok, way, err := b.hold(ctx, tx, d, ask)
+		now, pace, ok, next, err := b.hold(ctx, tx, d, ask)
 		if err != nil || !ok {
 			answer.Gone = true
 			return err
 		}
-		if way.shut(b, d) {
+		if next.way.shut(b, d) {
 			answer.Busy = true
 			return nil
 		}
-		lease, err = b.first(ctx, tx, d, ask, now, &answer)
-		if err == nil && lease != nil && way.open {
+		lease, err = b.first(ctx, tx, d, ask, now, next.candidate, &answer)
+		if err == nil && lease != nil && next.way.open {
 			err = b.probe(ctx, tx, d, lease.CallID)
 		}
 		if err != nil || lease == nil {
@@ -76,63 +76,91 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 	return dialler.Answer{Claim: claims[0]}, nil
 }
 
+// A next is the way of a campaign, and who comes first of it.
+type next struct {
+	way way
+	candidate
+}
+
 // hold locks the pace of a campaign, if its next call is due and it runs still,
-// and is as it was when it was read.
-func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (now time.Time, p plan.Pace, ok bool, w way, err error) {
+// and is as it was when it was read. It looks who comes first, too.
+func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (now time.Time, p plan.Pace, ok bool, n next, err error) {
 	p = ask.Pace
-	var next, last time.Time
-	err = tx.QueryRow(ctx, `
+	var due, last time.Time
+	batch := &pgx.Batch{}
+	batch.Queue(`
 		SELECT clock_timestamp(), p.next_at, p.last_at, r.open IS TRUE, (r.probe_call = '' AND r.probe_at <= clock_timestamp()) IS TRUE
 		FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id LEFT JOIN route_breakers r ON r.subgroup_id = c.route_id
 		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
-		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).Scan(&now, (*instant)(&next), (*instant)(&last), &w.open, &w.probe)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return now, p, false, w, nil
+		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
+		fault := row.Scan(&now, (*instant)(&due), (*instant)(&last), &n.way.open, &n.way.probe)
+		if ok = fault == nil; errors.Is(fault, pgx.ErrNoRows) {
+			return nil
+		}
+		return fault
+	})
+	d.queueFirst(batch, ask, nil, &n.candidate)
+	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+		return now, p, false, n, fmt.Errorf("pace: %w", err)
 	}
-	if err != nil {
-		return now, p, false, w, fmt.Errorf("pace: %w", err)
+	if !ok {
+		return now, p, false, n, nil
 	}
-	if p.Next = next; !p.Due(now) {
+	if p.Next = due; !p.Due(now) {
 		b.paced(ask.ID, p, last)
-		return now, p, false, w, nil
+		return now, p, false, n, nil
 	}
-	return now, p, true, w, nil
+	return now, p, true, n, nil
+}
+
+// A candidate is a contact whose turn it is; its id is empty where nobody waits.
+type candidate struct {
+	id, number, group string
+	due               time.Time
 }
 
 // firstSQL finds of each group and priority the contact whose time comes first.
 const firstSQL = `
-SELECT k.id, k.due_at FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY AS l (priority, hours_group, place),
-LATERAL (SELECT id, due_at FROM contacts
+SELECT k.id, k.number, l.hours_group, k.due_at FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY AS l (priority, hours_group, place),
+LATERAL (SELECT id, number, due_at FROM contacts
 	WHERE campaign_id = $1 AND state = 'pending' AND priority = l.priority AND hours_group = l.hours_group AND id <> ALL ($4)
 	ORDER BY due_at, id LIMIT 1) k
-ORDER BY k.due_at > $5, l.priority DESC, k.due_at, k.id LIMIT 1`
+ORDER BY k.due_at > clock_timestamp(), l.priority DESC, k.due_at, k.id LIMIT 1`
 
-// first takes the first contact that the gate lets go, and a line for it. What
-// the gate decides about the others is kept.
-func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, now time.Time, answer *dialler.Answer) (*control.Lease, error) {
-	var priorities []int16
-	var groups []string
+// queueFirst asks who comes first of a campaign, beside those that had their turn.
+func (d detail) queueFirst(batch *pgx.Batch, ask dialler.Ask, passed []string, c *candidate) {
+	priorities, groups := []int16{}, []string{}
 	for _, l := range d.waiting {
 		if slices.Contains(ask.Open, l.Group) {
 			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
 		}
 	}
-	passed := []string{}
-	for range asksAtOnce {
-		var id string
-		var due time.Time
-		err := tx.QueryRow(ctx, firstSQL, ask.ID, priorities, groups, passed, now).Scan(&id, (*instant)(&due))
+	if passed == nil {
+		passed = []string{}
+	}
+	batch.Queue(firstSQL, ask.ID, priorities, groups, passed).QueryRow(func(row pgx.Row) error {
+		*c = candidate{}
+		err := row.Scan(&c.id, &c.number, &c.group, (*instant)(&c.due))
 		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+}
+
+// first takes the first contact that the gate lets go, and a line for it. What
+// the gate decides about the others is kept.
+func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, now time.Time, c candidate, answer *dialler.Answer) (*control.Lease, error) {
+	var passed []string
+	for range asksAtOnce {
+		if c.id == "" {
 			return nil, nil //nolint:nilnil // nobody waits
 		}
-		if err != nil {
-			return nil, fmt.Errorf("next contact: %w", err)
-		}
-		if due.After(now) {
-			answer.Next = due
+		if c.due.After(now) {
+			answer.Next = c.due
 			return nil, nil //nolint:nilnil // nobody's time has come
 		}
-		lease, err := b.try(ctx, tx, d, ask, id, now)
+		lease, err := b.try(ctx, tx, d, ask, c, now)
 		if errors.Is(err, errNoLine) {
 			answer.Busy = true
 			return nil, nil //nolint:nilnil // there is none now
@@ -140,27 +168,33 @@ func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, 
 		if err != nil || lease != nil {
 			return lease, err
 		}
-		passed = append(passed, id)
+		passed = append(passed, c.id)
+		batch := &pgx.Batch{}
+		d.queueFirst(batch, ask, passed, &c)
+		if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+			return nil, fmt.Errorf("next contact: %w", err)
+		}
 	}
 	answer.Next = now
 	return nil, nil //nolint:nilnil // the others are asked about in a moment
 }
 
 // try asks the gate about a contact, and does what it says.
-func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, id string, now time.Time) (*control.Lease, error) {
-	k, err := b.waiting(ctx, tx, id)
+func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c candidate, now time.Time) (*control.Lease, error) {
+	id := c.id
+	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.Remembered(c.group)-time.Hour))
 	if err != nil || k == nil { // somebody else has it
 		return nil, err
 	}
-	listed, err := b.Screen.Allowed(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
-	if err != nil {
-		return nil, fmt.Errorf("do-not-call lists: %w", err)
+	if !suppressed && b.Screen != nil {
+		listed, err := b.Screen.Allowed(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
+		if err != nil {
+			return nil, fmt.Errorf("do-not-call lists: %w", err)
+		}
+		suppressed = listed.List != ""
 	}
-	if listed.List != "" {
+	if suppressed {
 		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
-	}
-	if k.History, k.Engaged, err = b.history(ctx, tx, d.org.ID, k.number, now.Add(-ask.Remembered(k.Group)-time.Hour)); err != nil {
-		return nil, err
 	}
 	k.ScreenStale = d.stale
 	switch v := ask.Gate(now, k.Contact); v.Fate {
@@ -185,24 +219,35 @@ type contact struct {
 }
 
 // waiting locks a contact that waits, nil where it does not, or another server
-// has it.
-func (b *Book) waiting(ctx context.Context, tx pgx.Tx, id string) (*contact, error) {
-	var k contact
+// has it, or it is not what it was; and reads what the organization did with its
+// number since an instant, and whether it is on its do-not-call list.
+func (b *Book) waiting(ctx context.Context, tx pgx.Tx, orgID string, c candidate, since time.Time) (k *contact, suppressed bool, err error) {
+	k = &contact{}
 	var retry, before, after time.Time
-	err := tx.QueryRow(ctx, `
+	batch := &pgx.Batch{}
+	batch.Queue(`
 		SELECT id, hours_group, number, name, external_id, language, import_id, variables, metadata, attempts,
 			coalesce(next_attempt_at, '-infinity'), coalesce(not_before, '-infinity'), coalesce(not_after, '-infinity')
-		FROM contacts WHERE id = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED`, id).Scan(
-		&k.ID, &k.Group, &k.number, &k.name, &k.external, &k.language, &k.importID, &k.variables, &k.metadata, &k.attempts,
-		(*instant)(&retry), (*instant)(&before), (*instant)(&after))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // it does not wait
+		FROM contacts WHERE id = $1 AND number = $2 AND hours_group = $3 AND state = 'pending' FOR UPDATE SKIP LOCKED`, c.id, c.number, c.group).
+		QueryRow(func(row pgx.Row) error {
+			fault := row.Scan(&k.ID, &k.Group, &k.number, &k.name, &k.external, &k.language, &k.importID, &k.variables, &k.metadata, &k.attempts,
+				(*instant)(&retry), (*instant)(&before), (*instant)(&after))
+			if errors.Is(fault, pgx.ErrNoRows) {
+				return nil
+			}
+			return fault
+		})
+	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID, control.SameNumber(control.Digits(c.number))).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&suppressed) })
+	queueHistory(batch, orgID, c.number, since, k)
+	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, false, fmt.Errorf("contact %s: %w", c.id, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("contact %s: %w", id, err)
+	if k.ID == "" {
+		return nil, false, nil
 	}
 	k.RetryAt, k.NotBefore, k.NotAfter = retry, before, after
-	return &k, nil
+	return k, suppressed, nil
 }
 
 // call begins the call to a contact, on a line that is free.
@@ -213,15 +258,8 @@ func (b *Book) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now ti
 		From: c.Binding.FromNumber, TrunkID: c.Binding.TrunkID, RouteID: c.Binding.RouteID, Name: k.name, Variables: k.variables,
 		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
 	}
-	var err error
-	if o.Disclosure, o.OptOut, err = b.Disclosures.Of(ctx, tx, c, k.language); err != nil {
-		return nil, fmt.Errorf("disclosure: %w", err)
-	}
-	var lease control.Lease
-	err = pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) (err error) { // what a line costs is not paid without one
-		lease, err = place.Begin(ctx, inner, o, b.Place, b.Lease)
-		return err
-	})
+	o.Disclosure, o.OptOut = d.said.In(k.language)
+	lease, err := place.Begin(ctx, tx, o, b.Place, b.Lease)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
 		if refusal.Code == control.CodeDestinationNotAllowed { // the route does not go there
 			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)

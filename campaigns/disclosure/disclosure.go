@@ -23,29 +23,42 @@ type Texts struct {
 	Markets Markets
 }
 
-// Of is what a campaign's call begins with (place.Outgoing.Disclosure), in the
-// language of the contact or, where it names none, of the agent: who calls, that
-// it is automated, that it is recorded where it is, and how not to be called
-// again. It is empty where it was switched off, or there is no market package; a
-// key that is not named is none.
-func (t Texts) Of(ctx context.Context, q db.Querier, c campaigns.Campaign, language string) (text string, ways control.OptOutWays, err error) {
+// Said are the texts of a campaign's calls, in every language of its market package.
+type Said struct {
+	pkg    *market.Package
+	speech store.Speech
+}
+
+// Of returns what calls of a campaign begin with; nothing where there is no market
+// package.
+func (t Texts) Of(ctx context.Context, q db.Querier, c campaigns.Campaign) (s Said, err error) {
 	org, err := t.Store.Organization(ctx, q, c.OrgID)
 	if err != nil {
-		return "", ways, err
+		return s, err
 	}
-	pkg, err := t.Markets.Package(ctx, q, org.Market, org.Rules)
-	if err != nil || pkg == nil {
-		return "", ways, err
+	if s.pkg, err = t.Markets.Package(ctx, q, org.Market, org.Rules); err != nil || s.pkg == nil {
+		return s, err
 	}
-	ways.Phrases = pkg.Phrases()
-	x, err := t.Store.Speech(ctx, q, c.OrgID, c.ID, c.AgentID)
-	if err != nil || !x.Disclosed {
-		return "", ways, err
+	s.speech, err = t.Store.Speech(ctx, q, c.OrgID, c.ID, c.AgentID)
+	return s, err
+}
+
+// In is what a call begins with (place.Outgoing.Disclosure), in the language of
+// the contact or, where it names none, of the agent: who calls, that it is
+// automated, that it is recorded where it is, and how not to be called again. It
+// is empty where it was switched off; a key that is not named is none.
+func (s Said) In(language string) (text string, ways control.OptOutWays) {
+	if s.pkg == nil {
+		return "", ways
+	}
+	ways.Phrases = s.pkg.Phrases()
+	if !s.speech.Disclosed {
+		return "", ways
 	}
 	if language == "" {
-		language = x.Language
+		language = s.speech.Language
 	}
-	said := pkg.Disclosure(language)
+	said := s.pkg.Disclosure(language)
 	ways.Key = said.Key()
-	return said.Text(x.Agent, x.Organization, x.Recorded), ways, nil
+	return said.Text(s.speech.Agent, s.speech.Organization, s.speech.Recorded), ways
 }

@@ -1,7 +1,10 @@
 package place
 
 import (
+	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
 )
@@ -20,14 +23,8 @@ type placed struct {
 	at time.Time
 }
 
-// countSQL gives a call its number. The row is the subgroup's until the
-// transaction is over: the next order counts this one.
-const countSQL = `
-INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) VALUES ($1, 1, clock_timestamp())
-ON CONFLICT (subgroup_id) DO UPDATE SET registered = c.registered + 1, last_at = greatest(c.last_at, clock_timestamp())
-RETURNING registered, last_at`
-
-// holdSQL is countSQL of subgroups whose calls are not numbered yet.
+// holdSQL locks the counts of subgroups, which are theirs until the transaction is
+// over: the next order counts what this one adds.
 const holdSQL = `
 INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
 ON CONFLICT (subgroup_id) DO UPDATE SET last_at = greatest(c.last_at, clock_timestamp())
@@ -83,6 +80,18 @@ LEFT JOIN LATERAL (
     SELECT cost_per_minute, coalesce(extract(epoch FROM coalesce(ended_at, clock_timestamp()) - answered_at), 0)::float8 AS seconds
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
+
+// left refuses where a cap was reached today.
+func (c Caps) left(ctx context.Context, tx pgx.Tx, org, zone string) error {
+	if c == (Caps{}) {
+		return nil
+	}
+	var day usage
+	if err := tx.QueryRow(ctx, usageSQL, org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+		return err
+	}
+	return c.room(day)
+}
 
 // room refuses what would begin after a cap was reached.
 func (c Caps) room(day usage) error {

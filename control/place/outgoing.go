@@ -30,62 +30,77 @@ type Outgoing struct {
 	OptOut                control.OptOutWays
 }
 
+// definitionSQL is the agent of a call that is to begin, and what its trunk is set to.
+const definitionSQL = `
+SELECT v.definition, t.settings FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id
+WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
+
 // Begin takes a line of the subgroup, if there is one now, and registers the
 // call on it, claimed by a node. No free line, and a cap of the organization
-// that is reached, are a *control.Error, after which the transaction is to be
-// rolled back.
+// that is reached, are a *control.Error, after which nothing is written.
 func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease time.Duration) (control.Lease, error) {
-	line, err := takeWay(ctx, tx, calling{org: o.OrgID, route: o.RouteID}, false, 0)
-	if err != nil {
+	var w way
+	var caps Caps
+	var zone string
+	var text []byte
+	var settings trunks.Settings
+	batch := &pgx.Batch{}
+	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error { return orGone(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)) })
+	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&text, &settings); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return control.Refuse(control.CodeAgentNotPublished, "the agent's version is gone")
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return control.Lease{}, err
+	}
+	if err := caps.left(ctx, tx, o.OrgID, zone); err != nil {
 		return control.Lease{}, err
 	}
 	to := control.Digits(o.To)
-	if err = Destination(to, line.allowed); err != nil {
+	if err := Destination(to, w.allowed); err != nil {
 		return control.Lease{}, err
 	}
-	var text []byte
-	var settings trunks.Settings
-	err = tx.QueryRow(ctx, `
-		SELECT v.definition, t.settings FROM agent_versions v, trunks t WHERE v.agent_id = $1 AND v.version = $2 AND t.id = $3`,
-		o.AgentID, o.AgentVersion, line.trunk).Scan(&text, &settings)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return control.Lease{}, control.Refuse(control.CodeAgentNotPublished, "the agent's version is gone")
-	}
-	var d agents.Definition
-	if err == nil {
-		d, err = agents.Read(text, "")
-	}
+	d, err := agents.Read(text, "")
 	if err != nil {
 		return control.Lease{}, fmt.Errorf("agent: %w", err)
 	}
-	var at placed
-	if err = tx.QueryRow(ctx, countSQL, o.RouteID).Scan(&at.n, &at.at); err != nil {
-		return control.Lease{}, fmt.Errorf("subgroup: %w", err)
-	}
-	l := control.Lease{AttemptID: control.NewID("att_", at.at), CallID: control.NewID("call_", at.at), Owner: p.Owner, Epoch: 1}
+	now := time.Now() // of the ids alone
+	l := control.Lease{AttemptID: control.NewID("att_", now), CallID: control.NewID("call_", now), Owner: p.Owner, Epoch: 1}
 	recording := control.RecordingDisabled
 	if d.Recording {
 		recording = control.RecordingNone
 	}
-	_, err = tx.Exec(ctx, outgoingSQL, l.CallID, o.OrgID, o.AgentID, o.AgentName, o.AgentVersion, to, o.From, line.prefix+to, line.trunk, o.RouteID,
-		o.ExternalID, o.Attempt, o.Name, orEmpty(o.Metadata), orEmpty(o.Variables), defaultRing, d.Voicemail, at.at.UTC(), recording, at.n,
-		settings.Rate(to), o.Disclosure, o.CampaignID, o.ContactID, o.ImportID, l.AttemptID, p.Owner, p.Home, lease, o.OptOut)
+	tag, err := tx.Exec(ctx, outgoingSQL, o.RouteID, time.Duration(0), l.CallID, o.OrgID, o.AgentID, o.AgentName, o.AgentVersion, to, o.From, w.prefix+to,
+		w.trunk, o.ExternalID, o.Attempt, o.Name, orEmpty(o.Metadata), orEmpty(o.Variables), defaultRing, d.Voicemail, recording,
+		settings.Rate(to), o.Disclosure, o.CampaignID, o.ContactID, o.ImportID, o.OptOut, l.AttemptID, p.Owner, p.Home, lease)
 	if err != nil {
 		return control.Lease{}, fmt.Errorf("register call: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return control.Lease{}, noLine()
 	}
 	return l, nil
 }
 
-// outgoingSQL registers a call and its attempt, which a node holds.
-const outgoingSQL = `
-WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-	dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-	max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure,
-	campaign_id, contact_id, import_id, opt_out)
-VALUES ($1, $2, 'phone', 'queued', $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), $12, $13, $14, $15, $16,
-	0, $17, $18, $19, 'none', $20, $21, $22, $23, $24, $25, $30))
+// outgoingSQL takes a line and its place in the pace, numbers a call and registers
+// it with its attempt, which a node holds. Without a line it writes nothing.
+const outgoingSQL = paceSQL + `, number AS (
+	INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 1, clock_timestamp() FROM way
+	ON CONFLICT (subgroup_id) DO UPDATE SET registered = c.registered + 1, last_at = greatest(c.last_at, clock_timestamp())
+	RETURNING registered, last_at
+), call AS (
+	INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+		trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds, max_duration_seconds, voicemail,
+		created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure, campaign_id, contact_id, import_id, opt_out)
+	SELECT $3, $4, 'phone', 'queued', $5, $6, $7, $8, $9, $10,
+		$11, $1, nullif($12, ''), $13, $14, $15, $16, $17, 0, $18,
+		number.last_at, $19, 'none', number.registered, $20, $21, $22, $23, $24, $25
+	FROM number
+)
 INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, state, owner, home, epoch, claimed_at, lease_until)
-VALUES ($26, $1, $2, $9, $10, 1, 'claimed', $27, $28, 1, clock_timestamp(), clock_timestamp() + $29::interval)`
+SELECT $26, $3, $4, $11, $1, 1, 'claimed', $27, $28, 1, clock_timestamp(), clock_timestamp() + $29::interval FROM number`
 
 func orEmpty(m map[string]any) map[string]any {
 	if m == nil {

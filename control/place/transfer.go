@@ -51,7 +51,7 @@ func (d *Desk) OpenLeg(ctx context.Context, l control.Lease, number string, leas
 		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
 	}}
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		way, fault := takeWay(ctx, tx, c, true, longestWait)
+		way, fault := takeWay(ctx, tx, c)
 		if fault != nil {
 			return fault
 		}
@@ -93,7 +93,7 @@ FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
 // paceSQL takes the next place in the pace of both, if there is a line and it
-// comes soon. It returns how long to wait for it.
+// comes soon: way is empty where it does not.
 const paceSQL = `
 WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	SELECT s.id, s.trunk_id, greatest(s.next_dial_at, t.next_dial_at, now.at) AS due, now.at,
@@ -108,38 +108,38 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
 	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
-)
-SELECT due - at FROM way`
+)`
 
-// takeWay takes a line, if there is one within a time. A leg is part of a call
+// takeWay takes a line for a leg, if there is one soon. A leg is part of a call
 // that counts already.
-func takeWay(ctx context.Context, tx pgx.Tx, c calling, leg bool, within time.Duration) (w way, err error) {
+func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
 	var caps Caps
 	var zone string
-	err = tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return way{}, control.Refuse(control.CodeSubgroupNotFound, "the call's subgroup is gone")
-	}
+	err = orGone(tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
 	if err != nil {
 		return way{}, err
 	}
-	if leg {
-		caps.Calls = 0
+	caps.Calls = 0
+	if err = caps.left(ctx, tx, c.org, zone); err != nil {
+		return way{}, err
 	}
-	if caps != (Caps{}) {
-		var day usage
-		if err = tx.QueryRow(ctx, usageSQL, c.org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
-			return way{}, err
-		}
-		if err = caps.room(day); err != nil {
-			return way{}, err
-		}
-	}
-	err = tx.QueryRow(ctx, paceSQL, c.route, within).Scan(&w.wait)
+	err = tx.QueryRow(ctx, paceSQL+" SELECT due - at FROM way", c.route, longestWait).Scan(&w.wait)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return way{}, control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no line, or none soon")
+		return way{}, noLine()
 	}
 	return w, err
+}
+
+func noLine() error {
+	return control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no line, or none soon")
+}
+
+// orGone is what it means that a call's subgroup has no row.
+func orGone(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return control.Refuse(control.CodeSubgroupNotFound, "the call's subgroup is gone")
+	}
+	return err
 }
 
 // MoveLeg implements control.Legs.
