@@ -51,18 +51,18 @@ func (d *Desk) OpenLeg(ctx context.Context, l control.Lease, number string, leas
 		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
 	}}
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		way, fault := takeWay(ctx, tx, c)
+		lane, fault := takeWay(ctx, tx, c)
 		if fault != nil {
 			return fault
 		}
-		if fault = Destination(to, way.allowed); fault != nil {
+		if fault = Destination(to, lane.allowed); fault != nil {
 			return fault
 		}
 		if _, fault = d.calling(ctx, tx, l, " FOR UPDATE OF a"); fault != nil {
 			return fault
 		}
-		s.Dial, s.Wait = way.prefix+to, way.wait
-		_, fault = tx.Exec(ctx, openSQL, s.Lease.AttemptID, l.CallID, c.org, way.trunk, c.route, l.Owner, c.home, lease+way.wait, to)
+		s.Dial, s.Wait = lane.prefix+to, lane.wait
+		_, fault = tx.Exec(ctx, openSQL, s.Lease.AttemptID, l.CallID, c.org, lane.trunk, c.route, l.Owner, c.home, lease+lane.wait, to)
 		return fault
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
+	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = lane.trunk_id AND way.per_second > 0
 )`
 
 // takeWay takes a line for a leg, if there is one soon. A leg is part of a call
