@@ -107,7 +107,7 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = lane.trunk_id AND way.per_second > 0
+	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
 )`
 
 // takeWay takes a line for a leg, if there is one soon. A leg is part of a call
