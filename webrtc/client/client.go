@@ -1,0 +1,40 @@
+// Package client is what pages join calls with: a module of JavaScript and its
+// types, as browsers load them. `npm pack` makes a package of this folder.
+package client
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"time"
+)
+
+//go:embed parley.js parley.d.ts
+var files embed.FS
+
+// Handler serves GET /rtc/parley.js and /rtc/parley.d.ts, to pages of any
+// origin: modules are fetched by CORS, and nothing in them is secret.
+func Handler() http.Handler {
+	mux := http.NewServeMux()
+	for name, kind := range map[string]string{"parley.js": "text/javascript; charset=utf-8", "parley.d.ts": "text/plain; charset=utf-8"} {
+		body, err := files.ReadFile(name)
+		if err != nil {
+			continue // it is embedded
+		}
+		sum := sha256.Sum256(body)
+		tag := `"` + hex.EncodeToString(sum[:16]) + `"` // RFC 9110 section 8.8.3
+		mux.HandleFunc("GET /rtc/"+name, func(w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("Access-Control-Allow-Origin", "*")
+			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+			h.Set("Content-Type", kind)
+			h.Set("X-Content-Type-Options", "nosniff")
+			h.Set("Cache-Control", "no-cache") // asked each time whether there is a newer one
+			h.Set("Etag", tag)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+		})
+	}
+	return mux
+}
