@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +58,7 @@ func (d demoCmd) Run(w *world) error {
 	if d.Once {
 		return nil
 	}
-	s.GoOn(h.publicURL, "http://"+h.listenM.Addr().String()+"/metrics", key)
+	s.GoOn(h.publicURL, h.web.talk != nil, "http://"+h.listenM.Addr().String()+"/metrics", key)
 	<-w.Done()
 	return nil
 }
@@ -76,67 +74,24 @@ func demoConfig(w *world) (config.Config, error) {
 	if c.DataDir == d.DataDir {
 		c.DataDir = "./.parley-demo"
 	}
-	if c.DataDir, err = reachable(c.DataDir); err != nil {
+	if c.DataDir, err = demo.Reachable(c.DataDir); err != nil {
 		return c, err
 	}
 	if c.LogLevel == d.LogLevel {
 		c.LogLevel = "error"
 	}
 	for _, addr := range []*string{&c.HTTPAddr, &c.MetricsAddr} {
-		*addr = freeAddr(w, "tcp", *addr)
+		*addr = demo.FreeAddr(w, "tcp", *addr)
 	}
-	c.SIPAddr = freeAddr(w, "udp", c.SIPAddr)
-	if addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.WebRTC.UDP)); c.WebRTC.UDP > 0 && freeAddr(w, "udp", addr) != addr {
+	c.SIPAddr = demo.FreeAddr(w, "udp", c.SIPAddr)
+	if addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.WebRTC.UDP)); c.WebRTC.UDP > 0 && demo.FreeAddr(w, "udp", addr) != addr {
 		c.WebRTC.UDP = 0
 	}
 	c.AllowInsecureWebhooks = true
+	if c.WebRTC.UDP != config.Off {
+		c.Talk = []config.TalkAgent{{Org: "demo", Name: "demo"}}
+	}
 	return c, nil
-}
-
-// freeAddr is addr, or the same host with a port of the kernel's choice where
-// the port is taken.
-func freeAddr(ctx context.Context, network, addr string) string {
-	var lc net.ListenConfig
-	var err error
-	if network == "udp" {
-		var c net.PacketConn
-		if c, err = lc.ListenPacket(ctx, network, addr); err == nil {
-			_ = c.Close()
-			return addr
-		}
-	} else {
-		var l net.Listener
-		if l, err = lc.Listen(ctx, network, addr); err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr // the listener will say what is wrong
-	}
-	return net.JoinHostPort(host, "0")
-}
-
-// reachable is dir, or a folder of its own under /var/tmp where root's demo
-// starts in a place that the database's user may not enter.
-func reachable(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	if os.Geteuid() != 0 {
-		return dir, nil
-	}
-	for at := filepath.Dir(abs); ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		if err == nil && info.Mode()&0o001 == 0 {
-			return filepath.Join("/var/tmp", "parley-demo-"+strings.Trim(strings.ReplaceAll(abs, "/", "-"), "-.")), nil
-		}
-		if at == filepath.Dir(at) {
-			return dir, nil
-		}
-	}
 }
 
 // furnish brings in the demo's organization and a key for it.

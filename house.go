@@ -241,6 +241,9 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	}
 	h.showCampaigns(server, key)
 	h.showWeb(server.Calls)
+	if err := h.showPages(server.Calls.Tickets); err != nil {
+		return err
+	}
 	handler, err := server.Handler()
 	if err != nil {
 		return err

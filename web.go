@@ -26,6 +26,8 @@ import (
 type web struct {
 	endpoint *ice.Endpoint
 	server   *signalling.Server
+
+	client, talk http.Handler // what browsers load; nil where there is none
 }
 
 // openWeb opens the sockets of web calls, at the address that media has.
@@ -87,6 +89,10 @@ func (w *web) beside(api http.Handler) http.Handler {
 		}
 		if r.URL.Path == signalling.WHIPPath || strings.HasPrefix(r.URL.Path, signalling.WHIPPath+"/") {
 			w.server.ServeWHIP(rw, r)
+			return
+		}
+		if p := w.page(r.URL.Path); p != nil {
+			p.ServeHTTP(rw, r)
 			return
 		}
 		api.ServeHTTP(rw, r)

@@ -240,9 +240,12 @@ func (s *Show) turn(t Turn) {
 	s.print("           %s\n", bar.String())
 }
 
-// GoOn says what may be done now.
-func (s *Show) GoOn(url, metrics, key string) {
+// GoOn says what may be done now; talk is whether browsers may call.
+func (s *Show) GoOn(url string, talk bool, metrics, key string) {
 	s.print("  It keeps serving until Ctrl-C:\n\n")
+	if talk {
+		s.print("  talk      %s/talk (a browser's call; the fake voice and ear know tone words only)\n", url)
+	}
 	s.print("  explorer  %s/docs\n", url)
 	s.print("  metrics   %s\n", metrics)
 	s.print("  key       %s\n\n", key)

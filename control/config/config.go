@@ -36,6 +36,7 @@ type Config struct {
 	RTPPorts    [2]int
 	MediaIP     netip.Addr
 	WebRTC      WebRTC
+	Talk        []TalkAgent // that visitors may talk with; none: there is no such page
 
 	AllowInsecureWebhooks bool
 	ToolHosts             []string // that tools may be served from though they are not public, or not https
@@ -73,6 +74,9 @@ type WebRTC struct {
 	STUN, TURN []string // URLs
 	TURNSecret media.Secret
 }
+
+// A TalkAgent is an agent that visitors of /talk may talk with.
+type TalkAgent struct{ Org, Name string }
 
 // Off is a port that nothing listens on.
 const Off = -1

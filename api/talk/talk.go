@@ -1,0 +1,166 @@
+// Package talk is a page by which visitors talk with agents, and where it gets
+// the tokens of their calls: no API key reaches a browser.
+package talk
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed page
+var files embed.FS
+
+// longestOrder is how long the body of an order may be.
+const longestOrder = 4 << 10 // bytes
+
+// A Caller begins calls of visitors.
+type Caller interface {
+	// Call orders a call with an agent and returns what the page joins it with.
+	// Of an error that is no *RefusedError the visitor learns nothing.
+	Call(ctx context.Context, agent string) (ticket map[string]any, err error)
+}
+
+// A RefusedError is why a visitor gets no call, and told so.
+type RefusedError struct {
+	Status        int // of HTTP
+	Code, Message string
+	RetryAfter    time.Duration // 0: not said
+}
+
+// Error implements error.
+func (r *RefusedError) Error() string { return r.Code + ": " + r.Message }
+
+// A Page lets visitors talk with some agents. Its fields are set once.
+type Page struct {
+	// Agents are those that visitors may choose, by name.
+	Agents []string
+	Caller Caller
+	// PublicURL is where browsers reach the service: http or https.
+	PublicURL string
+	Log       *slog.Logger
+
+	limit limiter
+}
+
+// Handler serves GET /talk, its files beside it, and POST /talk/token.
+func (p *Page) Handler() (http.Handler, error) {
+	index, err := template.ParseFS(files, "page/index.html")
+	if err != nil {
+		return nil, fmt.Errorf("talk: %w", err)
+	}
+	var page bytes.Buffer
+	if err = index.Execute(&page, p.Agents); err != nil {
+		return nil, fmt.Errorf("talk: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /talk", p.file(page.Bytes(), "text/html; charset=utf-8"))
+	for name, kind := range map[string]string{"talk.js": "text/javascript; charset=utf-8", "talk.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
+		body, err := files.ReadFile("page/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("talk: %w", err)
+		}
+		mux.Handle("GET /talk/"+name, p.file(body, kind))
+	}
+	mux.HandleFunc("POST /talk/token", p.token)
+	return mux, nil
+}
+
+// file serves a file of the page. It lets the page load what is ours, reach our
+// socket, and ask for the microphone; nobody may put it into a frame, where clicks
+// could be stolen.
+func (p *Page) file(body []byte, kind string) http.Handler {
+	policy := "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'"
+	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {
+		policy += " ws" + strings.TrimPrefix(u.Scheme, "http") + "://" + u.Host
+	}
+	sum := sha256.Sum256(body)
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", kind)
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Permissions-Policy", "microphone=(self), speaker-selection=(self)")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Etag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+	})
+}
+
+// token answers POST /talk/token, {"agent": NAME}, with what its call is joined
+// with.
+func (p *Page) token(w http.ResponseWriter, r *http.Request) {
+	ticket, err := p.order(w, r)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err == nil {
+		answer(w, http.StatusCreated, ticket)
+		return
+	}
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok {
+		if p.Log != nil {
+			p.Log.ErrorContext(r.Context(), "a visitor got no call", "err", err)
+		}
+		refused = &RefusedError{Status: http.StatusInternalServerError, Code: "internal_error", Message: "no call could be had; try again in a moment"}
+	}
+	if refused.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refused.RetryAfter.Seconds()))))
+	}
+	answer(w, refused.Status, map[string]string{"code": refused.Code, "message": refused.Message})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the visitor may be gone
+}
+
+func (p *Page) order(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
+	if !sameOrigin(r) {
+		return nil, &RefusedError{Status: http.StatusForbidden, Code: "cross_origin", Message: "calls are given to the page of this service alone"}
+	}
+	var order struct {
+		Agent string `json:"agent"`
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestOrder))
+	if err != nil || json.Unmarshal(text, &order) != nil {
+		return nil, &RefusedError{Status: http.StatusUnprocessableEntity, Code: "invalid_request", Message: `the body is not an object of JSON; accepted: {"agent": NAME}`}
+	}
+	if !slices.Contains(p.Agents, order.Agent) {
+		return nil, &RefusedError{Status: http.StatusNotFound, Code: "agent_not_found", Message: "this agent is not to be talked with here"}
+	}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // none: those share one share
+	if wait, ok := p.limit.allow(from.Addr(), time.Now()); !ok {
+		return nil, &RefusedError{http.StatusTooManyRequests, "rate_limit_exceeded", "too many calls were begun from here; try again in a minute", wait}
+	}
+	return p.Caller.Call(r.Context(), order.Agent)
+}
+
+// sameOrigin holds where a browser says that our own page asks. Who says it
+// without being a browser has no visitor's address, and the limits.
+func sameOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	u, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && u.Host != "" && u.Host == r.Host
+}
