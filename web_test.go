@@ -38,35 +38,33 @@ func ticket(t testing.TB, api *demo.Client) webTicket {
 }
 
 // browsers is what web calls are joined from.
-type browsers struct {
-	endpoint *ice.Endpoint
-	clock    *pace.Clock
-}
+type browsers struct{ clock *pace.Clock }
 
 func openBrowsers(t testing.TB) browsers {
 	t.Helper()
-	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := browsers{endpoint, &pace.Clock{Precise: true}}
+	b := browsers{&pace.Clock{Precise: true}}
 	ctx, quit := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { b.clock.Run(ctx); close(over) }()
-	t.Cleanup(func() { quit(); <-over; _ = endpoint.Close() })
+	t.Cleanup(func() { quit(); <-over })
 	return b
 }
 
 func (b browsers) open(t testing.TB, w webTicket) *webrtctest.Browser {
 	t.Helper()
-	br := &webrtctest.Browser{URL: w.URL, Token: w.Token, Connector: b.endpoint, Clock: b.clock}
-	t.Cleanup(br.Close)
+	// Each has a port of its own: packets are told apart by where they come from.
+	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	br := &webrtctest.Browser{URL: w.URL, Token: w.Token, Connector: endpoint, Clock: b.clock}
+	t.Cleanup(func() { br.Close(); _ = endpoint.Close() })
 	return br
 }
 
 func join(t testing.TB, br *webrtctest.Browser) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := br.Join(ctx); err != nil {
 		t.Fatal(err)

@@ -139,8 +139,10 @@ func hum() media.Feed {
 
 func (s *stage) browser(call string) *webrtctest.Browser {
 	s.t.Helper()
-	b := &webrtctest.Browser{URL: s.url, Token: key.Sign(key.For(call, time.Now().Add(time.Minute))), Connector: s.browsers, Clock: s.clock}
-	s.t.Cleanup(b.Close)
+	// Each has a port of its own: packets are told apart by where they come from.
+	own := open(s.t, netip.MustParseAddrPort("127.0.0.1:0"))
+	b := &webrtctest.Browser{URL: s.url, Token: key.Sign(key.For(call, time.Now().Add(time.Minute))), Connector: own, Clock: s.clock}
+	s.t.Cleanup(func() { b.Close(); _ = own.Close() })
 	return b
 }
 

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
+)
+
+// TestSoakWeb holds many web calls at a time, each of which asks something, and
+// tells what one costs the server, fakes and all, a second.
+func TestSoakWeb(t *testing.T) {
+	calls, _ := strconv.Atoi(os.Getenv("PARLEYTEST_WEB_CALLS"))
+	if calls == 0 {
+		t.Skip("PARLEYTEST_WEB_CALLS says how many calls")
+	}
+	s := &soak{t: t}
+	s.furnish("127.0.0.1:9", "http://127.0.0.1:9")
+	server := s.serve()
+	defer func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
+	}()
+	s.ready()
+	b := openBrowsers(t)
+	var all []*webrtctest.Browser
+	var frames, answers atomic.Int64
+	var work sync.WaitGroup
+	began := time.Now()
+	slowest := time.Duration(0)
+	for range calls {
+		at := time.Now()
+		var w webTicket
+		if err := s.api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo"}, &w); err != nil {
+			t.Fatal(err)
+		}
+		br := b.open(t, w)
+		join(t, br)
+		slowest = max(slowest, time.Since(at))
+		all = append(all, br)
+		work.Go(func() { asks(br, &frames, &answers) })
+	}
+	t.Logf("%d calls joined in %v, the slowest in %v", calls, time.Since(began), slowest)
+	const window = 20 * time.Second
+	<-time.After(3 * time.Second)
+	cpu, heard := spent(t, server.Process.Pid), frames.Load()
+	began = time.Now()
+	<-time.After(window)
+	took := time.Since(began)
+	cpu, heard = spent(t, server.Process.Pid)-cpu, frames.Load()-heard
+	seconds := float64(calls) * took.Seconds()
+	var lost, packets, over int64
+	for _, br := range all {
+		q := br.Leg.Quality()
+		lost, packets = lost+q.Heard.Lost, packets+q.Heard.Packets
+		if br.Leg.Cause() != "" {
+			over++
+		}
+	}
+	t.Logf("%.2f ms CPU a call-second; %.2f %% of the frames came, %d of %d packets lost; %d answers were heard; %d calls ended",
+		float64(cpu.Microseconds())/1000/seconds, 100*float64(heard)/(seconds*50), lost, packets, answers.Load(), over)
+	for _, br := range all {
+		br.Close()
+	}
+	work.Wait()
+	if over > 0 || answers.Load() < int64(calls) || float64(heard) < 0.95*seconds*50 {
+		t.Error("not every call is well")
+	}
+}
+
+// asks asks something, again and again, and counts the frames that come and the
+// answers that begin.
+func asks(br *webrtctest.Browser, frames, answers *atomic.Int64) {
+	pcm, _ := tone.Say(br.Leg.Rate(), "when do you open")
+	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
+	quiet := 0
+	var say []int16
+	var mu sync.Mutex
+	br.Leg.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		n := copy(f, say)
+		clear(f[n:])
+		say = say[n:]
+	}))
+	for br.Leg.ReadFrame(f) == nil {
+		frames.Add(1)
+		if tone.Level(f) > -45 {
+			if quiet > 50 {
+				answers.Add(1)
+			}
+			quiet = 0
+			continue
+		}
+		if quiet++; quiet == 100 {
+			mu.Lock()
+			say = pcm
+			mu.Unlock()
+		}
+	}
+}
+
+// spent is the processor time of a process so far.
+func spent(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond // a tick of the kernel's
+}
+
