@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/market"
@@ -25,6 +26,9 @@ type Simulate struct {
 	Keep      string    `help:"Keep rows, campaigns and the log of all that happened in DIR." type:"path" placeholder:"DIR"`
 }
 
+// worldly is how much of a world may be garbage, in percent of the rest.
+const worldly = 400
+
 // Run simulates, and fails where the oracle finds something.
 func (c Simulate) Run(ctx context.Context, t *Terminal) error {
 	last := c.Begin.AddDate(c.Years, 0, 0)
@@ -44,6 +48,7 @@ func (c Simulate) Run(ctx context.Context, t *Terminal) error {
 	w := simulate.World{Seed: c.Seed, Contacts: c.Contacts, Campaigns: c.Campaigns, Begin: c.Begin, Years: c.Years}
 	days := int(last.Sub(c.Begin).Hours() / 24)
 	bar := t.Bar("days")
+	defer debug.SetGCPercent(debug.SetGCPercent(worldly)) // a world is kept whole until it has ended
 	f, err := w.Run(ctx, dir, func(done float64) { bar(int(done*float64(days)), days) })
 	if err != nil {
 		return err

@@ -52,6 +52,7 @@ type campaign struct {
 
 type contact struct {
 	state   campaigns.State
+	number  *number
 	dials   int
 	retryAt time.Time
 	uses    map[int]int // redials of each rule
@@ -160,7 +161,7 @@ func next(open []*queue) time.Time {
 // keeps what it says. It tells whether the contact is being called now.
 func (b *book) decide(c *campaign, q *queue, e entry, ask dialler.Ask) bool {
 	r, x := &b.rows[e.contact], &b.contacts[e.contact]
-	n := b.number(r)
+	n := x.number
 	if x.state != campaigns.Pending { // it was withdrawn
 		return false
 	}

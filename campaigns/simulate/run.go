@@ -114,7 +114,8 @@ func (s *simulation) schedule(never []bool) {
 	of := make([][]int, len(s.all))
 	for i, r := range s.rows {
 		of[r.Campaign] = append(of[r.Campaign], i)
-		if n := s.number(&s.rows[i]); r.Listed != 0 && (n.listed == 0 || r.Listed < n.listed) {
+		s.contacts[i].number = s.number(&s.rows[i])
+		if n := s.contacts[i].number; r.Listed != 0 && (n.listed == 0 || r.Listed < n.listed) {
 			n.listed = r.Listed
 		}
 		if r.Withdrawn != 0 {
@@ -187,7 +188,7 @@ func (s *simulation) start(k int, rows []int, never []bool) {
 		if s.contacts[i].state != "" { // withdrawn
 			continue
 		}
-		switch n := s.number(r); {
+		switch n := s.contacts[i].number; {
 		case never[i]:
 			s.suppress(i, campaigns.GeoRejected)
 		case n.listed != 0 && n.listed <= s.now.Unix():
@@ -261,7 +262,7 @@ func (s *simulation) outcome() retry.Outcome {
 // hungUp is the end of a call.
 func (s *simulation) hungUp(i int, o retry.Outcome) {
 	r, x := &s.rows[i], &s.contacts[i]
-	n := s.number(r)
+	n := x.number
 	n.on--
 	s.routes[s.all[r.Campaign].Route].used--
 	s.log.end(s.now, i, string(o))
