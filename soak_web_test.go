@@ -125,4 +125,3 @@ func spent(t *testing.T, pid int) time.Duration {
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond // a tick of the kernel's
 }
-

@@ -86,8 +86,8 @@ func TestWHIP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hums(l)
-	if resp, _ := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word); resp.status != 401 {
-		t.Errorf("the token twice: %d", resp.status)
+	if got, _ := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word); got.status != 401 {
+		t.Errorf("the token twice: %d", got.status)
 	}
 	const part = "application/trickle-ice-sdpfrag"
 	candidate := "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\na=candidate:1 1 udp 2130706431 127.0.0.1 9 typ host\r\n"
@@ -95,8 +95,8 @@ func TestWHIP(t *testing.T) {
 		204: {kind, part, "If-Match", tag}, 428: {kind, part}, 412: {kind, part, "If-Match", `"old"`}, 415: {kind, of, "If-Match", tag},
 		401: {kind, part, "If-Match", tag, "Authorization", "Bearer another"},
 	} {
-		if resp, text := ask("PATCH", at, candidate, headers...); resp.status != want {
-			t.Errorf("%d %s, want %d", resp.status, text, want)
+		if got, text := ask("PATCH", at, candidate, headers...); got.status != want {
+			t.Errorf("%d %s, want %d", got.status, text, want)
 		}
 	}
 	again, err := l.CallAgain(s.ctx())
@@ -125,8 +125,8 @@ func TestWHIP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hums(l)
-	if resp, _ := ask("DELETE", at, "", "Authorization", "Bearer "+word); resp.status != 200 {
-		t.Errorf("%d", resp.status)
+	if got, _ := ask("DELETE", at, "", "Authorization", "Bearer "+word); got.status != 200 {
+		t.Errorf("%d", got.status)
 	}
 	for began := time.Now(); s.session("call_a") != nil && time.Since(began) < 5*time.Second; {
 		<-time.After(5 * time.Millisecond)
@@ -134,7 +134,7 @@ func TestWHIP(t *testing.T) {
 	if s.ended["call_a"] != media.RemoteHangup {
 		t.Errorf("ended by %q", s.ended["call_a"])
 	}
-	if resp, _ := ask("DELETE", at, ""); resp.status != 404 {
-		t.Errorf("a call that is over: %d", resp.status)
+	if got, _ := ask("DELETE", at, ""); got.status != 404 {
+		t.Errorf("a call that is over: %d", got.status)
 	}
 }
