@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/tone"
+)
+
+// ear is the rate at which tests hear pages, in Hz.
+const ear = 16000
+
+// A chrome is a browser, and a service whose agent it may talk with.
+type chrome struct {
+	ctx   context.Context //nolint:containedctx // the browser's, by which tabs are opened
+	house *house
+	api   *demo.Client
+}
+
+// openChrome starts Chromium, whose microphone says lines: the first 4 s after it
+// is opened, and the others each 5 s after the one before.
+func openChrome(t *testing.T, lines ...string) chrome {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed (apt-get install chromium)")
+	}
+	dir := openDir(t)
+	wav := filepath.Join(dir, "microphone.wav")
+	writeMicrophone(t, wav, lines)
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(dir, "profile"))}
+	for name, value := range map[string]any{
+		"use-fake-device-for-media-stream": true, "use-file-for-fake-audio-capture": wav + "%noloop",
+		"autoplay-policy": "no-user-gesture-required", "allow-loopback-in-peer-connection": true, "disable-features": "WebRtcHideLocalIpsWithMdns",
+		"disable-quic": true, "disable-background-networking": true, "disable-component-update": true, "disable-sync": true,
+		"headless": "new", "disable-gpu": true, "mute-audio": true, "host-resolver-rules": "MAP insecure.test 127.0.0.1",
+	} {
+		options = append(options, chromedp.Flag(name, value))
+	}
+	allocator, quit := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(quit)
+	ctx, leave := chromedp.NewContext(allocator)
+	t.Cleanup(leave)
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("chromium: %v", err)
+	}
+	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) { c.Talk = []config.TalkAgent{{Org: "demo", Name: "demo"}} })
+	c := chrome{ctx, h, api}
+	for host, setting := range map[string]browser.PermissionSetting{"127.0.0.1": "granted", "localhost": "denied"} {
+		if _, err := chromedp.Run(ctx, func(ctx context.Context, _ *chromedp.Target) (cdp.Empty, error) {
+			return chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
+				Permission: &browser.PermissionDescriptor{Name: "microphone"}, Setting: setting, Origin: c.at(host),
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// at is the service by another name of this machine.
+func (c chrome) at(host string) string {
+	return strings.Replace(c.house.publicURL, "127.0.0.1", host, 1)
+}
+
+func writeMicrophone(t *testing.T, path string, lines []string) {
+	t.Helper()
+	const rate = 48000
+	var pcm []int16
+	for i, line := range lines {
+		pcm = append(pcm, make([]int16, rate*max(4, 5*min(i, 1)))...)
+		said, _ := tone.Say(rate, line)
+		pcm = append(pcm, said...)
+	}
+	pcm = append(pcm, make([]int16, rate*60)...)
+	b := make([]byte, 44, 44+2*len(pcm))
+	copy(b, "RIFF....WAVEfmt ")
+	le := binary.LittleEndian
+	le.PutUint32(b[4:], uint32(36+2*len(pcm)))
+	le.PutUint32(b[16:], 16)
+	le.PutUint16(b[20:], 1) // PCM
+	le.PutUint16(b[22:], 1)
+	le.PutUint32(b[24:], rate)
+	le.PutUint32(b[28:], 2*rate)
+	le.PutUint16(b[32:], 2)
+	le.PutUint16(b[34:], 16)
+	copy(b[36:], "data")
+	le.PutUint32(b[40:], uint32(2*len(pcm)))
+	for _, v := range pcm {
+		b = le.AppendUint16(b, uint16(v))
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A tab is a page of the browser, and what stands in it to test it by.
+type tab struct {
+	t   testing.TB
+	ctx context.Context //nolint:containedctx // the tab's
+}
+
+// open opens a page in a tab of its own; options are those of probe.js.
+func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
+	t.Helper()
+	ctx, leave := chromedp.NewContext(c.ctx)
+	t.Cleanup(leave)
+	probe, err := os.ReadFile("api/talk/testdata/probe.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := json.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tab{t, ctx}
+	p.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: "window.probeOptions = " + string(told) + ";" + string(probe),
+		})
+		return err
+	}), chromedp.Navigate(url))
+	return p
+}
+
+// talk opens /talk.
+func (c chrome) talk(t testing.TB, options map[string]any) tab {
+	t.Helper()
+	return c.open(t, c.house.publicURL+"/talk", options)
+}
+
+func (p tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// eval runs JavaScript, and waits for what it promises.
+func eval[T any](p tab, script string) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script, func(e *runtime.EvaluateParams) {
+		chromedp.EvalAwaitPromise(e)
+		yes := true
+		e.UserGesture = &yes
+	}))
+	if err != nil {
+		p.t.Fatalf("%.80s: %v", script, err)
+	}
+	return v
+}
+
+func (p tab) run(script string) {
+	p.t.Helper()
+	eval[chromedp.Void](p, script)
+}
+
+// until waits until an expression holds in the page.
+func (p tab) until(what, expression string) {
+	p.t.Helper()
+	p.run("probe.until(() => (" + expression + "), 15000, " + strconv.Quote(what) + ").then(() => {})")
+}
+
+// say says words into the page's microphone, and returns when they are said.
+func (p tab) say(text string) {
+	p.t.Helper()
+	pcm, _ := tone.Say(ear, text)
+	b := make([]byte, 0, 2*len(pcm))
+	for _, v := range pcm {
+		b = binary.LittleEndian.AppendUint16(b, uint16(v))
+	}
+	p.run("probe.say('" + base64.StdEncoding.EncodeToString(b) + "').then(() => {})")
+}
+
+// ask says words, and returns when the agent has answered.
+func (p tab) ask(text string) {
+	p.t.Helper()
+	p.say(text)
+	p.run("probe.spoke(performance.now())")
+}
+
+// heard are the words that the page could play.
+func (p tab) heard() string {
+	p.t.Helper()
+	b, err := base64.StdEncoding.DecodeString(eval[string](p, "probe.sound()"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pcm := make([]int16, len(b)/2)
+	for i := range pcm {
+		pcm[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	return said(pcm, ear)
+}
+
+// A joining is what became of Parley.join.
+type joining struct {
+	Took          float64 // ms, of one that succeeded
+	Code, Message string  // of one that did not
+}
+
+// join joins a new call by the client alone.
+func (p tab) join(w webTicket) joining {
+	p.t.Helper()
+	return eval[joining](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+"})")
+}
+
+// recorded are the caller's words in a call's recording.
+func (c chrome) recorded(t testing.TB, id string) string {
+	t.Helper()
+	ready(t, c.api, id)
+	left, _, rate, err := record.Read(filepath.Join(c.house.config.DataDir, "bucket", "recordings", id+".wav"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said(left, rate)
+}
+
+// onPage is the call that the page of /talk is in.
+func (p tab) onPage() string {
+	p.t.Helper()
+	return eval[string](p, "document.documentElement.dataset.call")
+}
+
+// has tells whether somebody said something, as far as sound that a browser stretched
+// and squeezed can be read: a quarter of the characters may be others, too many or
+// too few.
+func has(said, want string) bool {
+	before := make([]int, len(said)+1) // of the best match that ends at each place
+	for i := range len(want) {
+		now := []int{i + 1}
+		for j := range len(said) {
+			same := before[j]
+			if said[j] != want[i] {
+				same++
+			}
+			now = append(now, min(same, before[j+1]+1, now[j]+1))
+		}
+		before = now
+	}
+	return slices.Min(before) <= len(want)/4
+}

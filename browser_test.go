@@ -1,0 +1,279 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/parley-voice/parley/bench/relay"
+)
+
+const greeting = "hello, this is parley. how can i help?"
+
+// TestBrowser talks with the demo's agent from Chromium: a browser, a tab a journey.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	c := openChrome(t, "when do you open", "have you the odyssey")
+	for name, journey := range map[string]func(testing.TB, chrome){
+		"the page": thePage, "the client": theClient, "a word between": wordBetween, "mute": muted, "a reload": reload,
+		"the network is lost": networkLost, "the socket is lost": socketLost, "friendly errors": friendlyErrors,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTime(t, func(t testing.TB) { journey(t, c) })
+		})
+	}
+}
+
+// thePage: a visitor talks by a real microphone, as far as a browser's can be told what
+// to say, reads what is said and what it cost, and hangs up by the button.
+func thePage(t testing.TB, c chrome) {
+	p := c.talk(t, map[string]any{"file": true})
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("a call", "document.documentElement.dataset.call")
+	id := p.onPage()
+	p.until("two answers", "document.querySelectorAll('#turns li').length >= 3")
+	p.run("probe.spoke(0)")
+	lines := eval[[]string](p, "[...document.querySelectorAll('#lines li')].map((l) => l.className + ': ' + l.lastChild.textContent)")
+	for _, want := range []string{"agent: Hello, this is Parley. How can I help?", "caller: when do you open", "caller: have you the odyssey"} {
+		if !slices.ContainsFunc(lines, func(l string) bool { return has(l, want) }) {
+			t.Errorf("%q is not in the transcript: %q", want, lines)
+		}
+	}
+	heard := p.heard()
+	if !has(heard, greeting) || !has(heard, "we open at 9 tomorrow, and we close at 6.") {
+		t.Errorf("the page could play %q", heard)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#hangup")))
+	p.until("its end", "document.getElementById('status').textContent === 'You hung up.'")
+	call, turns := finished(t, c.api, id)
+	if call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+	shown := eval[[]string](p, "[...document.querySelectorAll('#turns .head b')].map((b) => b.textContent).reverse()")
+	for i, turn := range turns {
+		if ms, ok := turn.Metrics["turn_ms"].(float64); ok && (i >= len(shown) || shown[i] != strconv.Itoa(int(math.Round(ms)))+" ms") {
+			t.Errorf("turn %d took %.1f ms, and the page shows %q", i, ms, shown)
+		}
+	}
+	if caller := c.recorded(t, id); !has(caller, "when do you open have you the odyssey") {
+		t.Errorf("the caller is recorded with %q", caller)
+	}
+	if errs := eval[[]string](p, "probe.errors"); len(errs) > 0 {
+		t.Errorf("the page says %q", errs)
+	}
+}
+
+// theClient: a page of one's own joins by the client, in time; what it is told is what
+// is kept, and a call that the API ends, ends in the page.
+func theClient(t testing.TB, c chrome) {
+	w := ticketFor(t, c)
+	p := c.talk(t, nil)
+	j := p.join(w)
+	t.Logf("connected in %.0f ms", j.Took)
+	if j.Took == 0 || j.Took > 1500 {
+		t.Errorf("joined with %+v", j)
+	}
+	p.run("probe.spoke(0)")
+	p.ask("do you have the odyssey")
+	if again := c.talk(t, nil).join(w); again.Code != "token_used" || again.Message != "This token was used already. Ask for a new call." {
+		t.Errorf("joined with a used token: %+v", again)
+	}
+	if err := c.api.Do(t.Context(), http.MethodPost, "/v1/calls/"+w.CallID+"/end", map[string]any{}, new(json.RawMessage)); err != nil {
+		t.Fatal(err)
+	}
+	p.until("its end", "probe.call.reason")
+	if reason := eval[string](p, "probe.call.reason"); reason != "api_hangup" {
+		t.Errorf("the page says it ended with %s", reason)
+	}
+	if heard := p.heard(); !has(heard, greeting+" yes, 2 copies are here. shall i keep one for you?") {
+		t.Errorf("the page could play %q", heard)
+	}
+	finished(t, c.api, w.CallID)
+	var kept []map[string]any
+	if err := c.api.Do(t.Context(), http.MethodGet, "/v1/calls/"+w.CallID+"/turns", nil, &kept); err != nil {
+		t.Fatal(err)
+	}
+	told := eval[[]map[string]any](p, "probe.events.filter((e) => e.type === 'turn').map((e) => e.turn)")
+	if !reflect.DeepEqual(told, kept) || len(kept) < 2 {
+		t.Errorf("the page was told %v, kept is %v", told, kept)
+	}
+	if loud := eval[bool](p, "probe.level.agent > 0.05 && probe.level.microphone > 0.05"); !loud {
+		t.Error("no levels were told")
+	}
+}
+
+// wordBetween: a caller who speaks into an answer is let.
+func wordBetween(t testing.TB, c chrome) {
+	w := ticketFor(t, c)
+	p := c.talk(t, nil)
+	p.join(w)
+	p.run("probe.spoke(0)")
+	p.say("do you have the odyssey")
+	p.until("an answer", "probe.events.findLast((e) => e.state)?.state === 'speaking'")
+	time.Sleep(600 * time.Millisecond) // of 2 s
+	p.say("wait a moment please")
+	p.until("an interrupted turn", "probe.events.some((e) => e.turn?.interrupted)")
+	p.run("probe.spoke(0)")
+	if heard := p.heard(); !has(heard, greeting) || has(heard, "shall i keep one for you?") {
+		t.Errorf("the page could play %q", heard)
+	}
+	p.run("probe.call.hangUp().then(() => {})")
+	call, _ := finished(t, c.api, w.CallID)
+	if call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+	if caller := c.recorded(t, w.CallID); !has(caller, "wait a moment please") {
+		t.Errorf("the caller is recorded with %q", caller)
+	}
+}
+
+// muted: what is said while the page is muted is heard by nobody. The key does it.
+func muted(t testing.TB, c chrome) {
+	p := c.talk(t, nil)
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("a call", "document.documentElement.dataset.call")
+	id := p.onPage()
+	p.run("probe.spoke(0)")
+	p.do(chromedp.KeyEvent("m"))
+	p.until("muted", "document.getElementById('mute').getAttribute('aria-pressed') === 'true'")
+	p.say("nobody may hear that")
+	p.do(chromedp.KeyEvent("m"))
+	p.ask("when do you open")
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("its end", "document.getElementById('status').textContent === 'You hung up.'")
+	finished(t, c.api, id)
+	if caller := c.recorded(t, id); !has(caller, "when do you open") || has(caller, "nobody may hear that") {
+		t.Errorf("the caller is recorded with %q", caller)
+	}
+}
+
+// reload: a page that is loaded anew goes on with its call.
+func reload(t testing.TB, c chrome) {
+	p := c.talk(t, nil)
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("a call", "document.documentElement.dataset.call")
+	id := p.onPage()
+	p.run("probe.spoke(0)")
+	p.do(chromedp.Reload())
+	p.until("the call again", "document.documentElement.dataset.call === "+strconv.Quote(id))
+	p.until("connected", "document.getElementById('state').dataset.state === 'listening'")
+	p.ask("when do you open")
+	if heard := p.heard(); !has(heard, "we open at 9 tomorrow, and we close at 6.") {
+		t.Errorf("the page could play %q", heard)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#hangup")))
+	if call, _ := finished(t, c.api, id); call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+	if left := eval[bool](p, "sessionStorage.length === 0"); !left {
+		t.Error("the secret of a call that is over is kept")
+	}
+}
+
+// networkLost: media is lost for five seconds, and the call goes on. Then it is lost
+// for good where it was, as when a phone leaves its wireless network, and comes by
+// another way.
+func networkLost(t testing.TB, c chrome) {
+	between, other := startRelay(t, c), startRelay(t, c)
+	w := ticketFor(t, c)
+	p := c.talk(t, map[string]any{"port": between.Addr().Port()})
+	if j := p.join(w); j.Code != "" {
+		t.Fatalf("joined with %+v", j)
+	}
+	p.run("probe.spoke(0)")
+	if between.Stats().There.Out == 0 {
+		t.Fatal("the media does not go through the relay")
+	}
+	between.Cut(true)
+	time.Sleep(5 * time.Second) // the loss itself
+	between.Cut(false)
+	p.until("connected", "probe.call.state === 'listening'")
+	p.ask("when do you open")
+	p.until("an answer", "probe.events.some((e) => e.role === 'agent' && e.final && e.text.startsWith('We open'))")
+	p.run("probeOptions.port = " + strconv.Itoa(int(other.Addr().Port())))
+	between.Cut(true)
+	p.until("that it is lost", "probe.call.state === 'reconnecting'")
+	p.until("connected", "probe.call.state === 'listening'")
+	p.ask("have you the odyssey")
+	p.until("another answer", "probe.events.some((e) => e.role === 'agent' && e.final && e.text.startsWith('Yes, 2'))")
+	if other.Stats().Back.Out == 0 {
+		t.Error("the media does not go by the other way")
+	}
+	t.Logf("%q", eval[[]string](p, "probe.events.filter((e) => e.type === 'state').map((e) => Math.round(e.at) + ' ' + e.state)"))
+	p.run("probe.call.hangUp().then(() => {})")
+	if call, _ := finished(t, c.api, w.CallID); call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+}
+
+// startRelay is a network of its own between pages and the service.
+func startRelay(t testing.TB, c chrome) *relay.Relay {
+	t.Helper()
+	r := &relay.Relay{Target: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), c.house.web.endpoint.UDP().Port())}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// socketLost: the socket breaks, and the call goes on with another.
+func socketLost(t testing.TB, c chrome) {
+	w := ticketFor(t, c)
+	p := c.talk(t, nil)
+	p.join(w)
+	p.run("probe.spoke(0)")
+	p.run("probe.sockets.at(-1).close()")
+	p.until("another socket", "probe.sockets.length === 2 && probe.events.some((e) => e.state === 'reconnecting')")
+	p.until("connected", "probe.call.state === 'listening'")
+	p.ask("when do you open")
+	p.until("an answer", "probe.events.some((e) => e.role === 'agent' && e.final && e.text.startsWith('We open'))")
+	p.run("probe.call.hangUp().then(() => {})")
+	if call, _ := finished(t, c.api, w.CallID); call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+}
+
+// friendlyErrors: what keeps a visitor from a call is told in words, and costs no call.
+func friendlyErrors(t testing.TB, c chrome) {
+	for _, e := range []struct{ name, host, text string }{
+		{"an insecure page", "insecure.test", "Microphones work on secure pages only."},
+		{"a denied microphone", "localhost", "The microphone is blocked."},
+	} {
+		p := c.open(t, c.at(e.host)+"/talk", map[string]any{"asIs": true})
+		p.do(chromedp.Click(chromedp.CSS("#talk")))
+		p.until("an error", "!document.getElementById('error').hidden")
+		if got := eval[string](p, "document.getElementById('error').textContent"); !strings.HasPrefix(got, e.text) {
+			t.Errorf("%s: the page says %q", e.name, got)
+		}
+		if got := eval[string](p, "document.activeElement.id"); got != "talk" {
+			t.Errorf("%s: the focus is on %q", e.name, got)
+		}
+	}
+	p := c.talk(t, nil)
+	w := ticketFor(t, c)
+	w.Token += "x"
+	if j := p.join(w); j.Code != "token_invalid" {
+		t.Errorf("joined with a forged token: %+v", j)
+	}
+}
+
+func ticketFor(t testing.TB, c chrome) webTicket {
+	t.Helper()
+	var w webTicket
+	if err := c.api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo"}, &w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
