@@ -45,7 +45,7 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },
 	}
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
-		Pool: h.db.Dial, Store: listed, Claims: h.store, Markets: markets, Screen: h.desk.Screen, Registries: h.lists.Registries,
+		Pool: h.db.Dial, Store: listed, Claims: h.store, Markets: markets, Screen: &lists.Single{Shelf: h.lists, Always: true}, Registries: h.lists.Registries,
 		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease,
 		Unreachable: h.routes.Unreachable, Log: h.log,
 	}}}

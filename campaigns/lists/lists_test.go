@@ -260,6 +260,30 @@ func TestSingle(t *testing.T) {
 	}
 	allowed("12025550123", "")
 	allowed("12125550123", "org_suppression")
+	single.Always = true // campaigns are held against registries whatever single calls are
+	allowed("12025550123", "us_national")
+}
+
+// TestSingleBeforeTheFirstLook: a server that has not opened the registries yet
+// opens them before it allows a call, and allows none where it cannot.
+func TestSingleBeforeTheFirstLook(t *testing.T) {
+	s := newShelf(t)
+	number := control.Number{OrgID: s.organization("us"), Digits: "12025550123"}
+	s.load(lists.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
+	v, err := (&lists.Single{Shelf: &lists.Shelf{Pool: s.Pool, Bucket: s.Bucket}}).Allowed(t.Context(), number, control.ForCall)
+	if err != nil || v.List != "us_national" {
+		t.Errorf("%q, %v", v.List, err)
+	}
+	empty := &lists.Single{Shelf: &lists.Shelf{Pool: s.Pool, Bucket: &recording.Folder{Dir: t.TempDir()}}}
+	for range 2 {
+		if v, err = empty.Allowed(t.Context(), number, control.ForCall); err == nil {
+			t.Errorf("without the file: %q, %v", v.List, err)
+		}
+	}
+	s.organization("kz")
+	if v, err = empty.Allowed(t.Context(), number, control.ForCall); err != nil || v.List != "" {
+		t.Errorf("a market without a registry: %q, %v", v.List, err)
+	}
 }
 
 func TestResults(t *testing.T) {

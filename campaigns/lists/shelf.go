@@ -50,8 +50,10 @@ type Shelf struct {
 	Wake <-chan struct{}
 	Log  *slog.Logger
 
-	mu   sync.Mutex
-	held map[string]held
+	first sync.Mutex // of the first look
+	mu    sync.Mutex
+	held  map[string]held
+	names []string // of the registries that there are, as of the last look; nil before the first
 }
 
 // A held registry is one that is open. Whoever asks an older one goes on with it.
@@ -202,6 +204,13 @@ func (s *Shelf) Refresh(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.Name
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names = names
 	return errors.Join(errs...)
 }
 
@@ -259,23 +268,44 @@ func forget(registry, but string) error {
 }
 
 // Known are the registries of a market that this process has open: what it was
-// told of last.
-func (s *Shelf) Known(market string) []screen.Registry {
+// told of last. One that there is and that is not open is an error.
+func (s *Shelf) Known(market string) ([]screen.Registry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, name := range s.names {
+		if _, open := s.held[name]; !open && of(name) == market {
+			return nil, fmt.Errorf("registry %s is not open here yet", name)
+		}
+	}
 	var all []screen.Registry
 	for name, h := range s.held {
 		if of(name) == market {
 			all = append(all, h.screen())
 		}
 	}
-	return all
+	return all, nil
 }
 
-func (s *Shelf) any() bool {
+// some tells whether there are registries. Whoever asks before the first look
+// has it made, or waits for it.
+func (s *Shelf) some(ctx context.Context) (bool, error) {
+	s.first.Lock()
+	defer s.first.Unlock()
+	if some, looked := s.looked(); looked {
+		return some, nil
+	}
+	err := s.Refresh(ctx)
+	some, looked := s.looked()
+	if !looked {
+		return false, err // else Known tells what is missing
+	}
+	return some, nil
+}
+
+func (s *Shelf) looked() (some, looked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held) > 0
+	return len(s.names)+len(s.held) > 0, s.names != nil
 }
 
 func (s *Shelf) log() *slog.Logger {

@@ -10,12 +10,14 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// A Single is the control.Screen of calls that no campaign makes: the
-// organization's own list, and then the registries of its market, once they are
-// loaded.
+// A Single is the control.Screen of one call: the organization's own list, and
+// then the registries of its market. While one of those is not open here, nobody
+// knows who is on it: that is an error.
 type Single struct {
 	Own   control.Screen // the organization's own list; nil where it was asked
 	Shelf *Shelf
+	// Always, of calls of campaigns: individual_dnc says nothing of them.
+	Always bool
 }
 
 // Allowed implements control.Screen.
@@ -25,8 +27,8 @@ func (s *Single) Allowed(ctx context.Context, n control.Number, p control.Purpos
 			return v, err
 		}
 	}
-	if !s.Shelf.any() {
-		return control.Verdict{}, nil
+	if some, err := s.Shelf.some(ctx); err != nil || !some {
+		return control.Verdict{}, err
 	}
 	var market string
 	var enforced bool
@@ -36,10 +38,14 @@ func (s *Single) Allowed(ctx context.Context, n control.Number, p control.Purpos
 	if err != nil {
 		return control.Verdict{}, fmt.Errorf("market: %w", err)
 	}
-	if !enforced {
+	if !enforced && !s.Always {
 		return control.Verdict{}, nil
 	}
-	return control.Verdict{List: Listed(n.Digits, s.Shelf.Known(market))}, nil
+	all, err := s.Shelf.Known(market)
+	if err != nil {
+		return control.Verdict{}, err
+	}
+	return control.Verdict{List: Listed(n.Digits, all)}, nil
 }
 
 // Listed is the first of registries that has a number, as people dial it; empty
