@@ -50,3 +50,30 @@ func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
 		})
 	}
 }
+
+// TestRunnerKeepsToTheHours: a request does not leave after the hours in which it
+// may, however long its lease is.
+func TestRunnerKeepsToTheHours(t *testing.T) {
+	for _, tt := range []struct {
+		ends time.Duration // from now
+		want []string
+	}{
+		{time.Second, []string{"intent", "release"}}, // the dialer comes too late
+		{0, []string{"intent", "release"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, d, c := &book{}, &tardy{}, newClaim()
+			c.NotAfter = time.Now().Add(tt.ends)
+			r := &Runner{Ledger: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
+			if err := r.Run(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(b.wrote, tt.want) {
+				t.Errorf("wrote %v, want %v", b.wrote, tt.want)
+			}
+			if dialled := !d.to.NotAfter.IsZero(); dialled != (tt.ends > 0) || dialled && !d.to.NotAfter.Equal(c.NotAfter) {
+				t.Errorf("not after %v, want %v", d.to.NotAfter, c.NotAfter)
+			}
+		})
+	}
+}

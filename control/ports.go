@@ -49,6 +49,9 @@ type Claim struct {
 	Watch pipeline.Watcher
 	// Over, where set, is told of the call's end, once it is written.
 	Over func(Final)
+	// NotAfter, where set, is the moment after which the request must not leave: the
+	// hours in which it may end, say.
+	NotAfter time.Time
 	// Until is when the lease lapses, on this process's monotonic clock and
 	// never later than on the database's.
 	Until time.Time

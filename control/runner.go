@@ -83,8 +83,11 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 	// A process that was stopped between its claim and here must not dial. The
 	// dialer looks again when the request leaves.
 	c.Target.NotAfter = c.Until.Add(-r.margin())
+	if end := c.NotAfter; !end.IsZero() && end.Before(c.Target.NotAfter) {
+		c.Target.NotAfter = end
+	}
 	if !time.Now().Before(c.Target.NotAfter) {
-		log.WarnContext(ctx, "too little of the lease is left to dial")
+		log.WarnContext(ctx, "too little time is left to dial")
 		return r.release(ctx, c, f)
 	}
 
@@ -93,7 +96,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 	leg, err := r.dial(ctx, c, j, f)
 	if errors.Is(err, media.ErrTooLate) && f.DialedAt.IsZero() { // nothing has left
 		j.close()
-		log.WarnContext(ctx, "too little of the lease was left when the request was to leave")
+		log.WarnContext(ctx, "too little time was left when the request was to leave")
 		return r.release(ctx, c, f)
 	}
 	if err == nil {

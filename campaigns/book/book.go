@@ -56,6 +56,7 @@ type Book struct {
 	details map[string]detail // of those that run
 	asked   time.Time         // when they were read; zero: they are to be
 	ahead   time.Duration     // the database's clock is, of ours
+	ends    time.Time         // until when the call of the last contact that was taken may begin
 }
 
 // detail is what a call of a campaign needs.

@@ -23,10 +23,16 @@ SELECT status IN ('queued', 'ringing', 'ongoing'),
 FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
 ORDER BY 2`
 
+// longestCall is from when a call is registered until it is over, at most.
+const longestCall = 24 * time.Hour
+
 // queueHistory asks what the organization did with a number, in campaigns and by
-// single calls, and whether it is on a call now.
+// single calls, and whether it is on a call now. Until the transaction is over nobody
+// else may ask: caps would let two go at the same time.
 func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *contact) {
-	batch.Queue("SELECT EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)", orgID, number).
+	batch.Queue(`
+		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))
+			OR EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)`, orgID, number).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
 	batch.Queue(historySQL, orgID, control.SameNumber(control.Digits(number)), since).Query(func(rows pgx.Rows) error {
 		var on bool

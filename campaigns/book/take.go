@@ -30,8 +30,9 @@ var errNoLine = errors.New("no line is free")
 var errGone = errors.New("the campaign has changed")
 
 // Take implements dialler.Book. The campaign's pace is locked from the first
-// look to the end, so that servers take its contacts one after the other; from
-// when a contact is taken the campaign cannot be paused or cancelled either.
+// look to the end, so that servers take its contacts one after the other. Nor can
+// the campaign be paused or cancelled meanwhile; while it is, it is left alone: who
+// waited for it would have a line in hand.
 func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error) {
 	d, ok := b.details[ask.ID]
 	if !ok {
@@ -46,8 +47,7 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 			answer.Gone = true
 			return err
 		}
-		if next.way.shut(b, d) {
-			answer.Busy = true
+		if answer.Busy = next.way.shut(b, d); answer.Busy || d.stale { // there is nothing to be asked of the contacts
 			return nil
 		}
 		lease, err = b.first(ctx, tx, d, ask, now, next.candidate, &answer)
@@ -66,12 +66,19 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 		answer, lease, err = dialler.Answer{Gone: true}, nil, nil
 	}
 	if err != nil || lease == nil {
-		b.asked = time.Time{} // look again: somebody else may have been there
 		return answer, err
 	}
-	claims, err := b.Claims.Prepare(ctx, []control.Lease{*lease}, until)
+	return b.prepared(ctx, *lease, until)
+}
+
+// prepared is the answer with a call that was begun.
+func (b *Book) prepared(ctx context.Context, l control.Lease, until time.Time) (dialler.Answer, error) {
+	claims, err := b.Claims.Prepare(ctx, []control.Lease{l}, until)
 	if err != nil || len(claims) == 0 {
 		return dialler.Answer{Gone: true}, err // the lease lapses, or the call is over
+	}
+	if !b.ends.IsZero() {
+		claims[0].NotAfter = b.ends.Add(-b.ahead)
 	}
 	return dialler.Answer{Claim: claims[0]}, nil
 }
@@ -92,7 +99,7 @@ func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (
 		SELECT clock_timestamp(), p.next_at, p.last_at, r.open IS TRUE, (r.probe_call = '' AND r.probe_at <= clock_timestamp()) IS TRUE
 		FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id LEFT JOIN route_breakers r ON r.subgroup_id = c.route_id
 		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
-		FOR UPDATE OF p SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
+		FOR UPDATE OF p SKIP LOCKED FOR SHARE OF c SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
 		fault := row.Scan(&now, (*instant)(&due), (*instant)(&last), &n.way.open, &n.way.probe)
 		if ok = fault == nil; errors.Is(fault, pgx.ErrNoRows) {
 			return nil
@@ -182,7 +189,7 @@ func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, 
 // try asks the gate about a contact, and does what it says.
 func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c candidate, now time.Time) (*control.Lease, error) {
 	id := c.id
-	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.Remembered(c.group)-time.Hour))
+	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.Remembered(c.group)-longestCall))
 	if err != nil || k == nil { // somebody else has it
 		return nil, err
 	}
@@ -199,6 +206,7 @@ func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c 
 	k.ScreenStale = d.stale
 	switch v := ask.Gate(now, k.Contact); v.Fate {
 	case plan.Go:
+		b.ends = v.Until
 		return b.call(ctx, tx, d, k, now)
 	case plan.Capped:
 		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
@@ -261,8 +269,11 @@ func (b *Book) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now ti
 	o.Disclosure, o.OptOut = d.said.In(k.language)
 	lease, err := place.Begin(ctx, tx, o, b.Place, b.Lease)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
-		if refusal.Code == control.CodeDestinationNotAllowed { // the route does not go there
+		switch refusal.Code {
+		case control.CodeDestinationNotAllowed: // the route does not go there
 			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
+		case control.CodeAgentNotPublished, control.CodeCallerNumberDenied: // others of the route may call
+			return nil, err
 		}
 		return nil, errNoLine
 	}

@@ -33,7 +33,8 @@ const (
 type Verdict struct {
 	Fate   Fate
 	Reason string // of Wait, one of Reasons
-	// Until is when it is worth asking again; zero where that is not known.
+	// Until is when it is worth asking again, and of Go until when the request may
+	// leave; zero where that is not known.
 	Until time.Time
 	Cap   string // that holds, of Wait and Capped
 	Rule  string // the statute, where one decides
@@ -62,8 +63,19 @@ func Gate(at time.Time, f Facts) Verdict {
 	case f.Engaged:
 		return Verdict{Fate: Later, Until: at.Add(engagedFor)}
 	default:
-		return Verdict{}
+		return Verdict{Until: f.until()}
 	}
+}
+
+// until is the first of the instants at which who may be called may not any more;
+// zero where there is none.
+func (f Facts) until() (first time.Time) {
+	for _, end := range []time.Time{f.Slot.Until, f.Ends, f.NotAfter} {
+		if first.IsZero() || !end.IsZero() && end.Before(first) {
+			first = end
+		}
+	}
+	return first
 }
 
 // capped decides about a contact whose number a cap holds.

@@ -22,7 +22,8 @@ func TestGate(t *testing.T) {
 		f    Facts
 		want Verdict
 	}{
-		{"free", Facts{Running: true, Slot: open}, Verdict{}},
+		{"free", Facts{Running: true, Slot: open}, Verdict{Until: later}},
+		{"free until its campaign ends", Facts{Running: true, Slot: open, Ends: at.Add(1), NotAfter: later}, Verdict{Until: at.Add(1)}},
 		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Frees: later}}, Verdict{Fate: Wait, Reason: NotRunning}},
 		{"its campaign ended", Facts{Running: true, Ends: at, Slot: open}, Verdict{Fate: Wait, Reason: NotRunning}},
 		{
@@ -38,7 +39,7 @@ func TestGate(t *testing.T) {
 		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Fate: Capped, Cap: "daily"}},
 		{"the law counts before a retry", Facts{Running: true, Slot: shut, RetryAt: later}, Verdict{Fate: Wait, Reason: OutsideLaw, Until: later, Rule: "47 CFR"}},
 		{"retry", Facts{Running: true, Slot: open, RetryAt: later, NotBefore: later}, Verdict{Fate: Wait, Reason: RetryWait, Until: later}},
-		{"its retry is due", Facts{Running: true, Slot: open, RetryAt: at}, Verdict{}},
+		{"its retry is due", Facts{Running: true, Slot: open, RetryAt: at}, Verdict{Until: later}},
 		{"not before", Facts{Running: true, Slot: open, NotBefore: later, RouteDown: true}, Verdict{Fate: Wait, Reason: NotBefore, Until: later}},
 		{"a stale screen", Facts{Running: true, Slot: open, ScreenStale: true, RouteDown: true}, Verdict{Fate: Wait, Reason: ScreenStale}},
 		{"no route", Facts{Running: true, Slot: open, RouteDown: true}, Verdict{Fate: Wait, Reason: RouteUnavailable}},

@@ -22,7 +22,8 @@ type Speech struct {
 	Recorded            bool
 }
 
-// Speech returns how the calls of a campaign begin.
+// Speech returns how the calls of a campaign begin, by the version of the agent
+// that makes them: that of the launch, before it the published one.
 func (s *Store) Speech(ctx context.Context, q db.Querier, orgID, campaignID, agentID string) (Speech, error) {
 	var x Speech
 	var own *bool
@@ -32,7 +33,7 @@ func (s *Store) Speech(ctx context.Context, q db.Querier, orgID, campaignID, age
 			coalesce(v.definition ->> 'language', ''), coalesce((v.definition ->> 'recording')::boolean, true)
 		FROM campaigns k JOIN organizations o ON o.id = k.org_id
 		LEFT JOIN agents a ON a.org_id = k.org_id AND a.id = $3
-		LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
+		LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = coalesce(nullif(k.agent_version, 0), a.published_version)
 		WHERE k.org_id = $1 AND k.id = $2`, orgID, campaignID, agentID).Scan(&own, &text, &x.Organization, &x.Agent, &x.Language, &x.Recorded)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Speech{}, NotFound()

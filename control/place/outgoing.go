@@ -30,9 +30,11 @@ type Outgoing struct {
 	OptOut                control.OptOutWays
 }
 
-// definitionSQL is the agent of a call that is to begin, and what its trunk is set to.
+// definitionSQL is the agent of a call that is to begin, what its trunk is set to,
+// and the numbers that it may show.
 const definitionSQL = `
-SELECT v.definition, t.settings FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id
+SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}')
+FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
 
 // Begin takes a line of the subgroup, if there is one now, and registers the
@@ -44,10 +46,11 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	var zone string
 	var text []byte
 	var settings trunks.Settings
+	var r route
 	batch := &pgx.Batch{}
 	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error { return orGone(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)) })
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&text, &settings); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&text, &settings, &r.own, &r.trunks, &r.grant.pool); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return control.Refuse(control.CodeAgentNotPublished, "the agent's version is gone")
@@ -61,6 +64,9 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	to := control.Digits(o.To)
 	if err := Destination(to, w.allowed); err != nil {
 		return control.Lease{}, err
+	}
+	if !has(r.callers(), o.From) {
+		return control.Lease{}, control.Refuse(control.CodeCallerNumberDenied, "the route may not show this caller number any more")
 	}
 	d, err := agents.Read(text, "")
 	if err != nil {

@@ -1,0 +1,229 @@
+package book
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/packages"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// TestRecordingIsDisclosed: what is said first is true of the version by which
+// the campaign calls, not of that which was published since.
+func TestRecordingIsDisclosed(t *testing.T) {
+	s := open(t)
+	s.fill(2, 1)
+	if got := s.take(s.fresh()); got == "" {
+		t.Fatal("nobody is called")
+	}
+	d := agents.Default()
+	fake := pipeline.Engine{Provider: "fake"}
+	d.Prompt, d.Speech, d.Recording = "Sell.", pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}, !d.Recording
+	var err error
+	if _, err = agents.Save(t.Context(), s.db.Pool, s.org, "sales", d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = agents.Publish(t.Context(), s.db.Pool, s.org, "sales"); err != nil {
+		t.Fatal(err)
+	}
+	s.rush()
+	if got := s.take(s.fresh()); got == "" {
+		t.Fatal("nobody is called")
+	}
+	if got := s.text("SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls"); got != "1 of 1 of 2" {
+		t.Errorf("texts, ways to record, calls: %s", got)
+	}
+}
+
+// TestUntil: a request leaves before the hours end, the campaign does, and the
+// contact's time is over, whichever is first.
+func TestUntil(t *testing.T) {
+	at := time.Now().UTC()
+	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon: the sign is the other way round
+	if at.Hour() == 12 {
+		zone = "Etc/GMT"
+	}
+	ends := at.Truncate(time.Minute).Add(5 * time.Minute)
+	local := time.Date(2000, 1, 1, 12, at.Minute()+5, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		sql  string
+		want time.Time
+	}{
+		"hours":    {fmt.Sprintf(`UPDATE campaigns SET timezone = '%s', working_hours = '[{"days": [0,1,2,3,4,5,6], "start": "00:00", "end": "%s"}]'`, zone, local.Format("15:04")), ends},
+		"campaign": {fmt.Sprintf("UPDATE campaigns SET ends_at = '%s'", ends.Format(time.RFC3339)), ends},
+		"contact":  {fmt.Sprintf("UPDATE contacts SET not_after = '%s'", ends.Format(time.RFC3339)), ends},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(c.sql)
+			claim, _, err := s.fresh().Take(t.Context())
+			if err != nil || claim == nil {
+				t.Fatal(claim, err)
+			}
+			if early := c.want.Sub(claim.NotAfter); early < 0 || early > 5*time.Second {
+				t.Errorf("the request may leave until %v, want %v", claim.NotAfter, c.want)
+			}
+		})
+	}
+}
+
+// TestNoNumberToShow: a campaign whose number the route shows no more calls
+// nobody, and keeps no other campaign of the route from calling.
+func TestNoNumberToShow(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	s.second()
+	s.exec("UPDATE campaigns SET from_number = '+77019999999' WHERE id = 'cmp_1'")
+	claim, _, err := s.fresh().Take(t.Context())
+	if err == nil {
+		t.Error("nobody is told")
+	}
+	if claim == nil || claim.Call.ContactID != "con_two" {
+		t.Errorf("called: %+v", claim)
+	}
+	if got := s.text("SELECT state FROM contacts WHERE id = 'con_1'"); got != "pending" {
+		t.Errorf("the other is %s", got)
+	}
+}
+
+// second is another campaign of the route, which dialled later.
+func (s *shop) second() {
+	s.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c WHERE id = 'cmp_1'))`)
+	s.exec("INSERT INTO campaign_paces (campaign_id, last_at) VALUES ('cmp_2', now())")
+	s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
+		SELECT 'con_two', org_id, 'cmp_2', import_id, 100000, '+77012000000', zones, hours_group, due_at, state, now(), now() FROM contacts WHERE id = 'con_1'`)
+}
+
+// TestChangedMeanwhile: a campaign that somebody is about to pause is left alone
+// at once, and nobody waits for that with a line in hand.
+func TestChangedMeanwhile(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	tx, err := s.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
+	if _, err = tx.Exec(t.Context(), "SELECT FROM campaigns WHERE id = 'cmp_1' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if claim, _, err := s.fresh().Take(ctx); claim != nil || err != nil {
+		t.Errorf("%v, %v", claim, err)
+	}
+}
+
+// TestLongTalk: a conversation counts from its end, however long it was.
+func TestLongTalk(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+		ring_seconds, created_at, dialed_at, answered_at, ended_at)
+		VALUES ('call_long', $1, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '7', 30, now() - interval '170 hours',
+			now() - interval '170 hours', now() - interval '170 hours', now() - interval '167 hours')`, s.org)
+	h, _, err := s.look("77010000001", 7*24*time.Hour)
+	if err != nil || h.IsZero() {
+		t.Errorf("talked %v, %v", h, err)
+	}
+}
+
+// look is when an organization last talked to a number, of all that a cap asks for.
+func (s *shop) look(digits string, within time.Duration) (talked time.Time, engaged bool, err error) {
+	tx, err := s.db.Pool.Begin(s.Context())
+	if err != nil {
+		return talked, false, err
+	}
+	defer tx.Rollback(s.Context()) //nolint:errcheck // of a test
+	k, err := s.asked(tx, digits, within)
+	return k.History.Talked, k.Engaged, err
+}
+
+// asked is what a server knows of a number once it asked in a transaction.
+func (s *shop) asked(tx pgx.Tx, digits string, within time.Duration) (k contact, err error) {
+	batch := &pgx.Batch{}
+	queueHistory(batch, s.org, "+"+digits, time.Now().Add(-within-longestCall), &k)
+	return k, tx.SendBatch(s.Context(), batch).Close()
+}
+
+// TestOneAsksAtATime: of two servers that hold one number to its caps at the same
+// time, for two campaigns, one leaves it to the other.
+func TestOneAsksAtATime(t *testing.T) {
+	s := open(t)
+	tx, err := s.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
+	if k, err := s.asked(tx, "77010000001", time.Hour); k.Engaged || err != nil {
+		t.Fatal(k.Engaged, err)
+	}
+	if _, engaged, err := s.look("77010000001", time.Hour); !engaged || err != nil {
+		t.Errorf("both ask: %v, %v", engaged, err)
+	}
+	if _, engaged, err := s.look("77010000002", time.Hour); engaged || err != nil {
+		t.Errorf("another number: %v, %v", engaged, err)
+	}
+}
+
+// counting counts how often campaigns are read.
+type counting struct {
+	packages.Packages
+
+	n int
+}
+
+func (c *counting) Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error) {
+	c.n++
+	return c.Packages.Package(ctx, q, code, version)
+}
+
+// TestReadsAreShared: a campaign that gets no line does not have all campaigns
+// read anew each time another calls.
+func TestReadsAreShared(t *testing.T) {
+	s := open(t)
+	s.fill(5, 1)
+	b, c := s.book("node"), &counting{}
+	b.Markets = c
+	d := &dialler.Dialler{Book: b}
+	s.exec("UPDATE subgroups SET concurrent_calls = 0")
+	began := time.Now()
+	for range 20 {
+		if got := s.take(d); got != "" {
+			t.Fatal(got)
+		}
+	}
+	if most := int(time.Since(began)/kept) + 1; c.n > most {
+		t.Errorf("read %d times in %v", c.n, time.Since(began))
+	}
+}
+
+// TestStaleCostsNothing: whom no registry covers waits as it did; contacts are not
+// written again and again.
+func TestStaleCostsNothing(t *testing.T) {
+	s := open(t)
+	s.fill(40, 1)
+	b := s.book("node")
+	d := &dialler.Dialler{Book: b}
+	if _, _, err := b.Running(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x := b.details["cmp_1"]
+	x.stale = true
+	b.details["cmp_1"] = x
+	if got := s.take(d); got != "" {
+		t.Fatal(got)
+	}
+	if got := s.text("SELECT count(*)::text FROM contacts WHERE due_at > now()"); got != "0" {
+		t.Errorf("%s contacts were written", got)
+	}
+}
