@@ -23,6 +23,10 @@ type pgTimestamptz = pgtype.Timestamptz
 // asksAtOnce bounds the contacts that are asked about in one transaction.
 const asksAtOnce = 32
 
+// longestTake bounds one transaction: what waits for somebody else's lock is given
+// up, so that other campaigns have their turn.
+const longestTake = 3 * time.Second
+
 // errNoLine tells that a contact may be called and there is no line for it.
 var errNoLine = errors.New("no line is free")
 
@@ -41,6 +45,9 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 	var answer dialler.Answer
 	var lease *control.Lease
 	until := time.Now().Add(b.Lease) // never later than on the database's clock
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, longestTake)
+	defer cancel()
 	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) error {
 		now, pace, ok, next, err := b.hold(ctx, tx, d, ask)
 		if err != nil || !ok {
@@ -68,7 +75,7 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 	if err != nil || lease == nil {
 		return answer, err
 	}
-	return b.prepared(ctx, *lease, until)
+	return b.prepared(whole, *lease, until)
 }
 
 // prepared is the answer with a call that was begun.

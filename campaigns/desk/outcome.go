@@ -59,7 +59,7 @@ func (d *Desk) Verdict(ctx context.Context, tx pgx.Tx, callID string, analysis m
 	}
 	t.Tried.Analysis, t.Tried.Spread = analysis, spread
 	now := d.now().UTC()
-	next := t.Campaign.After(t.Tried, now)
+	next := t.Campaign.After(t.Tried, now).Unless(t.OptedOut)
 	return next.State, d.Store.Outcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
 }
 

@@ -1,7 +1,9 @@
 package desk_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -70,6 +72,48 @@ func TestOverdue(t *testing.T) {
 		if err != nil || state != want {
 			t.Errorf("%s is %s after the analysis, %v", number, state, err)
 		}
+	}
+}
+
+// TestOverdueOne: a contact that cannot be settled keeps no other waiting, and is
+// not tried without end.
+func TestOverdueOne(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const broken, other = "+12125550101", "+12125550102"
+	st, err := o.create(campaigns.Spec{}, true, broken, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{broken, other} {
+		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		call, ok, fault := o.take(ids[0])
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		if _, fault = o.record(call, retry.Answered, true); fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	for _, sql := range []string{
+		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '1 hour' WHERE number = '" + broken + "'",
+		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '20 minutes' WHERE number = '" + other + "'",
+		"DELETE FROM contact_attempts WHERE number = '" + broken + "'",
+	} {
+		if _, err = o.db.Pool.Exec(o.ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, 5*time.Second)
+	defer cancel()
+	n, err := (&follow.Overdue{Desk: o.Desk, Log: slog.New(slog.DiscardHandler)}).Pass(ctx)
+	if n != 1 || !errors.Is(err, desk.ErrNoContact) || o.contacts(t, other) != "done" {
+		t.Errorf("%d are settled, %v; the other is %s", n, err, o.contacts(t, other))
 	}
 }
 

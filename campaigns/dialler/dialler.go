@@ -67,6 +67,10 @@ type Book interface {
 // most: others may have changed what it waits for.
 const Patience = time.Second
 
+// trouble is for how many times as long as it took a campaign that is in trouble
+// is left alone, from when it was asked: so much more time is the others'.
+const trouble = 5
+
 // A Dialler takes contacts. It is for one goroutine.
 type Dialler struct {
 	Book Book
@@ -105,10 +109,14 @@ func (d *Dialler) Take(ctx context.Context) (*control.Claim, time.Duration, erro
 		if busy[r.RouteID] {
 			continue
 		}
+		began := time.Now()
 		answer, err := d.ask(ctx, *r, now)
 		if err != nil { // the others go on
 			faults = append(faults, fmt.Errorf("campaign %s: %w", r.ID, err))
-			d.sleep(r.ID, now, now.Add(d.patience()))
+			d.asleep[r.ID] = now.Add(d.patience() + trouble*time.Since(began))
+			if ctx.Err() != nil {
+				break
+			}
 			continue
 		}
 		if answer.Claim != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/market"
@@ -18,13 +19,22 @@ type script struct {
 	running []Running
 	answers map[string]Answer
 	fails   map[string]error
+	stuck   map[string]bool // does not answer
 	asked   []string
 }
 
 func (s *script) Running(context.Context) ([]Running, time.Time, error) { return s.running, s.now, nil }
 
-func (s *script) Take(_ context.Context, a Ask) (Answer, error) {
+func (s *script) Take(ctx context.Context, a Ask) (Answer, error) {
 	s.asked = append(s.asked, a.ID)
+	if s.stuck[a.ID] {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		<-ctx.Done()
+		s.now = s.now.Add(time.Since(began))
+		return Answer{}, ctx.Err()
+	}
 	return s.answers[a.ID], s.fails[a.ID]
 }
 
@@ -90,6 +100,61 @@ func TestTrouble(t *testing.T) {
 	}
 	if got, _, err := d.Take(t.Context()); got == nil || err != nil {
 		t.Errorf("again: %v %v", got, err)
+	}
+}
+
+// TestStuck: a campaign that cannot be asked in time costs the others little of it,
+// however long that lasts.
+func TestStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := setUp(t, "a", "b")
+		s.stuck = map[string]bool{"a": true}
+		s.answers["b"] = Answer{Claim: &control.Claim{}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		calls := 0
+		for began := time.Now(); time.Since(began) < 30*time.Second; calls++ {
+			if got, _, _ := d.Take(ctx); got == nil {
+				t.Fatal("b is not called")
+			}
+			time.Sleep(100 * time.Millisecond)
+			s.now = s.now.Add(100 * time.Millisecond)
+		}
+		if calls < 200 { // of 300
+			t.Errorf("%d calls of b in 30 s", calls)
+		}
+	})
+}
+
+// A crowd is a dial queue that is never empty.
+type crowd struct{ control.Queue }
+
+func (crowd) Claim(_ context.Context, _ control.Place, _ time.Duration, most int) ([]*control.Claim, error) {
+	return make([]*control.Claim, most), nil
+}
+
+// TestQueue: campaigns get a call now and then however many single calls wait,
+// also where a node has room for one at a time.
+func TestQueue(t *testing.T) {
+	for _, most := range []int{1, 2, 32} {
+		s, d := setUp(t, "a")
+		s.answers["a"] = Answer{Claim: &control.Claim{}}
+		q := &Queue{Queue: crowd{}, Dialler: d}
+		campaigns := 0
+		for range 4 {
+			claims, err := q.Claim(t.Context(), control.Place{}, time.Second, most)
+			if err != nil || len(claims) != most {
+				t.Fatalf("%d claims, %v", len(claims), err)
+			}
+			for _, c := range claims {
+				if c != nil {
+					campaigns++
+				}
+			}
+		}
+		if campaigns < 2 || campaigns > 4 {
+			t.Errorf("%d of %d calls are of campaigns", campaigns, 4*most)
+		}
 	}
 }
 

@@ -14,24 +14,45 @@ type Queue struct {
 	control.Queue
 	Dialler *Dialler
 
+	turn  bool          // the next call alone is the campaigns'
 	rest  time.Duration // of the campaigns, as they were asked last
 	since time.Time
 }
 
 // Claim implements control.Queue. Single calls come first, but for one: however
-// many there are, campaigns get a call now and then.
-func (q *Queue) Claim(ctx context.Context, p control.Place, lease time.Duration, most int) ([]*control.Claim, error) {
-	claims, err := q.Queue.Claim(ctx, p, lease, max(1, most-1))
+// many there are, campaigns get a call now and then. Where there is room for one
+// alone they take turns.
+func (q *Queue) Claim(ctx context.Context, p control.Place, lease time.Duration, most int) (claims []*control.Claim, err error) {
+	if most == 1 {
+		q.turn = !q.turn
+		if !q.turn {
+			c, fault := q.take(ctx)
+			if c != nil {
+				return []*control.Claim{c}, fault
+			}
+			err = fault
+		}
+	}
+	claims, fault := q.Queue.Claim(ctx, p, lease, max(1, most-1))
+	err = errors.Join(err, fault)
 	for len(claims) < most && ctx.Err() == nil {
-		c, rest, fault := q.Dialler.Take(ctx)
+		c, fault := q.take(ctx)
 		err = errors.Join(err, fault)
 		if c == nil {
-			q.rest, q.since = rest, time.Now()
 			break
 		}
 		claims = append(claims, c)
 	}
 	return claims, err
+}
+
+// take takes one contact, and keeps when to ask again where there is none.
+func (q *Queue) take(ctx context.Context) (*control.Claim, error) {
+	c, rest, err := q.Dialler.Take(ctx)
+	if c == nil {
+		q.rest, q.since = rest, time.Now()
+	}
+	return c, err
 }
 
 // Due implements control.Queue.

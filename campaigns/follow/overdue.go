@@ -2,6 +2,8 @@ package follow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -40,20 +42,32 @@ func (o *Overdue) Run(ctx context.Context) {
 	}
 }
 
-// Pass settles those that there are, and returns how many.
+// Pass settles those that there are, and returns how many. One that cannot be
+// settled is told of, and keeps nobody waiting.
 func (o *Overdue) Pass(ctx context.Context) (n int, err error) {
-	for more := true; more && err == nil; {
+	for {
+		settled := 0
+		var faults []error
 		err = db.Tx(ctx, o.Desk.Pool, func(tx pgx.Tx) error {
 			calls, fault := o.Desk.Store.Overdue(ctx, tx, longest)
 			for _, id := range calls {
-				if fault == nil {
-					_, fault = o.Desk.Verdict(ctx, tx, id, nil, spread(id))
+				one := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
+					_, wrong := o.Desk.Verdict(ctx, inner, id, nil, spread(id))
+					return wrong
+				})
+				if one != nil {
+					faults = append(faults, fmt.Errorf("call %s: %w", id, one))
+					continue
 				}
+				settled++
 			}
-			n += len(calls)
-			more = len(calls) > 0
-			return known(fault)
+			return fault
 		})
+		if err != nil {
+			return n, err
+		}
+		if n += settled; settled == 0 || ctx.Err() != nil {
+			return n, errors.Join(faults...)
+		}
 	}
-	return n, err
 }

@@ -3,19 +3,26 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/agents"
 )
 
 // Definition is what the agent of a call was when the call was accepted.
+// Where the agent was deleted since, it is the zero Definition, which wants nothing.
 func (s *Store) Definition(ctx context.Context, callID string) (agents.Definition, error) {
 	var d agents.Definition
 	var text []byte
 	err := s.Pool.QueryRow(ctx, `
 		SELECT v.definition FROM calls c JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 		WHERE c.id = $1`, callID).Scan(&text)
-	if err == nil {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return d, nil
+	case err == nil:
 		err = json.Unmarshal(text, &d)
 	}
 	if err != nil {

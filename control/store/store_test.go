@@ -415,4 +415,8 @@ func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
 	if c := b.call(id); c.Status != control.Failed || b.events(id) != 1 {
 		t.Errorf("the call is %s", c.Status)
 	}
+	// Who follows a call that ended meanwhile goes on: nobody wants an analysis.
+	if d, err := b.store.Definition(t.Context(), id); err != nil || !d.Analysis.None() {
+		t.Errorf("the agent that is gone: %+v, %v", d.Analysis, err)
+	}
 }
