@@ -59,6 +59,7 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	t.Cleanup(quit)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until it writes no more
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
