@@ -8,7 +8,7 @@ import (
 
 // How many calls visitors may begin.
 const (
-	perAddress = 6  // a minute, of one address
+	perAddress = 10 // a minute, of one address
 	perMinute  = 60 // of all together
 )
 

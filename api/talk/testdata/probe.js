@@ -64,7 +64,7 @@
       const look = () => {
         const got = is();
         if (got) yes(got);
-        else if (performance.now() > end) no(new Error(`${what}: not within ${ms} ms; ${JSON.stringify(probe.events.slice(-8))} ${probe.errors}`));
+        else if (performance.now() > end) no(new Error(`${what}: not within ${ms} ms; ${JSON.stringify(probe.events.slice(-8))} ${probe.errors} ${document.getElementById("error")?.textContent}`));
         else setTimeout(look, 20);
       };
       look();
