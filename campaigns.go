@@ -39,7 +39,7 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 		Pool: h.db.Pool, Store: listed, Bucket: h.spool.Bucket, Markets: markets, Registries: h.lists.Registries,
 		MostRows: c.CampaignRows, MostCalls: c.BatchRows, MostAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
 	}
-	h.store.Undo, h.optOuts = h.campaigns.Undo, &optout.Desk{Pool: h.db.Pool, Store: listed}
+	h.store.Undo, h.store.Anywhere, h.optOuts = h.campaigns.Undo, []string{"contact"}, &optout.Desk{Pool: h.db.Pool, Store: listed}
 	h.routes = &watch.Watch{
 		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Progress: h.campaigns.Progress, IdleAfter: c.IdleAfter, Log: h.log,
 		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },

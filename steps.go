@@ -24,7 +24,7 @@ func (h *house) steps(shown view.View) []control.Step {
 		{Name: "metrics", Follower: h.metrics.Follower()},
 		{Name: "contact", Follower: &follow.Follower{
 			Desk: h.campaigns, Calls: h.store, Observe: func(o retry.Outcome) { h.metrics.Dialled(string(o)) },
-		}},
+		}, Anywhere: true},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
 		{Name: "opt-out", Follower: &follow.OptOuts{Keep: h.optOuts, Calls: h.store}, Line: control.Slow, Talked: true},

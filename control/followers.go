@@ -21,6 +21,8 @@ type Event struct {
 	Status Status
 	Reason Reason
 	Tries  int // of the follower whose turn it is
+	// Away tells that its files lie on another node, which may still come for it.
+	Away bool
 	// At is when it happened.
 	At time.Time
 }
@@ -49,6 +51,9 @@ type Step struct {
 	Line     Line
 	// Talked has nothing to follow in calls without a conversation.
 	Talked bool
+	// Anywhere needs no files of the call: where their node does not come, others
+	// follow in its place.
+	Anywhere bool
 }
 
 // An Outbox holds the events that are not followed to the end.

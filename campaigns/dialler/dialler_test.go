@@ -29,11 +29,11 @@ func (s *script) Take(ctx context.Context, a Ask) (Answer, error) {
 	s.asked = append(s.asked, a.ID)
 	if s.stuck[a.ID] {
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		short, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		<-ctx.Done()
+		<-short.Done()
 		s.now = s.now.Add(time.Since(began))
-		return Answer{}, ctx.Err()
+		return Answer{}, short.Err()
 	}
 	return s.answers[a.ID], s.fails[a.ID]
 }
@@ -117,7 +117,7 @@ func TestStuck(t *testing.T) {
 			if got, _, _ := d.Take(ctx); got == nil {
 				t.Fatal("b is not called")
 			}
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 			s.now = s.now.Add(100 * time.Millisecond)
 		}
 		if calls < 200 { // of 300

@@ -175,7 +175,7 @@ func (f *Followers) One(ctx context.Context, line control.Line) (bool, error) {
 // end, which is still to be kept.
 func (f *Followers) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
-		if slices.Contains(e.Followed, s.Name) || s.Talked && !e.Talked() {
+		if slices.Contains(e.Followed, s.Name) || s.Talked && !e.Talked() || e.Away && !s.Anywhere {
 			continue
 		}
 		if s.Line > e.Line {
@@ -193,6 +193,9 @@ func (f *Followers) follow(ctx context.Context, e *control.Event, began time.Tim
 		}
 		e.Followed = append(e.Followed, s.Name)
 		e.Tries = 0
+	}
+	if e.Away { // the rest is its node's
+		return false, f.Outbox.Again(ctx, e, 0)
 	}
 	return true, nil
 }

@@ -187,3 +187,30 @@ func TestLongStepsHaveALeaseEach(t *testing.T) {
 		}
 	})
 }
+
+// TestAwaySteps: of an event whose node may still come, only what can be followed
+// anywhere is, and the event goes back as it was.
+func TestAwaySteps(t *testing.T) {
+	s := &shelf{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Away: true}}}
+	var trace []string
+	step := func(name string, anywhere bool, line control.Line) control.Step {
+		return control.Step{Name: name, Anywhere: anywhere, Line: line, Follower: followFunc(func() error { trace = append(trace, name); return nil })}
+	}
+	f := &Followers{Outbox: s, Steps: []control.Step{
+		step("recording", false, control.Quick), step("contact", true, control.Quick), step("webhook", false, control.Quick), step("analysis", false, control.Slow),
+	}}
+	if _, err := f.One(t.Context(), control.Quick); err != nil {
+		t.Fatal(err)
+	}
+	e := s.events[0]
+	if !slices.Equal(trace, []string{"contact"}) || !slices.Equal(e.Followed, trace) || s.over != 0 || e.Line != control.Quick {
+		t.Errorf("followed %v, %v; over %d times, line %v", trace, e.Followed, s.over, e.Line)
+	}
+	e.Away = false // its node is there
+	if _, err := f.One(t.Context(), control.Quick); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"contact", "recording", "webhook"}; !slices.Equal(trace, want) || e.Line != control.Slow {
+		t.Errorf("followed %v, want %v", trace, want)
+	}
+}

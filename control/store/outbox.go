@@ -13,8 +13,12 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
+// awayAfter is how long a node is waited for by those who could do some of its work.
+const awayAfter = 30 * time.Second
+
 // Take implements control.Outbox. An event whose files lie on another node
-// waits for that node for HomeFor, and is then anybody's.
+// waits for that node for HomeFor, and is then anybody's. Long before that others
+// have it for the steps that are followed Anywhere.
 func (s *Store) Take(ctx context.Context, line control.Line, home string, lease time.Duration, most int) ([]*control.Event, error) {
 	wait := s.HomeFor
 	if wait == 0 {
@@ -25,20 +29,22 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 			SELECT e.id FROM events e
 			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
 			  AND (e.lease_until IS NULL OR e.lease_until < clock_timestamp())
-			  AND (e.home IN ('', $1) OR e.created_at < clock_timestamp() - $3::interval)
+			  AND (e.home IN ('', $1) OR e.created_at < clock_timestamp() - $3::interval
+			       OR e.created_at < clock_timestamp() - $6::interval AND $7::text[] <> '{}' AND NOT e.followed @> $7)
 			  AND NOT EXISTS (SELECT FROM events o WHERE o.call_id = e.call_id AND o.id < e.id AND o.done_at IS NULL)
 			ORDER BY e.next_at, e.id LIMIT $5
 			FOR UPDATE SKIP LOCKED)
 		UPDATE events e SET lease_until = clock_timestamp() + $2
 		FROM due JOIN events o ON o.id = due.id JOIN calls c ON c.id = o.call_id WHERE e.id = due.id
-		RETURNING e.id, e.call_id, e.org_id, e.kind, e.line, e.followed, e.tries, e.created_at, c.status, coalesce(c.disconnection_reason, '')`,
-		home, lease, wait, line, most)
+		RETURNING e.id, e.call_id, e.org_id, e.kind, e.line, e.followed, e.tries, e.created_at, c.status, coalesce(c.disconnection_reason, ''),
+			e.home NOT IN ('', $1) AND e.created_at >= clock_timestamp() - $3::interval`,
+		home, lease, wait, line, most, awayAfter, s.Anywhere)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*control.Event, error) {
 		var e control.Event
-		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At, &e.Status, &e.Reason)
+		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At, &e.Status, &e.Reason, &e.Away)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)

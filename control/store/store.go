@@ -30,6 +30,9 @@ type Store struct {
 	// HomeFor is how long an event waits for the node that holds its files;
 	// 0 means 10 min.
 	HomeFor time.Duration
+	// Anywhere are the steps that others follow in place of a node that does not
+	// come for its events within 30 s.
+	Anywhere []string
 	// Scan is how many calls a page of a list looks at for those that pass its
 	// filter; 0 means 1,000.
 	Scan int
