@@ -137,7 +137,7 @@ func makeDataDir(dir string) error {
 }
 
 func (h *house) openMedia(context.Context) error {
-	bind, public, err := h.mediaAddrs()
+	bind, public, err := h.config.MediaAddrs()
 	if err != nil {
 		return configError{err}
 	}

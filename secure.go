@@ -1,11 +1,8 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/parley-voice/parley/control/config"
@@ -34,34 +31,8 @@ func signer(s config.Stir, attest func(from string) string, now time.Time) (sip.
 	return &shaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
 }
 
-// secure reads the files of SIP over TLS. Its errors name the setting that is wrong.
+// secure is how SIP is spoken over TLS.
 func secure(s config.Secure) (endpoint.Secure, error) {
-	out := endpoint.Secure{Listen: s.Addr}
-	switch {
-	case (s.Cert == "") != (s.Key == ""):
-		return out, errors.New("PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY: one is missing; accepted: both, or neither")
-	case s.Addr != "" && s.Cert == "":
-		return out, errors.New("PARLEY_SIP_TLS_ADDR: nobody is listened for without PARLEY_SIP_TLS_CERT; accepted: host:port, and a certificate")
-	}
-	if s.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
-		if err != nil {
-			return out, fmt.Errorf("PARLEY_SIP_TLS_CERT: %w; accepted: a PEM file of a certificate, with its key in PARLEY_SIP_TLS_KEY", err)
-		}
-		out.Certificate = &pair
-	}
-	if s.CA == "" {
-		return out, nil
-	}
-	text, err := os.ReadFile(s.CA)
-	if err == nil {
-		out.Roots = x509.NewCertPool()
-		if !out.Roots.AppendCertsFromPEM(text) {
-			err = fmt.Errorf("%s holds no certificate", s.CA)
-		}
-	}
-	if err != nil {
-		return out, fmt.Errorf("PARLEY_SIP_TLS_CA: %w; accepted: a PEM file of certificates", err)
-	}
-	return out, nil
+	pair, roots, err := s.Load()
+	return endpoint.Secure{Listen: s.Addr, Certificate: pair, Roots: roots}, err
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,12 +21,14 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signalling"
 	"github.com/parley-voice/parley/webrtc/token"
+	"github.com/parley-voice/parley/webrtc/turn"
 )
 
-// A web is what browsers call through; both are nil where they cannot.
+// A web is what browsers call through; all are nil where they cannot.
 type web struct {
 	endpoint *ice.Endpoint
 	server   *signalling.Server
+	relay    *turn.Server // nil where there is none
 
 	client, talk http.Handler // what browsers load; nil where there is none
 }
@@ -39,7 +42,7 @@ func (h *house) openWeb(ctx context.Context) error {
 	if len(c.TURN) > 0 && c.TURNSecret == "" {
 		return configError{errors.New("PARLEY_TURN_SECRET: missing, and PARLEY_TURN_URLS is set")}
 	}
-	bind, public, err := h.mediaAddrs()
+	bind, public, err := h.config.MediaAddrs()
 	if err != nil {
 		return configError{err}
 	}
@@ -54,11 +57,40 @@ func (h *house) openWeb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	servers := ice.Servers{STUN: c.STUN, TURN: c.TURN, Secret: c.TURNSecret}
+	if c.Relay != config.Off {
+		if servers, err = h.openRelay(ctx, at, servers); err != nil {
+			return err
+		}
+	}
 	h.web.server = &signalling.Server{
-		Calls: h, Connector: h.web.endpoint, Clock: h.clock, Key: key, Log: h.log,
-		Servers: ice.Servers{STUN: c.STUN, TURN: c.TURN, Secret: c.TURNSecret},
+		Calls: h, Connector: h.web.endpoint, Clock: h.clock, Key: key, Log: h.log, Servers: servers,
 	}
 	return nil
+}
+
+// openRelay opens our own TURN server, and adds it to those that browsers are
+// told of. Without a secret of the operator's all nodes share one of theirs.
+func (h *house) openRelay(ctx context.Context, at ice.Config, servers ice.Servers) (ice.Servers, error) {
+	if servers.Secret == "" {
+		key, err := h.store.SharedKey(ctx, "turn")
+		if err != nil {
+			return servers, err
+		}
+		servers.Secret = media.Secret(hex.EncodeToString(key))
+	}
+	c := h.config.WebRTC
+	var err error
+	h.web.relay, err = turn.Open(ctx, turn.Config{
+		Addr: netip.AddrPortFrom(at.UDP.Addr(), uint16(c.Relay)), Public: at.Public, //nolint:gosec // a port
+		First: uint16(c.RelayPorts[0]), Last: uint16(c.RelayPorts[1]), //nolint:gosec // likewise
+		Secret: servers.Secret, Gateway: h.web.endpoint.UDP(), Peers: c.RelayPeers, Log: h.log,
+	})
+	if err != nil {
+		return servers, fmt.Errorf("PARLEY_TURN_PORT: %w", err)
+	}
+	servers.TURN = append(slices.Clone(servers.TURN), h.web.relay.URLs()...)
+	return servers, nil
 }
 
 // showWeb lets the API give out tickets.
@@ -102,6 +134,9 @@ func (w *web) beside(api http.Handler) http.Handler {
 func (w *web) close() {
 	if w.server != nil {
 		w.server.Close()
+	}
+	if w.relay != nil {
+		_ = w.relay.Close() // nobody is relayed any more
 	}
 	if w.endpoint != nil {
 		_ = w.endpoint.Close() // nobody calls any more
@@ -178,23 +213,4 @@ func (t told) Stands(state string) { t.session.State(state) }
 // Saying implements pipeline.Follower.
 func (t told) Saying(role pipeline.Role, text string, turn int) {
 	t.session.Transcript(string(role), text, false, turn)
-}
-
-// mediaAddrs are the address to bind media to and the one to tell carriers,
-// which is invalid where they are the same.
-func (h *house) mediaAddrs() (bind, public netip.Addr, err error) {
-	host, _, err := net.SplitHostPort(h.config.SIPAddr)
-	if err != nil {
-		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %w", err)
-	}
-	if host == "" {
-		host = "0.0.0.0"
-	}
-	if bind, err = netip.ParseAddr(host); err != nil {
-		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
-	}
-	if bind.IsUnspecified() && !h.config.MediaIP.IsValid() {
-		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
-	}
-	return bind, h.config.MediaIP, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/tone"
@@ -26,6 +27,8 @@ type webTicket struct {
 	URL    string `json:"url"`
 	WHIP   string `json:"whip_url"`
 	Status string `json:"status"`
+
+	Servers []ice.Server `json:"ice_servers"`
 }
 
 func ticket(t testing.TB, api *demo.Client) webTicket {
@@ -132,6 +135,40 @@ func webCall(t testing.TB) {
 	var refused *webrtctest.RefusedError
 	if err := again.Join(t.Context()); !errors.As(err, &refused) || refused.Code != "call_ended" {
 		t.Errorf("the token of a call that is over: %v", err)
+	}
+}
+
+// TestWebCallThroughRelay: the order names our relay, and a browser that may go no
+// other way has its call.
+func TestWebCallThroughRelay(t *testing.T) {
+	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
+	w := ticket(t, api)
+	if len(w.Servers) != 1 || len(w.Servers[0].URLs) != 1 || !strings.HasPrefix(w.Servers[0].URLs[0], "turn:127.0.0.1:") {
+		t.Fatalf("%+v", w.Servers)
+	}
+	b := openBrowsers(t)
+	br := b.open(t, w)
+	own, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), Through: w.Servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { br.Close(); _ = own.Close() })
+	br.Connector = own
+	join(t, br)
+	if h.web.relay.Allocations() == 0 {
+		t.Error("nothing goes through the relay")
+	}
+	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
+	for loud, began := false, time.Now(); !loud; loud = tone.Level(f) > -45 {
+		if err = br.Leg.ReadFrame(f); err != nil || time.Since(began) > 20*time.Second {
+			t.Fatalf("the greeting is not heard: %v", err)
+		}
+	}
+	if err = br.Send(map[string]any{"type": "bye"}); err != nil {
+		t.Fatal(err)
+	}
+	if call, _ := finished(t, api, w.CallID); call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
 	}
 }
 

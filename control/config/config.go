@@ -73,6 +73,12 @@ type WebRTC struct {
 	UDP, TCP   int      // ports; 0 lets the kernel choose, Off is none
 	STUN, TURN []string // URLs
 	TURNSecret media.Secret
+
+	// Relay is the port of our own TURN server, RelayPorts are those of its relays,
+	// and RelayPeers the media of other nodes.
+	Relay      int
+	RelayPorts [2]int
+	RelayPeers []netip.AddrPort
 }
 
 // A TalkAgent is an agent that visitors of /talk may talk with.
@@ -97,7 +103,7 @@ type Secure struct {
 func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", DataDir: "./.parley",
-		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999}, WebRTC: WebRTC{UDP: 30000, TCP: Off},
+		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999}, WebRTC: WebRTC{UDP: 30000, TCP: Off, Relay: Off, RelayPorts: [2]int{31000, 31999}},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: breaker.Usual(), IdleAfter: 5 * time.Minute,
@@ -137,7 +143,7 @@ func Settings() map[string]Setting {
 		"PARLEY_STIR_KEY":     {"a PEM file", text(func(c *Config) *string { return &c.Stir.Key })},
 		"PARLEY_STIR_CERT":    {"a PEM file", text(func(c *Config) *string { return &c.Stir.Cert })},
 		"PARLEY_STIR_X5U":     {"an https URL", text(func(c *Config) *string { return &c.Stir.X5U })},
-		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts},
+		"PARLEY_RTP_PORTS":    {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.RTPPorts })},
 		"PARLEY_MEDIA_IP":     {"an IP address", setIP},
 
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setBool(func(c *Config) *bool { return &c.AllowInsecureWebhooks })},

@@ -76,15 +76,17 @@ func setDatabase(c *Config, v string) error {
 	return nil
 }
 
-func setPorts(c *Config, v string) error {
-	from, to, ok := strings.Cut(v, "-")
-	first, err1 := strconv.Atoi(from)
-	last, err2 := strconv.Atoi(to)
-	if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
-		return fmt.Errorf("%q is no range of ports", v)
+func setPorts(at func(*Config) *[2]int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		from, to, ok := strings.Cut(v, "-")
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
+			return fmt.Errorf("%q is no range of ports", v)
+		}
+		*at(c) = [2]int{first, last}
+		return nil
 	}
-	c.RTPPorts = [2]int{first, last}
-	return nil
 }
 
 func setPort(at func(*Config) *int) func(*Config, string) error {

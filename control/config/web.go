@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -12,14 +15,29 @@ import (
 // withWeb adds the settings of web calls.
 func withWeb(all map[string]Setting) map[string]Setting {
 	maps.Copy(all, map[string]Setting{
-		"PARLEY_WEBRTC_UDP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
-		"PARLEY_WEBRTC_TCP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
-		"PARLEY_STUN_URLS":       {"stun:HOST:PORT, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:")},
-		"PARLEY_TURN_URLS":       {"turn:HOST:PORT?transport=udp or turns:…, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:")},
-		"PARLEY_TURN_SECRET":     {"the static-auth-secret of the TURN servers", func(c *Config, v string) error { c.WebRTC.TURNSecret = media.Secret(v); return nil }},
-		"PARLEY_TALK_AGENTS":     {"ORGANIZATION/AGENT, several with commas between, each name of an agent once", setTalk},
+		"PARLEY_WEBRTC_UDP_PORT":  {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
+		"PARLEY_WEBRTC_TCP_PORT":  {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
+		"PARLEY_STUN_URLS":        {"stun:HOST:PORT, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:")},
+		"PARLEY_TURN_URLS":        {"turn:HOST:PORT?transport=udp or turns:…, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:")},
+		"PARLEY_TURN_SECRET":      {"the static-auth-secret of the TURN servers", func(c *Config, v string) error { c.WebRTC.TURNSecret = media.Secret(v); return nil }},
+		"PARLEY_TURN_PORT":        {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.Relay })},
+		"PARLEY_TURN_RELAY_PORTS": {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.WebRTC.RelayPorts })},
+		"PARLEY_TURN_PEERS":       {"IP:PORT, several with commas between", setPeers},
+		"PARLEY_TALK_AGENTS":      {"ORGANIZATION/AGENT, several with commas between, each name of an agent once", setTalk},
 	})
 	return all
+}
+
+func setPeers(c *Config, v string) error {
+	c.WebRTC.RelayPeers = nil
+	for part := range strings.SplitSeq(v, ",") {
+		a, err := netip.ParseAddrPort(strings.TrimSpace(part))
+		if ip := a.Addr().Unmap(); err != nil || a.Port() == 0 || !ip.IsGlobalUnicast() {
+			return fmt.Errorf("%q is no address of a node", part)
+		}
+		c.WebRTC.RelayPeers = append(c.WebRTC.RelayPeers, a)
+	}
+	return nil
 }
 
 func setTalk(c *Config, v string) error {
@@ -35,4 +53,23 @@ func setTalk(c *Config, v string) error {
 		c.Talk = append(c.Talk, TalkAgent{org, name})
 	}
 	return nil
+}
+
+// MediaAddrs are the address to bind media to and the one to tell carriers,
+// which is invalid where they are the same.
+func (c Config) MediaAddrs() (bind, public netip.Addr, err error) {
+	host, _, err := net.SplitHostPort(c.SIPAddr)
+	if err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %w", err)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	if bind, err = netip.ParseAddr(host); err != nil {
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
+	}
+	if bind.IsUnspecified() && !c.MediaIP.IsValid() {
+		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
+	}
+	return bind, c.MediaIP, nil
 }

@@ -37,22 +37,25 @@ type Config struct {
 	// Opens lets peer connections open TCP connections of their own, as browsers
 	// do; ours wait for them.
 	Opens bool
-	Log   *slog.Logger
+	// Through are TURN servers that peer connections go through and no other way, as
+	// browsers do where a page asks for it; ours are reached directly.
+	Through []Server
+	Log     *slog.Logger
 }
 
 // An Endpoint is where web calls come in. It makes peer connections.
 type Endpoint struct {
-	api  *webrtc.API
-	cert webrtc.Certificate
-	udp  *net.UDPConn
-	tcp  net.Listener
-	mux  []interface{ Close() error }
+	api *webrtc.API
+	how webrtc.Configuration
+	udp *net.UDPConn
+	tcp net.Listener
+	mux []interface{ Close() error }
 }
 
 // Open binds the sockets.
 func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	e := &Endpoint{}
-	settings := webrtc.SettingEngine{LoggerFactory: &quiet{log: c.Log}}
+	settings := webrtc.SettingEngine{LoggerFactory: Logger(c.Log)}
 	if err := e.listen(ctx, c, &settings); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -75,8 +78,14 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	if err = webrtc.ConfigureRTCPReports(reports); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if e.cert, err = certificate(); err != nil {
+	cert, err := certificate()
+	if err != nil {
 		return nil, errors.Join(err, e.Close())
+	}
+	e.how.Certificates = []webrtc.Certificate{cert}
+	for _, s := range c.Through {
+		e.how.ICETransportPolicy = webrtc.ICETransportPolicyRelay
+		e.how.ICEServers = append(e.how.ICEServers, webrtc.ICEServer{URLs: s.URLs, Username: s.Username, Credential: s.Credential})
 	}
 	e.api = webrtc.NewAPI(webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(reports))
 	return e, nil
@@ -135,7 +144,7 @@ func (e *Endpoint) TCP() netip.AddrPort {
 
 // Connect makes a peer connection.
 func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
-	return e.api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{e.cert}})
+	return e.api.NewPeerConnection(e.how)
 }
 
 // Close closes the sockets. Peer connections are to be closed before.
@@ -152,6 +161,9 @@ func (e *Endpoint) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Logger passes what the library logs to log; nil drops it.
+func Logger(log *slog.Logger) logging.LoggerFactory { return &quiet{log: log} }
 
 // quiet keeps the library's log: what a stranger's packets bring about is told
 // at the debug level alone.

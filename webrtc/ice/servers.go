@@ -36,9 +36,14 @@ func (s Servers) For(callID string, until time.Time) []Server {
 	}
 	if len(s.TURN) > 0 {
 		user := strconv.FormatInt(until.Unix(), 10) + ":" + callID
-		mac := hmac.New(sha1.New, []byte(s.Secret))
-		mac.Write([]byte(user))
-		all = append(all, Server{URLs: s.TURN, Username: user, Credential: base64.StdEncoding.EncodeToString(mac.Sum(nil))})
+		all = append(all, Server{URLs: s.TURN, Username: user, Credential: Credential(s.Secret, user)})
 	}
 	return all
+}
+
+// Credential is the password of a user name.
+func Credential(secret media.Secret, user string) string {
+	mac := hmac.New(sha1.New, []byte(secret))
+	mac.Write([]byte(user))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }

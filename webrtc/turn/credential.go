@@ -1,0 +1,32 @@
+package turn
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pion/turn/v5"
+
+	"github.com/parley-voice/parley/webrtc/ice"
+)
+
+// authenticate tells the key of a user name whose time has not passed
+// (draft-uberti-behave-turn-rest). Whether the client has the key, the library
+// checks, at each request: also a refresh is refused once the time has passed.
+func (c Config) authenticate(r *turn.RequestAttributes) (user string, key []byte, ok bool) {
+	_, until, ok := parse(r.Username)
+	if !ok || r.Realm != realm || !c.now().Before(until) {
+		return "", nil, false
+	}
+	return r.Username, turn.GenerateAuthKey(r.Username, realm, ice.Credential(c.Secret, r.Username)), true
+}
+
+// parse takes a user name apart: until when it holds, and its call.
+func parse(user string) (call string, until time.Time, ok bool) {
+	at, call, ok := strings.Cut(user, ":")
+	unix, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil || unix < 0 || call == "" {
+		return "", time.Time{}, false
+	}
+	return call, time.Unix(unix, 0), true
+}
