@@ -128,7 +128,7 @@ func (b *Book) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Pace.Next, r.Last = x.next, x.last
+		r.Pace.Next, r.Pace.Last = x.next, x.last
 		b.details[x.id] = d
 		b.running = append(b.running, r)
 	}
@@ -234,10 +234,10 @@ func (d *detail) running() (dialler.Running, error) {
 }
 
 // paced keeps when the next call of a campaign is due.
-func (b *Book) paced(id string, p plan.Pace, last time.Time) {
+func (b *Book) paced(id string, p plan.Pace) {
 	for i := range b.running {
 		if b.running[i].ID == id {
-			b.running[i].Pace, b.running[i].Last = p, last
+			b.running[i].Pace = p
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (s *shop) book(owner string) *Book {
 }
 
 // rush lets the next call of the campaign be due now.
-func (s *shop) rush() { s.exec("UPDATE campaign_paces SET next_at = '-infinity'") }
+func (s *shop) rush() { s.exec("UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'") }
 
 // take takes one contact, "" if none.
 func (s *shop) take(d *dialler.Dialler) string {
@@ -299,7 +299,7 @@ func TestMany(t *testing.T) {
 					taken[claim.Call.ContactID]++
 					mu.Unlock()
 				}
-				if _, err = s.db.Pool.Exec(t.Context(), "UPDATE campaign_paces SET next_at = '-infinity'"); err != nil {
+				if _, err = s.db.Pool.Exec(t.Context(), "UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -357,7 +357,7 @@ func TestTakeIsFlat(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range b.running {
-				b.running[i].Pace.Next = time.Time{}
+				b.running[i].Pace.Next, b.running[i].Pace.Last = time.Time{}, time.Time{}
 			}
 			began := time.Now()
 			if s.take(d) == "" {

@@ -82,6 +82,7 @@ func TestNoNumberToShow(t *testing.T) {
 	s := open(t)
 	s.fill(1, 1)
 	s.second()
+	s.rush()
 	s.exec("UPDATE campaigns SET from_number = '+77019999999' WHERE id = 'cmp_1'")
 	claim, _, err := s.fresh().Take(t.Context())
 	if err == nil {

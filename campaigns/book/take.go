@@ -65,7 +65,7 @@ func (b *Book) Take(ctx context.Context, ask dialler.Ask) (dialler.Answer, error
 			return err
 		}
 		pace = pace.Spent(now)
-		b.paced(ask.ID, pace, now)
+		b.paced(ask.ID, pace)
 		_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", ask.ID, pace.Next, now)
 		return err
 	})
@@ -120,8 +120,8 @@ func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (
 	if !ok {
 		return now, p, false, n, nil
 	}
-	if p.Next = due; !p.Due(now) {
-		b.paced(ask.ID, p, last)
+	if p.Next, p.Last = due, last; !p.Due(now) {
+		b.paced(ask.ID, p)
 		return now, p, false, n, nil
 	}
 	return now, p, true, n, nil

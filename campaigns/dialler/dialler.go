@@ -23,8 +23,7 @@ type Running struct {
 	Version string
 	RouteID string
 	Pace    plan.Pace
-	Last    time.Time // of its calls
-	Groups  []string  // keys of the groups of its waiting contacts
+	Groups  []string // keys of the groups of its waiting contacts
 }
 
 // An Ask is what a book is asked to take.
@@ -99,7 +98,7 @@ func (d *Dialler) Take(ctx context.Context) (*control.Claim, time.Duration, erro
 	d.turns = d.turns[:0]
 	for i := range running {
 		if r := &running[i]; r.Pace.Due(now) && !now.Before(d.asleep[r.ID]) {
-			d.turns = append(d.turns, plan.Turn{CampaignID: r.ID, Pace: r.Pace, Last: r.Last})
+			d.turns = append(d.turns, plan.Turn{CampaignID: r.ID, Pace: r.Pace})
 		}
 	}
 	var busy map[string]bool // routes
@@ -165,7 +164,7 @@ func (d *Dialler) sleep(id string, now, until time.Time) {
 func (d *Dialler) rest(now time.Time, running []Running) time.Duration {
 	rest := d.patience()
 	for i := range running {
-		at := running[i].Pace.Next
+		at := running[i].Pace.Earliest()
 		if until := d.asleep[running[i].ID]; until.After(at) {
 			at = until
 		}

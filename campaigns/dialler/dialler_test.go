@@ -58,8 +58,8 @@ func setUp(t *testing.T, ids ...string) (*script, *Dialler) {
 	}
 	for i, id := range ids {
 		s.running = append(s.running, Running{
-			ID: id, Version: "1", RouteID: "rte_" + id, Pace: plan.Pace{PerMinute: 60}, Groups: []string{"NY;America/New_York;"},
-			Last:     noon().Add(time.Duration(i) * time.Second), // the first waits for longest
+			ID: id, Version: "1", RouteID: "rte_" + id, Groups: []string{"NY;America/New_York;"},
+			Pace:     plan.Pace{PerMinute: 60, Last: noon().Add(time.Duration(i-60) * time.Second)}, // the first waits for longest
 			Campaign: &plan.Campaign{ID: id, Running: true, Class: market.Servicing, Market: us, Zone: zone, WindowZone: zone, Hours: all},
 		})
 	}

@@ -9,32 +9,41 @@ import (
 // A Pace spaces the calls of a campaign evenly: one every minute / PerMinute.
 type Pace struct {
 	PerMinute int
-	// Next is the instant of the next call; zero before the first.
+	// Next is the instant at which the next call is due; zero before the first.
 	Next time.Time
+	// Last is when the last call left.
+	Last time.Time
 }
 
 // every is the time between two calls.
 func (p Pace) every() time.Duration { return time.Minute / time.Duration(max(p.PerMinute, 1)) }
 
+// Earliest is when the next call may leave: when it is due, and not on the heels
+// of the one before.
+func (p Pace) Earliest() time.Time {
+	if soonest := p.Last.Add(p.every() * 2 / 3); soonest.After(p.Next) {
+		return soonest
+	}
+	return p.Next
+}
+
 // Due tells whether a call may leave at an instant.
-func (p Pace) Due(at time.Time) bool { return !at.Before(p.Next) }
+func (p Pace) Due(at time.Time) bool { return !at.Before(p.Earliest()) }
 
 // longestLate is for how long a pace may have been held up, by a machine or a
-// database that was busy, to be caught up with. Who is later had nobody to call.
-const longestLate = 5 * time.Second
+// database that was busy, to be caught up with: no minute has more calls than 62
+// seconds of the pace, and one. Who is later had nobody to call.
+const longestLate = 2 * time.Second
 
 // Spent is the pace after a call at an instant. Calls that follow one that left
-// late leave up to twice as close, until what was lost is made up for. What was
+// late leave up to half as fast again, until what was lost is made up for. What was
 // missed for want of somebody to call is not: there is no burst.
 func (p Pace) Spent(at time.Time) Pace {
 	next := p.Next.Add(p.every())
-	switch late := at.Sub(p.Next); {
-	case late >= max(p.every(), longestLate) || late < -p.every():
+	if late := at.Sub(p.Next); late >= max(p.every(), longestLate) || late < -p.every() {
 		next = at.Add(p.every())
-	case next.Sub(at) < p.every()/2:
-		next = at.Add(p.every() / 2)
 	}
-	p.Next = next
+	p.Next, p.Last = next, at
 	return p
 }
 
@@ -42,7 +51,6 @@ func (p Pace) Spent(at time.Time) Pace {
 type Turn struct {
 	CampaignID string
 	Pace       Pace
-	Last       time.Time // of its calls
 }
 
 // Order puts campaigns in the order in which they may take free lines: first
@@ -59,5 +67,5 @@ func Order(at time.Time, turns []Turn) []Turn {
 
 // missed is how many calls a campaign could have made since its last one.
 func (t Turn) missed(at time.Time) float64 {
-	return float64(at.Sub(t.Last)) / float64(t.Pace.every())
+	return float64(at.Sub(t.Pace.Last)) / float64(t.Pace.every())
 }

@@ -104,7 +104,7 @@ func (b *book) Take(_ context.Context, ask dialler.Ask) (dialler.Answer, error) 
 		e := heap.Pop(&q.ready).(entry) //nolint:forcetypeassert // entries alone are in it
 		if b.decide(c, q, e, ask) {
 			route.used++
-			c.Pace, c.Last = c.Pace.Spent(b.now), b.now
+			c.Pace = c.Pace.Spent(b.now)
 			return dialler.Answer{Claim: &control.Claim{}}, nil
 		}
 	}
