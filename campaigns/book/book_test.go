@@ -127,7 +127,9 @@ func (s *shop) book(owner string) *Book {
 }
 
 // rush lets the next call of the campaign be due now.
-func (s *shop) rush() { s.exec("UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'") }
+func (s *shop) rush() {
+	s.exec("UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'")
+}
 
 // take takes one contact, "" if none.
 func (s *shop) take(d *dialler.Dialler) string {
