@@ -50,8 +50,9 @@ func (e Event) Talked() bool {
 	switch e.Reason {
 	case ReasonNeverJoined, ReasonCancelled, ReasonInternalError: // of web calls, which never fail
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // both are two watchers.

@@ -137,13 +137,13 @@ func endedCall() map[string]any {
 }
 
 func webCall() map[string]any {
-	return map[string]any{
+	return map[string]any{ //nolint:gosec // the token and the credential are an example's
 		"call_id": id, "status": "queued", "call_type": "web", "agent_id": "sales", "max_duration_s": 900,
 		"access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYWxsXzA2In0.c2lnbmF0dXJl", "token_type": "Bearer", "expires_at": 1795222646,
 		"url": "wss://parley.example/rtc?v=1", "whip_url": "https://parley.example/rtc/whip",
 		"ice_servers": []any{
 			map[string]any{"urls": []any{"stun:stun.parley.example:3478"}},
-			map[string]any{
+			map[string]any{ //nolint:gosec // as above
 				"urls":     []any{"turn:turn.parley.example:3478?transport=udp", "turns:turn.parley.example:443?transport=tcp"},
 				"username": "1795223846:" + id, "credential": "c2VjcmV0",
 			},
