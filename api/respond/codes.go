@@ -11,7 +11,8 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeCallerNumberDenied: 400, control.CodeCallerNumberGrant: 400, control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
 	control.CodeInvalidFilter: 400, control.CodeInvalidCursor: 400,
 
-	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401,
+	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401, control.CodeTicketInvalid: 401,
+	control.CodeTicketExpired: 401, control.CodeTicketUsed: 401,
 
 	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403, control.CodePrivilegedKey: 403, control.CodeRootOrgKey: 403,
 
@@ -21,6 +22,8 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeAgentSubgroupAmbig: 409, control.CodeAgentNotPublished: 409, control.CodeLaunchBlocked: 409, control.CodeCampaignTransition: 409,
 	control.CodeCampaignClosed: 409, control.CodeMarketNotInstalled: 409, control.CodeIdempotencyInFlight: 409, control.CodeDNCWithoutUpload: 409,
 	control.CodeDNCScreenRequired: 409,
+
+	control.CodeCallOver: 410,
 
 	control.CodeRequestTooLarge: 413,
 

@@ -38,7 +38,10 @@ func documented() map[int][2]string {
 // TestCodes holds the table of codes to the contract's: it has each of them, and
 // what it has beyond is listed here.
 func TestCodes(t *testing.T) {
-	want := map[control.Code]int{"request_too_large": 413, "organization_daily_limit": 429, "addresses_required": 422, "addresses_too_many": 422}
+	want := map[control.Code]int{
+		"request_too_large": 413, "organization_daily_limit": 429, "addresses_required": 422, "addresses_too_many": 422,
+		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // of those who join web calls, beside /v1
+	}
 	for status, row := range documented() {
 		if got := typeOf(status); got != row[0] {
 			t.Errorf("%d is %s, want %s", status, got, row[0])
