@@ -231,6 +231,10 @@ func (c Config) Next(t Tried, ended time.Time) Decision {
 	return Decision{Redial: true, Rule: -1, At: ended.Add(spread(ladder(c.Interval, t.Dials), t.Spread))}
 }
 
+// soonest is how soon after a call its contact may be called again, whatever an
+// analysis says that was asked for.
+const soonest = time.Minute
+
 // byRule finds the first rule that fits. A rule that has brought all its
 // redials is passed over.
 func (c Config) byRule(t Tried, ended time.Time) Decision {
@@ -251,7 +255,9 @@ func (c Config) byRule(t Tried, ended time.Time) Decision {
 		d := Decision{Redial: true, Rule: i, At: ended.Add(spread(time.Duration(seconds)*time.Second, t.Spread))}
 		if r.At != "" {
 			if at, ok := instant(t.Analysis[strings.TrimPrefix(r.At, "analysis.")], ended); ok {
-				d.At = at
+				if d.At = at; at.Before(ended.Add(soonest)) {
+					d.At = ended.Add(soonest)
+				}
 			}
 		}
 		return d

@@ -3,6 +3,7 @@ package retry
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,11 @@ func TestRules(t *testing.T) {
 			"asked for a time that was",
 			Tried{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested": true,"mood":"good","callback_at":5}`)},
 			Decision{Redial: true, Rule: 2, At: ended.Add(10 * time.Minute)},
+		},
+		{
+			"asked for at once",
+			Tried{Dials: 1, Outcome: Answered, Analysis: fields(fmt.Sprintf(`{"callback_requested": true,"mood":"good","callback_at":%d}`, ended.Unix()+5))},
+			Decision{Redial: true, Rule: 2, At: ended.Add(time.Minute)},
 		},
 		{"not asked for", Tried{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":false,"mood":"good"}`)}, Decision{Rule: -1}},
 		{"no analysis", Tried{Dials: 1, Outcome: Answered}, Decision{Rule: -1}},
