@@ -45,7 +45,7 @@ fmt: ## format the code
 tidy: ## tidy go.mod
 	@go mod tidy
 
-check: deps build ## what must hold before a change lands: format, tidy, lint, race (≤ 12 min)
+check: deps build ## what must hold before a change lands: format, tidy, lint, race (≤ 15 min)
 	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
 	@echo '── tidy';    go mod tidy -diff
 	@echo '── lint';    $(TOOL) golangci-lint run ./...
