@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	bench "github.com/parley-voice/parley/bench/command"
 	"github.com/parley-voice/parley/campaigns/command"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
@@ -41,7 +42,7 @@ type cli struct {
 	Market   command.Market   `cmd:"" help:"Rules of markets."`
 	Erase    desk.Erase       `cmd:"" help:"Erase calls: what was said in them, their recordings and notices."`
 	Replay   replayCmd        `cmd:"" help:"Step the turn machine through a call's turn log."`
-	Bench    benchCmd         `cmd:"" help:"Measure."`
+	Bench    bench.Bench      `cmd:"" help:"Measure."`
 	Version  versionCmd       `cmd:"" help:"Print the version."`
 }
 
@@ -111,7 +112,7 @@ func run(w *world, args []string) int {
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("parley"), kong.Writers(w.out, w.errs), kong.Exit(func(code int) { exit = code }),
 		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError(),
-		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk), kong.BindSingletonProvider(w.operate), kong.BindSingletonProvider(w.client), kong.BindSingletonProvider(w.terminal))
+		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk), kong.BindSingletonProvider(w.operate), kong.BindSingletonProvider(w.client), kong.BindSingletonProvider(w.terminal), kong.BindSingletonProvider(w.bench))
 	if err != nil {
 		fmt.Fprintln(w.errs, "parley:", err)
 		return 2

@@ -6,7 +6,17 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	bench "github.com/parley-voice/parley/bench/command"
 )
+
+// bench is what measuring commands run in.
+func (w *world) bench() *bench.Terminal {
+	return &bench.Terminal{
+		In: os.Stdin, Out: w.out, Errs: w.errs, Version: version,
+		Bar: func(unit string) func(done, all int) { return progressBar(w.errs, unit) },
+	}
+}
 
 // isTerminal tells whether somebody looks at what is written to out.
 func isTerminal(out io.Writer) bool {

@@ -1,6 +1,7 @@
-package main
+package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/parley-voice/parley/bench/answering"
@@ -8,31 +9,34 @@ import (
 	"github.com/parley-voice/parley/bench/hearing"
 )
 
-type benchVadCmd struct {
+// Vad measures voice activity.
+type Vad struct {
 	Clips int  `help:"Clips of each condition and rate." default:"10"`
 	Fit   bool `help:"Fit the model anew and print it, rather than measure it."`
 }
 
 // Run measures voice activity.
-func (c benchVadCmd) Run(w *world) error {
+func (c Vad) Run(ctx context.Context, t *Terminal) error {
 	if c.Fit {
-		return hearing.Fit(w, w.out, progressBar(w.errs, "clips"))
+		return hearing.Fit(ctx, t.Out, t.Bar("clips"))
 	}
-	fmt.Fprintf(w.out, "voice activity: espeak-ng in eight voices, the energy gate beside the model, %d clips each, times p50/p95 in ms\n\n", c.Clips)
-	return hearing.Run(w, w.out, hearing.Options{Clips: c.Clips, Progress: progressBar(w.errs, "conditions")})
+	fmt.Fprintf(t.Out, "voice activity: espeak-ng in eight voices, the energy gate beside the model, %d clips each, times p50/p95 in ms\n\n", c.Clips)
+	return hearing.Run(ctx, t.Out, hearing.Options{Clips: c.Clips, Progress: t.Bar("conditions")})
 }
 
-type benchAmdCmd struct {
+// Amd measures who is said to have answered.
+type Amd struct {
 	Takes int `help:"Recordings of each script and voice." default:"4"`
 }
 
 // Run measures who is said to have answered.
-func (c benchAmdCmd) Run(w *world) error {
-	fmt.Fprintf(w.out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
-	return answering.Run(w, w.out, answering.Options{Takes: c.Takes, Progress: progressBar(w.errs, "voices")})
+func (c Amd) Run(ctx context.Context, t *Terminal) error {
+	fmt.Fprintf(t.Out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
+	return answering.Run(ctx, t.Out, answering.Options{Takes: c.Takes, Progress: t.Bar("voices")})
 }
 
-type benchEndingsCmd struct {
+// Endings measures how well it is told that somebody has finished.
+type Endings struct {
 	Transcripts []string `arg:"" type:"existingfile" help:"What people said, an utterance a line. A file that is named twice counts twice."`
 	Every       int      `help:"Measure one line in so many." default:"20"`
 	Fit         string   `help:"Fit the model anew to the other lines, and write it to this file." placeholder:"FILE"`
@@ -41,4 +45,4 @@ type benchEndingsCmd struct {
 }
 
 // Run measures how well it is told that somebody has finished.
-func (c benchEndingsCmd) Run(w *world) error { return ending.Job(c).Run(w.out, w.errs) }
+func (c Endings) Run(t *Terminal) error { return ending.Job(c).Run(t.Out, t.Errs) }

@@ -1,0 +1,77 @@
+// Package command is what the bench's commands do. The fields of a command are
+// its arguments.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/bench/corpus"
+)
+
+// Bench holds the commands of the bench.
+type Bench struct {
+	All     All     `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
+	Media   Media   `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
+	Turns   Turns   `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
+	Vad     Vad     `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
+	API     API     `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
+	Amd     Amd     `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
+	Endings Endings `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
+
+	Plane     Plane     `cmd:"" hidden:""`
+	Gateway   Gateway   `cmd:"" hidden:""`
+	Providers Providers `cmd:"" hidden:""`
+}
+
+// A Terminal is where commands run: what they read and write, and the program
+// that they start again as other processes.
+type Terminal struct {
+	In        io.Reader
+	Out, Errs io.Writer
+	Version   string
+	// Bar draws how much of a long work is done, in a unit.
+	Bar func(unit string) func(done, all int)
+}
+
+// Child is a command of this program.
+func (t *Terminal) Child(ctx context.Context, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.CommandContext(ctx, self, args...) //nolint:gosec // ourselves
+}
+
+// All measures everything.
+type All struct{}
+
+// Run measures everything, with the defaults of each.
+func (All) Run(ctx context.Context, t *Terminal) error {
+	fmt.Fprintf(t.Out, "parley %s, %s, %d cores (%s)\n\n", t.Version, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), cpuModel())
+	if err := (Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}).Run(ctx, t); err != nil {
+		return err
+	}
+	fmt.Fprintln(t.Out)
+	return Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}.Run(ctx, t)
+}
+
+// cpuModel is what the machine calls its processor.
+func cpuModel() string {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,42 @@
+package command
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/parley-voice/parley/bench/scenario"
+)
+
+// Turns measures how long callers wait for an answer.
+type Turns struct {
+	Calls   int             `help:"Calls at a time." default:"36"`
+	Pauses  int             `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
+	Seed    uint64          `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
+	Without []string        `help:"Run all again with these switched off, and show it beside: speculation, merging."`
+	Only    []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
+	JSON    string          `help:"Write everything to this file." placeholder:"FILE"`
+	Worst   string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Logs    string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
+}
+
+// Run measures turns at the caller's end.
+func (c Turns) Run(ctx context.Context, t *Terminal) error {
+	return scenario.Bench(ctx, t.Out, scenario.Options{
+		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Progress: t.Bar("lines"),
+		Child: func(ctx context.Context, name string) *exec.Cmd { return t.Child(ctx, "bench", name) },
+	}, c.JSON, c.Worst)
+}
+
+// Gateway is the measured process of a turn bench.
+type Gateway struct{}
+
+// Run places calls and talks on them.
+func (Gateway) Run(ctx context.Context, t *Terminal) error { return scenario.Gateway(ctx, t.In, t.Out) }
+
+// Providers plays the providers of a turn bench.
+type Providers struct{}
+
+// Run plays the providers.
+func (Providers) Run(ctx context.Context, t *Terminal) error {
+	return scenario.Providers(ctx, t.In, t.Out)
+}
