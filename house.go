@@ -201,7 +201,7 @@ func (h *house) openControl(ctx context.Context) error {
 	h.openLists()
 	queue := h.openCampaigns(at)
 	h.node = &control.Node{
-		Place: at, Queue: queue, Lease: h.config.Lease, Eased: h.load.High, Log: h.log,
+		Place: at, Queue: queue, Lease: h.config.Lease, Share: h.load.Share, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
 			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk, OptOuts: h.optOuts,

@@ -22,9 +22,9 @@ type Node struct {
 	Poll time.Duration
 	// MaxCalls bounds the calls on this node; 0 means 1000.
 	MaxCalls int
-	// Eased, where set, says that others need the machine more than the queue does:
-	// then it is drained slowly.
-	Eased func() bool
+	// Share, where set, says how many calls to take from the queue at once, and how
+	// long to wait before the next: others may need the machine more.
+	Share func() (most int, apart time.Duration)
 	// Wake and WakeEnds, where set, say that the queue, or what is asked to
 	// end, may have changed.
 	Wake, WakeEnds <-chan struct{}
@@ -114,12 +114,13 @@ func (n *Node) Stop(ctx context.Context) {
 // asked under asking, the calls run under ctx.
 func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
-		got, wait := n.next(ctx, asking)
+		most, apart := n.share()
+		got, wait := n.next(ctx, asking, most)
 		switch {
-		case got && n.eased():
-			n.rest(easedApart, nil)
 		case !got:
 			n.rest(wait, n.Wake)
+		case apart > 0:
+			n.rest(apart, nil)
 		}
 	}
 }
@@ -135,14 +136,22 @@ func (n *Node) rest(wait time.Duration, wake <-chan struct{}) {
 	}
 }
 
-func (n *Node) eased() bool { return n.Eased != nil && n.Eased() }
+// claimAtOnce is how many calls a node takes from the queue at a time, at most.
+const claimAtOnce = 32
+
+func (n *Node) share() (int, time.Duration) {
+	if n.Share == nil {
+		return claimAtOnce, 0
+	}
+	return n.Share()
+}
 
 // next claims calls, or says how long to wait for one.
-func (n *Node) next(ctx, asking context.Context) (bool, time.Duration) {
+func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
 	if n.room() <= 0 {
 		return false, n.poll()
 	}
-	got, err := n.claimSome(ctx, asking)
+	got, err := n.claimSome(ctx, asking, most)
 	if err != nil && asking.Err() == nil {
 		n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
 	}
@@ -152,7 +161,7 @@ func (n *Node) next(ctx, asking context.Context) (bool, time.Duration) {
 	wait := n.due(asking, n.poll())
 	if wait == n.poll() {
 		// What became due while we asked is not in the answer.
-		got, _ = n.claimSome(ctx, asking)
+		got, _ = n.claimSome(ctx, asking, most)
 	}
 	return got, wait
 }
@@ -168,25 +177,13 @@ func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 	return wait
 }
 
-// claimAtOnce is how many calls a node takes from the queue at a time, and
-// easedAtOnce each easedApart while others need the machine more.
-const (
-	claimAtOnce = 32
-	easedAtOnce = 4
-	easedApart  = 80 * time.Millisecond
-)
-
-func (n *Node) claimSome(ctx, asking context.Context) (bool, error) {
+func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	if !n.Accepting() {
 		return false, nil
 	}
 	short, cancel := context.WithTimeout(asking, n.lease()/3)
 	defer cancel()
-	most := min(claimAtOnce, n.room())
-	if n.eased() {
-		most = min(easedAtOnce, most)
-	}
-	claims, err := n.Queue.Claim(short, n.Place, n.lease(), most)
+	claims, err := n.Queue.Claim(short, n.Place, n.lease(), min(most, n.room()))
 	for _, c := range claims {
 		if !n.Accepting() { // it stopped while it asked
 			err = errors.Join(err, n.Runner.giveBack(ctx, c.Lease))

@@ -143,9 +143,10 @@ func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
 // never more calls than it may have.
 func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
 	for _, tt := range []struct {
-		eased       bool
+		share       int
+		apart       time.Duration
 		least, most int // claims in a second
-	}{{true, 9, 15}, {false, 100, 100}} {
+	}{{4, 80 * time.Millisecond, 9, 15}, {claimAtOnce, 0, 100, 100}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &line{claim: func(context.Context) (*Claim, error) {
 				<-time.After(10 * time.Millisecond)
@@ -156,18 +157,18 @@ func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
 				<-over
 				return nil, &media.DialError{Cause: media.Busy}
 			})}
-			n := &Node{Queue: q, Runner: r, MaxCalls: 100, Lease: time.Hour, Eased: func() bool { return tt.eased }}
+			n := &Node{Queue: q, Runner: r, MaxCalls: 100, Lease: time.Hour, Share: func() (int, time.Duration) { return tt.share, tt.apart }}
 			n.Start(t.Context())
 			<-time.After(time.Second - time.Millisecond)
 			n.Drain()
 			close(over)
 			n.Stop(t.Context())
 			if len(q.asked) < tt.least || len(q.asked) > tt.most {
-				t.Errorf("eased %v: %d claims", tt.eased, len(q.asked))
+				t.Errorf("%d at once: %d claims", tt.share, len(q.asked))
 			}
 			for i, most := range q.asked {
-				if want := min(claimAtOnce, 100-i); tt.eased && most != easedAtOnce || !tt.eased && most != want {
-					t.Errorf("eased %v: asked for %d calls at claim %d", tt.eased, most, i)
+				if want := min(tt.share, 100-i); most != want {
+					t.Errorf("%d at once: asked for %d calls at claim %d", tt.share, most, i)
 				}
 			}
 		})

@@ -24,6 +24,7 @@ type Load struct {
 	since time.Time     // when the second that is counted began
 	count int           // requests of that second
 	had   int           // of the one before
+	share int           // of what may wait, taken at once; 0 is all
 }
 
 // Request is told how long a request took.
@@ -35,12 +36,32 @@ func (l *Load) Request(took time.Duration) {
 	l.mean += time.Duration(share * float64(min(took, longest)-l.mean))
 }
 
-// High reports whether there are many requests, and they take too long.
-func (l *Load) High() bool {
+// What may wait is taken so many at a time, so far apart, while others need the
+// machine: never fewer than least, and more by one each time as long as requests
+// are answered well. All at once again would be a flood that holds them up.
+const (
+	least = 4
+	most  = 32
+	apart = 80 * time.Millisecond
+)
+
+// Share is how many of what may wait may be taken now, and how long to wait before
+// the next are; 0 is no wait. It is asked each time that some are taken.
+func (l *Load) Share() (int, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(time.Now())
-	return max(l.count, l.had) >= few && l.mean > target
+	many := max(l.count, l.had) >= few
+	switch {
+	case many && l.mean > target:
+		l.share = max(least, l.share*3/4)
+	case !many, l.share == 0, l.share == most:
+		l.share = 0
+		return most, 0
+	default:
+		l.share++
+	}
+	return l.share, apart
 }
 
 // turn begins a second.

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// high reports whether what may wait is to make room.
+func high(l *Load) bool {
+	_, apart := l.Share()
+	return apart > 0
+}
+
 func TestLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -20,17 +26,17 @@ func TestLoad(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l Load
-				if l.High() {
+				if high(&l) {
 					t.Error("high before any request")
 				}
 				for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(tt.every) {
 					l.Request(tt.took)
 				}
-				if got := l.High(); got != tt.want {
+				if got := high(&l); got != tt.want {
 					t.Errorf("high: %v, mean %v", got, l.mean)
 				}
 				<-time.After(2 * time.Second)
-				if l.High() {
+				if high(&l) {
 					t.Error("high though nobody asks")
 				}
 			})
@@ -47,8 +53,46 @@ func TestOneSlowRequest(t *testing.T) {
 			<-time.After(5 * time.Millisecond)
 		}
 		l.Request(time.Minute)
-		if l.High() {
+		if high(&l) {
 			t.Errorf("mean %v", l.mean)
+		}
+	})
+}
+
+// TestShare: what may wait makes room at once, and has it back little by little.
+func TestShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Load
+		ask := func(took time.Duration) (int, time.Duration) {
+			for range 8 {
+				l.Request(took)
+				<-time.After(apart / 8)
+			}
+			return l.Share()
+		}
+		if n, wait := l.Share(); n != most || wait != 0 {
+			t.Fatalf("%d, then %v, where nobody asks", n, wait)
+		}
+		for range 10 {
+			ask(50 * time.Millisecond)
+		}
+		before, wait := l.Share()
+		if before != least || wait != apart {
+			t.Fatalf("%d, then %v, where all are slow", before, wait)
+		}
+		steps := 0
+		for ; before < most; steps++ {
+			n, _ := ask(time.Millisecond)
+			if n > before+1 || steps > 100 {
+				t.Fatalf("%d after %d, in step %d", n, before, steps)
+			}
+			before = n
+		}
+		if steps < most-least {
+			t.Errorf("all of it after %d steps", steps)
+		}
+		if n, wait := ask(time.Millisecond); n != most || wait != 0 {
+			t.Errorf("%d, then %v, where all are fast", n, wait)
 		}
 	})
 }
