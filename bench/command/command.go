@@ -25,9 +25,11 @@ type Bench struct {
 	Amd     Amd     `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
 	Endings Endings `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
 
-	Plane     Plane     `cmd:"" hidden:""`
-	Gateway   Gateway   `cmd:"" hidden:""`
-	Providers Providers `cmd:"" hidden:""`
+	Providers Providers `cmd:"" help:"Play recognizers, models and voices, with scripted delays and faults, for any voice system."`
+
+	Plane   Plane   `cmd:"" hidden:""`
+	Gateway Gateway `cmd:"" hidden:""`
+	Fakes   Fakes   `cmd:"" hidden:""`
 }
 
 // A Terminal is where commands run: what they read and write, and the program

@@ -32,11 +32,3 @@ type Gateway struct{}
 
 // Run places calls and talks on them.
 func (Gateway) Run(ctx context.Context, t *Terminal) error { return scenario.Gateway(ctx, t.In, t.Out) }
-
-// Providers plays the providers of a turn bench.
-type Providers struct{}
-
-// Run plays the providers.
-func (Providers) Run(ctx context.Context, t *Terminal) error {
-	return scenario.Providers(ctx, t.In, t.Out)
-}

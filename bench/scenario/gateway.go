@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
@@ -184,10 +185,14 @@ func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o order, prox
 // greeting is what the agent says first.
 const greeting = "hello this is parley how may i help you"
 
-// Providers plays the fakes that a gateway asks, tells their address, and ends
-// with in.
-func Providers(ctx context.Context, in io.Reader, out io.Writer) error {
-	script := fake.Typical()
+// Fakes plays the providers that a gateway asks, by the script that in begins
+// with, tells their address, and ends with in.
+func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
+	var told providers.Script
+	if err := json.NewDecoder(in).Decode(&told); err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	script := told.Fake()
 	script.Reply = Reply
 	fakes, err := fake.Start(ctx, "127.0.0.1:0", script)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
@@ -30,7 +31,7 @@ type Options struct {
 	Seed   uint64
 	// Without switches parts of the turn machine off: "speculation", "merging".
 	Without []string
-	// Child starts one of the other processes: "gateway" or "providers".
+	// Child starts one of the other processes: "gateway" or "fakes".
 	Child    func(ctx context.Context, name string) *exec.Cmd
 	Progress func(done, all int) // of lines that callees said; nil for none
 
@@ -125,23 +126,26 @@ func (s *stage) said() {
 
 // gateway runs the other processes until the calls are over.
 func (o Options) gateway(ctx context.Context, j job) ([]result, error) {
-	providers := o.Child(ctx, "providers")
-	hold, err := providers.StdinPipe()
+	fakes := o.Child(ctx, "fakes")
+	hold, err := fakes.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := providers.StdoutPipe()
+	out, err := fakes.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	providers.Stderr = os.Stderr
-	if err = providers.Start(); err != nil {
+	fakes.Stderr = os.Stderr
+	if err = fakes.Start(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		_ = hold.Close()
-		_ = providers.Wait() // its last words are on stderr
+		_ = fakes.Wait() // its last words are on stderr
 	}()
+	if err = json.NewEncoder(hold).Encode(providers.Typical()); err != nil {
+		return nil, fmt.Errorf("providers: %w", err)
+	}
 	addr, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return nil, fmt.Errorf("providers: %w", err)

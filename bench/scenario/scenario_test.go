@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("PARLEYTEST_CHILD") {
 	case "gateway":
 		err = Gateway(context.Background(), os.Stdin, os.Stdout)
-	case "providers":
-		err = Providers(context.Background(), os.Stdin, os.Stdout)
+	case "fakes":
+		err = Fakes(context.Background(), os.Stdin, os.Stdout)
 	default:
 		m.Run()
 	}

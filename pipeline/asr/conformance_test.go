@@ -201,17 +201,19 @@ func TestHalfOpen(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	each(t, always(fake.Freeze), func(t *testing.T, _ string, r pipeline.Recognizer) {
-		t.Helper()
-		o := converse(t, r, 8000, "hello there", "good day", "is anybody there", "hello")
-		if !errors.Is(o.err, errSilent) {
-			t.Errorf("%q, %v", o.finals(), o.err)
-		}
-	})
+	for _, fault := range []fake.Fault{fake.Freeze, fake.HalfOpen} {
+		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
+			t.Helper()
+			o := converse(t, r, 8000, "hello there", "good day", "is anybody there", "hello")
+			if o.err == nil || fault == fake.Freeze && !errors.Is(o.err, errSilent) {
+				t.Errorf("%s: %q, %v", fault, o.finals(), o.err)
+			}
+		})
+	}
 }
 
 func TestBreaks(t *testing.T) {
-	for fault, want := range map[fake.Fault]string{fake.Drop: "receive", fake.Garble: "not JSON"} {
+	for fault, want := range map[fake.Fault]string{fake.Drop: "receive", fake.Reset: "receive", fake.Garble: "not JSON"} {
 		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
 			t.Helper()
 			o := converse(t, r, 8000, "one two three")

@@ -103,7 +103,14 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *listening)
 	})
 	for {
 		kind, b, err := conn.ReadMessage()
-		if err != nil || !l.take(kind, b) || l.fault == Drop && len(l.words) > 1 {
+		if err != nil || !l.take(kind, b) {
+			return
+		}
+		if len(l.words) > 1 && (l.fault.cuts() || l.fault == HalfOpen) {
+			if l.fault == HalfOpen {
+				<-ctx.Done() // the server's end
+			}
+			l.fault.end(conn.NetConn())
 			return
 		}
 	}
@@ -163,10 +170,10 @@ func (l *listening) finish() {
 	lag := l.script.FinalLag
 	switch l.fault {
 	case Late:
-		lag += 3 * time.Second
+		lag += l.script.late()
 	case Mute:
 		due = nil
-	case None, Refuse, Absent, Busy, Hang, Drop, Stall, Freeze, Garble:
+	default:
 	}
 	for _, m := range now {
 		l.queue(0, m)
@@ -209,7 +216,7 @@ func (l *listening) send(ctx context.Context, conn *websocket.Conn) {
 	for n := 0; ; {
 		select {
 		case r := <-l.due:
-			if l.fault == Stall || l.fault == Freeze && n > 1 || !wait(ctx, time.Until(r.at)) {
+			if l.fault == Stall || l.fault.stops() && n > 1 || !wait(ctx, time.Until(r.at)) {
 				continue
 			}
 			if l.fault == Garble {

@@ -6,6 +6,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Script struct {
 	FirstToken time.Duration // request to the first token
 	TokenGap   time.Duration // between tokens
 	FirstByte  time.Duration // first text to the first speech
+	// LateBy is how late what the faults Late and Slow hold up comes; 0 is 3 s.
+	LateBy time.Duration
 	// LeadingSilence is how much silence the voice begins with.
 	LeadingSilence time.Duration
 	// Reply is what the model says to messages, the newest last; nil repeats
@@ -72,13 +75,28 @@ const (
 	Absent Fault = "absent" // 404 to the request: there is no such model or voice
 	Busy   Fault = "busy"   // 429 to the request, to be asked again in 2 s
 	Drop   Fault = "drop"   // the connection is cut in the middle
+	Reset  Fault = "reset"  // likewise, by a TCP reset
 	Hang   Fault = "hang"   // the connection is taken, and its request never answered
 	Stall  Fault = "stall"  // it is taken, and nothing comes
 	Freeze Fault = "freeze" // nothing more comes after the first of it
 	Garble Fault = "garble" // what comes is not the protocol
-	Late   Fault = "late"   // a recognizer's final results come 3 s late
+	Late   Fault = "late"   // a recognizer's final results come late
 	Mute   Fault = "mute"   // a recognizer's final results never come
+	Slow   Fault = "slow"   // a model's first token, or a voice's first speech, comes late
+	// HalfOpen leaves the connection open and, after the first of it, neither
+	// reads it nor writes to it: no ping is answered, and no leave taken.
+	HalfOpen Fault = "half-open"
 )
+
+// Faults are all that may go wrong.
+func Faults() []Fault {
+	return []Fault{Refuse, Absent, Busy, Drop, Reset, Hang, Stall, Freeze, Garble, Late, Mute, Slow, HalfOpen}
+}
+
+// cuts says that the connection ends in the middle, and stops that nothing more
+// comes after the first of it.
+func (f Fault) cuts() bool  { return f == Drop || f == Reset }
+func (f Fault) stops() bool { return f == Freeze || f == HalfOpen }
 
 func (f Fault) refuses() bool { return f == Refuse || f == Absent || f == Busy || f == Hang }
 
@@ -183,7 +201,7 @@ func refused(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	case Hang, Stall:
 		<-r.Context().Done()
 		return true
-	case None, Drop, Freeze, Garble, Late, Mute:
+	default:
 	}
 	return false
 }
@@ -203,10 +221,21 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// cut breaks the connection off in the middle of an answer.
-func cut(w http.ResponseWriter) {
+// late is how late something comes that Late or Slow holds up.
+func (s Script) late() time.Duration { return cmp.Or(s.LateBy, 3*time.Second) }
+
+// cut breaks the connection off in the middle of an answer, as the fault says.
+func (f Fault) cut(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		f.end(conn)
 		_ = conn.Close() // that is the fault
+	}
+}
+
+// end has the closing of a connection reset it, where the fault is that.
+func (f Fault) end(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok && f == Reset {
+		_ = tcp.SetLinger(0)
 	}
 }
 

@@ -35,17 +35,21 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	words := strings.SplitAfter(s.reply(ask.Messages), " ")
-	if !wait(r.Context(), s.script.FirstToken) {
+	first := s.script.FirstToken
+	if f == Slow {
+		first += s.script.late()
+	}
+	if !wait(r.Context(), first) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	for i, word := range words {
-		if f == Drop && i == (len(words)+1)/2 {
-			cut(w)
+		if f.cuts() && i == (len(words)+1)/2 {
+			f.cut(w)
 			return
 		}
-		if f == Freeze && i == (len(words)+1)/2 {
+		if f.stops() && i == (len(words)+1)/2 {
 			<-r.Context().Done()
 			return
 		}

@@ -26,7 +26,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"want JSON with response_format pcm or wav"}}`, http.StatusBadRequest)
 		return
 	}
-	if !wait(r.Context(), s.script.FirstByte) {
+	if !wait(r.Context(), s.script.firstSpeech(f)) {
 		return
 	}
 	pcm, _ := tone.Say(speechRate, ask.Input)
@@ -43,20 +43,19 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
 	half := len(b)/4*2 + 1 // in the middle of a sample
-	switch f {
-	case Garble:
+	switch {
+	case f == Garble:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte("{garbled"))
 		return
-	case Drop, Freeze:
+	case f.cuts(), f.stops():
 		write(b[:half])
-		if _ = http.NewResponseController(w).Flush(); f == Drop {
-			cut(w)
+		if _ = http.NewResponseController(w).Flush(); f.cuts() {
+			f.cut(w)
 		} else {
 			<-r.Context().Done()
 		}
 		return
-	case None, Refuse, Absent, Busy, Hang, Stall, Late, Mute:
 	}
 	write(b[:half])
 	_ = http.NewResponseController(w).Flush()

@@ -24,6 +24,7 @@ type speaking struct {
 	made   time.Duration // of speech
 	send   func(word spokenWord) error
 	garble func()
+	cut    func() // prepares the connection's end
 }
 
 // A spokenWord is one word of speech, with the pause or the silence before it.
@@ -38,22 +39,38 @@ type spokenWord struct {
 // say speaks text. It returns false where the connection is to be cut.
 func (v *speaking) say(ctx context.Context, text string) bool {
 	for word := range strings.FieldsSeq(text) {
+		if v.fault == HalfOpen && v.spoken > 1 {
+			<-ctx.Done() // the server's end
+			return false
+		}
 		if v.fault == Stall || v.fault == Freeze && v.spoken > 1 {
 			continue
 		}
-		if v.spoken == 0 && !wait(ctx, v.script.FirstByte) {
+		if v.spoken == 0 && !wait(ctx, v.script.firstSpeech(v.fault)) {
 			return false
 		}
 		if v.fault == Garble {
 			v.garble()
 			return false
 		}
-		if v.fault == Drop && v.spoken == 2 || v.send(v.word(word)) != nil {
+		if v.fault.cuts() && v.spoken == 2 {
+			v.cut()
+			return false
+		}
+		if v.send(v.word(word)) != nil {
 			return false
 		}
 		v.spoken++
 	}
 	return true
+}
+
+// firstSpeech is how long the first speech takes.
+func (s Script) firstSpeech(f Fault) time.Duration {
+	if f == Slow {
+		return s.FirstByte + s.late()
+	}
+	return s.FirstByte
 }
 
 // mumbles says whether the end of the utterance is never told.
@@ -100,9 +117,10 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) (v *speaking, con
 	if err != nil {
 		return nil, nil, nil // told by Upgrade
 	}
-	return &speaking{script: s.script, fault: f, garble: func() {
-		_ = conn.WriteMessage(websocket.TextMessage, []byte("{garbled"))
-	}}, conn, done
+	return &speaking{
+		script: s.script, fault: f, cut: func() { f.end(conn.NetConn()) },
+		garble: func() { _ = conn.WriteMessage(websocket.TextMessage, []byte("{garbled")) },
+	}, conn, done
 }
 
 // speak plays ElevenLabs' streaming speech: text comes in pieces, speech goes

@@ -181,8 +181,9 @@ func TestReply(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for fault, want := range map[fake.Fault]string{
-		fake.Refuse: "503", fake.Absent: "404", fake.Busy: "429", fake.Drop: "EOF", fake.Garble: "not JSON",
+		fake.Refuse: "503", fake.Absent: "404", fake.Busy: "429", fake.Drop: "EOF", fake.Reset: "EOF", fake.Garble: "not JSON",
 		fake.Hang: context.DeadlineExceeded.Error(), fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
+		fake.HalfOpen: context.DeadlineExceeded.Error(),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -191,7 +192,7 @@ func TestFaults(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s: %v, want %q", fault, err, want)
 			}
-			if (fault == fake.Drop || fault == fake.Freeze) != (text != "") {
+			if slices.Contains([]fake.Fault{fake.Drop, fake.Reset, fake.Freeze, fake.HalfOpen}, fault) != (text != "") {
 				t.Errorf("%s: %q", fault, text)
 			}
 			var refused *pipeline.RefusedError
@@ -203,6 +204,17 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlow: a first token that is late is an answer all the same.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		text, err := ask(t.Context(), fake.Script{LateBy: 2 * time.Second, Fault: func(fake.Provider, int) fake.Fault { return fake.Slow }})
+		if text != "you said hi" || err != nil || time.Since(began) != 2*time.Second {
+			t.Errorf("%q, %v, after %v", text, err, time.Since(began))
+		}
+	})
 }
 
 func TestCallFromTheWire(t *testing.T) {

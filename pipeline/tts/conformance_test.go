@@ -127,11 +127,11 @@ func TestVoicesThatRefuse(t *testing.T) {
 }
 
 func TestVoicesThatBreak(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Drop, fake.Garble} {
+	for _, fault := range []fake.Fault{fake.Drop, fake.Reset, fake.Garble} {
 		each(t, first(fault), func(t *testing.T, _ string, s stage) {
 			t.Helper()
 			pcm, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
-			if err == nil || strings.Contains(err.Error(), "canary") || (fault == fake.Drop) != (len(pcm) > 0) {
+			if err == nil || strings.Contains(err.Error(), "canary") || (fault != fake.Garble) != (len(pcm) > 0) {
 				t.Errorf("%s: %v after %d samples", fault, err, len(pcm))
 			}
 			recovers(t, s)
@@ -140,14 +140,14 @@ func TestVoicesThatBreak(t *testing.T) {
 }
 
 func TestVoicesThatStall(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Stall, fake.Freeze} {
+	for _, fault := range []fake.Fault{fake.Stall, fake.Freeze, fake.HalfOpen, fake.Slow} {
 		each(t, first(fault), func(t *testing.T, _ string, s stage) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			began := time.Now()
 			pcm, _, _ := speak(ctx, s, 8000, "one two three four five six.")
-			if (fault == fake.Freeze) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
+			if (fault == fake.Freeze || fault == fake.HalfOpen) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
 				t.Errorf("%s: %d samples after %v", fault, len(pcm), time.Since(began))
 			}
 			recovers(t, s)

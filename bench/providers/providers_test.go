@@ -1,0 +1,129 @@
+package providers
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/llm"
+)
+
+func TestParseFault(t *testing.T) {
+	f, err := ParseFault("asr=late,first=2,every=5,times=3,by=2s")
+	if want := (Fault{fake.ASR, fake.Late, 2, 5, 3, 2 * time.Second}); err != nil || f != want {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for text, want := range map[string]string{
+		"llm": "PROVIDER=FAULT", "llm=slow,twice": `unknown "twice"`, "llm=slow,every=x": `every is "x"`, "llm=slow,by=3": `by is "3"`,
+	} {
+		if _, err := ParseFault(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestHits(t *testing.T) {
+	for _, c := range []struct {
+		f    Fault
+		want string // of the first ten requests
+	}{
+		{Fault{}, "xxxxxxxxxx"},
+		{Fault{First: 3}, "..xxxxxxxx"},
+		{Fault{First: 2, Every: 3}, ".x..x..x.."},
+		{Fault{First: 2, Every: 3, Times: 2}, ".x..x....."},
+		{Fault{Times: 1}, "x........."},
+	} {
+		var got strings.Builder
+		for n := range 10 {
+			got.WriteByte(".x"[map[bool]int{true: 1}[c.f.hits(n)]])
+		}
+		if got.String() != c.want {
+			t.Errorf("%+v: %s, want %s", c.f, got.String(), c.want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("model: {first_token: 350ms}\nfaults:\n- {provider: llm, fault: slow, every: 4, by: 1s}\n")
+	s, err := Read(name)
+	if err != nil || s.Check() != nil || s.Model.FirstToken != 350*time.Millisecond || s.Recognizer.Final != 150*time.Millisecond || len(s.Faults) != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	write("model:\n  first_tokn: 350ms\n")
+	if _, err := Read(name); err == nil || !strings.Contains(err.Error(), `x.yaml: line 2: model: unknown key "first_tokn": accepted are first_token, token`) {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		"faults: [{provider: stt, fault: drop}]":            "accepted are asr, llm and tts",
+		"faults: [{provider: llm, fault: dorp}]":            "half-open",
+		"faults: [{provider: llm, fault: late}]":            "late and mute are of asr",
+		"faults: [{provider: asr, fault: slow}]":            "slow is of llm and tts",
+		"faults: [{provider: asr, fault: drop, first: -1}]": "below 0",
+		"faults: [{provider: asr, fault: drop, by: 1s}]":    "of late and slow alone",
+		"voice: {first_audio: -1s}":                         "first_audio",
+	} {
+		write(text)
+		s, err := Read(name)
+		if err == nil {
+			err = s.Check()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestServe plays the providers on ports of their own, and asks the model as any
+// system would: every second answer is refused.
+func TestServe(t *testing.T) {
+	s := Script{Faults: []Fault{{Provider: fake.LLM, Fault: fake.Refuse, First: 2, Every: 2}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	var served sync.WaitGroup
+	var err error
+	loopback := "127.0.0.1:0"
+	served.Go(func() { err = Serve(ctx, w, Addrs{loopback, loopback, loopback}, s, nil); _ = w.Close() })
+	b := make([]byte, 4096)
+	n, _ := r.Read(b)
+	told := string(b[:n])
+	addr := regexp.MustCompile(`http://(\S+)/v1/chat/completions`).FindStringSubmatch(told)
+	if addr == nil || !strings.Contains(told, "fault: llm refuse, from request 2 on, every 2") || strings.Count(told, "127.0.0.1:") < 10 {
+		t.Fatalf("told: %s", told)
+	}
+	m := llm.OpenAI{URL: "http://" + addr[1] + "/v1"}
+	for i, want := range []string{"you said hi", "503", "you said hi"} {
+		var got strings.Builder
+		for d, err := range m.Reply(t.Context(), pipeline.Prompt{Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: "hi"}}}) {
+			if got.WriteString(d.Text); err != nil {
+				got.WriteString(err.Error())
+			}
+		}
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("request %d: %q, want %q", i+1, got.String(), want)
+		}
+	}
+	cancel()
+	served.Wait()
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", addr[1]); err == nil {
+		t.Error("it goes on to serve")
+	}
+}
