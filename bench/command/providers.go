@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/providers"
-	"github.com/parley-voice/parley/bench/scenario"
+	"github.com/parley-voice/parley/bench/wording"
 )
 
 // Providers plays providers for any voice system.
@@ -31,7 +32,7 @@ func (c Providers) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	reply := scenario.Reply
+	reply := wording.Reply
 	if c.Reply == "repeat" {
 		reply = nil
 	}
@@ -69,4 +70,4 @@ func (c Providers) script() (providers.Script, error) {
 type Fakes struct{}
 
 // Run plays the providers.
-func (Fakes) Run(ctx context.Context, t *Terminal) error { return scenario.Fakes(ctx, t.In, t.Out) }
+func (Fakes) Run(ctx context.Context, t *Terminal) error { return gateway.Fakes(ctx, t.In, t.Out) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 
+	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
@@ -31,4 +32,4 @@ func (c Turns) Run(ctx context.Context, t *Terminal) error {
 type Gateway struct{}
 
 // Run places calls and talks on them.
-func (Gateway) Run(ctx context.Context, t *Terminal) error { return scenario.Gateway(ctx, t.In, t.Out) }
+func (Gateway) Run(ctx context.Context, t *Terminal) error { return gateway.Run(ctx, t.In, t.Out) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/pipeline/fake"
 )
 
@@ -16,7 +17,7 @@ import (
 // writes the table to out. Where they are named, file gets everything as JSON
 // and dir the recordings of the ten worst turns.
 func Bench(ctx context.Context, out io.Writer, o Options, file, dir string) error {
-	if _, err := without(o.Without); err != nil {
+	if _, err := gateway.Without(o.Without); err != nil {
 		return err
 	}
 	if o.Calls < 1 || o.Pauses < 1 {

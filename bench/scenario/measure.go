@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/acoustic"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/wording"
 )
 
 // Limits of what is judged.
@@ -92,7 +93,7 @@ func (c *played) judge() (a *analysis, err error) {
 		return nil, err
 	}
 	for text, i := range a.served.places {
-		a.from[stem(text)] = append(a.from[stem(text)], source{turn: i})
+		a.from[wording.Stem(text)] = append(a.from[wording.Stem(text)], source{turn: i})
 	}
 	last := ""
 	a.words = acoustic.Words(h.PCM, rate, func(w string) string {
@@ -268,7 +269,7 @@ func (a *analysis) source(w acoustic.Heard) (s source, ok bool) {
 	if w.Fate == acoustic.Other {
 		return s, false
 	}
-	for _, x := range a.from[w.Text[:asked]] {
+	for _, x := range a.from[w.Text[:wording.Asked]] {
 		if x.turn < len(a.begun) && sample(a.begun[x.turn]) < w.Start {
 			s, ok = x, true
 		}
@@ -279,7 +280,7 @@ func (a *analysis) source(w acoustic.Heard) (s source, ok bool) {
 // whole tells whether the last of n words of an answer was heard.
 func whole(mine []acoustic.Heard, n int) bool {
 	for _, w := range mine {
-		if w.Fate == acoustic.Whole && w.Text[wordLen-1:] == letter(n-1) {
+		if w.Fate == acoustic.Whole && w.Text[wording.Len-1:] == wording.Letter(n-1) {
 			return true
 		}
 	}
@@ -291,7 +292,7 @@ func (a *analysis) answer(i int, t *Turn) {
 	mine := a.answers(i)
 	byStem := map[string][]acoustic.Heard{}
 	for _, w := range mine {
-		byStem[w.Text[:wordLen-1]] = append(byStem[w.Text[:wordLen-1]], w)
+		byStem[w.Text[:wording.Len-1]] = append(byStem[w.Text[:wording.Len-1]], w)
 	}
 	best := ""
 	for s, words := range byStem {
@@ -307,7 +308,7 @@ func (a *analysis) answer(i int, t *Turn) {
 	}
 	var meant []string
 	for k := range a.call.words {
-		meant = append(meant, best+letter(k))
+		meant = append(meant, best+wording.Letter(k))
 	}
 	t.Answer = acoustic.Compare(meant, byStem[best])
 	t.Whole = whole(byStem[best], a.call.words)
@@ -343,14 +344,14 @@ func (a *analysis) stale(i int, mine []acoustic.Heard) int {
 // oneMore tells whether the model was given one message more for line i than for
 // the last line before it that was answered.
 func (a *analysis) oneMore(i int, answered string) bool {
-	count := int(answered[asked] - 'a')
+	count := int(answered[wording.Asked] - 'a')
 	for k := i - 1; k >= 0; k-- {
 		if mine := a.answers(k); len(mine) > 0 {
-			before := int(mine[len(mine)-1].Text[asked] - 'a')
-			return (count-before+letters)%letters == a.said(k, i)
+			before := int(mine[len(mine)-1].Text[wording.Asked] - 'a')
+			return (count-before+wording.Letters)%wording.Letters == a.said(k, i)
 		}
 	}
-	return count%letters == a.said(-1, i)%letters
+	return count%wording.Letters == a.said(-1, i)%wording.Letters
 }
 
 // said is how many messages the callee had after line k, up to line i.

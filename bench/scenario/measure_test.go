@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
@@ -104,9 +105,9 @@ func show(t Turn) string {
 func TestAnswerInTime(t *testing.T) {
 	x := newTape(8, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "and tomorrow"}))
 	end := x.says(500)
-	x.hears(end+700, speech(answer("are you open", 1, 4)...))
+	x.hears(end+700, speech(wording.Words("are you open", 1, 4)...))
 	end = x.says(4000)
-	x.hears(end+300, speech(answer("and tomorrow", 2, 4)...))
+	x.hears(end+300, speech(wording.Words("and tomorrow", 2, 4)...))
 	turns := x.judge(t, "Are you open?", "and tomorrow")
 	for i, want := range []float64{700, 300} {
 		v := turns[i]
@@ -120,7 +121,7 @@ func TestNoAnswer(t *testing.T) {
 	x := newTape(9, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "hello"}))
 	x.says(500)
 	end := x.says(6000)
-	x.hears(end+300, speech(answer("hello", 2, 4)...))
+	x.hears(end+300, speech(wording.Words("hello", 2, 4)...))
 	turns := x.judge(t, "are you open", "hello")
 	if !turns[0].Dead || turns[0].Wire != nil || turns[1].Dead {
 		t.Errorf("%s %s", show(turns[0]), show(turns[1]))
@@ -133,7 +134,7 @@ func TestCutOff(t *testing.T) {
 		return newTape(10, 4, said(true, corpus.Part{Text: first, Pause: time.Second, Kind: corpus.MidClause}, corpus.Part{Text: second}))
 	}
 	whole := first + " " + second
-	part := answer(first, 1, 4)
+	part := wording.Words(first, 1, 4)
 	for name, c := range map[string]struct {
 		part    int // ms after the pause began at which the agent says n words of an answer to the first part
 		n       int
@@ -159,7 +160,7 @@ func TestCutOff(t *testing.T) {
 		if c.callers == 2 {
 			text = second
 		}
-		x.hears(end+1200, speech(answer(text, c.callers, 4)...))
+		x.hears(end+1200, speech(wording.Words(text, c.callers, 4)...))
 		v := x.judge(t, c.lines...)[0]
 		if !slices.Equal(v.CutOff, c.cut) || v.Correct != c.correct || v.Answers != c.answers || v.False != c.wrong || v.Pauses != 1 || v.Kind != corpus.MidClause {
 			t.Errorf("%s: %s", name, show(v))
@@ -176,7 +177,7 @@ func into(name Name, text string) (x *tape, words []string, began, onset int) {
 	began = x.says(500) + 700
 	onset = began + 1000
 	x.says(onset)
-	return x, answer("tell me all", 1, 10), began, onset
+	return x, wording.Words("tell me all", 1, 10), began, onset
 }
 
 func TestBargeIn(t *testing.T) {
@@ -239,10 +240,10 @@ func TestResume(t *testing.T) {
 func TestStale(t *testing.T) {
 	x := newTape(12, 4, said(true, corpus.Part{Text: "are you open"}), said(true, corpus.Part{Text: "and tomorrow"}))
 	end := x.says(500)
-	x.hears(end+700, speech(answer("are you open", 1, 2)...))
+	x.hears(end+700, speech(wording.Words("are you open", 1, 2)...))
 	end = x.says(4000)
-	end = x.hears(end+300, speech(answer("and tomorrow", 2, 4)...))
-	x.hears(end+300, speech(answer("are you open", 1, 4)[2:]...))
+	end = x.hears(end+300, speech(wording.Words("and tomorrow", 2, 4)...))
+	x.hears(end+300, speech(wording.Words("are you open", 1, 4)[2:]...))
 	if turns := x.judge(t, "are you open", "and tomorrow"); turns[0].Stale != 2 || turns[1].Stale != 0 {
 		t.Errorf("two words came late: %s %s", show(turns[0]), show(turns[1]))
 	}

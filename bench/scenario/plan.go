@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media/tone"
 )
 
@@ -29,12 +30,8 @@ const (
 
 const rate = 8000 // Hz
 
-// Words of the answers: few where the answer only has to be waited for, many
-// where something is to happen in it.
-const (
-	fewWords  = 5
-	manyWords = 18
-)
+// manyWords are the words of answers in which something is to happen.
+const manyWords = 18
 
 // A move is one line of a callee, and what it is for.
 type move struct {
@@ -76,7 +73,7 @@ func (o Options) plan() []call {
 			return
 		}
 		for stream := uint64(0); n > 0; stream++ {
-			p := planner{Speaker: corpus.New(o.Seed, stream<<8|kindOf(name)), call: call{name: name, words: fewWords}}
+			p := planner{Speaker: corpus.New(o.Seed, stream<<8|kindOf(name)), call: call{name: name, words: wording.Few}}
 			p.id = fmt.Sprintf("%s-%d", name, stream)
 			n -= p.fill(each, n)
 			all = append(all, p.call)

@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
@@ -43,29 +45,29 @@ type Options struct {
 type played struct {
 	call
 	callee callee.Record
-	server result
+	server gateway.Result
 }
 
 // Run holds all calls and measures them.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	policy, err := without(o.Without)
+	policy, err := gateway.Without(o.Without)
 	if err != nil {
 		return nil, err
 	}
-	transport, stop, err := openMedia(ctx)
+	transport, stop, err := gateway.OpenMedia(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
 	s := &stage{Options: o, calls: map[string]*played{}}
-	j := job{Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
+	j := gateway.Job{Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
 	if len(o.Without) > 0 {
 		j.Policy = policy
 	}
 	for _, c := range o.plan() {
 		s.calls[c.id], s.order = &played{call: c}, append(s.order, c.id)
 		s.all += len(c.lines)
-		j.Calls = append(j.Calls, order{c.id, instructions(c.words)})
+		j.Calls = append(j.Calls, gateway.Order{ID: c.id, Prompt: wording.Instructions(c.words)})
 	}
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: s.answer}
 	if err = carrier.Start(); err != nil {
@@ -125,7 +127,7 @@ func (s *stage) said() {
 }
 
 // gateway runs the other processes until the calls are over.
-func (o Options) gateway(ctx context.Context, j job) ([]result, error) {
+func (o Options) gateway(ctx context.Context, j gateway.Job) ([]gateway.Result, error) {
 	fakes := o.Child(ctx, "fakes")
 	hold, err := fakes.StdinPipe()
 	if err != nil {
@@ -155,15 +157,15 @@ func (o Options) gateway(ctx context.Context, j job) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway := o.Child(ctx, "gateway")
-	gateway.Stdin, gateway.Stderr = strings.NewReader(string(b)), os.Stderr
-	said, err := gateway.Output()
+	measured := o.Child(ctx, "gateway")
+	measured.Stdin, measured.Stderr = strings.NewReader(string(b)), os.Stderr
+	said, err := measured.Output()
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	var results []result
+	var results []gateway.Result
 	for line := range strings.Lines(string(said)) {
-		var r result
+		var r gateway.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			return nil, fmt.Errorf("gateway: %w", err)
 		}

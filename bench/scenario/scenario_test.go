@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media/record"
 	"github.com/parley-voice/parley/pipeline/fake"
 )
@@ -21,9 +23,9 @@ func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv("PARLEYTEST_CHILD") {
 	case "gateway":
-		err = Gateway(context.Background(), os.Stdin, os.Stdout)
+		err = gateway.Run(context.Background(), os.Stdin, os.Stdout)
 	case "fakes":
-		err = Fakes(context.Background(), os.Stdin, os.Stdout)
+		err = gateway.Fakes(context.Background(), os.Stdin, os.Stdout)
 	default:
 		m.Run()
 	}
@@ -124,16 +126,16 @@ func TestWordsTellWhoseTheyAre(t *testing.T) {
 	for text, want := range map[string]source{
 		"How much is it?": {0, true}, "how much": {0, false}, "too much": {1, false}, "how much is it that is too much": {1, true},
 	} {
-		words := strings.Fields(Reply([]fake.Message{{Role: "system", Content: instructions(3)}, {Role: "user", Content: "x"}, {Role: "user", Content: text}}))
-		if len(words) != 3 || known(all, "", words[0]) != words[0] || words[0][asked:] != "ca" || words[2][asked:] != "cc" {
+		words := strings.Fields(wording.Reply([]fake.Message{{Role: "system", Content: wording.Instructions(3)}, {Role: "user", Content: "x"}, {Role: "user", Content: text}}))
+		if len(words) != 3 || known(all, "", words[0]) != words[0] || words[0][wording.Asked:] != "ca" || words[2][wording.Asked:] != "cc" {
 			t.Errorf("%q is answered with %q", text, words)
 			continue
 		}
-		if s := all[words[1][:asked]]; len(s) != 1 || s[0] != want {
+		if s := all[words[1][:wording.Asked]]; len(s) != 1 || s[0] != want {
 			t.Errorf("%q is taken for %+v, want %+v", text, s, want)
 		}
 	}
-	w := answer("too much", 1, 3)
+	w := wording.Words("too much", 1, 3)
 	for _, c := range []struct{ last, text, want string }{
 		{"", "wait", ""},
 		{"", "hello", ""},
@@ -153,24 +155,12 @@ func TestWordsTellWhoseTheyAre(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	all := sources([]move{said(true, corpus.Part{Text: "how much is it"})})
-	w := answer("how much is it", 1, 3)
+	w := wording.Words("how much is it", 1, 3)
 	for _, c := range []struct{ last, start, want string }{
 		{w[0], w[1][:2], w[1]}, {w[0], w[0][:5], w[1]}, {"", w[0][:5], w[0]}, {"", w[0][:3], ""}, {w[0], "zz", ""}, {w[0], "", ""},
 	} {
 		if got := complete(all, c.last, c.start); got != c.want {
 			t.Errorf("after %q %q begins %q, want %q", c.last, c.start, got, c.want)
 		}
-	}
-}
-
-func TestWithout(t *testing.T) {
-	if _, err := without([]string{"thinking"}); err == nil || !strings.Contains(err.Error(), "speculation and merging") {
-		t.Errorf("%v", err)
-	}
-	if _, err := (job{Policy: []byte(`{"Nonsense":1}`)}).policy(); err == nil || !strings.Contains(err.Error(), "Nonsense") {
-		t.Errorf("%v", err)
-	}
-	if p, err := (job{Policy: []byte(`{"Nudges":7}`)}).policy(); err != nil || p.Nudges != 7 || p.Idle == 0 {
-		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fake"
 )
@@ -55,14 +56,14 @@ func (c *played) align() (served, error) {
 			s.agent = append(s.agent, strings.Fields(l.Text)...)
 			continue
 		}
-		i, all := c.find(normal(l.Text), next)
+		i, all := c.find(wording.Normal(l.Text), next)
 		if i < 0 {
 			if i, all = c.resembles(l.Text, next); i >= 0 {
 				s.differ = append(s.differ, l.Text)
 				s.places[l.Text] = i
 			}
 		}
-		own := func(w string) bool { return len(w) == wordLen && slices.Contains(s.agent, w) }
+		own := func(w string) bool { return len(w) == wording.Len && slices.Contains(s.agent, w) }
 		if i < 0 || slices.ContainsFunc(strings.Fields(l.Text), own) {
 			s.ghosts = append(s.ghosts, l.Text)
 		}
@@ -82,7 +83,7 @@ func (c *played) align() (served, error) {
 // and whether they are all; -1 where there is none.
 func (c *played) find(text string, from int) (i int, all bool) {
 	for i := from; i < len(c.turns); i++ {
-		if t := normal(c.turns[i].text); t != "" && t == text {
+		if t := wording.Normal(c.turns[i].text); t != "" && t == text {
 			return i, true
 		}
 	}
@@ -91,10 +92,10 @@ func (c *played) find(text string, from int) (i int, all bool) {
 		if t == "" || text == "" {
 			continue
 		}
-		if strings.Contains(" "+normal(t)+" ", " "+text+" ") {
+		if strings.Contains(" "+wording.Normal(t)+" ", " "+text+" ") {
 			return i, false
 		}
-		if i > 0 && normal(c.turns[i-1].text+" "+t) == text {
+		if i > 0 && wording.Normal(c.turns[i-1].text+" "+t) == text {
 			return i, true
 		}
 	}
@@ -169,7 +170,7 @@ func (s served) own(i int) float64 {
 func (s served) claimed(stem string) []string {
 	var all []string
 	for _, w := range s.agent {
-		if w = normal(w); strings.HasPrefix(w, stem) {
+		if w = wording.Normal(w); strings.HasPrefix(w, stem) {
 			all = append(all, w)
 		}
 	}

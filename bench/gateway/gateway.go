@@ -1,4 +1,7 @@
-package scenario
+// Package gateway is the measured process of a turn bench: it dials calls, talks
+// on them as the server does, and reports them as it measured them itself. The
+// providers that it asks are a process of their own, too.
+package gateway
 
 import (
 	"bytes"
@@ -11,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/rtp"
@@ -25,26 +29,26 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
-// A job is what a gateway is asked to do.
-type job struct {
+// A Job is what a gateway is asked to do.
+type Job struct {
 	Proxy   string        `json:"proxy"`
 	Fakes   string        `json:"fakes"` // host:port
 	AtATime int           `json:"at_a_time"`
 	Stagger time.Duration `json:"stagger"` // between two of the first calls
-	Calls   []order       `json:"calls"`
+	Calls   []Order       `json:"calls"`
 	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
 }
 
-// An order is one call that a gateway is to place.
-type order struct {
+// An Order is one call that a gateway is to place.
+type Order struct {
 	ID     string `json:"id"`
 	Prompt string `json:"prompt"`
 }
 
-// A result is the outcome of one of a gateway's calls, as the server tells it.
-type result struct {
+// A Result is the outcome of one of a gateway's calls, as the server tells it.
+type Result struct {
 	ID     string            `json:"id"`
 	Err    string            `json:"err,omitempty"`
 	Reason pipeline.Reason   `json:"reason"`
@@ -52,8 +56,8 @@ type result struct {
 	Lines  []pipeline.Line   `json:"lines"`
 }
 
-// without switches parts of the turn machine off.
-func without(parts []string) (json.RawMessage, error) {
+// Without switches parts of the turn machine off.
+func Without(parts []string) (json.RawMessage, error) {
 	policy := map[string]any{}
 	for _, p := range parts {
 		switch p {
@@ -69,7 +73,7 @@ func without(parts []string) (json.RawMessage, error) {
 }
 
 // policy is the default with what the job changes.
-func (j job) policy() (turn.Policy, error) {
+func (j Job) policy() (turn.Policy, error) {
 	p := turn.DefaultPolicy()
 	if len(j.Policy) == 0 {
 		return p, nil
@@ -82,10 +86,9 @@ func (j job) policy() (turn.Policy, error) {
 	return p, nil
 }
 
-// Gateway is the measured process of a turn bench: it dials calls, talks on
-// them, and reports them as it measured them itself.
-func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
-	var j job
+// Run does the job that it reads, and writes the result of each call as it ends.
+func Run(ctx context.Context, in io.Reader, out io.Writer) error {
+	var j Job
 	if err := json.NewDecoder(in).Decode(&j); err != nil {
 		return fmt.Errorf("job: %w", err)
 	}
@@ -95,7 +98,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	transport, stop, err := openMedia(ctx)
+	transport, stop, err := OpenMedia(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 	if j.Logs != "" {
 		agent.Journal = turnlog.Logs(j.Logs)
 	}
-	orders, results := make(chan order, len(j.Calls)), make(chan result)
+	orders, results := make(chan Order, len(j.Calls)), make(chan Result)
 	for _, o := range j.Calls {
 		orders <- o
 	}
@@ -140,8 +143,8 @@ func Gateway(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// openMedia opens RTP on loopback, on a clock of its own that stop ends.
-func openMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err error) {
+// OpenMedia opens RTP on loopback, on a clock of its own that stop ends.
+func OpenMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		return nil, nil, err
@@ -157,11 +160,11 @@ func openMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err 
 }
 
 // place makes one call and talks on it to its end.
-func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o order, proxy string) result {
+func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Order, proxy string) Result {
 	leg, err := ua.Dial(ctx, media.Target{ID: o.ID, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: proxy}},
 		func(media.Progress) {})
 	if err != nil {
-		return result{ID: o.ID, Err: err.Error()}
+		return Result{ID: o.ID, Err: err.Error()}
 	}
 	engine := pipeline.Engine{Provider: "fake"}
 	out, err := agent.Talk(ctx, leg, pipeline.Brief{
@@ -169,13 +172,13 @@ func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o order, prox
 		Engines: pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
 	})
 	if err != nil {
-		return result{ID: o.ID, Err: err.Error()}
+		return Result{ID: o.ID, Err: err.Error()}
 	}
-	r := result{ID: o.ID, Reason: out.Reason, Lines: out.Lines}
+	r := Result{ID: o.ID, Reason: out.Reason, Lines: out.Lines}
 	for _, t := range out.Turns {
 		item, err := json.Marshal(t)
 		if err != nil {
-			return result{ID: o.ID, Err: err.Error()}
+			return Result{ID: o.ID, Err: err.Error()}
 		}
 		r.Turns = append(r.Turns, item)
 	}
@@ -193,7 +196,7 @@ func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("script: %w", err)
 	}
 	script := told.Fake()
-	script.Reply = Reply
+	script.Reply = wording.Reply
 	fakes, err := fake.Start(ctx, "127.0.0.1:0", script)
 	if err != nil {
 		return err
