@@ -11,7 +11,6 @@ import (
 	"github.com/parley-voice/parley/campaigns/command"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/dialler"
-	"github.com/parley-voice/parley/campaigns/disclosure"
 	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/campaigns/optout"
 	"github.com/parley-voice/parley/campaigns/packages"
@@ -46,7 +45,7 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 	}
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
 		Pool: h.db.Dial, Store: listed, Claims: h.store, Markets: markets, Screen: &lists.Single{Shelf: h.lists, Always: true}, Registries: h.lists.Registries,
-		Disclosures: disclosure.Texts{Store: listed, Markets: markets}, Place: at, Lease: c.Lease,
+		Place: at, Lease: c.Lease,
 		Unreachable: h.routes.Unreachable, Log: h.log,
 	}}}
 }

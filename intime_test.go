@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/media/mediatest"
 )
 
 const (
@@ -21,7 +23,7 @@ func inTime(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		tr := &trial{TB: t}
-		late := watchLate()
+		late := mediatest.Late()
 		tr.hold(test)
 		worst := late()
 		if !tr.failed.Load() {
@@ -32,30 +34,6 @@ func inTime(t *testing.T, test func(t testing.TB)) {
 		}
 		t.Logf("the machine was up to %v late: the trial is held again", worst)
 	}
-}
-
-// watchLate watches how late the machine lets a sleeper wake, until the worst
-// is asked for.
-func watchLate() (worst func() time.Duration) {
-	const nap = 5 * time.Millisecond
-	stop, result := make(chan struct{}), make(chan time.Duration, 1)
-	go func() {
-		var worst time.Duration
-		tick := time.NewTimer(nap)
-		for last := time.Now(); ; {
-			select {
-			case <-stop:
-				result <- worst
-				return
-			case <-tick.C:
-				now := time.Now()
-				worst = max(worst, now.Sub(last)-nap)
-				last = now
-				tick.Reset(nap)
-			}
-		}
-	}()
-	return func() time.Duration { close(stop); return <-result }
 }
 
 // A trial is a test that may be held again: what it finds is told, and fails

@@ -17,8 +17,12 @@ func TestDisclosures(t *testing.T) {
 	id := c["campaign_id"].(string)
 	text := func(language string) string {
 		t.Helper()
-		texts := disclosure.Texts{Store: h.campaigns.Store, Markets: h.campaigns.Markets}
-		said, err := texts.Of(t.Context(), h.db.Pool, campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")})
+		rules, err := h.campaigns.Markets.Package(t.Context(), h.db.Pool, "us", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}
+		said, err := disclosure.Of(t.Context(), h.db.Pool, h.campaigns.Store, c, rules)
 		if err != nil {
 			t.Fatal(err)
 		}

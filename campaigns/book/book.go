@@ -44,10 +44,8 @@ type Book struct {
 	Screen  control.Screen // the numbers that must not be called, beside the organization's own list; nil is none
 	// Registries returns the registries of a market; nil is none.
 	Registries func(ctx context.Context, q db.Querier, market string) ([]screen.Registry, error)
-	// Disclosures are what calls begin with.
-	Disclosures disclosure.Texts
-	Place       control.Place
-	Lease       time.Duration
+	Place      control.Place
+	Lease      time.Duration
 	// Unreachable tells that this node cannot reach a trunk; nil reaches all.
 	Unreachable func(trunkID string) bool
 	Log         *slog.Logger
@@ -163,7 +161,7 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 		}
 		d.stale = l.TooOld(time.Now().Add(b.ahead))
 	}
-	if d.said, err = b.Disclosures.Of(ctx, b.Pool, d.campaign); err != nil {
+	if d.said, err = disclosure.Of(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
 	if d.waiting, err = b.lines(ctx, id); err != nil {

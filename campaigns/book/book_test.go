@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns/dialler"
-	"github.com/parley-voice/parley/campaigns/disclosure"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/packages"
 	"github.com/parley-voice/parley/campaigns/screen"
@@ -122,7 +121,7 @@ func (s *shop) book(owner string) *Book {
 	markets := &packages.Packages{}
 	return &Book{
 		Pool: s.db.Dial, Store: listed, Claims: s.calls, Markets: markets, Place: control.Place{Owner: owner, Home: "home"},
-		Lease: 15 * time.Second, Disclosures: disclosure.Texts{Store: listed, Markets: markets},
+		Lease: 15 * time.Second,
 	}
 }
 

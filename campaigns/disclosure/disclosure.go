@@ -12,35 +12,16 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Markets finds market packages.
-type Markets interface {
-	Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error)
-}
-
-// Texts makes the texts.
-type Texts struct {
-	Store   *store.Store
-	Markets Markets
-}
-
 // Said are the texts of a campaign's calls, in every language of its market package.
 type Said struct {
 	pkg    *market.Package
 	speech store.Speech
 }
 
-// Of returns what calls of a campaign begin with; nothing where there is no market
-// package.
-func (t Texts) Of(ctx context.Context, q db.Querier, c campaigns.Campaign) (s Said, err error) {
-	org, err := t.Store.Organization(ctx, q, c.OrgID)
-	if err != nil {
-		return s, err
-	}
-	if s.pkg, err = t.Markets.Package(ctx, q, org.Market, org.Rules); err != nil || s.pkg == nil {
-		return s, err
-	}
-	s.speech, err = t.Store.Speech(ctx, q, c.OrgID, c.ID, c.AgentID)
-	return s, err
+// Of returns what calls of a campaign begin with, by the rules of its market.
+func Of(ctx context.Context, q db.Querier, from *store.Store, c campaigns.Campaign, rules *market.Package) (Said, error) {
+	speech, err := from.Speech(ctx, q, c.OrgID, c.ID, c.AgentID)
+	return Said{pkg: rules, speech: speech}, err
 }
 
 // In is what a call begins with (place.Outgoing.Disclosure), in the language of
@@ -48,9 +29,6 @@ func (t Texts) Of(ctx context.Context, q db.Querier, c campaigns.Campaign) (s Sa
 // automated, that it is recorded where it is, and how not to be called again. It
 // is empty where it was switched off; a key that is not named is none.
 func (s Said) In(language string) (text string, ways control.OptOutWays) {
-	if s.pkg == nil {
-		return "", ways
-	}
 	ways.Phrases = s.pkg.Phrases()
 	if !s.speech.Disclosed {
 		return "", ways

@@ -167,3 +167,13 @@ func (g *Group[T]) within() time.Duration {
 	}
 	return g.Within
 }
+
+// Column makes of one field of all items an argument of a statement that writes
+// them at once.
+func Column[T, V any](items []T, of func(T) V) []V {
+	all := make([]V, len(items))
+	for n, item := range items {
+		all[n] = of(item)
+	}
+	return all
+}

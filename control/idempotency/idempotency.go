@@ -95,9 +95,7 @@ func inFlight() error {
 // Settle remembers the answer, in the transaction of what the request did: if
 // it fails, so must the transaction.
 func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
-	tag, err := q.Exec(ctx, `
-		UPDATE idempotency_keys SET done = true, status = $4, body = $5
-		WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done`, s.scope, s.key, s.token, a.Status, a.Body)
+	tag, err := q.Exec(ctx, settleSQL, s.scope, s.key, s.token, a.Status, a.Body)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
 	}
@@ -110,21 +108,18 @@ func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
 // QueueSettle is Settle among the statements of a batch: where another request has
 // the key it fails in the database, and so does the transaction.
 func (s *Slot) QueueSettle(b *pgx.Batch, a Answer) {
-	b.Queue(`
-		WITH settled AS (
-			UPDATE idempotency_keys SET done = true, status = $4, body = $5
-			WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done RETURNING key)
-		SELECT 1 / count(*) FROM settled`, s.scope, s.key, s.token, a.Status, a.Body).Exec(func(pgconn.CommandTag) error { return nil })
-	settle := b.QueuedQueries[b.Len()-1]
-	answered := settle.Fn
-	settle.Fn = func(br pgx.BatchResults) error {
-		err := answered(br)
+	b.Queue("WITH settled AS ("+settleSQL+" RETURNING key) SELECT 1 / count(*) FROM settled", s.scope, s.key, s.token, a.Status, a.Body).Fn = func(br pgx.BatchResults) error {
+		_, err := br.Exec()
 		if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == divisionByZero {
 			return errors.Join(errLost, err)
 		}
 		return err
 	}
 }
+
+const settleSQL = `
+UPDATE idempotency_keys SET done = true, status = $4, body = $5
+WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done`
 
 // divisionByZero is how a statement fails that had nothing to settle.
 const divisionByZero = "22012"

@@ -8,8 +8,8 @@ import (
 
 // high reports whether what may wait is to make room.
 func high(l *Load) bool {
-	_, apart := l.Share()
-	return apart > 0
+	_, wait := l.Share()
+	return wait > 0
 }
 
 func TestLoad(t *testing.T) {

@@ -216,30 +216,21 @@ func (l *ledger) admit(batch *pgx.Batch, e *entry) (err error) {
 
 // queueCalls registers the calls and their attempts, and keeps the last numbers.
 func (l *ledger) queueCalls(batch *pgx.Batch) {
-	batch.Queue(callsSQL, column(l.calls, func(c numbered) string { return c.ID }), column(l.calls, func(c numbered) string { return c.OrgID }),
-		column(l.calls, func(c numbered) string { return c.AgentID }), column(l.calls, func(c numbered) string { return c.AgentName }),
-		column(l.calls, func(c numbered) int { return c.AgentVersion }),
-		column(l.calls, func(c numbered) string { return c.To }), column(l.calls, func(c numbered) string { return c.From }),
-		column(l.calls, func(c numbered) string { return c.DialNumber }), column(l.calls, func(c numbered) string { return c.TrunkID }),
-		column(l.calls, func(c numbered) string { return c.RouteID }), column(l.calls, func(c numbered) string { return c.ExternalID }),
-		column(l.calls, func(c numbered) string { return c.Name }), column(l.calls, func(c numbered) map[string]any { return c.Metadata }),
-		column(l.calls, func(c numbered) map[string]any { return c.Variables }),
-		column(l.calls, func(c numbered) int { return int(c.RingFor / time.Second) }),
-		column(l.calls, func(c numbered) int { return int(c.MaxDuration / time.Second) }),
-		column(l.calls, func(c numbered) string { return c.Voicemail }), column(l.calls, func(c numbered) time.Time { return c.CreatedAt }),
-		column(l.calls, func(c numbered) string { return string(c.RecordingStatus) }),
-		column(l.calls, func(c numbered) int64 { return c.n }), column(l.calls, func(c numbered) float64 { return c.cost }),
-		column(l.calls, func(c numbered) string { return c.Disclosure }),
-		column(l.calls, func(c numbered) string { return control.NewID("att_", c.CreatedAt) }))
-}
-
-// column makes an argument of one field of all items.
-func column[T, V any](items []T, of func(T) V) []V {
-	all := make([]V, len(items))
-	for n, item := range items {
-		all[n] = of(item)
-	}
-	return all
+	batch.Queue(callsSQL, group.Column(l.calls, func(c numbered) string { return c.ID }), group.Column(l.calls, func(c numbered) string { return c.OrgID }),
+		group.Column(l.calls, func(c numbered) string { return c.AgentID }), group.Column(l.calls, func(c numbered) string { return c.AgentName }),
+		group.Column(l.calls, func(c numbered) int { return c.AgentVersion }),
+		group.Column(l.calls, func(c numbered) string { return c.To }), group.Column(l.calls, func(c numbered) string { return c.From }),
+		group.Column(l.calls, func(c numbered) string { return c.DialNumber }), group.Column(l.calls, func(c numbered) string { return c.TrunkID }),
+		group.Column(l.calls, func(c numbered) string { return c.RouteID }), group.Column(l.calls, func(c numbered) string { return c.ExternalID }),
+		group.Column(l.calls, func(c numbered) string { return c.Name }), group.Column(l.calls, func(c numbered) map[string]any { return c.Metadata }),
+		group.Column(l.calls, func(c numbered) map[string]any { return c.Variables }),
+		group.Column(l.calls, func(c numbered) int { return int(c.RingFor / time.Second) }),
+		group.Column(l.calls, func(c numbered) int { return int(c.MaxDuration / time.Second) }),
+		group.Column(l.calls, func(c numbered) string { return c.Voicemail }), group.Column(l.calls, func(c numbered) time.Time { return c.CreatedAt }),
+		group.Column(l.calls, func(c numbered) string { return string(c.RecordingStatus) }),
+		group.Column(l.calls, func(c numbered) int64 { return c.n }), group.Column(l.calls, func(c numbered) float64 { return c.cost }),
+		group.Column(l.calls, func(c numbered) string { return c.Disclosure }),
+		group.Column(l.calls, func(c numbered) string { return control.NewID("att_", c.CreatedAt) }))
 }
 
 // callsSQL registers calls, their attempts, and the numbers that they have used.

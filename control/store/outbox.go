@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/group"
 )
 
 // awayAfter is how long a node is waited for by those who could do some of its work.
@@ -71,7 +72,7 @@ func (s *Store) Over(ctx context.Context, all []*control.Event) error {
 	return s.keep(ctx, `
 		UPDATE events e SET followed = string_to_array(x.followed, ' '), tries = 0, done_at = clock_timestamp()
 		FROM unnest($1::bigint[], $2::text[]) AS x (id, followed) WHERE e.id = x.id`,
-		column(all, func(e *control.Event) int64 { return e.ID }), column(all, func(e *control.Event) string { return strings.Join(e.Followed, " ") }))
+		group.Column(all, func(e *control.Event) int64 { return e.ID }), group.Column(all, func(e *control.Event) string { return strings.Join(e.Followed, " ") }))
 }
 
 // Onward implements control.Outbox.

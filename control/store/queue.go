@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/group"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -210,7 +211,7 @@ func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Clai
 	if len(held) == 0 {
 		return nil, nil
 	}
-	rows, err := s.dial().Query(ctx, fillSQL, column(held, func(l control.Lease) string { return l.CallID }))
+	rows, err := s.dial().Query(ctx, fillSQL, group.Column(held, func(l control.Lease) string { return l.CallID }))
 	if err != nil {
 		return nil, err
 	}

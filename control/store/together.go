@@ -87,15 +87,6 @@ func holders[T any](items []T, of func(T) control.Lease) []any {
 	return []any{ids, owners, epochs}
 }
 
-// column makes an argument of one field of all items.
-func column[T, V any](items []T, of func(T) V) []V {
-	all := make([]V, len(items))
-	for n, item := range items {
-		all[n] = of(item)
-	}
-	return all
-}
-
 // askEach runs a statement that returns a row of each attempt that is held, and
 // its place among the items; the others are fenced.
 func askEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
@@ -220,7 +211,7 @@ SELECT n, state FROM held`
 // marks moves attempts on. A state that was passed already is no error.
 func (s *Store) marks(ctx context.Context, marks []mark) ([]error, error) {
 	args := append(holders(marks, func(m mark) control.Lease { return m.lease }),
-		column(marks, func(m mark) string { return string(m.to) }), column(marks, func(m mark) time.Time { return m.at }))
+		group.Column(marks, func(m mark) string { return string(m.to) }), group.Column(marks, func(m mark) time.Time { return m.at }))
 	return askEach(ctx, s.dial(), len(marks), marksSQL, args, func(row pgx.Row, n *int) error {
 		var state control.AttemptState
 		if err := row.Scan(n, &state); err != nil {
@@ -259,15 +250,15 @@ SELECT o.n FROM over o LEFT JOIN rung ON true`
 
 func (s *Store) finishes(ctx context.Context, ends []finish) ([]error, error) {
 	args := append(holders(ends, func(f finish) control.Lease { return f.lease }),
-		column(ends, func(f finish) string { return string(f.final.Status) }),
-		column(ends, func(f finish) *string { return orNull(string(f.final.Reason)) }),
-		column(ends, func(f finish) *string { return orNull(string(f.final.HangupBy)) }),
-		column(ends, func(f finish) *int { return orNull(f.final.SIPStatus) }),
-		column(ends, func(f finish) *string { return orNull(f.final.SIPReason) }),
-		column(ends, func(f finish) *time.Time { return orNull(f.final.DialedAt) }),
-		column(ends, func(f finish) *time.Time { return orNull(f.final.RingingAt) }),
-		column(ends, func(f finish) time.Time { return f.final.EndedAt }),
-		column(ends, func(f finish) string { return string(f.final.Recording) }))
+		group.Column(ends, func(f finish) string { return string(f.final.Status) }),
+		group.Column(ends, func(f finish) *string { return orNull(string(f.final.Reason)) }),
+		group.Column(ends, func(f finish) *string { return orNull(string(f.final.HangupBy)) }),
+		group.Column(ends, func(f finish) *int { return orNull(f.final.SIPStatus) }),
+		group.Column(ends, func(f finish) *string { return orNull(f.final.SIPReason) }),
+		group.Column(ends, func(f finish) *time.Time { return orNull(f.final.DialedAt) }),
+		group.Column(ends, func(f finish) *time.Time { return orNull(f.final.RingingAt) }),
+		group.Column(ends, func(f finish) time.Time { return f.final.EndedAt }),
+		group.Column(ends, func(f finish) string { return string(f.final.Recording) }))
 	return askEach(ctx, s.dial(), len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }
 
@@ -290,6 +281,6 @@ func (s *Store) traces(ctx context.Context, all []traced) ([]error, error) {
 		INSERT INTO call_signalling (call_id, attempt_id, org_id, messages)
 		SELECT c.id, x.attempt, c.org_id, x.messages::jsonb FROM unnest($1::text[], $2::text[], $3::text[]) AS x (call, attempt, messages) JOIN calls c ON c.id = x.call
 		ON CONFLICT (call_id, attempt_id) DO UPDATE SET messages = excluded.messages`,
-		column(all, func(t traced) string { return t.lease.CallID }), column(all, func(t traced) string { return t.lease.AttemptID }), ladders)
+		group.Column(all, func(t traced) string { return t.lease.CallID }), group.Column(all, func(t traced) string { return t.lease.AttemptID }), ladders)
 	return make([]error, len(all)), err
 }

@@ -1,5 +1,5 @@
 // Package mediatest holds a leg without a network, for tests: what the caller
-// says is scripted, and what it hears is kept.
+// says is scripted, and what it hears is kept; and tells how late the machine is.
 package mediatest
 
 import (

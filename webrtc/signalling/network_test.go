@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/relay"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
@@ -42,7 +43,7 @@ func (s *stage) through(b *webrtctest.Browser, path relay.Path) *relay.Relay {
 func again(t *testing.T, test func(t *testing.T) (fault string)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		late := webrtctest.Late()
+		late := mediatest.Late()
 		fault := test(t)
 		worst := late()
 		switch {

@@ -1,4 +1,4 @@
-package webrtctest
+package mediatest
 
 import "time"
 
