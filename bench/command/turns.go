@@ -17,13 +17,14 @@ type Turns struct {
 	Only    []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
 	JSON    string          `help:"Write everything to this file." placeholder:"FILE"`
 	Worst   string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Plant   gateway.Plant   `hidden:"" help:"A fault that the measured process has, and the run must show: late, stale, doubled, wrong."`
 	Logs    string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run measures turns at the caller's end.
 func (c Turns) Run(ctx context.Context, t *Terminal) error {
 	return scenario.Bench(ctx, t.Out, scenario.Options{
-		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Progress: t.Bar("lines"),
+		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Plant: c.Plant, Progress: t.Bar("lines"),
 		Child: func(ctx context.Context, name string) *exec.Cmd { return t.Child(ctx, "bench", name) },
 	}, c.JSON, c.Worst)
 }

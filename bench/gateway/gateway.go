@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -39,6 +40,7 @@ type Job struct {
 	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
+	Plant  Plant           `json:"plant,omitempty"`
 }
 
 // An Order is one call that a gateway is to place.
@@ -93,7 +95,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("job: %w", err)
 	}
 	policy, err := j.policy()
-	if err != nil {
+	if err = errors.Join(err, j.Plant.check()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -126,7 +128,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		lines.Go(func() {
 			pause(ctx, time.Duration(i)*j.Stagger)
 			for o := range orders {
-				results <- place(ctx, ua, agent, o, j.Proxy)
+				results <- j.place(ctx, ua, agent, o)
 			}
 		})
 	}
@@ -160,10 +162,13 @@ func OpenMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err 
 }
 
 // place makes one call and talks on it to its end.
-func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Order, proxy string) Result {
-	leg, err := ua.Dial(ctx, media.Target{ID: o.ID, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: proxy}},
+func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Order) Result {
+	leg, err := ua.Dial(ctx, media.Target{ID: o.ID, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: j.Proxy}},
 		func(media.Progress) {})
 	if err != nil {
+		return Result{ID: o.ID, Err: err.Error()}
+	}
+	if leg, err = j.Plant.on(leg); err != nil {
 		return Result{ID: o.ID, Err: err.Error()}
 	}
 	engine := pipeline.Engine{Provider: "fake"}
@@ -177,6 +182,9 @@ func place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Order, prox
 	r := Result{ID: o.ID, Reason: out.Reason, Lines: out.Lines}
 	for _, t := range out.Turns {
 		item, err := json.Marshal(t)
+		if err == nil {
+			item, err = j.Plant.tells(item)
+		}
 		if err != nil {
 			return Result{ID: o.ID, Err: err.Error()}
 		}

@@ -88,6 +88,22 @@ func (r *Report) count(what, text string, most float64, times, n int) {
 	r.Counts = append(r.Counts, c)
 }
 
+// Missed are the measures whose targets the run did not meet.
+func (r *Report) Missed() []string {
+	var all []string
+	for _, t := range r.Times {
+		if t.Target != "" && t.N > 0 && !t.Met {
+			all = append(all, t.What)
+		}
+	}
+	for _, c := range r.Counts {
+		if c.Target != "" && c.N > 0 && !c.Met {
+			all = append(all, c.What)
+		}
+	}
+	return all
+}
+
 // report judges all calls.
 func (s *stage) report() (*Report, error) {
 	r := &Report{Seed: s.Seed, Calls: s.Calls, Without: s.Without, calls: s.calls, Lines: map[string][]string{}}

@@ -37,6 +37,9 @@ type Options struct {
 	Child    func(ctx context.Context, name string) *exec.Cmd
 	Progress func(done, all int) // of lines that callees said; nil for none
 
+	// Plant is a fault that the gateway is to have.
+	Plant gateway.Plant
+
 	Logs string // folder for the gateway's turn logs; empty for none
 	Only []Name // scenarios; none for all
 }
@@ -60,7 +63,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	defer stop()
 	s := &stage{Options: o, calls: map[string]*played{}}
-	j := gateway.Job{Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
+	j := gateway.Job{Plant: o.Plant, Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
 	if len(o.Without) > 0 {
 		j.Policy = policy
 	}

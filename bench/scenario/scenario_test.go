@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-voice/parley/bench/corpus"
@@ -50,6 +52,7 @@ func options(t *testing.T) Options {
 // TestTwoCalls has two callees hang up in the middle of an answer, over real
 // sockets.
 func TestTwoCalls(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Only, o.Others = []Name{Hangup}, 4
 	r, err := Run(t.Context(), o)
@@ -162,5 +165,47 @@ func TestComplete(t *testing.T) {
 		if got := complete(all, c.last, c.start); got != c.want {
 			t.Errorf("after %q %q begins %q, want %q", c.last, c.start, got, c.want)
 		}
+	}
+}
+
+// TestPlanted: a server that is wrong is caught, by the measures that its fault
+// is to show in.
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	const (
+		off     = "turn_ms against the wire, off by"
+		own     = "of it neither script's nor policy's"
+		doubled = "answers with a word heard twice"
+		stale   = "answers heard after a later one began"
+	)
+	var runs sync.WaitGroup // at once: the words go over the wire in real time
+	defer runs.Wait()
+	for plant, c := range map[gateway.Plant]struct{ shows, not []string }{
+		gateway.Late:    {[]string{off, own}, []string{doubled, stale}},
+		gateway.Wrong:   {[]string{off}, []string{doubled, stale}},
+		gateway.Doubled: {[]string{doubled}, nil},
+		gateway.Stale:   {[]string{stale}, nil},
+		gateway.Healthy: {nil, []string{doubled, stale}},
+	} {
+		o := options(t)
+		o.Only, o.Plant, o.Calls = []Name{Plain}, plant, 1 // two turns
+		runs.Go(func() {
+			r, err := Run(t.Context(), o)
+			if err != nil {
+				t.Errorf("%s: %v", plant, err)
+				return
+			}
+			missed := r.Missed()
+			for _, what := range c.shows {
+				if !slices.Contains(missed, what) {
+					t.Errorf("%s: %q is not among what was missed: %q", plant, what, missed)
+				}
+			}
+			for _, what := range c.not {
+				if slices.Contains(missed, what) {
+					t.Errorf("%s: %q was missed", plant, what)
+				}
+			}
+		})
 	}
 }

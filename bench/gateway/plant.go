@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/sip/leg"
+)
+
+// A Plant is a fault that this gateway has on purpose: what measures it must show
+// it, and fail it.
+type Plant string
+
+// Plants.
+const (
+	Healthy Plant = ""
+	Late    Plant = "late"    // audio leaves 60 ms after the server says so
+	Stale   Plant = "stale"   // of an answer, a part is heard again after the next one
+	Doubled Plant = "doubled" // each answer is heard twice
+	Wrong   Plant = "wrong"   // turn_ms is 40 ms too low
+)
+
+// Plants are all of them.
+func Plants() []Plant { return []Plant{Late, Stale, Doubled, Wrong} }
+
+func (p Plant) check() error {
+	if p != Healthy && !slices.Contains(Plants(), p) {
+		return fmt.Errorf("plant %q: accepted are %v", p, Plants())
+	}
+	return nil
+}
+
+// Sizes of plants.
+const (
+	lateFrames = 3
+	wrongBy    = 40        // ms
+	longest    = 30 * 8000 // samples of an answer that can come again
+	rest       = 15        // frames of silence after which an answer is over
+	again      = 600       // ms of an answer that come again after the next
+)
+
+// planted is a leg whose agent is heard otherwise than it speaks.
+type planted struct {
+	*leg.Leg
+	plant Plant
+}
+
+// on has a leg suffer from the plant.
+func (p Plant) on(l media.Leg) (media.Leg, error) {
+	if p != Late && p != Stale && p != Doubled {
+		return l, nil
+	}
+	up, ok := l.(*leg.Leg)
+	if !ok {
+		return nil, fmt.Errorf("plant %s: no leg of SIP", p)
+	}
+	return planted{up, p}, nil
+}
+
+// Play implements media.Leg.
+func (p planted) Play(feed media.Feed) {
+	size := media.FrameLen(p.Rate())
+	switch {
+	case feed == nil:
+		p.Leg.Play(nil)
+	case p.plant == Late:
+		f := &lateFeed{feed: feed}
+		for i := range f.held {
+			f.held[i] = make(media.Frame, size)
+		}
+		p.Leg.Play(f)
+	default:
+		f := &againFeed{feed: feed, lag: 1, part: p.Rate() * again / 1000}
+		if p.plant == Doubled {
+			f.lag, f.part = 0, longest
+		}
+		f.answer, f.before, f.space = make([]int16, 0, longest), make([]int16, 0, longest), make([]int16, 0, longest)
+		p.Leg.Play(f)
+	}
+}
+
+// lateFeed holds each frame back.
+type lateFeed struct {
+	feed media.Feed
+	held [lateFrames]media.Frame
+	next int
+}
+
+// FillFrame implements media.Feed.
+func (l *lateFeed) FillFrame(f media.Frame, due time.Time) {
+	l.feed.FillFrame(f, due)
+	held := l.held[l.next]
+	for i := range f {
+		f[i], held[i] = held[i], f[i]
+	}
+	l.next = (l.next + 1) % lateFrames
+}
+
+// againFeed says the end of an answer again, once it is over or the next one is.
+type againFeed struct {
+	feed   media.Feed
+	lag    int // answers between: 0 says each again, 1 the one before it
+	part   int // samples of it
+	answer []int16
+	before []int16 // the answer before
+	left   []int16 // to be said
+	space  []int16 // of left
+	quiet  int     // frames
+}
+
+// FillFrame implements media.Feed.
+func (a *againFeed) FillFrame(f media.Frame, due time.Time) {
+	a.feed.FillFrame(f, due)
+	loud := tone.Level(f) > -50
+	if (loud || len(a.answer) > 0) && len(a.answer)+len(f) <= cap(a.answer) {
+		a.answer = append(a.answer, f...)
+	}
+	if loud {
+		a.quiet = 0
+		return
+	}
+	if a.quiet++; len(a.answer) > 0 && a.quiet > rest {
+		a.answer = a.answer[:max(0, len(a.answer)-a.quiet*len(f))]
+		a.over()
+	}
+	n := copy(f, a.left)
+	a.left = a.left[n:]
+}
+
+// over begins to say again what it is the turn of.
+func (a *againFeed) over() {
+	again := a.answer
+	if a.lag > 0 {
+		again = a.before
+	}
+	a.left = append(a.space[:0], again[max(0, len(again)-a.part):]...)
+	a.before, a.answer = a.answer, a.before[:0]
+}
+
+// tells is a turn as the server with the plant tells it.
+func (p Plant) tells(item []byte) ([]byte, error) {
+	if p != Wrong {
+		return item, nil
+	}
+	var turn map[string]any
+	if err := json.Unmarshal(item, &turn); err != nil {
+		return nil, err
+	}
+	if metrics, ok := turn["metrics"].(map[string]any); ok {
+		if total, ok := metrics["turn_ms"].(float64); ok {
+			metrics["turn_ms"] = total - wrongBy
+		}
+	}
+	return json.Marshal(turn)
+}
