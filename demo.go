@@ -52,13 +52,19 @@ func (d demoCmd) Run(w *world) error {
 		return err
 	}
 	s.Stage(carrier.Addr().String(), h.publicURL)
-	if err := s.Call(w, &demo.Client{URL: h.publicURL, Key: key}, receiver, h.config.DataDir); err != nil {
+	if err = s.Call(w, &demo.Client{URL: h.publicURL, Key: key}, receiver, h.config.DataDir); err != nil {
 		return err
 	}
 	if d.Once {
 		return nil
 	}
-	s.GoOn(h.publicURL, h.web.talk != nil, "http://"+h.listenM.Addr().String()+"/metrics", key)
+	var password string
+	if c.Dashboard {
+		if password, err = demoOperator(w, h); err != nil {
+			return err
+		}
+	}
+	s.GoOn(h.publicURL, demo.Pages{Talk: h.web.talk != nil, Operator: demo.Operator, Password: password}, "http://"+h.listenM.Addr().String()+"/metrics", key)
 	<-w.Done()
 	return nil
 }

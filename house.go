@@ -244,6 +244,9 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	if err := h.showPages(server.Calls.Tickets); err != nil {
 		return err
 	}
+	if err := h.showDashboard(server); err != nil {
+		return err
+	}
 	handler, err := server.Handler()
 	if err != nil {
 		return err

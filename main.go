@@ -33,6 +33,7 @@ type cli struct {
 	Demo     demoCmd          `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
 	Apply    applyCmd         `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
 	Key      keyCmd           `cmd:"" help:"API keys."`
+	Operator desk.Operator    `cmd:"" help:"Operators of the dashboard."`
 	Agent    desk.Agent       `cmd:"" help:"Agents."`
 	Call     desk.Call        `cmd:"" help:"Calls."`
 	Webhook  desk.Webhook     `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
@@ -61,7 +62,7 @@ func (w *world) desk() (*desk.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, Out: w.out}, nil
+	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: w.out}, nil
 }
 
 // opened opens the configuration's database and bucket, until the command ends.

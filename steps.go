@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/analysis"
+	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/view"
 	"github.com/parley-voice/parley/control/webhook"
 )
@@ -47,7 +48,7 @@ func (h *house) keepHouse(ctx context.Context) {
 	for {
 		select {
 		case <-hourly.C:
-			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), h.spool.Sweep(ctx), h.keeper.Pass(ctx)); err != nil && ctx.Err() == nil {
+			if err := errors.Join(h.keys.Sweep(ctx), h.limiter.Sweep(ctx), operator.Sweep(ctx, h.db.Pool), h.spool.Sweep(ctx), h.keeper.Pass(ctx)); err != nil && ctx.Err() == nil {
 				h.log.Warn("housekeeping", "err", err)
 			}
 		case <-ctx.Done():

@@ -28,6 +28,8 @@ type Server struct {
 	Admin      *admin.Admin
 	Campaigns  *campaigns.Campaigns
 	Recordings *recordings.Recordings
+	// Dashboard serves /dashboard and all below it; nil is none.
+	Dashboard http.Handler
 	// RateLimit is the platform's requests a minute of one key; 0 means 60,
 	// access.RateOff none, also for keys with a limit of their own.
 	RateLimit int
@@ -119,6 +121,10 @@ func (s *Server) Handler() (http.Handler, error) {
 	mux.Handle("/readyz", s.open(methods{"GET": s.ready}))
 	if s.Recordings != nil {
 		mux.Handle("/recordings/{file}", s.open(methods{"GET": s.Recordings.Serve}))
+	}
+	if s.Dashboard != nil {
+		mux.Handle("/dashboard", s.Dashboard)
+		mux.Handle("/dashboard/", s.Dashboard)
 	}
 	mux.Handle("/", s.open(nil))
 	return s.outer(mux), nil

@@ -240,10 +240,19 @@ func (s *Show) turn(t Turn) {
 	s.print("           %s\n", bar.String())
 }
 
+// Pages are what a browser finds beside the API.
+type Pages struct {
+	Talk               bool
+	Operator, Password string // of the dashboard; empty where there is none
+}
+
 // GoOn says what may be done now; talk is whether browsers may call.
-func (s *Show) GoOn(url string, talk bool, metrics, key string) {
+func (s *Show) GoOn(url string, p Pages, metrics, key string) {
 	s.print("  It keeps serving until Ctrl-C:\n\n")
-	if talk {
+	if p.Password != "" {
+		s.print("  dashboard %s/dashboard\n            sign in as %s with the password %s\n", url, p.Operator, p.Password)
+	}
+	if p.Talk {
 		s.print("  talk      %s/talk (a browser's call; the fake voice and ear know tone words only)\n", url)
 	}
 	s.print("  explorer  %s/docs\n", url)

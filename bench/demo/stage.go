@@ -176,5 +176,8 @@ func (r *Receiver) Close() {
 // Number is nobody's (NANP 555-0100 to 555-0199 are for fiction).
 const Number = "+12025550199"
 
+// Operator is who signs in to the demo's dashboard.
+const Operator = "demo@parley.example"
+
 // ErrUnfinished says that the demo did not come to its end.
 var ErrUnfinished = errors.New("the demo's call did not come to its end")

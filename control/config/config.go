@@ -37,6 +37,7 @@ type Config struct {
 	MediaIP     netip.Addr
 	WebRTC      WebRTC
 	Talk        []TalkAgent // that visitors may talk with; none: there is no such page
+	Dashboard   bool
 
 	AllowInsecureWebhooks bool
 	ToolHosts             []string // that tools may be served from though they are not public, or not https
@@ -106,7 +107,7 @@ func Default() Config {
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999}, WebRTC: WebRTC{UDP: 30000, TCP: Off, Relay: Off, RelayPorts: [2]int{31000, 31999}},
 		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
-		Breaker: breaker.Usual(), IdleAfter: 5 * time.Minute,
+		Breaker: breaker.Usual(), IdleAfter: 5 * time.Minute, Dashboard: true,
 		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
 	}
 }

@@ -138,6 +138,16 @@ func setBool(at func(*Config) *bool) func(*Config, string) error {
 	}
 }
 
+func setSwitch(at func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v != "on" && v != "off" {
+			return fmt.Errorf("%q", v)
+		}
+		*at(c) = v == "on"
+		return nil
+	}
+}
+
 func setRate(c *Config, v string) error {
 	if v == "off" {
 		c.RateLimit = 0

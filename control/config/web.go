@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// withWeb adds the settings of web calls.
+// withWeb adds the settings of web calls and pages.
 func withWeb(all map[string]Setting) map[string]Setting {
 	maps.Copy(all, map[string]Setting{
 		"PARLEY_WEBRTC_UDP_PORT":  {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
@@ -24,6 +24,7 @@ func withWeb(all map[string]Setting) map[string]Setting {
 		"PARLEY_TURN_RELAY_PORTS": {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.WebRTC.RelayPorts })},
 		"PARLEY_TURN_PEERS":       {"IP:PORT, several with commas between", setPeers},
 		"PARLEY_TALK_AGENTS":      {"ORGANIZATION/AGENT, several with commas between, each name of an agent once", setTalk},
+		"PARLEY_DASHBOARD":        {"on or off", setSwitch(func(c *Config) *bool { return &c.Dashboard })},
 	})
 	return all
 }

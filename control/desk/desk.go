@@ -19,6 +19,8 @@ type Desk struct {
 	AllowInsecure bool
 	// Bucket keeps the recordings.
 	Bucket retention.Bucket
+	// In is what a command reads passwords from.
+	In io.Reader
 	// Out takes what a command prints.
 	Out io.Writer
 }

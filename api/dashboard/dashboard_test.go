@@ -1,0 +1,128 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// routes are all pages and forms, with something in the places of their paths.
+func routes(t *testing.T, h *dashtest.House) []frame.Route {
+	t.Helper()
+	f, err := h.Dashboard.Frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []frame.Route
+	for _, room := range f.Rooms {
+		for _, r := range room.Routes {
+			r.Path = regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(r.Path, "x_1")
+			all = append(all, r)
+		}
+	}
+	if len(all) < 4 {
+		t.Fatalf("there are %d routes: the test does not see the dashboard", len(all))
+	}
+	return all
+}
+
+// state is all that forms may change.
+func state(t *testing.T, h *dashtest.House) string {
+	t.Helper()
+	var sum string
+	err := h.DB.Pool.QueryRow(t.Context(), `
+		SELECT string_agg(c.relname || ' ' || (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) || md5(coalesce(string_agg(t::text, '''' ORDER BY t::text), '''')) AS n FROM %I t', c.relname), false, true, '')))[1]::text, E'\n' ORDER BY c.relname)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'public' AND c.relkind = 'r' AND c.relname NOT IN ('operator_sessions', 'operator_tries')`).Scan(&sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// TestEveryRouteIsGuarded walks all pages and forms as those who may not.
+func TestEveryRouteIsGuarded(t *testing.T) {
+	h := dashtest.New(t)
+	stranger, viewer, owner, other := h.Stranger(t), h.SignIn(t, "vera"), h.SignIn(t, "ada"), h.SignIn(t, "gus")
+	before := state(t, h)
+	for _, r := range routes(t, h) {
+		if r.Look != nil || r.Serve != nil {
+			if a := stranger.Get(r.Path); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in") {
+				t.Errorf("GET %s without a session: %d %s", r.Path, a.Status, a.To())
+			}
+			if a := other.Get(owner.Page(r.Path)); a.Status != http.StatusNotFound {
+				t.Errorf("GET %s from another organization: %d", r.Path, a.Status)
+			}
+			if a := owner.Get(r.Path); a.Status >= 500 {
+				t.Errorf("GET %s: %d %s", r.Path, a.Status, a.Text())
+			}
+		}
+		if r.Change == nil {
+			continue
+		}
+		form := func() *strings.Reader { return strings.NewReader("name=x") }
+		if a := stranger.Post(r.Path, "name", "x"); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in") {
+			t.Errorf("POST %s without a session: %d %s", r.Path, a.Status, a.To())
+		}
+		for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+			a := owner.Do(http.MethodPost, r.Path, form(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, from...)...)
+			if a.Status != http.StatusForbidden {
+				t.Errorf("POST %s from %v: %d", r.Path, from, a.Status)
+			}
+		}
+		if a := other.Post(owner.Page(r.Path), "name", "x"); a.Status != http.StatusNotFound {
+			t.Errorf("POST %s from another organization: %d", r.Path, a.Status)
+		}
+		if r.Needs != "viewer" {
+			if a := viewer.Post(r.Path, "name", "x"); a.Status != http.StatusForbidden && a.Status != http.StatusNotFound {
+				t.Errorf("POST %s as a viewer: %d", r.Path, a.Status)
+			}
+		}
+	}
+	if after := state(t, h); after != before {
+		t.Errorf("something was changed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// TestHeaders: what a page may load is said by all of them.
+func TestHeaders(t *testing.T) {
+	h := dashtest.New(t)
+	for _, a := range []dashtest.Answer{h.Stranger(t).Get("/dashboard/sign-in"), h.SignIn(t, "ada").Get("keys"), h.SignIn(t, "ada").Get("nothing")} {
+		csp := a.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self';") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%d: the policy is %q", a.Status, csp)
+		}
+		if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("X-Frame-Options") != "DENY" || a.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%d: %v", a.Status, a.Header)
+		}
+	}
+}
+
+// TestAssets: files are kept until they change, and come small.
+func TestAssets(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Stranger(t)
+	found := regexp.MustCompile(`/dashboard/assets/[a-z.0-9-]+`).FindAllString(b.Get("/dashboard/sign-in").Body, -1)
+	if len(found) < 4 {
+		t.Fatalf("a page loads %v", found)
+	}
+	for _, path := range found {
+		a := b.Do(http.MethodGet, path, nil, "Accept-Encoding", "gzip")
+		if a.Status != http.StatusOK || a.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || a.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, a.Status, a.Header)
+		}
+		if again := b.Do(http.MethodGet, path, nil, "If-None-Match", a.Header.Get("Etag")); again.Status != http.StatusNotModified {
+			t.Errorf("%s again: %d", path, again.Status)
+		}
+	}
+	if a := b.Get("/dashboard/assets/../frame.go"); a.Status != http.StatusNotFound {
+		t.Errorf("what is no asset: %d", a.Status)
+	}
+}

@@ -1,0 +1,129 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control/view"
+)
+
+// funcs are what templates may call, beside the methods of their sheet.
+func funcs(a assets) template.FuncMap {
+	return template.FuncMap{
+		"asset": a.path, "count": count, "span": span, "plural": plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
+		"pretty": pretty, "dict": dict, "class": class, "percent": percent,
+	}
+}
+
+// moment is a time of one of the kinds that there are.
+func moment(v any) (time.Time, bool) {
+	var t time.Time
+	switch v := v.(type) {
+	case time.Time:
+		t = v
+	case *time.Time:
+		if v != nil {
+			t = *v
+		}
+	case view.Epoch:
+		t = time.Time(v)
+	}
+	return t, !t.IsZero()
+}
+
+// count writes a whole number with its thousands apart.
+func count(v any) string {
+	text := fmt.Sprint(v)
+	digits := strings.TrimPrefix(text, "-")
+	if _, err := strconv.ParseUint(digits, 10, 64); err != nil {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString(text[:len(text)-len(digits)])
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// span writes how long something takes, in the two largest units.
+func span(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return strings.TrimSuffix(fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second), " 0 s")
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
+	default:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+}
+
+// plural writes a number and its noun: "1 key", "2 keys".
+func plural(n any, one, more string) string {
+	if fmt.Sprint(n) == "1" {
+		return "1 " + one
+	}
+	return count(n) + " " + more
+}
+
+func percent(part, whole int) string {
+	if whole == 0 {
+		return "–"
+	}
+	return strconv.Itoa(100*part/whole) + " %"
+}
+
+// pretty writes JSON so that people can read it.
+func pretty(v json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, v, "", "  ") != nil {
+		return string(v)
+	}
+	return b.String()
+}
+
+// dict gives a template several values by name.
+func dict(pairs ...any) (map[string]any, error) {
+	d := map[string]any{}
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: %d values are no pairs", len(pairs))
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		d[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return d, nil
+}
+
+// class is the colour of a state: good, busy, bad, or none.
+func class(state string) string {
+	switch state {
+	case "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed":
+		return "good"
+	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":
+		return "busy"
+	case "revoked", "dead", "failed", "disabled", "down", "cancelled", "open":
+		return "bad"
+	default:
+		return "plain"
+	}
+}
+
+// join puts the parts of a path together; what is no text of ours is escaped by
+// the template.
+func join(parts []any) string {
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = fmt.Sprint(p)
+	}
+	return strings.Join(all, "/")
+}

@@ -1,0 +1,156 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// A Request is a page that is asked for, or a form that was sent, by somebody who
+// may.
+type Request struct {
+	HTTP    *http.Request
+	Writer  http.ResponseWriter
+	Session operator.Session
+	// Seat is the organization, and the operator's role in it.
+	Seat operator.Seat
+	// Root holds in the root organization.
+	Root bool
+
+	frame   *Frame
+	invalid *InvalidError // what was wrong with the form that was sent
+}
+
+// Context is the request's.
+func (r *Request) Context() context.Context { return r.HTTP.Context() }
+
+// Org is the organization's id.
+func (r *Request) Org() string { return r.Seat.OrgID }
+
+// DB is for reading.
+func (r *Request) DB() db.Querier { return r.frame.DB.Pool }
+
+// ID is the {id} of the path.
+func (r *Request) ID() string { return r.HTTP.PathValue("id") }
+
+// May reports whether the role is enough.
+func (r *Request) May(needed operator.Role) bool { return r.Seat.Role.May(needed) }
+
+// URL is the address of a page of the organization. A path that begins with a
+// slash is one already.
+func (r *Request) URL(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return Home + "/" + url.PathEscape(r.Org()) + "/" + path
+}
+
+// Query is a value of the address, "" where there is none or none that can be.
+func (r *Request) Query(name string) string { return clean(r.HTTP.URL.Query().Get(name)) }
+
+// Text is what was typed into a field, without the blanks around it.
+func (r *Request) Text(name string) string { return strings.TrimSpace(r.Raw(name)) }
+
+// Raw is what was typed into a field, its lines ended as ours are.
+func (r *Request) Raw(name string) string {
+	return strings.ReplaceAll(clean(r.HTTP.PostForm.Get(name)), "\r\n", "\n")
+}
+
+// All are the values of boxes that were ticked.
+func (r *Request) All(name string) []string { return r.HTTP.PostForm[name] }
+
+// Ticked reports whether a box was.
+func (r *Request) Ticked(name string) bool { return r.HTTP.PostForm.Get(name) != "" }
+
+// clean leaves out what the database can hold in no text.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+func (r *Request) parse() error {
+	err := r.HTTP.ParseMultipartForm(mostForm) //nolint:gosec // the body is bounded
+	if errors.Is(err, http.ErrNotMultipart) {
+		err = nil
+	}
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return &ProblemError{http.StatusRequestEntityTooLarge, "That is too much", "What was sent is longer than this page takes."}
+	}
+	if err != nil {
+		return &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."}
+	}
+	return nil
+}
+
+// Actor is who changes something.
+func (r *Request) Actor() operator.Actor {
+	return operator.Actor{ID: r.Session.ID, Email: r.Session.Email, OrgID: r.Org(), Address: address(r.HTTP)}
+}
+
+// Commit does a change in one transaction with its entry in the audit log; the role
+// that the page needs is looked at again there. An entry without an action says
+// that nothing was changed.
+func (r *Request) Commit(needed operator.Role, do func(q db.Querier) (operator.Entry, error)) error {
+	return operator.Change(r.Context(), r.frame.DB, r.Actor(), needed, do)
+}
+
+// Log writes the entry of a change that has transactions of its own, once it is
+// made. It is written although the operator has left meanwhile.
+func (r *Request) Log(e operator.Entry) error {
+	return operator.Log(context.WithoutCancel(r.Context()), r.frame.DB.Pool, r.Actor(), e)
+}
+
+// An InvalidError is why a form is refused.
+type InvalidError struct {
+	Fields  map[string]string // by name: what is wrong, and what is accepted
+	Message string            // of none of them
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	if e.Message != "" {
+		return e.Message
+	}
+	for _, m := range e.Fields {
+		return m
+	}
+	return "the form is not complete"
+}
+
+// Invalid refuses a form because of a field; of none where that is "".
+func Invalid(field string, reason any) error {
+	text := fmt.Sprint(reason)
+	if field == "" {
+		return &InvalidError{Message: text}
+	}
+	return &InvalidError{Fields: map[string]string{field: text}}
+}
+
+// refusal is why a change was refused; nil where it was not, or failed otherwise.
+func refusal(err error) *InvalidError {
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		return invalid
+	}
+	if refused, ok := errors.AsType[*control.Error](err); ok {
+		return &InvalidError{Message: refused.Message}
+	}
+	return nil
+}
+
+// Paged cuts a list to a page. One more item was asked for than a page has; where
+// it is there, next is the address of the page after this, by the id of the last.
+func Paged[T any](r *Request, all []T, size int, id func(T) string) (page []T, next string) {
+	if len(all) <= size {
+		return all, ""
+	}
+	all = all[:size]
+	q := r.HTTP.URL.Query()
+	q.Set("after", id(all[size-1]))
+	return all, r.HTTP.URL.Path + "?" + q.Encode()
+}

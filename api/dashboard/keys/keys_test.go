@@ -1,0 +1,93 @@
+package keys_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// TestAKeysLife: it is issued, shown once, limited, and revoked; the API goes by
+// that from its next request on.
+func TestAKeysLife(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "ada")
+	if a := b.Get("keys"); a.Status != http.StatusOK || !strings.Contains(a.Text(), "No key was issued yet") {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	a := b.Post("keys/new", "name", "CRM", "limit", "75")
+	secret := regexp.MustCompile(`parley_[0-9a-f]{64}`).FindString(a.Body)
+	if a.Status != http.StatusOK || secret == "" || a.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	keys := &access.Keys{Pool: h.DB.Pool}
+	key, err := keys.Authenticate(t.Context(), "Bearer "+secret)
+	if err != nil || key.OrgID != h.Acme || key.RateLimit != 75 || key.Name != "CRM" || key.Privileged {
+		t.Fatalf("%+v, %v", key, err)
+	}
+	if list := b.Get("keys"); strings.Contains(list.Body, secret) || !strings.Contains(list.Text(), "75 / min") {
+		t.Errorf("the list says %s", list.Text())
+	}
+	if page := b.Follow("keys/"+key.ID+"/limit", "limit", "off"); !strings.Contains(page.Text(), "The limit counts") {
+		t.Errorf("%s", page.Text())
+	}
+	if again := b.Get("keys"); strings.Contains(again.Text(), "The limit counts") {
+		t.Error("what was said is said twice")
+	}
+	if key, err = keys.Authenticate(t.Context(), "Bearer "+secret); err != nil || key.RateLimit != access.RateOff {
+		t.Errorf("%+v, %v", key, err)
+	}
+	b.Follow("keys/" + key.ID + "/revoke")
+	if _, err = keys.Authenticate(t.Context(), "Bearer "+secret); control.CodeOf(err) != control.CodeKeyRevoked {
+		t.Errorf("after it was revoked: %v", err)
+	}
+	var log, all string
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com'", h.Acme).Scan(&log, &all); err != nil {
+		t.Fatal(err)
+	}
+	if log != "key.create key.limit key.revoke" || strings.Contains(all, secret) {
+		t.Errorf("the log says %s", all)
+	}
+}
+
+func TestWhatIsRefusedIsKept(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "ada")
+	a := b.Post("keys/new", "name", `"><script>x</script>`, "limit", "many")
+	if a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `value="many"`) || !strings.Contains(a.Body, `aria-invalid="true"`) ||
+		!strings.Contains(a.Text(), "Use a number from 1 to 1,000,000") || strings.Contains(a.Body, "<script>x") {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+}
+
+// TestOthersKeys are not there, nor are forms for those who may not send them.
+func TestOthersKeys(t *testing.T) {
+	h := dashtest.New(t)
+	id, _, err := access.CreateKey(t.Context(), h.DB.Pool, access.Key{OrgID: h.Globex, Name: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := h.SignIn(t, "ada")
+	for _, path := range []string{"keys/" + id + "/limit", "keys/" + id + "/revoke"} {
+		if a := ada.Get(path); a.Status != http.StatusNotFound {
+			t.Errorf("GET %s: %d", path, a.Status)
+		}
+		if a := ada.Post(path, "limit", "1"); a.Status != http.StatusNotFound {
+			t.Errorf("POST %s: %d", path, a.Status)
+		}
+	}
+	oscar := h.SignIn(t, "oscar")
+	if a := oscar.Get("keys"); a.Status != http.StatusOK || strings.Contains(a.Body, "keys/new") {
+		t.Errorf("%d, an operator is offered keys", a.Status)
+	}
+	if a := oscar.Get("keys/new"); a.Status != http.StatusForbidden || !strings.Contains(a.Text(), "Your role does not allow this") {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+}

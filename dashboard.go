@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/parley-voice/parley/api"
+	"github.com/parley-voice/parley/api/dashboard"
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// showDashboard builds the operator's pages, unless they are switched off.
+func (h *house) showDashboard(server *api.Server) (err error) {
+	if !h.config.Dashboard {
+		return nil
+	}
+	server.Dashboard, err = (&dashboard.Dashboard{DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Log: h.log}).Handler()
+	return err
+}
+
+// demoOperator has the demo's operator sign in with a new password.
+func demoOperator(ctx context.Context, h *house) (string, error) {
+	org, err := access.FindOrganization(ctx, h.db.Pool, "demo")
+	if err != nil {
+		return "", err
+	}
+	password := operator.NewPassword()
+	if m, unknown := operator.Find(ctx, h.db.Pool, org, demo.Operator); unknown == nil {
+		return string(password), operator.SetPassword(ctx, h.db.Pool, m.ID, password)
+	}
+	_, _, err = operator.Create(ctx, h.db.Pool, operator.Newcomer{Email: demo.Operator, OrgID: org, Role: operator.Owner, Password: password})
+	return string(password), err
+}
