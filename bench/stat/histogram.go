@@ -1,0 +1,156 @@
+package stat
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"sort"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A Histogram keeps values of 0 to 3.6 million to three digits and a thousandth:
+// milliseconds to an hour, say. What is less than 0 counts as 0, what is more as
+// the most. It is written as HDR's tools read it (V2, compressed, base64), in
+// thousandths. Its zero value is empty.
+type Histogram struct {
+	h     *hdrhistogram.Histogram
+	steps []Step
+	upTo  []int // values up to each step
+}
+
+// A Step is the share of values up to one.
+type Step struct{ Value, Share float64 }
+
+const (
+	unit   = 1000          // parts of 1 that are told apart
+	most   = 3_600_000_000 // of them
+	digits = 3
+	// largest is more bytes than a histogram has before it is compressed.
+	largest = 1 << 18
+)
+
+// Collect keeps values.
+func Collect(values []float64) Histogram {
+	h := hdrhistogram.New(1, most, digits)
+	for _, v := range values {
+		_ = h.RecordValue(int64(math.Round(max(0, min(v*unit, most))))) // within its bounds
+	}
+	return stepped(h)
+}
+
+// stepped finds the steps, by which quantiles are looked up.
+func stepped(h *hdrhistogram.Histogram) Histogram {
+	out, n := Histogram{h: h}, 0
+	for _, b := range h.Distribution() {
+		if b.Count > 0 {
+			n += int(b.Count)
+			out.steps = append(out.steps, Step{float64(b.To) / unit, float64(n) / float64(h.TotalCount())})
+			out.upTo = append(out.upTo, n)
+		}
+	}
+	return out
+}
+
+// N is how many values there are.
+func (h Histogram) N() int {
+	if len(h.upTo) == 0 {
+		return 0
+	}
+	return h.upTo[len(h.upTo)-1]
+}
+
+// Quantile is the p-quantile, 0 of none.
+func (h Histogram) Quantile(p float64) float64 {
+	if h.N() == 0 {
+		return 0
+	}
+	return h.value(rank(h.N(), p))
+}
+
+// value is the i-th value, from 0.
+func (h Histogram) value(i int) float64 { return h.steps[sort.SearchInts(h.upTo, i+1)].Value }
+
+// Steps are the distribution, from the least value to the greatest.
+func (h Histogram) Steps() []Step { return h.steps }
+
+// Differ is by how much the p-quantile of b exceeds that of a. What its interval
+// does not hold is no chance.
+func Differ(a, b Histogram, p float64) Estimate {
+	d := Estimate{Value: b.Quantile(p) - a.Quantile(p)}
+	if a.N() == 0 || b.N() == 0 {
+		d.Low, d.High = math.Inf(-1), math.Inf(1)
+		return d
+	}
+	rng := rand.New(rand.NewPCG(seed, uint64(a.N())<<32|uint64(b.N()))) //nolint:gosec // repeatable on purpose
+	drawn := make([]float64, resamples)
+	for i := range drawn {
+		drawn[i] = b.value(drawRank(rng, b.N(), p)) - a.value(drawRank(rng, a.N(), p))
+	}
+	d.Low, d.High = ends(drawn)
+	return d
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (h Histogram) MarshalText() ([]byte, error) {
+	if h.h == nil {
+		return nil, nil
+	}
+	b, err := h.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("histogram: %w", err)
+	}
+	return b, nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *Histogram) UnmarshalText(text []byte) (err error) {
+	if len(text) == 0 {
+		*h = Histogram{}
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil { // the decoder trusts what it reads
+			err = fmt.Errorf("histogram: damaged: %v", r)
+		}
+	}()
+	if err = check(text); err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	d, err := hdrhistogram.Decode(text)
+	if err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	*h = stepped(d)
+	return nil
+}
+
+// check tells whether a histogram is as ours are: one of other bounds may take
+// any memory, and any time to look at.
+func check(text []byte) error {
+	raw, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return err
+	}
+	z, err := zlib.NewReader(bytes.NewReader(raw[min(8, len(raw)):]))
+	if err != nil {
+		return err
+	}
+	inner, err := io.ReadAll(io.LimitReader(z, largest))
+	if err != nil {
+		return err
+	}
+	if len(inner) < hdrhistogram.ENCODING_HEADER_SIZE || len(inner) == largest {
+		return errors.New("of another size")
+	}
+	if binary.BigEndian.Uint32(inner[12:]) != digits || binary.BigEndian.Uint64(inner[16:]) != 1 || binary.BigEndian.Uint64(inner[24:]) != most {
+		return fmt.Errorf("of other bounds: accepted are %d digits of 1 to %d", digits, int64(most))
+	}
+	return nil
+}
