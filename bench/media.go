@@ -41,6 +41,8 @@ type MediaResult struct {
 	Worst     time.Duration // of P999
 	RSS       int64         // bytes a call; the process without calls is not counted
 	Late      int64         // ticks of the media clock that began more than a tick late, at worst
+	// FarLate is how late each tick of the far end's began, in all runs.
+	FarLate []time.Duration
 }
 
 // Media measures what a call costs, in every design and at every load.
@@ -76,6 +78,9 @@ func median(runs []MediaResult) MediaResult {
 	_, m.P99, _ = spread(runs, func(r MediaResult) time.Duration { return r.P99 })
 	_, m.P999, m.Worst = spread(runs, func(r MediaResult) time.Duration { return r.P999 })
 	_, m.RSS, _ = spread(runs, func(r MediaResult) int64 { return r.RSS })
+	for _, r := range runs {
+		m.FarLate = append(m.FarLate, r.FarLate...)
+	}
 	_, _, m.Late = spread(runs, func(r MediaResult) int64 { return r.Late })
 	return m
 }
@@ -175,7 +180,7 @@ func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, er
 	return MediaResult{
 		Calls: n, Design: d, CPU: time.Duration(float64(after.CPU-before.CPU) / (float64(n) * took.Seconds())),
 		Sent: float64(report.Received) / due, P99: report.Quantile(0.99), P999: report.Quantile(0.999),
-		RSS: (after.RSS - after.Idle) / int64(n), Late: after.Late - before.Late,
+		RSS: (after.RSS - after.Idle) / int64(n), Late: after.Late - before.Late, FarLate: report.Late,
 	}, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -37,6 +38,7 @@ type Options struct {
 	Stored    int           // calls that lists go over; 0 measures no lists
 	Page      int           // calls of a page
 	Out, Log  io.Writer
+	Result    *result.File // gets what is measured
 }
 
 // A bench is a service that is being measured.
@@ -92,7 +94,7 @@ func (b *bench) measure(ctx context.Context) error {
 	t := tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = t.Flush() }() // as far as it came
 	fmt.Fprintln(t, "what\tasked\tanswered/s\tp50\tp99\tworst\trefused\tdialled/s\tCPU ms each\t")
-	run := func(what, asked string, do func() result) {
+	run := func(name, what, asked string, do func() answers, bounds ...result.Bound) {
 		rang, cpu := b.rang.Load(), spent(b.pid)
 		r := do()
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n", what, asked, r.perSecond(), r.at(0.5), r.at(0.99), r.at(1), r.failed,
@@ -100,6 +102,7 @@ func (b *bench) measure(ctx context.Context) error {
 		if r.err != nil {
 			fmt.Fprintln(b.Log, r.err)
 		}
+		b.keep(name, what+", "+asked, r, bounds)
 	}
 	var last atomic.Pointer[string]
 	order := func(routes []string) func(context.Context, int) error {
@@ -114,9 +117,9 @@ func (b *bench) measure(ctx context.Context) error {
 	what := fmt.Sprintf("POST /v1/calls/phone, %d subgroups", len(b.routes))
 	atOnce := fmt.Sprintf("%d at a time", b.Clients)
 	open(ctx, b.Rate, warmUp, order(b.routes))
-	run(what, fmt.Sprintf("%d/s", b.Rate), func() result { return open(ctx, b.Rate, b.Length, order(b.routes)) })
-	run(what, atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes)) })
-	run("POST /v1/calls/phone, 1 subgroup", atOnce, func() result { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) })
+	run("orders_at_rate", what, fmt.Sprintf("%d/s", b.Rate), func() answers { return open(ctx, b.Rate, b.Length, order(b.routes)) }, result.Most("p99", 50))
+	run("orders", what, atOnce, func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes)) })
+	run("orders_one_subgroup", "POST /v1/calls/phone, 1 subgroup", atOnce, func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) })
 	id := last.Load()
 	if id == nil {
 		return errors.New("no order was accepted")
@@ -130,7 +133,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := b.drained(ctx); err != nil {
 		return err
 	}
-	run("GET /v1/calls/{id}", atOnce, func() result {
+	run("reads", "GET /v1/calls/{id}", atOnce, func() answers {
 		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
 			return b.ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
 		})
@@ -141,9 +144,37 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := b.fill(ctx); err != nil {
 		return err
 	}
-	run(fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() result { return b.pages(ctx) })
+	run("pages", fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() answers { return b.pages(ctx) }, result.Most("p99", 30))
 	return nil
 }
+
+// perSecond are the targets of answers a second.
+func perSecond(name string) []result.Bound {
+	switch name {
+	case "orders":
+		return []result.Bound{result.Least("value", 500)}
+	case "reads":
+		return []result.Bound{result.Least("value", 2000)}
+	default:
+		return nil
+	}
+}
+
+// keep adds what was measured to the result.
+func (b *bench) keep(name, what string, r answers, bounds []result.Bound) {
+	f := b.Result
+	f.Add(result.Spread(name+"_ms", what, "ms", r.millis(), bounds...))
+	m := result.Figure(name+"_per_second", what+": answered", "/s", result.Exactly(r.perSecond()), perSecond(name)...)
+	m.More = true
+	f.Add(m)
+	f.Add(result.Share(name+"_refused", what+": not answered as it should be", r.failed, r.failed+len(r.each), result.Most("times", 0)))
+	if len(r.late) > 0 {
+		f.Generated("requests", r.late, punctual)
+	}
+}
+
+// punctual is how late a request that is due may leave, in ms, at p99.
+const punctual = 20
 
 // rest asks nothing for Length, while the queue drains.
 func (b *bench) rest(ctx context.Context) error {
@@ -184,7 +215,7 @@ func (b *bench) order(ctx context.Context, route string) (string, error) {
 }
 
 // pages walks through the list, over and over, for Length.
-func (b *bench) pages(ctx context.Context) result {
+func (b *bench) pages(ctx context.Context) answers {
 	query := url.Values{"limit": {fmt.Sprint(b.Page)}}
 	return closed(ctx, 1, b.Length, func(ctx context.Context, _ int) error {
 		var page struct {

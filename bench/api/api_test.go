@@ -49,7 +49,7 @@ func TestClosedAsksOneAfterTheOther(t *testing.T) {
 }
 
 func TestQuantiles(t *testing.T) {
-	r := result{}
+	r := answers{}
 	if r.at(0.5) != 0 {
 		t.Error("of nothing")
 	}

@@ -7,18 +7,28 @@ import (
 	"time"
 )
 
-// A result is how long answers took.
-type result struct {
+// Answers are how long answers took.
+type answers struct {
 	took   time.Duration
 	each   []time.Duration // sorted
+	late   []float64       // by how many ms each left after it was due; empty where none was
 	failed int             // asked, and not answered as it should be
 	err    error           // of one of them
 }
 
-func (r result) perSecond() float64 { return float64(len(r.each)) / r.took.Seconds() }
+func (r answers) perSecond() float64 { return float64(len(r.each)) / r.took.Seconds() }
+
+// millis are the times in ms.
+func (r answers) millis() []float64 {
+	var all []float64
+	for _, d := range r.each {
+		all = append(all, float64(d)/float64(time.Millisecond))
+	}
+	return all
+}
 
 // at is a quantile in milliseconds, 0 where there is none.
-func (r result) at(q float64) float64 {
+func (r answers) at(q float64) float64 {
 	if len(r.each) == 0 {
 		return 0
 	}
@@ -26,10 +36,10 @@ func (r result) at(q float64) float64 {
 	return float64(r.each[i]) / float64(time.Millisecond)
 }
 
-// A tally is a result in the making.
+// A tally is answers in the making.
 type tally struct {
-	mu     sync.Mutex
-	result result
+	mu      sync.Mutex
+	answers answers
 }
 
 // ask does, and counts from the time at which it was to be done.
@@ -39,22 +49,29 @@ func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.C
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		t.result.failed++
-		t.result.err = err
+		t.answers.failed++
+		t.answers.err = err
 		return
 	}
-	t.result.each = append(t.result.each, took)
+	t.answers.each = append(t.answers.each, took)
 }
 
-func (t *tally) over(began time.Time) result {
-	t.result.took = time.Since(began)
-	slices.Sort(t.result.each)
-	return t.result
+// left counts how late a request leaves.
+func (t *tally) left(late time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.answers.late = append(t.answers.late, float64(late)/float64(time.Millisecond))
+}
+
+func (t *tally) over(began time.Time) answers {
+	t.answers.took = time.Since(began)
+	slices.Sort(t.answers.each)
+	return t.answers
 }
 
 // open asks so many times a second, whether or not what went before is
 // answered: a service that falls behind is seen to.
-func open(ctx context.Context, rate int, length time.Duration, do func(context.Context, int) error) result {
+func open(ctx context.Context, rate int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup
 	began := time.Now()
@@ -67,14 +84,17 @@ func open(ctx context.Context, rate int, length time.Duration, do func(context.C
 		if ctx.Err() != nil {
 			break
 		}
-		asking.Go(func() { t.ask(ctx, due, n, do) })
+		asking.Go(func() {
+			t.left(time.Since(due))
+			t.ask(ctx, due, n, do)
+		})
 	}
 	asking.Wait()
 	return t.over(began)
 }
 
 // closed has clients ask, each the next as soon as it has the last answer.
-func closed(ctx context.Context, clients int, length time.Duration, do func(context.Context, int) error) result {
+func closed(ctx context.Context, clients int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup
 	began := time.Now()

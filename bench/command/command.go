@@ -8,11 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/machine"
+	"github.com/parley-voice/parley/bench/result"
 )
 
 // Bench holds the commands of the bench.
@@ -51,29 +51,34 @@ func (t *Terminal) Child(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, self, args...) //nolint:gosec // ourselves
 }
 
+// measure measures, prints what is to be known of the run, writes the result to a
+// file where one is named, and fails where it does not count.
+func (t *Terminal) measure(ctx context.Context, command string, options any, file string, do func(*result.File) error) error {
+	f, err := result.Measure(ctx, command, t.Version, options, do)
+	if err != nil {
+		return err
+	}
+	if err = f.Doubts(t.Out); err != nil {
+		return err
+	}
+	if file != "" {
+		if err = f.Write(file); err != nil {
+			return err
+		}
+	}
+	return f.Err()
+}
+
 // All measures everything.
 type All struct{}
 
 // Run measures everything, with the defaults of each.
 func (All) Run(ctx context.Context, t *Terminal) error {
-	fmt.Fprintf(t.Out, "parley %s, %s, %d cores (%s)\n\n", t.Version, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), cpuModel())
+	m := machine.Describe()
+	fmt.Fprintf(t.Out, "parley %s, %s, %d cores (%s)\n\n", t.Version, time.Now().UTC().Format(time.DateOnly), m.Cores, m.Model)
 	if err := (Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}).Run(ctx, t); err != nil {
 		return err
 	}
 	fmt.Fprintln(t.Out)
 	return Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}.Run(ctx, t)
-}
-
-// cpuModel is what the machine calls its processor.
-func cpuModel() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(b)) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return runtime.GOARCH
 }

@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
-	"runtime"
 	"text/tabwriter"
 	"time"
 
 	"github.com/parley-voice/parley/bench"
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/stat"
 )
 
 // Media measures the media path.
@@ -16,21 +18,30 @@ type Media struct {
 	Calls  []int         `help:"Calls at a time." default:"50,100,200"`
 	Runs   int           `help:"Runs of each design, interleaved; the median counts." default:"5"`
 	Length time.Duration `help:"How long each run is measured." default:"5s"`
+	JSON   string        `help:"Write the result to this file." placeholder:"FILE"`
 }
 
 // Run measures the media path.
 func (c Media) Run(ctx context.Context, t *Terminal) error {
-	fmt.Fprintf(t.Out, "media path: leg → ear + voice activity → mouth → leg, PCMU 20 ms both ways, on %d cores (%s)\n", runtime.NumCPU(), cpuModel())
-	results, err := bench.Media(ctx, bench.MediaOptions{
-		Calls: c.Calls, Runs: c.Runs, Warm: 1500 * time.Millisecond, Length: c.Length,
-		Child:    func(ctx context.Context, d bench.Design) *exec.Cmd { return t.Child(ctx, "bench", "plane", string(d)) },
-		Progress: t.Bar("runs"),
+	return t.measure(ctx, "media", c, c.JSON, func(f *result.File) error {
+		fmt.Fprintf(t.Out, "media path: leg → ear + voice activity → mouth → leg, PCMU 20 ms both ways, on %d cores (%s)\n", f.Machine.Cores, f.Machine.Model)
+		results, err := bench.Media(ctx, bench.MediaOptions{
+			Calls: c.Calls, Runs: c.Runs, Warm: 1500 * time.Millisecond, Length: c.Length,
+			Child:    func(ctx context.Context, d bench.Design) *exec.Cmd { return t.Child(ctx, "bench", "plane", string(d)) },
+			Progress: t.Bar("runs"),
+		})
+		if err != nil {
+			return err
+		}
+		carried(f, results)
+		return carriedTable(t.Out, results)
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// carriedTable prints what calls cost, a line a design and load.
+func carriedTable(out io.Writer, results []bench.MediaResult) error {
 	floor := map[int]time.Duration{}
-	w := tabwriter.NewWriter(t.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "calls\tdesign\tCPU ms/call-s\t(low–high)\t× floor\tpackets\t(least)\tgap p99\tp99.9\t(worst)\tKiB/call\tlate ticks\t")
 	for _, r := range results {
 		if r.Design == bench.Floor {
@@ -41,6 +52,43 @@ func (c Media) Run(ctx context.Context, t *Terminal) error {
 			100*r.Sent, 100*r.Least, millis(r.P99), millis(r.P999), millis(r.Worst), r.RSS/1024, r.Late)
 	}
 	return w.Flush()
+}
+
+// The load that the targets of the media path are set for, and how late the far
+// end may be at its 99th percentile, in ms: half a packet.
+const (
+	aimed    = 200
+	punctual = 10
+)
+
+// carried adds what calls cost to a file.
+func carried(f *result.File, results []bench.MediaResult) {
+	floor := map[int]bench.MediaResult{}
+	var late []float64
+	for _, r := range results {
+		for _, d := range r.FarLate {
+			late = append(late, millis(d))
+		}
+		if r.Design == bench.Floor {
+			floor[r.Calls] = r
+		}
+		at := func(m result.Metric, bounds ...result.Bound) {
+			m.Name, m.What, m.Calls = string(r.Design)+"_"+m.Name, string(r.Design)+": "+m.What, r.Calls
+			if r.Design == bench.Legs && r.Calls == aimed {
+				m.Bounds = bounds
+			}
+			f.Add(m)
+		}
+		at(result.Figure("cpu_ms", "CPU of a call and second", "ms", stat.Estimate{Value: millis(r.CPU), Low: millis(r.Low), High: millis(r.High)}), result.Most("value", .8))
+		at(result.Figure("packets", "packets that came, of those due", "%", stat.Estimate{Value: 100 * r.Sent, Low: 100 * r.Least, High: 100 * max(r.Sent, r.Least)}), result.Least("value", 99.9))
+		at(result.Figure("gap_p99_ms", "between two packets of a stream, p99", "ms", result.Exactly(millis(r.P99))))
+		at(result.Figure("gap_p999_ms", "between two packets of a stream, p99.9", "ms", stat.Estimate{Value: millis(r.P999), Low: millis(r.P999), High: millis(r.Worst)}), result.Most("value", 22))
+		at(result.Figure("rss_kib", "memory of a call", "KiB", result.Exactly(float64(r.RSS)/1024)), result.Most("value", 256))
+		if base := floor[r.Calls]; r.Design == bench.Legs && base.CPU > 0 {
+			at(result.Figure("cpu_x_floor", "CPU, as a multiple of the floor", "×", result.Exactly(float64(r.CPU)/float64(base.CPU))), result.Most("value", 3))
+		}
+	}
+	f.Generated("far end's ticks", late, punctual)
 }
 
 // Plane is the measured process of a media bench.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 
 	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
@@ -15,7 +16,7 @@ type Turns struct {
 	Seed    uint64          `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
 	Without []string        `help:"Run all again with these switched off, and show it beside: speculation, merging."`
 	Only    []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
-	JSON    string          `help:"Write everything to this file." placeholder:"FILE"`
+	JSON    string          `help:"Write the result to this file." placeholder:"FILE"`
 	Worst   string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
 	Plant   gateway.Plant   `hidden:"" help:"A fault that the measured process has, and the run must show: late, stale, doubled, wrong."`
 	Logs    string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
@@ -23,10 +24,16 @@ type Turns struct {
 
 // Run measures turns at the caller's end.
 func (c Turns) Run(ctx context.Context, t *Terminal) error {
-	return scenario.Bench(ctx, t.Out, scenario.Options{
-		Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Plant: c.Plant, Progress: t.Bar("lines"),
-		Child: func(ctx context.Context, name string) *exec.Cmd { return t.Child(ctx, "bench", name) },
-	}, c.JSON, c.Worst)
+	return t.measure(ctx, "turns", c, c.JSON, func(f *result.File) error {
+		err := scenario.Bench(ctx, t.Out, scenario.Options{
+			Calls: c.Calls, Pauses: c.Pauses, Seed: c.Seed, Without: c.Without, Only: c.Only, Logs: c.Logs, Plant: c.Plant, Progress: t.Bar("lines"),
+			Child: func(ctx context.Context, name string) *exec.Cmd { return t.Child(ctx, "bench", name) },
+		}, f, c.Worst)
+		if err != nil {
+			return err
+		}
+		return f.Table(t.Out)
+	})
 }
 
 // Gateway is the measured process of a turn bench.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
@@ -100,7 +101,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	transport, stop, err := OpenMedia(ctx)
+	transport, stop, err := OpenMedia(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -145,8 +146,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// OpenMedia opens RTP on loopback, on a clock of its own that stop ends.
-func OpenMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err error) {
+// OpenMedia opens RTP on loopback, on a clock of its own that stop ends. Where
+// late is not nil it keeps how late the clock is.
+func OpenMedia(ctx context.Context, late *machine.Lateness) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		return nil, nil, err
@@ -155,10 +157,13 @@ func OpenMedia(ctx context.Context) (transport *rtp.Transport, stop func(), err 
 	if transport, err = rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{}); err != nil {
 		return nil, nil, err
 	}
+	if late != nil {
+		clock.Hook(late)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var ticking sync.WaitGroup
 	ticking.Go(func() { clock.Run(ctx) })
-	return transport, func() { transport.Close(); cancel(); ticking.Wait() }, nil
+	return transport, sync.OnceFunc(func() { transport.Close(); cancel(); ticking.Wait() }), nil
 }
 
 // place makes one call and talks on it to its end.

@@ -2,21 +2,24 @@ package scenario
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/pipeline/fake"
 )
 
-// Bench runs all scenarios, and again with what the options switch off, and
-// writes the table to out. Where they are named, file gets everything as JSON
-// and dir the recordings of the ten worst turns.
-func Bench(ctx context.Context, out io.Writer, o Options, file, dir string) error {
+// Punctual is how late, in ms, the callees' clock may be at its 99th percentile:
+// half a packet.
+const Punctual = 10
+
+// Bench runs all scenarios, and again with what the options switch off, and puts
+// all that came of it into f. Where dir is named it gets the recordings of the
+// ten worst turns.
+func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir string) error {
 	if _, err := gateway.Without(o.Without); err != nil {
 		return err
 	}
@@ -32,28 +35,28 @@ func Bench(ctx context.Context, out io.Writer, o Options, file, dir string) erro
 	if err != nil {
 		return err
 	}
-	runs := []*Report{first}
+	for _, m := range first.Metrics {
+		f.Add(m)
+	}
 	if len(less) > 0 {
 		o.Without = less
-		second, err := Run(ctx, o)
-		if err != nil {
-			return fmt.Errorf("without %s: %w", strings.Join(less, ", "), err)
+		second, failed := Run(ctx, o)
+		if failed != nil {
+			return fmt.Errorf("without %s: %w", strings.Join(less, ", "), failed)
 		}
-		runs = append(runs, second)
-	}
-	if file != "" {
-		b, err := json.MarshalIndent(runs, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, b, 0o600); err != nil {
-			return err
+		for _, m := range second.Metrics {
+			m.Name, m.What, m.Bounds = "without_"+strings.Join(less, "_")+"/"+m.Name, "without "+strings.Join(less, ", ")+": "+m.What, nil
+			f.Add(m)
 		}
 	}
-	if dir != "" {
-		if err := first.Record(dir, 10); err != nil {
-			return err
+	f.Generated("media clock's ticks", first.Late, Punctual)
+	for what, lines := range map[string][]string{"heard, and said by nobody": first.Ghosts, "the same where the line echoes": first.Echoed, "came damaged": first.Damaged} {
+		if len(lines) > 0 {
+			f.Note("%s: %s", what, strings.Join(lines, " | "))
 		}
 	}
-	return Table(out, runs...)
+	if f.Turns, err = first.rows(); err != nil || dir == "" {
+		return err
+	}
+	return first.Record(dir, 10)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/acoustic"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/wording"
 )
 
@@ -49,6 +50,8 @@ type Turn struct {
 	Off     *int                `json:"words_off,omitempty"` // of an answer that was cut: words that the server is wrong about
 
 	Into *Interjection `json:"into,omitempty"`
+
+	Phases []result.Phase `json:"phases,omitempty"` // of Server
 
 	Words []string `json:"words,omitempty"` // all that was heard from the turn's beginning to the next
 

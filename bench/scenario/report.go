@@ -6,99 +6,71 @@ import (
 	"slices"
 
 	"github.com/parley-voice/parley/bench/corpus"
-	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/bench/result"
 )
 
 // A Report is what a run showed.
 type Report struct {
-	Seed    uint64   `json:"seed"`
-	Calls   int      `json:"calls"` // at a time
-	Without []string `json:"without,omitempty"`
-	Times   []Time   `json:"times"`
-	Counts  []Count  `json:"counts"`
-	Turns   []Turn   `json:"turns"`
-	// What the server put on the record, by call: the caller's lines, and the
-	// agent's behind ">".
-	Lines map[string][]string `json:"lines"`
-	// What the server heard and nobody said; Echoed where the line echoes.
-	Ghosts []string `json:"ghosts,omitempty"`
-	Echoed []string `json:"echoed,omitempty"`
+	Metrics []result.Metric
+	Turns   []Turn
+	// Ghosts are lines that the server heard and nobody said; Echoed where the
+	// line echoes.
+	Ghosts, Echoed []string
 	// Damaged came otherwise than they were said: the machine stood still, or
 	// two were glued together.
-	Damaged []string `json:"damaged,omitempty"`
+	Damaged []string
+	// Late is how late each tick of the callees' clock was, in ms.
+	Late []float64
 
 	calls map[string]*played
 }
 
-// A Time is a measure in milliseconds.
-type Time struct {
-	What   string  `json:"what"`
-	N      int     `json:"n"`
-	P50    float64 `json:"p50"`
-	P95    float64 `json:"p95"`
-	P99    float64 `json:"p99"`
-	Max    float64 `json:"max"`
-	Target string  `json:"target,omitempty"`
-	Met    bool    `json:"met,omitempty"`
-}
-
-// A Count is how often something happened.
-type Count struct {
-	What   string `json:"what"`
-	N      int    `json:"n"` // how often it could have
-	Times  int    `json:"times"`
-	Target string `json:"target,omitempty"`
-	Met    bool   `json:"met,omitempty"`
-}
-
-// Share is the part of the times it could have that it did happen.
-func (c Count) Share() float64 { return float64(c.Times) / float64(max(1, c.N)) }
-
-// quantile is the p-quantile of sorted values, 0 of none.
-func quantile(v []float64, p float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	return v[min(len(v)-1, max(0, int(math.Ceil(p*float64(len(v))))-1))]
-}
-
-// A target holds a measure to limits of its quantiles; 0 is no limit.
-type target struct {
-	text               string
-	p50, p95, p99, max float64
-}
-
-func (r *Report) time(what string, want target, values []float64) {
-	slices.Sort(values)
-	t := Time{
-		What: what, N: len(values), Target: want.text,
-		P50: quantile(values, .5), P95: quantile(values, .95), P99: quantile(values, .99), Max: quantile(values, 1),
-	}
-	t.Met = t.N > 0
-	for _, x := range [][2]float64{{t.P50, want.p50}, {t.P95, want.p95}, {t.P99, want.p99}, {t.Max, want.max}} {
-		t.Met = t.Met && (x[1] == 0 || x[0] <= x[1])
-	}
-	r.Times = append(r.Times, t)
-}
-
-// count adds a measure whose share must be at most; less than 0 is no target.
-func (r *Report) count(what, text string, most float64, times, n int) {
-	c := Count{What: what, N: n, Times: times, Target: text}
-	c.Met = n > 0 && c.Share() <= most
-	r.Counts = append(r.Counts, c)
-}
-
-// Missed are the measures whose targets the run did not meet.
-func (r *Report) Missed() []string {
-	var all []string
-	for _, t := range r.Times {
-		if t.Target != "" && t.N > 0 && !t.Met {
-			all = append(all, t.What)
+// within bounds the quantiles of a measure; 0 is no limit.
+func within(p50, p95, p99, most float64) []result.Bound {
+	var all []result.Bound
+	for _, b := range []result.Bound{result.Most("p50", p50), result.Most("p95", p95), result.Most("p99", p99), result.Most("max", most)} {
+		if b.Limit > 0 {
+			all = append(all, b)
 		}
 	}
-	for _, c := range r.Counts {
-		if c.Target != "" && c.N > 0 && !c.Met {
-			all = append(all, c.What)
+	return all
+}
+
+func (r *Report) time(name, what string, bounds []result.Bound, values []float64) {
+	r.spread(name, what, "ms", bounds, values)
+}
+
+func (r *Report) spread(name, what, unit string, bounds []result.Bound, values []float64) {
+	r.Metrics = append(r.Metrics, result.Spread(name, what, unit, values, bounds...))
+}
+
+// Shares that a count may have at most.
+const (
+	never  = 0.0
+	rarely = .02
+	seldom = .03
+	freely = 1.0 // no target
+)
+
+// count adds how often something happened of n times, and how often it may.
+func (r *Report) count(name, what string, most float64, times, n int) {
+	var bounds []result.Bound
+	switch most {
+	case never:
+		bounds = []result.Bound{result.Most("times", 0)}
+	case freely:
+	default:
+		bounds = []result.Bound{result.Most("share", 100*most)}
+	}
+	r.Metrics = append(r.Metrics, result.Share(name, what, times, n, bounds...))
+}
+
+// Missed are the names of the measures whose targets the run did not meet.
+func (r *Report) Missed() []string {
+	var all []string
+	for _, m := range r.Metrics {
+		if m.Judge() == result.Missed {
+			all = append(all, m.Name)
 		}
 	}
 	return all
@@ -106,7 +78,7 @@ func (r *Report) Missed() []string {
 
 // report judges all calls.
 func (s *stage) report() (*Report, error) {
-	r := &Report{Seed: s.Seed, Calls: s.Calls, Without: s.Without, calls: s.calls, Lines: map[string][]string{}}
+	r := &Report{calls: s.calls, Late: s.late.Late()}
 	unfinished := 0
 	for _, id := range s.order {
 		c := s.calls[id]
@@ -124,25 +96,19 @@ func (s *stage) report() (*Report, error) {
 			unfinished++
 		}
 		r.Turns = append(r.Turns, a.judged...)
-		for _, l := range c.server.Lines {
-			if l.Role == pipeline.RoleAgent {
-				l.Text = "> " + l.Text
-			}
-			r.Lines[id] = append(r.Lines[id], l.Text)
-		}
 	}
 	r.answers()
 	r.pauses()
 	r.interjections()
-	r.count("answers with a word heard twice", "0", 0, r.tally(func(t Turn) bool { return t.Answer.Doubled > 0 }), len(r.Turns))
+	r.count("doubled_words", "answers with a word heard twice", never, r.tally(func(t Turn) bool { return t.Answer.Doubled > 0 }), len(r.Turns))
 	two := func(t Turn) bool { return t.Answers > 1 }
-	r.count("turns with two answers, but for those below", "0", 0, r.tally(func(t Turn) bool { return two(t) && !t.split() }), len(r.Turns))
-	r.count("the same, cut off after a complete clause", "", 1, r.tally(func(t Turn) bool { return two(t) && t.split() }), r.tally(Turn.split))
-	r.count("answers heard after a later one began", "0", 0, r.tally(func(t Turn) bool { return t.Stale > 0 }), len(r.Turns))
-	r.count("turns on the record that nobody said", "0", 0, len(r.Ghosts), len(r.Turns))
-	r.count("the same where the line echoes", "0", 0, len(r.Echoed), len(r.of(Echo)))
-	r.count("turns on the record that came damaged", "", 1, len(r.Damaged), len(r.Turns))
-	r.count("calls that ended before their time", "0", 0, unfinished, len(s.order))
+	r.count("double_answers", "turns with two answers, but for those below", never, r.tally(func(t Turn) bool { return two(t) && !t.split() }), len(r.Turns))
+	r.count("double_answers_after_clauses", "the same, cut off after a complete clause", freely, r.tally(func(t Turn) bool { return two(t) && t.split() }), r.tally(Turn.split))
+	r.count("stale_answers", "answers heard after a later one began", never, r.tally(func(t Turn) bool { return t.Stale > 0 }), len(r.Turns))
+	r.count("ghosts", "turns on the record that nobody said", never, len(r.Ghosts), len(r.Turns))
+	r.count("echoed_ghosts", "the same where the line echoes", never, len(r.Echoed), len(r.of(Echo)))
+	r.count("damaged", "turns on the record that came damaged", freely, len(r.Damaged), len(r.Turns))
+	r.count("unfinished_calls", "calls that ended before their time", never, unfinished, len(s.order))
 	return r, nil
 }
 
@@ -211,16 +177,16 @@ func (r *Report) answers() {
 		return t.Server
 	}
 	plain, all := r.of(Plain), r.of(Plain, Pauses)
-	r.time("turn_ms, plain, not merged", target{"≤ 450 / 490", 450, 490, 0, 0}, values(plain, server))
-	r.time("the same with the turns of callers who pause", target{"≤ 450 / 490", 450, 490, 0, 0}, values(all, server))
-	r.time("of callers who were not cut off three times", target{"≤ 450 / 490", 450, 490, 0, 0}, values(hurried(all), server))
+	r.time("turn_ms", "turn_ms, plain, not merged", within(450, 490, 0, 0), values(plain, server))
+	r.time("turn_ms_all", "the same with the turns of callers who pause", within(450, 490, 0, 0), values(all, server))
+	r.time("turn_ms_hurried", "of callers who were not cut off three times", within(450, 490, 0, 0), values(hurried(all), server))
 	wire := func(t Turn) *float64 { return t.Wire }
-	r.time("last packet → first audible one, plain", target{}, values(plain, wire))
-	r.time("the same after mid-clause pauses", target{}, values(kind(all, corpus.MidClause), wire))
-	r.time("the same after complete-clause pauses", target{}, values(kind(all, corpus.Complete), wire))
-	r.time("mouth to ear, plain", target{}, values(plain, func(t Turn) *float64 { return t.Ear }))
-	r.time("of it neither script's nor policy's", target{"≤ 25 / 35 / 50", 25, 35, 50, 0}, values(all, func(t Turn) *float64 { return t.Own }))
-	r.time("turn_ms against the wire, off by", target{"≤ 25", 0, 0, 0, 25}, values(r.Turns, func(t Turn) *float64 {
+	r.time("wire_ms", "last packet → first audible one, plain", nil, values(plain, wire))
+	r.time("wire_ms_mid_clause", "the same after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))
+	r.time("wire_ms_complete_clause", "the same after complete-clause pauses", nil, values(kind(all, corpus.Complete), wire))
+	r.time("ear_ms", "mouth to ear, plain", nil, values(plain, func(t Turn) *float64 { return t.Ear }))
+	r.time("overhead_ms", "of it neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
+	r.time("agreement_ms", "turn_ms against the wire, off by", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
 		if t.Wire == nil || t.Server == nil || t.Merged > 0 { // a merged turn's phases are its first fragment's
 			return nil
 		}
@@ -228,7 +194,7 @@ func (r *Report) answers() {
 		return &d
 	}))
 	asked := tally(r.Turns, func(t Turn) bool { return t.Wire != nil || t.Dead })
-	r.count("turns without an answer", "0", 0, r.tally(func(t Turn) bool { return t.Dead }), asked)
+	r.count("dead_turns", "turns without an answer", never, r.tally(func(t Turn) bool { return t.Dead }), asked)
 }
 
 func kind(turns []Turn, k corpus.Kind) []Turn {
@@ -238,40 +204,40 @@ func kind(turns []Turn, k corpus.Kind) []Turn {
 func (r *Report) pauses() {
 	all := r.of(Pauses)
 	for _, g := range []struct {
-		name, target string
-		most         float64
-		turns        []Turn
+		key, name string
+		most      float64
+		turns     []Turn
 	}{
-		{"mid-clause", "≤ 2 %", .02, kind(all, corpus.MidClause)}, // the others are told apart: only a guess can know
-		{"complete clause", "", 1, kind(all, corpus.Complete)}, {"all", "", 1, all},
+		{"mid_clause", "mid-clause", rarely, kind(all, corpus.MidClause)}, // the others are told apart: only a guess can know
+		{"complete_clause", "complete clause", freely, kind(all, corpus.Complete)}, {"all", "all", freely, all},
 	} {
 		n, cut, early := 0, 0, 0
 		for _, t := range g.turns {
 			n, cut, early = n+t.Pauses, cut+len(t.CutOff), early+min(t.Pauses, t.False)
 		}
-		r.count("audible cut-offs, "+g.name+" pauses", g.target, g.most, cut, n)
-		r.count("commits inside, "+g.name+" pauses", "", 1, early, n)
-		r.count("not one message and one answer, "+g.name, g.target, g.most, tally(g.turns, func(t Turn) bool { return !t.Correct }), len(g.turns))
+		r.count("cut_offs_"+g.key, "audible cut-offs, "+g.name+" pauses", g.most, cut, n)
+		r.count("false_commits_"+g.key, "commits inside, "+g.name+" pauses", freely, early, n)
+		r.count("not_one_answer_"+g.key, "not one message and one answer, "+g.name, g.most, tally(g.turns, func(t Turn) bool { return !t.Correct }), len(g.turns))
 	}
 }
 
 func (r *Report) interjections() {
 	barge := hits(r.of(BargeIn))
-	r.time("barge-in: stop", target{"≤ 180 / 300", 180, 300, 0, 0}, values(barge, func(t Turn) *float64 { return t.Into.Stop }))
-	r.time("barge-in: duck", target{"p95 ≤ 90", 0, 90, 0, 0}, values(barge, func(t Turn) *float64 { return t.Into.Duck }))
-	r.count("barge-ins that did not stop the agent", "0", 0, tally(barge, func(t Turn) bool { return t.Into.Stop == nil }), len(barge))
-	r.count("barge-ins with words leaking after the stop", "0", 0, tally(barge, func(t Turn) bool { return t.Into.Leak > 0 }), len(barge))
+	r.time("stop_ms", "barge-in: stop", within(180, 300, 0, 0), values(barge, func(t Turn) *float64 { return t.Into.Stop }))
+	r.time("duck_ms", "barge-in: duck", within(0, 90, 0, 0), values(barge, func(t Turn) *float64 { return t.Into.Duck }))
+	r.count("unstopped", "barge-ins that did not stop the agent", never, tally(barge, func(t Turn) bool { return t.Into.Stop == nil }), len(barge))
+	r.count("leaks", "barge-ins with words leaking after the stop", never, tally(barge, func(t Turn) bool { return t.Into.Leak > 0 }), len(barge))
 	for _, n := range []Name{Cough, Backchannel, Resume} {
 		all := hits(r.of(n))
-		r.count(string(n)+": answers paused", "", 1, tally(all, func(t Turn) bool { return t.Into.Stop != nil }), len(all))
+		r.count(string(n)+"_paused", string(n)+": answers paused", freely, tally(all, func(t Turn) bool { return t.Into.Stop != nil }), len(all))
 		lost, words := r.lost(n)
-		r.count(string(n)+": answers lost", "≤ 3 %", .03, lost, len(all))
-		r.count(string(n)+": words not heard", "0", 0, words, manyWords*len(all))
+		r.count(string(n)+"_lost", string(n)+": answers lost", seldom, lost, len(all))
+		r.count(string(n)+"_words_lost", string(n)+": words not heard", never, words, manyWords*len(all))
 	}
 	echo := r.of(Echo)
-	r.count("echo at -20 dB: answers lost", "≤ 3 %", .03, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
-	r.time("pause to resume, after the noise", target{"≤ 700", 0, 0, 0, 700}, values(hits(r.of(Cough, Backchannel, Resume)), func(t Turn) *float64 { return t.Into.Resume }))
-	r.time("words the server is wrong about, cut answers", target{"p95 ≤ 1", 0, 1, 0, 0}, values(r.Turns, func(t Turn) *float64 {
+	r.count("echo_lost", "echo at -20 dB: answers lost", seldom, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
+	r.time("resume_ms", "pause to resume, after the noise", within(0, 0, 0, 700), values(hits(r.of(Cough, Backchannel, Resume)), func(t Turn) *float64 { return t.Into.Resume }))
+	r.spread("heard_off", "words the server is wrong about, cut answers", "words", within(0, 1, 0, 0), values(r.Turns, func(t Turn) *float64 {
 		if t.Off == nil {
 			return nil
 		}

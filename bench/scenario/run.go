@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
@@ -57,12 +58,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, stop, err := gateway.OpenMedia(ctx)
+	s := &stage{Options: o, calls: map[string]*played{}}
+	transport, stop, err := gateway.OpenMedia(ctx, &s.late)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	s := &stage{Options: o, calls: map[string]*played{}}
 	j := gateway.Job{Plant: o.Plant, Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
 	if len(o.Without) > 0 {
 		j.Policy = policy
@@ -79,6 +80,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	j.Proxy = carrier.Proxy()
 	results, err := o.gateway(ctx, j)
 	err = errors.Join(err, carrier.Close())
+	stop()
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +100,7 @@ type stage struct {
 	Options
 	order []string
 	all   int
+	late  machine.Lateness
 
 	mu    sync.Mutex
 	done  int

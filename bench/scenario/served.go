@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fake"
@@ -156,6 +157,11 @@ func (s served) describe(t *Turn) {
 	t.Ending, t.Reason, t.Merged = it.Ending, it.Reason, it.Merged
 	if total, audible := it.phases["turn_ms"]; audible {
 		t.Server = &total
+		for _, name := range []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"} {
+			if ms := it.phases[name+"_ms"]; ms > 0 {
+				t.Phases = append(t.Phases, result.Phase{Name: name, MS: ms})
+			}
+		}
 	}
 }
 

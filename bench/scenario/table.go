@@ -2,62 +2,82 @@ package scenario
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
+	"slices"
 	"time"
 
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/media/record"
 )
 
-// Table writes what runs showed, side by side. The targets are for the first.
-func Table(out io.Writer, runs ...*Report) error {
-	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "ms\tn\tp50\tp95\tp99\tmax\ttarget\t\t")
-	for _, r := range runs[1:] {
-		fmt.Fprintf(t, "without %s: n\tp50\tp95\t", strings.Join(r.Without, ", "))
-	}
-	fmt.Fprintln(t)
-	for i, x := range runs[0].Times {
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%s\t", x.What, x.N, x.P50, x.P95, x.P99, x.Max, x.Target, verdict(x.Target, x.N, x.Met))
-		for _, r := range runs[1:] {
-			o := r.Times[i]
-			fmt.Fprintf(t, "%d\t%.0f\t%.0f\t", o.N, o.P50, o.P95)
+// sounds is how many of the worst turns are kept with their sound.
+const sounds = 5
+
+// longest is how much of a turn is kept as sound, from its end.
+const longest = 8 * time.Second
+
+// rows are all turns as a file keeps them, and the sound of the worst.
+func (r *Report) rows() ([]result.Turn, error) {
+	worst := r.worst(sounds)
+	var all []result.Turn
+	for _, t := range r.Turns {
+		row := result.Turn{
+			Call: t.Call, Number: t.Number, Scenario: string(t.Scenario), Text: t.Text, Figures: t.figures(), Marks: t.marks(), Heard: t.Words,
 		}
-		fmt.Fprintln(t)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	t = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "how often\tof\ttimes\tshare\ttarget\t\t")
-	for _, r := range runs[1:] {
-		fmt.Fprintf(t, "without %s: of\ttimes\tshare\t", strings.Join(r.Without, ", "))
-	}
-	fmt.Fprintln(t)
-	for i, x := range runs[0].Counts {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.1f %%\t%s\t%s\t", x.What, x.N, x.Times, 100*x.Share(), x.Target, verdict(x.Target, x.N, x.Met))
-		for _, r := range runs[1:] {
-			o := r.Counts[i]
-			fmt.Fprintf(t, "%d\t%d\t%.1f %%\t", o.N, o.Times, 100*o.Share())
+		if t.Server != nil {
+			row.Phases = t.Phases
 		}
-		fmt.Fprintln(t)
+		if slices.ContainsFunc(worst, func(w Turn) bool { return w.Call == t.Call && w.Number == t.Number }) {
+			from := t.from.Add(-time.Second)
+			if begin := t.to.Add(-longest); begin.After(from) {
+				from = begin
+			}
+			left, right := r.calls[t.Call].between(from, t.to.Add(200*time.Millisecond))
+			wav, err := result.WAV(left, right, rate)
+			if err != nil {
+				return nil, err
+			}
+			row.Sound = wav
+		}
+		all = append(all, row)
 	}
-	return t.Flush()
+	return all, nil
 }
 
-func verdict(target string, n int, met bool) string {
-	switch {
-	case target == "" || n == 0:
-		return ""
-	case met:
-		return "met"
-	default:
-		return "missed"
+// figures are the turn's times.
+func (t Turn) figures() map[string]float64 {
+	all := map[string]float64{}
+	put := func(name string, v *float64) {
+		if v != nil {
+			all[name] = *v
+		}
 	}
+	put("wire_ms", t.Wire)
+	put("ear_ms", t.Ear)
+	put("turn_ms", t.Server)
+	put("overhead_ms", t.Own)
+	if t.Into != nil {
+		put("stop_ms", t.Into.Stop)
+		put("duck_ms", t.Into.Duck)
+		put("resume_ms", t.Into.Resume)
+	}
+	return all
+}
+
+// marks are what a caller would complain of.
+func (t Turn) marks() []string {
+	var all []string
+	for what, is := range map[string]bool{
+		"dead": t.Dead, "cut off": len(t.CutOff) > 0, "stale": t.Stale > 0, "doubled": t.Answer.Doubled > 0,
+		"two answers": t.Answers > 1, "merged": t.Merged > 0, t.Ending: t.Ending != "" && t.Ending != "answered",
+	} {
+		if is {
+			all = append(all, what)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Record writes stereo recordings of the worst n turns to dir: the callee left,

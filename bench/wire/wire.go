@@ -87,6 +87,7 @@ func (s *Streams) Close() {
 type Report struct {
 	Sent, Received int
 	Gaps           []time.Duration // between two packets of one stream, sorted
+	Late           []time.Duration // by how much each tick began after it was due
 }
 
 // Quantile returns the p-quantile of the gaps.
@@ -122,6 +123,9 @@ func (s *Streams) Run(ports []int, stop <-chan struct{}, measuring func(now time
 			_ = syscall.Nanosleep(&ts, nil) // woken early, it sends early by less than a tick
 		}
 		counting := measuring(due)
+		if counting {
+			r.report.Late = append(r.report.Late, time.Since(due))
+		}
 		r.receive(counting)
 		for i := n % slots; i < len(r.dst); i += slots {
 			r.send(i, uint32(n/slots), counting)

@@ -1,0 +1,60 @@
+// Package machine says what a bench ran on, how noisy that was, and what its
+// processes spent.
+package machine
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A Machine is what a bench ran on.
+type Machine struct {
+	Model  string `json:"model"` // of the processor
+	Cores  int    `json:"cores"`
+	Memory int    `json:"memory_mib"`
+	OS     string `json:"os"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+}
+
+// Describe looks at this machine. What it cannot find is empty.
+func Describe() Machine {
+	m := Machine{
+		Model: field("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: runtime.Version(),
+		OS: strings.Trim(field("/etc/os-release", "PRETTY_NAME", "="), `"`),
+	}
+	if m.Model == "" {
+		m.Model = runtime.GOARCH
+	}
+	kib, _, _ := strings.Cut(field("/proc/meminfo", "MemTotal", ":"), " ")
+	if n, err := strconv.Atoi(kib); err == nil {
+		m.Memory = n >> 10
+	}
+	var u syscall.Utsname
+	if syscall.Uname(&u) == nil {
+		for _, c := range u.Release {
+			if c == 0 {
+				break
+			}
+			m.Kernel += string(rune(c))
+		}
+	}
+	return m
+}
+
+// field is the value of the first line of a file that has the key.
+func field(file, key, sep string) string {
+	b, err := os.ReadFile(file) //nolint:gosec // of the system
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, sep); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,40 @@
+package machine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestDescribe(t *testing.T) {
+	m := Describe()
+	if m.Model == "" || m.Cores < 1 || m.Memory < 1 || m.Kernel == "" || m.Go == "" {
+		t.Errorf("%+v", m)
+	}
+	if field("/no/such/file", "x", ":") != "" {
+		t.Error("what there is not says something")
+	}
+}
+
+// TestNoise: on a machine without noise a sleep is as long as it was to be.
+func TestNoise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := During(t.Context())
+		<-time.After(time.Second)
+		n := stop()
+		if n.Sleep.N != 10 || n.Sleep.Max.Value != 0 || n.Spin.N != 10 {
+			t.Errorf("%+v", n)
+		}
+		if b := Before(t.Context()); b.Sleep.N < 299 {
+			t.Errorf("%+v", b)
+		}
+	})
+}
+
+func TestLateness(t *testing.T) {
+	var l Lateness
+	l.Tick(time.Now().Add(-30 * time.Millisecond))
+	if late := l.Late(); len(late) != 1 || late[0] < 30 {
+		t.Errorf("%v", late)
+	}
+}

@@ -1,0 +1,194 @@
+package result
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parley-voice/parley/bench/stat"
+)
+
+// Verdicts.
+const (
+	Met     = "met"
+	Missed  = "missed"
+	Unknown = "unknown" // nothing was measured
+)
+
+// A Metric is one thing that was measured: a distribution, a share, or a single
+// figure.
+type Metric struct {
+	Name  string `json:"name"`            // lower case, to ask for it by
+	What  string `json:"what"`            // for people
+	Unit  string `json:"unit,omitempty"`  // of its figures
+	Calls int    `json:"calls,omitempty"` // at a time, where it was measured at several loads
+	// More is where more is better.
+	More bool `json:"more_is_better,omitempty"`
+
+	Spread    *stat.Summary   `json:"spread,omitempty"`
+	Histogram *stat.Histogram `json:"hdr,omitempty"`
+	Count     *Count          `json:"count,omitempty"`
+	Figure    *stat.Estimate  `json:"figure,omitempty"`
+
+	Bounds  []Bound `json:"target,omitempty"`
+	Verdict string  `json:"verdict,omitempty"`
+}
+
+// A Count is how often something happened, of the times it could have.
+type Count struct {
+	Times int           `json:"times"`
+	N     int           `json:"n"`
+	Share stat.Estimate `json:"share"`
+}
+
+// Spread is a metric of many values.
+func Spread(name, what, unit string, values []float64, bounds ...Bound) Metric {
+	s, h := stat.Summarize(values), stat.Collect(values)
+	return Metric{Name: name, What: what, Unit: unit, Spread: &s, Histogram: &h, Bounds: bounds}
+}
+
+// Share is a metric of how often something happened of n times.
+func Share(name, what string, times, n int, bounds ...Bound) Metric {
+	return Metric{Name: name, What: what, Unit: "%", Count: &Count{times, n, stat.Share(times, n)}, Bounds: bounds}
+}
+
+// Figure is a metric of one value, known to be between low and high.
+func Figure(name, what, unit string, e stat.Estimate, bounds ...Bound) Metric {
+	return Metric{Name: name, What: what, Unit: unit, Figure: &e, Bounds: bounds}
+}
+
+// Exactly is a figure without an interval.
+func Exactly(v float64) stat.Estimate { return stat.Estimate{Value: v, Low: v, High: v} }
+
+// Key is what the metric is asked for by: its name, and @ and the load where it
+// has one.
+func (m Metric) Key() string {
+	if m.Calls == 0 {
+		return m.Name
+	}
+	return m.Name + "@" + strconv.Itoa(m.Calls)
+}
+
+// N is how many things were measured.
+func (m Metric) N() int {
+	switch {
+	case m.Spread != nil:
+		return m.Spread.N
+	case m.Count != nil:
+		return m.Count.N
+	case m.Figure != nil:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// At is one of its figures: p50, p90, p95, p99, max or mean of a spread, share
+// (in percent) or times of a count, value of a figure. It is false where there is
+// none, or nothing was measured.
+func (m Metric) At(at string) (stat.Estimate, bool) {
+	switch {
+	case m.N() == 0:
+		return stat.Estimate{}, false
+	case m.Spread != nil:
+		return m.Spread.At(at)
+	case m.Count != nil && at == "share":
+		s := m.Count.Share
+		return stat.Estimate{Value: 100 * s.Value, Low: 100 * s.Low, High: 100 * s.High}, true
+	case m.Count != nil && at == "times":
+		return Exactly(float64(m.Count.Times)), true
+	case m.Figure != nil && at == "value":
+		return *m.Figure, true
+	default:
+		return stat.Estimate{}, false
+	}
+}
+
+// A Bound is what a figure of a metric may be at most, or must be at least.
+type Bound struct {
+	At    string  `json:"at"`
+	Least bool    `json:"least,omitempty"` // Limit is the least, not the most
+	Limit float64 `json:"limit"`
+}
+
+// Most bounds a figure from above.
+func Most(at string, limit float64) Bound { return Bound{At: at, Limit: limit} }
+
+// Least bounds a figure from below.
+func Least(at string, limit float64) Bound { return Bound{At: at, Least: true, Limit: limit} }
+
+// String is the bound for people: "p95 ≤ 35".
+func (b Bound) String() string {
+	sign := "≤"
+	if b.Least {
+		sign = "≥"
+	}
+	return fmt.Sprintf("%s %s %s", b.At, sign, strconv.FormatFloat(b.Limit, 'f', -1, 64))
+}
+
+// Holds tells whether the metric keeps to the bound; known is false where what
+// it bounds was not measured.
+func (b Bound) Holds(m Metric) (holds, known bool) {
+	e, ok := m.At(b.At)
+	if !ok {
+		return false, false
+	}
+	if b.Least {
+		return e.Value >= b.Limit, true
+	}
+	return e.Value <= b.Limit, true
+}
+
+// Judge holds the metric against its target: Met, Missed, Unknown, or empty where
+// it has none.
+func (m Metric) Judge() string {
+	if len(m.Bounds) == 0 {
+		return ""
+	}
+	for _, b := range m.Bounds {
+		switch holds, known := b.Holds(m); {
+		case !known:
+			return Unknown
+		case !holds:
+			return Missed
+		}
+	}
+	return Met
+}
+
+// Target is what the metric should be, for people.
+func (m Metric) Target() string {
+	var all []string
+	for _, b := range m.Bounds {
+		all = append(all, b.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// ParseBound reads "name.p95<=35", or "name@50.p95>=1", of a metric at a load.
+func ParseBound(text string) (name string, calls int, b Bound, err error) {
+	wrong := func() (string, int, Bound, error) {
+		return "", 0, b, fmt.Errorf("bound %q: want NAME.FIGURE<=LIMIT or NAME@CALLS.FIGURE>=LIMIT, such as turn_ms.p95<=490", text)
+	}
+	left, right, ok := strings.Cut(text, "<=")
+	if !ok {
+		if left, right, ok = strings.Cut(text, ">="); !ok {
+			return wrong()
+		}
+		b.Least = true
+	}
+	if b.Limit, err = strconv.ParseFloat(strings.TrimSpace(right), 64); err != nil || b.Limit != b.Limit {
+		return wrong()
+	}
+	name, b.At, ok = strings.Cut(strings.TrimSpace(left), ".")
+	if !ok || name == "" || b.At == "" {
+		return wrong()
+	}
+	name, load, at := strings.Cut(name, "@")
+	if at {
+		if calls, err = strconv.Atoi(load); err != nil || calls < 1 {
+			return wrong()
+		}
+	}
+	return name, calls, b, nil
+}
