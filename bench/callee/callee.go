@@ -33,6 +33,8 @@ type Line struct {
 // its lines, and leaves.
 type Script struct {
 	Lines []Line
+	// First has the callee speak before it is greeted.
+	First bool
 	// Echo is how late the callee sends back what it hears, 20 dB softer; 0
 	// sends nothing back. It is rounded to whole frames.
 	Echo time.Duration
@@ -47,6 +49,10 @@ const (
 	// gone is how long the other side must be silent for its speech to have
 	// ended while the callee waits to speak into it.
 	gone = 700 * time.Millisecond
+	// over is how shortly before the end of a line the other side was audible
+	// that is taken to have talked over it: there is no more to wait for than
+	// its silence.
+	over = 100 * time.Millisecond
 	// Playout is the depth of the jitter buffer that the callee listens
 	// through.
 	Playout = 40 * time.Millisecond
@@ -86,7 +92,10 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo)}
 	p.record.Answered, p.record.Heard.Rate = time.Now(), leg.Rate()
 	leg.Play(p.mouth)
-	err := p.rest(ctx, Line{})
+	var err error
+	if !s.First {
+		err = p.rest(ctx, Line{})
+	}
 	for i, line := range s.Lines {
 		if err == nil && line.Into > 0 {
 			err = p.into(ctx, line.Into)
@@ -169,7 +178,8 @@ func (p *performer) say(ctx context.Context, n int, l Line) error {
 
 // rest waits until the other side has had its say after the line.
 func (p *performer) rest(ctx context.Context, l Line) error {
-	began, answered := time.Now(), l.Unanswered
+	began := time.Now()
+	answered := l.Unanswered || began.Sub(p.last) < over
 	if l.Think == 0 {
 		l.Think = think
 	}

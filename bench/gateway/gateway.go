@@ -101,7 +101,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	transport, stop, err := OpenMedia(ctx, nil)
+	transport, stop, err := OpenMedia(ctx, Loopback(), nil)
 	if err != nil {
 		return err
 	}
@@ -146,15 +146,18 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// OpenMedia opens RTP on loopback, on a clock of its own that stop ends. Where
+// Loopback is where calls within one machine are held.
+func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+
+// OpenMedia opens RTP on an address, on a clock of its own that stop ends. Where
 // late is not nil it keeps how late the clock is.
-func OpenMedia(ctx context.Context, late *machine.Lateness) (transport *rtp.Transport, stop func(), err error) {
+func OpenMedia(ctx context.Context, ip netip.Addr, late *machine.Lateness) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		return nil, nil, err
 	}
 	clock := &pace.Clock{Precise: true}
-	if transport, err = rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{}); err != nil {
+	if transport, err = rtp.NewTransport(clock, ports, ip, netip.Addr{}); err != nil {
 		return nil, nil, err
 	}
 	if late != nil {

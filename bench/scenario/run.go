@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	s := &stage{Options: o, calls: map[string]*played{}}
-	transport, stop, err := gateway.OpenMedia(ctx, &s.late)
+	transport, stop, err := gateway.OpenMedia(ctx, gateway.Loopback(), &s.late)
 	if err != nil {
 		return nil, err
 	}

@@ -6,16 +6,12 @@ package spoken
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strconv"
 	"strings"
 
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/resample"
 )
 
 // A Voice is one of espeak-ng's, and how it is used.
@@ -55,9 +51,6 @@ func Others() []Voice {
 	}
 }
 
-// header is how many bytes of espeak-ng's output stand before the sound.
-const header = 44
-
 // Say returns text in the voice at rate (Hz), without the silence around it.
 func Say(ctx context.Context, v Voice, text string, rate int) ([]int16, error) {
 	path, err := exec.LookPath("espeak-ng")
@@ -72,16 +65,11 @@ func Say(ctx context.Context, v Voice, text string, rate int) ([]int16, error) {
 	if err = cmd.Run(); err != nil {
 		return nil, fmt.Errorf("espeak-ng -v %s: %w: %s", v.Name, err, bytes.TrimSpace(said.Bytes()))
 	}
-	wav := out.Bytes()
-	if len(wav) < header || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" {
-		return nil, errors.New("espeak-ng: its output is no WAV of 16-bit mono PCM")
-	}
-	from := int(binary.LittleEndian.Uint32(wav[24:]))
-	pcm := make([]int16, (len(wav)-header)/2)
-	if err = binary.Read(bytes.NewReader(wav[header:]), binary.LittleEndian, pcm); err != nil && !errors.Is(err, io.EOF) {
+	pcm, err := Parse(out.Bytes(), rate)
+	if err != nil {
 		return nil, fmt.Errorf("espeak-ng: %w", err)
 	}
-	return trim(resample.PCM(pcm, from, rate)), nil
+	return pcm, nil
 }
 
 // trim cuts what is under -60 dBFS from both ends.
