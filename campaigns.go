@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/dialler"
 	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/campaigns/optout"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/packages"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/watch"
@@ -38,7 +39,8 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 		Pool: h.db.Pool, Store: listed, Bucket: h.spool.Bucket, Markets: markets, Registries: h.lists.Registries,
 		MostRows: c.CampaignRows, MostCalls: c.BatchRows, MostAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
 	}
-	h.store.Undo, h.store.Anywhere, h.optOuts = h.campaigns.Undo, []string{"contact"}, &optout.Desk{Pool: h.db.Pool, Store: listed}
+	h.outcomes = &outcome.Ledger{Pool: h.db.Pool, Store: listed}
+	h.store.Undo, h.store.Anywhere, h.optOuts = h.outcomes.Undo, []string{"contact"}, &optout.Desk{Pool: h.db.Pool, Store: listed}
 	h.routes = &watch.Watch{
 		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Progress: h.campaigns.Progress, IdleAfter: c.IdleAfter, Log: h.log,
 		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },

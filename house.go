@@ -20,6 +20,7 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 	campaigns "github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/lists"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/watch"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
@@ -73,6 +74,7 @@ type house struct {
 	ringer    *db.Ringer
 	desk      *place.Desk
 	campaigns *campaigns.Desk
+	outcomes  *outcome.Ledger
 	routes    *watch.Watch
 	optOuts   control.OptOuts
 	upkeep    *trunks.Upkeep

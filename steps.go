@@ -24,19 +24,19 @@ func (h *house) steps(shown view.View) []control.Step {
 		{Name: "recording", Follower: h.spool},
 		{Name: "metrics", Follower: h.metrics.Follower()},
 		{Name: "contact", Follower: &follow.Follower{
-			Desk: h.campaigns, Calls: h.store, Observe: func(o retry.Outcome) { h.metrics.Dialled(string(o)) },
+			Ledger: h.outcomes, Calls: h.store, Observe: func(o retry.Outcome) { h.metrics.Dialled(string(o)) },
 		}, Anywhere: true},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
 		{Name: "opt-out", Follower: &follow.OptOuts{Keep: h.optOuts, Calls: h.store}, Line: control.Slow, Talked: true},
-		{Name: "verdict", Follower: &follow.Follower{Desk: h.campaigns, Calls: h.store, Judged: true}, Line: control.Slow, Talked: true},
+		{Name: "verdict", Follower: &follow.Follower{Ledger: h.outcomes, Calls: h.store, Judged: true}, Line: control.Slow, Talked: true},
 		{Name: "analyzed", Follower: notify(webhook.CallAnalyzed), Line: control.Slow, Talked: true},
 	}
 }
 
 // tendCampaigns moves campaigns and their contacts on as time goes by.
 func (h *house) tendCampaigns(ctx context.Context) {
-	late := &follow.Overdue{Desk: h.campaigns, Log: h.log}
+	late := &follow.Overdue{Ledger: h.outcomes, Log: h.log}
 	h.tasks.Go(func() { h.campaigns.Run(ctx, h.log) })
 	h.tasks.Go(func() { late.Run(ctx) })
 }

@@ -155,11 +155,11 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 		return d, r, errNoMarket
 	}
 	if d.org.RequireRegistry && b.Registries != nil {
-		l := screen.Lists{StaleAfter: d.market.StaleAfter}
+		l := screen.Lists{Expected: d.market.Registry, StaleAfter: d.market.StaleAfter}
 		if l.Registries, err = b.Registries(ctx, b.Pool, d.market.Code); err != nil {
 			return d, r, err
 		}
-		d.stale = l.TooOld(time.Now().Add(b.ahead))
+		d.stale = l.Unusable(time.Now().Add(b.ahead))
 	}
 	if d.said, err = disclosure.Of(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)

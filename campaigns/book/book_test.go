@@ -240,12 +240,19 @@ func TestStale(t *testing.T) {
 	b := s.book("node")
 	b.Markets = only{p}
 	age := 32 * 24 * time.Hour
+	none := true
 	b.Registries = func(context.Context, db.Querier, string) ([]screen.Registry, error) {
+		if none {
+			return nil, nil
+		}
 		return []screen.Registry{{Name: "kz", Downloaded: time.Now().Add(-age)}}, nil
 	}
 	s.exec(`UPDATE organizations SET settings = settings || '{"require_registry": true}'`)
-	if got := s.take(&dialler.Dialler{Book: b}); got != "" {
-		t.Errorf("%s is called by a registry that is too old", got)
+	for _, none = range []bool{true, false} {
+		b.asked = time.Time{}
+		if got := s.take(&dialler.Dialler{Book: b}); got != "" {
+			t.Errorf("%q is called by a registry that is too old, or gone: %v", got, none)
+		}
 	}
 	s.exec("UPDATE contacts SET due_at = now()")
 	age, b.asked = time.Hour, time.Time{}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/db"
@@ -39,9 +39,9 @@ func TestWay(t *testing.T) {
 	if got := s.take(s.fresh()); got != "" {
 		t.Errorf("%s is called beside the probe", got)
 	}
-	d := &desk.Desk{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}
+	d := &outcome.Ledger{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}
 	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
-		_, err := d.Record(t.Context(), tx, desk.Outcome{CallID: call, What: retry.Failed, Ended: time.Now(), Unreached: true})
+		_, err := d.Record(t.Context(), tx, outcome.Outcome{CallID: call, What: retry.Failed, Ended: time.Now(), Unreached: true})
 		return err
 	})
 	if err != nil {

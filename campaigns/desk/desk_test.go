@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/packages"
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/campaigns/report"
@@ -56,6 +57,11 @@ type office struct {
 
 	mu  sync.Mutex
 	now time.Time
+}
+
+// ledger is where the outcomes of its calls are kept.
+func (o *office) ledger() *outcome.Ledger {
+	return &outcome.Ledger{Pool: o.db.Pool, Store: o.Store, Now: o.Now}
 }
 
 func newOffice(t *testing.T) *office {
@@ -147,7 +153,7 @@ func (o *office) take(contact string) (call string, ok bool, err error) {
 
 func (o *office) record(call string, what retry.Outcome, awaits bool) (state campaigns.State, err error) {
 	err = o.tx(func(tx pgx.Tx) (fault error) {
-		state, fault = o.Record(o.ctx, tx, desk.Outcome{CallID: call, What: what, Ended: o.Now(), Awaits: awaits})
+		state, fault = o.ledger().Record(o.ctx, tx, outcome.Outcome{CallID: call, What: what, Ended: o.Now(), Awaits: awaits})
 		return fault
 	})
 	return state, err
@@ -245,7 +251,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"verdict": func(t *rapid.T) {
 			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
 				m.must(t, m.tx(func(tx pgx.Tx) error {
-					_, err := m.Verdict(m.ctx, tx, call, nil, 0)
+					_, err := m.ledger().Verdict(m.ctx, tx, call, nil, 0)
 					return err
 				}))
 			}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/follow"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
@@ -45,7 +48,7 @@ func TestOverdue(t *testing.T) {
 		}
 		calls[n] = call
 	}
-	d := &follow.Overdue{Desk: o.Desk, Log: slog.New(slog.DiscardHandler)}
+	d := &follow.Overdue{Ledger: o.ledger(), Log: slog.New(slog.DiscardHandler)}
 	pass := func(age string) int {
 		t.Helper()
 		if _, err := o.db.Pool.Exec(o.ctx, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late); err != nil {
@@ -66,7 +69,7 @@ func TestOverdue(t *testing.T) {
 	for number, want := range map[string]campaigns.State{late: campaigns.Done, early: campaigns.Pending} {
 		var state campaigns.State
 		err := o.tx(func(tx pgx.Tx) (fault error) {
-			state, fault = o.Verdict(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
+			state, fault = o.ledger().Verdict(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
 			return fault
 		})
 		if err != nil || state != want {
@@ -111,9 +114,38 @@ func TestOverdueOne(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, 5*time.Second)
 	defer cancel()
-	n, err := (&follow.Overdue{Desk: o.Desk, Log: slog.New(slog.DiscardHandler)}).Pass(ctx)
-	if n != 1 || !errors.Is(err, desk.ErrNoContact) || o.contacts(t, other) != "done" {
+	n, err := (&follow.Overdue{Ledger: o.ledger(), Log: slog.New(slog.DiscardHandler)}).Pass(ctx)
+	if n != 1 || !errors.Is(err, outcome.ErrNoContact) || o.contacts(t, other) != "done" {
 		t.Errorf("%d are settled, %v; the other is %s", n, err, o.contacts(t, other))
+	}
+}
+
+// TestOneThatCannotBeMoved keeps no other campaign from its end.
+func TestOneThatCannotBeMoved(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, number := range []string{"+12125550101", "+12125550102"} {
+		st, err := o.create(campaigns.Spec{}, true, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, st.Campaign.ID)
+	}
+	for _, sql := range []string{
+		"UPDATE contacts SET state = 'done'",
+		"ALTER TABLE campaigns ADD CONSTRAINT stuck CHECK (status <> 'completed' OR id <> '" + min(ids[0], ids[1]) + "')",
+	} {
+		if _, err := o.db.Pool.Exec(o.ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := o.Pass(o.ctx)
+	got, fault := o.texts("SELECT status FROM campaigns ORDER BY id")
+	if fault != nil || !slices.Equal(got, []string{"running", "completed"}) || err == nil || !strings.Contains(err.Error(), min(ids[0], ids[1])) {
+		t.Errorf("they are %v, %v: %v", got, fault, err)
 	}
 }
 

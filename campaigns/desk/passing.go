@@ -2,6 +2,8 @@ package desk
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -40,25 +42,34 @@ func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
 // completes those that run and have nobody left to call.
 func (d *Desk) Pass(ctx context.Context) error {
 	for {
-		n := 0
+		moved := 0
+		var faults []error
 		err := db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 			now := d.now().UTC()
 			all, err := d.Store.Due(ctx, tx, now)
 			for _, c := range all {
-				if err == nil {
-					err = d.arrive(ctx, tx, &c, now)
+				fault := pgx.BeginFunc(ctx, tx, func(own pgx.Tx) error { return d.pass(ctx, own, &c, now) })
+				if fault != nil { // the others go on
+					faults = append(faults, fmt.Errorf("campaign %s: %w", c.ID, fault))
+					continue
 				}
-				if err == nil && c.Status == campaigns.Running && !c.Open {
-					err = d.drain(ctx, tx, &c, now)
-				}
+				moved++
 			}
-			n = len(all)
 			return err
 		})
-		if err != nil || n == 0 {
+		if err = errors.Join(append(faults, err)...); err != nil || moved == 0 {
 			return err
 		}
 	}
+}
+
+// pass moves a campaign, which is locked, as far as it goes.
+func (d *Desk) pass(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now time.Time) error {
+	err := d.arrive(ctx, tx, c, now)
+	if err == nil && c.Status == campaigns.Running && !c.Open {
+		err = d.drain(ctx, tx, c, now)
+	}
+	return err
 }
 
 // arrive moves a campaign, which is locked, to where time has brought it.

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/place"
 )
 
 // Progress says how far a campaign is. All its numbers are of one instant.
@@ -54,18 +55,30 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 			f.Opens = facts.Warnings.NextWindow
 		}
 		f.Route = facts.Line() && !t.Shut
-		f.Stale = org.RequireRegistry && lists.TooOld(now)
+		f.Stale = org.RequireRegistry && lists.Unusable(now)
 		if c.Status == campaigns.Running {
-			err = d.Store.Waiting(ctx, tx, id, now, func(w store.Waiting) error {
-				f.Waiting = append(f.Waiting, progress.Group{
-					Place: market.Place{States: slices.Clone(w.States), Zones: slices.Clone(w.Zones)}, Timezone: w.Timezone,
-					Capped: w.Capped, Wait: w.Wait, Early: w.Early, Late: w.Late, N: w.N,
-				})
-				return nil
-			})
+			err = d.running(ctx, tx, &f, t.Due)
 		}
 		p = progress.Of(f)
 		return err
 	})
 	return p, err
+}
+
+// running finds who waits in a running campaign, and, where its next call is due,
+// what keeps that.
+func (d *Desk) running(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
+	c := f.Campaign
+	if due {
+		if f.Full, err = place.Full(ctx, tx, c.OrgID, c.Binding.RouteID); err != nil {
+			return err
+		}
+	}
+	return d.Store.Waiting(ctx, tx, c.ID, f.Now, func(w store.Waiting) error {
+		f.Waiting = append(f.Waiting, progress.Group{
+			Place: market.Place{States: slices.Clone(w.States), Zones: slices.Clone(w.Zones)}, Timezone: w.Timezone,
+			Capped: w.Capped, Wait: w.Wait, Early: w.Early, Late: w.Late, N: w.N,
+		})
+		return nil
+	})
 }

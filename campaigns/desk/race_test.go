@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
@@ -209,7 +210,7 @@ func TestOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := o.tx(func(tx pgx.Tx) error {
-			state, fault := o.Verdict(o.ctx, tx, id, fields, 0)
+			state, fault := o.ledger().Verdict(o.ctx, tx, id, fields, 0)
 			if state != want {
 				t.Errorf("the verdict leads to %s, want %s", state, want)
 			}
@@ -238,9 +239,9 @@ func TestOutcomes(t *testing.T) {
 	}
 	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule was used up, no other speaks of it
 	if err := o.tx(func(tx pgx.Tx) error {
-		_, fault := o.Record(o.ctx, tx, desk.Outcome{CallID: "call_x", What: retry.Busy, Ended: o.Now()})
+		_, fault := o.ledger().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", What: retry.Busy, Ended: o.Now()})
 		return fault
-	}); !errors.Is(err, desk.ErrNoContact) {
+	}); !errors.Is(err, outcome.ErrNoContact) {
 		t.Errorf("a call of nobody: %v", err)
 	}
 	if p, err := o.Progress(o.ctx, o.org, campaign); err != nil || p.Counters.Attempts != 3 || p.Counters.NoAnswer != 2 || p.Counters.Answered != 1 || consistent(p) != "" {

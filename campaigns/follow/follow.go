@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -28,8 +28,8 @@ type Calls interface {
 
 // A Follower tells contacts what came of their calls.
 type Follower struct {
-	Desk  *desk.Desk
-	Calls Calls
+	Ledger *outcome.Ledger
+	Calls  Calls
 	// Judged follows the analysis of a call; else its end.
 	Judged bool
 	// Observe, where set, is told what came of each call of a campaign that is over.
@@ -56,12 +56,12 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 		}
 		awaits = !d.Analysis.None()
 	}
-	err = db.Tx(ctx, f.Desk.Pool, func(tx pgx.Tx) error {
+	err = db.Tx(ctx, f.Ledger.Pool, func(tx pgx.Tx) error {
 		if c.Reason == control.ReasonDNCBlocked { // nothing left; the next look at the contact suppresses it
-			_, fault := f.Desk.Undo(ctx, tx, c.ID)
+			_, fault := f.Ledger.Undo(ctx, tx, c.ID)
 			return fault
 		}
-		_, fault := f.Desk.Record(ctx, tx, desk.Outcome{
+		_, fault := f.Ledger.Record(ctx, tx, outcome.Outcome{
 			CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID),
 			Unreached: c.Status == control.Failed && breaker.Fault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
 		})
@@ -81,15 +81,15 @@ func (f *Follower) verdict(ctx context.Context, c control.Call) error {
 			return fmt.Errorf("analysis of call %s: %w", c.ID, err)
 		}
 	}
-	return db.Tx(ctx, f.Desk.Pool, func(tx pgx.Tx) error {
-		_, err := f.Desk.Verdict(ctx, tx, c.ID, fields, spread(c.ID))
+	return db.Tx(ctx, f.Ledger.Pool, func(tx pgx.Tx) error {
+		_, err := f.Ledger.Verdict(ctx, tx, c.ID, fields, spread(c.ID))
 		return known(err)
 	})
 }
 
 // known passes over a contact that is gone with its campaign.
 func known(err error) error {
-	if errors.Is(err, desk.ErrNoContact) {
+	if errors.Is(err, outcome.ErrNoContact) {
 		return nil
 	}
 	return err

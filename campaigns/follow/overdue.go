@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -22,8 +22,8 @@ const (
 // Overdue settles contacts that await an analysis which does not come: they go on
 // as if it had failed. Any number of servers may do so at a time.
 type Overdue struct {
-	Desk *desk.Desk
-	Log  *slog.Logger
+	Ledger *outcome.Ledger
+	Log    *slog.Logger
 }
 
 // Run looks for them until ctx ends.
@@ -48,11 +48,11 @@ func (o *Overdue) Pass(ctx context.Context) (n int, err error) {
 	for {
 		settled := 0
 		var faults []error
-		err = db.Tx(ctx, o.Desk.Pool, func(tx pgx.Tx) error {
-			calls, fault := o.Desk.Store.Overdue(ctx, tx, longest)
+		err = db.Tx(ctx, o.Ledger.Pool, func(tx pgx.Tx) error {
+			calls, fault := o.Ledger.Store.Overdue(ctx, tx, longest)
 			for _, id := range calls {
 				one := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
-					_, wrong := o.Desk.Verdict(ctx, inner, id, nil, spread(id))
+					_, wrong := o.Ledger.Verdict(ctx, inner, id, nil, spread(id))
 					return wrong
 				})
 				if one != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control"
 )
 
 // NotAfter is that the time of a contact is over, and nobody has looked at it
@@ -45,6 +46,7 @@ type Facts struct {
 	Calendar *plan.Calendar // by which it dials; nil where nobody knows the law
 	Route    bool           // there is a line, and calls get through it
 	Stale    bool           // nobody may be called before the registry is loaded anew
+	Full     []control.Code // what keeps it from calling those who may be called
 	Opens    time.Time      // when hours and law allow the next call; zero for never
 }
 
@@ -68,12 +70,13 @@ type Progress struct {
 
 // A Pace is how fast the campaign dials.
 type Pace struct {
-	CallsPerMinute int      `json:"calls_per_minute"`
-	Dialled        int      `json:"dialed_last_60s"`
-	InFlight       int      `json:"in_flight"`
-	WindowOpen     bool     `json:"window_open"`
-	NextWindowAt   *int64   `json:"next_window_at"` // while it is closed
-	LimitedBy      []string `json:"limited_by"`
+	CallsPerMinute int    `json:"calls_per_minute"`
+	Dialled        int    `json:"dialed_last_60s"`
+	InFlight       int    `json:"in_flight"`
+	WindowOpen     bool   `json:"window_open"`
+	NextWindowAt   *int64 `json:"next_window_at"` // while it is closed
+	// LimitedBy is what keeps contacts that are ready from being called now.
+	LimitedBy []control.Code `json:"limited_by"`
 }
 
 // Counters are the attempts: those that are on and those of each outcome are
@@ -110,7 +113,7 @@ func Of(f Facts) Progress {
 		Counters:    f.counters(),
 		Frequency:   f.frequency(),
 		Pace: Pace{
-			CallsPerMinute: c.CallsPerMinute, Dialled: f.Dialled, InFlight: f.On, LimitedBy: []string{},
+			CallsPerMinute: c.CallsPerMinute, Dialled: f.Dialled, InFlight: f.On, LimitedBy: []control.Code{},
 			WindowOpen: !f.Opens.IsZero() && !f.Opens.After(f.Now),
 		},
 	}
@@ -128,7 +131,9 @@ func Of(f Facts) Progress {
 			p.hold(reason, g.N)
 		}
 	}
-	p.Ready = pending - p.Holds
+	if p.Ready = pending - p.Holds; p.Ready > 0 {
+		p.Pace.LimitedBy = append(p.Pace.LimitedBy, f.Full...)
+	}
 	return p
 }
 

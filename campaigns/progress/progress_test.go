@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
 )
 
 // TestReasons: of all that keeps a contact the first counts, in this order.
@@ -59,8 +60,12 @@ func TestReasons(t *testing.T) {
 		f.Waiting = []Group{g}
 		return Of(f)
 	}
-	if p := look(); p.Ready != 3 || p.Holds != 0 || fmt.Sprint(p.ByState) != "map[pending:3]" {
+	full := change{"", func(f *Facts, _ *Group) { f.Full = []control.Code{control.CodeOrganizationLimit} }}
+	if p := look(full); p.Ready != 3 || p.Holds != 0 || fmt.Sprint(p.ByState, p.Pace.LimitedBy) != "map[pending:3] [organization_daily_limit]" {
 		t.Errorf("%+v", p)
+	}
+	if p := look(full, changes[0]); len(p.Pace.LimitedBy) > 0 { // nobody would be called
+		t.Errorf("limited by %v", p.Pace.LimitedBy)
 	}
 	for i, first := range changes {
 		for _, second := range changes[i:] {

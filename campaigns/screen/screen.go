@@ -149,6 +149,12 @@ func (l Lists) TooOld(now time.Time) bool {
 	return l.StaleAfter > 0 && slices.ContainsFunc(l.Registries, func(r Registry) bool { return now.Sub(r.Downloaded) > l.StaleAfter })
 }
 
+// Unusable tells whether nobody may be called who is to be held against the
+// registries: one is too old, or there is none where the market has one.
+func (l Lists) Unusable(now time.Time) bool {
+	return l.TooOld(now) || l.Expected && len(l.Registries) == 0
+}
+
 // Age is the age of the oldest copy, 0 where there is none.
 func (l Lists) Age(now time.Time) time.Duration {
 	var age time.Duration

@@ -159,6 +159,8 @@ type Tallies struct {
 	Held, Blocked map[string]int // contacts by governing cap
 	// Shut tells that campaigns are kept off its route, because calls through it fail.
 	Shut bool
+	// Due tells that its pace would have it call now.
+	Due bool
 }
 
 // Tally counts the attempts of a campaign.
@@ -178,8 +180,9 @@ func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now 
 			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
 				(SELECT governing_cap, count(*) AS n FROM contacts
 				WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'frequency_capped' GROUP BY 1) x),
-			EXISTS (SELECT FROM campaigns c JOIN route_breakers b ON b.subgroup_id = c.route_id WHERE c.id = $1 AND b.open)`,
-		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked, &t.Shut)
+			EXISTS (SELECT FROM campaigns c JOIN route_breakers b ON b.subgroup_id = c.route_id WHERE c.id = $1 AND b.open),
+			EXISTS (SELECT FROM campaign_paces WHERE campaign_id = $1 AND next_at <= clock_timestamp())`,
+		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked, &t.Shut, &t.Due)
 	if err == nil {
 		err = errors.Join(json.Unmarshal(outcomes, &t.Outcomes), json.Unmarshal(held, &t.Held), json.Unmarshal(blocked, &t.Blocked))
 	}

@@ -2,11 +2,14 @@ package place
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // Caps bound what the calls of an organization may come to in a day of its
@@ -81,13 +84,52 @@ LEFT JOIN LATERAL (
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
 
+// fullSQL tells whether a subgroup, its trunk or its grant has no free line, and
+// whether the next call of one of them is not due yet.
+const fullSQL = `
+SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
+       greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
+FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id JOIN organizations o ON o.id = s.org_id, LATERAL (
+	SELECT count(*) FILTER (WHERE x.subgroup_id = s.id) AS own, count(*) AS trunk, count(*) FILTER (WHERE x.org_id = s.org_id) AS lent
+	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) live
+WHERE s.id = $1 AND s.org_id = $2`
+
+// Full tells what keeps the next call of a subgroup from being dialled now: its
+// lines, its pace (either of its own, its trunk or its grant), or what the
+// organization may in a day. Nothing is told of a subgroup that is gone.
+func Full(ctx context.Context, q db.Querier, org, route string) (reasons []control.Code, err error) {
+	var lines, pace bool
+	var caps Caps
+	var zone string
+	err = q.QueryRow(ctx, fullSQL, route, org).Scan(&lines, &pace, &caps, &zone)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("limits of %s: %w", route, err)
+	}
+	if lines {
+		reasons = append(reasons, control.CodeSubgroupConcurrency)
+	}
+	if pace {
+		reasons = append(reasons, control.CodeSubgroupRate)
+	}
+	switch err = caps.left(ctx, q, org, zone); {
+	case control.CodeOf(err) == control.CodeOrganizationLimit:
+		reasons = append(reasons, control.CodeOrganizationLimit)
+	case err != nil:
+		return nil, fmt.Errorf("limits of %s: %w", org, err)
+	}
+	return reasons, nil
+}
+
 // left refuses where a cap was reached today.
-func (c Caps) left(ctx context.Context, tx pgx.Tx, org, zone string) error {
+func (c Caps) left(ctx context.Context, q db.Querier, org, zone string) error {
 	if c == (Caps{}) {
 		return nil
 	}
 	var day usage
-	if err := tx.QueryRow(ctx, usageSQL, org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+	if err := q.QueryRow(ctx, usageSQL, org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
 		return err
 	}
 	return c.room(day)

@@ -86,28 +86,37 @@ type way struct {
 	wait          time.Duration
 }
 
+// dayLock has what begins in an organization with caps of a day begin one after
+// the other: the next one counts what this one adds. It is taken before the locks
+// of laneSQL.
+const dayLock = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
+
 // laneSQL locks subgroup and trunk, as a claim does.
 const laneSQL = `
 SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// paceSQL takes the next place in the pace of both, if there is a line and it
-// comes soon: way is empty where it does not.
+// paceSQL takes the next place in the pace of both and of the grant, which counts
+// all its subgroups, if there is a line and it comes soon: way is empty where it
+// does not.
 const paceSQL = `
 WITH now AS (SELECT clock_timestamp() AS at), way AS (
-	SELECT s.id, s.trunk_id, greatest(s.next_dial_at, t.next_dial_at, now.at) AS due, now.at,
-	       least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS per_minute, t.calls_per_second AS per_second
+	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at, now.at) AS due, now.at,
+	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
 	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id, now
-	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at) <= now.at + $2::interval
-	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))
-	      < least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
+	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= now.at + $2::interval
+	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < s.concurrent_calls
+	  AND (coalesce(g.concurrent_calls, 0) = 0 OR
+	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < g.concurrent_calls)
 	  AND (t.concurrent_calls = 0 OR
 	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
 	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
+), grant_token AS (
+	UPDATE grants g SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.lent_per_minute FROM way WHERE g.id = way.grant_id AND way.lent_per_minute > 0
 )`
 
 // takeWay takes a line for a leg, if there is one soon. A leg is part of a call
@@ -115,6 +124,9 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 func takeWay(ctx context.Context, tx pgx.Tx, c calling) (w way, err error) {
 	var caps Caps
 	var zone string
+	if _, err = tx.Exec(ctx, dayLock, c.org); err != nil {
+		return way{}, err
+	}
 	err = orGone(tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
 	if err != nil {
 		return way{}, err

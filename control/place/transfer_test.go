@@ -2,6 +2,7 @@ package place_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func (w *town) answered() control.Lease {
 	if _, code := w.order("globex", place.Order{Agent: "helpdesk"}); code != "" {
 		w.t.Fatal(code)
 	}
-	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
 	all, err := s.Claim(w.t.Context(), control.Place{Owner: "n", Home: "h"}, time.Minute, 1)
 	if err != nil || len(all) != 1 {
 		w.t.Fatal(all, err)
@@ -30,7 +31,7 @@ func (w *town) answered() control.Lease {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
 	return c.Lease
 }
 
@@ -72,7 +73,7 @@ func TestOpenLeg(t *testing.T) {
 	if got := w.id("SELECT status FROM calls"); got != "ongoing" {
 		t.Errorf("its call is %s", got)
 	}
-	w.exec("UPDATE subgroups SET next_dial_at = now()")
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
 	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err != nil {
 		t.Errorf("another after it: %v", err)
 	}
@@ -119,18 +120,18 @@ func TestOpenLegIsHeldToTheRoute(t *testing.T) {
 	}
 }
 
-// TestOpenLegTakesItsPlace in the pace of subgroup and trunk.
+// TestOpenLegTakesItsPlace in the pace of trunk and grant.
 func TestOpenLegTakesItsPlace(t *testing.T) {
 	w := newTown(t)
 	l := w.answered() // five a minute by the grant
-	w.exec("UPDATE subgroups SET next_dial_at = now() + interval '3 s'")
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now() + interval '3 s'")
 	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
 	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
 	if err != nil || leg.Wait < 2*time.Second || leg.Wait > 3*time.Second {
 		t.Fatalf("waits %v, %v", leg.Wait, err)
 	}
-	if got := w.id("SELECT concat_ws(' ', round(extract(epoch FROM s.next_dial_at - t.next_dial_at))) FROM subgroups s, trunks t WHERE s.name = 'default' AND s.grant_id IS NOT NULL"); got != "10" {
-		t.Errorf("the subgroup's next comes %s s after the trunk's, want 12 - 2", got)
+	if got := w.id("SELECT concat_ws(' ', round(extract(epoch FROM g.next_dial_at - t.next_dial_at))) FROM grants g, trunks t"); got != "10" {
+		t.Errorf("the next of the grant comes %s s after the trunk's, want 12 - 2", got)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestLegsOfLostNodes(t *testing.T) {
 	l := w.answered()
 	open := func() control.Lease {
 		t.Helper()
-		w.exec("UPDATE subgroups SET next_dial_at = now()")
+		w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
 		leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -172,5 +173,31 @@ func TestLegsOfLostNodes(t *testing.T) {
 	}
 	if got := w.id("SELECT count(*)::text FROM events"); got != "1" {
 		t.Errorf("%s events", got)
+	}
+}
+
+// TestFull: what keeps the next call of a subgroup from being dialled is told.
+func TestFull(t *testing.T) {
+	w := newTown(t)
+	w.answered()
+	route := w.id("SELECT route_id FROM calls")
+	for _, row := range []struct {
+		name, prepare, want string
+	}{
+		{"nothing", "SELECT 1", "[]"},
+		{"the grant's lines", "UPDATE grants SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the trunk's lines", "UPDATE grants SET concurrent_calls = 0; UPDATE trunks SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the grant's pace", "UPDATE trunks SET concurrent_calls = 0; UPDATE grants SET next_dial_at = now() + interval '1 minute'", "[subgroup_rate_limit]"},
+		{"the day", `UPDATE grants SET next_dial_at = now(); UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
+		{"its lines too", "UPDATE subgroups SET concurrent_calls = 1", "[subgroup_concurrency_limit organization_daily_limit]"},
+	} {
+		w.exec(row.prepare)
+		got, err := place.Full(t.Context(), w.db.Pool, w.org["globex"], route)
+		if err != nil || fmt.Sprint(got) != row.want {
+			t.Errorf("%s: %v %v, want %s", row.name, got, err, row.want)
+		}
+	}
+	if got, err := place.Full(t.Context(), w.db.Pool, w.org["acme"], route); err != nil || len(got) > 0 {
+		t.Errorf("of somebody else's: %v %v", got, err)
 	}
 }

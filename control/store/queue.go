@@ -45,9 +45,12 @@ WITH RECURSIVE waiting AS (
 // ways are all subgroups s, each with its trunk t and the grant g of it, if any.
 const ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// mayDial holds the limits of a subgroup s, its trunk t and its grant g.
-const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock_timestamp()
-  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
+// mayDial holds the limits of a subgroup s, its trunk t and its grant g, which is
+// the only one of its organization and trunk, and counts all subgroups of both.
+const mayDial = `greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= clock_timestamp()
+  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
+  AND (coalesce(g.concurrent_calls, 0) = 0 OR
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + alive + `) < g.concurrent_calls)
   AND (t.concurrent_calls = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)`
 
@@ -55,14 +58,15 @@ const mayDial = `s.next_dial_at <= clock_timestamp() AND t.next_dial_at <= clock
 // from the claim to the request it takes now longer and now less.
 const apart = `1.01`
 
-// claimSQL takes the oldest attempt of each locked way, and of each trunk that
-// has a limit of its own, that of one way. The limits are looked at again: the
+// claimSQL takes the oldest attempt of each locked way, and of each trunk and each
+// grant that has a limit of its own, that of one way. The limits are looked at again: the
 // statement that locked saw the calls as they were before it had the locks, and
 // another node may have claimed since.
 const claimSQL = `
 WITH open AS (
-	SELECT s.id, s.trunk_id, least(s.calls_per_minute, nullif(g.calls_per_minute, 0)) AS calls_per_minute, t.calls_per_second,
-	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id ELSE s.id END ORDER BY s.next_dial_at) AS place
+	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute, t.calls_per_second, g.calls_per_minute AS lent_per_minute,
+	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id
+	         WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END ORDER BY s.next_dial_at) AS place
 	` + ways + `
 	WHERE s.id = ANY ($4) AND ` + mayDial + `
 ), way AS (
@@ -77,6 +81,9 @@ WITH open AS (
 ), trunk_token AS (
 	UPDATE trunks t SET next_dial_at = way.at + ` + apart + ` * interval '1 second' / way.calls_per_second
 	FROM way JOIN pick ON pick.way = way.id WHERE t.id = way.trunk_id AND way.calls_per_second > 0
+), grant_token AS (
+	UPDATE grants g SET next_dial_at = way.at + ` + apart + ` * interval '1 minute' / way.lent_per_minute
+	FROM way JOIN pick ON pick.way = way.id WHERE g.id = way.grant_id AND way.lent_per_minute > 0
 )
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
@@ -281,9 +288,8 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
 	err := s.dial().QueryRow(ctx, waiting+`
-		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at)) - clock_timestamp())::float8
-		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id
-		WHERE greatest(s.next_dial_at, t.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
+		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at)) - clock_timestamp())::float8 `+ways+`
+		WHERE greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
 	}

@@ -18,6 +18,7 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 		{"trunk", "UPDATE trunks SET concurrent_calls = 1"},
 		{"fast trunk", "UPDATE trunks SET concurrent_calls = 1, calls_per_second = 1000000"},
 		{"subgroup", "UPDATE subgroups SET concurrent_calls = 1, calls_per_minute = 60000000 WHERE name = 'a'"},
+		{"grant", lent + "UPDATE grants SET concurrent_calls = 1; UPDATE subgroups SET calls_per_minute = 60000000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, 10, 1<<20, names...)
@@ -54,24 +55,27 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 	}
 }
 
+// lent lends all trunks to those whose subgroups are on them.
+const lent = `INSERT INTO grants (id, org_id, trunk_id) SELECT DISTINCT 'grt_' || trunk_id, org_id, trunk_id FROM subgroups;
+	UPDATE subgroups SET grant_id = 'grt_' || trunk_id;`
+
 // TestPaceHoldsAgainstRaces: however many nodes claim, the calls of a subgroup and
 // of a trunk are apart as their pace says.
 func TestPaceHoldsAgainstRaces(t *testing.T) {
 	for _, tt := range []struct{ name, sql string }{
 		{"subgroup", "UPDATE subgroups SET calls_per_minute = 1500 WHERE name = 'a'"},
 		{"trunk", "UPDATE trunks SET calls_per_second = 25"},
+		{"grant", lent + "UPDATE grants SET calls_per_minute = 1500"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, 100, 1<<20, "a", "b")
 			b.order("a", 15)
-			if tt.name == "trunk" {
-				b.order("b", 15)
-			}
-			b.exec(tt.sql)
 			want := 15
-			if tt.name == "trunk" {
+			if tt.name != "subgroup" {
+				b.order("b", 15)
 				want = 30
 			}
+			b.exec(tt.sql)
 			var claimed atomic.Int64
 			var nodes sync.WaitGroup
 			for i := range 6 {

@@ -1,4 +1,6 @@
-package desk
+// Package outcome keeps what came of the calls of contacts, and where it leads
+// them.
+package outcome
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/retry"
@@ -27,18 +30,32 @@ type Outcome struct {
 	Spread float64
 }
 
+// A Ledger is where outcomes are kept.
+type Ledger struct {
+	Pool  *pgxpool.Pool
+	Store *store.Store
+	Now   func() time.Time // nil: time.Now
+}
+
+func (l *Ledger) now() time.Time {
+	if l.Now != nil {
+		return l.Now().UTC()
+	}
+	return time.Now().UTC()
+}
+
 // ErrNoContact tells that a call is no campaign's.
 var ErrNoContact = errors.New("the call is no campaign's")
 
 // Record keeps what came of a call, in the transaction that ends it, and returns
 // where its contact is now. To record it again changes nothing.
-func (d *Desk) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
-	t, err := d.trial(ctx, tx, o.CallID)
+func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
+	t, err := l.trial(ctx, tx, o.CallID)
 	if err != nil || !t.Ended.IsZero() {
 		return t.State, err
 	}
 	if t.Probe && o.Unreached { // it was tried on the contact whether the route is well
-		_, err = d.Undo(ctx, tx, o.CallID)
+		_, err = l.Undo(ctx, tx, o.CallID)
 		return campaigns.Pending, err
 	}
 	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
@@ -46,26 +63,26 @@ func (d *Desk) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.Stat
 		next = t.Campaign.After(t.Tried, o.Ended)
 	}
 	next = next.Unless(t.OptedOut)
-	return next.State, d.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, d.now().UTC())
+	return next.State, l.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, l.now())
 }
 
 // Verdict tells what the analysis of a call says, nil where there is none, to
 // the contact that waits for it, and returns where that is now. One that does
 // not wait any more stays where it is.
-func (d *Desk) Verdict(ctx context.Context, tx pgx.Tx, callID string, analysis map[string]json.RawMessage, spread float64) (campaigns.State, error) {
-	t, err := d.trial(ctx, tx, callID)
+func (l *Ledger) Verdict(ctx context.Context, tx pgx.Tx, callID string, analysis map[string]json.RawMessage, spread float64) (campaigns.State, error) {
+	t, err := l.trial(ctx, tx, callID)
 	if err != nil || t.State != campaigns.Awaiting {
 		return t.State, err
 	}
 	t.Tried.Analysis, t.Tried.Spread = analysis, spread
-	now := d.now().UTC()
+	now := l.now()
 	next := t.Campaign.After(t.Tried, now).Unless(t.OptedOut)
-	return next.State, d.Store.Outcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
+	return next.State, l.Store.Outcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
 }
 
 // trial is the contact of a call, locked.
-func (d *Desk) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Trial, error) {
-	t, err := d.Store.Trial(ctx, tx, callID)
+func (l *Ledger) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Trial, error) {
+	t, err := l.Store.Trial(ctx, tx, callID)
 	switch {
 	case err != nil:
 		return store.Trial{}, err
@@ -77,6 +94,6 @@ func (d *Desk) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Trial
 
 // Undo takes back that a contact's call was made, of which nothing has left. It
 // tells whether the call was a contact's.
-func (d *Desk) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-	return d.Store.GiveBack(ctx, tx, callID, d.now().UTC())
+func (l *Ledger) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	return l.Store.GiveBack(ctx, tx, callID, l.now())
 }
