@@ -22,6 +22,7 @@ type Live struct {
 type liveCall struct {
 	lease Lease
 	end   context.CancelCauseFunc
+	leave chan struct{} // closed when the agent is to say goodbye
 	over  chan struct{} // closed when the call's record is written
 }
 
@@ -46,7 +47,7 @@ func (l *Live) End(callID string) <-chan struct{} {
 }
 
 func (l *Live) enter(lease Lease, end context.CancelCauseFunc) *liveCall {
-	c := &liveCall{lease: lease, end: end, over: make(chan struct{})}
+	c := &liveCall{lease: lease, end: end, leave: make(chan struct{}), over: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.calls == nil {
@@ -92,6 +93,15 @@ func (l *Live) keepOnly(asked []string, held []Lease) {
 		if epoch, ok := epochs[c.lease.AttemptID]; want[c.lease.AttemptID] && (!ok || epoch != c.lease.Epoch) {
 			c.end(errLeaseLost)
 		}
+	}
+}
+
+// leaveAll has the agents of all calls say goodbye. It is for once.
+func (l *Live) leaveAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		close(c.leave)
 	}
 }
 

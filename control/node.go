@@ -82,8 +82,12 @@ func (n *Node) Drain() {
 	}
 }
 
+// goodbyeFor is how long agents have for their goodbyes.
+const goodbyeFor = 15 * time.Second
+
 // Stop drains, waits for the calls until ctx ends, then ends them, and returns
-// when all is over. The leases are kept meanwhile.
+// when all is over. Where the time of ctx is up, and nobody cancelled it, the
+// agents say goodbye first. The leases are kept meanwhile.
 func (n *Node) Stop(ctx context.Context) {
 	if n.quit == nil {
 		return // it never started
@@ -101,6 +105,13 @@ func (n *Node) Stop(ctx context.Context) {
 	select {
 	case <-over:
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			n.Runner.Live.leaveAll()
+			select {
+			case <-over:
+			case <-time.After(goodbyeFor):
+			}
+		}
 		n.Runner.Live.endAll(errShutdown)
 		<-over
 	}

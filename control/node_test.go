@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // A line is a Queue in memory.
@@ -195,4 +196,59 @@ func TestNodeStopDoesNotWaitForAQueueThatHangs(t *testing.T) {
 			t.Errorf("Stop took %v", took)
 		}
 	})
+}
+
+// TestNodeStopLetsAgentsSayGoodbye where the time is up, for so long; where
+// somebody ends the waiting, calls end at once.
+func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		goodbye time.Duration // takes
+		cancel  bool
+		took    time.Duration // of the stop, from when the waiting was over
+	}{
+		{"the time is up", 3 * time.Second, false, 3 * time.Second},
+		{"an agent without end", time.Hour, false, goodbyeFor},
+		{"a second signal", 3 * time.Second, true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			once := true
+			q := &line{claim: func(ctx context.Context) (*Claim, error) {
+				if once {
+					once = false
+					<-time.After(10 * time.Millisecond) // after the first renewal
+					return newClaim(), nil
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			b := &book{}
+			r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(ctx context.Context, br pipeline.Brief) (pipeline.Outcome, error) {
+				select {
+				case <-br.Leave:
+				case <-ctx.Done():
+				}
+				select {
+				case <-time.After(tt.goodbye):
+				case <-ctx.Done():
+				}
+				return pipeline.Outcome{Reason: pipeline.Stopped}, nil
+			})}
+			n := &Node{Queue: q, Runner: r, Lease: time.Hour}
+			n.Start(t.Context())
+			<-time.After(time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			wait := time.Minute
+			if tt.cancel {
+				wait = 10 * time.Second
+				time.AfterFunc(wait, cancel)
+			}
+			began := time.Now()
+			n.Stop(ctx)
+			if took := time.Since(began) - wait; took != tt.took || b.final.Reason != ReasonShutdown {
+				t.Errorf("%s: stopped %v after the wait, the call is %s", tt.name, took, b.final.Reason)
+			}
+		})
+	}
 }

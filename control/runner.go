@@ -59,6 +59,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	live := r.Live.enter(c.Lease, end)
+	c.Brief.Leave = live.leave
 	defer r.Live.leave(live)
 	log := r.log().With("call", c.Call.ID, "attempt", c.Lease.AttemptID)
 

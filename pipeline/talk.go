@@ -32,6 +32,9 @@ type Brief struct {
 	VoicemailMessage string
 	// OptOuts is how the party has itself not called again.
 	OptOuts OptOuts
+	// Leave, where set, has the agent say goodbye and go once it is closed, for a
+	// reason that is not the party's: the call is Stopped, within 12 s.
+	Leave <-chan struct{}
 	// Watch, where set, is told of lines and turns as they come.
 	Watch Watcher
 }

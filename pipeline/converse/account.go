@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/book"
+	"github.com/parley-voice/parley/pipeline/history"
 	"github.com/parley-voice/parley/pipeline/mouth"
 	"github.com/parley-voice/parley/pipeline/turn"
 )
@@ -91,19 +92,11 @@ func (s *talk) tellAgent(u *mouth.Utterance, whole, remember bool) {
 		words[i].End += start
 	}
 	if remember {
-		s.history.Add(pipeline.Message{Role: pipeline.RoleAgent, Text: cutOff(text, whole)})
+		s.history.Add(pipeline.Message{Role: pipeline.RoleAgent, Text: history.Heard(text, whole)})
 	}
 	s.tell(pipeline.Line{
 		Role: pipeline.RoleAgent, Text: text, Start: start, End: end, Turn: max(0, s.number-1), Interrupted: !whole, Words: words,
 	})
-}
-
-// cutOff marks for the model where the caller cut the agent off.
-func cutOff(text string, whole bool) string {
-	if whole {
-		return text
-	}
-	return text + " …"
 }
 
 // tellFiller passes on what the caller heard of a filler. The model need not

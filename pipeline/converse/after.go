@@ -24,10 +24,24 @@ func (s *talk) line(what canned.Line) string {
 }
 
 // farewell says goodbye in place of an answer, and leaves.
-func (s *talk) farewell(ctx context.Context) *reply {
-	r := s.tellText(ctx, s.line(canned.Goodbye))
-	r.book.Plan(pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp})
+func (s *talk) farewell(ctx context.Context, what canned.Line, why pipeline.Reason) *reply {
+	r := s.tellText(ctx, s.line(what))
+	r.book.Plan(pipeline.Then{Step: pipeline.Hangup, Reason: why})
 	return r
+}
+
+// depart says goodbye because the service goes. Whoever hears a disclosure, or is
+// on its way to somebody else, hears no goodbye.
+func (s *talk) depart(ctx context.Context) {
+	s.brief.Leave = nil
+	switch {
+	case s.out || s.parting != nil: // the agent is leaving
+	case s.opening != nil || s.handed != nil:
+		s.outcome.Reason = pipeline.Stopped
+	default:
+		s.drop(pipeline.Interrupted)
+		s.part(ctx, canned.Goodbye, pipeline.Stopped)
+	}
 }
 
 // record passes on what a reply had done: the model remembers it, and the

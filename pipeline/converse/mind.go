@@ -22,7 +22,6 @@ import (
 func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 	s.timer = time.NewTimer(time.Hour)
 	defer s.timer.Stop()
-	limit := s.limit()
 	s.timer.Stop()
 	s.begin(ctx)
 	s.keys = s.leg.Digits()
@@ -30,8 +29,8 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 		select {
 		case <-ctx.Done():
 			s.outcome.Reason = pipeline.EndedBy(s.leg.Cause())
-		case <-limit:
-			s.outcome.Reason = pipeline.TooLong
+		case <-s.brief.Leave:
+			s.depart(ctx)
 		case <-s.parting:
 			s.outcome.Reason = s.leaving
 		case h := <-s.handed:
@@ -57,14 +56,6 @@ func (s *talk) think(ctx context.Context, edges <-chan ear.Edge) {
 			s.consider(ctx, amd.Event{Kind: amd.Timer})
 		}
 	}
-}
-
-// limit tells when the call has lasted as long as it may; nil for never.
-func (s *talk) limit() <-chan time.Time {
-	if s.brief.MaxDuration <= 0 {
-		return nil
-	}
-	return time.After(time.Until(s.brief.AnsweredAt.Add(s.brief.MaxDuration)))
 }
 
 func (s *talk) edge(ctx context.Context, x ear.Edge) {
@@ -256,7 +247,7 @@ func (s *talk) commit(ctx context.Context, a turn.Action) {
 	switch {
 	case s.limits.Reached(made):
 		s.forget()
-		s.reply = s.farewell(ctx)
+		s.reply = s.farewell(ctx, canned.Goodbye, pipeline.AgentHungUp)
 	case made:
 		s.reply, s.spec = s.spec, nil
 	default:

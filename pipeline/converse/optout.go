@@ -11,8 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// goodbyeTime bounds how long somebody who does not want to be called is kept for
-// a goodbye.
+// goodbyeTime bounds how long somebody is kept for a goodbye.
 const goodbyeTime = 12 * time.Second
 
 // optsOut lets the party have itself not called again, where somebody keeps that.
@@ -24,7 +23,7 @@ func (s *talk) optsOut() {
 	s.optout = optout.New(&s.agent.english, o.Key, o.Phrases)
 	s.brief.Tools = tools.Add(s.brief.Tools, tools.OptOut(s.line(canned.OptedOut), func(ctx context.Context) error {
 		at := time.Now()
-		s.report(ctx, news{do: func(ctx context.Context) { s.part(ctx) }})
+		s.report(ctx, news{do: func(ctx context.Context) { s.part(ctx, canned.OptedOut, pipeline.AgentHungUp) }})
 		return o.Keep(context.WithoutCancel(ctx), pipeline.OptOut{Source: pipeline.OptOutTool, At: at})
 	}))
 }
@@ -79,7 +78,7 @@ func (s *talk) optOut(ctx context.Context, from pipeline.OptOutSource, words str
 	}
 	now := s.since(time.Now())
 	s.tell(pipeline.Line{Role: pipeline.RoleCaller, Text: history.Spoken(said, keys), Start: now, End: now, Turn: max(0, s.number-1)})
-	s.part(ctx)
+	s.part(ctx, canned.OptedOut, pipeline.AgentHungUp)
 }
 
 // keepOptOut is not given up with the call: the conversation is over once it is
@@ -96,16 +95,15 @@ func (s *talk) keepOptOut(ctx context.Context, from pipeline.OptOutSource, words
 
 // part says goodbye, whatever the party does meanwhile, and leaves. What the agent
 // is saying, where it noticed itself, is said to its end.
-func (s *talk) part(ctx context.Context) {
+func (s *talk) part(ctx context.Context, what canned.Line, why pipeline.Reason) {
 	if s.out {
 		return
 	}
 	s.out = true
-	s.later(ctx, goodbyeTime, func(context.Context) { s.outcome.Reason = pipeline.AgentHungUp })
+	s.later(ctx, goodbyeTime, func(context.Context) { s.outcome.Reason = why })
 	s.mouth.Resume(-1)
 	if s.reply == nil {
-		s.reply = s.tellText(ctx, s.line(canned.OptedOut))
-		s.reply.book.Plan(pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp})
+		s.reply = s.farewell(ctx, what, why)
 	}
 	s.reply.release()
 }

@@ -49,6 +49,9 @@ func (s *talk) begin(ctx context.Context) {
 	} else if s.brief.Greeting != "" {
 		s.reply = s.first(ctx, s.brief.Greeting)
 	}
+	if most := s.brief.MaxDuration; most > 0 {
+		s.later(ctx, time.Until(s.brief.AnsweredAt.Add(most)), func(context.Context) { s.outcome.Reason = pipeline.TooLong })
+	}
 	s.act(ctx, s.machine.Start())
 	s.consider(ctx, amd.Event{Kind: amd.Timer})
 	if s.watch == nil && s.brief.Disclosure != "" {

@@ -52,3 +52,12 @@ func Spoken(text, keys string) string {
 	}
 	return strings.TrimSpace(text + " [pressed " + keypad.Keys(keys) + "]")
 }
+
+// Heard is what was heard of what the agent said: where the party cut it off is
+// marked for the model.
+func Heard(text string, whole bool) string {
+	if whole {
+		return text
+	}
+	return text + " …"
+}
