@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 )
 
 // TestSoakWeb holds many web calls at a time, each of which asks something, and
-// tells what one costs the server, fakes and all, a second.
+// tells what one costs the server a second. Its providers are another process.
 func TestSoakWeb(t *testing.T) {
 	calls, _ := strconv.Atoi(os.Getenv("PARLEYTEST_WEB_CALLS"))
 	if calls == 0 {
@@ -26,10 +27,19 @@ func TestSoakWeb(t *testing.T) {
 	}
 	s := &soak{t: t}
 	s.furnish("127.0.0.1:9", "http://127.0.0.1:9")
+	port := freePort(t)
+	fakes, _, _ := child(t, "parley", "bench", "providers", "--asr=127.0.0.1:"+port)
+	fakes.Stdout = os.Stderr
+	s.environ = append(s.environ, "PARLEY_FAKE_URL=127.0.0.1:"+port)
+	if err := fakes.Start(); err != nil {
+		t.Fatal(err)
+	}
 	server := s.serve()
 	defer func() {
-		_ = server.Process.Signal(syscall.SIGTERM)
-		_ = server.Wait()
+		for _, p := range []*exec.Cmd{server, fakes} {
+			_ = p.Process.Signal(syscall.SIGTERM)
+			_ = p.Wait()
+		}
 	}()
 	s.ready()
 	b := openBrowsers(t)
