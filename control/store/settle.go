@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
 )
 
 // settleAtOnce bounds one transaction of settlement.
@@ -20,6 +21,7 @@ type leftover struct {
 	attempt, call string
 	leg           string
 	web           bool // of a web call
+	gone          bool // its subgroup is
 	state         control.AttemptState
 	until         *time.Time
 	now           time.Time
@@ -28,7 +30,8 @@ type leftover struct {
 // Settle implements control.Queue. By the database's clock: a lapsed claim
 // goes back to the queue, since nothing left; from intent on the phone may
 // have rung, so the attempt is unknown and never dialled again; after the
-// answer the conversation took place. What waited too long has expired.
+// answer the conversation took place. What waited too long has expired, and what
+// waits for a subgroup that was deleted has no way out.
 func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	total := 0
 	for {
@@ -51,13 +54,16 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	}
 	n := 0
 	err := db.Tx(ctx, s.dial(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), state, lease_until, clock_timestamp() FROM attempts
-			WHERE id IN (
+		rows, err := tx.Query(ctx, waiting+`, gone AS (
+				SELECT id FROM waiting w WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM subgroups s WHERE s.id = w.id))
+			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), subgroup_id IN (SELECT id FROM gone), state, lease_until, clock_timestamp()
+			FROM attempts WHERE id IN (
 				(SELECT id FROM attempts WHERE state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
 				UNION ALL
-				(SELECT id FROM attempts WHERE state = 'scheduled' AND created_at < clock_timestamp() - $2::interval ORDER BY created_at LIMIT $3))
-			  AND (state = 'scheduled' AND created_at < clock_timestamp() - $2::interval OR state IN `+alive+` AND lease_until < clock_timestamp())
+				(SELECT id FROM attempts WHERE state = 'scheduled' AND created_at < clock_timestamp() - $2::interval ORDER BY created_at LIMIT $3)
+				UNION ALL
+				(SELECT id FROM attempts WHERE state = 'scheduled' AND subgroup_id IN (SELECT id FROM gone) LIMIT $3))
+			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+alive+` AND lease_until < clock_timestamp())
 			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
 		if err != nil {
 			return err
@@ -82,7 +88,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 
 func scanLeftover(row pgx.CollectableRow) (leftover, error) {
 	var l leftover
-	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.web, &l.state, &l.until, &l.now)
+	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.web, &l.gone, &l.state, &l.until, &l.now)
 	return l, err
 }
 
@@ -137,7 +143,9 @@ func verdict(l leftover) (control.AttemptState, control.Final) {
 	}
 	switch l.state {
 	case control.Scheduled:
-		f.Reason = control.ReasonQueueExpired
+		if f.Reason = control.ReasonQueueExpired; l.gone {
+			f.Reason = control.Reason(media.RouteError)
+		}
 		return control.Closed, f
 	case control.Claimed:
 		return control.Scheduled, f

@@ -246,6 +246,20 @@ func TestQueueExpires(t *testing.T) {
 	}
 }
 
+// TestQueueWithoutAWay: calls whose subgroup was deleted wait for nothing.
+func TestQueueWithoutAWay(t *testing.T) {
+	b := newBench(t, 10, 6000, "sales", "other")
+	id, other := b.order("sales", 1)[0], b.order("other", 1)[0]
+	b.exec("DELETE FROM subgroups WHERE name = 'sales'")
+	b.settle()
+	if c := b.call(id); c.Status != control.Failed || c.Reason != "route_error" || b.events(id) != 1 {
+		t.Errorf("%s %s", c.Status, c.Reason)
+	}
+	if c := b.call(other); c.Status != control.Queued {
+		t.Errorf("that of another subgroup is %s", c.Status)
+	}
+}
+
 func TestClaimIsFairAndSpaced(t *testing.T) {
 	b := newBench(t, 100, 60, "a", "b", "c") // one a second each
 	b.order("a", 5)
