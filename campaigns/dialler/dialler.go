@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/plan"
@@ -76,15 +76,21 @@ type Dialler struct {
 	// Patience, where set, stands in for the constant.
 	Patience time.Duration
 
-	almanac   plan.Almanac
-	calendars map[string]calendar
-	asleep    map[string]time.Time // campaigns that have nobody to call until then
-	turns     []plan.Turn          // of one look
+	almanac plan.Almanac
+	seats   map[string]*seat // by campaign
+	order   []*seat          // of the last look: the next one is much the same
+	turns   []plan.Turn      // of one look
+	due     []*seat          // likewise, by Turn.N
 }
 
-type calendar struct {
-	version string
+// A seat is what is known of a campaign in one of its versions.
+type seat struct {
+	id, version string
 	*plan.Calendar
+	running  *Running  // of the last look
+	asleep   time.Time // it has nobody to call until then
+	pace     plan.Pace
+	earliest time.Time // of it
 }
 
 // Take takes one contact, nil if none is to be called now, and tells when to
@@ -95,24 +101,20 @@ func (d *Dialler) Take(ctx context.Context) (*control.Claim, time.Duration, erro
 		return nil, d.patience(), fmt.Errorf("running campaigns: %w", err)
 	}
 	d.forget(running)
-	d.turns = d.turns[:0]
-	for i := range running {
-		if r := &running[i]; r.Pace.Due(now) && !now.Before(d.asleep[r.ID]) {
-			d.turns = append(d.turns, plan.Turn{CampaignID: r.ID, Pace: r.Pace})
-		}
-	}
+	rest := d.look(running, now)
 	var busy map[string]bool // routes
 	var faults []error
 	for _, turn := range plan.Order(now, d.turns) {
-		r := &running[slices.IndexFunc(running, func(r Running) bool { return r.ID == turn.CampaignID })]
+		s := d.due[turn.N]
+		r := s.running
 		if busy[r.RouteID] {
 			continue
 		}
 		began := time.Now()
-		answer, err := d.ask(ctx, *r, now)
+		answer, err := d.ask(ctx, s, now)
 		if err != nil { // the others go on
 			faults = append(faults, fmt.Errorf("campaign %s: %w", r.ID, err))
-			d.asleep[r.ID] = now.Add(d.patience() + trouble*time.Since(began))
+			s.asleep = now.Add(d.patience() + trouble*time.Since(began))
 			if ctx.Err() != nil {
 				break
 			}
@@ -128,82 +130,106 @@ func (d *Dialler) Take(ctx context.Context) (*control.Claim, time.Duration, erro
 			busy[r.RouteID] = true
 		}
 	}
-	return nil, d.rest(now, running), errors.Join(faults...)
+	for _, s := range d.due {
+		rest = sooner(rest, s.asleep.Sub(now))
+	}
+	return nil, rest, errors.Join(faults...)
+}
+
+// look finds the campaigns whose turn it may be, and how long it is until it may
+// be another's.
+func (d *Dialler) look(running []Running, now time.Time) (rest time.Duration) {
+	d.turns, d.due, rest = d.turns[:0], d.due[:0], d.patience()
+	for i := range running {
+		s := d.seat(i, &running[i])
+		at := s.earliest
+		if s.asleep.After(at) {
+			at = s.asleep
+		}
+		if wait := at.Sub(now); wait > 0 {
+			rest = sooner(rest, wait)
+			continue
+		}
+		d.turns = append(d.turns, plan.Turn{CampaignID: s.running.ID, Pace: s.running.Pace, N: len(d.due)})
+		d.due = append(d.due, s)
+	}
+	return rest
+}
+
+// sooner is the shorter rest; what is no wait is none.
+func sooner(rest, wait time.Duration) time.Duration {
+	if wait > 0 && wait < rest {
+		return wait
+	}
+	return rest
 }
 
 // ask looks for a contact of one campaign.
-func (d *Dialler) ask(ctx context.Context, r Running, now time.Time) (Answer, error) {
-	k := d.calendar(r)
-	open, until := k.Open(now, r.Groups)
+func (d *Dialler) ask(ctx context.Context, s *seat, now time.Time) (Answer, error) {
+	open, until := s.Open(now, s.running.Groups)
 	if len(open) == 0 {
-		d.sleep(r.ID, now, until)
+		d.sleep(s, now, until)
 		return Answer{}, nil
 	}
-	answer, err := d.Book.Take(ctx, Ask{Running: r, At: now, Open: open, Gate: k.Gate, Remembered: k.Remembered})
+	answer, err := d.Book.Take(ctx, Ask{Running: *s.running, At: now, Open: open, Gate: s.Gate, Remembered: s.Remembered})
 	if err == nil && answer.Claim == nil && !answer.Busy && !answer.Gone {
 		if !answer.Next.IsZero() && answer.Next.Before(until) {
 			until = answer.Next
 		}
-		d.sleep(r.ID, now, until)
+		d.sleep(s, now, until)
 	}
 	return answer, err
 }
 
 // Wake tells that contacts of a campaign wait that did not before.
-func (d *Dialler) Wake(campaignID string) { delete(d.asleep, campaignID) }
+func (d *Dialler) Wake(campaignID string) {
+	if s := d.seats[campaignID]; s != nil {
+		s.asleep = time.Time{}
+	}
+}
 
 // sleep leaves a campaign alone until an instant, or for as long as patience has.
-func (d *Dialler) sleep(id string, now, until time.Time) {
+func (d *Dialler) sleep(s *seat, now, until time.Time) {
 	if latest := now.Add(d.patience()); until.IsZero() || until.After(latest) {
 		until = latest
 	}
-	d.asleep[id] = until
+	s.asleep = until
 }
 
-// rest is how long nothing is to be done.
-func (d *Dialler) rest(now time.Time, running []Running) time.Duration {
-	rest := d.patience()
-	for i := range running {
-		at := running[i].Pace.Earliest()
-		if until := d.asleep[running[i].ID]; until.After(at) {
-			at = until
-		}
-		if wait := at.Sub(now); wait > 0 && wait < rest {
-			rest = wait
-		}
+// seat is that of a campaign, the i-th of a look, as it is now.
+func (d *Dialler) seat(i int, r *Running) *seat {
+	if i == len(d.order) {
+		d.order = append(d.order, nil)
 	}
-	return rest
-}
-
-// calendar is that of a campaign as it is now.
-func (d *Dialler) calendar(r Running) *plan.Calendar {
-	if k, ok := d.calendars[r.ID]; ok && k.version == r.Version {
-		return k.Calendar
+	s := d.order[i]
+	if s == nil || s.id != r.ID {
+		s = d.seats[r.ID]
 	}
-	k := calendar{r.Version, plan.NewCalendar(*r.Campaign, &d.almanac)}
-	d.calendars[r.ID] = k
-	delete(d.asleep, r.ID)
-	return k.Calendar
+	if s == nil || s.version != r.Version {
+		s = &seat{id: r.ID, version: r.Version, Calendar: plan.NewCalendar(*r.Campaign, &d.almanac)}
+		d.seats[r.ID] = s
+	}
+	d.order[i] = s
+	if s.running = r; s.pace != r.Pace {
+		s.pace, s.earliest = r.Pace, r.Pace.Earliest()
+	}
+	return s
 }
 
 // forget drops what is known of campaigns that do not call any more.
 func (d *Dialler) forget(running []Running) {
-	if d.calendars == nil {
-		d.calendars, d.asleep = map[string]calendar{}, map[string]time.Time{}
+	if d.seats == nil {
+		d.seats = map[string]*seat{}
 	}
-	if len(d.calendars) <= 2*len(running)+16 {
+	if len(d.seats) <= 2*len(running)+16 {
 		return
 	}
 	kept := map[string]bool{}
 	for _, r := range running {
 		kept[r.ID] = true
 	}
-	for id := range d.calendars {
-		if !kept[id] {
-			delete(d.calendars, id)
-			delete(d.asleep, id)
-		}
-	}
+	maps.DeleteFunc(d.seats, func(id string, _ *seat) bool { return !kept[id] })
+	d.order = d.order[:0]
 }
 
 func (d *Dialler) patience() time.Duration {

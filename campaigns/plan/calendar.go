@@ -97,7 +97,7 @@ func (k *Calendar) hours(named string) *shifts {
 	}
 	if k.own[named] == nil {
 		s := &shifts{zone: k.campaign.Zone, week: k.campaign.Hours}
-		if zone, err := time.LoadLocation(named); named != "" && err == nil {
+		if zone := k.almanac.zone(named); named != "" && zone != nil {
 			s.zone = zone
 		}
 		k.own[named] = s
@@ -119,7 +119,7 @@ func (k *Calendar) of(key string) *days {
 		d.shifts = append(d.shifts, k.window)
 	}
 	for _, name := range g.Place.Zones {
-		if zone, err := time.LoadLocation(name); err == nil {
+		if zone := k.almanac.zone(name); zone != nil {
 			d.zones = append(d.zones, zone)
 		}
 	}

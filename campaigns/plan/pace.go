@@ -51,6 +51,7 @@ func (p Pace) Spent(at time.Time) Pace {
 type Turn struct {
 	CampaignID string
 	Pace       Pace
+	N          int // by which who asks knows it
 }
 
 // Order puts campaigns in the order in which they may take free lines: first

@@ -88,12 +88,28 @@ func (l *law) at(at time.Time) Slot {
 
 // An Almanac knows what the law says, for all campaigns. It remembers what it
 // worked out, and is for one goroutine.
-type Almanac struct{ laws map[lawOf]*law }
+type Almanac struct {
+	laws  map[lawOf]*law
+	zones map[string]*time.Location
+}
 
 type lawOf struct {
 	market *market.Package
 	place  string
 	class  market.Classification
+}
+
+// zone is that of a name, nil where there is none.
+func (a *Almanac) zone(name string) *time.Location {
+	zone, ok := a.zones[name]
+	if !ok {
+		zone, _ = time.LoadLocation(name) // nil beside an error
+		if a.zones == nil {
+			a.zones = map[string]*time.Location{}
+		}
+		a.zones[name] = zone
+	}
+	return zone
 }
 
 // law is that of a place, whose key is given.
