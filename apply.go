@@ -41,16 +41,22 @@ func (c applyCmd) Run(w *world) error {
 		return err
 	}
 	defer d.Close()
-	err = apply.Apply(w, d.Pool, spec, apply.Options{
-		Prune: c.Prune, AllowInsecure: cfg.AllowInsecureWebhooks,
-		ConcurrentCalls: cfg.SubgroupConcurrency, CallsPerMinute: cfg.SubgroupRate, Line: sip.Check,
-		Reach: egress.Rules{Hosts: cfg.ToolHosts},
-	})
+	options := applyOptions(cfg)
+	options.Prune = c.Prune
+	err = apply.Apply(w, d.Pool, spec, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	_, err = fmt.Fprintf(w.errs, "applied %d organizations\n", len(spec.Organizations))
 	return err
+}
+
+// applyOptions are those of a configuration.
+func applyOptions(c config.Config) apply.Options {
+	return apply.Options{
+		AllowInsecure: c.AllowInsecureWebhooks, ConcurrentCalls: c.SubgroupConcurrency, CallsPerMinute: c.SubgroupRate, Line: sip.Check,
+		Reach: egress.Rules{Hosts: c.ToolHosts},
+	}
 }
 
 // open opens the database of the configuration.

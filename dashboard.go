@@ -7,6 +7,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard"
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/operator"
 )
 
@@ -15,7 +16,11 @@ func (h *house) showDashboard(server *api.Server) (err error) {
 	if !h.config.Dashboard {
 		return nil
 	}
-	server.Dashboard, err = (&dashboard.Dashboard{DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Log: h.log}).Handler()
+	d := &dashboard.Dashboard{
+		DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Desk: h.desk, Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
+		Check: func(d agents.Definition) error { return h.agent.Check(d.Speech) },
+	}
+	server.Dashboard, err = d.Handler()
 	return err
 }
 

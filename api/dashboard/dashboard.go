@@ -6,9 +6,21 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/parley-voice/parley/api/dashboard/agents"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/keys"
+	doNotCall "github.com/parley-voice/parley/api/dashboard/lists"
+	"github.com/parley-voice/parley/api/dashboard/people"
+	"github.com/parley-voice/parley/api/dashboard/settings"
+	"github.com/parley-voice/parley/api/dashboard/trunks"
+	"github.com/parley-voice/parley/api/dashboard/webhooks"
+	"github.com/parley-voice/parley/campaigns/lists"
+	definitions "github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/media"
 )
 
 // A Dashboard is made of what the rest of the service is made of. Its fields are
@@ -19,14 +31,32 @@ type Dashboard struct {
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
 	PublicURL string
-	Log       *slog.Logger
+	// Apply is how what is edited is applied; nothing is pruned.
+	Apply apply.Options
+	// Desk accepts test calls.
+	Desk *place.Desk
+	// Talk are the agents that browsers may talk with at /talk.
+	Talk []config.TalkAgent
+	// Check says why calls of an agent could not begin here; nil does not look.
+	Check func(definitions.Definition) error
+	// Lists are the do-not-call lists.
+	Lists *lists.Shelf
+	// Standing says how a trunk is; nil does not know.
+	Standing func(media.Trunk) string
+	Log      *slog.Logger
 }
 
 // Frame puts the rooms together.
 func (d *Dashboard) Frame() (*frame.Frame, error) {
-	f := &frame.Frame{DB: d.DB, Root: d.Root, PublicURL: d.PublicURL, Log: d.Log}
+	f := &frame.Frame{DB: d.DB, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (frame.Room, error){
+		agents.Agents{Desk: d.Desk, Talk: d.Talk, Check: d.Check}.Room,
+		trunks.Trunks{Standing: d.Standing}.Room,
+		doNotCall.Lists{Shelf: d.Lists}.Room,
 		keys.Keys{}.Room,
+		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Room,
+		settings.Settings{}.Room,
+		people.People{}.Room,
 	} {
 		room, err := open()
 		if err != nil {

@@ -40,30 +40,41 @@ type Options struct {
 // Apply makes the database say what the file says, in one transaction: all of
 // it or nothing. A second time it changes nothing.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
-	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
-		var names []string
-		// A trunk may be lent to an organization that comes later in the file.
-		for _, step := range []func(context.Context, pgx.Tx, Organization, Options) error{applyOrganization, applyGrants, applyGranted} {
-			for _, org := range s.Organizations {
-				if err := step(ctx, tx, org, o); err != nil {
-					return fmt.Errorf("organization %q: %w", org.Name, err)
-				}
-			}
-		}
-		for _, org := range s.Organizations {
-			names = append(names, org.Name)
-		}
-		if err := trunks.Ring(ctx, tx); err != nil || !o.Prune {
-			return err
-		}
-		_, err := tx.Exec(ctx, `
-			DELETE FROM organizations o WHERE NOT name = ANY ($1)
-			AND NOT EXISTS (SELECT FROM calls c WHERE c.org_id = o.id)`, notNull(names))
-		return err
-	})
+	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return into(ctx, tx, s, o) })
 }
 
-func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Options) error {
+// Into does what Apply does within a transaction of the caller's, with a spec that
+// was not parsed from a file.
+func Into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return into(ctx, tx, s, o)
+}
+
+func into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+	var names []string
+	// A trunk may be lent to an organization that comes later in the file.
+	for _, step := range []func(context.Context, db.Querier, Organization, Options) error{applyOrganization, applyGrants, applyGranted} {
+		for _, org := range s.Organizations {
+			if err := step(ctx, tx, org, o); err != nil {
+				return fmt.Errorf("organization %q: %w", org.Name, err)
+			}
+		}
+	}
+	for _, org := range s.Organizations {
+		names = append(names, org.Name)
+	}
+	if err := trunks.Ring(ctx, tx); err != nil || !o.Prune {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		DELETE FROM organizations o WHERE NOT name = ANY ($1)
+		AND NOT EXISTS (SELECT FROM calls c WHERE c.org_id = o.id)`, notNull(names))
+	return err
+}
+
+func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o Options) error {
 	id, err := access.EnsureOrganization(ctx, tx, org.Name)
 	if err != nil {
 		return err
@@ -102,7 +113,7 @@ func applyOrganization(ctx context.Context, tx pgx.Tx, org Organization, o Optio
 
 // applySettings writes what later work reads: the keys given replace, the
 // others stay.
-func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) error {
+func applySettings(ctx context.Context, tx db.Querier, id string, org Organization) error {
 	given := map[string]any{}
 	for key, v := range map[string]struct {
 		is    bool
@@ -139,7 +150,7 @@ func applySettings(ctx context.Context, tx pgx.Tx, id string, org Organization) 
 	return err
 }
 
-func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o Options) error {
+func applyWebhooks(ctx context.Context, tx db.Querier, id string, hooks []Webhook, o Options) error {
 	var all []webhook.Endpoint
 	for i, h := range hooks {
 		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Previous: h.Previous, Events: h.Events, Thin: h.Payload == "thin", Agents: h.Agents}
@@ -163,7 +174,7 @@ func applyWebhooks(ctx context.Context, tx pgx.Tx, id string, hooks []Webhook, o
 	return webhook.Replace(ctx, tx, id, all)
 }
 
-func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent, o Options) error {
+func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Options) error {
 	d := agents.Default()
 	have, err := agents.Find(ctx, tx, id, a.Name)
 	switch {
@@ -192,7 +203,7 @@ func applyAgent(ctx context.Context, tx pgx.Tx, id string, a Agent, o Options) e
 
 // applySubgroup applies a subgroup of an organization on a trunk; on one that
 // was lent to it by the grant, which is empty for its own.
-func applySubgroup(ctx context.Context, tx pgx.Tx, id, trunkID, grantID string, s Subgroup, o Options) error {
+func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
 	if errors.Is(err, trunks.ErrUnknown) {
 		have = trunks.Subgroup{

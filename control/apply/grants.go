@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
 // applyGrants makes the list that is given the whole of what is lent.
-func applyGrants(ctx context.Context, tx pgx.Tx, org Organization, _ Options) error {
+func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options) error {
 	if org.Grants == nil {
 		return nil
 	}
@@ -42,7 +41,7 @@ func applyGrants(ctx context.Context, tx pgx.Tx, org Organization, _ Options) er
 }
 
 // applyGranted makes an organization's subgroups on what was lent to it.
-func applyGranted(ctx context.Context, tx pgx.Tx, org Organization, o Options) error {
+func applyGranted(ctx context.Context, tx db.Querier, org Organization, o Options) error {
 	if org.GrantedTrunks == nil {
 		return nil
 	}

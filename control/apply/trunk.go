@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) error {
+func applyTrunk(ctx context.Context, tx db.Querier, id string, t Trunk, o Options) error {
 	have, err := trunks.Find(ctx, tx, id, t.Name)
 	if err != nil && !errors.Is(err, trunks.ErrUnknown) {
 		return err
@@ -32,7 +31,7 @@ func applyTrunk(ctx context.Context, tx pgx.Tx, id string, t Trunk, o Options) e
 	return applySubgroups(ctx, tx, id, trunkID, "", t.Subgroups, o)
 }
 
-func applySubgroups(ctx context.Context, tx pgx.Tx, id, trunkID, grantID string, all []Subgroup, o Options) error {
+func applySubgroups(ctx context.Context, tx db.Querier, id, trunkID, grantID string, all []Subgroup, o Options) error {
 	var names []string
 	for _, s := range all {
 		if err := applySubgroup(ctx, tx, id, trunkID, grantID, s, o); err != nil {

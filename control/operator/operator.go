@@ -25,6 +25,9 @@ var ErrUnknown = errors.New("no such operator")
 // ErrLastOwner is returned where an organization would be left without an owner.
 var ErrLastOwner = errors.New("it is the organization's last owner: make somebody else an owner first")
 
+// ErrMember is returned where somebody has a role in the organization already.
+var ErrMember = errors.New("an operator of this organization already")
+
 // A Role is what an operator may do in an organization.
 type Role string
 
@@ -122,7 +125,7 @@ func Create(ctx context.Context, q db.Querier, n Newcomer) (id string, password 
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return "", "", fmt.Errorf("%s is an operator of this organization already", email)
+		return "", "", fmt.Errorf("%s: %w", email, ErrMember)
 	}
 	return id, password, nil
 }

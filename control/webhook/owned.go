@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
@@ -22,9 +23,12 @@ type Owned struct {
 	DisabledAt, LastSuccessAt *time.Time
 	DisabledReason            string
 	CreatedAt                 time.Time
+	Thin                      bool
+	Agents                    []string
+	Rotating                  bool // the secret before signs too
 }
 
-const ownedColumns = "id, org_id, url, events, disabled_at, last_success_at, disabled_reason, created_at"
+const ownedColumns = "id, org_id, url, events, disabled_at, last_success_at, disabled_reason, created_at, thin, agents, previous_secret <> ''"
 
 // NewSecret returns a secret to sign notices with.
 func NewSecret() media.Secret {
@@ -60,6 +64,27 @@ func Save(ctx context.Context, q db.Querier, e Endpoint) (Owned, error) {
 		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events))
 }
 
+// Read returns an organization's endpoint, or ErrUnknown.
+func Read(ctx context.Context, q db.Querier, orgID, id string) (Owned, error) {
+	return one(q.Query(ctx, "SELECT "+ownedColumns+" FROM webhook_endpoints WHERE org_id = $1 AND id = $2", orgID, id))
+}
+
+// Change changes what an organization's endpoint is told: events, and whether in
+// short, and of which agents.
+func Change(ctx context.Context, q db.Querier, e Endpoint) (Owned, error) {
+	return one(q.Query(ctx, "UPDATE webhook_endpoints SET events = $3, thin = $4, agents = coalesce($5::text[], '{}') WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns,
+		e.OrgID, e.ID, e.Events, e.Thin, e.Agents))
+}
+
+// Rotate has an organization's endpoint signed for by another secret. The one
+// before signs too, until Rotate is called with none.
+func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Secret) (Owned, error) {
+	if secret == "" {
+		return one(q.Query(ctx, "UPDATE webhook_endpoints SET previous_secret = '' WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns, orgID, id))
+	}
+	return one(q.Query(ctx, "UPDATE webhook_endpoints SET previous_secret = secret, secret = $3 WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns, orgID, id, secret))
+}
+
 // Remove deletes an endpoint, and returns what it was, or ErrUnknown.
 func Remove(ctx context.Context, q db.Querier, id string) (Owned, error) {
 	return one(q.Query(ctx, "DELETE FROM webhook_endpoints WHERE id = $1 RETURNING "+ownedColumns, id))
@@ -77,4 +102,18 @@ func one(rows pgx.Rows, err error) (Owned, error) {
 		return o, fmt.Errorf("webhook endpoint: %w", err)
 	}
 	return o, nil
+}
+
+// Create adds an endpoint to an organization's. Taken tells of its error whether
+// there is one of the address already.
+func Create(ctx context.Context, q db.Querier, e Endpoint) (Owned, error) {
+	return one(q.Query(ctx, `
+		INSERT INTO webhook_endpoints (id, org_id, url, secret, events, thin, agents) VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))
+		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events, e.Thin, e.Agents))
+}
+
+// Taken reports whether an address was an organization's already.
+func Taken(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "23505" // unique_violation
 }

@@ -15,10 +15,14 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard"
+	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -51,7 +55,12 @@ func New(t *testing.T, before ...func(*House)) *House {
 	}
 	server := httptest.NewUnstartedServer(nil)
 	h.URL = "http://" + server.Listener.Addr().String()
-	h.Dashboard = &dashboard.Dashboard{DB: h.DB, Root: "root", PublicURL: h.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	calls := &store.Store{Pool: h.DB.Pool}
+	files := &recording.Folder{Dir: t.TempDir()}
+	h.Dashboard = &dashboard.Dashboard{
+		DB: h.DB, Root: "root", PublicURL: h.URL, Desk: &place.Desk{Pool: h.DB.Pool, Store: calls}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Lists: &lists.Shelf{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
+	}
 	for _, f := range before {
 		f(h)
 	}

@@ -3,6 +3,7 @@ package frame
 import (
 	"html/template"
 	"slices"
+	"strings"
 )
 
 // Kinds of fields, beside those that an input element has by itself.
@@ -109,13 +110,18 @@ func (r *Request) Form(f Form) Form {
 	}
 	f.Message = r.invalid.Message
 	f.Fields = slices.Clone(f.Fields)
-	seen := 0
+	for key, reason := range r.invalid.Fields {
+		if at := f.about(key); at != nil {
+			at.Error = reason
+		} else {
+			f.Message = reason
+			if !strings.HasPrefix(reason, sentence(key)) {
+				f.Message = key + ": " + reason
+			}
+		}
+	}
 	for i := range f.Fields {
 		at := &f.Fields[i]
-		at.Error = r.invalid.Fields[at.Name]
-		if at.Error != "" {
-			seen++
-		}
 		switch at.Kind {
 		case Password, File:
 		case Boxes:
@@ -124,8 +130,19 @@ func (r *Request) Form(f Form) Form {
 			at.Value = r.Raw(at.Name)
 		}
 	}
-	if f.Message == "" && seen < len(r.invalid.Fields) {
-		f.Message = r.invalid.Error() // of a field that the form has not
-	}
 	return f
+}
+
+// about is the field that a key names, or a part of what it names, or is a part of.
+func (f Form) about(key string) *Field {
+	for _, fits := range []func(name string) bool{
+		func(name string) bool { return name == key },
+		func(name string) bool { return strings.HasPrefix(name, key) },
+		func(name string) bool { return strings.HasPrefix(key, name+".") },
+	} {
+		if i := slices.IndexFunc(f.Fields, func(at Field) bool { return fits(at.Name) }); i >= 0 {
+			return &f.Fields[i]
+		}
+	}
+	return nil
 }

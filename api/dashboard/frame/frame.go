@@ -22,8 +22,10 @@ import (
 
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
@@ -37,8 +39,10 @@ type Frame struct {
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
 	PublicURL string
-	Rooms     []Room
-	Log       *slog.Logger
+	// Apply is how what is edited is applied.
+	Apply apply.Options
+	Rooms []Room
+	Log   *slog.Logger
 
 	cross  *http.CrossOriginProtection
 	assets assets
@@ -224,6 +228,11 @@ func (f *Frame) look(r *Request, room Room, route Route) error {
 // what was typed; one that is taken leads to the next page.
 func (f *Frame) change(r *Request, room Room, route Route) error {
 	r.HTTP.Body = http.MaxBytesReader(r.Writer, r.HTTP.Body, max(mostForm, route.Most))
+	if route.Long > patience {
+		// The server lets no body take longer than a minute; a file may. Where the
+		// deadline cannot be moved, the server's counts.
+		_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(route.Long))
+	}
 	if err := r.parse(); err != nil {
 		return err
 	}
@@ -264,7 +273,7 @@ func address(r *http.Request) string {
 
 // missing tells whether something asked for is not there.
 func missing(err error) bool {
-	for _, e := range []error{ErrMissing, access.ErrUnknown, agents.ErrUnknown, webhook.ErrUnknown, operator.ErrUnknown} {
+	for _, e := range []error{ErrMissing, access.ErrUnknown, agents.ErrUnknown, webhook.ErrUnknown, trunks.ErrUnknown, operator.ErrUnknown} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": count, "span": span, "plural": plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
-		"pretty": pretty, "dict": dict, "class": class, "percent": percent,
+		"pretty": pretty, "dict": dict, "class": class, "percent": percent, "deref": deref,
 	}
 }
 
@@ -84,7 +85,7 @@ func percent(part, whole int) string {
 }
 
 // pretty writes JSON so that people can read it.
-func pretty(v json.RawMessage) string {
+func pretty(v []byte) string {
 	var b bytes.Buffer
 	if json.Indent(&b, v, "", "  ") != nil {
 		return string(v)
@@ -127,3 +128,6 @@ func join(parts []any) string {
 	}
 	return strings.Join(all, "/")
 }
+
+// deref is what a pointer points to.
+func deref(v any) any { return reflect.Indirect(reflect.ValueOf(v)).Interface() }

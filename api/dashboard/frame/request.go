@@ -4,9 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
@@ -74,6 +81,46 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
+// File keeps a file that was sent, under its own name in a folder of its own, until
+// remove is called. None is an *InvalidError of the field.
+func (r *Request) File(name string) (path string, remove func(), err error) {
+	from, head, err := r.HTTP.FormFile(name)
+	if err != nil || head.Size == 0 {
+		return "", nil, Invalid(name, "Choose a file.")
+	}
+	defer from.Close()
+	dir, err := os.MkdirTemp("", "parley-")
+	if err != nil {
+		return "", nil, fmt.Errorf("keep a file: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // temporary
+	path = filepath.Join(dir, plainName(head.Filename))
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600) //nolint:gosec // a plain name in a folder of ours
+	if err == nil {
+		_, err = io.Copy(to, from)
+		err = errors.Join(err, to.Close())
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("keep a file: %w", err)
+	}
+	return path, remove, nil
+}
+
+// plainName is a file's name as far as it is a plain one.
+func plainName(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._- ", c) {
+			return c
+		}
+		return '_'
+	}, clean(filepath.Base(name)))
+	if name = strings.TrimLeft(name, "."); name == "" || len(name) > 200 {
+		return "file"
+	}
+	return name
+}
+
 func (r *Request) parse() error {
 	err := r.HTTP.ParseMultipartForm(mostForm) //nolint:gosec // the body is bounded
 	if errors.Is(err, http.ErrNotMultipart) {
@@ -123,13 +170,31 @@ func (e *InvalidError) Error() string {
 	return "the form is not complete"
 }
 
+// Told is what is wrong, with the names of the fields.
+func (e *InvalidError) Told() string {
+	all := []string{}
+	if e.Message != "" {
+		all = append(all, e.Message)
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Fields)) {
+		all = append(all, key+": "+e.Fields[key])
+	}
+	return strings.Join(all, "; ")
+}
+
 // Invalid refuses a form because of a field; of none where that is "".
 func Invalid(field string, reason any) error {
-	text := fmt.Sprint(reason)
+	text := sentence(fmt.Sprint(reason))
 	if field == "" {
 		return &InvalidError{Message: text}
 	}
 	return &InvalidError{Fields: map[string]string{field: text}}
+}
+
+// sentence begins an error as people begin what they write.
+func sentence(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // refusal is why a change was refused; nil where it was not, or failed otherwise.

@@ -40,12 +40,14 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "yes";
     form.querySelector("button:not([type=button])")?.setAttribute("aria-busy", "true");
+    form.querySelector(".sending")?.removeAttribute("hidden");
   });
 }
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) {
     delete form.dataset.sent;
     form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+    form.querySelector(".sending")?.setAttribute("hidden", "");
   }
 });
 

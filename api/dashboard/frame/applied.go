@@ -1,0 +1,71 @@
+package frame
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Apply does within a transaction what parley apply does with a file that holds
+// this one organization. What is wrong with it is an *InvalidError, of the field
+// whose name is the key in the file where the error names it.
+func (r *Request) Apply(q db.Querier, o apply.Organization) error {
+	return Refused(apply.Into(r.Context(), q, apply.Spec{Organizations: []apply.Organization{o}}, r.frame.Apply))
+}
+
+// where is what an error of package apply begins with: the organization, and what
+// of it.
+var where = regexp.MustCompile(`^(?:organizations?(?:\[0\]\.| "(?:[^"\\]|\\.)*": ))?(?:(?:agents|trunks)\[0\]\.|(?:agent|trunk) "(?:[^"\\]|\\.)*": )*(?:subgroups\[0\]\.|subgroup "(?:[^"\\]|\\.)*": )*`)
+
+// field is the key that an error is about.
+var field = regexp.MustCompile(`^([a-z_]+(?:\.[a-z_]+)*)(?:\[[0-9]+\][a-z_.]*)?( |: )`)
+
+// Refused has an error of package apply, and of what it calls, refuse a form. An
+// error of the database stays one.
+func Refused(err error) error {
+	if err == nil || apply.Broke(err) {
+		return err
+	}
+	if _, ok := errors.AsType[*InvalidError](err); ok {
+		return err
+	}
+	text := strings.TrimPrefix(err.Error(), where.FindString(err.Error()))
+	if m := field.FindStringSubmatch(text); m != nil {
+		if m[2] == ": " {
+			text = strings.TrimPrefix(text, m[0])
+		}
+		return Invalid(m[1], text)
+	}
+	return Invalid("", text)
+}
+
+// Changed returns what differs between two objects: as it was, and as it is. They
+// are compared as JSON writes them.
+func Changed(was, is map[string]any) (before, after map[string]any) {
+	before, after = map[string]any{}, map[string]any{}
+	for k, v := range is {
+		if a, b := written(was[k]), written(v); !reflect.DeepEqual(a, b) {
+			before[k], after[k] = a, b
+		}
+	}
+	return before, after
+}
+
+// written is a value as it is read from JSON again.
+func written(v any) any {
+	var again any
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &again)
+	}
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return again
+}

@@ -1,0 +1,125 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// A Listed agent is one as its operator sees it in a list.
+type Listed struct {
+	ID, Name          string
+	Published, Newest int  // versions; 0 where there is none
+	Changed           bool // the draft is not what the newest version says
+	UpdatedAt         time.Time
+}
+
+// List returns an organization's agents by name.
+func List(ctx context.Context, q db.Querier, orgID string) ([]Listed, error) {
+	rows, err := q.Query(ctx, `
+		SELECT a.id, a.name, coalesce(a.published_version, 0), coalesce(v.version, 0),
+			v.version IS NULL OR v.definition <> a.draft OR v.secrets <> a.secrets, a.updated_at
+		FROM agents a LEFT JOIN LATERAL (SELECT version, definition, secrets FROM agent_versions WHERE agent_id = a.id ORDER BY version DESC LIMIT 1) v ON true
+		WHERE a.org_id = $1 ORDER BY a.name`, orgID)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Listed])
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	return all, nil
+}
+
+// Names lists the agents of an organization by name.
+func Names(ctx context.Context, q db.Querier, orgID string) ([]string, error) {
+	rows, err := q.Query(ctx, "SELECT name FROM agents WHERE org_id = $1 ORDER BY name", orgID)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	return all, nil
+}
+
+// ByID returns an organization's agent, or ErrUnknown.
+func ByID(ctx context.Context, q db.Querier, orgID, id string) (Agent, error) {
+	var name string
+	err := q.QueryRow(ctx, "SELECT name FROM agents WHERE org_id = $1 AND id = $2", orgID, id).Scan(&name)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Agent{}, ErrUnknown
+	}
+	if err != nil {
+		return Agent{}, fmt.Errorf("agent %s: %w", id, err)
+	}
+	return Find(ctx, q, orgID, name)
+}
+
+// A Version is a definition that was published.
+type Version struct {
+	Number    int
+	CreatedAt time.Time
+}
+
+// Versions lists those of an agent, the newest first, limit of them at most.
+func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]Version, error) {
+	rows, err := q.Query(ctx, "SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2", agentID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("versions: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Version])
+	if err != nil {
+		return nil, fmt.Errorf("versions: %w", err)
+	}
+	return all, nil
+}
+
+// ReadVersion returns what a version of an agent says, or ErrUnknown.
+func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int) (Definition, error) {
+	var definition []byte
+	var secrets media.Secret
+	err := q.QueryRow(ctx, "SELECT definition, secrets FROM agent_versions WHERE agent_id = $1 AND version = $2", agentID, version).Scan(&definition, &secrets)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Definition{}, ErrUnknown
+	}
+	if err != nil {
+		return Definition{}, fmt.Errorf("version %d: %w", version, err)
+	}
+	return Read(definition, secrets)
+}
+
+// Remove deletes an organization's agent. Calls that are queued keep the version
+// they were accepted with only where they have begun.
+func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
+	tag, err := q.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND id = $2", orgID, id)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrUnknown
+	}
+	return nil
+}
+
+// Places names the variables of the agent's texts, in their order.
+func (d Definition) Places() []string { return d.Missing(nil) }
+
+// Changed reports whether an agent's draft is not what its newest version says.
+func Changed(ctx context.Context, q db.Querier, agentID string) (bool, error) {
+	var changed bool
+	err := q.QueryRow(ctx, `
+		SELECT NOT coalesce((SELECT v.definition = a.draft AND v.secrets = a.secrets FROM agent_versions v WHERE v.agent_id = a.id ORDER BY v.version DESC LIMIT 1), false)
+		FROM agents a WHERE a.id = $1`, agentID).Scan(&changed)
+	if err != nil {
+		return false, fmt.Errorf("agent %s: %w", agentID, err)
+	}
+	return changed, nil
+}

@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/retention"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Current returns an organization's settings as a file would give them: its own
+// alone, without agents, trunks and webhooks. What it says nothing of is nil.
+func Current(ctx context.Context, q db.Querier, orgID string) (Organization, error) {
+	var o Organization
+	var zone string
+	var text []byte
+	err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", orgID).Scan(&o.Name, &zone, &text)
+	if err != nil {
+		return o, fmt.Errorf("organization: %w", err)
+	}
+	var s struct {
+		Market          *string          `json:"market"`
+		CallingWindow   *Window          `json:"calling_window"`
+		FrequencyCaps   *Caps            `json:"frequency_caps"`
+		RequireRegistry *bool            `json:"require_registry"`
+		IndividualDNC   *string          `json:"individual_dnc"`
+		Disclosures     *Disclosures     `json:"disclosures"`
+		Limits          *OrgLimits       `json:"limits"`
+		Retention       *retention.Rules `json:"retention"`
+	}
+	if err = json.Unmarshal(text, &s); err != nil {
+		return o, fmt.Errorf("organization: settings: %w", err)
+	}
+	o.Timezone, o.Market, o.CallingWindow, o.FrequencyCaps, o.RequireRegistry = &zone, s.Market, s.CallingWindow, s.FrequencyCaps, s.RequireRegistry
+	o.IndividualDNC, o.Disclosures, o.Limits, o.Retention = s.IndividualDNC, s.Disclosures, s.Limits, s.Retention
+	return o, nil
+}
+
+// Hidden stands where a secret is: given back it is the one that was there.
+const Hidden = "[secret]"
+
+// Written returns an agent as a file would give it. What its tools' servers are
+// told is Hidden.
+func Written(a agents.Agent) Agent {
+	d := a.Draft
+	w := Agent{
+		Name: a.Name, Greeting: &d.Greeting, Prompt: &d.Prompt, Language: &d.Language, Voicemail: &d.Voicemail, Message: &d.VoicemailMessage, Recording: &d.Recording,
+		Analysis: &Analysis{Summary: &d.Analysis.Summary, Success: &d.Analysis.Success, Sentiment: &d.Analysis.Sentiment, Fields: &d.Analysis.Fields},
+		Speech:   &Speech{ASR: written(&d.Speech.ASR), LLM: written(&d.Speech.LLM), TTS: written(&d.Speech.TTS)}, MaxDurationS: &d.MaxDurationS,
+		Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
+	}
+	for _, t := range d.Tools {
+		tool := Tool{
+			Type: t.Type, Description: t.Description, Destinations: t.Destinations, Name: t.Name, Parameters: Open{t.Parameters}, URL: t.URL, Method: t.Method,
+			TimeoutS: t.TimeoutS, Filler: t.Filler,
+		}
+		for name := range t.Headers {
+			if tool.Headers == nil {
+				tool.Headers = map[string]media.Secret{}
+			}
+			tool.Headers[name] = Hidden
+		}
+		*w.Tools = append(*w.Tools, tool)
+	}
+	return w
+}
+
+func written(e *pipeline.Engine) *Engine {
+	if e == nil {
+		return nil
+	}
+	return &Engine{Provider: e.Provider, Model: e.Model, Voice: e.Voice, Fallback: written(e.Fallback)}
+}
+
+// Unhide puts the secrets of an agent's tools back where they are Hidden. A tool is
+// known by its name, and by its address: what one server is told no other learns.
+func (a *Agent) Unhide(before agents.Definition) error {
+	if a.Tools == nil {
+		return nil
+	}
+	for i, t := range *a.Tools {
+		at := slices.IndexFunc(before.Tools, func(b agents.Tool) bool { return b.Name == t.Name && b.URL == t.URL })
+		for name, value := range t.Headers {
+			if value != Hidden {
+				continue
+			}
+			if at < 0 || before.Tools[at].Headers[name] == "" {
+				return fmt.Errorf("tools[%d].headers.%s: its value is not known here: write it out", i, name)
+			}
+			t.Headers[name] = media.Secret(before.Tools[at].Headers[name])
+		}
+	}
+	return nil
+}
+
+// Broke reports whether an error of Apply and its like is the database's, and not
+// about what was to be applied.
+func Broke(err error) bool {
+	_, refused := errors.AsType[*pgconn.PgError](err)
+	_, away := errors.AsType[*pgconn.ConnectError](err)
+	return refused || away || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrNoRows)
+}

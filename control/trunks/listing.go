@@ -1,0 +1,118 @@
+package trunks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// List returns an organization's trunks by name.
+func List(ctx context.Context, q db.Querier, orgID string) ([]Trunk, error) {
+	rows, err := q.Query(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 ORDER BY name", orgID)
+	if err != nil {
+		return nil, fmt.Errorf("trunks: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Trunk, error) { return scan(row) })
+	if err != nil {
+		return nil, fmt.Errorf("trunks: %w", err)
+	}
+	return all, nil
+}
+
+// ByID returns an organization's trunk, or ErrUnknown.
+func ByID(ctx context.Context, q db.Querier, orgID, id string) (Trunk, error) {
+	t, err := scan(q.QueryRow(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 AND id = $2", orgID, id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Trunk{}, ErrUnknown
+	}
+	if err != nil {
+		return Trunk{}, fmt.Errorf("trunk %s: %w", id, err)
+	}
+	return t, nil
+}
+
+// A Route is a subgroup as its operator sees it.
+type Route struct {
+	Subgroup
+
+	TrunkName string
+	Lender    string   // whose trunk it is; empty: the organization's own
+	Agents    []string // names of those that may dial through it
+	Live      int      // calls that are queued or on
+}
+
+// Routes returns an organization's subgroups by trunk and name: of an agent by its
+// id, of all where that is empty.
+func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.id, s.org_id, s.trunk_id, s.name, s.dial_prefix, s.allowed_destinations, s.caller_numbers, s.concurrent_calls, s.calls_per_minute,
+			coalesce(s.grant_id, ''), t.name, CASE WHEN t.org_id = s.org_id THEN '' ELSE o.name END,
+			ARRAY(SELECT a.name FROM subgroup_agents x JOIN agents a ON a.id = x.agent_id WHERE x.subgroup_id = s.id ORDER BY a.name),
+			(SELECT count(*) FROM calls c WHERE c.route_id = s.id AND c.status IN ('queued', 'ringing', 'ongoing'))
+		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = t.org_id
+		WHERE s.org_id = $1 AND ($2 = '' OR EXISTS (SELECT FROM subgroup_agents x WHERE x.subgroup_id = s.id AND x.agent_id = $2))
+		ORDER BY t.name, s.name`, orgID, agentID)
+	if err != nil {
+		return nil, fmt.Errorf("subgroups: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
+		s := &r.Subgroup
+		return r, row.Scan(&s.ID, &s.OrgID, &s.TrunkID, &s.Name, &s.DialPrefix, &s.AllowedDestinations, &s.CallerNumbers, &s.ConcurrentCalls, &s.CallsPerMinute,
+			&s.GrantID, &r.TrunkName, &r.Lender, &r.Agents, &r.Live)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subgroups: %w", err)
+	}
+	return all, nil
+}
+
+// A Lending is a grant as its lender or its borrower sees it.
+type Lending struct {
+	Grant
+
+	TrunkName, Lender, Borrower string // names
+}
+
+// Lendings returns the grants that an organization gave or has, by trunk and
+// borrower.
+func Lendings(ctx context.Context, q db.Querier, orgID string) ([]Lending, error) {
+	rows, err := q.Query(ctx, `
+		SELECT g.id, g.org_id, g.trunk_id, g.caller_numbers, g.concurrent_calls, g.calls_per_minute, t.name, l.name, b.name
+		FROM grants g JOIN trunks t ON t.id = g.trunk_id JOIN organizations l ON l.id = t.org_id JOIN organizations b ON b.id = g.org_id
+		WHERE g.org_id = $1 OR t.org_id = $1 ORDER BY t.name, b.name`, orgID)
+	if err != nil {
+		return nil, fmt.Errorf("grants: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Lending, err error) {
+		return l, row.Scan(&l.ID, &l.OrgID, &l.TrunkID, &l.CallerNumbers, &l.ConcurrentCalls, &l.CallsPerMinute, &l.TrunkName, &l.Lender, &l.Borrower)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("grants: %w", err)
+	}
+	return all, nil
+}
+
+// Remove deletes an organization's trunk, its subgroups and what was lent of it.
+func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
+	return removed(ctx, q, "DELETE FROM trunks WHERE org_id = $1 AND id = $2", orgID, id)
+}
+
+// RemoveSubgroup deletes an organization's subgroup.
+func RemoveSubgroup(ctx context.Context, q db.Querier, orgID, id string) error {
+	return removed(ctx, q, "DELETE FROM subgroups WHERE org_id = $1 AND id = $2", orgID, id)
+}
+
+func removed(ctx context.Context, q db.Querier, sql, orgID, id string) error {
+	tag, err := q.Exec(ctx, sql, orgID, id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrUnknown
+	}
+	return Ring(ctx, q)
+}
