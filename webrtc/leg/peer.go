@@ -13,6 +13,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/opus"
 )
 
 // gatherFor bounds the gathering of our candidates, which are those of sockets
@@ -32,9 +33,28 @@ type peer struct {
 // A wire is where what is said goes.
 type wire struct {
 	stream      webrtc.TrackLocalWriter
-	codec       codec.Codec
+	saying      saying
 	payloadType uint8
 	ssrc        uint32
+}
+
+// A saying is a way to say frames.
+type saying struct {
+	name    string // of its codec
+	ticks   uint32 // of its clock, a tick of the sender's
+	encoder func() codec.Encoder
+}
+
+// sayings are those that we can, the best first.
+func sayings() []saying {
+	all := []saying{{"opus", 48000 / clockRate, opus.NewEncoder}}
+	if !opus.Encodes {
+		all = nil
+	}
+	for _, c := range []codec.Codec{codec.G722{}, codec.PCMU{}, codec.PCMA{}} {
+		all = append(all, saying{c.Name(), 1, func() codec.Encoder { return codec.EncoderAt(c, Rate) }})
+	}
+	return all
 }
 
 func (p *peer) wire() *wire { return p.said.Load() }
@@ -180,10 +200,10 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 // Bind implements webrtc.TrackLocal: the best codec of ours that the party can
 // hear.
 func (p *peer) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
-	for _, c := range []codec.Codec{codec.G722{}, codec.PCMU{}, codec.PCMA{}} {
+	for _, s := range sayings() {
 		for _, with := range t.CodecParameters() {
-			if strings.EqualFold(with.MimeType, "audio/"+c.Name()) {
-				p.said.Store(&wire{t.WriteStream(), c, uint8(with.PayloadType), uint32(t.SSRC())})
+			if strings.EqualFold(with.MimeType, "audio/"+s.name) {
+				p.said.Store(&wire{t.WriteStream(), s, uint8(with.PayloadType), uint32(t.SSRC())})
 				return with, nil
 			}
 		}

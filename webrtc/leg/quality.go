@@ -41,18 +41,18 @@ func (p *peer) reports(s *webrtc.RTPSender) {
 			}
 			for _, b := range blocks {
 				if w := p.wire(); w != nil && b.SSRC == w.ssrc {
-					p.leg.reports.take(b, now)
+					p.leg.reports.take(b, w.saying.ticks, now)
 				}
 			}
 		}
 	}
 }
 
-func (r *reports) take(b rtcp.ReceptionReport, now time.Time) {
+func (r *reports) take(b rtcp.ReceptionReport, ticks uint32, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told, r.lost = true, int64(b.TotalLost)
-	r.jitter = min(believed, time.Duration(b.Jitter)*time.Second/clockRate)
+	r.jitter = min(believed, time.Duration(b.Jitter)*time.Second/time.Duration(clockRate*ticks))
 	if b.LastSenderReport == 0 {
 		return
 	}
@@ -88,7 +88,9 @@ func (l *Leg) Quality() media.Quality {
 	if r.told {
 		lost := max(0, r.lost)
 		q.Sent = media.Stretch{Packets: max(0, l.sender.packets.Load()-lost), Lost: lost, Jitter: r.jitter}
-		q.Sent.MOS = emodel.Opinion("G722", q.Sent, 0, r.trip)
+		if s := l.sender.said.Load(); s != nil {
+			q.Sent.MOS = emodel.Opinion(s.name, q.Sent, 0, r.trip)
+		}
 	}
 	return q
 }

@@ -37,7 +37,7 @@ type sender struct {
 	ssrc    uint32
 	marker  bool
 	encoder codec.Encoder
-	coded   string
+	said    atomic.Pointer[saying] // how the last frame was; nil before the first
 	wire    [samples]byte
 	header  rtp.Header
 
@@ -131,13 +131,14 @@ func (o *sender) leave(w *wire, f *outgoing) {
 		o.marker = true
 		return
 	}
-	if o.coded != w.codec.Name() {
-		o.coded, o.encoder = w.codec.Name(), codec.EncoderAt(w.codec, Rate)
+	if last := o.said.Load(); last == nil || last.name != w.saying.name {
+		o.said.Store(&w.saying)
+		o.encoder = w.saying.encoder()
 	}
 	n := o.encoder.Encode(o.wire[:], f.pcm[:])
 	o.seq++
 	o.header = rtp.Header{
-		Version: 2, Marker: o.marker, PayloadType: w.payloadType, SequenceNumber: o.seq, Timestamp: f.ts, SSRC: w.ssrc,
+		Version: 2, Marker: o.marker, PayloadType: w.payloadType, SequenceNumber: o.seq, Timestamp: f.ts * w.saying.ticks, SSRC: w.ssrc,
 	}
 	o.marker = false
 	if _, err := w.stream.WriteRTP(&o.header, o.wire[:n]); err == nil {
