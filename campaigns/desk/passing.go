@@ -45,7 +45,10 @@ func (d *Desk) Pass(ctx context.Context) error {
 		moved := 0
 		var faults []error
 		err := db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-			now := d.now().UTC()
+			now, err := d.clock(ctx, tx)
+			if err != nil {
+				return err
+			}
 			all, err := d.Store.Due(ctx, tx, now)
 			for _, c := range all {
 				fault := pgx.BeginFunc(ctx, tx, func(own pgx.Tx) error { return d.pass(ctx, own, &c, now) })
@@ -61,6 +64,15 @@ func (d *Desk) Pass(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// clock is the database's: servers move campaigns at the same instant.
+func (d *Desk) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
+	if d.Now != nil {
+		return d.Now().UTC(), nil
+	}
+	err = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now.UTC(), err
 }
 
 // pass moves a campaign, which is locked, as far as it goes.
