@@ -65,6 +65,7 @@ type detail struct {
 	stale    bool // nobody may be called before the registry is loaded anew
 	said     disclosure.Said
 	waiting  []line
+	version  string
 }
 
 // line is a group of a priority in which somebody waits.
@@ -115,10 +116,14 @@ func (b *Book) read(ctx context.Context) error {
 	if !now.IsZero() {
 		b.ahead = now.Sub(began)
 	}
+	before := b.details
 	b.running, b.details = b.running[:0], map[string]detail{}
 	orgs := map[string]store.Organization{}
 	for _, x := range all {
 		d, r, err := b.one(ctx, x.org, x.id, orgs)
+		if was := before[x.id].version; err == nil && was != "" && was != r.Version {
+			err = b.reconsider(ctx, x.id)
+		}
 		if err != nil && ctx.Err() == nil { // the others go on
 			b.log().WarnContext(ctx, "a campaign is not dialled", "campaign", x.id, "err", err)
 			continue
@@ -127,11 +132,22 @@ func (b *Book) read(ctx context.Context) error {
 			return err
 		}
 		r.Pace.Next, r.Pace.Last = x.next, x.last
+		d.version = r.Version
 		b.details[x.id] = d
 		b.running = append(b.running, r)
 	}
 	b.asked = began
 	return nil
+}
+
+// reconsider has everybody asked about again whom a cap keeps waiting: a campaign
+// has changed, or what its organization allows. Nobody's retry is brought forward:
+// who is held by a cap had waited for it.
+func (b *Book) reconsider(ctx context.Context, campaignID string) error {
+	_, err := b.Pool.Exec(ctx, `
+		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
+		WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
+	return err
 }
 
 // errNoMarket tells that nobody knows the law that a campaign is to go by.

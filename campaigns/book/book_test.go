@@ -348,6 +348,35 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestLoosened: whom a cap keeps waiting is asked about again when the
+// organization allows more, and not before.
+func TestLoosened(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	for range 3 { // kz: three a day
+		s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+			ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', 'failed', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
+			now() - interval '2 minutes', now() - interval '1 minute')`, control.NewID("call_", time.Now()), s.org)
+	}
+	b := s.book("node")
+	d := &dialler.Dialler{Book: b}
+	take := func() string {
+		s.rush()
+		b.asked = time.Time{}
+		d.Wake("cmp_1")
+		return s.take(d)
+	}
+	for range 2 {
+		if got := take(); got != "" {
+			t.Fatalf("%s is called", got)
+		}
+	}
+	s.exec(`UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`)
+	if got := take(); got != "con_1" {
+		t.Errorf("%q is called when nine a day are allowed: %s", got, s.text("SELECT state || governing_cap || due_at FROM contacts"))
+	}
+}
+
 // TestTakeIsFlat tells what it costs to take a contact, of few and of a million.
 func TestTakeIsFlat(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
