@@ -16,9 +16,9 @@ type band struct {
 
 	poles [2]int32 // coefficients
 	zeros [6]int32
-	built [2]int32 // samples rebuilt, the newest first
-	parts [2]int32 // the same without what the poles foretold
-	diffs [6]int32
+	built [2]int32 // samples rebuilt, the newest first, doubled
+	parts [2]int32 // samples without what the poles foretold
+	diffs [6]int32 // differences, the newest first, doubled
 }
 
 // learnLow takes the six bits of a sample in the lower band. Only the upper
@@ -57,18 +57,11 @@ func (b *band) learn(diff int32) {
 	built := saturate(b.guess + diff)
 	part := saturate(b.zero + diff)
 	b.learnPoles(part)
-	b.learnZeros(diff)
-	b.built = [2]int32{built, b.built[0]}
+	b.built = [2]int32{saturate(2 * built), b.built[0]}
 	b.parts = [2]int32{part, b.parts[0]}
-	copy(b.diffs[1:], b.diffs[:5])
-	b.diffs[0] = diff
 
-	pole := saturate(b.poles[0]*saturate(2*b.built[0])>>15 + b.poles[1]*saturate(2*b.built[1])>>15)
-	b.zero = 0
-	for i, d := range b.diffs {
-		b.zero += b.zeros[i] * saturate(2*d) >> 15
-	}
-	b.zero = saturate(b.zero)
+	pole := saturate(b.poles[0]*b.built[0]>>15 + b.poles[1]*b.built[1]>>15)
+	b.zero = b.learnZeros(diff)
 	b.guess = saturate(pole + b.zero)
 }
 
@@ -97,19 +90,22 @@ func (b *band) learnPoles(part int32) {
 	b.poles = [2]int32{max(-limit, min(limit, saturate(first))), second}
 }
 
-// learnZeros moves the zeros by the sign of the difference and of those before.
-func (b *band) learnZeros(diff int32) {
+// learnZeros moves the zeros by the sign of the difference and of those before,
+// and foretells by them. It is most of the work.
+func (b *band) learnZeros(diff int32) int32 {
 	step := int32(128)
 	if diff == 0 {
 		step = 0
 	}
-	for i, d := range b.diffs {
-		move := -step
-		if sameSign(d, diff) {
-			move = step
-		}
-		b.zeros[i] = saturate(move + b.zeros[i]*32640>>15)
+	next, zero := saturate(2*diff), int32(0)
+	for i := range b.diffs {
+		d := b.diffs[i]
+		turn := (d ^ diff) >> 31 // -1 where the signs differ, else 0
+		z := saturate((step ^ turn) - turn + b.zeros[i]*32640>>15)
+		zero += z * next >> 15
+		b.zeros[i], b.diffs[i], next = z, next, d
 	}
+	return saturate(zero)
 }
 
 func sameSign(a, b int32) bool { return (a < 0) == (b < 0) }
