@@ -5,22 +5,20 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
+	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/served"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -44,27 +42,16 @@ type Options struct {
 // A bench is a service that is being measured.
 type bench struct {
 	Options
+	*served.Server
 
-	dir, url, key string
-	pid           int      // of the service
-	routes        []string // subgroup ids, by name
-	client        *http.Client
-	rang          atomic.Int64
-	carrier       *siptest.Carrier
+	routes  []string // subgroup ids, by name
+	rang    atomic.Int64
+	carrier *siptest.Carrier
 }
 
 // Run measures, and prints a table.
 func Run(ctx context.Context, o Options) (err error) {
-	b := &bench{Options: o, client: &http.Client{
-		Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConns: 4096, MaxIdleConnsPerHost: 4096},
-	}}
-	if b.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if err = os.Chmod(b.dir, 0o711); err != nil { //nolint:gosec // Postgres runs as another user
-		return err
-	}
+	b := &bench{Options: o, Server: &served.Server{Child: o.Child, Database: o.Database, Log: o.Log}}
 	b.carrier = &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
 		OnInvite: func(siptest.Invite) { b.rang.Add(1) },
@@ -74,15 +61,20 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.carrier.Close()) }()
-	stop, err := b.serve(ctx)
-	if err != nil {
+	defer func() { err = errors.Join(err, b.Stop()) }()
+	if err = b.Start(ctx); err != nil {
 		return err
 	}
-	defer stop()
 	if err = b.furnish(ctx); err != nil {
 		return err
 	}
 	return b.measure(ctx)
+}
+
+// spent is what the service and its database spent so far.
+func (b *bench) spent() time.Duration {
+	c := machine.Spent(b.PID)
+	return c.Own + c.Below
 }
 
 // warmUp is how long orders are given before they are counted: a service that has
@@ -95,12 +87,12 @@ func (b *bench) measure(ctx context.Context) error {
 	defer func() { _ = t.Flush() }() // as far as it came
 	fmt.Fprintln(t, "what\tasked\tanswered/s\tp50\tp99\tworst\trefused\tdialled/s\tCPU ms each\t")
 	run := func(name, what, asked string, do func() answers, bounds ...result.Bound) {
-		rang, cpu := b.rang.Load(), spent(b.pid)
+		rang, cpu := b.rang.Load(), b.spent()
 		r := do()
 		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n", what, asked, r.perSecond(), r.at(0.5), r.at(0.99), r.at(1), r.failed,
-			float64(b.rang.Load()-rang)/r.took.Seconds(), float64(spent(b.pid)-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1)))
+			float64(b.rang.Load()-rang)/r.took.Seconds(), float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1)))
 		if r.err != nil {
-			fmt.Fprintln(b.Log, r.err)
+			fmt.Fprintln(b.Options.Log, r.err)
 		}
 		b.keep(name, what+", "+asked, r, bounds)
 	}
@@ -124,18 +116,18 @@ func (b *bench) measure(ctx context.Context) error {
 	if id == nil {
 		return errors.New("no order was accepted")
 	}
-	rang, cpu := b.rang.Load(), spent(b.pid)
+	rang, cpu := b.rang.Load(), b.spent()
 	if err := b.rest(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(t, "calls dialled and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
-		float64(spent(b.pid)-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
+		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
 	if err := b.drained(ctx); err != nil {
 		return err
 	}
 	run("reads", "GET /v1/calls/{id}", atOnce, func() answers {
 		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
-			return b.ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
+			return b.Ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
 		})
 	})
 	if b.Stored == 0 {
@@ -208,7 +200,7 @@ func (b *bench) order(ctx context.Context, route string) (string, error) {
 	var c struct {
 		CallID string `json:"call_id"`
 	}
-	err := b.ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{
+	err := b.Ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{
 		"agent_id": "bench", "to_number": "+12025550123", "route_id": route, "variables": map[string]any{"first_name": "Ada"},
 	}, &c)
 	return c.CallID, err
@@ -222,7 +214,7 @@ func (b *bench) pages(ctx context.Context) answers {
 			Calls []struct{} `json:"calls"`
 			Next  string     `json:"next_cursor"`
 		}
-		if err := b.ask(ctx, http.MethodGet, "/v1/calls?"+query.Encode(), nil, &page); err != nil {
+		if err := b.Ask(ctx, http.MethodGet, "/v1/calls?"+query.Encode(), nil, &page); err != nil {
 			return err
 		}
 		if len(page.Calls) == 0 {
@@ -234,37 +226,3 @@ func (b *bench) pages(ctx context.Context) answers {
 		return nil
 	})
 }
-
-// ask asks the API and decodes its answer. What is no success is an error.
-func (b *bench) ask(ctx context.Context, method, path string, body, answer any) error {
-	var text io.Reader
-	if body != nil {
-		doc, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		text = bytes.NewReader(doc)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, b.url+path, text)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+b.key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := b.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, got)
-	}
-	return json.Unmarshal(got, answer)
-}
-
-// data is the service's data directory.
-func (b *bench) data() string { return filepath.Join(b.dir, "data") }

@@ -87,6 +87,26 @@ type Record struct {
 	Complete bool // every line was said
 }
 
+// Between is what was said, of the lines of the script, and what was heard from
+// one time to another.
+func (r Record) Between(lines []Line, from, to time.Time) (said, heard []int16) {
+	rate := r.Heard.Rate
+	at := func(t time.Time) int { return int(t.Sub(from) * time.Duration(rate) / time.Second) }
+	said, heard = make([]int16, at(to)), make([]int16, at(to))
+	put := func(to []int16, pcm []int16, at int) {
+		pcm = pcm[min(len(pcm), max(0, -at)):]
+		copy(to[min(len(to), max(0, at)):], pcm)
+	}
+	for _, s := range r.Said {
+		put(said, lines[s.Line].PCM, at(s.Spoken(0, rate)))
+	}
+	frame := media.FrameLen(rate)
+	for i, t := range r.Heard.Played() {
+		put(heard, r.Heard.PCM[i*frame:(i+1)*frame], at(t))
+	}
+	return said, heard
+}
+
 // Perform follows the script on leg, until its end or the leg's.
 func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo)}

@@ -12,6 +12,7 @@ type Track struct {
 	Rate int
 	PCM  []int16
 	At   []time.Time // of each frame; where nothing came, when it should have
+	Real []bool      // of each frame: a packet came for it
 }
 
 // add takes a frame. Of one that was made up for a lost packet it is not known
@@ -21,7 +22,7 @@ func (t *Track) add(f media.Frame, at time.Time, measured bool) {
 		at = t.At[n-1].Add(media.FrameTime)
 	}
 	t.PCM = append(t.PCM, f...)
-	t.At = append(t.At, at)
+	t.At, t.Real = append(t.At, at), append(t.Real, measured)
 }
 
 // Came is when the packet that holds sample i came.

@@ -22,6 +22,7 @@ type Bench struct {
 	Turns   Turns   `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
 	Vad     Vad     `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
 	API     API     `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
+	Load    Load    `cmd:"" help:"How many calls at a time a server holds, the whole pipeline on each, and what limits it."`
 	Amd     Amd     `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
 	Endings Endings `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
 

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
@@ -151,7 +150,7 @@ func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
 // OpenMedia opens RTP on an address, on a clock of its own that stop ends. Where
 // late is not nil it keeps how late the clock is.
-func OpenMedia(ctx context.Context, ip netip.Addr, late *machine.Lateness) (transport *rtp.Transport, stop func(), err error) {
+func OpenMedia(ctx context.Context, ip netip.Addr, late pace.Stream) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,5 +37,20 @@ func TestLateness(t *testing.T) {
 	l.Tick(time.Now().Add(-30 * time.Millisecond))
 	if late := l.Late(); len(late) != 1 || late[0] < 30 {
 		t.Errorf("%v", late)
+	}
+}
+
+func TestSpent(t *testing.T) {
+	before, busy := Spent(os.Getpid()).Own, Busy()
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond || Spent(os.Getpid()).Own == before || Busy() == busy; {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("work costs nothing")
+		}
+	}
+	if Spent(1<<30) != (CPU{}) || RSS(1<<30) != 0 {
+		t.Error("a process that there is not spends something")
+	}
+	if RSS(os.Getpid()) < 1<<20 {
+		t.Error("a process without memory")
 	}
 }

@@ -98,18 +98,5 @@ func (r *Report) Record(dir string, n int) error {
 
 // between is what was said and heard from one time to another.
 func (c *played) between(from, to time.Time) (said, heard []int16) {
-	at := func(t time.Time) int { return int(t.Sub(from) * rate / time.Second) }
-	said, heard = make([]int16, at(to)), make([]int16, at(to))
-	put := func(to []int16, pcm []int16, at int) {
-		pcm = pcm[min(len(pcm), max(0, -at)):]
-		copy(to[min(len(to), max(0, at)):], pcm)
-	}
-	for _, s := range c.callee.Said {
-		put(said, c.lines[s.Line].PCM, at(s.Spoken(0, rate)))
-	}
-	frame := rate / 50
-	for i, t := range c.callee.Heard.Played() {
-		put(heard, c.callee.Heard.PCM[i*frame:(i+1)*frame], at(t))
-	}
-	return said, heard
+	return c.callee.Between(c.lines, from, to)
 }

@@ -1,0 +1,198 @@
+package load
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/pipeline/eot"
+)
+
+// TestDues: calls are due at fixed times, all slots within the ramp, and each
+// slot again when its call has ended.
+func TestDues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Options{
+			Length: time.Duration(rapid.IntRange(1, 60).Draw(t, "length")) * time.Second,
+			Hold:   time.Duration(rapid.IntRange(5, 60).Draw(t, "hold")) * time.Second,
+			Ramp:   time.Duration(rapid.IntRange(0, 20).Draw(t, "ramp")) * time.Second, Settle: 5 * time.Second,
+		}
+		p := o.plan(rapid.IntRange(1, 800).Draw(t, "calls"))
+		if p.to-p.from < o.Length || p.to-p.from > patient*o.Length || p.from < p.ramp {
+			t.Fatalf("%+v", p)
+		}
+		for slot := range p.calls {
+			dues := p.dues(slot)
+			if dues[0] < 0 || dues[0] > p.ramp {
+				t.Fatalf("slot %d begins at %v, the ramp is %v", slot, dues[0], p.ramp)
+			}
+			for i := range dues[1:] {
+				if dues[i+1]-dues[i] != o.Hold {
+					t.Fatalf("%v", dues)
+				}
+			}
+			if last := dues[len(dues)-1]; last >= p.to || last+o.Hold < p.to {
+				t.Fatalf("the last of %v is not the last before %v", dues, p.to)
+			}
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	good := Options{Steps: []int{1, 3}, Length: time.Second, Hold: 5 * time.Second}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"no step":     func(o *Options) { o.Steps = nil },
+		"downwards":   func(o *Options) { o.Steps = []int{3, 1} },
+		"none":        func(o *Options) { o.Steps = []int{0} },
+		"too many":    func(o *Options) { o.Steps = []int{most + 1} },
+		"no length":   func(o *Options) { o.Length = 0 },
+		"short calls": func(o *Options) { o.Hold = time.Second },
+	} {
+		o := good
+		if change(&o); o.Check() == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// TestScript: no line of a callee asks for more patience than the providers take.
+func TestScript(t *testing.T) {
+	texts := sentences(7)
+	if len(texts) != manyLines || len(script(7)) != manyLines {
+		t.Fatalf("%d lines", len(texts))
+	}
+	for _, text := range texts {
+		if g := (eot.Pause{Text: text, Language: "en"}).Guess(); g.P < sure {
+			t.Errorf("%q is %v", text, g)
+		}
+	}
+}
+
+// heardCall is a record of one line and its answer: the line's last packet leaves
+// at 1 s, the answer begins 440 ms later, packets come each 20 ms but for those
+// that are late or lost.
+func heardCall(lateBy time.Duration, lost bool) (callee.Record, []callee.Line, time.Time) {
+	began := time.Unix(1000, 0)
+	line := callee.Line{PCM: tone.Sine(rate, rate, 400, .3)}
+	r := callee.Record{Answered: began, Ended: began.Add(3 * time.Second), Heard: callee.Track{Rate: rate}}
+	s := callee.Said{}
+	for i := range 50 {
+		s.Left = append(s.Left, began.Add(time.Duration(i+1)*20*time.Millisecond))
+	}
+	r.Said = []callee.Said{s}
+	for i := range 150 {
+		at, pcm := began.Add(time.Duration(i)*20*time.Millisecond), make([]int16, 160)
+		if i >= 72 {
+			pcm = tone.Sine(rate, 160, 500, .3)
+		}
+		if i == 100 {
+			at = at.Add(lateBy)
+		}
+		r.Heard.PCM, r.Heard.At, r.Heard.Real = append(r.Heard.PCM, pcm...), append(r.Heard.At, at), append(r.Heard.Real, !lost || i != 101)
+	}
+	return r, []callee.Line{line}, began
+}
+
+func TestObserve(t *testing.T) {
+	for name, c := range map[string]struct {
+		lateBy     time.Duration
+		lost       bool
+		late, came int
+	}{
+		"all is well":                   {0, false, 0, 149},
+		"late, but in time to be heard": {30 * time.Millisecond, false, 0, 149},
+		"too late":                      {90 * time.Millisecond, false, 1, 149},
+		"one is lost":                   {0, true, 0, 148},
+	} {
+		r, lines, began := heardCall(c.lateBy, c.lost)
+		o := observe(r, lines, began, began.Add(time.Minute))
+		if len(o.turns) != 1 || o.dead != 0 || o.due != 149 || o.came != c.came || o.late != c.late {
+			t.Errorf("%s: %d turns, %d dead, %d of %d packets, %d late", name, len(o.turns), o.dead, o.came, o.due, o.late)
+			continue
+		}
+		x := o.turns[0]
+		if x.wire != 440 || x.ear < x.wire || x.own != x.ear-440 {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+	r, lines, began := heardCall(0, false)
+	if o := observe(r, lines, began.Add(2*time.Second), began.Add(time.Minute)); len(o.turns) != 0 || o.due != 50 {
+		t.Errorf("of another time: %d turns, %d packets", len(o.turns), o.due)
+	}
+	clear(r.Heard.PCM)
+	if o := observe(r, lines, began, began.Add(time.Minute)); len(o.turns) != 0 || o.dead != 0 {
+		t.Errorf("a call that ended at once: %+v", o)
+	}
+	r.Ended = began.Add(10 * time.Second)
+	if o := observe(r, lines, began, began.Add(time.Minute)); o.dead != 1 {
+		t.Errorf("nobody answered: %+v", o)
+	}
+}
+
+// calm is a step that nothing is wrong with.
+func calm(calls int) *measured {
+	return &measured{
+		plan: plan{calls: calls}, own: slices.Repeat([]float64{20}, 100), orders: calls, due: 10000, came: 10000, ticks: []float64{.1},
+		shares: shares{server: .2, all: .4},
+	}
+}
+
+func TestKnee(t *testing.T) {
+	for name, c := range map[string]struct {
+		change      func(*measured)
+		knee, limit string
+	}{
+		"nothing":          {func(*measured) {}, "", "none was met"},
+		"slow":             {func(m *measured) { m.own = slices.Repeat([]float64{41}, 100) }, "p95 overhead is 21 ms above", "CPU was left"},
+		"late packets":     {func(m *measured) { m.lateCame = 11 }, "came late", "CPU was left"},
+		"missing packets":  {func(m *measured) { m.came = 9989 }, "did not come", "CPU was left"},
+		"busy":             {func(m *measured) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "take 82 % of the machine", "The machine's CPU was the limit: server 70 %"},
+		"busy with others": {func(m *measured) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "came late", "most of it was not the server's"},
+		"dead":             {func(m *measured) { m.dead = 3 }, "had no answer", "CPU was left"},
+		"calls fail":       {func(m *measured) { m.unanswered, m.refused = 1, 1 }, "2 of 100 calls", "CPU was left"},
+		"deaf":             {func(m *measured) { m.own = nil }, "nothing was heard", "CPU was left"},
+		"a late generator": {func(m *measured) { m.ticks = []float64{30} }, "", "The load generator was the limit"},
+	} {
+		m := calm(100)
+		c.change(m)
+		why := m.knee(calm(1))
+		if (c.knee == "") != (len(why) == 0) || !strings.Contains(strings.Join(why, "; "), c.knee) {
+			t.Errorf("%s: %q", name, why)
+		}
+		if got := m.limit(why, m.punctuality().P99.Value > punctual); !strings.Contains(got, c.limit) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestPauses(t *testing.T) {
+	before := readPauses([]byte("heap profile: 1\n# NumGC = 2\n# PauseNs = [1000000 2000000 0 0]\n"))
+	after := readPauses([]byte("# NumGC = 5\n# PauseNs = [5000000 2000000 3000000 4000000]\n"))
+	if got := after.since(before); !slices.Equal(got, []float64{3, 4, 5}) {
+		t.Errorf("%v", got)
+	}
+	if got := (pauses{}).since(pauses{}); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	m := calm(aimed)
+	m.own = slices.Repeat([]float64{35}, 200)
+	for _, x := range m.metrics(calm(1)) {
+		if x.Calls != aimed {
+			t.Errorf("%s is of %d calls", x.Name, x.Calls)
+		}
+		if x.Name == "overhead_above_ms" && (x.Judge() != "missed" || x.Figure.Low > 15.1 || x.Figure.High < 14.9) {
+			t.Errorf("%+v: %s", x.Figure, x.Judge())
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/machine"
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// A placed call is one that was ordered.
+type placed struct {
+	n        int
+	id       string // the server's; empty where it took no order
+	due      time.Time
+	answered time.Time
+	lines    []callee.Line
+	record   callee.Record
+}
+
+// A step holds so many calls at a time.
+type step struct {
+	*bench
+	plan
+	began time.Time
+	over  context.Context //nolint:containedctx // ends the calls of the step, which the carrier begins
+
+	ordering, talking sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	calls  map[string]*placed // by the last digits that they dial
+	all    []*placed
+	late   []float64 // by how much each order left after it was due, in ms
+	failed error     // of one order
+	refuse int       // orders that the server did not take
+}
+
+// A usage is what the processes spent up to a time.
+type usage struct {
+	at                 time.Time
+	server, fakes, own machine.CPU
+	busy               time.Duration
+}
+
+func (b *bench) usage() usage {
+	return usage{time.Now(), machine.Spent(b.server.PID), machine.Spent(b.fakes), machine.Spent(os.Getpid()), machine.Busy()}
+}
+
+// step runs one step, and measures it.
+func (b *bench) step(ctx context.Context, p plan, within func(context.Context) error) (*measured, error) {
+	over, end := context.WithCancel(ctx)
+	defer end()
+	s := &step{bench: b, plan: p, began: time.Now(), over: over, calls: map[string]*placed{}}
+	b.current.Store(s)
+	defer b.current.Store(nil)
+	stop := s.progress(ctx)
+	for slot := range p.calls {
+		s.ordering.Go(func() { s.slot(over, slot) })
+	}
+	m := &measured{plan: p, from: s.began.Add(p.from), to: s.began.Add(p.to)}
+	err := until(ctx, m.from)
+	before, paused := b.usage(), b.pauses(ctx)
+	if err == nil && within != nil {
+		err = within(ctx)
+	}
+	if err == nil {
+		err = until(ctx, m.to)
+	}
+	after, rss := b.usage(), machine.RSS(b.server.PID)
+	m.gc = b.pauses(ctx).since(paused)
+	end()
+	s.ordering.Wait()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.talking.Wait()
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	m.spent(before, after, float64(rss-b.idle)/float64(p.calls))
+	s.gather(ctx, m)
+	return m, nil
+}
+
+// until waits for a time.
+func until(ctx context.Context, at time.Time) error {
+	t := time.NewTimer(time.Until(at))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// progress draws how far the step is, until stop.
+func (s *step) progress(ctx context.Context) (stop func()) {
+	bar, all := s.Bar(fmt.Sprintf("s of %d calls", s.plan.calls)), int(s.to.Seconds())
+	ctx, cancel := context.WithCancel(ctx)
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
+		for second := range all {
+			if until(ctx, s.began.Add(time.Duration(second+1)*time.Second)) != nil {
+				break
+			}
+			bar(second+1, all+1)
+		}
+	})
+	return func() {
+		cancel()
+		drawing.Wait()
+		bar(all+1, all+1)
+	}
+}
+
+// slot orders one call after the other, each when it is due.
+func (s *step) slot(ctx context.Context, slot int) {
+	for _, due := range s.dues(slot) {
+		at := s.began.Add(due)
+		if until(ctx, at) != nil {
+			return
+		}
+		s.mu.Lock()
+		n := s.next
+		s.next++
+		c := &placed{n: n, due: at, lines: s.scripts[n%len(s.scripts)]}
+		s.calls[last4(number(n))] = c
+		s.all = append(s.all, c)
+		s.late = append(s.late, millis(time.Since(at)))
+		s.mu.Unlock()
+		s.ordering.Go(func() { s.order(ctx, c) })
+	}
+}
+
+// order asks for a call.
+func (s *step) order(ctx context.Context, c *placed) {
+	var told struct {
+		CallID string `json:"call_id"`
+	}
+	err := s.server.Ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "bench", "to_number": number(c.n)}, &told)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.id = told.CallID; err != nil && ctx.Err() == nil {
+		s.failed = err
+		s.refuse++
+	}
+}
+
+// answer has a callee take a call of the current step.
+func (b *bench) answer(in siptest.Invite) siptest.Script {
+	s := b.current.Load()
+	if s == nil {
+		return siptest.Script{Status: http.StatusServiceUnavailable}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.calls[last4(in.To)]
+	if c == nil || s.closed || s.over.Err() != nil {
+		return siptest.Script{Status: http.StatusServiceUnavailable}
+	}
+	return siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) { s.talk(ctx, leg, c) }}
+}
+
+// talk is a callee, until its time is over or the step is.
+func (s *step) talk(ctx context.Context, leg media.Leg, c *placed) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.talking.Add(1)
+	defer s.talking.Done()
+	c.answered = time.Now()
+	s.mu.Unlock()
+	ctx, cancel := context.WithDeadline(ctx, c.due.Add(s.hold-gap))
+	defer cancel()
+	defer context.AfterFunc(s.over, cancel)()
+	r := callee.Perform(ctx, leg, callee.Script{Lines: c.lines})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.record = r
+}
+
+// gather judges what the callees heard.
+func (s *step) gather(ctx context.Context, m *measured) {
+	m.orders, m.refused, m.failed = len(s.all), s.refuse, s.failed
+	m.late = s.late
+	for _, c := range s.all {
+		if c.answered.IsZero() {
+			if c.due.Before(m.to.Add(-tooLong)) {
+				m.unanswered++
+			}
+			continue
+		}
+		m.setup = append(m.setup, millis(c.answered.Sub(c.due)))
+		o := observe(c.record, c.lines, m.from, m.to)
+		m.due, m.came, m.lateCame, m.dead = m.due+o.due, m.came+o.came, m.lateCame+o.late, m.dead+o.dead
+		m.jitter = append(m.jitter, o.jitter...)
+		for _, t := range o.turns {
+			m.own, m.ear, m.wire = append(m.own, t.own), append(m.ear, t.ear), append(m.wire, t.wire)
+			m.turns = append(m.turns, heard{t, c})
+		}
+	}
+	slices.SortStableFunc(m.turns, func(a, b heard) int { return int(1000 * (b.own - a.own)) })
+	m.received(s.qualities(ctx))
+}
+
+// sampled is how many calls the server is asked about after a step.
+const sampled = 100
+
+// qualities are what the server says of the sound that it got, of some calls.
+func (s *step) qualities(ctx context.Context) (packets, lost int) {
+	for _, c := range s.all[:min(sampled, len(s.all))] {
+		if c.id == "" || c.answered.IsZero() {
+			continue
+		}
+		var told struct {
+			Quality *struct {
+				Received struct{ Packets, Lost int }
+			}
+		}
+		for range 20 { // it may be ending
+			if s.server.Ask(ctx, http.MethodGet, "/v1/calls/"+c.id, nil, &told) != nil || told.Quality != nil {
+				break
+			}
+			if until(ctx, time.Now().Add(100*time.Millisecond)) != nil {
+				return packets, lost
+			}
+		}
+		if q := told.Quality; q != nil {
+			packets, lost = packets+q.Received.Packets, lost+q.Received.Lost
+		}
+	}
+	return packets, lost
+}
+
+// A heard turn is one of a call.
+type heard struct {
+	turn
+	*placed
+}
+
+// row is the turn as a file keeps it; with the worst go their phases, as the
+// server tells them, and their sound.
+func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.Turn, error) {
+	r := result.Turn{
+		Call: h.id, Number: h.number, Calls: calls,
+		Figures: map[string]float64{"ear_ms": h.ear, "wire_ms": h.wire, "overhead_ms": h.own},
+	}
+	if !full {
+		return r, nil
+	}
+	left, right := h.record.Between(h.lines, h.from.Add(-time.Second), h.to)
+	wav, err := result.WAV(left, right, rate)
+	if err != nil {
+		return r, err
+	}
+	r.Sound = wav
+	var turns []struct {
+		Turn    int            `json:"turn"`
+		Metrics map[string]any `json:"metrics"`
+	}
+	if err = b.server.Ask(ctx, http.MethodGet, "/v1/calls/"+h.id+"/turns", nil, &turns); err != nil {
+		return r, fmt.Errorf("turns: %w", err)
+	}
+	for _, t := range turns {
+		if t.Turn != h.number+1 { // the greeting is turn 0
+			continue
+		}
+		for _, name := range []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"} {
+			if ms, ok := t.Metrics[name+"_ms"].(float64); ok && ms > 0 {
+				r.Phases = append(r.Phases, result.Phase{Name: name, MS: ms})
+			}
+		}
+		if ms, ok := t.Metrics["turn_ms"].(float64); ok {
+			r.Figures["turn_ms"] = ms
+		}
+	}
+	return r, nil
+}

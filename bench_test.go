@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/load"
+	"github.com/parley-voice/parley/bench/result"
+)
+
+// TestBenchLoad: a few calls are held at a server of its own, and heard. How long
+// they wait is not asked here: the machine may be busy.
+func TestBenchLoad(t *testing.T) {
+	var out, log bytes.Buffer
+	o := load.Options{
+		Steps: []int{3, 4}, Length: 2 * time.Second, Hold: 15 * time.Second, Ramp: time.Second, Settle: time.Second, Out: &out, Log: &log,
+		Bar: func(string) func(done, all int) { return func(int, int) {} },
+		Child: func(ctx context.Context, args ...string) *exec.Cmd {
+			cmd := exec.CommandContext(ctx, os.Args[0], args...)
+			cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
+			return cmd
+		},
+	}
+	f, err := result.Measure(t.Context(), "load", "test", nil, func(f *result.File) error { return load.Run(t.Context(), o, f) })
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), log.String())
+	}
+	for name, least := range map[string]int{"overhead_ms": 1, "packets_missing": 400, "calls_failed": 3, "cpu_ms": 1} {
+		if m, ok := f.Find(name, 3); !ok || m.N() < least {
+			t.Errorf("%s is of %d, want %d or more", name, m.N(), least)
+		}
+	}
+	if m, _ := f.Find("calls_failed", 3); m.Count.Times > 0 {
+		t.Errorf("%d of %d calls failed: %v", m.Count.Times, m.Count.N, f.Notes)
+	}
+	if f.Limit == "" || len(f.Turns) == 0 || len(f.Turns[0].Sound) == 0 || len(f.Turns[0].Phases) == 0 {
+		t.Errorf("limit %q, %d turns, or the slowest without its sound", f.Limit, len(f.Turns))
+	}
+}
