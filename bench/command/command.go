@@ -28,6 +28,11 @@ type Bench struct {
 
 	Providers Providers `cmd:"" help:"Play recognizers, models and voices, with scripted delays and faults, for any voice system."`
 
+	Compare Compare `cmd:"" help:"By how much two runs differ, and what of it is beyond noise."`
+	Gate    Gate    `cmd:"" help:"Hold results to bounds, and fail where one does not hold."`
+	Report  Report  `cmd:"" help:"Make one page of results, with plots and the sound of the worst turns."`
+
+	Docs    Docs    `cmd:"" hidden:""`
 	Plane   Plane   `cmd:"" hidden:""`
 	Gateway Gateway `cmd:"" hidden:""`
 	Fakes   Fakes   `cmd:"" hidden:""`

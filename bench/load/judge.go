@@ -43,7 +43,17 @@ func (m *measured) spent(a, b usage, memory float64) {
 
 func (m *measured) received(packets, lost int) { m.packets, m.lost = packets, lost }
 
-// p95 is that of the overhead.
+// overhead is what of the answers' time on the wire the fakes' script did not ask
+// for.
+func (m *measured) overhead() []float64 {
+	var all []float64
+	for _, w := range m.wire {
+		all = append(all, w-millis(critical()))
+	}
+	return all
+}
+
+// p95 is that of the overhead at the ear.
 func (m *measured) p95() float64 { return stat.Quantile(slices.Sorted(slices.Values(m.own)), .95) }
 
 // Where the knee is, and how late the generator may be.
@@ -116,7 +126,8 @@ func (m *measured) metrics(first *measured) []result.Metric {
 		bounds = append(bounds, result.Most("value", 10))
 	}
 	all := []result.Metric{
-		result.Spread("overhead_ms", "overhead at the ear", "ms", m.own),
+		result.Spread("overhead_ms", "overhead on the wire", "ms", m.overhead()),
+		result.Spread("ear_overhead_ms", "overhead at the ear", "ms", m.own),
 		result.Figure("overhead_above_ms", fmt.Sprintf("its p95 above that of %d", first.calls), "ms", above, bounds...),
 		result.Spread("ear_ms", "mouth to ear", "ms", m.ear),
 		result.Spread("wire_ms", "last packet → first audible one", "ms", m.wire),

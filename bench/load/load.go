@@ -200,7 +200,7 @@ func (b *bench) conclude(f *result.File, done []*measured, why []string) {
 	most := result.Figure("calls_held", "calls held at a time", "", result.Exactly(0), result.Least("value", aimed))
 	if most.More = true; held != nil {
 		most.Figure.Value, most.Figure.Low, most.Figure.High = float64(held.calls), float64(held.calls), float64(held.calls)
-		f.Add(result.Spread("overhead_ms", fmt.Sprintf("overhead at the ear, of the %d calls held", held.calls), "ms", held.own))
+		f.Add(result.Spread("overhead_ms", fmt.Sprintf("overhead on the wire, of the %d calls held", held.calls), "ms", held.overhead()))
 		f.Generated("clock's ticks", held.ticks, punctual)
 	} else {
 		f.Generated("clock's ticks", last.ticks, punctual)

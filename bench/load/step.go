@@ -256,7 +256,7 @@ type heard struct {
 func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.Turn, error) {
 	r := result.Turn{
 		Call: h.id, Number: h.number, Calls: calls,
-		Figures: map[string]float64{"ear_ms": h.ear, "wire_ms": h.wire, "overhead_ms": h.own},
+		Figures: map[string]float64{"ear_ms": h.ear, "wire_ms": h.wire, "ear_overhead_ms": h.own},
 	}
 	if !full {
 		return r, nil

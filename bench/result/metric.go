@@ -160,7 +160,11 @@ func (m Metric) Judge() string {
 func (m Metric) Target() string {
 	var all []string
 	for _, b := range m.Bounds {
-		all = append(all, b.String())
+		text := b.String()
+		if b.At == "share" {
+			text += " %"
+		}
+		all = append(all, text)
 	}
 	return strings.Join(all, ", ")
 }

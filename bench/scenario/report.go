@@ -102,11 +102,11 @@ func (s *stage) report() (*Report, error) {
 	r.interjections()
 	r.count("doubled_words", "answers with a word heard twice", never, r.tally(func(t Turn) bool { return t.Answer.Doubled > 0 }), len(r.Turns))
 	two := func(t Turn) bool { return t.Answers > 1 }
-	r.count("double_answers", "turns with two answers, but for those below", never, r.tally(func(t Turn) bool { return two(t) && !t.split() }), len(r.Turns))
-	r.count("double_answers_after_clauses", "the same, cut off after a complete clause", freely, r.tally(func(t Turn) bool { return two(t) && t.split() }), r.tally(Turn.split))
+	r.count("double_answers", "turns with two answers, but for those cut off after a complete clause", never, r.tally(func(t Turn) bool { return two(t) && !t.split() }), len(r.Turns))
+	r.count("double_answers_after_clauses", "turns with two answers, cut off after a complete clause", freely, r.tally(func(t Turn) bool { return two(t) && t.split() }), r.tally(Turn.split))
 	r.count("stale_answers", "answers heard after a later one began", never, r.tally(func(t Turn) bool { return t.Stale > 0 }), len(r.Turns))
 	r.count("ghosts", "turns on the record that nobody said", never, len(r.Ghosts), len(r.Turns))
-	r.count("echoed_ghosts", "the same where the line echoes", never, len(r.Echoed), len(r.of(Echo)))
+	r.count("echoed_ghosts", "turns on the record that nobody said, where the line echoes", never, len(r.Echoed), len(r.of(Echo)))
 	r.count("damaged", "turns on the record that came damaged", freely, len(r.Damaged), len(r.Turns))
 	r.count("unfinished_calls", "calls that ended before their time", never, unfinished, len(s.order))
 	return r, nil
@@ -178,14 +178,14 @@ func (r *Report) answers() {
 	}
 	plain, all := r.of(Plain), r.of(Plain, Pauses)
 	r.time("turn_ms", "turn_ms, plain, not merged", within(450, 490, 0, 0), values(plain, server))
-	r.time("turn_ms_all", "the same with the turns of callers who pause", within(450, 490, 0, 0), values(all, server))
-	r.time("turn_ms_hurried", "of callers who were not cut off three times", within(450, 490, 0, 0), values(hurried(all), server))
+	r.time("turn_ms_all", "turn_ms, callers who pause among them", within(450, 490, 0, 0), values(all, server))
+	r.time("turn_ms_hurried", "turn_ms, of callers who were not cut off three times", within(450, 490, 0, 0), values(hurried(all), server))
 	wire := func(t Turn) *float64 { return t.Wire }
 	r.time("wire_ms", "last packet → first audible one, plain", nil, values(plain, wire))
-	r.time("wire_ms_mid_clause", "the same after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))
-	r.time("wire_ms_complete_clause", "the same after complete-clause pauses", nil, values(kind(all, corpus.Complete), wire))
+	r.time("wire_ms_mid_clause", "last packet → first audible one, after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))
+	r.time("wire_ms_complete_clause", "last packet → first audible one, after complete-clause pauses", nil, values(kind(all, corpus.Complete), wire))
 	r.time("ear_ms", "mouth to ear, plain", nil, values(plain, func(t Turn) *float64 { return t.Ear }))
-	r.time("overhead_ms", "of it neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
+	r.time("overhead_ms", "overhead: neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
 	r.time("agreement_ms", "turn_ms against the wire, off by", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
 		if t.Wire == nil || t.Server == nil || t.Merged > 0 { // a merged turn's phases are its first fragment's
 			return nil

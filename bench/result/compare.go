@@ -1,0 +1,127 @@
+package result
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/parley-voice/parley/bench/stat"
+)
+
+// A Difference is by how much a figure of one run exceeds that of another.
+type Difference struct {
+	Metric Metric // of the second run
+	At     string
+	A, B   float64
+	By     stat.Estimate
+	// Worse and Better hold where the interval leaves out no difference at all,
+	// and more is known to be worse or better.
+	Worse, Better bool
+}
+
+// Compare holds b against a: the p50 and p95 of what is spread, shares, and
+// figures, of the metrics that both have.
+func Compare(a, b *File) []Difference {
+	var all []Difference
+	for _, m := range b.Metrics {
+		o, ok := a.Find(m.Name, m.Calls)
+		if !ok || o.N() == 0 || m.N() == 0 {
+			continue
+		}
+		switch {
+		case m.Spread != nil && o.Spread != nil && m.Histogram != nil && o.Histogram != nil:
+			all = append(all, differ(o, m, "p50", stat.Differ(*o.Histogram, *m.Histogram, .5)), differ(o, m, "p95", stat.Differ(*o.Histogram, *m.Histogram, .95)))
+		case m.Count != nil && o.Count != nil:
+			all = append(all, differ(o, m, "share", apart(o, m, "share")))
+		case m.Figure != nil && o.Figure != nil:
+			all = append(all, differ(o, m, "value", apart(o, m, "value")))
+		}
+	}
+	return all
+}
+
+// apart is the difference of two estimates that know nothing of each other.
+func apart(a, b Metric, at string) stat.Estimate {
+	x, _ := a.At(at) // both have it
+	y, _ := b.At(at)
+	by := y.Value - x.Value
+	down, up := math.Hypot(y.Value-y.Low, x.High-x.Value), math.Hypot(y.High-y.Value, x.Value-x.Low)
+	return stat.Estimate{Value: by, Low: by - down, High: by + up}
+}
+
+func differ(a, b Metric, at string, by stat.Estimate) Difference {
+	x, _ := a.At(at)
+	y, _ := b.At(at)
+	d := Difference{Metric: b, At: at, A: x.Value, B: y.Value, By: by}
+	d.Worse, d.Better = by.Low > 0, by.High < 0
+	if b.More {
+		d.Worse, d.Better = d.Better, d.Worse
+	}
+	return d
+}
+
+// Regressed tells whether b is worse than a by more than a share of a, beyond
+// noise. A figure without an interval is one measurement: of it the share alone
+// decides.
+func (d Difference) Regressed(tolerance float64) bool {
+	return d.Worse && math.Abs(d.By.Value) > tolerance*math.Abs(d.A)
+}
+
+// verdict of a difference.
+func (d Difference) verdict(tolerance float64) string {
+	switch {
+	case d.Regressed(tolerance):
+		return "WORSE"
+	case d.Worse:
+		return "worse, within tolerance"
+	case d.Better:
+		return "better"
+	default:
+		return "noise"
+	}
+}
+
+// WriteComparison prints the differences, and fails where one is a regression, or
+// the runs cannot be compared.
+func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
+	if a.Command != b.Command {
+		return fmt.Errorf("one is of bench %s, the other of bench %s", a.Command, b.Command)
+	}
+	for _, f := range []*File{a, b} {
+		if err := f.Err(); err != nil {
+			return err
+		}
+	}
+	if a.Machine != b.Machine {
+		fmt.Fprintf(out, "not the same machine: %+v and %+v\n", a.Machine, b.Machine)
+	}
+	all := Compare(a, b)
+	if len(all) == 0 {
+		return fmt.Errorf("they have no metric in common")
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\t\tA\tB\tB − A\t(95 %)\t\t")
+	regressions := 0
+	for _, d := range all {
+		if d.Regressed(tolerance) {
+			regressions++
+		}
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t(%s to %s)\t%s\t\n", d.Metric.What, d.Metric.load(), d.At, Number(d.A), d.Metric.Amount(d.B),
+			signed(d.By.Value), signed(d.By.Low), signed(d.By.High), d.verdict(tolerance))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if regressions > 0 {
+		return fmt.Errorf("%d of %d figures are worse by more than %s %%, beyond noise", regressions, len(all), Number(100*tolerance))
+	}
+	return nil
+}
+
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + Number(v)
+	}
+	return Number(v)
+}

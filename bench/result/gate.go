@@ -1,0 +1,112 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Rule is a bound that files are held to.
+type Rule struct {
+	Name  string // of the metric
+	Calls int    // at which load; 0 is none in particular
+	Bound Bound
+}
+
+func (r Rule) metric() string { return Metric{Name: r.Name, Calls: r.Calls}.Key() }
+
+// Gate holds files to rules, prints a line for each, and fails where one does not
+// hold. What is not measured holds nothing: a rule needs its metric in one file at
+// least, and holds in each that has it. A run that was refused passes no gate.
+// Targets also holds every metric to its own target.
+func Gate(out io.Writer, files []*File, rules []Rule, targets bool) error {
+	g := gate{out: out}
+	for _, f := range files {
+		if err := f.Err(); err != nil {
+			g.say(false, "bench %s: %v", f.Command, err)
+		}
+	}
+	for _, r := range rules {
+		g.rule(files, r)
+	}
+	for _, f := range files {
+		for _, m := range f.Metrics {
+			if targets && len(m.Bounds) > 0 {
+				g.say(m.Judge() == Met, "bench %s: %s, target %s: %s", f.Command, m.Key(), m.Target(), m.Short())
+			}
+		}
+	}
+	switch {
+	case g.held == 0:
+		return errors.New("nothing to hold the files to: give a bound, or --targets")
+	case g.failed > 0:
+		return fmt.Errorf("%d of %d bounds do not hold", g.failed, g.held)
+	default:
+		return nil
+	}
+}
+
+// A gate counts what holds.
+type gate struct {
+	out          io.Writer
+	failed, held int
+}
+
+func (g *gate) say(ok bool, format string, args ...any) {
+	word := "ok    "
+	if g.held++; !ok {
+		word = "FAILED"
+		g.failed++
+	}
+	fmt.Fprintf(g.out, "%s  %s\n", word, fmt.Sprintf(format, args...))
+}
+
+// rule holds the files to one rule.
+func (g *gate) rule(files []*File, r Rule) {
+	found := false
+	for _, f := range files {
+		m, ok := f.Find(r.Name, r.Calls)
+		if !ok {
+			continue
+		}
+		found = true
+		if holds, known := r.Bound.Holds(m); known {
+			e, _ := m.At(r.Bound.At) // it is known
+			g.say(holds, "bench %s: %s %s: it is %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
+		} else {
+			g.say(false, "bench %s: %s %s: it was not measured", f.Command, r.metric(), r.Bound)
+		}
+	}
+	if !found {
+		g.say(false, "%s %s: no file has such a metric", r.metric(), r.Bound)
+	}
+}
+
+// Short is what was measured, in a few words: of what is spread its p50, p95, p99
+// and maximum, or those that are bounded.
+func (m Metric) Short() string {
+	switch {
+	case m.N() == 0:
+		return "not measured"
+	case m.Spread != nil:
+		var parts []string
+		at := []string{"p50", "p95", "p99"}
+		if len(m.Bounds) > 0 {
+			at = nil
+			for _, b := range m.Bounds {
+				at = append(at, b.At)
+			}
+		}
+		for _, name := range at {
+			if e, ok := m.At(name); ok {
+				parts = append(parts, name+" "+Number(e.Value))
+			}
+		}
+		return fmt.Sprintf("%s %s, n = %d", strings.Join(parts, ", "), m.Unit, m.Spread.N)
+	case m.Count != nil:
+		return fmt.Sprintf("%d of %d", m.Count.Times, m.Count.N)
+	default:
+		return m.Amount(m.Figure.Value)
+	}
+}
