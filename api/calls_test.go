@@ -241,8 +241,8 @@ func TestFailedCalls(t *testing.T) {
 
 func TestDrainEndsCallsPolitely(t *testing.T) {
 	h := newHouse(t)
-	n := h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.Brief) (pipeline.Outcome, error) {
-		<-ctx.Done()
+	n := h.node(&carrier{}, chat(func(_ context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+		<-b.Leave // says goodbye
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
 	id := h.place()
