@@ -193,8 +193,8 @@ func show(floor market.Week, days []int) string {
 	return strings.Join(all, ", ")
 }
 
-// paces are the tiers of calls per minute.
-func paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
+// Paces are the tiers of calls per minute.
+func Paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
 
 // form is the first half of step 8.
 func (s Spec) form(c *Campaign, w Surroundings) error {
@@ -204,8 +204,8 @@ func (s Spec) form(c *Campaign, w Surroundings) error {
 	if n := utf8.RuneCountInString(c.Name); n < 1 || n > longestName {
 		return bad("name has 1 to %d characters, not %d", longestName, n)
 	}
-	if !slices.Contains(paces(), s.CallsPerMinute) {
-		return bad("calls_per_minute is one of %v, not %v", paces(), s.CallsPerMinute)
+	if !slices.Contains(Paces(), s.CallsPerMinute) {
+		return bad("calls_per_minute is one of %v, not %v", Paces(), s.CallsPerMinute)
 	}
 	if w.MostRows > 0 && s.Rows > w.MostRows {
 		return bad("planned_calls has at most %d rows, not %d", w.MostRows, s.Rows)

@@ -1,8 +1,10 @@
 package calls
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/parley-voice/parley/api/filter"
 	"github.com/parley-voice/parley/api/respond"
@@ -24,17 +26,7 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 	if err != nil {
 		return err
 	}
-	f, err := asked(q)
-	if err != nil {
-		return err
-	}
-	f.OrgID = key.OrgID
-	if text := q.Get("cursor"); text != "" {
-		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, key.OrgID); err != nil {
-			return err
-		}
-	}
-	found, err := c.Store.List(r.Context(), f)
+	found, next, err := c.Find(r.Context(), key.OrgID, q)
 	if err != nil {
 		return err
 	}
@@ -43,12 +35,33 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 		p.Calls = append(p.Calls, c.View.Summary(call))
 	}
 	if found.More {
-		next := c.CursorKey.Text(found.EndTime, found.EndID, q, key.OrgID)
 		p.NextCursor = &next
 	}
 	respond.JSON(w, http.StatusOK, p)
 	return nil
 }
+
+// Find returns the page of an organization's calls that the query of a list asks
+// for, and the cursor of the page after it, empty where there is none.
+func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found store.Page, next string, err error) {
+	f, err := asked(q)
+	if err != nil {
+		return store.Page{}, "", err
+	}
+	f.OrgID = orgID
+	if text := q.Get("cursor"); text != "" {
+		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, orgID); err != nil {
+			return store.Page{}, "", err
+		}
+	}
+	if found, err = c.Store.List(ctx, f); err == nil && found.More {
+		next = c.CursorKey.Text(found.EndTime, found.EndID, q, orgID)
+	}
+	return found, next, err
+}
+
+// Choices are what a filter over a closed set may ask for, none for other filters.
+func Choices(name string) []string { return slices.Clone(closed[name]) }
 
 // usualPage is how many calls a page has that asks for no number.
 const usualPage = 50

@@ -1,11 +1,13 @@
 package campaigns
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
 	"github.com/parley-voice/parley/api/filter"
 	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/view"
 	"github.com/parley-voice/parley/control/access"
@@ -24,31 +26,40 @@ func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key access.Key)
 	if err != nil {
 		return err
 	}
-	f, err := asked(q)
+	found, next, err := c.Find(r.Context(), key.OrgID, q)
 	if err != nil {
 		return err
 	}
-	f.OrgID = key.OrgID
-	if text := q.Get("cursor"); text != "" {
-		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, key.OrgID); err != nil {
-			return err
-		}
-	}
-	found, more, err := c.Store.List(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	p := page{Campaigns: []view.Short{}, HasMore: more}
+	p := page{Campaigns: []view.Short{}, HasMore: next != ""}
 	for _, x := range found {
 		p.Campaigns = append(p.Campaigns, view.Summary(x))
 	}
-	if more {
-		last := found[len(found)-1]
-		next := c.CursorKey.Text(last.CreatedAt, last.ID, q, key.OrgID)
+	if p.HasMore {
 		p.NextCursor = &next
 	}
 	respond.JSON(w, http.StatusOK, p)
 	return nil
+}
+
+// Find returns the page of an organization's campaigns that the query of a list
+// asks for, and the cursor of the page after it, empty where there is none.
+func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found []campaigns.Campaign, next string, err error) {
+	f, err := asked(q)
+	if err != nil {
+		return nil, "", err
+	}
+	f.OrgID = orgID
+	if text := q.Get("cursor"); text != "" {
+		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, orgID); err != nil {
+			return nil, "", err
+		}
+	}
+	found, more, err := c.Store.List(ctx, f)
+	if more {
+		last := found[len(found)-1]
+		next = c.CursorKey.Text(last.CreatedAt, last.ID, q, orgID)
+	}
+	return found, next, err
 }
 
 // usualPage is how many campaigns a page has that asks for no number.

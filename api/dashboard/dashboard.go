@@ -6,20 +6,30 @@ import (
 	"log/slog"
 	"net/http"
 
+	callsapi "github.com/parley-voice/parley/api/calls"
+	campaignsapi "github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/dashboard/agents"
+	"github.com/parley-voice/parley/api/dashboard/calls"
+	"github.com/parley-voice/parley/api/dashboard/campaigns"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/keys"
 	doNotCall "github.com/parley-voice/parley/api/dashboard/lists"
+	"github.com/parley-voice/parley/api/dashboard/live"
 	"github.com/parley-voice/parley/api/dashboard/people"
 	"github.com/parley-voice/parley/api/dashboard/settings"
 	"github.com/parley-voice/parley/api/dashboard/trunks"
 	"github.com/parley-voice/parley/api/dashboard/webhooks"
+	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/campaigns/lists"
+	"github.com/parley-voice/parley/campaigns/sources"
+	"github.com/parley-voice/parley/campaigns/uploads"
 	definitions "github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -41,8 +51,17 @@ type Dashboard struct {
 	Check func(definitions.Definition) error
 	// Lists are the do-not-call lists.
 	Lists *lists.Shelf
-	// Standing says how a trunk is; nil does not know.
+	// Calls, Campaigns and Recordings are the API's: pages do what it does.
+	Calls      *callsapi.Calls
+	Campaigns  *campaignsapi.Campaigns
+	Recordings *recordings.Recordings
+	Store      *store.Store
+	// Bucket keeps lists while a campaign is made of them.
+	Bucket recording.Bucket
+	// Standing says how it stands with a trunk; nil knows of none. Leaving tells that
+	// the server is about to stop; nil is never.
 	Standing func(media.Trunk) string
+	Leaving  func() bool
 	Log      *slog.Logger
 }
 
@@ -50,6 +69,9 @@ type Dashboard struct {
 func (d *Dashboard) Frame() (*frame.Frame, error) {
 	f := &frame.Frame{DB: d.DB, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (frame.Room, error){
+		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving}).Room,
+		(&campaigns.Campaigns{API: d.Campaigns, Uploads: &uploads.Uploads{Sources: &sources.Sources{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket}}).Room,
+		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Room,
 		agents.Agents{Desk: d.Desk, Talk: d.Talk, Check: d.Check}.Room,
 		trunks.Trunks{Standing: d.Standing}.Room,
 		doNotCall.Lists{Shelf: d.Lists}.Room,

@@ -67,9 +67,15 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || s.now().Unix() >= until {
 		return &respond.PlainError{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
 	}
+	return s.Send(w, r, m[1])
+}
+
+// Send answers with the recording of a call, ranges included, to somebody who may
+// hear it.
+func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // the recording itself may take as long as it likes
 	defer cancel()
-	key, ended, err := s.Calls.Recording(ctx, m[1])
+	key, ended, err := s.Calls.Recording(ctx, callID)
 	if err != nil || key == "" {
 		if err == nil || control.CodeOf(err) == control.CodeCallNotFound {
 			return missing()
@@ -87,7 +93,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "audio/wav")
 	w.Header().Set("Cache-Control", "private, max-age=3600")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, m[1]+".wav", ended, f)
+	http.ServeContent(w, r, callID+".wav", ended, f)
 	return nil
 }
 

@@ -131,13 +131,6 @@ type Order struct {
 	Attested bool
 }
 
-// A File is one of rows: a spreadsheet or separated values.
-type File struct {
-	io.ReaderAt
-
-	Size int64
-}
-
 // Create makes a campaign of an order and launches it where nothing keeps it
 // from that. Settle, which may be nil, writes the answer in the same
 // transaction; keep does where the campaign stays a draft because its list could
@@ -250,7 +243,7 @@ func (d *Desk) read(o *Order, pkg *market.Package) (*rows.List, error) {
 	source := rows.FromJSON(o.Rows)
 	if o.File != nil {
 		var err error
-		if source, err = rows.FromFile(o.File, o.File.Size); err != nil {
+		if source, err = o.File.Source(); err != nil {
 			return nil, err
 		}
 	}

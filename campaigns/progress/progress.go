@@ -66,6 +66,9 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
+	// Until are the first instants at which law or hours stop holding some of those
+	// whom they hold, by reason.
+	Until map[string]time.Time `json:"-"`
 }
 
 // A Pace is how fast the campaign dials.
@@ -107,7 +110,7 @@ func Of(f Facts) Progress {
 	c := f.Campaign
 	p := Progress{
 		CampaignID: c.ID, Status: c.Status, AsOf: f.Now.Unix(),
-		ByState: some(f.Counts.ByState), SuppressedReasons: some(f.Counts.ByReason), HeldReasons: map[string]int{},
+		ByState: some(f.Counts.ByState), SuppressedReasons: some(f.Counts.ByReason), HeldReasons: map[string]int{}, Until: map[string]time.Time{},
 		AtLaunch:    f.Counts.AtLaunch,
 		MidCampaign: f.Counts.ByReason[campaigns.DNCSuppressed] - f.Counts.AtLaunch,
 		Counters:    f.counters(),
@@ -127,8 +130,13 @@ func Of(f Facts) Progress {
 		return p
 	}
 	for _, g := range f.Waiting {
-		if reason := f.keeps(g); reason != "" {
-			p.hold(reason, g.N)
+		reason, until := f.keeps(g)
+		if reason == "" {
+			continue
+		}
+		p.hold(reason, g.N)
+		if first, ok := p.Until[reason]; !until.IsZero() && (!ok || until.Before(first)) {
+			p.Until[reason] = until
 		}
 	}
 	if p.Ready = pending - p.Holds; p.Ready > 0 {
@@ -180,8 +188,8 @@ func (f Facts) frequency() Frequency {
 }
 
 // keeps is why contacts of a running campaign are not called now, empty where
-// they may be.
-func (f Facts) keeps(g Group) string {
+// they may be, and until when, where law or hours keep them.
+func (f Facts) keeps(g Group) (reason string, until time.Time) {
 	soon := f.Now.Add(time.Second)
 	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: plan.Slot{Reason: plan.ZoneUnresolved}}
 	if f.Calendar != nil {
@@ -196,9 +204,12 @@ func (f Facts) keeps(g Group) string {
 	if g.Early {
 		is.NotBefore = soon
 	}
-	reason := plan.Gate(f.Now, is).Reason
+	reason = plan.Gate(f.Now, is).Reason
 	if g.Late && (reason == "" || reason == plan.ScreenStale || reason == plan.RouteUnavailable) {
-		return NotAfter
+		return NotAfter, until
 	}
-	return reason
+	if reason != "" && reason == is.Slot.Reason {
+		until = is.Slot.Until
+	}
+	return reason, until
 }

@@ -61,6 +61,7 @@ func New(t *testing.T, before ...func(*House)) *House {
 		DB: h.DB, Root: "root", PublicURL: h.URL, Desk: &place.Desk{Pool: h.DB.Pool, Store: calls}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Lists: &lists.Shelf{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
 	}
+	h.equip(t)
 	for _, f := range before {
 		f(h)
 	}

@@ -63,5 +63,6 @@ func (h *House) Furnish(t *testing.T, name string) map[string]string {
 	must(err)
 	_, _, err = lists.Put(ctx, q, h.Acme, ids["do-not-call"])
 	must(err)
+	h.busy(t, name, ids)
 	return ids
 }

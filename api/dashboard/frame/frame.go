@@ -17,9 +17,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
@@ -278,5 +280,5 @@ func missing(err error) bool {
 			return true
 		}
 	}
-	return false
+	return slices.Contains([]control.Code{control.CodeCallNotFound, control.CodeCampaignNotFound, control.CodeImportNotFound}, control.CodeOf(err))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/control/view"
 )
 
@@ -18,6 +19,7 @@ func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": count, "span": span, "plural": plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"pretty": pretty, "dict": dict, "class": class, "percent": percent, "deref": deref,
+		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number,
 	}
 }
 
@@ -106,8 +108,8 @@ func dict(pairs ...any) (map[string]any, error) {
 }
 
 // class is the colour of a state: good, busy, bad, or none.
-func class(state string) string {
-	switch state {
+func class(state any) string {
+	switch fmt.Sprint(state) {
 	case "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed":
 		return "good"
 	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":

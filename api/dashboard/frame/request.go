@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -59,15 +60,43 @@ func (r *Request) URL(path string) string {
 	return Home + "/" + url.PathEscape(r.Org()) + "/" + path
 }
 
+// Zone is the organization's, in which times are shown and typed.
+func (r *Request) Zone() *time.Location { return zone(r.Seat.Timezone) }
+
+// Part is a block of a page of a room by itself, as it would stand in the page.
+func (r *Request) Part(room string, p Page, block string) (string, error) {
+	t, ok := r.frame.pages[room+"/"+p.Template]
+	if !ok {
+		return "", fmt.Errorf("dashboard: there is no template %s of %s", p.Template, room)
+	}
+	var b strings.Builder
+	if err := t.ExecuteTemplate(&b, block, r.frame.sheet(r, p)); err != nil {
+		return "", fmt.Errorf("dashboard: %s of %s: %w", block, p.Template, err)
+	}
+	return b.String(), nil
+}
+
+// Still fails where who asked for a page that goes on may not look at it any more.
+func (r *Request) Still() error {
+	s, err := r.frame.session(r.HTTP)
+	if err != nil {
+		return err
+	}
+	if _, ok := s.Seat(r.Org()); !ok {
+		return operator.ErrForbidden
+	}
+	return nil
+}
+
 // Query is a value of the address, "" where there is none or none that can be.
-func (r *Request) Query(name string) string { return clean(r.HTTP.URL.Query().Get(name)) }
+func (r *Request) Query(name string) string { return Clean(r.HTTP.URL.Query().Get(name)) }
 
 // Text is what was typed into a field, without the blanks around it.
 func (r *Request) Text(name string) string { return strings.TrimSpace(r.Raw(name)) }
 
 // Raw is what was typed into a field, its lines ended as ours are.
 func (r *Request) Raw(name string) string {
-	return strings.ReplaceAll(clean(r.HTTP.PostForm.Get(name)), "\r\n", "\n")
+	return strings.ReplaceAll(Clean(r.HTTP.PostForm.Get(name)), "\r\n", "\n")
 }
 
 // All are the values of boxes that were ticked.
@@ -76,8 +105,8 @@ func (r *Request) All(name string) []string { return r.HTTP.PostForm[name] }
 // Ticked reports whether a box was.
 func (r *Request) Ticked(name string) bool { return r.HTTP.PostForm.Get(name) != "" }
 
-// clean leaves out what the database can hold in no text.
-func clean(s string) string {
+// Clean leaves out what the database can hold in no text.
+func Clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
@@ -114,7 +143,7 @@ func plainName(name string) string {
 			return c
 		}
 		return '_'
-	}, clean(filepath.Base(name)))
+	}, Clean(filepath.Base(name)))
 	if name = strings.TrimLeft(name, "."); name == "" || len(name) > 200 {
 		return "file"
 	}

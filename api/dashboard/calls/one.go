@@ -1,0 +1,276 @@
+package calls
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/chart"
+	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/quality"
+	"github.com/parley-voice/parley/control/trace"
+	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+// A line is one of the transcript.
+type line struct {
+	Role, Who   string
+	Text        string
+	Start, End  float64 // seconds from the answer
+	At          string
+	Turn        int
+	Interrupted bool
+	Spoken      bool // the recording has it
+}
+
+// A rung is a message of the signalling.
+type rung struct {
+	After            string // seconds since the first
+	Out              bool
+	Peer, Line, Note string
+	Class            string // good or bad, of answers
+}
+
+// A pair is a name and what it stands for.
+type pair struct{ Name, Value string }
+
+// one is what the page of a call shows.
+type one struct {
+	row
+	control.Call
+
+	Live       bool // it is kept as it is
+	Why, By    string
+	Lines      []line
+	Lanes      any // an SVG
+	Turns      []chart.Turn
+	Phases     []chart.Phase
+	Playable   bool
+	Recording  string // why there is nothing to hear
+	Quality    *quality.Quality
+	Analysis   []pair
+	Variables  []pair
+	Metadata   []pair
+	AMD        string
+	Transfer   json.RawMessage
+	Ring       time.Duration
+	Rungs      []rung
+	Notices    []webhook.CallNotice
+	EndAllowed bool
+}
+
+func (c *Calls) show(r *frame.Request) (frame.Page, error) {
+	call, said, err := c.Store.Whole(r.Context(), r.Org(), r.ID())
+	if err != nil {
+		return frame.Page{}, err
+	}
+	ladder, err := c.Store.Signalling(r.Context(), call.ID)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	o := one{
+		row: show(call), Call: call, Live: unsettled(call), By: words.Side(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: silence(call.RecordingStatus), Analysis: analysis(call.Analysis),
+		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
+		Rungs: rungs(trace.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
+	}
+	if call.Reason != "" {
+		o.Why = words.Reason(string(call.Reason))
+	}
+	if rang := call.RingingAt; !rang.IsZero() {
+		until := call.AnsweredAt
+		if until.IsZero() {
+			until = call.EndedAt
+		}
+		o.Ring = max(0, until.Sub(rang))
+	}
+	var stretches []chart.Stretch
+	o.Lines, stretches = transcript(c.API.View.Call(call, said).Transcript)
+	o.Lanes = chart.Lanes(stretches, o.Took.Seconds())
+	if len(call.Quality) > 0 {
+		o.Quality = &quality.Quality{}
+		if json.Unmarshal(call.Quality, o.Quality) != nil {
+			o.Quality = nil // of a form that is not ours any more
+		}
+	}
+	if o.Notices, err = webhook.OfCall(r.Context(), r.DB(), r.Org(), call.ID); err != nil {
+		return frame.Page{}, err
+	}
+	return frame.Page{
+		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
+		Crumbs: []frame.Link{{Label: "Calls", Path: "calls"}}, Data: o,
+	}, nil
+}
+
+// unsettled tells whether something about a call is still to come soon.
+func unsettled(c control.Call) bool {
+	if !c.Status.Over() {
+		return true
+	}
+	late := time.Since(c.EndedAt) > 10*time.Minute
+	return !late && (c.RecordingStatus == control.RecordingFinalizing || c.AnalysisStatus == "pending")
+}
+
+// silence says why a call cannot be heard.
+func silence(s control.RecordingStatus) string {
+	switch s {
+	case control.RecordingInProgress:
+		return "It is being recorded. It can be heard once the call is over."
+	case control.RecordingFinalizing:
+		return "The recording is being stored."
+	case control.RecordingFailed:
+		return "The recording could not be stored."
+	case control.RecordingDisabled:
+		return "Its agent does not record."
+	case control.RecordingNone, control.RecordingReady:
+	}
+	return "There is no recording."
+}
+
+// transcript is what was said, and when it was.
+func transcript(said []view.Line) ([]line, []chart.Stretch) {
+	all := make([]line, len(said))
+	var stretches []chart.Stretch
+	for i, l := range said {
+		x := line{
+			Role: string(l.Role), Who: strings.ReplaceAll(string(l.Role), "_", " "), Text: l.Text, Start: l.StartS, End: l.EndS,
+			At: clock(l.StartS), Turn: l.Turn, Interrupted: l.Interrupted, Spoken: l.EndS > l.StartS,
+		}
+		if x.Spoken && (x.Role == "agent" || x.Role == "caller") {
+			stretches = append(stretches, chart.Stretch{Agent: x.Role == "agent", Start: x.Start, End: x.End, Line: i})
+		}
+		all[i] = x
+	}
+	return all, stretches
+}
+
+// clock is a place in a recording.
+func clock(seconds float64) string {
+	s := int(seconds)
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// pairs are the members of an object, by name.
+func pairs(m map[string]any) []pair {
+	all := make([]pair, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, pair{name, text(m[name])})
+	}
+	return all
+}
+
+// text is a value as people read it.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case nil:
+		return "–"
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	default:
+		b, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		return string(b)
+	}
+}
+
+func analysis(raw json.RawMessage) []pair {
+	var m map[string]any
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return pairs(m)
+}
+
+// evidence says how it is known who answered.
+func evidence(raw json.RawMessage) string {
+	var a struct {
+		Confidence float64
+		Evidence   any
+		MS         float64 `json:"amd_ms"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
+		return ""
+	}
+	s := fmt.Sprintf("%.0f %% sure after %.1f s", 100*a.Confidence, a.MS/1000)
+	if a.Evidence != nil {
+		s += ": " + strings.ReplaceAll(strings.Trim(text(a.Evidence), `[]"`), `","`, ", ")
+	}
+	return s
+}
+
+// rungs are the messages of the signalling.
+func rungs(all []trace.Rung) []rung {
+	out := make([]rung, len(all))
+	for i, m := range all {
+		out[i] = rung{After: fmt.Sprintf("%.3f", m.At.Sub(all[0].At).Seconds()), Out: m.Out, Peer: m.Peer, Line: m.Line, Note: m.Note}
+		if f := strings.Fields(strings.TrimPrefix(m.Line, "SIP/2.0 ")); len(f) > 0 && len(f[0]) == 3 {
+			switch f[0][0] {
+			case '2':
+				out[i].Class = "good"
+			case '4', '5', '6':
+				out[i].Class = "bad"
+			}
+		}
+	}
+	return out
+}
+
+// end has a call end that is on.
+func (c *Calls) end(r *frame.Request) (frame.Done, error) {
+	back := "calls/" + r.ID()
+	if r.Text("back") == "live" {
+		back = "live"
+	}
+	before, err := c.Store.Call(r.Context(), r.Org(), r.ID())
+	if err != nil {
+		return frame.Done{}, err
+	}
+	if before.Status.Over() {
+		return frame.Done{To: back, Say: "The call was over already."}, nil
+	}
+	after, err := c.Store.End(r.Context(), r.Org(), r.ID())
+	if err != nil {
+		return frame.Done{}, err
+	}
+	err = r.Log(operator.Entry{Action: "call.end", Object: r.ID(), Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status}})
+	if after.Status.Over() {
+		return frame.Done{To: back, Say: "The call was cancelled before it was dialled."}, err
+	}
+	return frame.Done{To: back, Say: "The call is being ended."}, err
+}
+
+// replay sends a notice of a call again.
+func (c *Calls) replay(r *frame.Request) (frame.Done, error) {
+	back := frame.Done{To: "calls/" + r.ID() + "#notices"}
+	all, err := webhook.OfCall(r.Context(), r.DB(), r.Org(), r.ID())
+	if err != nil {
+		return back, err
+	}
+	i := slices.IndexFunc(all, func(n webhook.CallNotice) bool { return n.ID == r.Text("notice") })
+	if i < 0 {
+		return back, frame.ErrMissing
+	}
+	if _, err = webhook.Replay(r.Context(), c.Store.Pool, all[i].ID, r.Ticked("enable")); err != nil {
+		if all[i].Disabled && !r.Ticked("enable") {
+			back.Say, back.Wrong = "Its endpoint is disabled. Enable it with the replay, or under Webhooks.", true
+			return back, nil
+		}
+		return back, err
+	}
+	back.Say = "The notice is on its way again, with the id that it had."
+	return back, r.Log(operator.Entry{Action: "webhook.replay", Object: all[i].ID, Before: map[string]any{"state": all[i].State, "tries": all[i].Tries}, After: map[string]any{"state": "pending"}})
+}

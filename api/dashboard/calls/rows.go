@@ -1,0 +1,57 @@
+package calls
+
+import (
+	"errors"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/control"
+)
+
+// A row is a call in a list.
+type row struct {
+	ID, Number, Name string
+	Status           control.Status
+	Web              bool
+	Agent, Why       string
+	CreatedAt        time.Time
+	Took             time.Duration // of the conversation; 0 where there was none
+	Over             bool
+	Since            int64 // it is on since, in epoch seconds
+}
+
+func rows(all []control.Call) []row {
+	shown := make([]row, len(all))
+	for i, c := range all {
+		shown[i] = show(c)
+	}
+	return shown
+}
+
+func show(c control.Call) row {
+	s := row{
+		ID: c.ID, Number: words.Number(c.To), Name: c.Name, Status: c.Status, Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
+		Over: c.Status.Over(), Since: c.CreatedAt.Unix(),
+	}
+	if s.Web {
+		s.Number = "Web call"
+	}
+	if c.Reason != "" {
+		s.Why = words.Reason(string(c.Reason))
+	}
+	if !c.AnsweredAt.IsZero() {
+		s.Since = c.AnsweredAt.Unix()
+		if !c.EndedAt.IsZero() {
+			s.Took = max(c.EndedAt.Sub(c.AnsweredAt), 0)
+		}
+	}
+	return s
+}
+
+// refusal is what is told of an error that its causer may read.
+func refusal(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,195 @@
+// Package chart draws what pages show, as SVG whose colours come of the stylesheet:
+// no style stands in it. It is pure.
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// A Phase is one of a turn, as people call it. Class is its colour.
+type Phase struct {
+	Key          string
+	Label, Class string
+	Help         string
+}
+
+// Phases are those of a turn, in their order.
+func Phases() []Phase {
+	return []Phase{
+		{"jitter_ms", "Network", "p-net", "the caller’s last sound waited for packets that were late"},
+		{"vad_ms", "Silence", "p-vad", "until it was sure that the caller fell silent"},
+		{"asr_ms", "Recognizer", "p-asr", "until there was a transcript"},
+		{"classifier_ms", "Classifier", "p-cls", "until it was judged whether the caller had finished"},
+		{"eou_wait_ms", "Patience", "p-eou", "waited, so as not to cut the caller off"},
+		{"llm_ms", "Model", "p-llm", "until the model had something to say"},
+		{"tool_ms", "Functions", "p-fun", "functions of the agent ran"},
+		{"tts_ms", "Voice", "p-tts", "until there was sound to say it with"},
+		{"out_ms", "Out", "p-out", "until its packet left"},
+	}
+}
+
+// A Turn is one of a call, to be shown.
+type Turn struct {
+	Number                 int
+	Total                  float64 // ms; 0 where nothing was heard
+	Parts                  []Part
+	Ending, Reason         string
+	Interrupted, Estimated bool
+	MergedFrom             int
+	Bar                    template.HTML
+}
+
+// A Part is one phase of a turn.
+type Part struct {
+	Phase
+
+	MS float64
+}
+
+// Turns reads the turns of a call, as the API shows them, and draws each to one
+// scale. What cannot be read is left out.
+func Turns(items []json.RawMessage) []Turn {
+	all := make([]Turn, 0, len(items))
+	longest := 1000.0
+	for _, item := range items {
+		var t struct {
+			Turn        int
+			Metrics     map[string]any
+			Ending      string
+			Reason      string
+			Interrupted bool
+			MergedFrom  int `json:"merged_from"`
+		}
+		if json.Unmarshal(item, &t) != nil {
+			continue
+		}
+		out := Turn{Number: t.Turn, Ending: t.Ending, Reason: t.Reason, Interrupted: t.Interrupted, MergedFrom: t.MergedFrom}
+		out.Estimated, _ = t.Metrics["estimated"].(bool)
+		out.Total, _ = t.Metrics["turn_ms"].(float64)
+		sum := 0.0
+		for _, p := range Phases() {
+			if ms, ok := t.Metrics[p.Key].(float64); ok && ms > 0 {
+				out.Parts = append(out.Parts, Part{p, ms})
+				sum += ms
+			}
+		}
+		longest = max(longest, sum)
+		all = append(all, out)
+	}
+	for i := range all {
+		all[i].Bar = bar(all[i], longest)
+	}
+	return all
+}
+
+// width is of a drawing, in its own units.
+const width = 1000.0
+
+// bar is the waterfall of a turn.
+func bar(t Turn, longest float64) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="bar" viewBox="0 0 %.0f 12" preserveAspectRatio="none" role="img" aria-label="Turn %d: `, width, t.Number)
+	if t.Total > 0 {
+		fmt.Fprintf(&b, "%.0f ms", t.Total)
+	} else {
+		b.WriteString("no answer was heard")
+	}
+	for _, p := range t.Parts {
+		fmt.Fprintf(&b, ", %s %.0f ms", strings.ToLower(p.Label), p.MS)
+	}
+	b.WriteString(`">`)
+	x := 0.0
+	for _, p := range t.Parts {
+		w := width * p.MS / longest
+		fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`, p.Class, x, math.Max(w, 1), p.Label, p.MS)
+		x += w
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
+}
+
+// A Column is one of a chart of columns: Part of N is drawn in another colour.
+type Column struct {
+	Label   string // under it
+	Title   string // of the column, spoken
+	N, Part int
+}
+
+// Columns draws columns beside each other. Mark, where positive, is a level to be
+// seen: what was asked for. The class tells what kind of columns they are.
+func Columns(label, class string, all []Column, mark int) template.HTML {
+	const width, height, floor, top = 500.0, 120.0, 100.0, 6.0
+	most := max(1, mark)
+	for _, c := range all {
+		most = max(most, c.N)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="columns %s" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, class, width, height, template.HTMLEscapeString(label))
+	step := width / float64(max(1, len(all)))
+	scale := (floor - top) / float64(most)
+	for i, c := range all {
+		x, w := float64(i)*step+step*.12, step*.76
+		fmt.Fprintf(&b, `<g><title>%s</title><rect class="hit" x="%.1f" y="0" width="%.1f" height="%.0f"/>`, template.HTMLEscapeString(c.Title), float64(i)*step, step, floor)
+		if c.N > 0 {
+			h := math.Max(float64(c.N)*scale, 1.5)
+			fmt.Fprintf(&b, `<rect class="all" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, floor-h, w, h)
+		}
+		if c.Part > 0 {
+			h := math.Max(float64(c.Part)*scale, 1.5)
+			fmt.Fprintf(&b, `<rect class="part" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, floor-h, w, h)
+		}
+		if c.Label != "" {
+			fmt.Fprintf(&b, `<text x="%.1f" y="115" text-anchor="middle">%s</text>`, float64(i)*step+step/2, template.HTMLEscapeString(c.Label))
+		}
+		b.WriteString("</g>")
+	}
+	fmt.Fprintf(&b, `<line class="floor" x1="0" x2="%.0f" y1="%.0f" y2="%.0f"/>`, width, floor, floor)
+	if mark > 0 {
+		y := floor - float64(mark)*scale
+		fmt.Fprintf(&b, `<line class="mark" x1="0" x2="%.0f" y1="%.1f" y2="%.1f"/>`, width, y, y)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // what is no number is escaped
+}
+
+// A Stretch is one of speech, in seconds from the answer.
+type Stretch struct {
+	Agent      bool
+	Start, End float64
+	Line       int // that it is of
+}
+
+// Lanes draws who spoke when: the caller above, the agent below.
+func Lanes(all []Stretch, seconds float64) template.HTML {
+	for _, s := range all {
+		seconds = max(seconds, s.End)
+	}
+	seconds = max(seconds, 1)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="lanes" viewBox="0 0 %.0f 44" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Who spoke when: the caller above, the agent below">`, width, seconds)
+	fmt.Fprintf(&b, `<rect class="lane" x="0" y="2" width="%.0f" height="18"/><rect class="lane" x="0" y="24" width="%.0f" height="18"/>`, width, width)
+	for _, s := range all {
+		y, class := 2, "caller"
+		if s.Agent {
+			y, class = 24, "agent"
+		}
+		fmt.Fprintf(&b, `<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`, class, s.Line, width*s.Start/seconds, y, math.Max(width*(s.End-s.Start)/seconds, 1))
+	}
+	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="44"/></svg>`)
+	return template.HTML(b.String()) //nolint:gosec // numbers alone
+}
+
+// Meter draws a share of a whole.
+func Meter(label string, n, of int) template.HTML {
+	share := 0.0
+	if of > 0 {
+		share = math.Min(1, float64(n)/float64(of))
+	}
+	return template.HTML(fmt.Sprintf( //nolint:gosec // what is no number is escaped
+		`<svg class="meter" viewBox="0 0 %.0f 8" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="lane" x="0" y="0" width="%.0f" height="8"/><rect class="all" x="0" y="0" width="%.1f" height="8"/></svg>`,
+		width, template.HTMLEscapeString(label), width, width*share))
+}

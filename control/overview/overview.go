@@ -1,0 +1,170 @@
+// Package overview reads what goes on now in an organization: its calls, the lines
+// that they go through, and how those who talk on them do.
+package overview
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/trunks"
+)
+
+// A Call is one that is not over.
+type Call struct {
+	ID           string
+	Type         string
+	Status       control.Status
+	Agent        string
+	To, From     string // digits
+	Trunk, Route string // names; empty where they are gone
+	CampaignID   string
+	CreatedAt    time.Time
+	AnsweredAt   *time.Time
+	EndAsked     bool              // somebody had it end
+	Said         string            // the last line
+	By           string            // who said it
+	Turns        []json.RawMessage // the last few, oldest first
+}
+
+// lastTurns is how many of a call's turns are read.
+const lastTurns = 6
+
+// Counts are how many calls of an organization stand where.
+type Counts map[control.Status]int
+
+// On returns calls that are not over, at most so many: those that are talked on
+// first, the oldest of them first. Counts are of all of them.
+func On(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
+	rows, err := q.Query(ctx, `
+		WITH chosen AS (
+			(SELECT * FROM calls WHERE org_id = $1 AND status = 'ongoing' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
+			UNION ALL (SELECT * FROM calls WHERE org_id = $1 AND status = 'ringing' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
+			UNION ALL (SELECT * FROM calls WHERE org_id = $1 AND status = 'queued' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
+			LIMIT $2)
+		SELECT c.id, c.call_type, c.status, c.agent_name, c.to_number, c.from_number, coalesce(t.name, ''), coalesce(s.name, ''),
+			coalesce(c.campaign_id, ''), c.created_at, c.answered_at, c.end_requested_at IS NOT NULL,
+			coalesce(l.item->>'text', ''), coalesce(l.item->>'role', ''),
+			ARRAY(SELECT item FROM (SELECT n, item FROM call_turns WHERE call_id = c.id ORDER BY n DESC LIMIT $3) x ORDER BY n)
+		FROM chosen c LEFT JOIN trunks t ON t.id = c.trunk_id LEFT JOIN subgroups s ON s.id = c.route_id
+		LEFT JOIN LATERAL (SELECT item FROM call_lines WHERE call_id = c.id ORDER BY n DESC LIMIT 1) l ON true
+		ORDER BY c.status = 'ongoing' DESC, c.status = 'ringing' DESC, c.created_at, c.id`, orgID, most, lastTurns)
+	if err != nil {
+		return nil, nil, fmt.Errorf("calls that are on: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Call])
+	if err != nil {
+		return nil, nil, fmt.Errorf("calls that are on: %w", err)
+	}
+	n, err := count(ctx, q, orgID)
+	return all, n, err
+}
+
+func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
+	rows, err := q.Query(ctx, "SELECT status, count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND erased_at IS NULL GROUP BY status", orgID)
+	if err != nil {
+		return nil, fmt.Errorf("calls that are on: %w", err)
+	}
+	all := Counts{}
+	var status control.Status
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
+		all[status] = n
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("calls that are on: %w", err)
+	}
+	return all, nil
+}
+
+// A Route is a subgroup, and how it stands with it.
+type Route struct {
+	ID, Name       string
+	TrunkID, Trunk string // Trunk is its name
+	Lent           bool   // by another organization
+	Line           trunks.Trunk
+	CallerNumbers  []string // that it may show, the first by default
+	Most, InUse    int      // calls at a time
+	PerMinute, New int      // calls a minute; in the last one
+	// Breaker is closed, open or probing; the rest is of one that is not closed.
+	Breaker, Why string
+	Since, Probe *time.Time
+	Down         bool // some server sees no proxy of the trunk that takes calls
+}
+
+// Routes returns those of an organization, by names of trunks and their own.
+func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.id, s.name, t.id, t.name, s.grant_id IS NOT NULL, t.proxy, t.settings,
+			CASE WHEN cardinality(s.caller_numbers) > 0 THEN s.caller_numbers WHEN cardinality(g.caller_numbers) > 0 THEN g.caller_numbers ELSE t.caller_numbers END,
+			least(s.concurrent_calls, nullif(g.concurrent_calls, 0)), 
+			(SELECT count(*) FROM calls WHERE route_id = s.id AND status IN ('queued', 'ringing', 'ongoing')),
+			least(s.calls_per_minute, nullif(g.calls_per_minute, 0)),
+			(SELECT count(*) FROM calls WHERE route_id = s.id AND created_at > now() - interval '1 minute'),
+			CASE WHEN NOT coalesce(b.open, false) THEN 'closed' WHEN b.probe_call <> '' THEN 'probing' ELSE 'open' END,
+			coalesce(b.why, ''), b.since, b.probe_at,
+			EXISTS (SELECT FROM trunk_sights v WHERE v.trunk_id = t.id AND v.down AND v.at > now() - interval '30 seconds')
+		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
+		LEFT JOIN route_breakers b ON b.subgroup_id = s.id
+		WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id LIMIT 200`, orgID)
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
+		err = row.Scan(&r.ID, &r.Name, &r.TrunkID, &r.Trunk, &r.Lent, &r.Line.Proxy, &r.Line.Settings, &r.CallerNumbers, &r.Most, &r.InUse, &r.PerMinute, &r.New,
+			&r.Breaker, &r.Why, &r.Since, &r.Probe, &r.Down)
+		r.Line.ID, r.Line.Name = r.TrunkID, r.Trunk
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	return all, nil
+}
+
+// An Agent is one, and how it did in the turns of the last calls.
+type Agent struct {
+	Name          string
+	ASR, LLM, TTS string // its providers, as published
+	Calls, Turns  int
+	Failed        int // turns that a provider broke
+	P50, P95      *float64
+}
+
+// Recent is which calls Agents looks at: those of the last quarter of an hour, the
+// newest of them.
+const (
+	recentFor  = 15 * time.Minute
+	recentMost = 200
+)
+
+// Agents returns the agents of an organization that talked lately. P50 and P95 are
+// of the milliseconds that callers waited for an answer.
+func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
+	rows, err := q.Query(ctx, `
+		WITH newest AS (
+			SELECT id, agent_id, agent_name, agent_version FROM calls
+			WHERE org_id = $1 AND created_at > now() - $2::interval ORDER BY created_at DESC, id DESC LIMIT $3)
+		SELECT c.agent_name, max(coalesce(v.definition->'speech'->'asr'->>'provider', '')), max(coalesce(v.definition->'speech'->'llm'->>'provider', '')),
+			max(coalesce(v.definition->'speech'->'tts'->>'provider', '')),
+			count(DISTINCT c.id), count(t.item), count(*) FILTER (WHERE t.item->>'ending' = 'failed'),
+			percentile_disc(0.5) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8),
+			percentile_disc(0.95) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8)
+		FROM newest c LEFT JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
+		LEFT JOIN call_turns t ON t.call_id = c.id
+		GROUP BY c.agent_name ORDER BY count(t.item) DESC, c.agent_name LIMIT 20`, orgID, recentFor, recentMost)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Agent])
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	return all, nil
+}
