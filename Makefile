@@ -5,13 +5,14 @@ SHELL        := /bin/bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED ?= 0
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Documentation is no part of what is built.
+VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test race lint fmt tidy check soak bench fuzz deps clean
+.PHONY: help build run test race lint fmt tidy check soak bench bench-full fuzz deps clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  \033[1m%-8s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/parley: static, pure Go
 	@echo 'building bin/parley (a minute or so the first time) …'
@@ -57,8 +58,11 @@ soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 call
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKilled' ./api/conformance
 
-bench: deps build ## measure the media path, the turn overhead and the first word
-	@bin/parley bench all
+bench: deps build ## a little of each bench, to see that it works (≤ 10 min), and a page of it
+	@bin/parley bench all --small --dir bin/bench/small
+
+bench-full: deps build ## all benches (≤ 60 min; goes on where it was stopped), into docs/benchmarks.md
+	@bin/parley bench all --dir bin/bench/full --into docs/benchmarks.md
 
 fuzz: ## fuzz everything that reads from outside, 60 s each
 	@.ci/fuzz 60s

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	measured "github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/spoken"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
@@ -184,6 +185,7 @@ func (c *call) words() []said {
 type Options struct {
 	Takes    int // of each script and voice
 	Progress func(done, all int)
+	Result   *measured.File // gets what is measured
 }
 
 // Run measures and writes tables to out.
@@ -206,6 +208,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 		}
 		o.Progress(i+1, len(voices))
 	}
+	t.keep(o.Result)
 	if err := t.write(out); err != nil {
 		return err
 	}
@@ -246,6 +249,36 @@ func (t *tally) add(k *call, r result) {
 		}
 		t.beep = append(t.beep, r.speaks[at]-k.beep)
 	}
+}
+
+// keep adds what was measured to a file: of people the agent's first word, of
+// machines the verdict and the message.
+func (t *tally) keep(f *measured.File) {
+	var words, verdicts []time.Duration
+	people, early, machines, mistaken := 0, 0, 0, 0
+	for _, c := range classes() {
+		n := len(t.verdict[c])
+		switch {
+		case c.human():
+			words, people, early = append(words, t.word[c]...), people+n, early+t.early[c]
+		case c == machineBeep || c == machineMute:
+			verdicts, machines, mistaken = append(verdicts, t.verdict[c]...), machines+n, mistaken+t.confusion[c][amd.Human]
+		}
+	}
+	f.Add(measured.Spread("human_first_word_ms", "a person is spoken to, after the greeting", "ms", millis(words), measured.Most("p50", 700)))
+	f.Add(measured.Share("human_early", "the same, while the greeting went on", early, people))
+	f.Add(measured.Spread("machine_verdict_ms", "the verdict on a machine", "ms", millis(verdicts), measured.Most("p50", 2500), measured.Most("p95", 5000)))
+	f.Add(measured.Share("machine_human", "machines taken for people", mistaken, machines))
+	f.Add(measured.Spread("after_beep_ms", "the message begins, after the beep", "ms", millis(t.beep), measured.Most("p95", 120)))
+	f.Add(measured.Share("beep_missed", "beeps not noticed", t.noBeep, t.noBeep+len(t.beep)))
+}
+
+func millis(all []time.Duration) []float64 {
+	var values []float64
+	for _, d := range all {
+		values = append(values, float64(d)/float64(time.Millisecond))
+	}
+	return values
 }
 
 func (t *tally) write(out io.Writer) error {

@@ -4,20 +4,16 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"time"
 
-	"github.com/parley-voice/parley/bench/corpus"
-	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/result"
 )
 
 // Bench holds the commands of the bench.
 type Bench struct {
-	All     All     `cmd:"" help:"All of it, as docs/benchmarks.md has it."`
+	All     All     `cmd:"" help:"All of it, as docs/benchmarks.md has it, and a page of it; goes on where it was stopped."`
 	Media   Media   `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
 	Turns   Turns   `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
 	Vad     Vad     `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
@@ -73,18 +69,4 @@ func (t *Terminal) measure(ctx context.Context, command string, options any, fil
 		}
 	}
 	return f.Err()
-}
-
-// All measures everything.
-type All struct{}
-
-// Run measures everything, with the defaults of each.
-func (All) Run(ctx context.Context, t *Terminal) error {
-	m := machine.Describe()
-	fmt.Fprintf(t.Out, "parley %s, %s, %d cores (%s)\n\n", t.Version, time.Now().UTC().Format(time.DateOnly), m.Cores, m.Model)
-	if err := (Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}).Run(ctx, t); err != nil {
-		return err
-	}
-	fmt.Fprintln(t.Out)
-	return Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}.Run(ctx, t)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/parley-voice/parley/bench/answering"
 	"github.com/parley-voice/parley/bench/ending"
 	"github.com/parley-voice/parley/bench/hearing"
+	"github.com/parley-voice/parley/bench/result"
 )
 
 // Vad measures voice activity.
@@ -26,13 +27,16 @@ func (c Vad) Run(ctx context.Context, t *Terminal) error {
 
 // Amd measures who is said to have answered.
 type Amd struct {
-	Takes int `help:"Recordings of each script and voice." default:"4"`
+	Takes int    `help:"Recordings of each script and voice." default:"4"`
+	JSON  string `help:"Write the result to this file." placeholder:"FILE"`
 }
 
 // Run measures who is said to have answered.
 func (c Amd) Run(ctx context.Context, t *Terminal) error {
-	fmt.Fprintf(t.Out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
-	return answering.Run(ctx, t.Out, answering.Options{Takes: c.Takes, Progress: t.Bar("voices")})
+	return t.measure(ctx, "amd", c, c.JSON, func(f *result.File) error {
+		fmt.Fprintf(t.Out, "answering machines: espeak-ng in eight voices through µ-law, transcripts from the scripts 300 ms behind, %d takes each\n\n", c.Takes)
+		return answering.Run(ctx, t.Out, answering.Options{Takes: c.Takes, Progress: t.Bar("voices"), Result: f})
+	})
 }
 
 // Endings measures how well it is told that somebody has finished.

@@ -38,7 +38,7 @@ func (m *measured) spent(a, b usage, memory float64) {
 		of(b.server.Own - a.server.Own), of(b.server.Below - a.server.Below), of(b.fakes.Own - a.fakes.Own), of(b.own.Own - a.own.Own), of(b.busy - a.busy),
 	}
 	m.cpu = millis(b.server.Own-a.server.Own) / took.Seconds() / float64(m.calls)
-	m.memory = memory / 1024
+	m.memory = max(0, memory/1024) // of few calls less may be left than the start took
 }
 
 func (m *measured) received(packets, lost int) { m.packets, m.lost = packets, lost }

@@ -84,7 +84,7 @@ func Measure(ctx context.Context, command, version string, options any, do func(
 		return nil, fmt.Errorf("options: %w", err)
 	}
 	f := &File{
-		Format: Format, Command: command, Options: raw, Version: version, Commit: cmp.Or(commit(), version),
+		Format: Format, Command: command, Options: raw, Version: version, Commit: Commit(version),
 		Machine: machine.Describe(), Noise: Noise{Before: machine.Before(ctx)}, Metrics: []Metric{}, Began: time.Now().UTC(),
 	}
 	stop := machine.During(ctx)
@@ -94,8 +94,11 @@ func Measure(ctx context.Context, command, version string, options any, do func(
 	return f, err
 }
 
-// commit is what this program was built of; empty where that was not kept.
-func commit() string {
+// Commit is what this program was built of: its commit, or its version where that
+// was not kept.
+func Commit(version string) string { return cmp.Or(revision(), version) }
+
+func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/result"
+)
+
+// All measures everything.
+type All struct {
+	Small bool   `help:"A little of each, to see that it works; for figures it is too little."`
+	Dir   string `help:"Where results are kept. What is there of this version already is not measured again." default:"bin/bench" type:"path" placeholder:"DIR"`
+	Into  string `help:"Fill the table of targets of this page." type:"existingfile" placeholder:"FILE"`
+}
+
+// A part is one bench of all.
+type part struct {
+	name    string
+	options any // without the file
+	run     func(ctx context.Context, t *Terminal, file string) error
+}
+
+// parts are what All does, the short ones first.
+func (c All) parts() []part {
+	turns := Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}
+	media := Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}
+	load := Load{Steps: []int{1, 25, 50, 100, 200, 300, 500}, Length: 20 * time.Second, Hold: 40 * time.Second, Ramp: 5 * time.Second, Settle: 5 * time.Second}
+	load.Profile = filepath.Join(c.Dir, "load.pprof")
+	api, amd := API{Length: 20 * time.Second, Stored: 1_000_000}, Amd{Takes: 4}
+	if c.Small {
+		turns.Calls, turns.Pauses = 12, 24
+		media.Calls, media.Runs, media.Length = []int{50}, 1, 2*time.Second
+		load.Steps, load.Length, load.Hold, load.Profile = []int{1, 10}, 5*time.Second, 20*time.Second, ""
+		api.Length, api.Stored, amd.Takes = 3*time.Second, 10_000, 1
+	}
+	return []part{
+		{"amd", amd, func(ctx context.Context, t *Terminal, file string) error { amd.JSON = file; return amd.Run(ctx, t) }},
+		{"media", media, func(ctx context.Context, t *Terminal, file string) error { media.JSON = file; return media.Run(ctx, t) }},
+		{"turns", turns, func(ctx context.Context, t *Terminal, file string) error { turns.JSON = file; return turns.Run(ctx, t) }},
+		{"load", load, func(ctx context.Context, t *Terminal, file string) error { load.JSON = file; return load.Run(ctx, t) }},
+		{"api", api, func(ctx context.Context, t *Terminal, file string) error { api.JSON = file; return api.Run(ctx, t) }},
+	}
+}
+
+// Run measures what is not measured yet, and writes the page. What fails or is
+// refused keeps nothing else from being measured.
+func (c All) Run(ctx context.Context, t *Terminal) error {
+	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+		return err
+	}
+	var files []string
+	var all error
+	for _, p := range c.parts() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		file := filepath.Join(c.Dir, p.name+".json")
+		fmt.Fprintf(t.Out, "── %s\n", p.name)
+		if p.done(file, result.Commit(t.Version)) {
+			fmt.Fprintf(t.Out, "measured already: %s\n\n", file)
+			files = append(files, file)
+			continue
+		}
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := p.run(ctx, t, file); err != nil {
+			all = errors.Join(all, fmt.Errorf("bench %s: %w", p.name, err))
+			fmt.Fprintln(t.Errs, "bench", p.name+":", err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			files = append(files, file)
+		}
+		fmt.Fprintln(t.Out)
+	}
+	if len(files) == 0 {
+		return all
+	}
+	err := Report{Files: files, Out: filepath.Join(c.Dir, "report.html")}.Run(t)
+	if err == nil && c.Into != "" {
+		err = Docs{Files: files, Into: c.Into}.Run()
+	}
+	return errors.Join(all, err)
+}
+
+// done tells whether a file holds this part, measured with the same options at
+// the same commit, and counts.
+func (p part) done(file, commit string) bool {
+	f, err := result.Read(file)
+	if err != nil || f.Err() != nil || f.Commit != commit || commit == "dev" || strings.HasSuffix(commit, "-dirty") {
+		return false
+	}
+	return same(f.Options, p.options)
+}
+
+// same tells whether options are those of a file, but for the name of the file.
+func same(raw json.RawMessage, options any) bool {
+	want, err := json.Marshal(options)
+	if err != nil {
+		return false
+	}
+	var a, b map[string]any
+	if json.Unmarshal(raw, &a) != nil || json.Unmarshal(want, &b) != nil {
+		return false
+	}
+	delete(a, "JSON")
+	delete(b, "JSON")
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
