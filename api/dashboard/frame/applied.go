@@ -24,7 +24,7 @@ func (r *Request) Apply(q db.Querier, o apply.Organization) error {
 var where = regexp.MustCompile(`^(?:organizations?(?:\[0\]\.| "(?:[^"\\]|\\.)*": ))?(?:(?:agents|trunks)\[0\]\.|(?:agent|trunk) "(?:[^"\\]|\\.)*": )*(?:subgroups\[0\]\.|subgroup "(?:[^"\\]|\\.)*": )*`)
 
 // field is the key that an error is about.
-var field = regexp.MustCompile(`^([a-z_]+(?:\.[a-z_]+)*)(?:\[[0-9]+\][a-z_.]*)?( |: )`)
+var field = regexp.MustCompile(`^([a-z_]+(?:\.[a-z_]+)*)(\[[0-9]+\][a-z_.]*)?( |: )`)
 
 // Refused has an error of package apply, and of what it calls, refuse a form. An
 // error of the database stays one.
@@ -37,7 +37,7 @@ func Refused(err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), where.FindString(err.Error()))
 	if m := field.FindStringSubmatch(text); m != nil {
-		if m[2] == ": " {
+		if m[2] == "" && m[3] == ": " { // else it says more than the field does
 			text = strings.TrimPrefix(text, m[0])
 		}
 		return Invalid(m[1], text)

@@ -114,10 +114,7 @@ func (r *Request) Form(f Form) Form {
 		if at := f.about(key); at != nil {
 			at.Error = reason
 		} else {
-			f.Message = reason
-			if !strings.HasPrefix(reason, sentence(key)) {
-				f.Message = key + ": " + reason
-			}
+			f.Message = labelled(key, reason)
 		}
 	}
 	for i := range f.Fields {

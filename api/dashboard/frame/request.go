@@ -206,9 +206,17 @@ func (e *InvalidError) Told() string {
 		all = append(all, e.Message)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Fields)) {
-		all = append(all, key+": "+e.Fields[key])
+		all = append(all, labelled(key, e.Fields[key]))
 	}
 	return strings.Join(all, "; ")
+}
+
+// labelled is a reason with the key that it is about, which it may begin with.
+func labelled(key, reason string) string {
+	if strings.HasPrefix(reason, sentence(key)) {
+		return reason
+	}
+	return key + ": " + reason
 }
 
 // Invalid refuses a form because of a field; of none where that is "".

@@ -14,7 +14,7 @@ import (
 func (w Webhooks) confirm(r *frame.Request, title, lead string, f frame.Form) (frame.Page, error) {
 	e, err := w.find(r, r.DB())
 	f.Cancel = r.URL("webhooks/" + e.ID)
-	return frame.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: above(of(e)), Data: r.Form(f)}, err
+	return frame.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: above(of(r, e)), Data: r.Form(f)}, err
 }
 
 func (w Webhooks) askRotate(r *frame.Request) (frame.Page, error) {
@@ -131,7 +131,7 @@ func (w Webhooks) notice(r *frame.Request) (frame.Page, error) {
 	}
 	e, err := webhook.Read(r.Context(), r.DB(), r.Org(), s.EndpointID)
 	return frame.Page{
-		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: above(of(e)),
+		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: above(of(r, e)),
 		Data: map[string]any{"N": s, "Body": body},
 	}, err
 }

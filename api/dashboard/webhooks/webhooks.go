@@ -52,13 +52,22 @@ func (w Webhooks) Room() (frame.Room, error) {
 type row struct {
 	webhook.Owned
 
+	Shown         string // the address; its path may be a secret, and is for owners
 	State         string
 	Waiting, Dead int
 }
 
+// shown is an endpoint's address, as far as who looks may see it.
+func shown(r *frame.Request, e webhook.Owned) string {
+	if r.May(operator.Owner) {
+		return e.URL
+	}
+	return webhook.State{URL: e.URL}.Host()
+}
+
 func (Webhooks) row(r *frame.Request, e webhook.Owned) (row, error) {
 	waiting, dead, err := webhook.Left(r.Context(), r.DB(), e.ID)
-	v := row{e, "active", waiting, dead}
+	v := row{e, shown(r, e), "active", waiting, dead}
 	if e.DisabledAt != nil {
 		v.State = "disabled"
 	}
@@ -90,7 +99,9 @@ func above(more ...frame.Link) []frame.Link {
 	return append([]frame.Link{{Label: "Webhooks", Path: "webhooks"}}, more...)
 }
 
-func of(e webhook.Owned) frame.Link { return frame.Link{Label: e.URL, Path: "webhooks/" + e.ID} }
+func of(r *frame.Request, e webhook.Owned) frame.Link {
+	return frame.Link{Label: shown(r, e), Path: "webhooks/" + e.ID}
+}
 
 // fields ask for what an endpoint is told.
 func fields(r *frame.Request, e webhook.Owned) ([]frame.Field, error) {
@@ -192,7 +203,7 @@ func (w Webhooks) show(r *frame.Request) (frame.Page, error) {
 	}
 	all, next := frame.Paged(r, all, perPage, func(s webhook.Sent) string { return s.ID })
 	p := frame.Page{
-		Template: "show.html", Title: e.URL, Crumbs: above(),
+		Template: "show.html", Title: of.Shown, Crumbs: above(),
 		Actions: []frame.Link{
 			{Label: "Edit", Path: "webhooks/" + e.ID + "/edit", Needs: operator.Owner},
 			{Label: "New secret", Path: "webhooks/" + e.ID + "/secret", Needs: operator.Owner},
@@ -209,7 +220,7 @@ func (w Webhooks) askChange(r *frame.Request) (frame.Page, error) {
 		return frame.Page{}, err
 	}
 	asked, err := fields(r, e)
-	return frame.Page{Template: "form.html", Title: "What it is told", Crumbs: above(of(e)), Data: r.Form(frame.Form{
+	return frame.Page{Template: "form.html", Title: "What it is told", Crumbs: above(of(r, e)), Data: r.Form(frame.Form{
 		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked,
 	})}, err
 }

@@ -1,0 +1,163 @@
+package agents_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const tooled = `organizations:
+- name: acme
+  agents:
+  - name: sales
+    greeting: Hello {{name}}.
+    speech: {asr: {provider: fake}, llm: {provider: fake, fallback: {provider: other}}, tts: {provider: fake}}
+    analysis: {fields: [{name: topic, type: enum, values: [a, b]}]}
+    tools:
+    - {type: http, name: find, description: d, url: "https://crm.example.com/f", headers: {X-Key: canary}, parameters: {type: object, required: [a]}}
+`
+
+// sales is an agent with a tool whose server is told a secret.
+func sales(t *testing.T, h *dashtest.House) agents.Agent {
+	t.Helper()
+	spec, err := apply.Parse(strings.NewReader(tooled))
+	if err == nil {
+		err = apply.Apply(t.Context(), h.DB.Pool, spec, apply.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, h)
+}
+
+func read(t *testing.T, h *dashtest.House) agents.Agent {
+	t.Helper()
+	a, err := agents.Find(t.Context(), h.DB.Pool, h.Acme, "sales")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestTheFormLeavesTheRest: what the form does not ask for stays.
+func TestTheFormLeavesTheRest(t *testing.T) {
+	h := dashtest.New(t)
+	a := sales(t, h)
+	b := h.SignIn(t, "oscar")
+	at := "agents/" + a.ID
+	b.Follow(at+"/edit", "greeting", "Good day.\r\nThis is Acme.", "prompt", "Sell.", "voicemail", "hangup", "speech.asr.provider", "fake", "speech.llm.provider", "fake", "speech.llm.model", "big",
+		"speech.tts.provider", "fake", "speech.tts.voice", "ada", "variables", "who = there\n\ncity=Rome", "max_duration_s", "600", "summary", "on")
+	d := read(t, h).Draft
+	if d.Greeting != "Good day.\nThis is Acme." || d.Recording || d.MaxDurationS != 600 || d.Variables["city"] != "Rome" || !d.Analysis.Summary || d.Analysis.Success || d.Speech.LLM.Model != "big" {
+		t.Errorf("%+v", d)
+	}
+	if len(d.Tools) != 1 || d.Tools[0].Headers["X-Key"] != "canary" || len(d.Analysis.Fields) != 1 || d.Speech.LLM.Fallback == nil || d.Speech.LLM.Fallback.Provider != "other" {
+		t.Errorf("something else is changed: %+v", d)
+	}
+	for field, bad := range map[string]string{"voicemail": "shout", "variables": "no value", "max_duration_s": "5", "greeting": "{{a b}}", "speech.asr.provider": ""} {
+		form := map[string]string{"voicemail": "hangup", "speech.asr.provider": "fake", "speech.llm.provider": "fake", "speech.tts.provider": "fake", field: bad}
+		var pairs []string
+		for k, v := range form {
+			pairs = append(pairs, k, v)
+		}
+		if a := b.Post(at+"/edit", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `class="error" id="f-`+field+`-error"`) {
+			t.Errorf("%s %q: %d %s", field, bad, a.Status, a.Text())
+		}
+	}
+}
+
+// TestTheText: an agent as YAML is what it was; secrets are hidden, and go to no
+// other server; what is left out is as it is by default.
+func TestTheText(t *testing.T) {
+	h := dashtest.New(t)
+	a := sales(t, h)
+	b := h.SignIn(t, "oscar")
+	at := "agents/" + a.ID + "/text"
+	text, err := apply.Written(a).Text()
+	if err != nil || strings.Contains(text, "canary") || !strings.Contains(text, apply.Hidden) || strings.Contains(text, "null") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	if page := b.Get(at); strings.Contains(page.Body, "canary") {
+		t.Error("the page shows a secret")
+	}
+	b.Follow(at, "text", text)
+	if d := read(t, h).Draft; d.Tools[0].Headers["X-Key"] != "canary" || string(d.Tools[0].Parameters) != string(a.Draft.Tools[0].Parameters) {
+		t.Errorf("%+v", d.Tools)
+	}
+	if again := b.Post(at, "text", strings.Replace(text, "crm.example.com", "evil.example.com", 1)); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), "write it out") {
+		t.Errorf("a secret goes elsewhere: %d %s", again.Status, again.Text())
+	}
+	for bad, want := range map[string]string{"greting: hi": "greting", ": [": "YAML", "name: other": "keeps its name", "voicemail: shout": "voicemail", "tools: [{type: nonsense}]": "Tools[0]: type"} {
+		if again := b.Post(at, "text", bad); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), want) {
+			t.Errorf("%q: %d %s", bad, again.Status, again.Text())
+		}
+	}
+	b.Follow(at, "text", "speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
+	if d := read(t, h).Draft; len(d.Tools) != 0 || d.Greeting != "" || !d.Recording || !d.Analysis.Summary || len(d.Analysis.Fields) != 0 {
+		t.Errorf("%+v", d)
+	}
+	var log string
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") {
+		t.Errorf("the log holds a secret: %s, %v", log, err)
+	}
+}
+
+// TestVersions: one is published, another, and the first is the draft again.
+func TestVersions(t *testing.T) {
+	h := dashtest.New(t)
+	a := sales(t, h)
+	b := h.SignIn(t, "oscar")
+	at := "agents/" + a.ID
+	b.Follow(at + "/publish")
+	b.Follow(at+"/text", "text", "greeting: Two.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
+	b.Follow(at + "/publish")
+	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "The draft is this version again.") {
+		t.Errorf("%s", page.Text())
+	}
+	if got := read(t, h); got.Published != 2 || got.Draft.Greeting != "Hello {{name}}." || got.Draft.Tools[0].Headers["X-Key"] != "canary" {
+		t.Errorf("%+v", got)
+	}
+	for _, n := range []string{"3", "0", "x", "99999999999999999999"} {
+		if page := b.Get(at + "/versions/" + n); page.Status != http.StatusNotFound {
+			t.Errorf("version %s: %d", n, page.Status)
+		}
+	}
+	b.Follow(at + "/unpublish")
+	if got := read(t, h); got.Published != 0 {
+		t.Errorf("%+v", got)
+	}
+	b.Follow(at + "/delete")
+	if _, err := agents.ByID(t.Context(), h.DB.Pool, h.Acme, a.ID); err == nil {
+		t.Error("it is there still")
+	}
+}
+
+// TestATestCall goes through the API's own door, and its refusals.
+func TestATestCall(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	b := h.SignIn(t, "oscar")
+	at := "agents/" + ids["agents"] + "/call"
+	if a := b.Post(at, "to", "+44 20 7946 0000", "variable.first_name", "Ada"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-to-error"`) {
+		t.Errorf("to where no call may go: %d %s", a.Status, a.Text())
+	}
+	if a := b.Post(at, "to", "+12025550177"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Say what this is.") {
+		t.Errorf("without a variable: %d %s", a.Status, a.Text())
+	}
+	a := b.Post(at, "to", "+12025550177", "variable.first_name", "Ada")
+	if a.Status != http.StatusSeeOther || !strings.Contains(a.To(), "/calls/call_") {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	var status, name string
+	err := h.DB.Pool.QueryRow(t.Context(), "SELECT status, variables->>'first_name' FROM calls WHERE to_number = '12025550177'").Scan(&status, &name)
+	if err != nil || status != "queued" || name != "Ada" {
+		t.Errorf("%s %s, %v", status, name, err)
+	}
+}

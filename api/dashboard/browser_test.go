@@ -1,0 +1,171 @@
+package dashboard_test
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+)
+
+// hostile is a name that would run where it is not taken for text.
+const hostile = `"><img src=x onerror="alert(1)"><script>alert(2)</script>'-alert(3)-'`
+
+// TestPages opens every page in Chromium over names that are hostile: none runs,
+// nothing goes wrong, none is wider than a phone, and axe finds nothing serious.
+func TestPages(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	var paths []string
+	for _, r := range routes(t, h, hostile) {
+		if r.Look != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") {
+			paths = append(paths, r.Path)
+		}
+	}
+	axe := script(t)
+	b.Go("/dashboard/sign-in")
+	serious(t, b, axe, "sign-in")
+	b.SignIn("ada")
+	b.Go("keys/new") // something for the log
+	b.Fill("[name=name]", hostile)
+	b.Press("Issue the key")
+	for i, path := range paths {
+		// The colours are few: every third page in the dark shows them all.
+		if b.Look("light", 1280); i%3 == 2 {
+			b.Look("dark", 1280)
+		}
+		b.Go(path)
+		if faults := b.Faults(); len(faults) > 0 {
+			t.Errorf("%s: %q", path, faults)
+		}
+		serious(t, b, axe, path)
+		b.Look("light", 390)
+		if wide := dashtest.Read[int](b, "document.documentElement.scrollWidth"); wide > 390 {
+			t.Errorf("%s is %d pixels wide on a phone", path, wide)
+		}
+	}
+}
+
+func script(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("testdata/axe/axe.min.js.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// serious holds a page to have no serious fault of accessibility.
+func serious(t *testing.T, b dashtest.Tab, axe, where string) {
+	t.Helper()
+	b.Run(axe)
+	found := dashtest.Read[[]string](b, `axe.run(document, {resultTypes: ["violations", "passes"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+		.concat(r.passes.length ? [] : [{id: "axe looks at nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`)
+	for _, f := range found {
+		t.Errorf("%s: %s", where, f)
+	}
+}
+
+// TestAKeyInTheBrowser: it is issued and revoked by clicks, and the API goes by it
+// on the next request.
+func TestAKeyInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	b.SignIn("ada")
+	b.Go("keys")
+	b.Press("Issue the first key")
+	b.Fill("[name=name]", "CRM")
+	b.Press("Issue the key")
+	secret := dashtest.Read[string](b, "document.getElementById('secret').value")
+	keys := &access.Keys{Pool: h.DB.Pool}
+	key, err := keys.Authenticate(t.Context(), "Bearer "+secret)
+	if err != nil || key.Name != "CRM" {
+		t.Fatalf("%+v, %v", key, err)
+	}
+	b.Press("To the keys")
+	b.Press("Revoke CRM")
+	b.Press("Revoke the key")
+	if text := b.Text(); !strings.Contains(text, "The key is revoked.") {
+		t.Errorf("the page says %s", text)
+	}
+	if _, err = keys.Authenticate(t.Context(), "Bearer "+secret); control.CodeOf(err) != control.CodeKeyRevoked {
+		t.Errorf("after it was revoked: %v", err)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
+// TestAnAgentInTheBrowser: it is written, published, changed and published again.
+func TestAnAgentInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Go("agents/new")
+	b.Fill("[name=name]", "sales")
+	b.Fill("[name=prompt]", "Sell.")
+	for _, part := range []string{"asr", "llm", "tts"} {
+		b.Fill("[name='speech."+part+".provider']", "fake")
+	}
+	b.Press("Create the draft")
+	b.Press("Publish the draft")
+	b.Press("Edit as YAML")
+	b.Run("document.querySelector('textarea').value += 'greeting: Hello {{first name}}.\\n'")
+	b.Press("Save the draft")
+	if text := b.Text(); !strings.Contains(text, "is no place of a variable") {
+		t.Errorf("a place that is none is taken: %s", text)
+	}
+	if id := dashtest.Read[string](b, "document.activeElement.id"); id != "f-text" {
+		t.Errorf("the focus is on %q", id)
+	}
+	b.Run("document.querySelector('textarea').value = document.querySelector('textarea').value.replace('first name', 'first_name')")
+	b.Press("Save the draft")
+	b.Press("Publish the draft")
+	if text := b.Text(); !strings.Contains(text, "Version 2 is published") || !strings.Contains(text, "A call has to give first_name.") {
+		t.Errorf("the page says %s", text)
+	}
+	var published int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT published_version FROM agents WHERE name = 'sales'").Scan(&published); err != nil || published != 2 {
+		t.Errorf("version %d is published, %v", published, err)
+	}
+}
+
+// TestTheTheme: it is chosen, kept, and there before the page is drawn.
+func TestTheTheme(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	b.Look("light", 1280)
+	b.SignIn("vera")
+	ground := func() string { return dashtest.Read[string](b, "getComputedStyle(document.body).backgroundColor") }
+	light := ground()
+	b.Do(chromedp.Click(chromedp.CSS("[data-theme-toggle]")))
+	b.Until("document.documentElement.dataset.theme === 'dark'")
+	if ground() == light {
+		t.Error("the toggle changes nothing")
+	}
+	b.Go("audit")
+	if ground() == light {
+		t.Error("the theme is not kept")
+	}
+	links := dashtest.Read[[]string](b, "[...document.querySelectorAll('.side nav a')].map((a) => a.textContent)")
+	if slices.Contains(links, "Operators") || len(links) < 5 {
+		t.Errorf("a viewer is shown %s", strconv.Quote(strings.Join(links, ", ")))
+	}
+}

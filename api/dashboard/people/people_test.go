@@ -1,0 +1,121 @@
+package people_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// TestSigningIn: by the right password alone, to where one wanted to go, until one
+// signs out; the cookie is nobody else's to read.
+func TestSigningIn(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Stranger(t)
+	if a := b.Post("/dashboard/sign-in", "email", "ada@example.com", "password", "something else"); a.Status != http.StatusUnprocessableEntity || b.Cookie() != nil || !strings.Contains(a.Body, `value="ada@example.com"`) {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	a := b.Get("audit?who=x")
+	next := a.To()[strings.Index(a.To(), "next=")+5:]
+	if next != "%2Fdashboard%2F"+h.Acme+"%2Faudit%3Fwho%3Dx" {
+		t.Errorf("next is %s", next)
+	}
+	for to, want := range map[string]string{
+		"/dashboard/" + h.Acme + "/audit?who=x": "/dashboard/" + h.Acme + "/audit?who=x", "": "/dashboard",
+		"https://evil.example/dashboard/": "/dashboard", "//evil.example/dashboard/x": "/dashboard", `/dashboard/\\evil.example`: "/dashboard", "/v1/calls": "/dashboard",
+		"/dashboard/sign-out": "/dashboard",
+	} {
+		a = b.Post("/dashboard/sign-in", "email", "ada@example.com", "password", string(dashtest.Password), "next", to)
+		if a.Status != http.StatusSeeOther || a.To() != want {
+			t.Errorf("next %q: %d %s", to, a.Status, a.To())
+		}
+		if set := a.Header.Get("Set-Cookie"); !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Lax") || strings.Contains(set, "Secure") {
+			t.Errorf("the cookie is %s", set)
+		}
+		if out := b.Post("/dashboard/sign-out"); out.To() != "/dashboard/sign-in" || b.Get("audit").Status != http.StatusSeeOther {
+			t.Errorf("signed out: %d", out.Status)
+		}
+	}
+}
+
+// TestOverHTTPS the cookie goes nowhere else.
+func TestOverHTTPS(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.PublicURL = "https://parley.example" })
+	a := h.Stranger(t).Post("/dashboard/sign-in", "email", "ada@example.com", "password", string(dashtest.Password))
+	if set := a.Header.Get("Set-Cookie"); !strings.HasPrefix(set, "__Host-parley=") || !strings.Contains(set, "Secure") || !strings.Contains(set, "Path=/") {
+		t.Errorf("the cookie is %s", set)
+	}
+}
+
+// TestOperators: an owner adds somebody, who signs in with the password that was
+// shown, gets another role, and goes; the last owner stays.
+func TestOperators(t *testing.T) {
+	h := dashtest.New(t)
+	ada := h.SignIn(t, "ada")
+	a := ada.Post("operators/new", "email", "Bob@Example.com", "role", "viewer")
+	password := regexp.MustCompile(`value="([A-Z2-7]{26})"`).FindStringSubmatch(a.Body)
+	if password == nil {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	bob := h.Stranger(t)
+	if a = bob.Post("/dashboard/sign-in", "email", "bob@example.com", "password", password[1]); a.Status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	if a = bob.Get("operators"); a.Status != http.StatusForbidden {
+		t.Errorf("a viewer sees the operators: %d", a.Status)
+	}
+	if a = ada.Post("operators/new", "email", "bob@example.com", "role", "owner"); !strings.Contains(a.Text(), "an operator of this organization already") {
+		t.Errorf("twice: %d %s", a.Status, a.Text())
+	}
+	if a = ada.Follow("operators/new", "email", "gus@example.com", "role", "viewer"); !strings.Contains(a.Text(), "the password of the account") {
+		t.Errorf("who has an account: %s", a.Text())
+	}
+	m, err := operator.Find(t.Context(), h.DB.Pool, h.Acme, "bob@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada.Follow("operators/"+m.ID+"/role", "role", "owner")
+	if a = bob.Get("operators"); a.Status != http.StatusOK {
+		t.Errorf("an owner sees no operators: %d", a.Status)
+	}
+	me, err := operator.Find(t.Context(), h.DB.Pool, h.Acme, "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.Follow("operators/" + me.ID + "/remove")
+	if a = ada.Get("keys"); a.Status != http.StatusSeeOther { // no account any more
+		t.Errorf("who was removed: %d", a.Status)
+	}
+	if a = bob.Post("operators/"+m.ID+"/remove", ""); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "last owner") {
+		t.Errorf("the last owner: %d %s", a.Status, a.Text())
+	}
+	if a = bob.Get("audit?action=operator."); strings.Count(a.Body, "<td data-label=\"Action\">operator.") != 4 || strings.Contains(a.Body, password[1]) {
+		t.Errorf("the log says %s", a.Text())
+	}
+}
+
+func TestAnotherPassword(t *testing.T) {
+	h := dashtest.New(t)
+	b, elsewhere := h.SignIn(t, "vera"), h.SignIn(t, "vera")
+	for _, form := range [][]string{
+		{"before", "x", "password", "another good one", "again", "another good one"},
+		{"before", string(dashtest.Password), "password", "another good one", "again", "another bad one"},
+		{"before", string(dashtest.Password), "password", "short", "again", "short"},
+	} {
+		if a := b.Post("account", form...); a.Status != http.StatusUnprocessableEntity || strings.Contains(a.Body, "another good one") {
+			t.Errorf("%v: %d", form, a.Status)
+		}
+	}
+	if a := b.Follow("account", "before", string(dashtest.Password), "password", "another good one", "again", "another good one"); !strings.Contains(a.Text(), "The password is changed.") {
+		t.Errorf("%s", a.Text())
+	}
+	if a := elsewhere.Get("audit"); a.Status != http.StatusSeeOther {
+		t.Errorf("the other session goes on: %d", a.Status)
+	}
+}

@@ -1,0 +1,88 @@
+package settings_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// form is the settings form, with some fields replaced.
+func form(pairs ...string) []string {
+	fields := map[string]string{
+		"timezone": "America/Chicago", "calling_window.start": "10:00", "calling_window.end": "18:30", "frequency_caps.enabled": "on", "frequency_caps.daily": "2",
+		"frequency_caps.rolling_7d": "", "individual_dnc": "off", "disclosures.enabled": "off", "disclosures.agent": "", "disclosures.organization": "Acme",
+		"limits.daily_calls": "500", "limits.daily_minutes": "", "limits.daily_cost": "12.5", "retention.recordings_days": "30", "retention.transcripts_days": "", "retention.calls_days": "",
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fields[pairs[i]] = pairs[i+1]
+	}
+	all := []string{"calling_window.days", "0", "calling_window.days", "4"}
+	for k, v := range fields {
+		all = append(all, k, v)
+	}
+	return all
+}
+
+// TestSettings: what is saved is what campaigns go by, and is shown again.
+func TestSettings(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "ada")
+	b.Follow("settings/edit", form()...)
+	o, err := (&store.Store{}).Organization(t.Context(), h.DB.Pool, h.Acme)
+	if err != nil || o.Zone != "America/Chicago" || *o.Caps.Daily != 2 || o.Caps.Rolling7d != nil || !*o.Caps.Enabled || o.Window[0].From != 10*60 || o.Window[4].To != 18*60+30 || o.Window[1].To != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	c, err := apply.Current(t.Context(), h.DB.Pool, h.Acme)
+	if err != nil || c.Limits.DailyCost != 12.5 || c.Retention.Recordings != 30 || *c.IndividualDNC != "off" || *c.Disclosures.Enabled || c.Disclosures.Organization != "Acme" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	text := b.Get("settings").Text()
+	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not held against", "12.5"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	b.Follow("settings/edit", form()...) // nothing changes
+	var n int
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	for field, bad := range map[string]string{
+		"timezone": "EST", "calling_window.start": "19:00", "frequency_caps.daily": "0", "limits.daily_cost": "much", "limits.daily_calls": "-1", "retention.recordings_days": "3", "individual_dnc": "maybe",
+	} {
+		if a := b.Post("settings/edit", form(field, bad)...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `class="error"`) && !strings.Contains(a.Body, `class="refused"`) {
+			t.Errorf("%s %q: %d %s", field, bad, a.Status, a.Text())
+		}
+	}
+	if a := h.SignIn(t, "oscar").Post("settings/edit", form()...); a.Status != http.StatusForbidden {
+		t.Errorf("an operator changes the settings: %d", a.Status)
+	}
+}
+
+// TestMarketRules: an owner chooses among those there are; others' names are not
+// shown, and installing is for the root organization.
+func TestMarketRules(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "ada")
+	b.Follow("market/use", "rules", "us")
+	if o, err := access.ReadOrganization(t.Context(), h.DB.Pool, h.Acme); err != nil || o.Market != "us" || o.MarketVersion != "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if a := b.Post("market/use", "rules", "us 9999"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("rules that there are not: %d", a.Status)
+	}
+	if a := h.SignIn(t, "gus").Get("market"); strings.Contains(a.Body, "acme") || !strings.Contains(a.Text(), "1 organization") {
+		t.Errorf("%s", a.Text())
+	}
+	if a := b.Get("market/install"); a.Status != http.StatusNotFound {
+		t.Errorf("whoever comes installs rules: %d", a.Status)
+	}
+}

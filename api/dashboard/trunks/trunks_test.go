@@ -1,0 +1,149 @@
+package trunks_test
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+var whole = []string{
+	"name", "main", "proxy", "sip:127.0.0.1:5080;transport=udp", "backups", "sip:127.0.0.2:5080\nsip:127.0.0.3:5080", "provider", "Carrier", "username", "u", "password", "canary", "register", "on",
+	"caller_numbers", "+12025550100\n+12025550101", "attest", "+12025550100 = A", "codecs", "g722, pcmu", "encryption", "srtp", "dtmf", "inband", "privacy", "on",
+	"headers", "X-Customer = 7", "calls_per_second", "2.5", "concurrent_calls", "20", "rates", "1 = 0.012\n44 = 0.03",
+}
+
+func with(pairs ...string) []string { return append(append([]string{}, pairs...), whole...) }
+
+// TestATrunksLife: it is made whole, changed without its password being given again,
+// and deleted.
+func TestATrunksLife(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Standing = func(media.Trunk) string { return "down" } })
+	b := h.SignIn(t, "oscar")
+	b.Follow("trunks/new", whole...)
+	read := func() trunks.Trunk {
+		t.Helper()
+		got, err := trunks.Find(t.Context(), h.DB.Pool, h.Acme, "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got := read()
+	want := trunks.Trunk{
+		ID: got.ID, OrgID: h.Acme, Name: "main", Proxy: "sip:127.0.0.1:5080;transport=udp", Username: "u", Password: "canary", CallerNumbers: []string{"+12025550100", "+12025550101"},
+		CallsPerSecond: 2.5, ConcurrentCalls: 20, Settings: trunks.Settings{
+			Backups: []string{"sip:127.0.0.2:5080", "sip:127.0.0.3:5080"}, Register: true, Codecs: []string{"g722", "pcmu"}, Encryption: "srtp", DTMF: "inband", Privacy: true,
+			Headers: map[string]string{"X-Customer": "7"}, Attest: map[string]string{"+12025550100": "A"}, Provider: "Carrier", Rates: map[string]float64{"1": 0.012, "44": 0.03},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	at := "trunks/" + got.ID
+	if page := b.Get(at + "/edit"); strings.Contains(page.Body, "canary") || !strings.Contains(page.Body, "1 = 0.012") {
+		t.Errorf("%s", page.Body)
+	}
+	if page := b.Get(at); !strings.Contains(page.Text(), "Health down") || strings.Contains(page.Body, "canary") {
+		t.Errorf("%s", page.Text())
+	}
+	b.Follow(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u", "caller_numbers", "+12025550100")
+	if got = read(); got.Password != "canary" || got.Proxy != "sip:127.0.0.9" || len(got.CallerNumbers) != 1 || got.Settings.Register || len(got.Settings.Rates) != 0 {
+		t.Errorf("%+v", got)
+	}
+	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "nobody", "codecs": "mp3", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
+		pairs := with()
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == field {
+				pairs[i+1] = bad
+			}
+			if pairs[i] == "name" && field != "name" {
+				pairs[i+1] = "second"
+			}
+		}
+		if a := b.Post("trunks/new", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-`+field+`-error"`) {
+			t.Errorf("%s %q: %d %s", field, bad, a.Status, a.Text())
+		}
+	}
+	b.Follow(at + "/delete")
+	if all, err := trunks.List(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	var log string
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") || !strings.Contains(log, "trunk.delete") {
+		t.Errorf("the log says %s, %v", log, err)
+	}
+}
+
+// TestSubgroups are made, changed and deleted; on trunks that are lent, too, until
+// these are taken back.
+func TestSubgroups(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	h.Hire(t, "gus@example.com", h.Acme, operator.Owner)
+	b := h.SignIn(t, "oscar")
+	b.Follow("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "agents", "sales", "allowed_destinations", "1\n44", "caller_numbers", "", "concurrent_calls", "3", "calls_per_minute", "9")
+	route := func(org, name string) (got trunks.Route) {
+		t.Helper()
+		all, err := trunks.Routes(t.Context(), h.DB.Pool, org, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			if r.Name == name {
+				got = r
+			}
+		}
+		return got
+	}
+	s := route(h.Acme, "second")
+	if s.ConcurrentCalls != 3 || len(s.Agents) != 1 || len(s.AllowedDestinations) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if a := b.Post("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "concurrent_calls", "3", "calls_per_minute", "9"); !strings.Contains(a.Text(), "There is a subgroup of this name already.") {
+		t.Errorf("twice: %d", a.Status)
+	}
+	b.Follow("subgroups/"+s.ID+"/edit", "allowed_destinations", "7", "concurrent_calls", "4", "calls_per_minute", "9")
+	if s = route(h.Acme, "second"); s.ConcurrentCalls != 4 || len(s.Agents) != 0 || s.AllowedDestinations[0] != "7" {
+		t.Errorf("%+v", s)
+	}
+	b.Follow("subgroups/" + s.ID + "/delete")
+	if s = route(h.Acme, "second"); s.ID != "" {
+		t.Errorf("%+v", s)
+	}
+	gus := h.SignIn(t, "gus") // in globex, who borrows
+	if a := gus.Get("trunks"); !strings.Contains(a.Text(), "lent by acme") {
+		t.Errorf("%s", a.Text())
+	}
+	if a := gus.Get("trunks/" + ids["trunks"]); a.Status != http.StatusNotFound {
+		t.Errorf("a borrower sees the trunk: %d", a.Status)
+	}
+	gus.Follow("trunks/"+ids["trunks"]+"/subgroup", "name", "lent", "allowed_destinations", "1", "concurrent_calls", "3", "calls_per_minute", "9")
+	if s = route(h.Globex, "lent"); s.Lender != "acme" || s.GrantID == "" {
+		t.Errorf("%+v", s)
+	}
+	ada := h.SignIn(t, "ada")
+	if a := b.Post("grants/" + ids["grants"] + "/end"); a.Status != http.StatusForbidden {
+		t.Errorf("an operator takes back: %d", a.Status)
+	}
+	ada.Follow("grants/" + ids["grants"] + "/end")
+	if s = route(h.Globex, "lent"); s.ID != "" {
+		t.Errorf("after it was taken back: %+v", s)
+	}
+	if a := ada.Post("trunks/"+ids["trunks"]+"/lend", "to", "globex"); a.Status == http.StatusSeeOther {
+		t.Error("it is lent to whom the lender does not know")
+	}
+	lend := "/dashboard/" + h.Acme + "/trunks/" + ids["trunks"]
+	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // who is an owner of both
+	if all, err := trunks.Lendings(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 1 || all[0].ConcurrentCalls != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

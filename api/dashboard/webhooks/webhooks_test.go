@@ -1,0 +1,117 @@
+package webhooks_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// TestAnEndpointsLife: it is made, tested, changed, its secret goes over to
+// another, what was given up is sent again, and it is deleted.
+func TestAnEndpointsLife(t *testing.T) {
+	var secrets []string // that all sign
+	var took atomic.Int64
+	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		for _, s := range secrets {
+			lib, fault := standardwebhooks.NewWebhook(s)
+			if err != nil || fault != nil || lib.Verify(body, r.Header) != nil {
+				t.Errorf("%s: %v %v", body, err, fault)
+			}
+		}
+		took.Add(1)
+	}))
+	defer far.Close()
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Apply.AllowInsecure = true })
+	b := h.SignIn(t, "ada")
+	secret := func(path string, pairs ...string) string {
+		t.Helper()
+		a := b.Post(path, pairs...)
+		found := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`).FindString(strings.ReplaceAll(a.Body, "&#43;", "+"))
+		if found == "" {
+			t.Fatalf("POST %s: %d %s", path, a.Status, a.Text())
+		}
+		return found
+	}
+	for _, form := range [][]string{{"url", "ftp://x"}, {"url", far.URL}, {"url", far.URL, "events", "nothing"}, {"url", far.URL, "events", "call_ended", "agents", "nobody"}} {
+		if a := b.Post("webhooks/new", form...); a.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", form, a.Status)
+		}
+	}
+	secrets = append(secrets, secret("webhooks/new", "url", far.URL, "events", "call_ended"))
+	if a := b.Post("webhooks/new", "url", far.URL, "events", "call_ended"); !strings.Contains(a.Text(), "There is an endpoint of this address already.") {
+		t.Errorf("twice: %d %s", a.Status, a.Text())
+	}
+	all, err := webhook.ListOwned(t.Context(), h.DB.Pool, h.Acme, "", 9)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	at := "webhooks/" + all[0].ID
+	if a := b.Follow(at + "/test"); !strings.Contains(a.Text(), "It took the test: 200") || took.Load() != 1 {
+		t.Errorf("%s", a.Text())
+	}
+	secrets = append(secrets, secret(at+"/secret"))
+	b.Follow(at + "/test") // both sign
+	b.Follow(at + "/settle")
+	secrets = secrets[1:]
+	b.Follow(at + "/test")
+	if took.Load() != 3 {
+		t.Errorf("%d tests came", took.Load())
+	}
+	b.Follow(at+"/edit", "events", "call_analyzed", "thin", "on")
+	e, err := webhook.Read(t.Context(), h.DB.Pool, h.Acme, all[0].ID)
+	if err != nil || !e.Thin || len(e.Events) != 1 || e.Events[0] != "call_analyzed" || e.Rotating {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if a := b.Follow(at + "/delete"); !strings.Contains(a.Text(), "The endpoint is deleted.") {
+		t.Errorf("%s", a.Text())
+	}
+	var log string
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "whsec_") {
+		t.Errorf("the log holds a secret: %s, %v", log, err)
+	}
+}
+
+// TestReplay: what was given up is due again, one or all; nobody else's.
+func TestReplay(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	state := func() (s string) {
+		t.Helper()
+		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT state FROM webhook_deliveries WHERE id = 'evt_1'").Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	dead := func() {
+		t.Helper()
+		if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE webhook_deliveries SET state = 'dead'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oscar, vera := h.SignIn(t, "oscar"), h.SignIn(t, "vera")
+	for _, path := range []string{"notices/evt_1/replay", "webhooks/" + ids["webhooks"] + "/replay"} {
+		if a := vera.Post(path); a.Status != http.StatusForbidden || state() != "dead" {
+			t.Errorf("%s as a viewer: %d", path, a.Status)
+		}
+		if a := oscar.Follow(path); !strings.Contains(a.Text(), "1 to be sent again.") || state() != "pending" {
+			t.Errorf("%s: %s", path, a.Text())
+		}
+		dead()
+	}
+	if a := oscar.Get("webhooks/" + ids["webhooks"] + "?state=delivered"); !strings.Contains(a.Text(), "No notice is delivered") {
+		t.Errorf("%s", a.Text())
+	}
+}
