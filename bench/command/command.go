@@ -13,14 +13,15 @@ import (
 
 // Bench holds the commands of the bench.
 type Bench struct {
-	All     All     `cmd:"" help:"All of it, as docs/benchmarks.md has it, and a page of it; goes on where it was stopped."`
-	Media   Media   `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
-	Turns   Turns   `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
-	Vad     Vad     `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
-	API     API     `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
-	Load    Load    `cmd:"" help:"How many calls at a time a server holds, the whole pipeline on each, and what limits it."`
-	Amd     Amd     `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
-	Endings Endings `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
+	All       All       `cmd:"" help:"All of it, as docs/benchmarks.md has it, and a page of it; goes on where it was stopped."`
+	Media     Media     `cmd:"" help:"What a call costs on the wire, beside the bare floor in the same run."`
+	Turns     Turns     `cmd:"" help:"How long callers wait for an answer, and how much of it is ours."`
+	Vad       Vad       `cmd:"" help:"How well voice activity is told, as docs/vad.md has it."`
+	API       API       `cmd:"" help:"How many orders a second are accepted, and how soon calls and lists of them are read."`
+	Load      Load      `cmd:"" help:"How many calls at a time a server holds, the whole pipeline on each, and what limits it."`
+	Campaigns Campaigns `cmd:"" help:"How evenly campaigns call, and how soon."`
+	Amd       Amd       `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
+	Endings   Endings   `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
 
 	Providers Providers `cmd:"" help:"Play recognizers, models and voices, with scripted delays and faults, for any voice system."`
 

@@ -5,6 +5,7 @@ package served
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,6 +169,15 @@ func (s *Server) command(ctx context.Context, args ...string) (string, error) {
 
 // Ask asks the API and decodes its answer. What is no success is an error.
 func (s *Server) Ask(ctx context.Context, method, path string, body, answer any) error {
+	return s.ask(ctx, method, path, "", body, answer)
+}
+
+// Order is Ask of a POST with an Idempotency-Key of its own.
+func (s *Server) Order(ctx context.Context, path string, body, answer any) error {
+	return s.ask(ctx, http.MethodPost, path, rand.Text(), body, answer)
+}
+
+func (s *Server) ask(ctx context.Context, method, path, key string, body, answer any) error {
 	var text io.Reader
 	if body != nil {
 		doc, err := json.Marshal(body)
@@ -176,7 +186,7 @@ func (s *Server) Ask(ctx context.Context, method, path string, body, answer any)
 		}
 		text = bytes.NewReader(doc)
 	}
-	got, err := s.do(ctx, method, s.URL+path, text)
+	got, err := s.do(ctx, method, s.URL+path, key, text)
 	if err != nil {
 		return err
 	}
@@ -186,16 +196,19 @@ func (s *Server) Ask(ctx context.Context, method, path string, body, answer any)
 // Look reads a page of the server's metrics address, such as
 // /debug/pprof/heap?debug=1.
 func (s *Server) Look(ctx context.Context, path string) ([]byte, error) {
-	return s.do(ctx, http.MethodGet, s.Metrics+path, nil)
+	return s.do(ctx, http.MethodGet, s.Metrics+path, "", nil)
 }
 
-func (s *Server) do(ctx context.Context, method, url string, body io.Reader) ([]byte, error) {
+func (s *Server) do(ctx context.Context, method, url, key string, body io.Reader) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.Key)
 	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,176 @@
+// Package pacing measures how evenly a campaign calls: it gives a list to a parley
+// serve over HTTP, and sees requests arrive at a scripted carrier. Nothing else is
+// looked at.
+package pacing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/bench/machine"
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/served"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// Options of Run.
+type Options struct {
+	Pace      int           // calls a minute of each campaign: a tier of the API's
+	Campaigns int           // at a time
+	Length    time.Duration // that is measured, from the first call on
+	Child     func(ctx context.Context, args ...string) *exec.Cmd
+	Progress  func(done, all int)
+	Out, Log  io.Writer
+}
+
+// file has an organization call at any hour, as fast as it is asked to.
+const file = `
+organizations:
+- name: bench
+  timezone: Asia/Almaty
+  market: kz
+  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "23:59"}
+  agents:
+  - {name: bench, published: true, greeting: "hello", analysis: {summary: false, success: false},
+     speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
+  trunks:
+  - name: bench
+    proxy: %q
+    caller_numbers: ["+77012345678"]
+    subgroups: [{name: all, allowed_destinations: ["7"], agents: [bench], concurrent_calls: 10000, calls_per_minute: 100000}]
+`
+
+// sightings are when requests came.
+type sightings struct {
+	first chan struct{}
+	mu    sync.Mutex
+	at    []time.Time
+}
+
+func (s *sightings) see(i siptest.Invite) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at = append(s.at, i.At); len(s.at) == 1 {
+		close(s.first)
+	}
+}
+
+// Run measures, and puts what it saw into f.
+func Run(ctx context.Context, o Options, f *result.File) (err error) {
+	if o.Pace < 1 || o.Campaigns < 1 || o.Length < 10*time.Second {
+		return fmt.Errorf("pace %d, %d campaigns, %v: want 1 or more of each, and 10s", o.Pace, o.Campaigns, o.Length)
+	}
+	seen := sightings{first: make(chan struct{})}
+	carrier := &siptest.Carrier{
+		Listen: "127.0.0.1:0", OnInvite: seen.see,
+		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
+	}
+	if err = carrier.Start(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, carrier.Close()) }()
+	s := &served.Server{Child: o.Child, Log: o.Log}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if err = s.Start(ctx); err != nil {
+		return err
+	}
+	if err = s.Furnish(ctx, "bench", fmt.Sprintf(file, carrier.Proxy())); err != nil {
+		return err
+	}
+	launched := time.Now()
+	for n := range o.Campaigns {
+		if err = o.launch(ctx, s, n); err != nil {
+			return err
+		}
+	}
+	cpu := machine.Spent(s.PID)
+	if err = o.wait(ctx, seen.first); err != nil {
+		return err
+	}
+	spent := machine.Spent(s.PID)
+	seen.mu.Lock()
+	at := slices.Clone(seen.at)
+	seen.mu.Unlock()
+	o.judge(f, at, at[0].Sub(launched), spent.Own+spent.Below-cpu.Own-cpu.Below)
+	return f.Table(o.Out)
+}
+
+// launch gives a campaign more contacts than there is time for.
+func (o Options) launch(ctx context.Context, s *served.Server, n int) error {
+	var rows []map[string]any
+	for i := range int(1.2*o.due()/float64(o.Campaigns)) + o.Pace {
+		rows = append(rows, map[string]any{"phone": fmt.Sprintf("+770%02d%06d", 10+n%80, i)})
+	}
+	var c struct {
+		Status   string           `json:"status"`
+		Blockers []map[string]any `json:"blockers"`
+	}
+	err := s.Order(ctx, "/v1/campaigns", map[string]any{
+		"name": fmt.Sprintf("bench %d", n), "agent_id": "bench", "calls_per_minute": o.Pace, "planned_calls": rows, "attestation": map[string]any{"confirmed": true},
+	}, &c)
+	if err == nil && c.Status != "running" {
+		err = fmt.Errorf("campaign %d is %s: %v", n, c.Status, c.Blockers)
+	}
+	return err
+}
+
+// due is how many calls there are to be.
+func (o Options) due() float64 { return float64(o.Pace*o.Campaigns) * o.Length.Minutes() }
+
+// patience is for the first call.
+const patience = time.Minute
+
+// wait waits for the first call, and Length from there.
+func (o Options) wait(ctx context.Context, first <-chan struct{}) error {
+	select {
+	case <-first:
+	case <-time.After(patience):
+		return fmt.Errorf("no call in %v", patience)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	all := int(o.Length.Seconds())
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := range all {
+		select {
+		case <-tick.C:
+			o.Progress(n+1, all)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// judge adds what was seen to f: how many calls, how evenly, at what cost.
+func (o Options) judge(f *result.File, at []time.Time, first, cpu time.Duration) {
+	slices.SortFunc(at, time.Time.Compare)
+	calls, busiest := 0, 0
+	var late []float64
+	step := time.Minute / time.Duration(o.Pace*o.Campaigns)
+	for i, t := range at {
+		if t.Sub(at[0]) >= o.Length {
+			break
+		}
+		calls++
+		within, _ := slices.BinarySearchFunc(at, t.Add(time.Second), time.Time.Compare)
+		busiest = max(busiest, within-i)
+		late = append(late, float64(t.Sub(at[0].Add(time.Duration(i)*step)))/float64(time.Millisecond))
+	}
+	ratio := 100 * float64(calls) / o.due()
+	f.Add(result.Figure("pace", "calls, of those that the pace asks for", "%", result.Exactly(ratio), result.Least("value", 99), result.Most("value", 101)))
+	m := result.Figure("calls_per_second", "calls that left in a second", "/s", result.Exactly(float64(calls)/o.Length.Seconds()))
+	m.More = true
+	f.Add(m)
+	f.Add(result.Figure("busiest_second", "calls in the busiest second", "", result.Exactly(float64(busiest)), result.Most("value", float64(max(2, 2*o.Pace*o.Campaigns/60)))))
+	f.Add(result.Figure("first_ms", "first call after the campaigns were ordered", "ms", result.Exactly(float64(first)/float64(time.Millisecond))))
+	f.Add(result.Spread("behind_ms", "calls that left after an even pace would have them", "ms", late))
+	f.Add(result.Figure("cpu_ms", "CPU of service and database, a call", "ms", result.Exactly(float64(cpu)/float64(time.Millisecond)/float64(max(1, calls)))))
+}
