@@ -167,7 +167,7 @@ func (h *House) Sell(t *testing.T, market string, published bool) {
 		err = trunks.Attach(ctx, q, h.Acme, group, []string{agent.ID})
 	}
 	if err == nil {
-		_, err = q.Exec(ctx, `UPDATE organizations SET settings = settings || jsonb_build_object('market', $2::text) WHERE id = $1`, h.Acme, market)
+		_, err = q.Exec(ctx, `UPDATE organizations SET settings = settings || CASE WHEN $2::text = '' THEN '{}' ELSE jsonb_build_object('market', $2::text) END WHERE id = $1`, h.Acme, market)
 	}
 	if err != nil {
 		t.Fatal(err)

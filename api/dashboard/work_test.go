@@ -1,0 +1,225 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// status is a campaign's as the API has it.
+func status(t *testing.T, h *dashtest.House, id string) string {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/campaigns/"+id, nil)
+	r.SetPathValue("id", id)
+	w := httptest.NewRecorder()
+	if err := h.Dashboard.Campaigns.Get(w, r, access.Key{OrgID: h.Acme}); err != nil {
+		t.Fatal(err)
+	}
+	var shown struct{ Status string }
+	if err := json.Unmarshal(w.Body.Bytes(), &shown); err != nil {
+		t.Fatal(err)
+	}
+	return shown.Status
+}
+
+// TestACampaignInTheBrowser: a list is uploaded, its columns are named, what keeps
+// the campaign from its launch is mended, it is launched, watched, paused, and its
+// report read.
+func TestACampaignInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	h.Sell(t, "us", false)
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Go("campaigns")
+	b.Press("Make the first one")
+	b.Run(`(() => { const file = new DataTransfer();
+		file.items.add(new File(["Mobile;Backup;Who;City\n+1 212 555 0101;1;Ada;Rome\nnonsense;2;Eve;\n+1 212 555 0102;3;Bob;Oslo\n"], "rows.csv"));
+		document.querySelector("[name=rows]").files = file.files; })()`)
+	b.Press("Go on")
+	b.Run(`document.querySelector("[aria-label='What Who is']").value = "name"; document.querySelector("[aria-label='What Backup is']").value = "-"`)
+	b.Press("Read it anew")
+	if text := b.Text(); !strings.Contains(text, "2\ncan be called") || !strings.Contains(text, "no telephone number") {
+		t.Errorf("the preview says %s", text)
+	}
+	b.Press("Go on")
+	b.Fill("[name=name]", "Spring")
+	b.Run(`for (const box of document.querySelectorAll("[name=days]")) box.checked = false`)
+	b.Press("Make the campaign")
+	id := dashtest.Read[string](b, "location.pathname.split('/').pop()")
+	if text := b.Text(); !strings.Contains(text, "The agent is not published") || !strings.Contains(text, "It can be launched once the check above that fails is mended") {
+		t.Fatalf("the page says %s", text)
+	}
+	b.Press("Publish the agent")
+	b.Press("sales")
+	b.Press("Publish the draft")
+	b.Go("campaigns/" + id)
+	b.Run(`document.querySelector("[name=attest]").checked = true`)
+	b.Press("Launch")
+	if text := b.Text(); !strings.Contains(text, "It is launched.") || status(t, h, id) != "running" {
+		t.Fatalf("it is %s, and the page says %s", status(t, h, id), text)
+	}
+	for n := range 2 { // as the dialler does
+		_, err := h.DB.Pool.Exec(t.Context(), `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
+			SELECT id, 1, org_id, campaign_id, number, 'call_x' || ($2::int)::text, 'answered', now(), now() FROM contacts WHERE campaign_id = $1 ORDER BY id OFFSET $2::int LIMIT 1`, id, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Until("document.querySelector('#h-pace').textContent.includes('2 of 20 calls in the last minute')") // by itself
+	b.Until("document.querySelector('#h-outcomes')?.nextElementSibling.textContent.includes('Answered by a person')")
+	b.Press("Pause")
+	if text := b.Text(); !strings.Contains(text, "It is paused: nobody new is called.") || status(t, h, id) != "paused" {
+		t.Errorf("it is %s, and the page says %s", status(t, h, id), text)
+	}
+	report := dashtest.Read[string](b, `fetch(document.querySelector("a[href*='format=csv']").href).then((r) => r.text())`)
+	if !strings.Contains(report, "+12125550101") || !strings.Contains(report, "phone_invalid") || !strings.Contains(report, "var:City") || strings.Contains(report, "Backup") {
+		t.Errorf("the report is %s", report)
+	}
+	b.Press("Resume")
+	if got := status(t, h, id); got != "running" {
+		t.Errorf("resumed it is %s", got)
+	}
+	b.Press("Cancel the campaign")
+	b.Press("Cancel the campaign")
+	if got := status(t, h, id); got != "cancelled" {
+		t.Errorf("cancelled it is %s", got)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+	var log string
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id) FROM audit_log WHERE action LIKE 'campaign.%'").Scan(&log); err != nil || log != "campaign.create campaign.launch campaign.pause campaign.resume campaign.cancel" {
+		t.Errorf("the log says %s, %v", log, err)
+	}
+}
+
+// TestACallInTheBrowser: a line is gone to by a click and marked while it is said, and
+// a notice is sent again.
+func TestACallInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Go("calls")
+	b.Fill("[name=to_number]", "202-555-0123")
+	b.Press("Find")
+	b.Go("calls/call_1")
+	b.Until("document.querySelector('audio').readyState > 0")
+	if seconds := dashtest.Read[float64](b, "document.querySelector('audio').duration"); seconds != 2 {
+		t.Errorf("the recording has %v s", seconds)
+	}
+	b.Run("document.querySelector('#transcript button').click()")
+	b.Until("document.querySelector('audio').currentTime >= 1")
+	b.Until("document.querySelector('#transcript li').getAttribute('aria-current') === 'true'")
+	if text := b.Text(); !strings.Contains(text, "The other party hung up.") || !strings.Contains(text, "the caller spoke into the answer · a sentence was whole") || !strings.Contains(text, "INVITE sip:") {
+		t.Errorf("the page says %s", text)
+	}
+	b.Press("Replay call_ended to https://hooks.example.com/parley")
+	if text := b.Text(); !strings.Contains(text, "The notice is on its way again") {
+		t.Errorf("the page says %s", text)
+	}
+	var state string
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT state FROM webhook_deliveries WHERE id = 'evt_1'").Scan(&state); err != nil || state != "pending" {
+		t.Errorf("the notice is %s, %v", state, err)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
+// TestHangUpInTheBrowser: a call shows by itself where calls are watched, with its
+// turn, and is hung up there.
+func TestHangUpInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	h.Sell(t, "", true)
+	line(t, h)
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Until("document.body.innerText.includes('No call is on')")
+	desk := &place.Desk{Pool: h.DB.Pool, Store: h.Dashboard.Store}
+	call, err := desk.Place(t.Context(), h.Acme, place.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Until("document.querySelector('#calls svg.bar') && document.querySelector('#calls').innerText.includes('Hello there.')")
+	b.Run(`document.querySelector("#calls summary").click()`)
+	b.Press("Yes, hang up")
+	b.Until("document.body.innerText.includes('No call is on')")
+	after, err := h.Dashboard.Store.Call(t.Context(), h.Acme, call.ID)
+	if err != nil || after.Status != control.Ended || after.Reason != "api_hangup" {
+		t.Errorf("the call is %s, %s, %v", after.Status, after.Reason, err)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
+// line has calls answered by somebody who says nothing, until they are hung up.
+func line(t *testing.T, h *dashtest.House) {
+	t.Helper()
+	bell := &db.Bell{Pool: h.DB.Pool}
+	n := &control.Node{
+		Place: control.Place{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.Dashboard.Store, Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
+		Wake: bell.On(store.BellQueue), WakeEnds: bell.On(store.BellEnds),
+		Runner: &control.Runner{Ledger: h.Dashboard.Store, Dialer: quiet{}, Talker: quiet{}, Live: &control.Live{}, Margin: time.Second},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	over.Go(func() { bell.Run(ctx) })
+	n.Start(ctx)
+	t.Cleanup(func() {
+		now, done := context.WithCancel(context.Background())
+		done()
+		n.Stop(now)
+		cancel()
+		over.Wait()
+	})
+}
+
+// quiet is a carrier whose calls are answered, an agent who greets and waits, and the
+// leg between them.
+type quiet struct{}
+
+func (quiet) Dial(_ context.Context, _ media.Target, progress func(media.Progress)) (media.Leg, error) {
+	progress(media.Sent)
+	progress(media.Ringing)
+	return quiet{}, nil
+}
+
+func (quiet) Talk(ctx context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
+	b.Watch.Said(pipeline.Line{Role: pipeline.RoleAgent, Text: "Hello there.", End: time.Second})
+	b.Watch.Turned(pipeline.Turn{Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}, {Phase: pipeline.PhaseOut, For: 10 * time.Millisecond}}, Ending: pipeline.Answered})
+	<-ctx.Done()
+	return pipeline.Outcome{Reason: pipeline.Stopped}, nil
+}
+
+func (quiet) Rate() int                   { return 8000 }
+func (quiet) ReadFrame(media.Frame) error { return io.EOF }
+func (quiet) Play(media.Feed)             {}
+func (quiet) Digits() <-chan rune         { return nil }
+func (quiet) Hangup(media.Cause) error    { return nil }
+func (quiet) Cause() media.Cause          { return media.LocalHangup }
+
+// TestWhoWatches: a stream ends when its server is about to stop, and is none for
+// those who may not look.
+func TestWhoWatches(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Leaving = func() bool { return true } })
+	if a := h.SignIn(t, "vera").Get("live/events"); a.Status != http.StatusServiceUnavailable {
+		t.Errorf("%d", a.Status)
+	}
+}
