@@ -132,6 +132,7 @@ func (m *measured) metrics(first *measured) []result.Metric {
 		result.Spread("ear_ms", "mouth to ear", "ms", m.ear),
 		result.Spread("wire_ms", "last packet → first audible one", "ms", m.wire),
 		result.Spread("setup_ms", "order due → answered", "ms", m.setup),
+		result.Spread("orders_late_ms", "orders, which left late by", "ms", m.late),
 		result.Spread("jitter_ms", "between two packets of the server's, off by", "ms", m.jitter),
 		result.Spread("gc_pause_ms", "pauses of the server's garbage collector", "ms", m.gc),
 		result.Spread("generator_late_ms", "the callees' clock, late by", "ms", m.ticks),

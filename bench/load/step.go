@@ -278,11 +278,10 @@ func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.
 		if t.Turn != h.number+1 { // the greeting is turn 0
 			continue
 		}
-		for _, name := range []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"} {
-			if ms, ok := t.Metrics[name+"_ms"].(float64); ok && ms > 0 {
-				r.Phases = append(r.Phases, result.Phase{Name: name, MS: ms})
-			}
-		}
+		r.Phases = result.Phases(func(name string) float64 {
+			ms, _ := t.Metrics[name].(float64) // 0 where there is none
+			return ms
+		})
 		if ms, ok := t.Metrics["turn_ms"].(float64); ok {
 			r.Figures["turn_ms"] = ms
 		}

@@ -131,5 +131,5 @@ func bars(phases []result.Phase) []bar {
 
 // colour is the number of a phase's colour, the same in all turns.
 func colour(name string) int {
-	return slices.Index([]string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"}, name)
+	return slices.Index(result.PhaseNames(), name)
 }

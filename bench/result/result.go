@@ -76,6 +76,23 @@ type Phase struct {
 	MS   float64 `json:"ms"`
 }
 
+// PhaseNames are the parts of a turn's time, as the server tells them with _ms
+// behind, in order.
+func PhaseNames() []string {
+	return []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"}
+}
+
+// Phases are those that took any time.
+func Phases(ms func(name string) float64) []Phase {
+	var all []Phase
+	for _, name := range PhaseNames() {
+		if v := ms(name + "_ms"); v > 0 {
+			all = append(all, Phase{Name: name, MS: v})
+		}
+	}
+	return all
+}
+
 // Measure has do measure, listens to the machine meanwhile, and returns the file
 // of it. Options are the command's own, without secrets.
 func Measure(ctx context.Context, command, version string, options any, do func(*File) error) (*File, error) {

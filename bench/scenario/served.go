@@ -157,11 +157,7 @@ func (s served) describe(t *Turn) {
 	t.Ending, t.Reason, t.Merged = it.Ending, it.Reason, it.Merged
 	if total, audible := it.phases["turn_ms"]; audible {
 		t.Server = &total
-		for _, name := range []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"} {
-			if ms := it.phases[name+"_ms"]; ms > 0 {
-				t.Phases = append(t.Phases, result.Phase{Name: name, MS: ms})
-			}
-		}
+		t.Phases = result.Phases(func(name string) float64 { return it.phases[name] })
 	}
 }
 
