@@ -96,8 +96,8 @@ func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int)
 	return Read(definition, secrets)
 }
 
-// Remove deletes an organization's agent. Calls that are queued keep the version
-// they were accepted with only where they have begun.
+// Remove deletes an organization's agent and its versions. Calls of it that wait are
+// not made.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	tag, err := q.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND id = $2", orgID, id)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": count, "span": span, "plural": plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
-		"pretty": pretty, "dict": dict, "class": class, "percent": percent, "deref": deref,
+		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number,
 	}
 }
@@ -77,13 +77,6 @@ func plural(n any, one, more string) string {
 		return "1 " + one
 	}
 	return count(n) + " " + more
-}
-
-func percent(part, whole int) string {
-	if whole == 0 {
-		return "–"
-	}
-	return strconv.Itoa(100*part/whole) + " %"
 }
 
 // pretty writes JSON so that people can read it.
