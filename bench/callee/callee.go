@@ -25,6 +25,12 @@ type Line struct {
 	Think time.Duration
 	// Unanswered lines need no answer: Think alone is waited for.
 	Unanswered bool
+	// Press are keys that are pressed as the line begins.
+	Press string
+	// Wait is how long the callee then listens, whatever it hears, before it goes
+	// on. Ends tells that the other side is to end the call meanwhile.
+	Wait time.Duration
+	Ends bool
 	// Hangup leaves right after the line.
 	Hangup bool
 }
@@ -38,6 +44,9 @@ type Script struct {
 	// Echo is how late the callee sends back what it hears, 20 dB softer; 0
 	// sends nothing back. It is rounded to whole frames.
 	Echo time.Duration
+	// Noise is heard behind all that the callee says, and in its silence, over
+	// and over.
+	Noise []int16
 	// Said, where set, is told of every line that is over.
 	Said func()
 }
@@ -84,7 +93,7 @@ type Record struct {
 	Said     []Said
 	Heard    Track
 	Ended    time.Time
-	Complete bool // every line was said
+	Complete bool // every line was said, or the other side left where it was to
 }
 
 // Between is what was said, of the lines of the script, and what was heard from
@@ -109,7 +118,8 @@ func (r Record) Between(lines []Line, from, to time.Time) (said, heard []int16) 
 
 // Perform follows the script on leg, until its end or the leg's.
 func Perform(ctx context.Context, leg media.Leg, s Script) Record {
-	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo)}
+	leg = narrowed(leg)
+	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo, s.Noise)}
 	p.record.Answered, p.record.Heard.Rate = time.Now(), leg.Rate()
 	leg.Play(p.mouth)
 	var err error
@@ -117,11 +127,8 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 		err = p.rest(ctx, Line{})
 	}
 	for i, line := range s.Lines {
-		if err == nil && line.Into > 0 {
-			err = p.into(ctx, line.Into)
-		}
 		if err == nil {
-			err = p.say(ctx, i, line)
+			err = p.line(ctx, i, line)
 		}
 		if answering := i+1 < len(s.Lines) && s.Lines[i+1].Into > 0; err == nil && !line.Hangup && !answering {
 			err = p.rest(ctx, line)
@@ -133,7 +140,7 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 			s.Said()
 		}
 	}
-	p.record.Complete = err == nil
+	p.record.Complete = p.record.Complete || err == nil
 	p.record.Ended = time.Now()
 	return p.record
 }
@@ -180,6 +187,26 @@ func (p *performer) read(ctx context.Context) (bool, error) {
 	return loud, nil
 }
 
+// line says a line when it is its turn, and listens for as long as it asks for.
+func (p *performer) line(ctx context.Context, n int, l Line) error {
+	if l.Into > 0 {
+		if err := p.into(ctx, l.Into); err != nil {
+			return err
+		}
+	}
+	if l.Press != "" {
+		if err := press(p.leg, l.Press); err != nil {
+			return err
+		}
+	}
+	if err := p.say(ctx, n, l); err != nil || l.Wait == 0 {
+		return err
+	}
+	err := p.wait(ctx, l.Wait)
+	p.record.Complete = errors.Is(err, errOver) && l.Ends
+	return err
+}
+
 // say says a line and waits until it left.
 func (p *performer) say(ctx context.Context, n int, l Line) error {
 	p.mouth.say(l.PCM)
@@ -217,6 +244,16 @@ func (p *performer) rest(ctx context.Context, l Line) error {
 			return nil
 		}
 	}
+}
+
+// wait listens for d.
+func (p *performer) wait(ctx context.Context, d time.Duration) error {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		if _, err := p.read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // into waits until the other side has been audible for d, or has nothing to say.

@@ -156,3 +156,41 @@ func TestTrackClock(t *testing.T) {
 		t.Errorf("a lost packet is put at %v ms", got)
 	}
 }
+
+// TestWideLeg: a leg of 16 kHz is spoken to, and heard, as any other.
+func TestWideLeg(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leg := mediatest.NewLeg(16000)
+		defer func() { _ = leg.Hangup(media.LocalHangup) }()
+		greeting, _ := tone.Say(16000, "hello")
+		agent(leg, 100*time.Millisecond, greeting)
+		question, _ := tone.Say(rate, "are you open")
+		r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: question, Unanswered: true}}})
+		heard := tone.NewHearer(rate).Hear(append(r.Heard.PCM, make([]int16, 800)...))
+		if len(heard) != 1 || heard[0].Text != "hello" || r.Heard.Rate != rate {
+			t.Errorf("heard %v at %d Hz", heard, r.Heard.Rate)
+		}
+		said := tone.NewHearer(16000).Hear(append(leg.Heard(), make([]int16, 1600)...))
+		if len(said) != 3 || said[2].Text != "open" {
+			t.Errorf("said %v", said)
+		}
+	})
+}
+
+// TestWait: the callee listens for as long as it is told, in noise, and the other
+// side may leave meanwhile.
+func TestWait(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			leg := mediatest.NewLeg(rate)
+			time.AfterFunc(2*time.Second, func() { _ = leg.Hangup(media.RemoteHangup) })
+			r := Perform(t.Context(), leg, Script{First: true, Noise: []int16{500, -500}, Lines: []Line{{PCM: make([]int16, 160), Wait: 5 * time.Second, Ends: ends}}})
+			if r.Complete != ends || len(r.Said) != 1 {
+				t.Errorf("ends %v: %+v", ends, r)
+			}
+			if level := tone.Level(leg.Heard()[:rate]); level < -37 || level > -35 {
+				t.Errorf("noise of %.1f dBFS", level)
+			}
+		})
+	}
+}

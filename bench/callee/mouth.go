@@ -24,7 +24,9 @@ type mouth struct {
 	done chan []time.Time
 	echo chan [maxFrame]int16 // nil where there is none
 
-	cur line
+	noise []int16
+	at    int // of noise
+	cur   line
 }
 
 // maxFrame is how many samples a frame has at most: of 16 kHz.
@@ -36,8 +38,8 @@ type line struct {
 	left []time.Time
 }
 
-func newMouth(echo time.Duration) *mouth {
-	m := &mouth{next: make(chan line, 1), done: make(chan []time.Time, 1)}
+func newMouth(echo time.Duration, noise []int16) *mouth {
+	m := &mouth{noise: noise, next: make(chan line, 1), done: make(chan []time.Time, 1)}
 	if echo > 0 {
 		m.echo = make(chan [maxFrame]int16, backlog)
 		for range int(echo / media.FrameTime) {
@@ -84,14 +86,23 @@ func (m *mouth) FillFrame(f media.Frame, _ time.Time) {
 			m.cur = line{}
 		}
 	}
+	for i := range f {
+		if len(m.noise) == 0 {
+			break
+		}
+		f[i] = clip(int(f[i]) + int(m.noise[m.at]))
+		m.at = (m.at + 1) % len(m.noise)
+	}
 	if m.echo == nil {
 		return
 	}
 	select {
 	case echo := <-m.echo:
 		for i := range f {
-			f[i] = int16(max(-32768, min(32767, int(f[i])+int(echo[i]))))
+			f[i] = clip(int(f[i]) + int(echo[i]))
 		}
 	default:
 	}
 }
+
+func clip(x int) int16 { return int16(max(-32768, min(32767, x))) }

@@ -23,6 +23,7 @@ type Bench struct {
 	Amd       Amd       `cmd:"" help:"How well and how soon it is told who answered, as docs/answering-machines.md has it."`
 	Endings   Endings   `cmd:"" help:"How well it is told that a caller has finished, on transcripts of yours."`
 
+	Scenarios Scenarios `cmd:"" help:"List the scenarios that bench turns --scenario plays."`
 	Providers Providers `cmd:"" help:"Play recognizers, models and voices, with scripted delays and faults, for any voice system."`
 
 	Compare Compare `cmd:"" help:"By how much two runs differ, and what of it is beyond noise."`

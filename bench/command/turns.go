@@ -12,16 +12,17 @@ import (
 
 // Turns measures how long callers wait for an answer.
 type Turns struct {
-	Calls   int             `help:"Calls at a time (36; with --target 1)."`
-	Pauses  int             `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
-	Seed    uint64          `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
-	Without []string        `help:"Run all again with these switched off, and show it beside: speculation, merging."`
-	Only    []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
-	JSON    string          `help:"Write the result to this file." placeholder:"FILE"`
-	Worst   string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
-	Other   Other           `embed:""`
-	Plant   gateway.Plant   `hidden:"" help:"A fault that the measured process has, and the run must show: late, stale, doubled, wrong."`
-	Logs    string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
+	Calls    int             `help:"Calls at a time (36; with --target 1)."`
+	Pauses   int             `help:"Pauses that callers make, at least; the other scenarios are in proportion." default:"600"`
+	Seed     uint64          `help:"What callers say follows from it. Published figures are of the default, which nothing was tuned on." default:"20261121"`
+	Without  []string        `help:"Run all again with these switched off, and show it beside: speculation, merging."`
+	Only     []scenario.Name `help:"Only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
+	JSON     string          `help:"Write the result to this file." placeholder:"FILE"`
+	Worst    string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Other    Other           `embed:""`
+	Scenario []string        `help:"Play these scenarios instead, each a file or the name of one that parley bench scenarios lists, and say whether what they expect was seen." placeholder:"NAME|FILE"`
+	Plant    gateway.Plant   `hidden:"" help:"A fault that the measured process has, and the run must show: late, stale, doubled, wrong."`
+	Logs     string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run measures turns at the caller's end.
@@ -30,6 +31,9 @@ func (c Turns) Run(ctx context.Context, t *Terminal) error {
 		return t.measure(ctx, "target", c, c.JSON, func(f *result.File) error {
 			return c.Other.run(ctx, t, cmp.Or(c.Calls, 1), c.Seed, f)
 		})
+	}
+	if len(c.Scenario) > 0 {
+		return c.play(ctx, t)
 	}
 	c.Calls = cmp.Or(c.Calls, 36)
 	return t.measure(ctx, "turns", c, c.JSON, func(f *result.File) error {

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/scene"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
@@ -22,8 +24,10 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
 	"github.com/parley-voice/parley/pipeline/converse"
+	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/pipeline/fake"
 	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/tts"
 	"github.com/parley-voice/parley/pipeline/turn"
 	"github.com/parley-voice/parley/pipeline/turnlog"
@@ -41,6 +45,7 @@ type Job struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
 	Plant  Plant           `json:"plant,omitempty"`
+	Agent  scene.Agent     `json:"agent"`
 }
 
 // An Order is one call that a gateway is to place.
@@ -54,7 +59,8 @@ type Result struct {
 	ID     string            `json:"id"`
 	Err    string            `json:"err,omitempty"`
 	Reason pipeline.Reason   `json:"reason"`
-	Turns  []json.RawMessage `json:"turns"` // as GET /v1/calls/{id}/turns has them
+	Party  string            `json:"party,omitempty"` // who answered, where that was asked
+	Turns  []json.RawMessage `json:"turns"`           // as GET /v1/calls/{id}/turns has them
 	Lines  []pipeline.Line   `json:"lines"`
 }
 
@@ -179,14 +185,24 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Ord
 		return Result{ID: o.ID, Err: err.Error()}
 	}
 	engine := pipeline.Engine{Provider: "fake"}
-	out, err := agent.Talk(ctx, leg, pipeline.Brief{
+	brief := pipeline.Brief{
 		CallID: o.ID, Greeting: greeting, Prompt: o.Prompt, AnsweredAt: time.Now(),
-		Engines: pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
-	})
+		Engines:   pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
+		Voicemail: pipeline.Voicemail(j.Agent.Voicemail), VoicemailMessage: j.Agent.Message,
+	}
+	if j.Agent.Transfer {
+		if err = j.handsOver(ua, o, &brief); err != nil {
+			return Result{ID: o.ID, Err: err.Error()}
+		}
+	}
+	out, err := agent.Talk(ctx, leg, brief)
 	if err != nil {
 		return Result{ID: o.ID, Err: err.Error()}
 	}
 	r := Result{ID: o.ID, Reason: out.Reason, Lines: out.Lines}
+	if out.AnsweredBy != nil {
+		r.Party = out.AnsweredBy.Party
+	}
 	for _, t := range out.Turns {
 		item, err := json.Marshal(t)
 		if err == nil {
@@ -200,6 +216,32 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Ord
 	return r
 }
 
+// Whom callers are handed over to, and what has the fake model do it.
+const (
+	Colleague = "12025550111"
+	asksFor   = "with a colleague"
+)
+
+// handsOver lets the agent hand the caller over, by a call of its own.
+func (j Job) handsOver(ua *sip.UA, o Order, brief *pipeline.Brief) error {
+	var err error
+	brief.Tools, err = tools.Build([]tools.Definition{{
+		Type: tools.TransferCall, Destinations: []tools.Destination{{Label: "colleague", Number: Colleague}},
+	}}, egress.Rules{}, nil)
+	brief.Bridge = func(ctx context.Context, number string) (media.Leg, error) {
+		return ua.Dial(ctx, media.Target{ID: o.ID + "-colleague", To: number, From: "12025550100", Trunk: media.Trunk{Proxy: j.Proxy}}, nil)
+	}
+	return err
+}
+
+// calls is the tool call that the fake model makes of messages.
+func calls(messages []fake.Message) (name, arguments string) {
+	if n := len(messages); n > 0 && messages[n-1].Role == "user" && strings.Contains(messages[n-1].Content, asksFor) {
+		return tools.TransferCall, `{"to":"colleague"}`
+	}
+	return "", ""
+}
+
 // greeting is what the agent says first.
 const greeting = "hello this is parley how may i help you"
 
@@ -211,7 +253,7 @@ func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("script: %w", err)
 	}
 	script := told.Fake()
-	script.Reply = wording.Reply
+	script.Reply, script.Call = wording.Reply, calls
 	fakes, err := fake.Start(ctx, "127.0.0.1:0", script)
 	if err != nil {
 		return err

@@ -37,6 +37,9 @@ type Path struct {
 	// Skew makes the sender's clock fast, by millionths, or slow where it is
 	// negative. A fast one uses up Delay and ends there.
 	Skew float64
+	// DTX leaves RTP packets of silence in G.711 out, but for the first ones of a
+	// stretch, as a sender does who sends speech alone.
+	DTX bool
 	// Outages are times, since the flow's first datagram, in which all is lost.
 	Outages []Window
 }

@@ -24,6 +24,10 @@ type Relay struct {
 	Target      netip.AddrPort
 	There, Back Path // towards the target, and from it
 	Seed        uint64
+	// Tap, where set, is told of each datagram of both directions as it comes in,
+	// on the goroutine that reads the direction. The data is its for the call
+	// alone.
+	Tap func(Passing)
 
 	front *net.UDPConn
 	queue queue
@@ -37,12 +41,21 @@ type Relay struct {
 	flows  map[netip.AddrPort]*client
 }
 
+// A Passing is a datagram on its way.
+type Passing struct {
+	There bool // towards the target
+	Data  []byte
+	In    time.Time
+	Out   []time.Time // when it goes on: never where it is lost, or twice
+}
+
 // A client is one address and what it sends.
 type client struct {
 	addr        netip.AddrPort
 	socket      *net.UDPConn // towards the target
 	began       time.Time
 	there, back *Flow
+	shut        [2]gate // of there, and of back
 }
 
 // Count is what happened to the datagrams of one direction.
@@ -86,14 +99,22 @@ func (r *Relay) Start() error {
 // the way from a to b.
 func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB, toA netip.AddrPort, err error) {
 	r = &Relay{Target: b, There: there, Back: back, Seed: seed}
-	if err = r.Start(); err != nil {
+	if toB, toA, err = r.Join(a); err != nil {
 		return nil, toB, toA, err
+	}
+	return r, toB, toA, nil
+}
+
+// Join starts a relay between a and its target, as Between does.
+func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
+	if err = r.Start(); err != nil {
+		return toB, toA, err
 	}
 	c, err := r.client(a)
 	if err != nil {
-		return nil, toB, toA, errors.Join(err, r.Close())
+		return toB, toA, errors.Join(err, r.Close())
 	}
-	return r, r.Addr(), address(c.socket), nil
+	return r.Addr(), address(c.socket), nil
 }
 
 // Addr is where clients send to.
@@ -144,7 +165,7 @@ func (r *Relay) serve() {
 			r.there.lost.Add(1)
 			continue
 		}
-		r.pass(c.there, &r.there, b[:n], datagram{from: c.socket, to: r.Target}, c.began)
+		r.pass(way{c.there, &r.there, &c.shut[0], true}, b[:n], datagram{from: c.socket, to: r.Target}, c.began)
 	}
 }
 
@@ -159,18 +180,38 @@ func (r *Relay) answer(c *client) {
 		if err != nil || from != r.Target {
 			continue // nobody else is let in
 		}
-		r.pass(c.back, &r.back, b[:n], datagram{from: r.front, to: c.addr}, c.began)
+		r.pass(way{c.back, &r.back, &c.shut[1], false}, b[:n], datagram{from: r.front, to: c.addr}, c.began)
 	}
+}
+
+// A way is one direction of a client.
+type way struct {
+	flow  *Flow
+	count *counter
+	gate  *gate
+	there bool
 }
 
 // pass puts a datagram on its way. It belongs to the goroutine that reads the
 // direction.
-func (r *Relay) pass(f *Flow, c *counter, b []byte, d datagram, began time.Time) {
-	c.in.Add(1)
+func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
+	now := time.Now()
 	var space [2]time.Duration
-	outs := f.Decide(space[:0], time.Since(began), len(b))
+	if w.flow.path.DTX && w.gate.shuts(b) {
+		return // it was never sent
+	}
+	c := w.count
+	c.in.Add(1)
+	outs := w.flow.Decide(space[:0], now.Sub(began), len(b))
 	if r.cut.Load() {
 		outs = nil
+	}
+	if r.Tap != nil {
+		var at []time.Time
+		for _, d := range outs {
+			at = append(at, began.Add(d))
+		}
+		r.Tap(Passing{w.there, b, now, at})
 	}
 	if len(outs) == 0 {
 		c.lost.Add(1)

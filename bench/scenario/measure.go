@@ -30,6 +30,10 @@ type Turn struct {
 	Ear    *float64 `json:"ear_ms,omitempty"`    // last sample spoken → first sample heard
 	Server *float64 `json:"server_ms,omitempty"` // turn_ms
 	Own    *float64 `json:"own_ms,omitempty"`    // of Wire, what no provider and no policy asked for
+	// Apart is by how much Server is off what passed at its end, and Why what
+	// explains that, where something does.
+	Apart  *float64 `json:"apart_ms,omitempty"`
+	Why    string   `json:"why,omitempty"`
 	Ending string   `json:"ending,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Dead   bool     `json:"dead,omitempty"` // it was to be answered, and nothing came
@@ -56,6 +60,7 @@ type Turn struct {
 	Words []string `json:"words,omitempty"` // all that was heard from the turn's beginning to the next
 
 	from, to time.Time // of the turn and its answer
+	keys     bool      // it was pressed
 }
 
 // An Interjection is what a line that was said into an answer did to it.
@@ -128,7 +133,7 @@ func (a *analysis) turn(i int) Turn {
 	end := x.spans[len(x.spans)-1].to - 1
 	t := Turn{
 		Call: a.id, Scenario: a.name, Number: i, Text: x.text, Pauses: len(x.spans) - 1,
-		from: said.Spoken(0, rate), to: a.until(i),
+		from: said.Spoken(0, rate), to: a.until(i), keys: x.keys != "",
 	}
 	if len(x.parts) > 0 {
 		t.Kind = x.parts.Kind()
@@ -145,6 +150,9 @@ func (a *analysis) turn(i int) Turn {
 	if x.text != "" {
 		a.served.describe(&t)
 	}
+	if t.keys {
+		t.Server = nil // they have no last sample
+	}
 	a.answer(i, &t)
 	if !x.answer {
 		return t
@@ -157,13 +165,30 @@ func (a *analysis) turn(i int) Turn {
 	if t.Dead = !ok || !a.callee.Heard.Came(on).Before(t.to); t.Dead {
 		return t
 	}
-	wire := a.callee.Heard.Came(on).Sub(sent)
+	came := a.callee.Heard.Came(on)
+	wire := came.Sub(sent)
 	t.Wire, t.Ear = ms(wire), ms(a.callee.Heard.Ear(a.heardAt, on).Sub(said.Spoken(end, rate)))
-	if t.Server != nil && t.Merged == 0 {
-		own := *t.Wire - *t.Server + a.served.own(i)
-		t.Own = &own
+	if t.Server != nil && t.Merged == 0 { // a merged turn's phases are its first fragment's
+		wire, t.Why = a.net.Without(wire, sent, came)
+		if a.other(on) {
+			t.Why = "something else was heard before the answer"
+		}
+		apart := *ms(wire) - *t.Server
+		own := apart + a.served.own(i)
+		t.Apart, t.Own = &apart, &own
 	}
 	return t
+}
+
+// other tells whether what begins with sample on is no word of an answer: a
+// filler, say.
+func (a *analysis) other(on int) bool {
+	for _, w := range a.words {
+		if w.End > sample(on) {
+			return w.Fate == acoustic.Other
+		}
+	}
+	return false
 }
 
 // speaking tells whether the agent is in the middle of speech at a time.

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/wording"
 )
 
 // A Report is what a run showed.
@@ -23,6 +25,7 @@ type Report struct {
 	Late []float64
 
 	calls map[string]*played
+	words [][]string // that each callee heard
 }
 
 // within bounds the quantiles of a measure; 0 is no limit.
@@ -96,8 +99,16 @@ func (s *stage) report() (*Report, error) {
 			unfinished++
 		}
 		r.Turns = append(r.Turns, a.judged...)
+		var words []string
+		for _, w := range a.words {
+			if w := wording.Normal(strings.ReplaceAll(w.Raw, "~", "")); w != "" {
+				words = append(words, w)
+			}
+		}
+		r.words = append(r.words, words)
 	}
 	r.answers()
+	r.ends(s)
 	r.pauses()
 	r.interjections()
 	r.count("doubled_words", "answers with a word heard twice", never, r.tally(func(t Turn) bool { return t.Answer.Doubled > 0 }), len(r.Turns))
@@ -155,6 +166,9 @@ func values(turns []Turn, of func(Turn) *float64) []float64 {
 // ask for.
 const often = 3
 
+// agree is by how much the server and the callee's ear may differ, in ms.
+const agree = 25
+
 // hurried are the turns at whose end the caller had not been cut off so often.
 func hurried(all []Turn) []Turn {
 	cut := map[string]int{}
@@ -187,12 +201,23 @@ func (r *Report) answers() {
 	r.time("ear_ms", "mouth to ear, plain", nil, values(plain, func(t Turn) *float64 { return t.Ear }))
 	r.time("overhead_ms", "overhead: neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
 	r.time("agreement_ms", "turn_ms against the wire, off by", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
-		if t.Wire == nil || t.Server == nil || t.Merged > 0 { // a merged turn's phases are its first fragment's
+		if t.Apart == nil {
 			return nil
 		}
-		d := math.Abs(*t.Wire - *t.Server)
+		d := math.Abs(*t.Apart)
 		return &d
 	}))
+	r.time("agreement_clear_ms", "the same, where nothing at the edges explains it", nil, values(r.Turns, func(t Turn) *float64 {
+		if t.Apart == nil || t.Why != "" {
+			return nil
+		}
+		d := math.Abs(*t.Apart)
+		return &d
+	}))
+	off := func(t Turn) bool { return t.Apart != nil && math.Abs(*t.Apart) > agree }
+	told := r.tally(func(t Turn) bool { return t.Apart != nil })
+	r.count("unexplained", "turn_ms off by more than 25 ms, and nothing explains it", never, r.tally(func(t Turn) bool { return off(t) && t.Why == "" }), told)
+	r.count("explained", "the same, a packet at the edge being lost or late", freely, r.tally(func(t Turn) bool { return off(t) && t.Why != "" }), told)
 	asked := tally(r.Turns, func(t Turn) bool { return t.Wire != nil || t.Dead })
 	r.count("dead_turns", "turns without an answer", never, r.tally(func(t Turn) bool { return t.Dead }), asked)
 }

@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +22,9 @@ import (
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/machine"
+	"github.com/parley-voice/parley/bench/passage"
 	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/scene"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
@@ -43,13 +47,16 @@ type Options struct {
 
 	Logs string // folder for the gateway's turn logs; empty for none
 	Only []Name // scenarios; none for all
+	// Scene is played instead of the standard scenarios.
+	Scene *scene.Scene
 }
 
-// A played call is a call as both ends have it.
+// A played call is a call as both ends, and the network between them, have it.
 type played struct {
 	call
 	callee callee.Record
 	server gateway.Result
+	net    *passage.Network // nil where there is nothing between the ends
 }
 
 // Run holds all calls and measures them.
@@ -68,10 +75,17 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if len(o.Without) > 0 {
 		j.Policy = policy
 	}
-	for _, c := range o.plan() {
+	plan, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range plan {
 		s.calls[c.id], s.order = &played{call: c}, append(s.order, c.id)
 		s.all += len(c.lines)
 		j.Calls = append(j.Calls, gateway.Order{ID: c.id, Prompt: wording.Instructions(c.words)})
+	}
+	if o.Scene != nil {
+		j.Agent = o.Scene.Agent
 	}
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: s.answer}
 	if err = carrier.Start(); err != nil {
@@ -81,6 +95,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	results, err := o.gateway(ctx, j)
 	err = errors.Join(err, carrier.Close())
 	stop()
+	for _, c := range s.calls {
+		err = errors.Join(err, c.net.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,21 +124,42 @@ type stage struct {
 	calls map[string]*played
 }
 
-// answer has a callee take the call.
+// answer has a callee take the call, or a colleague whom callees are handed
+// over to.
 func (s *stage) answer(in siptest.Invite) siptest.Script {
-	return siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) {
-		s.mu.Lock()
-		c := s.calls[in.ID]
-		s.mu.Unlock()
+	if in.To == gateway.Colleague {
+		return siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Hello: colleague, Patience: time.Second}.Talk}
+	}
+	s.mu.Lock()
+	c := s.calls[in.ID]
+	s.mu.Unlock()
+	script := siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) {
 		if c == nil {
 			return
 		}
-		r := callee.Perform(ctx, leg, callee.Script{Lines: c.lines, Echo: c.echo, Said: s.said})
+		r := callee.Perform(ctx, leg, callee.Script{
+			Lines: c.lines, Echo: c.echo, Noise: c.noise, First: s.Scene != nil && s.Scene.First, Said: s.said,
+		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.callee = r
 	}}
+	if s.Scene == nil || c == nil {
+		return script
+	}
+	script.Codecs, script.Ptime = []string{s.Scene.Codec}, s.Scene.Ptime
+	if !s.Scene.Straight() {
+		c.net = &passage.Network{}
+		script.Through = func(ours, theirs netip.AddrPort) (netip.AddrPort, netip.AddrPort, error) {
+			return c.net.Between(ours, theirs, s.Scene, s.Seed+uint64(slices.Index(s.order, c.id))<<8) //nolint:gosec // one of them
+		}
+	}
+	return script
 }
+
+// colleague is what a colleague says; the first word may be over before the two
+// legs are joined.
+const colleague = "hello a colleague speaking"
 
 // said counts a line.
 func (s *stage) said() {
@@ -130,6 +168,14 @@ func (s *stage) said() {
 	if s.done++; s.Progress != nil {
 		s.Progress(s.done, s.all)
 	}
+}
+
+// providers is their script.
+func (o Options) providers() providers.Script {
+	if o.Scene != nil {
+		return o.Scene.Providers
+	}
+	return providers.Typical()
 }
 
 // gateway runs the other processes until the calls are over.
@@ -151,7 +197,7 @@ func (o Options) gateway(ctx context.Context, j gateway.Job) ([]gateway.Result, 
 		_ = hold.Close()
 		_ = fakes.Wait() // its last words are on stderr
 	}()
-	if err = json.NewEncoder(hold).Encode(providers.Typical()); err != nil {
+	if err = json.NewEncoder(hold).Encode(o.providers()); err != nil {
 		return nil, fmt.Errorf("providers: %w", err)
 	}
 	addr, err := bufio.NewReader(out).ReadString('\n')

@@ -34,6 +34,9 @@ func sources(turns []move) map[string][]source {
 		if i > 0 && t.text != "" {
 			add(before+" "+t.text, source{turn: i, whole: true})
 		}
+		if t.keys != "" {
+			add("the caller pressed "+t.keys, source{turn: i, whole: true})
+		}
 		before = t.text
 	}
 	return all

@@ -7,7 +7,10 @@ import (
 
 const (
 	hop       = 5 * time.Millisecond
-	quiet     = -38.0 // dBFS under which a hop is silence
+	quiet     = -38.0 // dBFS under which a hop is silence, unless the line is noisy
+	above     = 9.0   // dB above the noise that a hop of a word is at least
+	rise      = 0.03  // dB a hop by which the noise is taken to have grown
+	loudest   = -28.0 // dBFS of noise that words are told from
 	closing   = 5     // quiet hops that end a word
 	longest   = 3 * time.Second
 	confident = 0.5 // share of a slot's power that its two tones must hold
@@ -21,10 +24,11 @@ type Hearer struct {
 	word  []int16 // the sound of the word that is being said
 	still int     // quiet hops at the end of word
 	at    int     // samples before rest
+	noise float64 // of the line, dBFS, at most loudest
 }
 
 // NewHearer returns a Hearer of a stream at rate (Hz).
-func NewHearer(rate int) *Hearer { return &Hearer{rate: rate} }
+func NewHearer(rate int) *Hearer { return &Hearer{rate: rate, noise: quiet - above} }
 
 // Hear takes the next stretch of the stream and returns the words that ended
 // in it. Sound that is no word is passed over.
@@ -44,7 +48,9 @@ func (h *Hearer) Hear(pcm []int16) []Word {
 }
 
 func (h *Hearer) step(pcm []int16) (Word, bool) {
-	silent := Level(pcm) < quiet
+	level := Level(pcm)
+	h.noise = max(quiet-above, min(level, h.noise+rise, loudest))
+	silent := level < h.noise+above
 	if len(h.word) == 0 && silent {
 		return Word{}, false
 	}

@@ -98,9 +98,18 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 		session.Close()
 		return nil, err
 	}
-	told := sdp.Answer(session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed)
+	local, agreed := session.Local(), k.agreed
+	if k.script.Through != nil {
+		if local, agreed.Remote, err = k.script.Through(local, agreed.Remote); err != nil {
+			session.Close()
+			return nil, err
+		}
+	}
+	told := sdp.Answer(local, sdp.Origin{ID: 1, Version: 1}, agreed)
+	if p := k.script.Ptime; p > 0 {
+		told.Ptime, agreed.Ptime = int(p.Milliseconds()), p
+	}
 	leg.WithSDP(res, told)
-	agreed := k.agreed
 	agreed.Mute = agreed.Mute || k.script.NoMedia
 	return leg.Establish(k.carrier.endpoint, leg.Answered{
 		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye,

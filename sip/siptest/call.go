@@ -151,6 +151,7 @@ func (k *call) offer() error {
 	if !there {
 		return errNoOffer
 	}
+	k.wish.Codecs = k.script.Codecs
 	if theirs.Encrypted() {
 		k.wish.Keys = crypt.New()
 	}

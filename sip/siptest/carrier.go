@@ -115,6 +115,14 @@ type Script struct {
 	AnswerOnCancel bool
 	// SecondAnswer has another phone answer as well.
 	SecondAnswer bool
+	// Codecs are what the phone speaks, the preferred first; empty is all that
+	// there are.
+	Codecs []string
+	// Ptime is how much audio is in a packet, both ways; 0 is 20 ms.
+	Ptime time.Duration
+	// Through, where set, puts something between the two sides' audio: it is
+	// given where each listens, and returns what each is told instead.
+	Through func(ours, theirs netip.AddrPort) (toldThem, toldUs netip.AddrPort, err error)
 	// NoMedia takes the call and never sends a packet.
 	NoMedia bool
 	// Reliable tells a reliable response before the phone rings: 183 with a

@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/scene"
+)
+
+// Play plays a scene, puts what it expects into f, and says on out whether it
+// was seen. It returns how many expectations were not.
+func Play(ctx context.Context, out io.Writer, o Options, s *scene.Scene, f *result.File) (missed int, err error) {
+	o.Scene, o.Calls = s, s.Calls
+	r, err := Run(ctx, o)
+	if err != nil {
+		return 0, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	fmt.Fprintf(out, "%s: %s\n", s.Name, s.About)
+	for _, e := range s.Expect {
+		m, b, unknown := r.expected(e)
+		if unknown != nil {
+			return 0, fmt.Errorf("scenario %s: %w", s.Name, unknown)
+		}
+		m.Bounds = []result.Bound{b}
+		m.Name, m.What = s.Name+"/"+m.Name, s.Name+": "+m.What
+		f.Add(m)
+		sign := "✓"
+		holds, known := b.Holds(m)
+		if !holds {
+			sign = "✗"
+			missed++
+		}
+		seen := "not measured"
+		if v, ok := m.At(b.At); ok && known {
+			seen = m.Amount(v.Value)
+			if b.At == "times" {
+				seen = result.Number(v.Value)
+			}
+		}
+		fmt.Fprintf(out, "  %s %-34s %s, of %d\n", sign, e, seen, m.N())
+	}
+	if err = r.explain(out); err != nil {
+		return missed, err
+	}
+	f.Generated("media clock's ticks", r.Late, Punctual)
+	rows, err := r.rows()
+	f.Turns = append(f.Turns, rows...)
+	return missed, err
+}
+
+// expected is the measure that an expectation is about.
+func (r *Report) expected(text string) (m result.Metric, b result.Bound, err error) {
+	name, _, b, err := result.ParseBound(text)
+	if err != nil {
+		return m, b, err
+	}
+	var names []string
+	for _, m := range r.Metrics {
+		if m.Name == name {
+			return m, b, nil
+		}
+		names = append(names, m.Name)
+	}
+	return m, b, fmt.Errorf("expect %q: there is no such measure; there are %s", text, strings.Join(names, ", "))
+}
+
+// explain lists the turns whose turn_ms is off, and why.
+func (r *Report) explain(out io.Writer) error {
+	for _, t := range r.Turns {
+		if t.Apart == nil || *t.Apart < agree && *t.Apart > -agree {
+			continue
+		}
+		why := t.Why
+		if why == "" {
+			why = "nothing explains it"
+		}
+		if _, err := fmt.Fprintf(out, "    %s, line %d: turn_ms is off by %.0f ms: %s\n", t.Call, t.Number, *t.Apart, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}

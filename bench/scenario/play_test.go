@@ -1,0 +1,69 @@
+package scenario
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/scene"
+)
+
+// TestPlay plays scenarios: what they expect is seen, and what cannot be is
+// missed and told.
+func TestPlay(t *testing.T) {
+	t.Parallel()
+	var plays sync.WaitGroup // at once: the words go over the wire in real time
+	defer plays.Wait()
+	for name, text := range map[string]string{
+		"keys by G.722 in packets of 40 ms": "like: keys\nexchanges: 1\ncodec: G722\nptime: 40ms\nexpect: [keys_lost.times<=0, keys_unanswered.times<=0]",
+		"a handover":                        "like: transfer\nexchanges: 1\nhear: [a colleague speaking]\nexpect: [heard_lines.share>=100, ended_transferred.share>=100]",
+		"a machine on a bad line": "like: voicemail\nexchanges: 1\nhear: [please call us back]\nfrom_caller: {jitter: 10ms}\n" +
+			"expect: [heard_lines.share>=100, ended_voicemail_dropped.share>=100, answered_by_voicemail.share>=100]",
+		"a broken model": "like: hang-up\nexchanges: 1\nproviders: {faults: [{provider: llm, fault: refuse, times: 1}]}\nexpect: [dead_turns.times<=0, ended_agent_hangup.share>=100]",
+	} {
+		s, err := scene.Parse("x", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options(t)
+		plays.Go(func() {
+			var out bytes.Buffer
+			var f result.File
+			missed, err := Play(t.Context(), &out, o, s, &f)
+			want := 0
+			if strings.Contains(text, "ended_agent_hangup") {
+				want = 1 // the callee left
+			}
+			if err != nil || missed != want || strings.Count(out.String(), "✗") != want || len(f.Metrics) != len(s.Expect) || len(f.Turns) == 0 {
+				t.Errorf("%s: %d missed, %v:\n%s", name, missed, err, out.String())
+			}
+		})
+	}
+}
+
+func TestUnknownMeasure(t *testing.T) {
+	r := &Report{}
+	r.count("dead_turns", "", never, 0, 1)
+	if _, _, err := r.expected("dead.times<=0"); err == nil || !strings.Contains(err.Error(), "there are dead_turns") {
+		t.Error(err)
+	}
+}
+
+func TestInOrder(t *testing.T) {
+	words := strings.Fields("hello one moment please are you still there yes are you still there")
+	for _, c := range []struct {
+		lines []string
+		want  int
+	}{
+		{[]string{"One moment, please.", "Are you still there?", "Are you still there?"}, 3},
+		{[]string{"are you still there", "one moment please"}, 1},
+		{[]string{"good bye now"}, 0},
+		{nil, 0},
+	} {
+		if got := inOrder(words, c.lines); got != c.want {
+			t.Errorf("%q: %d, want %d", c.lines, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package scene
+
+import (
+	"embed"
+	"slices"
+	"strings"
+)
+
+//go:embed shipped/*.yaml
+var shipped embed.FS
+
+// Standard are the scenarios that a bench of turns is made of.
+func Standard() []string {
+	return []string{"plain", "pauses", "barge-in", "backchannel", "cough", "resume", "echo", "hang-up"}
+}
+
+// Names are the shipped scenarios: the standard ones, and then by name.
+func Names() []string {
+	all := Standard()
+	entries, err := shipped.ReadDir("shipped")
+	if err != nil {
+		return all
+	}
+	for _, e := range entries {
+		if name := strings.TrimSuffix(e.Name(), ".yaml"); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
