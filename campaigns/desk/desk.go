@@ -85,6 +85,7 @@ type Standing struct {
 	Screen   screen.Screen
 	Blockers []checks.Blocker
 	Warnings []checks.Warning
+	Counts   campaigns.Counts // of its contacts
 }
 
 // An Imported is an import and its first issues.

@@ -129,6 +129,9 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 	if err = d.imported(ctx, q, &st, s); err != nil {
 		return st, s, err
 	}
+	if st.Counts, err = d.Store.Counts(ctx, q, c.ID); err != nil {
+		return st, s, err
+	}
 	f, err := d.facts(ctx, q, org, pkg, st, now)
 	if err != nil {
 		return st, s, err
@@ -228,10 +231,7 @@ func (d *Desk) facts(ctx context.Context, q db.Querier, org store.Organization, 
 	if err != nil {
 		return checks.Facts{}, fmt.Errorf("campaign %s: %w", c.ID, err)
 	}
-	counts, err := d.Store.Counts(ctx, q, c.ID)
-	if err != nil {
-		return checks.Facts{}, err
-	}
+	counts := st.Counts
 	f := checks.Facts{
 		Now: now, Zone: zone, Paused: c.Status == campaigns.Paused, EverLaunched: !c.LaunchedAt.IsZero(), Open: c.Open,
 		MarketInstalled: pkg != nil || c.LaunchImportID == "", StartsAt: c.StartsAt, EndsAt: c.EndsAt,

@@ -47,7 +47,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 			return err
 		}
 		f.Outcomes, f.On, f.Dialled, f.Redials, f.Held, f.Blocked = t.Outcomes, t.On, t.Dialled, t.Redials, t.Held, t.Blocked
-		facts, err := d.facts(ctx, tx, org, pkg, Standing{Campaign: c, Screen: screen.None()}, now)
+		facts, err := d.facts(ctx, tx, org, pkg, Standing{Campaign: c, Screen: screen.None(), Counts: f.Counts}, now)
 		if err != nil {
 			return err
 		}

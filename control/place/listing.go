@@ -34,7 +34,7 @@ SELECT s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_numbers
        coalesce(g.id, ''), coalesce(g.caller_numbers, '{}'), coalesce(g.concurrent_calls, 0), coalesce(g.calls_per_minute, 0), true,
        s.name, t.name, t.proxy,
        (SELECT count(*) FROM calls WHERE route_id = s.id AND status IN ('queued', 'ringing', 'ongoing')),
-       (SELECT count(*) FROM calls WHERE route_id = s.id AND created_at > clock_timestamp() - interval '1 minute')
+       (SELECT count(*) FROM calls WHERE route_id = s.id AND created_at > statement_timestamp() - interval '1 minute')
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 JOIN subgroup_agents x ON x.subgroup_id = s.id JOIN agents a ON a.id = x.agent_id AND a.org_id = $1 AND a.name = $2
 WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id`

@@ -131,7 +131,7 @@ func (c *Campaigns) check(r *frame.Request, o *one) {
 // Of the charts: so many minutes of the pace, and of so many attempts the hours.
 const (
 	paceMinutes   = 30
-	hoursAttempts = 10_000
+	hoursAttempts = 5_000
 )
 
 func (c *Campaigns) progress(r *frame.Request, o *one) error {
