@@ -55,7 +55,7 @@ func fixes() []struct {
 		{checks.ContactsGeoRejected, fix{"Numbers lie where calls go", "No number lies where this market calls", "Add numbers of the market’s country, or choose another market.", "Open the market rules", "market"}},
 		{checks.AllContactsSuppressed, fix{"Not everybody is left out", "Everybody is left out", "All numbers are listed, withdrawn or out of reach. Add others.", "Add numbers", "calls"}},
 		{checks.MarketNotInstalled, fix{"The market’s rules are there", "The organization has no market", "Without the rules of a market it is not known when one may call. Choose one.", "Choose a market", "market"}},
-		{checks.DNCScreenRequired, fix{"The list is screened", "The list cannot be screened", "The organization calls nobody who was not held against the do-not-call registry. Load the registry, and open this page again.", "Load a registry", "lists"}},
+		{checks.DNCScreenRequired, fix{"The list is screened", "The list cannot be screened", "The organization calls nobody who was not held against the do-not-call registry. Load the registry, and open this page again.", "Load a registry", "do-not-call"}},
 		{checks.DNCMatches, fix{"Nobody listed is called", "Numbers are on a do-not-call list", "Decide below that they are left out, or upload a list without them.", "", ""}},
 		{checks.StartsDatePast, fix{"The start is to come", "The day of the start is over", "A campaign’s times do not change: make it anew with another start.", "New campaign", "campaigns/new"}},
 		{checks.EndsAtPast, fix{"The end is to come", "The end is over", "A campaign’s times do not change: make it anew with another end.", "New campaign", "campaigns/new"}},
