@@ -27,8 +27,9 @@ test: deps ## run every test (≤ 6 min)
 
 # Packages that begin no goroutine: the race detector has nothing to see in them,
 # and makes them ten times as slow. The simulated calls of the last are held with
-# it by the rooms that they are made of.
-CALM := $(addprefix ./,bench/acoustic bench/answering bench/corpus bench/ending bench/hearing campaigns/market campaigns/plan \
+# it by the rooms that they are made of, and pages by those that they show; what
+# tests them is a browser.
+CALM := $(addprefix ./,api/dashboard/... control/operator bench/acoustic bench/answering bench/corpus bench/ending bench/hearing campaigns/market campaigns/plan \
 	campaigns/rows campaigns/simulate/... media/codec media/conceal media/opus media/resample media/tone pipeline/amd pipeline/eot/... \
 	pipeline/prosody pipeline/turn pipeline/vad/... pipeline/simulation)
 

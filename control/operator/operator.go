@@ -135,7 +135,7 @@ func insert(ctx context.Context, q db.Querier, email string, password media.Secr
 		return "", err
 	}
 	id := control.NewID("opr_", time.Now())
-	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password) VALUES ($1, $2, $3)", id, email, hash(password))
+	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, hash(password))
 	return id, err
 }
 
@@ -207,7 +207,7 @@ func setPassword(ctx context.Context, q db.Querier, id string, password, but med
 	if err := CheckPassword(password); err != nil {
 		return err
 	}
-	tag, err := q.Exec(ctx, "UPDATE operators SET password = $2 WHERE id = $1", id, hash(password))
+	tag, err := q.Exec(ctx, "UPDATE operators SET password_hash = $2 WHERE id = $1", id, hash(password))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrUnknown
 	}

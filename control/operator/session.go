@@ -88,7 +88,7 @@ func SignIn(ctx context.Context, q db.Querier, email string, password media.Secr
 		return "", err
 	}
 	id, kept := "", nobody
-	err := q.QueryRow(ctx, "SELECT id, password FROM operators WHERE email = $1", email).Scan(&id, &kept)
+	err := q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", email).Scan(&id, &kept)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("sign in: %w", err)
 	}
@@ -179,7 +179,7 @@ func (s Session) Say(ctx context.Context, q db.Querier, line string) error {
 // All other sessions of the account end.
 func (s Session) SetPassword(ctx context.Context, q db.Querier, before, password media.Secret) error {
 	var kept string
-	if err := q.QueryRow(ctx, "SELECT password FROM operators WHERE id = $1", s.ID).Scan(&kept); err != nil {
+	if err := q.QueryRow(ctx, "SELECT password_hash FROM operators WHERE id = $1", s.ID).Scan(&kept); err != nil {
 		return fmt.Errorf("password: %w", err)
 	}
 	if !matches(kept, before) {

@@ -107,12 +107,13 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestColumns: whatever the schema calls a secret is sealed anew in a rotation.
+// TestColumns: whatever the schema calls a secret is sealed anew in a rotation. Of
+// a hash nobody reads the secret.
 func TestColumns(t *testing.T) {
 	d := dbtest.New(t)
 	rows, err := d.Pool.Query(t.Context(), `
 		SELECT table_name, column_name FROM information_schema.columns
-		WHERE table_schema = 'public' AND column_name ~ 'password|secret'`)
+		WHERE table_schema = 'public' AND column_name ~ 'password|secret' AND column_name !~ '_hash$'`)
 	if err != nil {
 		t.Fatal(err)
 	}

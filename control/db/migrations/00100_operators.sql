@@ -1,10 +1,10 @@
 -- +goose Up
 -- People who look after organizations in the dashboard.
 CREATE TABLE operators (
-    id         text PRIMARY KEY,
-    email      text NOT NULL UNIQUE, -- in lower case
-    password   text NOT NULL, -- argon2id, with its salt and costs
-    created_at timestamptz NOT NULL DEFAULT now()
+    id            text PRIMARY KEY,
+    email         text NOT NULL UNIQUE, -- in lower case
+    password_hash text NOT NULL, -- argon2id, with its salt and costs
+    created_at    timestamptz NOT NULL DEFAULT now()
 );
 
 -- What they may do where: viewer, operator, owner.
