@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,9 +16,14 @@ import (
 // TestBenchLoad: a few calls are held at a server of its own, and heard. How long
 // they wait is not asked here: the machine may be busy.
 func TestBenchLoad(t *testing.T) {
-	var out, log bytes.Buffer
+	var out bytes.Buffer
+	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // of several processes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	o := load.Options{
-		Steps: []int{3, 4}, Length: 2 * time.Second, Hold: 15 * time.Second, Ramp: time.Second, Settle: time.Second, Out: &out, Log: &log,
+		Steps: []int{3, 4}, Length: 2 * time.Second, Hold: 15 * time.Second, Ramp: time.Second, Settle: time.Second, Out: &out, Log: log,
 		Bar: func(string) func(done, all int) { return func(int, int) {} },
 		Child: func(ctx context.Context, args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, os.Args[0], args...)
@@ -27,7 +33,8 @@ func TestBenchLoad(t *testing.T) {
 	}
 	f, err := result.Measure(t.Context(), "load", "test", nil, func(f *result.File) error { return load.Run(t.Context(), o, f) })
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out.String(), log.String())
+		told, _ := os.ReadFile(log.Name()) // as far as it came
+		t.Fatalf("%v\n%s\n%s", err, out.String(), told)
 	}
 	for name, least := range map[string]int{"overhead_ms": 1, "packets_missing": 400, "calls_failed": 3, "cpu_ms": 1} {
 		if m, ok := f.Find(name, 3); !ok || m.N() < least {
