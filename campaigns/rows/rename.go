@@ -50,6 +50,17 @@ func Renamed(s Source, names map[string]string) Source {
 	}
 }
 
+// Of is a source of records that were read before.
+func Of(all []Record) Source {
+	return func(yield func(Record, error) bool) {
+		for _, rec := range all {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
 // First is a source of the first n records of another.
 func First(s Source, n int) Source {
 	return func(yield func(Record, error) bool) {

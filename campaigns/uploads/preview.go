@@ -24,8 +24,10 @@ const (
 )
 
 // Read reads the first thousand rows of a file as a campaign would that is made
-// of it; repeated numbers are counted among those alone.
-func Read(ctx context.Context, d *desk.Desk, orgID string, f *desk.File) (Preview, error) {
+// of it; repeated numbers are counted among those alone. As says what columns are
+// to be taken for (desk.File.Columns), by all their names; nil leaves them as they
+// are. The file is gone through once: spreadsheets take long.
+func Read(ctx context.Context, d *desk.Desk, orgID string, f *desk.File, as func(names []string) map[string]string) (Preview, error) {
 	var p Preview
 	org, err := d.Store.Organization(ctx, d.Pool, orgID)
 	if err != nil {
@@ -35,41 +37,65 @@ func Read(ctx context.Context, d *desk.Desk, orgID string, f *desk.File) (Previe
 	if err != nil {
 		return p, err
 	}
-	raw, err := rows.FromFile(f, f.Size)
+	first, err := head(f, previewed+1)
 	if err != nil {
 		return p, err
 	}
-	n := 0
-	for rec, err := range rows.First(raw, previewed+1) {
+	p.Names, p.Cells = table(first[:min(len(first), shownRows)])
+	if p.More = len(first) > previewed; pkg == nil {
+		return p, nil
+	}
+	source := rows.First(rows.Of(first), previewed)
+	if as != nil {
+		source = rows.Renamed(source, as(p.Names))
+	}
+	p.List, err = rows.Check(source, rows.Options{Market: pkg, Duplicates: rows.KeepFirst, Zone: zone})
+	return p, err
+}
+
+// Names are those of a file's columns.
+func Names(f *desk.File) ([]string, error) {
+	first, err := head(f, 1)
+	names, _ := table(first)
+	return names, err
+}
+
+// head are the first n records of a file.
+func head(f *desk.File, n int) ([]rows.Record, error) {
+	raw, err := rows.FromFile(f, f.Size)
+	if err != nil {
+		return nil, err
+	}
+	var all []rows.Record
+	for rec, err := range rows.First(raw, n) {
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		if n++; n > shownRows {
-			continue
-		}
-		if p.Names == nil {
-			for _, c := range rec.Cells {
-				p.Names = append(p.Names, c.Column)
-			}
-		}
+		all = append(all, rec)
+	}
+	return all, nil
+}
+
+// table are the names of the columns of records, and their cells.
+func table(all []rows.Record) (names []string, cells [][]string) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	for _, c := range all[0].Cells {
+		names = append(names, c.Column)
+	}
+	for _, rec := range all {
 		line := map[string]string{}
 		for _, c := range rec.Cells {
 			line[c.Column] = c.Text
 		}
-		cells := make([]string, len(p.Names))
-		for i, name := range p.Names {
-			cells[i] = line[name]
+		row := make([]string, len(names))
+		for i, name := range names {
+			row[i] = line[name]
 		}
-		p.Cells = append(p.Cells, cells)
+		cells = append(cells, row)
 	}
-	if p.More = n > previewed; pkg == nil {
-		return p, nil
-	}
-	source, err := f.Source()
-	if err == nil {
-		p.List, err = rows.Check(rows.First(source, previewed), rows.Options{Market: pkg, Duplicates: rows.KeepFirst, Zone: zone})
-	}
-	return p, err
+	return names, cells
 }
 
 // zone refuses the name of no time zone.

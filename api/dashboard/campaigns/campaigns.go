@@ -38,7 +38,7 @@ func (c *Campaigns) Room() (frame.Room, error) {
 		Routes: []frame.Route{
 			{Path: "campaigns", Look: c.list},
 			{Path: "campaigns/new", Look: c.askList, Change: c.takeList, Most: most, Long: longest},
-			{Path: "campaigns/columns", Needs: operator.Operator, Look: c.columns},
+			{Path: "campaigns/columns", Needs: operator.Operator, Look: c.columns, Long: longest},
 			{Path: "campaigns/draft", Look: c.askDraft, Change: c.create, Long: longest},
 			{Path: "campaigns/withdraw", Look: c.askWithdraw, Change: c.withdraw},
 			{Path: "campaigns/{id}", Look: c.show},

@@ -43,7 +43,6 @@ func (c *Campaigns) askList(r *frame.Request) (frame.Page, error) {
 
 // takeList keeps a list until its campaign is made.
 func (c *Campaigns) takeList(r *frame.Request) (frame.Done, error) {
-	_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(longest)) // or it is held to the time of others
 	list, done, err := given(r)
 	if err != nil {
 		return frame.Done{}, err
@@ -52,7 +51,7 @@ func (c *Campaigns) takeList(r *frame.Request) (frame.Done, error) {
 	if list == nil {
 		return frame.Done{To: "campaigns/draft"}, nil
 	}
-	if _, err = uploads.Read(r.Context(), c.desk(), r.Org(), list); err != nil {
+	if _, err = uploads.Read(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
 		return frame.Done{}, unreadable(err)
 	}
 	id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
@@ -176,26 +175,25 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 	}
 	defer done()
 	x := columnsPage{Upload: r.Query("upload")}
-	first, err := uploads.Read(r.Context(), c.desk(), r.Org(), f)
+	x.Preview, err = uploads.Read(r.Context(), c.desk(), r.Org(), f, func(names []string) map[string]string {
+		columns, _ := chosen(r, names)
+		return columns
+	})
 	if err != nil {
 		return frame.Page{}, err
 	}
-	var values []string
-	f.Columns, values = chosen(r, first.Names)
-	if x.Preview, err = uploads.Read(r.Context(), c.desk(), r.Org(), f); err != nil {
-		return frame.Page{}, err
-	}
+	_, values := chosen(r, x.Names)
 	q := url.Values{"upload": {x.Upload}}
-	for i, name := range first.Names {
+	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
 		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}
-		for _, cells := range first.Cells {
+		for _, cells := range x.Cells {
 			k.Samples = append(k.Samples, cells[i])
 		}
 		x.Columns = append(x.Columns, k)
 		q.Set(field, values[i])
 	}
-	x.Lines, x.Next = len(first.Cells), r.URL("campaigns/draft")+"?"+q.Encode()
+	x.Lines, x.Next = len(x.Cells), r.URL("campaigns/draft")+"?"+q.Encode()
 	if x.List != nil {
 		const shown = 10
 		var by map[string]int
@@ -209,11 +207,11 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 }
 
 // columnsOf are the columns of the list that a campaign is made of.
-func (c *Campaigns) columnsOf(r *frame.Request, f *desk.File) error {
-	first, err := uploads.Read(r.Context(), c.desk(), r.Org(), f)
+func columnsOf(r *frame.Request, f *desk.File) error {
+	names, err := uploads.Names(f)
 	if err != nil {
 		return fmt.Errorf("columns: %w", err)
 	}
-	f.Columns, _ = chosen(r, first.Names)
+	f.Columns, _ = chosen(r, names)
 	return nil
 }

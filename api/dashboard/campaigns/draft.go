@@ -182,11 +182,14 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 	upload := r.Query("upload")
 	if upload != "" {
 		f, done, fault := c.opened(r)
+		if gone, ok := errors.AsType[*frame.ProblemError](fault); ok { // what was typed is not lost with it
+			return frame.Done{}, frame.Invalid("", gone.Title+". "+gone.Text)
+		}
 		if fault != nil {
 			return frame.Done{}, fault
 		}
 		defer done()
-		if err = c.columnsOf(r, f); err != nil {
+		if err = columnsOf(r, f); err != nil {
 			return frame.Done{}, err
 		}
 		order.File = f
