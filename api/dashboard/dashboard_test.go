@@ -110,6 +110,43 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
+// TestOthersThingsAreNotThere: whoever owns an organization finds nothing of another by
+// its id, and changes nothing.
+func TestOthersThingsAreNotThere(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	f, err := h.Dashboard.Frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gus, before := h.SignIn(t, "gus"), state(t, h)
+	for _, room := range f.Rooms {
+		for _, r := range room.Routes {
+			first, _, named := strings.Cut(r.Path, "/")
+			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" { // numbers are nobody's, and the trunk is lent
+				continue
+			}
+			path := strings.NewReplacer("{id}", ids[first], "{version}", "1").Replace(r.Path)
+			if r.Look != nil || r.Serve != nil {
+				if a := gus.Get(path); a.Status != http.StatusNotFound {
+					t.Errorf("GET %s: %d %s", path, a.Status, a.Text())
+				}
+			}
+			if r.Change == nil {
+				continue
+			}
+			a := gus.Post(path, "name", "x", "once", "x", "attest", "on", "lines", "+12125550188", "limit", "5", "role", "viewer", "events", "call_ended", "notice", "evt_1", "text", "greeting: Hi.",
+				"to", "acme", "proxy", "sip:127.0.0.1:5080", "concurrent_calls", "1", "calls_per_minute", "1", "attempts", "1", "interval", "1", "enable", "on")
+			if a.Status != http.StatusNotFound {
+				t.Errorf("POST %s: %d %s", path, a.Status, a.Text())
+			}
+		}
+	}
+	if after := state(t, h); after != before {
+		t.Errorf("something was changed:\n%s\nwas\n%s", after, before)
+	}
+}
+
 // TestHeaders: what a page may load is said by all of them.
 func TestHeaders(t *testing.T) {
 	h := dashtest.New(t)

@@ -235,10 +235,19 @@ func (f *Frame) change(r *Request, room Room, route Route) error {
 		// deadline cannot be moved, the server's counts.
 		_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(route.Long))
 	}
+	// The server would do so, had this not been copied to be given a deadline.
+	defer func() {
+		if sent := r.HTTP.MultipartForm; sent != nil {
+			_ = sent.RemoveAll() // temporary
+		}
+	}()
 	if err := r.parse(); err != nil {
 		return err
 	}
 	done, err := route.Change(r)
+	if missing(err) {
+		return err
+	}
 	r.invalid = refusal(err)
 	switch {
 	case r.invalid != nil && route.Look != nil:
@@ -248,7 +257,7 @@ func (f *Frame) change(r *Request, room Room, route Route) error {
 		}
 		return f.show(r, room, p, http.StatusUnprocessableEntity)
 	case r.invalid != nil:
-		done = Done{To: route.Back, Say: r.invalid.Error(), Wrong: true}
+		done = Done{To: cmp.Or(route.Back, f.first()), Say: r.invalid.Error(), Wrong: true}
 	case err != nil:
 		return err
 	}

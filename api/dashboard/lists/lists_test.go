@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -114,5 +115,20 @@ func TestRegistries(t *testing.T) {
 		if a := upload(ada, "do-not-call/registry", "r.txt", "2025550101\n", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-`+field+`-error"`) {
 			t.Errorf("%s %q: %d %s", field, bad, a.Status, a.Text())
 		}
+	}
+}
+
+// TestUploadsLeaveNothing on the disk, where they are refused too.
+func TestUploadsLeaveNothing(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "oscar")
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	if a := upload(b, "do-not-call/upload", "numbers.csv", strings.Repeat("\x00", 2<<20)); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
 	}
 }
