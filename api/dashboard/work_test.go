@@ -129,7 +129,7 @@ func TestACallInTheBrowser(t *testing.T) {
 	if text := b.Text(); !strings.Contains(text, "The other party hung up.") || !strings.Contains(text, "the caller spoke into the answer · a sentence was whole") || !strings.Contains(text, "INVITE sip:") {
 		t.Errorf("the page says %s", text)
 	}
-	b.Press("Replay call_ended to https://hooks.example.com/parley")
+	b.Press("Replay call_ended to https://hooks.example.com/…")
 	if text := b.Text(); !strings.Contains(text, "The notice is on its way again") {
 		t.Errorf("the page says %s", text)
 	}

@@ -103,6 +103,11 @@ func (c *Calls) show(r *frame.Request) (frame.Page, error) {
 	if o.Notices, err = webhook.OfCall(r.Context(), r.DB(), r.Org(), call.ID); err != nil {
 		return frame.Page{}, err
 	}
+	if !r.May(operator.Owner) { // paths and queries may be secrets
+		for i, n := range o.Notices {
+			o.Notices[i].URL = webhook.State{URL: n.URL}.Host()
+		}
+	}
 	return frame.Page{
 		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
 		Crumbs: []frame.Link{{Label: "Calls", Path: "calls"}}, Data: o,

@@ -202,6 +202,9 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 	if err != nil {
 		return operator.Entry{}, err
 	}
+	if before != nil && before.Password != "" && t.Password == nil && elsewhere(*before, is) {
+		return operator.Entry{}, frame.Invalid("password", "Give it again: it was given for the proxies of before.")
+	}
 	e := operator.Entry{Action: "trunk.create", Object: is.ID}
 	was := map[string]any{}
 	if before != nil {
@@ -216,6 +219,12 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 	}
 	e.Before, e.After = old, now
 	return e, nil
+}
+
+// elsewhere tells whether a trunk has a proxy that it did not have before.
+func elsewhere(before, is trunks.Trunk) bool {
+	had := append([]string{before.Proxy}, before.Settings.Backups...)
+	return slices.ContainsFunc(append([]string{is.Proxy}, is.Settings.Backups...), func(p string) bool { return !slices.Contains(had, p) })
 }
 
 // plain is a trunk as the log keeps it, without its password; the values of headers

@@ -55,8 +55,12 @@ func TestATrunksLife(t *testing.T) {
 	if page := b.Get(at); !strings.Contains(page.Text(), "Health down") || strings.Contains(page.Body, "canary") {
 		t.Errorf("%s", page.Text())
 	}
+	if a := b.Post(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-password-error"`) {
+		t.Errorf("the password goes to another server: %d %s", a.Status, a.Text())
+	}
+	b.Follow(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u", "password", "canary-9")
 	b.Follow(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u", "caller_numbers", "+12025550100")
-	if got = read(); got.Password != "canary" || got.Proxy != "sip:127.0.0.9" || len(got.CallerNumbers) != 1 || got.Settings.Register || len(got.Settings.Rates) != 0 {
+	if got = read(); got.Password != "canary-9" || got.Proxy != "sip:127.0.0.9" || len(got.CallerNumbers) != 1 || got.Settings.Register || len(got.Settings.Rates) != 0 {
 		t.Errorf("%+v", got)
 	}
 	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "nobody", "codecs": "mp3", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
