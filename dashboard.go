@@ -17,7 +17,7 @@ func (h *house) showDashboard(server *api.Server) (err error) {
 		return nil
 	}
 	d := &dashboard.Dashboard{
-		DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Desk: h.desk, Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
+		DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: h.store, Bucket: h.spool.Bucket,
 		Leaving: func() bool { return !h.node.Accepting() },
 		Check:   func(d agents.Definition) error { return h.agent.Check(d.Speech) },

@@ -64,24 +64,36 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) e
 	if err != nil {
 		return err
 	}
-	slot, answer, err := c.begin(r, key, body)
+	name, err := schema.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}
-	if answer != nil {
-		w.Header().Set("Idempotent-Replayed", "true")
-		respond.Bytes(w, answer.Status, answer.Body)
-		return nil
-	}
-	shown, err := c.place(r.Context(), key.OrgID, body, slot)
+	shown, again, err := c.Place(r.Context(), key.OrgID, scope(r, key), name, body)
 	if err != nil {
-		if slot == nil {
-			return err
-		}
-		return errors.Join(err, c.forget(r.Context(), slot))
+		return err
+	}
+	if again {
+		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	respond.Bytes(w, http.StatusAccepted, shown)
 	return nil
+}
+
+// Place does what POST /v1/calls/phone asks for, and returns the call as it is
+// answered. Where the scope's key, if there is one, was used before for the same it
+// is the call that was placed then, and again holds.
+func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error) {
+	slot, answer, err := c.begin(ctx, scope, key, body)
+	if err != nil {
+		return nil, false, err
+	}
+	if answer != nil {
+		return answer.Body, true, nil
+	}
+	if shown, err = c.place(ctx, orgID, body, slot); err != nil && slot != nil {
+		err = errors.Join(err, c.forget(ctx, slot))
+	}
+	return shown, false, err
 }
 
 // forget frees the key of a request that was refused: refusals are not

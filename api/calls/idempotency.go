@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/parley-voice/parley/api/schema"
@@ -8,13 +9,15 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// begin takes the request's Idempotency-Key, if it has one. Keys are unique
-// per API key and endpoint.
-func (c *Calls) begin(r *http.Request, key access.Key, body *schema.Body) (*idempotency.Slot, *idempotency.Answer, error) {
-	name, err := schema.IdempotencyKey(r)
-	if err != nil || name == "" {
-		return nil, nil, err
+// scope is what the keys of requests are unique in: API key and endpoint.
+func scope(r *http.Request, key access.Key) string {
+	return key.ID + " " + r.Method + " " + r.URL.Path
+}
+
+// begin takes the Idempotency-Key of a request, if it has one.
+func (c *Calls) begin(ctx context.Context, scope, name string, body *schema.Body) (*idempotency.Slot, *idempotency.Answer, error) {
+	if name == "" {
+		return nil, nil, nil
 	}
-	scope := key.ID + " " + r.Method + " " + r.URL.Path
-	return c.Keys.Begin(r.Context(), scope, name, body.Fingerprint())
+	return c.Keys.Begin(ctx, scope, name, body.Fingerprint())
 }

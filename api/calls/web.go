@@ -46,7 +46,11 @@ func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key access.Key
 	if c.Tickets == nil {
 		return control.Refuse(control.CodeVoiceBackend, "web calls are not set up")
 	}
-	slot, answer, err := c.begin(r, key, body)
+	name, err := schema.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	slot, answer, err := c.begin(r.Context(), scope(r, key), name, body)
 	if err != nil {
 		return err
 	}

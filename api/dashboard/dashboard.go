@@ -27,7 +27,6 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
@@ -43,8 +42,6 @@ type Dashboard struct {
 	PublicURL string
 	// Apply is how what is edited is applied; nothing is pruned.
 	Apply apply.Options
-	// Desk accepts test calls.
-	Desk *place.Desk
 	// Talk are the agents that browsers may talk with at /talk.
 	Talk []config.TalkAgent
 	// Check says why calls of an agent could not begin here; nil does not look.
@@ -72,7 +69,7 @@ func (d *Dashboard) Frame() (*frame.Frame, error) {
 		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving}).Room,
 		(&campaigns.Campaigns{API: d.Campaigns, Uploads: &uploads.Uploads{Sources: &sources.Sources{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket}}).Room,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Room,
-		agents.Agents{Desk: d.Desk, Talk: d.Talk, Check: d.Check}.Room,
+		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Room,
 		trunks.Trunks{Standing: d.Standing}.Room,
 		doNotCall.Lists{Shelf: d.Lists}.Room,
 		keys.Keys{}.Room,

@@ -3,27 +3,33 @@
 package agents
 
 import (
+	"context"
 	"embed"
 	"io/fs"
 	"strconv"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
 //go:embed pages/*.html
 var files embed.FS
 
+// Calls places calls as the API does.
+type Calls interface {
+	Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error)
+}
+
 // Agents is the room of agents.
 type Agents struct {
-	// Desk accepts test calls; nil accepts none.
-	Desk *place.Desk
+	// Calls places test calls.
+	Calls Calls
 	// Talk are the agents that browsers may talk with at /talk.
 	Talk []config.TalkAgent
 	// Check says why calls of an agent could not begin here: an engine that is not
@@ -103,7 +109,7 @@ func (a Agents) show(r *frame.Request) (frame.Page, error) {
 		Template: "show.html", Title: agent.Name, Crumbs: above(), Data: data,
 		Actions: []frame.Link{{Label: "Edit", Path: at + "/edit"}, {Label: "Edit as YAML", Path: at + "/text"}, {Label: "Delete", Path: at + "/delete"}},
 	}
-	if a.Desk != nil && agent.Published > 0 {
+	if agent.Published > 0 {
 		p.Actions = append([]frame.Link{{Label: "Test call", Path: at + "/call"}}, p.Actions...)
 	}
 	for _, t := range a.Talk {

@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/place"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -145,19 +147,52 @@ func TestATestCall(t *testing.T) {
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
 	at := "agents/" + ids["agents"] + "/call"
-	if a := b.Post(at, "to", "+44 20 7946 0000", "variable.first_name", "Ada"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-to-error"`) {
-		t.Errorf("to where no call may go: %d %s", a.Status, a.Text())
+	for _, bad := range []struct {
+		name, want string
+		form       []string
+	}{
+		{"to where no call may go", `id="f-to-error"`, []string{"to", "+44 20 7946 0000", "variable.first_name", "Ada"}},
+		{"to nobody", `id="f-to-error"`, []string{"to", "nobody", "variable.first_name", "Ada"}},
+		{"without a variable", "Say what this is.", []string{"to", "+12025550177"}},
+		{"with more than the API takes", `id="f-variable.first_name-error"`, []string{"to", "+12025550177", "variable.first_name", strings.Repeat("a", 2001)}},
+	} {
+		if a := b.Post(at, append(bad.form, "once", "a")...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, bad.want) {
+			t.Errorf("%s: %d %s", bad.name, a.Status, a.Text())
+		}
 	}
-	if a := b.Post(at, "to", "+12025550177"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Say what this is.") {
-		t.Errorf("without a variable: %d %s", a.Status, a.Text())
+	form := []string{"to", "+12025550177", "variable.first_name", "Ada"}
+	if a := b.Post(at, form...); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("of a form that may come again: %d %s", a.Status, a.Text())
 	}
-	a := b.Post(at, "to", "+12025550177", "variable.first_name", "Ada")
+	form = append(form, "once", "a")
+	a := b.Post(at, form...)
 	if a.Status != http.StatusSeeOther || !strings.Contains(a.To(), "/calls/call_") {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
+	if again := b.Post(at, form...); again.To() != a.To() {
+		t.Errorf("again: %d %s, the first was %s", again.Status, again.To(), a.To())
+	}
+	if other := b.Post(at, "to", "+12025550178", "variable.first_name", "Ada", "once", "a"); other.Status != http.StatusUnprocessableEntity {
+		t.Errorf("to somebody else, by the same form: %d", other.Status)
+	}
+	var n int
 	var status, name string
-	err := h.DB.Pool.QueryRow(t.Context(), "SELECT status, variables->>'first_name' FROM calls WHERE to_number = '12025550177'").Scan(&status, &name)
-	if err != nil || status != "queued" || name != "Ada" {
-		t.Errorf("%s %s, %v", status, name, err)
+	err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*), max(status), max(variables->>'first_name') FROM calls WHERE to_number LIKE '1202555017_'").Scan(&n, &status, &name)
+	if err != nil || n != 1 || status != "queued" || name != "Ada" {
+		t.Errorf("%d %s %s, %v", n, status, name, err)
+	}
+}
+
+// TestATestCallWaitsForRoom: what the API has no room for has none here.
+func TestATestCallWaitsForRoom(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) {
+		h.Dashboard.Calls.Desk = &place.Desk{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
+	})
+	ids := h.Furnish(t, "sales")
+	b := h.SignIn(t, "oscar")
+	for once, want := range []int{http.StatusSeeOther, http.StatusUnprocessableEntity} {
+		if a := b.Post("agents/"+ids["agents"]+"/call", "to", "+12025550177", "variable.first_name", "Ada", "once", strconv.Itoa(once)); a.Status != want {
+			t.Errorf("%d: %d %s", once, a.Status, a.Text())
+		}
 	}
 }

@@ -9,13 +9,10 @@ import (
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/control/place"
-	"github.com/parley-voice/parley/control/trunks"
 )
 
 func (Agents) askNew(r *frame.Request) (frame.Page, error) {
@@ -218,61 +215,4 @@ func (Agents) changeText(r *frame.Request) (frame.Done, error) {
 		return e, err
 	})
 	return frame.Done{To: "agents/" + r.ID(), Say: "The draft is saved. Calls use it once it is published."}, err
-}
-
-func (a Agents) askCall(r *frame.Request) (frame.Page, error) {
-	agent, err := find(r, r.DB())
-	if err != nil {
-		return frame.Page{}, err
-	}
-	routes, err := trunks.Routes(r.Context(), r.DB(), r.Org(), agent.ID)
-	if err != nil {
-		return frame.Page{}, err
-	}
-	all := []frame.Field{{Name: "to", Label: "Number to call", Kind: "tel", Placeholder: "+12025550123", Complete: "tel", Help: "It is called at once, for real. Do-not-call lists and limits count."}}
-	if len(routes) > 1 {
-		var options []frame.Option
-		for _, s := range routes {
-			options = append(options, frame.Option{Value: s.ID, Label: s.TrunkName + " / " + s.Name})
-		}
-		all = append(all, frame.Field{Name: "route", Label: "Subgroup", Kind: frame.Select, Options: options})
-	}
-	for _, name := range agent.Draft.Places() {
-		all = append(all, frame.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})
-	}
-	return frame.Page{
-		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: above(of(agent)), Lead: "Through the API’s own door, by the version that is published.",
-		Data: r.Form(frame.Form{Submit: "Call now", Cancel: r.URL("agents/" + agent.ID), Fields: all}),
-	}, nil
-}
-
-func (a Agents) call(r *frame.Request) (frame.Done, error) {
-	agent, err := find(r, r.DB())
-	if err != nil {
-		return frame.Done{}, err
-	}
-	if a.Desk == nil {
-		return frame.Done{}, frame.Invalid("", "No calls are accepted here.")
-	}
-	o := place.Order{Agent: agent.Name, To: r.Text("to"), RouteID: r.Text("route"), Variables: map[string]any{}, Metadata: map[string]any{"source": "dashboard"}}
-	for _, name := range agent.Draft.Places() {
-		if v := r.Text("variable." + name); v != "" {
-			o.Variables[name] = v
-		}
-	}
-	c, err := a.Desk.Place(r.Context(), r.Org(), o, nil)
-	if missing, ok := errors.AsType[*place.MissingError](err); ok {
-		return frame.Done{}, frame.Invalid("variable."+missing.Variables[0], "Say what this is.")
-	}
-	if code := control.CodeOf(err); code == control.CodeDestinationInvalid || code == control.CodeDestinationNotAllowed {
-		refused, _ := errors.AsType[*control.Error](err)
-		return frame.Done{}, frame.Invalid("to", refused.Message)
-	}
-	if err != nil {
-		return frame.Done{}, err
-	}
-	if err = r.Log(operator.Entry{Action: "call.place", Object: c.ID, After: map[string]any{"agent": agent.Name, "to": c.To}}); err != nil {
-		return frame.Done{}, err
-	}
-	return frame.Done{To: "calls/" + c.ID, Say: "The call is placed."}, nil
 }

@@ -2,6 +2,7 @@ package campaigns
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
 )
 
 // do changes a campaign, logs it, and leads back to it. What is refused is told there.
@@ -105,16 +108,16 @@ func (c *Campaigns) askCalls(r *frame.Request) (frame.Page, error) {
 	}
 	f := numbers("Add them", r.URL("campaigns/"+k.ID))
 	f.Fields[0].Help = "CSV or XLSX. The first line has the names of the columns: phone, name, timezone; others become variables."
-	f.Fields = append(f.Fields, frame.Field{Name: "attest", Label: "Each of them gave " + consent(k.ConsentTier()), Kind: frame.Box})
+	f.Fields = append(f.Fields, frame.Once(), frame.Field{Name: "attest", Label: "Each of them gave " + consent(k.ConsentTier()), Kind: frame.Box})
 	return frame.Page{
 		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: above(of(k)),
 		Lead: "All of them are taken, or none: where a row cannot be read, or a number is on a do-not-call list, the report says which.", Data: r.Form(f),
 	}, nil
 }
 
-// add takes more numbers into a campaign.
+// add takes more numbers into a campaign, once: numbers that it has are called again
+// where they come again.
 func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
-	_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(longest))
 	list, done, err := given(r)
 	if err != nil {
 		return frame.Done{}, err
@@ -130,16 +133,49 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 	if err != nil {
 		return frame.Done{}, err
 	}
-	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, desk.Ending{})
+	slot, before, err := c.begin(r, batch)
+	back := frame.Done{To: "campaigns/" + r.ID(), Say: "These were added already: a form adds them once."}
+	if err != nil || before {
+		return back, err
+	}
+	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, desk.Ending{
+		Settle: func(ctx context.Context, q db.Querier, _ desk.Standing) error {
+			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther})
+		},
+		Free: slot.Free,
+	})
 	if no, ok := errors.AsType[*desk.RefusedError](err); ok {
 		return frame.Done{To: "imports/" + no.Import.ID, Say: "Nobody was added: " + refusal(no.Err) + ".", Wrong: true},
 			c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)})
 	}
 	if err != nil {
-		return frame.Done{}, err
+		return frame.Done{}, errors.Join(err, c.forget(r.Context(), slot))
 	}
-	return frame.Done{To: "campaigns/" + r.ID(), Say: people(st.Import.AcceptedRows) + " added."},
-		c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
+	back.Say = people(st.Import.AcceptedRows) + " added."
+	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
+}
+
+// begin takes the key of the form that brought a batch, or tells that this was done
+// by it before.
+func (c *Campaigns) begin(r *frame.Request, batch []json.RawMessage) (slot *idempotency.Slot, before bool, err error) {
+	scope, key, err := r.OnceKey()
+	if err != nil {
+		return nil, false, err
+	}
+	text, err := json.Marshal(batch)
+	if err != nil {
+		return nil, false, err
+	}
+	sum := sha256.Sum256(text)
+	slot, answer, err := c.API.Keys.Begin(r.Context(), scope, key, sum[:])
+	return slot, answer != nil, err
+}
+
+// forget frees the key of a form that was refused, although nobody waits any more.
+func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return c.API.Keys.Release(ctx, slot)
 }
 
 // batch is a list as rows of the API, as many as it takes.

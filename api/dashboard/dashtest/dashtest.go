@@ -20,9 +20,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
-	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -55,10 +53,9 @@ func New(t *testing.T, before ...func(*House)) *House {
 	}
 	server := httptest.NewUnstartedServer(nil)
 	h.URL = "http://" + server.Listener.Addr().String()
-	calls := &store.Store{Pool: h.DB.Pool}
 	files := &recording.Folder{Dir: t.TempDir()}
 	h.Dashboard = &dashboard.Dashboard{
-		DB: h.DB, Root: "root", PublicURL: h.URL, Desk: &place.Desk{Pool: h.DB.Pool, Store: calls}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		DB: h.DB, Root: "root", PublicURL: h.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Lists: &lists.Shelf{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
 	}
 	h.equip(t)

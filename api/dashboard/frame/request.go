@@ -99,6 +99,20 @@ func (r *Request) Raw(name string) string {
 	return strings.ReplaceAll(Clean(r.HTTP.PostForm.Get(name)), "\r\n", "\n")
 }
 
+// Once is the field of a form that does something once, however often it is sent.
+func Once() Field { return Field{Name: once, Kind: Hidden, Value: control.NewID("", time.Now())} }
+
+const once = "once"
+
+// OnceKey is what the form that was sent is known by, and in which scope: the
+// operator's, at this address.
+func (r *Request) OnceKey() (scope, key string, err error) {
+	if key = r.Text(once); key == "" || len(key) > 100 {
+		return "", "", Invalid("", "Load the page again, and send the form from there.")
+	}
+	return r.Session.ID + " " + r.HTTP.Method + " " + r.HTTP.URL.Path, key, nil
+}
+
 // All are the values of boxes that were ticked.
 func (r *Request) All(name string) []string { return r.HTTP.PostForm[name] }
 
@@ -239,10 +253,18 @@ func refusal(err error) *InvalidError {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid
 	}
-	if refused, ok := errors.AsType[*control.Error](err); ok {
+	refused, ok := errors.AsType[*control.Error](err)
+	if !ok {
+		return nil
+	}
+	switch refused.Code {
+	case control.CodeIdempotencyReuse:
+		return &InvalidError{Message: "This form was sent before, and said something else then. Look at what came of it, and load the page again."}
+	case control.CodeIdempotencyInFlight:
+		return &InvalidError{Message: "This form was sent before, and is being worked on. Look in a moment at what came of it."}
+	default:
 		return &InvalidError{Message: refused.Message}
 	}
-	return nil
 }
 
 // Paged cuts a list to a page. One more item was asked for than a page has; where

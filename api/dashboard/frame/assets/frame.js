@@ -34,15 +34,15 @@ if (menu) {
   narrow.addEventListener("change", fit);
 }
 
-// A form is sent once, however often its button is pressed.
-for (const form of document.querySelectorAll("form[method=post]")) {
-  form.addEventListener("submit", (event) => {
-    if (form.dataset.sent) { event.preventDefault(); return; }
-    form.dataset.sent = "yes";
-    form.querySelector("button:not([type=button])")?.setAttribute("aria-busy", "true");
-    form.querySelector(".sending")?.removeAttribute("hidden");
-  });
-}
+// A form is sent once, however often its button is pressed; so are those that come later.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) { event.preventDefault(); return; }
+  form.dataset.sent = "yes";
+  form.querySelector("button:not([type=button])")?.setAttribute("aria-busy", "true");
+  form.querySelector(".sending")?.removeAttribute("hidden");
+});
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) {
     delete form.dataset.sent;
