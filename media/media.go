@@ -32,10 +32,10 @@ type Sink interface {
 
 // A Feed gives a leg what it sends.
 type Feed interface {
-	// FillFrame fills f with the frame that leaves at due, which is now. It is
-	// called on the media clock for every call of the process: it must not
-	// block, allocate or wait for anyone. Where there is nothing to say it
-	// writes silence.
+	// FillFrame fills f with the frame that leaves at due, which is now, or later
+	// where the frame's packet must be filled first. It is called on the media
+	// clock for every call of the process: it must not block, allocate or wait
+	// for anyone. Where there is nothing to say it writes silence.
 	FillFrame(f Frame, due time.Time)
 }
 

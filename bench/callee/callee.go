@@ -70,12 +70,14 @@ const (
 // A Said is a line as it was said.
 type Said struct {
 	Line int // its number
-	// Left is when the packet of each frame of the line left.
+	// Left is when each frame of the line was handed over, and Held how long it
+	// then waited for its packet to be full: of packets of a frame, not at all.
 	Left []time.Time
+	Held []time.Duration
 }
 
-// Spoken is when sample i of the line was spoken: a packet leaves once its last
-// sample is.
+// Spoken is when sample i of the line was spoken: a frame is handed over once its
+// last sample is.
 func (s Said) Spoken(i, rate int) time.Time {
 	n := media.FrameLen(rate)
 	at := min(i/n, len(s.Left)-1)
@@ -84,7 +86,11 @@ func (s Said) Spoken(i, rate int) time.Time {
 
 // Sent is when the packet that holds sample i of the line left.
 func (s Said) Sent(i, rate int) time.Time {
-	return s.Left[max(0, min(i/media.FrameLen(rate), len(s.Left)-1))]
+	at := max(0, min(i/media.FrameLen(rate), len(s.Left)-1))
+	if at < len(s.Held) {
+		return s.Left[at].Add(s.Held[at])
+	}
+	return s.Left[at]
 }
 
 // A Record is a call as the callee had it.
@@ -212,8 +218,8 @@ func (p *performer) say(ctx context.Context, n int, l Line) error {
 	p.mouth.say(l.PCM)
 	for {
 		select {
-		case left := <-p.mouth.done:
-			p.record.Said = append(p.record.Said, Said{n, left})
+		case l := <-p.mouth.done:
+			p.record.Said = append(p.record.Said, Said{n, l.left, l.held})
 			return nil
 		default:
 			if _, err := p.read(ctx); err != nil {

@@ -21,7 +21,7 @@ const longest = 3000
 // takes no lock and allocates nothing.
 type mouth struct {
 	next chan line
-	done chan []time.Time
+	done chan line            // what was said
 	echo chan [maxFrame]int16 // nil where there is none
 
 	noise []int16
@@ -32,14 +32,16 @@ type mouth struct {
 // maxFrame is how many samples a frame has at most: of 16 kHz.
 const maxFrame = 320
 
-// A line is what is left to say, and when its frames left.
+// A line is what is left to say, when its frames were said, and how long each
+// then waited for its packet to be full.
 type line struct {
 	pcm  []int16
 	left []time.Time
+	held []time.Duration
 }
 
 func newMouth(echo time.Duration, noise []int16) *mouth {
-	m := &mouth{noise: noise, next: make(chan line, 1), done: make(chan []time.Time, 1)}
+	m := &mouth{noise: noise, next: make(chan line, 1), done: make(chan line, 1)}
 	if echo > 0 {
 		m.echo = make(chan [maxFrame]int16, backlog)
 		for range int(echo / media.FrameTime) {
@@ -51,7 +53,7 @@ func newMouth(echo time.Duration, noise []int16) *mouth {
 
 // say has pcm said. The line before must be done.
 func (m *mouth) say(pcm []int16) {
-	m.next <- line{pcm, make([]time.Time, 0, longest)}
+	m.next <- line{pcm, make([]time.Time, 0, longest), make([]time.Duration, 0, longest)}
 }
 
 // hear keeps a frame for its echo.
@@ -70,7 +72,7 @@ func (m *mouth) hear(f media.Frame) {
 }
 
 // FillFrame implements media.Feed.
-func (m *mouth) FillFrame(f media.Frame, _ time.Time) {
+func (m *mouth) FillFrame(f media.Frame, due time.Time) {
 	if m.cur.pcm == nil {
 		select {
 		case m.cur = <-m.next:
@@ -80,9 +82,10 @@ func (m *mouth) FillFrame(f media.Frame, _ time.Time) {
 	n := copy(f, m.cur.pcm)
 	clear(f[n:])
 	if n > 0 {
-		m.cur.left = append(m.cur.left, time.Now())
+		now := time.Now()
+		m.cur.left, m.cur.held = append(m.cur.left, now), append(m.cur.held, max(0, due.Sub(now)))
 		if m.cur.pcm = m.cur.pcm[n:]; len(m.cur.pcm) == 0 {
-			m.done <- m.cur.left // there is room: one line is said at a time
+			m.done <- m.cur // there is room: one line is said at a time
 			m.cur = line{}
 		}
 	}

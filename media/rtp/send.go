@@ -55,7 +55,7 @@ func (s *Session) send(p *terms, due time.Time) {
 	o.last, o.begun = due, true
 	pcm := o.pcm[:media.FrameLen(p.rate)]
 	if feed := s.feed.Load(); feed != nil {
-		(*feed).FillFrame(pcm, due)
+		(*feed).FillFrame(pcm, o.leaves(p, due))
 	} else {
 		clear(pcm)
 	}
@@ -88,6 +88,21 @@ func (o *sender) follow(p *terms) {
 		o.held = 0
 	}
 	o.params = p
+}
+
+// leaves is when the packet leaves that holds the beginning of the frame which is
+// due: at once, unless frames after it fill the packet, or one before it is to
+// leave yet.
+func (o *sender) leaves(p *terms, due time.Time) time.Time {
+	n := int(p.ptime * Rate / time.Second)
+	at := due
+	if lacks := n - o.held%n - frameLen; lacks > 0 {
+		at = due.Add(time.Duration((lacks+frameLen-1)/frameLen) * media.FrameTime)
+	}
+	if o.next.After(at) {
+		return o.next
+	}
+	return at
 }
 
 // aim is false where there is nowhere to send to yet.

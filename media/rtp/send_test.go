@@ -69,7 +69,8 @@ func (p *phone) run(s *Session, n int) (all []sentPacket) {
 	return all
 }
 
-// TestPacketTime sends at the party's packet time, evenly, and loses nothing.
+// TestPacketTime sends at the party's packet time, evenly, and loses nothing; who
+// speaks is told when each frame leaves.
 func TestPacketTime(t *testing.T) {
 	for _, row := range []struct {
 		wish, want time.Duration
@@ -78,8 +79,10 @@ func TestPacketTime(t *testing.T) {
 		p := newPhone(t, s)
 		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, Ptime: row.wish})
 		n := byte(0)
-		s.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
+		var leaves []time.Time
+		s.Play(media.FeedFunc(func(f media.Frame, due time.Time) {
 			codec.PCMU{}.Decode(f, slices.Repeat([]byte{n}, len(f)))
+			leaves = append(leaves, due)
 			n++
 		}))
 		got := p.run(s, 60)
@@ -98,6 +101,9 @@ func TestPacketTime(t *testing.T) {
 			for _, b := range g.payload {
 				if want := byte(at / frameLen); b != want && want != 0x7f {
 					t.Fatalf("ptime %v: byte %d is of frame %d", row.wish, at, b)
+				}
+				if told := leaves[at/frameLen].Sub(time.Time{}); at%frameLen == 0 && told != g.at {
+					t.Fatalf("ptime %v: frame %d left at %v, and was to at %v", row.wish, at/frameLen, g.at, told)
 				}
 				at++
 			}

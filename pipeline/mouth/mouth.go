@@ -197,9 +197,12 @@ func (m *Mouth) take(f media.Frame, p *piece, want float64, due time.Time) int {
 	m.off += n
 	if n > 0 && u.played.Add(int64(n)) == int64(n) && m.playing != u {
 		m.playing = u
-		now := time.Now() // not due: a late clock is part of what the caller waits for
-		u.began.Store(now.UnixNano())
-		m.tell(Mark{Of: u, At: now})
+		at := time.Now() // not due: a late clock is part of what the caller waits for
+		if due.After(at) {
+			at = due // and so is the packet, while it is filled
+		}
+		u.began.Store(at.UnixNano())
+		m.tell(Mark{Of: u, At: at})
 	}
 	if m.off >= len(p.pcm) {
 		m.cur++
