@@ -104,22 +104,6 @@ func (p part) done(file, commit string) bool {
 	if err != nil || f.Err() != nil || f.Commit != commit || commit == "dev" || strings.HasSuffix(commit, "-dirty") {
 		return false
 	}
-	return same(f.Options, p.options)
-}
-
-// same tells whether options are those of a file, but for the name of the file.
-func same(raw json.RawMessage, options any) bool {
-	want, err := json.Marshal(options)
-	if err != nil {
-		return false
-	}
-	var a, b map[string]any
-	if json.Unmarshal(raw, &a) != nil || json.Unmarshal(want, &b) != nil {
-		return false
-	}
-	delete(a, "JSON")
-	delete(b, "JSON")
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+	options, err := json.Marshal(p.options)
+	return err == nil && result.SameOptions(f.Options, options)
 }

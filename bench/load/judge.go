@@ -119,8 +119,6 @@ func (m *measured) punctuality() stat.Summary { return stat.Summarize(m.ticks) }
 
 // metrics are the step's rows of a file.
 func (m *measured) metrics(first *measured) []result.Metric {
-	own, base := stat.Collect(m.own), stat.Collect(first.own)
-	above := stat.Differ(base, own, .95)
 	var bounds []result.Bound
 	if m.calls == aimed {
 		bounds = append(bounds, result.Most("value", 10))
@@ -128,7 +126,7 @@ func (m *measured) metrics(first *measured) []result.Metric {
 	all := []result.Metric{
 		result.Spread("overhead_ms", "overhead on the wire", "ms", m.overhead()),
 		result.Spread("ear_overhead_ms", "overhead at the ear", "ms", m.own),
-		result.Figure("overhead_above_ms", fmt.Sprintf("its p95 above that of %d", first.calls), "ms", above, bounds...),
+		m.above(first, bounds),
 		result.Spread("ear_ms", "mouth to ear", "ms", m.ear),
 		result.Spread("wire_ms", "last packet → first audible one", "ms", m.wire),
 		result.Spread("setup_ms", "order due → answered", "ms", m.setup),
@@ -153,6 +151,16 @@ func (m *measured) metrics(first *measured) []result.Metric {
 		all[i].Calls = m.calls
 	}
 	return all
+}
+
+// above is how much more overhead there is than in the first step: it is not
+// known where nothing was heard in one of them.
+func (m *measured) above(first *measured, bounds []result.Bound) result.Metric {
+	what := fmt.Sprintf("its p95 above that of %d", first.calls)
+	if len(m.own) == 0 || len(first.own) == 0 {
+		return result.Metric{Name: "overhead_above_ms", What: what, Unit: "ms", Bounds: bounds}
+	}
+	return result.Figure("overhead_above_ms", what, "ms", stat.Differ(stat.Collect(first.own), stat.Collect(m.own), .95), bounds...)
 }
 
 // aimed is the load that the target is set for.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline/eot"
 )
@@ -194,5 +196,26 @@ func TestMetrics(t *testing.T) {
 		if x.Name == "overhead_above_ms" && (x.Judge() != "missed" || x.Figure.Low > 15.1 || x.Figure.High < 14.9) {
 			t.Errorf("%+v: %s", x.Figure, x.Judge())
 		}
+	}
+}
+
+// TestDeafMetrics: of a step in which nothing was heard no figure is made up, and
+// its file can be written.
+func TestDeafMetrics(t *testing.T) {
+	m := calm(aimed)
+	m.own = nil
+	s := step{all: []*placed{{refused: true}, {refused: true}}}
+	s.gather(t.Context(), m)
+	if m.orders != 2 || m.refused != 2 || m.unanswered != 0 {
+		t.Errorf("of 2 orders %d were refused and %d not answered", m.refused, m.unanswered)
+	}
+	all := m.metrics(calm(1))
+	for _, x := range all {
+		if x.Name == "overhead_above_ms" && x.Judge() != result.Unknown {
+			t.Errorf("%+v: %s", x.Figure, x.Judge())
+		}
+	}
+	if _, err := json.Marshal(all); err != nil {
+		t.Error(err)
 	}
 }

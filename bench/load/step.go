@@ -20,6 +20,7 @@ import (
 type placed struct {
 	n        int
 	id       string // the server's; empty where it took no order
+	refused  bool
 	due      time.Time
 	answered time.Time
 	lines    []callee.Line
@@ -41,7 +42,6 @@ type step struct {
 	all    []*placed
 	late   []float64 // by how much each order left after it was due, in ms
 	failed error     // of one order
-	refuse int       // orders that the server did not take
 }
 
 // A usage is what the processes spent up to a time.
@@ -152,8 +152,7 @@ func (s *step) order(ctx context.Context, c *placed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.id = told.CallID; err != nil && ctx.Err() == nil {
-		s.failed = err
-		s.refuse++
+		s.failed, c.refused = err, true
 	}
 }
 
@@ -194,10 +193,13 @@ func (s *step) talk(ctx context.Context, leg media.Leg, c *placed) {
 
 // gather judges what the callees heard.
 func (s *step) gather(ctx context.Context, m *measured) {
-	m.orders, m.refused, m.failed = len(s.all), s.refuse, s.failed
-	m.late = s.late
+	m.orders, m.failed, m.late = len(s.all), s.failed, s.late
 	for _, c := range s.all {
-		if c.answered.IsZero() {
+		switch {
+		case c.refused:
+			m.refused++ // and so it did not come either
+			continue
+		case c.answered.IsZero():
 			if c.due.Before(m.to.Add(-tooLong)) {
 				m.unanswered++
 			}

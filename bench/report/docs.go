@@ -28,8 +28,9 @@ type target struct {
 // targets are those of the design, in its order.
 func targets() []target {
 	return []target{
-		{"overhead on an answer: neither script nor policy asked for it, ms", "turns", "overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
-		{"its p95 with 500 calls at a time, above that of one, ms", "load", "overhead_above_ms", 500, "value ≤ 10", nil},
+		{"overhead on an answer at the ear, packets being filled included: neither script nor policy asked for it, ms", "turns", "ear_overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
+		{"the same on the wire, ms", "turns", "overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
+		{"its p95 at the ear with 500 calls at a time, above that of one, ms", "load", "overhead_above_ms", 500, "value ≤ 10", nil},
 		{"calls held at a time, the whole pipeline on each", "load", "calls_held", 0, "value ≥ 500", nil},
 		{"the same, as set for media", "load", "calls_held", 0, "value ≥ 1000", new(result.Least("value", 1000))},
 		{"`turn_ms` of callers who do not pause", "turns", "turn_ms", 0, "p50 ≤ 450, p95 ≤ 490", nil},

@@ -63,7 +63,7 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# Benchmarks", "more\n", "| its p95 with 500 calls at a time, above that of one, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
+	for _, want := range []string{"# Benchmarks", "more\n", "| its p95 at the ear with 500 calls at a time, above that of one, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
 		if !strings.Contains(string(filled), want) {
 			t.Errorf("no %q in\n%s", want, filled)
 		}

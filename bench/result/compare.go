@@ -41,6 +41,22 @@ func Compare(a, b *File) []Difference {
 	return all
 }
 
+// lost are the metrics that only a has measured, and how many of them b is held
+// to by a target.
+func lost(a, b *File) (all []Metric, missed int) {
+	for _, m := range a.Metrics {
+		o, ok := b.Find(m.Name, m.Calls)
+		if m.N() == 0 || ok && o.N() > 0 {
+			continue
+		}
+		all = append(all, m)
+		if len(o.Bounds) > 0 {
+			missed++
+		}
+	}
+	return all, missed
+}
+
 // apart is the difference of two estimates that know nothing of each other.
 func apart(a, b Metric, at string) stat.Estimate {
 	x, _ := a.At(at) // both have it
@@ -82,7 +98,8 @@ func (d Difference) verdict(tolerance float64) string {
 	}
 }
 
-// WriteComparison prints the differences, and fails where one is a regression, or
+// WriteComparison prints the differences, and fails where one is a regression,
+// where b measured nothing of what it has a target for and a measured, or where
 // the runs cannot be compared.
 func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	if a.Command != b.Command {
@@ -95,6 +112,9 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	}
 	if a.Machine != b.Machine {
 		fmt.Fprintf(out, "not the same machine: %+v and %+v\n", a.Machine, b.Machine)
+	}
+	if !SameOptions(a.Options, b.Options) {
+		fmt.Fprintf(out, "not the same options: %s and %s\n", a.Options, b.Options)
 	}
 	all := Compare(a, b)
 	if len(all) == 0 {
@@ -112,6 +132,13 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	gone, missed := lost(a, b)
+	for _, m := range gone {
+		fmt.Fprintf(out, "%s%s: not measured in B\n", m.What, m.load())
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d figures with a target are not measured any more", missed)
 	}
 	if regressions > 0 {
 		return fmt.Errorf("%d of %d figures are worse by more than %s %%, beyond noise", regressions, len(all), Number(100*tolerance))

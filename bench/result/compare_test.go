@@ -47,6 +47,14 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
 	}
+	deaf := &File{Format: Format, Command: "turns", Options: []byte(`{"Calls":7}`)}
+	deaf.Add(Spread("turn_ms", "turn_ms", "ms", nil, Most("p95", 490)))
+	deaf.Add(Share("dead_turns", "turns without an answer", 0, 400, Most("times", 0)))
+	var said bytes.Buffer
+	if err := WriteComparison(&said, run(1, 0, 0, 500), deaf, 1); err == nil || !strings.Contains(err.Error(), "1 figures") ||
+		!strings.Contains(said.String(), "answers: not measured in B") || !strings.Contains(said.String(), "not the same options") {
+		t.Errorf("what is not measured any more: %v\n%s", err, said.String())
+	}
 	refused, other := run(2, 0, 0, 500), run(2, 0, 0, 500)
 	refused.Refuse("too late")
 	other.Command = "load"
@@ -74,7 +82,7 @@ func TestGate(t *testing.T) {
 		"at least":                  {run(1, 0, 0, 500), Rule{"per_second", 0, Least("value", 501)}, false, true, "FAILED"},
 		"an unknown metric":         {run(1, 0, 0, 500), Rule{"turn_mz", 0, Most("p95", 490)}, false, true, "no file has such a metric"},
 		"at another load":           {run(1, 0, 0, 500), Rule{"turn_ms", 50, Most("p95", 490)}, false, true, "turn_ms@50 p95 ≤ 490: no file"},
-		"a figure there is not":     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "it was not measured"},
+		"a figure there is not":     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "no such figure; it has p50, p90"},
 		"nothing was measured":      {empty, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "it was not measured"},
 		"targets":                   {run(1, 0, 1, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, true, "FAILED  bench turns: dead_turns, target times ≤ 0: 1 of 400"},
 		"a run that was refused":    {refused, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "too late"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -71,10 +72,14 @@ func (g *gate) rule(files []*File, r Rule) {
 			continue
 		}
 		found = true
-		if holds, known := r.Bound.Holds(m); known {
+		holds, known := r.Bound.Holds(m)
+		switch {
+		case known:
 			e, _ := m.At(r.Bound.At) // it is known
 			g.say(holds, "bench %s: %s %s: it is %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
-		} else {
+		case !slices.Contains(m.Figures(), r.Bound.At):
+			g.say(false, "bench %s: %s %s: there is no such figure; it has %s", f.Command, r.metric(), r.Bound, strings.Join(m.Figures(), ", "))
+		default:
 			g.say(false, "bench %s: %s %s: it was not measured", f.Command, r.metric(), r.Bound)
 		}
 	}

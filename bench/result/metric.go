@@ -104,6 +104,18 @@ func (m Metric) At(at string) (stat.Estimate, bool) {
 	}
 }
 
+// Figures are the names of those that the metric has, measured or not.
+func (m Metric) Figures() []string {
+	switch {
+	case m.Spread != nil:
+		return []string{"p50", "p90", "p95", "p99", "max", "mean"}
+	case m.Count != nil:
+		return []string{"share", "times"}
+	default:
+		return []string{"value"}
+	}
+}
+
 // A Bound is what a figure of a metric may be at most, or must be at least.
 type Bound struct {
 	At    string  `json:"at"`

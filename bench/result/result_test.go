@@ -79,6 +79,7 @@ func TestFile(t *testing.T) {
 		f.Add(m)
 		f.Turns = []Turn{{Call: "plain-0", Figures: map[string]float64{"ear_ms": 470}, Sound: []byte{1, 2}}}
 		f.Generated("ticks", []float64{1, 2, 30}, 10)
+		f.Generated("others", []float64{1}, 10) // of both, the later
 		return nil
 	})
 	if err != nil || f.Err() == nil || !strings.Contains(f.Err().Error(), "bottleneck") || f.Noise.During.Load < 0 || f.Machine.Cores == 0 {

@@ -37,6 +37,7 @@ func (r *Report) ends(s *stage) {
 		heard, all = heard+n, all+len(s.Scene.Hear)
 	}
 	r.count("heard_lines", "lines that were to be heard, and were", freely, heard, all)
+	r.Metrics[len(r.Metrics)-1].More = true
 	r.keys()
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/acoustic"
+	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/wording"
@@ -26,10 +27,11 @@ type Turn struct {
 	Kind     corpus.Kind `json:"kind,omitempty"` // of its pauses
 
 	// How long the answer took.
-	Wire   *float64 `json:"wire_ms,omitempty"`   // last voiced packet left → first audible packet came
-	Ear    *float64 `json:"ear_ms,omitempty"`    // last sample spoken → first sample heard
-	Server *float64 `json:"server_ms,omitempty"` // turn_ms
-	Own    *float64 `json:"own_ms,omitempty"`    // of Wire, what no provider and no policy asked for
+	Wire   *float64 `json:"wire_ms,omitempty"`    // last voiced packet left → first audible packet came
+	Ear    *float64 `json:"ear_ms,omitempty"`     // last sample spoken → first sample heard
+	Server *float64 `json:"server_ms,omitempty"`  // turn_ms
+	Own    *float64 `json:"own_ms,omitempty"`     // of Wire, what no provider and no policy asked for
+	OwnEar *float64 `json:"ear_own_ms,omitempty"` // of Ear, likewise, without the phone's jitter buffer
 	// Apart is by how much Server is off what passed at its end, and Why what
 	// explains that, where something does.
 	Apart  *float64 `json:"apart_ms,omitempty"`
@@ -175,7 +177,9 @@ func (a *analysis) turn(i int) Turn {
 		}
 		apart := *ms(wire) - *t.Server
 		own := apart + a.served.own(i)
-		t.Apart, t.Own = &apart, &own
+		packets := *t.Ear - *t.Wire - *ms(callee.Playout) // the caller's to be filled, and the answer's up to its first sound
+		ear := own + packets
+		t.Apart, t.Own, t.OwnEar = &apart, &own, &ear
 	}
 	return t
 }

@@ -80,7 +80,13 @@ func (o Options) plan() ([]call, error) {
 	others := cmp.Or(o.Others, max(1, o.Pauses/12))
 	counts := map[Name]int{Pauses: o.Pauses, Plain: 2 * others, BargeIn: 2 * others, Hangup: max(1, others/2)}
 	var all []call
-	for _, name := range []Name{Pauses, Plain, BargeIn, Backchannel, Cough, Resume, Echo, Hangup} {
+	names := []Name{Pauses, Plain, BargeIn, Backchannel, Cough, Resume, Echo, Hangup}
+	for _, name := range o.Only {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("only %q: accepted are %v; others are played by --scenario", name, names)
+		}
+	}
+	for _, name := range names {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, name) {
 			continue
 		}

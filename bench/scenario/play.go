@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/parley-voice/parley/bench/result"
@@ -45,7 +46,7 @@ func Play(ctx context.Context, out io.Writer, o Options, s *scene.Scene, f *resu
 	if err = r.explain(out); err != nil {
 		return missed, err
 	}
-	f.Generated("media clock's ticks", r.Late, Punctual)
+	f.Generated("media clock's ticks in "+s.Name, r.Late, Punctual)
 	rows, err := r.rows()
 	f.Turns = append(f.Turns, rows...)
 	return missed, err
@@ -59,6 +60,9 @@ func (r *Report) expected(text string) (m result.Metric, b result.Bound, err err
 	}
 	var names []string
 	for _, m := range r.Metrics {
+		if m.Name == name && !slices.Contains(m.Figures(), b.At) {
+			return m, b, fmt.Errorf("expect %q: %s has no such figure; it has %s", text, name, strings.Join(m.Figures(), ", "))
+		}
 		if m.Name == name {
 			return m, b, nil
 		}

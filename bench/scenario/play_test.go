@@ -49,6 +49,9 @@ func TestUnknownMeasure(t *testing.T) {
 	if _, _, err := r.expected("dead.times<=0"); err == nil || !strings.Contains(err.Error(), "there are dead_turns") {
 		t.Error(err)
 	}
+	if _, _, err := r.expected("dead_turns.p95<=0"); err == nil || !strings.Contains(err.Error(), "it has share, times") {
+		t.Error(err)
+	}
 }
 
 func TestInOrder(t *testing.T) {

@@ -199,7 +199,8 @@ func (r *Report) answers() {
 	r.time("wire_ms_mid_clause", "last packet → first audible one, after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))
 	r.time("wire_ms_complete_clause", "last packet → first audible one, after complete-clause pauses", nil, values(kind(all, corpus.Complete), wire))
 	r.time("ear_ms", "mouth to ear, plain", nil, values(plain, func(t Turn) *float64 { return t.Ear }))
-	r.time("overhead_ms", "overhead: neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
+	r.time("overhead_ms", "overhead on the wire: neither script's nor policy's", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.Own }))
+	r.time("ear_overhead_ms", "the same at the ear, packets being filled included", within(25, 35, 50, 0), values(all, func(t Turn) *float64 { return t.OwnEar }))
 	r.time("agreement_ms", "turn_ms against the wire, off by", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
 		if t.Apart == nil {
 			return nil

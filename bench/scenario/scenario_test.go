@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
@@ -52,6 +53,7 @@ func options(t *testing.T) Options {
 // TestTwoCalls has two callees hang up in the middle of an answer, over real
 // sockets.
 func TestTwoCalls(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Only, o.Others = []Name{Hangup}, 4
 	r, err := Run(t.Context(), o)
@@ -92,6 +94,10 @@ func TestPlan(t *testing.T) {
 	calls, err := o.plan()
 	if again, _ := o.plan(); err != nil || !reflect.DeepEqual(calls, again) {
 		t.Error("one seed made two plans")
+	}
+	o.Only = []Name{Plain, "mobile"}
+	if _, err := o.plan(); err == nil || !strings.Contains(err.Error(), `only "mobile": accepted are [pauses plain`) {
+		t.Errorf("%v", err)
 	}
 	pauses, count, ids := map[corpus.Kind]int{}, map[Name]int{}, map[string]bool{}
 	for _, c := range calls {

@@ -57,6 +57,7 @@ func (t Turn) figures() map[string]float64 {
 	put("ear_ms", t.Ear)
 	put("turn_ms", t.Server)
 	put("overhead_ms", t.Own)
+	put("ear_overhead_ms", t.OwnEar)
 	if t.Into != nil {
 		put("stop_ms", t.Into.Stop)
 		put("duck_ms", t.Into.Duck)
