@@ -177,8 +177,7 @@ func (a *analysis) turn(i int) Turn {
 		}
 		apart := *ms(wire) - *t.Server
 		own := apart + a.served.own(i)
-		packets := *t.Ear - *t.Wire - *ms(callee.Playout) // the caller's to be filled, and the answer's up to its first sound
-		ear := own + packets
+		ear := own + *t.Ear - *t.Wire - *ms(callee.Playout) // packets are filled, and played up to the first sound
 		t.Apart, t.Own, t.OwnEar = &apart, &own, &ear
 	}
 	return t

@@ -38,8 +38,10 @@ func at(ms int) time.Time { return zero().Add(time.Duration(ms) * time.Milliseco
 // said makes a line of parts.
 func said(answer bool, parts ...corpus.Part) move {
 	var p planner
-	p.say(parts)
-	p.turns[0].answer = answer
+	var l callee.Line
+	x := move{parts: parts, answer: answer}
+	p.voice(&x, &l)
+	p.add(x, l)
 	return p.turns[0]
 }
 

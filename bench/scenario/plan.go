@@ -227,14 +227,6 @@ func (p *planner) voice(x *move, l *callee.Line) {
 	}
 }
 
-// say adds a turn that is said in silence.
-func (p *planner) say(t corpus.Turn) {
-	var l callee.Line
-	x := move{parts: t, answer: true}
-	p.voice(&x, &l)
-	p.add(x, l)
-}
-
 func (p *planner) add(x move, l callee.Line) {
 	if len(x.spans) == 0 {
 		x.spans = []voice{{0, len(l.PCM), ""}}

@@ -10,6 +10,10 @@ import (
 	"github.com/parley-voice/parley/bench/scene"
 )
 
+// stood is how late, in ms, the callees are on a machine that stood still: words
+// are damaged then, and what was seen says nothing.
+const stood = 50
+
 // TestPlay plays scenarios: what they expect is seen, and what cannot be is
 // missed and told.
 func TestPlay(t *testing.T) {
@@ -31,13 +35,20 @@ func TestPlay(t *testing.T) {
 		plays.Go(func() {
 			var out bytes.Buffer
 			var f result.File
-			missed, err := Play(t.Context(), &out, o, s, &f)
 			want := 0
 			if strings.Contains(text, "ended_agent_hangup") {
 				want = 1 // the callee left
 			}
+			missed, err := Play(t.Context(), &out, o, s, &f)
+			for range 2 {
+				if err != nil || missed == want || f.Generator.Late.Max.Value < stood {
+					break
+				}
+				out, f = bytes.Buffer{}, result.File{}
+				missed, err = Play(t.Context(), &out, o, s, &f)
+			}
 			if err != nil || missed != want || strings.Count(out.String(), "✗") != want || len(f.Metrics) != len(s.Expect) || len(f.Turns) == 0 {
-				t.Errorf("%s: %d missed, %v:\n%s", name, missed, err, out.String())
+				t.Errorf("%s: %d missed, %v, %+v:\n%s", name, missed, err, f.Generator, out.String())
 			}
 		})
 	}
