@@ -33,8 +33,13 @@ CALM := $(addprefix ./,api/dashboard/... control/operator bench/acoustic bench/a
 	campaigns/rows campaigns/simulate/... media/codec media/conceal media/opus media/resample media/tone pipeline/amd pipeline/eot/... \
 	pipeline/prosody pipeline/turn pipeline/vad/... pipeline/simulation)
 
+# Packages that talk in real time, with processes of their own: beside others they
+# hear how those hold the machine up.
+TIMED := ./bench/scenario ./bench/target
+
 race: deps calm ## run every test, with the race detector; those that talk in real time last, alone
-	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m $$(go list ./... | tail -n +2 | grep -vxF "$$(go list $(CALM))")
+	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m $$(go list ./... | tail -n +2 | grep -vxF "$$(go list $(CALM) $(TIMED))")
+	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 1 $(TIMED)
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -parallel 3 .
 
 calm: deps
