@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // Caps bound what the calls of an organization may come to in a day of its
@@ -91,7 +92,7 @@ SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >
        greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id JOIN organizations o ON o.id = s.org_id, LATERAL (
 	SELECT count(*) FILTER (WHERE x.subgroup_id = s.id) AS own, count(*) AS trunk, count(*) FILTER (WHERE x.org_id = s.org_id) AS lent
-	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) live
+	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.Alive + `) live
 WHERE s.id = $1 AND s.org_id = $2`
 
 // Full tells what keeps the next call of a subgroup from being dialled now: its

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // longestWait is how long a party may be kept waiting for the pacing of its
@@ -21,7 +22,7 @@ type calling struct{ org, route, home string }
 
 const callingSQL = `
 SELECT c.org_id, c.route_id, a.home FROM attempts a JOIN calls c ON c.id = a.call_id
-WHERE a.id = $1 AND a.owner = $2 AND a.epoch = $3 AND a.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')`
+WHERE a.id = $1 AND a.owner = $2 AND a.epoch = $3 AND a.state IN ` + store.Alive
 
 func (d *Desk) calling(ctx context.Context, q db.Querier, l control.Lease, lock string) (c calling, err error) {
 	err = q.QueryRow(ctx, callingSQL+lock, l.AttemptID, l.Owner, l.Epoch).Scan(&c.org, &c.route, &c.home)
@@ -106,11 +107,11 @@ WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
 	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id, now
 	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= now.at + $2::interval
-	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < s.concurrent_calls
+	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + store.Alive + `) < s.concurrent_calls
 	  AND (coalesce(g.concurrent_calls, 0) = 0 OR
-	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < g.concurrent_calls)
+	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + store.Alive + `) < g.concurrent_calls)
 	  AND (t.concurrent_calls = 0 OR
-	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
+	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.Alive + `) < t.concurrent_calls)
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (

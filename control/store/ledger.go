@@ -131,7 +131,7 @@ func conclude(ctx context.Context, tx pgx.Tx, callID string, f control.Final) er
 	if tag.RowsAffected() == 0 {
 		return control.ErrFenced
 	}
-	_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'ended', lease_until = NULL WHERE call_id = $1 AND leg = 'transfer' AND state IN "+alive, callID)
+	_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'ended', lease_until = NULL WHERE call_id = $1 AND leg = 'transfer' AND state IN "+Alive, callID)
 	if err != nil {
 		return err
 	}

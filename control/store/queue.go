@@ -20,8 +20,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// alive lists the states that hold a line, for SQL.
-const alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
+// Alive lists the states that hold a line, for SQL.
+const Alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
 // waySQL locks ways out. Among the subgroups that may dial now those that waited
 // longest come first, so that a long queue of one cannot starve another. A node
@@ -48,11 +48,11 @@ const ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN gran
 // mayDial holds the limits of a subgroup s, its trunk t and its grant g, which is
 // the only one of its organization and trunk, and counts all subgroups of both.
 const mayDial = `greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= clock_timestamp()
-  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + alive + `) < s.concurrent_calls
+  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + Alive + `) < s.concurrent_calls
   AND (coalesce(g.concurrent_calls, 0) = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + alive + `) < g.concurrent_calls)
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + Alive + `) < g.concurrent_calls)
   AND (t.concurrent_calls = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + alive + `) < t.concurrent_calls)`
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + Alive + `) < t.concurrent_calls)`
 
 // apart stretches the pace a little: a carrier counts requests as they come, and
 // from the claim to the request it takes now longer and now less.
@@ -320,7 +320,7 @@ func (s *Store) Drained(ctx context.Context) (n int, err error) {
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
 	rows, err := s.dial().Query(ctx, `
 		WITH mine AS ( -- in the order in which others lock
-			SELECT id FROM attempts WHERE owner = $1 AND state IN `+alive+`
+			SELECT id FROM attempts WHERE owner = $1 AND state IN `+Alive+`
 			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
 			ORDER BY id FOR UPDATE)
 		UPDATE attempts a SET lease_until = clock_timestamp() + $3 FROM mine WHERE a.id = mine.id
@@ -339,7 +339,7 @@ func (s *Store) Renew(ctx context.Context, owner string, attempts []string, leas
 func (s *Store) ToEnd(ctx context.Context, owner string) ([]string, error) {
 	rows, err := s.dial().Query(ctx, `
 		SELECT c.id FROM attempts a JOIN calls c ON c.id = a.call_id
-		WHERE a.owner = $1 AND a.state IN `+alive+` AND c.end_requested_at IS NOT NULL`, owner)
+		WHERE a.owner = $1 AND a.state IN `+Alive+` AND c.end_requested_at IS NOT NULL`, owner)
 	if err != nil {
 		return nil, fmt.Errorf("calls to end: %w", err)
 	}

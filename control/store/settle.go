@@ -58,12 +58,12 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 				SELECT id FROM waiting w WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM subgroups s WHERE s.id = w.id))
 			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), subgroup_id IN (SELECT id FROM gone), state, lease_until, clock_timestamp()
 			FROM attempts WHERE id IN (
-				(SELECT id FROM attempts WHERE state IN `+alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
+				(SELECT id FROM attempts WHERE state IN `+Alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
 				UNION ALL
 				(SELECT id FROM attempts WHERE state = 'scheduled' AND created_at < clock_timestamp() - $2::interval ORDER BY created_at LIMIT $3)
 				UNION ALL
 				(SELECT id FROM attempts WHERE state = 'scheduled' AND subgroup_id IN (SELECT id FROM gone) LIMIT $3))
-			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+alive+` AND lease_until < clock_timestamp())
+			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+Alive+` AND lease_until < clock_timestamp())
 			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
 		if err != nil {
 			return err

@@ -232,7 +232,7 @@ fit AS (
 	SELECT h.id, h.call_id, h.home, x.* FROM held h JOIN unnest($4::text[], $5::text[], $6::text[], $7::int[], $8::text[],
 		$9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[])
 		WITH ORDINALITY AS x (status, reason, by, code, phrase, dialed, rang, ended, recording, n) USING (n)
-	WHERE h.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')
+	WHERE h.state IN ` + Alive + `
 ), over AS (
 	UPDATE calls c SET status = f.status, disconnection_reason = f.reason, hangup_by = f.by, sip_status = f.code, sip_reason = f.phrase,
 		dialed_at = coalesce(f.dialed, c.dialed_at), ringing_at = coalesce(f.rang, c.ringing_at), ended_at = f.ended,
