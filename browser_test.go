@@ -26,7 +26,7 @@ func TestBrowser(t *testing.T) {
 	c := openChrome(t, "when do you open", "have you the odyssey")
 	for name, journey := range map[string]func(testing.TB, chrome){
 		"the page": thePage, "the client": theClient, "a word between": wordBetween, "mute": muted, "a reload": reload,
-		"the network is lost": networkLost, "the socket is lost": socketLost, "friendly errors": friendlyErrors,
+		"keys and devices": keysAndDevices, "the network is lost": networkLost, "the socket is lost": socketLost, "friendly errors": friendlyErrors,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,6 +213,30 @@ func networkLost(t testing.TB, c chrome) {
 	t.Logf("%q", eval[[]string](p, "probe.events.filter((e) => e.type === 'state').map((e) => Math.round(e.at) + ' ' + e.state)"))
 	p.run("probe.call.hangUp().then(() => {})")
 	if call, _ := finished(t, c.api, w.CallID); call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+}
+
+// keysAndDevices: keys that are pressed on the page are heard, and microphone and speaker
+// are chosen by its lists.
+func keysAndDevices(t testing.TB, c chrome) {
+	p := c.talk(t, map[string]any{"asIs": true}) // the browser's own devices
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("a call", "document.documentElement.dataset.call")
+	id := p.onPage()
+	p.until("the names of devices", "document.getElementById('microphone').options.length > 1")
+	for _, list := range []string{"microphone", "speaker"} {
+		p.run("(() => { const l = document.getElementById('" + list + "'); if (l.options.length < 2) return; l.selectedIndex = l.options.length - 1; l.dispatchEvent(new Event('change')); })()")
+	}
+	p.until("another microphone", "probe.peers.at(-1).getSenders()[0].track.getSettings().deviceId === document.getElementById('microphone').value")
+	p.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+	p.do(chromedp.Click("//div[@id='keypad']/button[text()='4']"), chromedp.KeyEvent("2#"))
+	p.until("that the keys were heard", "[...document.querySelectorAll('#lines .caller')].some((l) => l.textContent.includes('42#'))")
+	if fault := eval[string](p, "document.getElementById('error').textContent"); fault != "" {
+		t.Errorf("the page says %q", fault)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#hangup")))
+	if call, _ := finished(t, c.api, id); call.Reason != "callee_hangup" {
 		t.Errorf("the call ended with %s", call.Reason)
 	}
 }

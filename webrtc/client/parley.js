@@ -19,6 +19,8 @@ const MESSAGES = {
   microphone_lost: "The microphone was disconnected.",
   speaker_unsupported: "This browser cannot choose a speaker.",
   speaker_missing: "The speaker cannot be used.",
+  keys_invalid: "Keys are 0 to 9, *, #, A to D, and a comma to wait.",
+  keys_unsupported: "This call takes no keys now.",
   audio_blocked: "The browser holds the sound back. Click anywhere to hear it.",
   token_missing: "There is no token to join with.",
   token_invalid: "This token is not valid. Ask for a new call.",
@@ -153,6 +155,14 @@ export class Call extends EventTarget {
   mute(on = true) {
     this.#muted = Boolean(on);
     for (const t of this.#microphone?.getAudioTracks() ?? []) t.enabled = !this.#muted;
+  }
+
+  /** Presses the keys of a telephone, after those before them: 0 to 9, *, #, A to D; a comma waits for 2 s. */
+  press(keys) {
+    if (!/^[0-9*#A-Da-d,]+$/.test(keys)) throw new ParleyError("keys_invalid");
+    const pad = this.#peer?.getSenders().find((s) => s.dtmf)?.dtmf;
+    if (this.state === "reconnecting" || !pad?.canInsertDTMF) throw new ParleyError("keys_unsupported");
+    pad.insertDTMF(pad.toneBuffer + keys);
   }
 
   /** Ends the call, and resolves with its reason. */

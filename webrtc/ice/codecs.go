@@ -22,6 +22,8 @@ func codecs() (*webrtc.MediaEngine, error) {
 		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeG722, ClockRate: 8000}, PayloadType: 9},
 		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypePCMU, ClockRate: 8000}, PayloadType: 0},
 		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypePCMA, ClockRate: 8000}, PayloadType: 8},
+		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: mimeTypeKeys, ClockRate: 48000, SDPFmtpLine: "0-15"}, PayloadType: 110},
+		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: mimeTypeKeys, ClockRate: 8000, SDPFmtpLine: "0-15"}, PayloadType: 126},
 	} {
 		if err := m.RegisterCodec(c, webrtc.RTPCodecTypeAudio); err != nil {
 			return nil, fmt.Errorf("codecs: %w", err)
@@ -29,6 +31,9 @@ func codecs() (*webrtc.MediaEngine, error) {
 	}
 	return m, nil
 }
+
+// mimeTypeKeys is that of keys that are pressed (RFC 4733).
+const mimeTypeKeys = "audio/telephone-event"
 
 // certificate is what the endpoint is known by, for as long as the process lives:
 // to make one for each call would cost more than the rest of its beginning.

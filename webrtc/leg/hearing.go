@@ -9,14 +9,19 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
 	"github.com/parley-voice/parley/media/opus"
 	"github.com/parley-voice/parley/media/rtcp"
 	"github.com/parley-voice/parley/media/stream"
 )
 
-// The formats of what is heard, by place in hearing.plain; Opus comes before.
-const formatOpus = 0
+// The formats of what is heard, by place in hearing.plain; Opus comes before, and
+// keys are not heard but pressed.
+const (
+	formatOpus = 0
+	formatKey  = 255
+)
 
 // A hearing decodes what the party sends, for the reader alone.
 type hearing struct {
@@ -40,6 +45,9 @@ func newHearing() (*hearing, error) {
 func formatOf(name string) (uint8, bool) {
 	if name == "opus" {
 		return formatOpus, true
+	}
+	if name == "telephone-event" {
+		return formatKey, true
 	}
 	for i, c := range codec.All() {
 		if c.Name() == name {
@@ -75,6 +83,7 @@ type receiver struct {
 	seen   rtcp.Reception
 	codec  string
 	forced int64 // packets dropped because the reader slept
+	digits dtmf.Events
 }
 
 // a peer's packet, at the clock rate (Hz) of its codec.
@@ -111,6 +120,37 @@ func (l *Leg) hear(in incoming, at time.Time) {
 		return
 	}
 	l.nudge()
+}
+
+// mostKeys is how many keys wait until somebody takes them.
+const mostKeys = 64
+
+// key takes a packet of a key, at the clock rate (Hz) of its stream, on its peer's
+// goroutine. A full queue drops the newest: what was dialled first is what makes
+// sense of the rest.
+func (l *Leg) key(h *rtp.Header, payload []byte, rate int64, at time.Time) {
+	l.in.Lock()
+	r := &l.receiver
+	r.seen.See(h.SSRC, h.SequenceNumber)
+	p := jitter.Packet{At: at.Sub(l.opened), Source: h.SSRC, Seq: h.SequenceNumber, Kind: jitter.Key}
+	if l.read.Load() && r.ring.Push(&p) {
+		l.nudge()
+	}
+	r.digits.Rate = uint32(rate) //nolint:gosec // 8000 or 48000
+	key, pressed := r.digits.Hear(h.SSRC, h.Timestamp, h.Marker, payload)
+	l.in.Unlock()
+	if !pressed {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != "" {
+		return // the queue is closed, or about to be
+	}
+	select {
+	case l.keys <- key:
+	default:
+	}
 }
 
 // nudge wakes the reader. Where it is awake already, one wish is enough.

@@ -47,6 +47,9 @@ type Leg struct {
 	Ready func()
 	// Patience is how long the leg lives without connectivity; 0 means 11 s.
 	Patience time.Duration
+	// Consent is how long the party is sent to without an answer to the checks of
+	// the connection; 0 means 30 s.
+	Consent time.Duration
 
 	opened  time.Time
 	in      sync.Mutex // held by who writes receiver
@@ -82,7 +85,7 @@ func (l *Leg) Open() error {
 		l.Log = slog.New(slog.DiscardHandler)
 	}
 	l.opened, l.hearing, l.reader = time.Now(), h, stream.NewKept(h)
-	l.wake, l.keys = make(chan struct{}, 1), make(chan rune)
+	l.wake, l.keys = make(chan struct{}, 1), make(chan rune, mostKeys)
 	l.over, l.up = make(chan struct{}), make(chan struct{})
 	l.sender.init()
 	ctx, quit := context.WithCancel(context.Background())

@@ -77,6 +77,7 @@ func (l *Leg) connect() (*peer, error) {
 		case webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting, webrtc.PeerConnectionStateUnknown:
 		}
 	})
+	l.spawn(p.consents)
 	return p, nil
 }
 
@@ -191,6 +192,10 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 		}
 		is := sorts[h.PayloadType&127]
 		if end < begin || is.rate == 0 {
+			continue
+		}
+		if is.format == formatKey {
+			p.leg.key(&h, b[begin:end], is.rate, at)
 			continue
 		}
 		p.leg.hear(incoming{header: &h, payload: b[begin:end], codec: is.codec, format: is.format, rate: is.rate}, at)

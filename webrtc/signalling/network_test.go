@@ -21,9 +21,12 @@ import (
 var candidates = regexp.MustCompile(`(?m)^a=candidate:.*\r\n`)
 
 // through has a browser and the server reach each other by way of a network.
-func (s *stage) through(b *webrtctest.Browser, path relay.Path) *relay.Relay {
+func (s *stage) through(b *webrtctest.Browser, path relay.Path, taps ...func(relay.Passing)) *relay.Relay {
 	s.t.Helper()
 	r := &relay.Relay{Target: s.endpoint.UDP(), There: path, Back: path, Seed: 12}
+	for _, tap := range taps {
+		r.Tap = tap
+	}
 	if err := r.Start(); err != nil {
 		s.t.Fatal(err)
 	}

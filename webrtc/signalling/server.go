@@ -45,6 +45,9 @@ type Server struct {
 	// MediaWithin is how long a call lives once it is known to have no
 	// connectivity; 0 means 11 s, which makes 15 s of it.
 	MediaWithin time.Duration
+	// ConsentFor is how long a party is sent to that answers no checks; 0 means
+	// 30 s.
+	ConsentFor time.Duration
 
 	mu       sync.Mutex
 	closed   bool
@@ -152,7 +155,7 @@ func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, s
 	case r.CallID != "" && r.CallID != claims.CallID:
 		return nil, "", &RefusedError{WrongCall, "the token is of another call"}
 	}
-	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin}
+	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin, Consent: s.ConsentFor}
 	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
 	l.Ready = func() { session.tell(message{lasting, plainMessage{"ready"}}) }
 	if err = l.Open(); err != nil {

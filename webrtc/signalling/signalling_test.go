@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"github.com/parley-voice/parley/bench/relay"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/tone"
@@ -328,6 +329,51 @@ func TestLostMedia(t *testing.T) {
 	_ = far.Close()
 	if m, err := b.Wait(s.ctx(), 0, is("bye")); err != nil || m.Reason != "media_timeout" {
 		t.Errorf("%+v %v", m, err)
+	}
+}
+
+// TestConsent: who sends but answers no checks any more is sent nothing more, and
+// what is sent again after a restart is heard.
+func TestConsent(t *testing.T) {
+	s := newStage(t)
+	s.server.ConsentFor = 3 * time.Second
+	b := s.browser("call_a")
+	var mute atomic.Bool
+	r := s.through(b, relay.Path{}, func(p relay.Passing) {
+		if p.There && mute.Load() && len(p.Data) > 2 && p.Data[0] == 1 && p.Data[1] == 1 { // a success (RFC 8489 section 5)
+			p.Data[0] = 0xff // of no protocol
+		}
+	})
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	b.Leg.Play(hum())
+	heard, quiet := s.listen(b.Leg)
+	mute.Store(true)
+	live := func() int64 { return heard.Load() - quiet.Load() }
+	still := time.Now()
+	for n := live(); time.Since(still) < time.Second; {
+		if now := live(); now != n {
+			n, still = now, time.Now()
+		}
+		<-time.After(50 * time.Millisecond)
+		if time.Since(still) > 20*time.Second {
+			t.Fatal("it is sent to on and on")
+		}
+	}
+	before := r.Stats().There.Out
+	mute.Store(false)
+	if s.session("call_a") == nil || r.Stats().There.Out < before {
+		t.Fatal("the call is over")
+	}
+	n := live()
+	if err := b.Restart(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); live() < n+20; <-time.After(20 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("nothing is sent after a restart")
+		}
 	}
 }
 

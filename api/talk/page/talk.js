@@ -40,7 +40,7 @@ function fail(error) {
 
 function controls(on, busy = on) {
   $("talk").disabled = $("agent").disabled = busy;
-  $("mute").disabled = $("hangup").disabled = !on;
+  for (const b of [$("mute"), $("hangup"), ...$("keypad").children]) b.disabled = !on;
 }
 
 // ---- the transcript
@@ -198,7 +198,16 @@ function mute(on) {
   if (call) $("status").textContent = on ? "You are muted." : "You are heard.";
 }
 
+function press(key) {
+  try {
+    call?.press(key);
+  } catch (e) {
+    fail(e);
+  }
+}
+
 $("talk").addEventListener("click", talk);
+$("keypad").addEventListener("click", (e) => { if (e.target.closest("button")) press(e.target.textContent); });
 $("mute").addEventListener("click", () => mute(!call?.muted));
 $("hangup").addEventListener("click", () => call?.hangUp());
 choose("microphone", (c, id) => c.setMicrophone(id));
@@ -209,6 +218,7 @@ addEventListener("keydown", (e) => {
   const typing = e.target.closest?.("select, summary, input, textarea");
   if (e.key === "Escape" && !typing) call.hangUp();
   else if ((e.key === "m" || e.key === "M") && !typing) mute(!call.muted);
+  else if (/^[0-9*#]$/.test(e.key) && !typing) press(e.key);
   else if (e.key === " " && !typing && !e.target.closest?.("button, .scroll")) {
     e.preventDefault();
     mute(!call.muted);
