@@ -25,25 +25,17 @@ test: deps ## run every test (≤ 6 min)
 	@go test -timeout 6m $$(go list ./... | tail -n +2)
 	@go test -timeout 6m .
 
-# Packages that begin no goroutine: the race detector has nothing to see in them,
-# and makes them ten times as slow. The simulated calls of the last are held with
-# it by the rooms that they are made of, and pages by those that they show; what
-# tests them is a browser.
-CALM := $(addprefix ./,api/dashboard/... control/operator bench/acoustic bench/answering bench/corpus bench/ending bench/hearing campaigns/market campaigns/plan \
-	campaigns/rows campaigns/simulate/... media/codec media/conceal media/opus media/resample media/tone pipeline/amd pipeline/eot/... \
-	pipeline/prosody pipeline/turn pipeline/vad/... pipeline/simulation)
-
 # Packages that talk in real time, with processes of their own: beside others they
 # hear how those hold the machine up.
 TIMED := ./bench/scenario ./bench/target
 
 race: deps calm ## run every test, with the race detector; those that talk in real time last, alone
-	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m $$(go list ./... | tail -n +2 | grep -vxF "$$(go list $(CALM) $(TIMED))")
+	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 3 $$(go list ./... | tail -n +2 | grep -vxF "$$(.ci/calm; go list $(TIMED))")
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 1 $(TIMED)
-	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -parallel 3 .
+	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -parallel 4 .
 
 calm: deps
-	@go test -vet=off -timeout 10m $(CALM)
+	@go test -vet=off -timeout 10m $$(.ci/calm)
 
 lint: ## run the linters of .golangci.yml
 	@$(TOOL) golangci-lint run ./...
@@ -54,6 +46,8 @@ fmt: ## format the code
 tidy: ## tidy go.mod
 	@go mod tidy
 
+# What is built, linted and tested without the race detector is compiled once.
+check: export GOFLAGS := -trimpath
 check: deps build ## what must hold before a change lands: format, tidy, lint, race (≤ 15 min)
 	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
 	@echo '── tidy';    go mod tidy -diff
