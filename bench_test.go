@@ -9,9 +9,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/load"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/scenario"
+	"github.com/parley-voice/parley/bench/scene"
 )
+
+// TestBenchWeb: a visitor's call at a server of its own is measured end to end. How
+// long answers take is not asked here: the machine may be busy.
+func TestBenchWeb(t *testing.T) {
+	s, err := scene.Parse("x", []byte("like: web\nexchanges: 2\nexpect: [dead_turns.times<=0, untold.times<=0, doubled_words.times<=0, ended_callee_hangup.share>=100]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // of several processes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	o := scenario.Options{
+		Seed: corpus.Development, Log: log, Child: func(ctx context.Context, args ...string) *exec.Cmd {
+			cmd := exec.CommandContext(ctx, os.Args[0], args...)
+			cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
+			return cmd
+		},
+	}
+	var f result.File
+	missed, err := scenario.Play(t.Context(), &out, o, s, &f)
+	if err != nil || missed > 0 {
+		told, _ := os.ReadFile(log.Name()) // as far as it came
+		t.Fatalf("%d missed, %v\n%s\n%s", missed, err, out.String(), told)
+	}
+	if len(f.Turns) != 2 {
+		t.Fatalf("%d turns", len(f.Turns))
+	}
+	for _, x := range f.Turns {
+		if x.Figures["turn_ms"] <= 0 || x.Figures["ear_ms"] <= x.Figures["wire_ms"] || len(x.Phases) == 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+}
 
 // TestBenchLoad: a few calls are held at a server of its own, and heard. How long
 // they wait is not asked here: the machine may be busy.

@@ -71,9 +71,34 @@ const (
 type Said struct {
 	Line int // its number
 	// Left is when each frame of the line was handed over, and Held how long it
-	// then waited for its packet to be full: of packets of a frame, not at all.
+	// then waited for its packet to be full and on its way: of packets of a frame,
+	// not at all, as far as the leg knows.
 	Left []time.Time
 	Held []time.Duration
+
+	due []time.Time // of each frame
+}
+
+// departures are kept by legs that know when each frame that they asked for left
+// this process.
+type departures interface {
+	// Departed is when the frame that was due at due left.
+	Departed(due time.Time) (time.Time, bool)
+}
+
+// wait finds how long each frame waited.
+func (s *Said) wait(leg media.Leg) {
+	d, exact := leg.(departures)
+	s.Held = make([]time.Duration, len(s.Left))
+	for i, left := range s.Left {
+		s.Held[i] = max(0, s.due[i].Sub(left))
+		if !exact {
+			continue
+		}
+		if at, ok := d.Departed(s.due[i]); ok {
+			s.Held[i] = at.Sub(left)
+		}
+	}
 }
 
 // Spoken is when sample i of the line was spoken: a frame is handed over once its
@@ -145,6 +170,9 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 		if s.Said != nil {
 			s.Said()
 		}
+	}
+	for i := range p.record.Said {
+		p.record.Said[i].wait(leg)
 	}
 	p.record.Complete = p.record.Complete || err == nil
 	p.record.Ended = time.Now()
@@ -219,7 +247,7 @@ func (p *performer) say(ctx context.Context, n int, l Line) error {
 	for {
 		select {
 		case l := <-p.mouth.done:
-			p.record.Said = append(p.record.Said, Said{n, l.left, l.held})
+			p.record.Said = append(p.record.Said, Said{Line: n, Left: l.left, due: l.due})
 			return nil
 		default:
 			if _, err := p.read(ctx); err != nil {

@@ -32,12 +32,11 @@ type mouth struct {
 // maxFrame is how many samples a frame has at most: of 16 kHz.
 const maxFrame = 320
 
-// A line is what is left to say, when its frames were said, and how long each
-// then waited for its packet to be full.
+// A line is what is left to say, when its frames were said, and when each was due
+// to leave.
 type line struct {
-	pcm  []int16
-	left []time.Time
-	held []time.Duration
+	pcm       []int16
+	left, due []time.Time
 }
 
 func newMouth(echo time.Duration, noise []int16) *mouth {
@@ -53,7 +52,7 @@ func newMouth(echo time.Duration, noise []int16) *mouth {
 
 // say has pcm said. The line before must be done.
 func (m *mouth) say(pcm []int16) {
-	m.next <- line{pcm, make([]time.Time, 0, longest), make([]time.Duration, 0, longest)}
+	m.next <- line{pcm, make([]time.Time, 0, longest), make([]time.Time, 0, longest)}
 }
 
 // hear keeps a frame for its echo.
@@ -82,8 +81,7 @@ func (m *mouth) FillFrame(f media.Frame, due time.Time) {
 	n := copy(f, m.cur.pcm)
 	clear(f[n:])
 	if n > 0 {
-		now := time.Now()
-		m.cur.left, m.cur.held = append(m.cur.left, now), append(m.cur.held, max(0, due.Sub(now)))
+		m.cur.left, m.cur.due = append(m.cur.left, time.Now()), append(m.cur.due, due)
 		if m.cur.pcm = m.cur.pcm[n:]; len(m.cur.pcm) == 0 {
 			m.done <- m.cur // there is room: one line is said at a time
 			m.cur = line{}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/scene"
+	"github.com/parley-voice/parley/bench/script"
 )
 
 // All measures everything.
@@ -31,6 +33,7 @@ type part struct {
 // parts are what All does, the short ones first.
 func (c All) parts() []part {
 	turns := Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}
+	web := Turns{Peer: scene.Web, Calls: 10, Pauses: 600, Seed: corpus.HeldOut, Only: []script.Name{script.Plain}}
 	media := Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}
 	load := Load{Steps: []int{1, 25, 50, 100, 200, 300, 500}, Length: 20 * time.Second, Hold: 40 * time.Second, Ramp: 5 * time.Second, Settle: 5 * time.Second}
 	load.Profile = filepath.Join(c.Dir, "load.pprof")
@@ -38,6 +41,7 @@ func (c All) parts() []part {
 	api, amd := API{Length: 20 * time.Second, Stored: 1_000_000}, Amd{Takes: 4}
 	if c.Small {
 		turns.Calls, turns.Pauses = 12, 24
+		web.Calls, web.Pauses = 2, 60
 		media.Calls, media.Runs, media.Length = []int{50}, 1, 2*time.Second
 		load.Steps, load.Length, load.Hold, load.Profile = []int{1, 10}, 5*time.Second, 20*time.Second, ""
 		api.Length, api.Stored, amd.Takes = 3*time.Second, 10_000, 1
@@ -47,6 +51,7 @@ func (c All) parts() []part {
 		{"amd", amd, func(ctx context.Context, t *Terminal, file string) error { amd.JSON = file; return amd.Run(ctx, t) }},
 		{"media", media, func(ctx context.Context, t *Terminal, file string) error { media.JSON = file; return media.Run(ctx, t) }},
 		{"turns", turns, func(ctx context.Context, t *Terminal, file string) error { turns.JSON = file; return turns.Run(ctx, t) }},
+		{"web", web, func(ctx context.Context, t *Terminal, file string) error { web.JSON = file; return web.Run(ctx, t) }},
 		{"load", load, func(ctx context.Context, t *Terminal, file string) error { load.JSON = file; return load.Run(ctx, t) }},
 		{"campaigns", campaigns, func(ctx context.Context, t *Terminal, file string) error {
 			campaigns.JSON = file

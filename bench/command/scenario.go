@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"text/tabwriter"
 
 	"github.com/parley-voice/parley/bench/result"
@@ -35,6 +34,11 @@ func (c Turns) play(ctx context.Context, t *Terminal) error {
 		if err != nil {
 			return err
 		}
+		if c.Peer != "" {
+			if s, err = s.By(c.Peer); err != nil {
+				return err
+			}
+		}
 		all = append(all, s)
 	}
 	missed := 0
@@ -43,10 +47,7 @@ func (c Turns) play(ctx context.Context, t *Terminal) error {
 			if c.Calls > 0 {
 				s.Calls = c.Calls
 			}
-			n, err := scenario.Play(ctx, t.Out, scenario.Options{
-				Seed: c.Seed, Plant: c.Plant, Logs: c.Logs, Progress: t.Bar("lines"),
-				Child: func(ctx context.Context, name string) *exec.Cmd { return t.Child(ctx, "bench", name) },
-			}, s, f)
+			n, err := scenario.Play(ctx, t.Out, c.options(t), s, f)
 			if err != nil {
 				return err
 			}

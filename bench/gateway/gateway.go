@@ -41,6 +41,7 @@ type Job struct {
 	AtATime int           `json:"at_a_time"`
 	Stagger time.Duration `json:"stagger"` // between two of the first calls
 	Calls   []Order       `json:"calls"`
+	Warm    *Order        `json:"warm,omitempty"` // is placed before them, and told of no more
 	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
@@ -125,8 +126,10 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		agent.Journal = turnlog.Logs(j.Logs)
 	}
 	orders, results := make(chan Order, len(j.Calls)), make(chan Result)
-	for _, o := range j.Calls {
-		orders <- o
+	if err = j.warm(ctx, ua, agent); err == nil {
+		for _, o := range j.Calls {
+			orders <- o
+		}
 	}
 	close(orders)
 	var lines sync.WaitGroup
@@ -172,6 +175,17 @@ func OpenMedia(ctx context.Context, ip netip.Addr, late pace.Stream) (transport 
 	var ticking sync.WaitGroup
 	ticking.Go(func() { clock.Run(ctx) })
 	return transport, sync.OnceFunc(func() { transport.Close(); cancel(); ticking.Wait() }), nil
+}
+
+// warm places the call that none is told of.
+func (j Job) warm(ctx context.Context, ua *sip.UA, agent *converse.Agent) error {
+	if j.Warm == nil {
+		return nil
+	}
+	if r := j.place(ctx, ua, agent, *j.Warm); r.Err != "" {
+		return fmt.Errorf("warm-up: %s", r.Err)
+	}
+	return nil
 }
 
 // place makes one call and talks on it to its end.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/scene"
 	"github.com/parley-voice/parley/pipeline/fake"
 )
 
@@ -20,15 +20,22 @@ const Punctual = 10
 // all that came of it into f. Where dir is named it gets the recordings of the
 // ten worst turns.
 func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir string) error {
-	if _, err := gateway.Without(o.Without); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if o.Calls < 1 || o.Pauses < 1 {
 		return fmt.Errorf("%d calls, %d pauses: want 1 or more of each", o.Calls, o.Pauses)
 	}
 	s := fake.Typical()
-	fmt.Fprintf(out, "turns: SIP and RTP, PCMU; fake providers in another process: partial %v, final %v, first token %v, first byte %v; %d calls at a time, seed %d\n",
-		s.PartialLag, s.FinalLag, s.FirstToken, s.FirstByte, o.Calls, o.Seed)
+	by := "SIP and RTP, PCMU"
+	if o.peer() == scene.Web {
+		by = "WebRTC, G.722, at a server with a database"
+	}
+	fmt.Fprintf(out, "turns: %s; fake providers in another process: partial %v, final %v, first token %v, first byte %v; %d calls at a time, seed %d\n",
+		by, s.PartialLag, s.FinalLag, s.FirstToken, s.FirstByte, o.Calls, o.Seed)
+	if o.warms() {
+		fmt.Fprintln(out, "warm-up: one call before all others; nothing of it is counted")
+	}
 	less := slices.Clone(o.Without)
 	o.Without = nil
 	first, err := Run(ctx, o)

@@ -7,6 +7,7 @@ import (
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 )
 
@@ -21,7 +22,7 @@ const (
 // that could not be measured are absent.
 type Turn struct {
 	Call     string      `json:"call"`
-	Scenario Name        `json:"scenario"`
+	Scenario script.Name `json:"scenario"`
 	Number   int         `json:"number"`
 	Text     string      `json:"text,omitempty"`
 	Kind     corpus.Kind `json:"kind,omitempty"` // of its pauses
@@ -35,6 +36,7 @@ type Turn struct {
 	// Apart is by how much Server is off what passed at its end, and Why what
 	// explains that, where something does.
 	Apart  *float64 `json:"apart_ms,omitempty"`
+	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms of it
 	Why    string   `json:"why,omitempty"`
 	Ending string   `json:"ending,omitempty"`
 	Reason string   `json:"reason,omitempty"`
@@ -94,7 +96,7 @@ type analysis struct {
 
 // judge measures a call.
 func (c *played) judge() (a *analysis, err error) {
-	a = &analysis{played: c, from: sources(c.turns)}
+	a = &analysis{played: c, from: sources(c.Turns)}
 	h := c.callee.Heard
 	a.heardAt = h.Played()
 	a.levels = acoustic.Measure(h.PCM, rate)
@@ -131,16 +133,16 @@ func (a *analysis) until(i int) time.Time {
 
 // turn judges line i of the callee.
 func (a *analysis) turn(i int) Turn {
-	x, said := a.turns[i], a.callee.Said[i]
-	end := x.spans[len(x.spans)-1].to - 1
+	x, said := a.Turns[i], a.callee.Said[i]
+	end := x.Spans[len(x.Spans)-1].To - 1
 	t := Turn{
-		Call: a.id, Scenario: a.name, Number: i, Text: x.text, Pauses: len(x.spans) - 1,
-		from: said.Spoken(0, rate), to: a.until(i), keys: x.keys != "",
+		Call: a.ID, Scenario: a.Name, Number: i, Text: x.Text, Pauses: len(x.Spans) - 1,
+		from: said.Spoken(0, rate), to: a.until(i), keys: x.Keys != "",
 	}
-	if len(x.parts) > 0 {
-		t.Kind = x.parts.Kind()
+	if len(x.Parts) > 0 {
+		t.Kind = x.Parts.Kind()
 	}
-	if x.into > 0 {
+	if x.Into > 0 {
 		t.Into = a.interjection(i)
 	}
 	for _, w := range a.words {
@@ -149,14 +151,14 @@ func (a *analysis) turn(i int) Turn {
 		}
 	}
 	t.CutOff = a.cutOff(i)
-	if x.text != "" {
+	if x.Text != "" {
 		a.served.describe(&t)
 	}
 	if t.keys {
 		t.Server = nil // they have no last sample
 	}
 	a.answer(i, &t)
-	if !x.answer {
+	if !x.Answer {
 		return t
 	}
 	sent := said.Sent(end, rate)
@@ -208,12 +210,12 @@ func (a *analysis) speaking(at time.Time) bool {
 // cutOff finds the pauses of line i in which the caller heard the agent, or after
 // which the agent talked into the rest.
 func (a *analysis) cutOff(i int) []int {
-	x, said := a.turns[i], a.callee.Said[i]
+	x, said := a.Turns[i], a.callee.Said[i]
 	var cut []int
-	for k := 0; k+1 < len(x.spans); k++ {
+	for k := 0; k+1 < len(x.Spans); k++ {
 		began := said.Spoken(0, rate)
-		pause := said.Spoken(x.spans[k].to, rate)
-		goes, ends := said.Spoken(x.spans[k+1].from, rate), said.Spoken(x.spans[k+1].to-1, rate)
+		pause := said.Spoken(x.Spans[k].To, rate)
+		goes, ends := said.Spoken(x.Spans[k+1].From, rate), said.Spoken(x.Spans[k+1].To-1, rate)
 		for _, s := range a.speech {
 			from, to := a.callee.Heard.Ear(a.heardAt, s.From), a.callee.Heard.Ear(a.heardAt, s.To-1)
 			if from.Before(began) || from.After(ends) || to.Before(pause) {
@@ -242,9 +244,9 @@ func shared(from, to, from2, to2 time.Time) time.Duration {
 
 // interjection judges line i, which was said into the answer to the line before.
 func (a *analysis) interjection(i int) *Interjection {
-	x, said, h := a.turns[i], a.callee.Said[i], a.callee.Heard
+	x, said, h := a.Turns[i], a.callee.Said[i], a.callee.Heard
 	v := &Interjection{}
-	first := said.Sent(x.spans[0].from, rate)
+	first := said.Sent(x.Spans[0].From, rate)
 	at := h.Before(first)
 	n := -1
 	for k, s := range a.speech {
@@ -268,13 +270,13 @@ func (a *analysis) interjection(i int) *Interjection {
 			rest++
 		}
 	}
-	if whole(mine, a.call.words) && rest == 0 {
+	if whole(mine, a.Call.Words) && rest == 0 {
 		return v // it was said to its end
 	}
 	v.Stop = ms(h.Wire(stretch.To - 1).Sub(first))
 	v.Leak = rest
 	if rest > 0 && n+1 < len(a.speech) {
-		last := x.spans[len(x.spans)-1].to - 1
+		last := x.Spans[len(x.Spans)-1].To - 1
 		v.Resume = ms(max(0, h.Wire(a.speech[n+1].From).Sub(said.Sent(last, rate))))
 	}
 	return v
@@ -338,11 +340,11 @@ func (a *analysis) answer(i int, t *Turn) {
 		return
 	}
 	var meant []string
-	for k := range a.call.words {
+	for k := range a.Call.Words {
 		meant = append(meant, best+wording.Letter(k))
 	}
 	t.Answer = acoustic.Compare(meant, byStem[best])
-	t.Whole = whole(byStem[best], a.call.words)
+	t.Whole = whole(byStem[best], a.Call.Words)
 	t.Stale = a.stale(i, mine)
 	if !t.Whole {
 		off := acoustic.Differ(a.served.claimed(best), byStem[best])
@@ -388,8 +390,8 @@ func (a *analysis) oneMore(i int, answered string) bool {
 // said is how many messages the callee had after line k, up to line i.
 func (a *analysis) said(k, i int) int {
 	n := 0
-	for _, x := range a.turns[k+1 : i+1] {
-		if x.text != "" {
+	for _, x := range a.Turns[k+1 : i+1] {
+		if x.Text != "" {
 			n++
 		}
 	}

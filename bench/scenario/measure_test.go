@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
@@ -23,10 +24,10 @@ type tape struct {
 	pcm []int16
 }
 
-func newTape(seconds int, words int, moves ...move) *tape {
+func newTape(seconds int, words int, moves ...script.Move) *tape {
 	t := &tape{pcm: make([]int16, seconds*rate)}
-	t.id, t.name, t.words = "tape-0", Plain, words
-	t.turns = moves
+	t.ID, t.Name, t.Words = "tape-0", script.Plain, words
+	t.Turns = moves
 	return t
 }
 
@@ -36,20 +37,17 @@ func zero() time.Time { return time.Unix(1000, 0) }
 func at(ms int) time.Time { return zero().Add(time.Duration(ms) * time.Millisecond) }
 
 // said makes a line of parts.
-func said(answer bool, parts ...corpus.Part) move {
-	var p planner
-	var l callee.Line
-	x := move{parts: parts, answer: answer}
-	p.voice(&x, &l)
-	p.add(x, l)
-	return p.turns[0]
+func said(answer bool, parts ...corpus.Part) script.Move {
+	x, _ := script.Say(parts)
+	x.Answer = answer
+	return x
 }
 
 // says notes that the callee says its next line at a time. It returns when the
 // line ends.
 func (t *tape) says(from int) int {
 	i := len(t.callee.Said)
-	end := t.turns[i].spans[len(t.turns[i].spans)-1].to
+	end := t.Turns[i].Spans[len(t.Turns[i].Spans)-1].To
 	s := callee.Said{Line: i}
 	for n := range (end + 159) / 160 {
 		s.Left = append(s.Left, at(from+20*(n+1)))
@@ -156,7 +154,7 @@ func TestCutOff(t *testing.T) {
 	} {
 		x := paused()
 		end := x.says(500)
-		pause := 500 + x.turns[0].spans[0].to/8
+		pause := 500 + x.Turns[0].Spans[0].To/8
 		x.hears(pause+c.part, speech(part[:c.n]...))
 		text := whole
 		if c.callers == 2 {
@@ -172,10 +170,10 @@ func TestCutOff(t *testing.T) {
 
 // into is an answer of ten words with something said into it: what of the answer
 // is heard, in pieces, is put by the test.
-func into(name Name, text string) (x *tape, words []string, began, onset int) {
+func into(name script.Name, text string) (x *tape, words []string, began, onset int) {
 	x = newTape(16, 10, said(true, corpus.Part{Text: "tell me all"}), said(false, corpus.Part{Text: "stop"}))
-	x.name = name
-	x.turns[1].into, x.turns[1].text = time.Second, text
+	x.Name = name
+	x.Turns[1].Into, x.Turns[1].Text = time.Second, text
 	began = x.says(500) + 700
 	onset = began + 1000
 	x.says(onset)
@@ -183,7 +181,7 @@ func into(name Name, text string) (x *tape, words []string, began, onset int) {
 }
 
 func TestBargeIn(t *testing.T) {
-	x, words, began, onset := into(BargeIn, "stop")
+	x, words, began, onset := into(script.BargeIn, "stop")
 	all := speech(words...)
 	x.hears(began, all[:(onset+150-began)*8])
 	turns := x.judge(t, "tell me all", ">"+strings.Join(words[:4], " "), "stop")
@@ -195,20 +193,20 @@ func TestBargeIn(t *testing.T) {
 		t.Errorf("four words were heard: %s", show(turns[0]))
 	}
 
-	x, words, began, onset = into(BargeIn, "stop")
+	x, words, began, onset = into(script.BargeIn, "stop")
 	x.hears(began, all[:(onset+150-began)*8])
 	x.hears(onset+800, speech(words[7:9]...))
 	if v := x.judge(t, "tell me all", "stop")[1].Into; v.Leak != 2 {
 		t.Errorf("two words leaked: %+v", v)
 	}
 
-	x, _, began, _ = into(BargeIn, "stop")
+	x, _, began, _ = into(script.BargeIn, "stop")
 	x.hears(began, all)
 	if v := x.judge(t, "tell me all", "stop")[1].Into; !v.Hit || v.Stop != nil {
 		t.Errorf("the answer went on: %+v", v)
 	}
 
-	x, _, began, _ = into(BargeIn, "stop")
+	x, _, began, _ = into(script.BargeIn, "stop")
 	x.hears(began, all[:4000])
 	if v := x.judge(t, "tell me all", "stop")[1].Into; v.Hit {
 		t.Errorf("nobody was speaking: %+v", v)
@@ -216,9 +214,9 @@ func TestBargeIn(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
-	x, words, began, onset := into(Resume, "")
-	x.turns[1].text = ""
-	quiet := x.turns[1].spans[0].to/8 + onset
+	x, words, began, onset := into(script.Resume, "")
+	x.Turns[1].Text = ""
+	quiet := x.Turns[1].Spans[0].To/8 + onset
 	all := speech(words...)
 	x.hears(began, all[:(onset+150-began)*8]) // in the fourth word or the fifth
 	_, timed := tone.Say(rate, strings.Join(words, " "))
@@ -252,7 +250,7 @@ func TestStale(t *testing.T) {
 }
 
 func TestDamagedLinesAreFound(t *testing.T) {
-	c := played{call: call{turns: []move{
+	c := played{Call: script.Call{Turns: []script.Move{
 		said(true, corpus.Part{Text: "i have been waiting since wednesday"}), said(true, corpus.Part{Text: "we need two more of them before tuesday comes"}),
 	}}}
 	for _, x := range []struct {

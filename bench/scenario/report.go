@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 )
 
@@ -89,7 +90,7 @@ func (s *stage) report() (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.name == Echo {
+		if c.Name == script.Echo {
 			r.Echoed = append(r.Echoed, a.served.ghosts...)
 		} else {
 			r.Ghosts = append(r.Ghosts, a.served.ghosts...)
@@ -117,7 +118,7 @@ func (s *stage) report() (*Report, error) {
 	r.count("double_answers_after_clauses", "turns with two answers, cut off after a complete clause", freely, r.tally(func(t Turn) bool { return two(t) && t.split() }), r.tally(Turn.split))
 	r.count("stale_answers", "answers heard after a later one began", never, r.tally(func(t Turn) bool { return t.Stale > 0 }), len(r.Turns))
 	r.count("ghosts", "turns on the record that nobody said", never, len(r.Ghosts), len(r.Turns))
-	r.count("echoed_ghosts", "turns on the record that nobody said, where the line echoes", never, len(r.Echoed), len(r.of(Echo)))
+	r.count("echoed_ghosts", "turns on the record that nobody said, where the line echoes", never, len(r.Echoed), len(r.of(script.Echo)))
 	r.count("damaged", "turns on the record that came damaged", freely, len(r.Damaged), len(r.Turns))
 	r.count("unfinished_calls", "calls that ended before their time", never, unfinished, len(s.order))
 	return r, nil
@@ -128,7 +129,7 @@ func (s *stage) report() (*Report, error) {
 func (t Turn) split() bool { return t.Kind == corpus.Complete && len(t.CutOff) > 0 }
 
 // of are the turns of some scenarios.
-func (r *Report) of(names ...Name) []Turn {
+func (r *Report) of(names ...script.Name) []Turn {
 	var all []Turn
 	for _, t := range r.Turns {
 		if slices.Contains(names, t.Scenario) {
@@ -190,7 +191,7 @@ func (r *Report) answers() {
 		}
 		return t.Server
 	}
-	plain, all := r.of(Plain), r.of(Plain, Pauses)
+	plain, all := r.of(script.Plain), r.of(script.Plain, script.Pauses)
 	r.time("turn_ms", "turn_ms, plain, not merged", within(450, 490, 0, 0), values(plain, server))
 	r.time("turn_ms_all", "turn_ms, callers who pause among them", within(450, 490, 0, 0), values(all, server))
 	r.time("turn_ms_hurried", "turn_ms, of callers who were not cut off three times", within(450, 490, 0, 0), values(hurried(all), server))
@@ -219,6 +220,10 @@ func (r *Report) answers() {
 	told := r.tally(func(t Turn) bool { return t.Apart != nil })
 	r.count("unexplained", "turn_ms off by more than 25 ms, and nothing explains it", never, r.tally(func(t Turn) bool { return off(t) && t.Why == "" }), told)
 	r.count("explained", "the same, a packet at the edge being lost or late", freely, r.tally(func(t Turn) bool { return off(t) && t.Why != "" }), told)
+	answered := func(t Turn) bool { return t.Wire != nil && !t.keys }
+	r.count("untold", "answered turns without turn_ms", never, r.tally(func(t Turn) bool { return answered(t) && t.Untold }), r.tally(answered))
+	r.count("unheld", "answered turns that came in parts, whose turn_ms is held against nothing", freely,
+		r.tally(func(t Turn) bool { return answered(t) && t.Apart == nil && !t.Untold }), r.tally(answered))
 	asked := tally(r.Turns, func(t Turn) bool { return t.Wire != nil || t.Dead })
 	r.count("dead_turns", "turns without an answer", never, r.tally(func(t Turn) bool { return t.Dead }), asked)
 }
@@ -228,7 +233,7 @@ func kind(turns []Turn, k corpus.Kind) []Turn {
 }
 
 func (r *Report) pauses() {
-	all := r.of(Pauses)
+	all := r.of(script.Pauses)
 	for _, g := range []struct {
 		key, name string
 		most      float64
@@ -248,21 +253,21 @@ func (r *Report) pauses() {
 }
 
 func (r *Report) interjections() {
-	barge := hits(r.of(BargeIn))
+	barge := hits(r.of(script.BargeIn))
 	r.time("stop_ms", "barge-in: stop", within(180, 300, 0, 0), values(barge, func(t Turn) *float64 { return t.Into.Stop }))
 	r.time("duck_ms", "barge-in: duck", within(0, 90, 0, 0), values(barge, func(t Turn) *float64 { return t.Into.Duck }))
 	r.count("unstopped", "barge-ins that did not stop the agent", never, tally(barge, func(t Turn) bool { return t.Into.Stop == nil }), len(barge))
 	r.count("leaks", "barge-ins with words leaking after the stop", never, tally(barge, func(t Turn) bool { return t.Into.Leak > 0 }), len(barge))
-	for _, n := range []Name{Cough, Backchannel, Resume} {
+	for _, n := range []script.Name{script.Cough, script.Backchannel, script.Resume} {
 		all := hits(r.of(n))
 		r.count(string(n)+"_paused", string(n)+": answers paused", freely, tally(all, func(t Turn) bool { return t.Into.Stop != nil }), len(all))
 		lost, words := r.lost(n)
 		r.count(string(n)+"_lost", string(n)+": answers lost", seldom, lost, len(all))
-		r.count(string(n)+"_words_lost", string(n)+": words not heard", never, words, manyWords*len(all))
+		r.count(string(n)+"_words_lost", string(n)+": words not heard", never, words, script.ManyWords*len(all))
 	}
-	echo := r.of(Echo)
+	echo := r.of(script.Echo)
 	r.count("echo_lost", "echo at -20 dB: answers lost", seldom, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
-	r.time("resume_ms", "pause to resume, after the noise", within(0, 0, 0, 700), values(hits(r.of(Cough, Backchannel, Resume)), func(t Turn) *float64 { return t.Into.Resume }))
+	r.time("resume_ms", "pause to resume, after the noise", within(0, 0, 0, 700), values(hits(r.of(script.Cough, script.Backchannel, script.Resume)), func(t Turn) *float64 { return t.Into.Resume }))
 	r.spread("heard_off", "words the server is wrong about, cut answers", "words", within(0, 1, 0, 0), values(r.Turns, func(t Turn) *float64 {
 		if t.Off == nil {
 			return nil
@@ -279,7 +284,7 @@ func hits(turns []Turn) []Turn {
 
 // lost counts, of a scenario, the answers that were not heard to their end
 // because something came into them, and the words of answers that were missed.
-func (r *Report) lost(n Name) (answers, words int) {
+func (r *Report) lost(n script.Name) (answers, words int) {
 	turns := r.of(n)
 	for i, t := range turns {
 		if t.Into == nil || !t.Into.Hit || i == 0 {
@@ -302,7 +307,7 @@ func (r *Report) worst(n int) []Turn {
 			b += 1e6
 		}
 		b += 1e5*float64(len(t.CutOff)) + 1e4*float64(t.Answer.Doubled+t.Stale)
-		if t.Into != nil && t.Into.Stop != nil && t.Scenario == BargeIn {
+		if t.Into != nil && t.Into.Stop != nil && t.Scenario == script.BargeIn {
 			b += *t.Into.Stop
 		}
 		if t.Wire != nil {

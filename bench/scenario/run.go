@@ -1,23 +1,22 @@
 // Package scenario has callees talk with a gateway in another process, which
 // asks providers in a third, and measures the conversation at the callees' end:
 // how long answers take, whether callers who merely pause are cut off, and what
-// becomes of interruptions.
+// becomes of interruptions. Visitors talk with a whole server instead.
 package scenario
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/netip"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/gateway"
@@ -25,9 +24,8 @@ import (
 	"github.com/parley-voice/parley/bench/passage"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/scene"
-	"github.com/parley-voice/parley/bench/wording"
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/siptest"
 )
 
 // Options say what is measured.
@@ -38,22 +36,53 @@ type Options struct {
 	Seed   uint64
 	// Without switches parts of the turn machine off: "speculation", "merging".
 	Without []string
-	// Child starts one of the other processes: "gateway" or "fakes".
-	Child    func(ctx context.Context, name string) *exec.Cmd
+	// Child makes a command of this program, for the other processes.
+	Child    func(ctx context.Context, args ...string) *exec.Cmd
 	Progress func(done, all int) // of lines that callees said; nil for none
 
 	// Plant is a fault that the gateway is to have.
 	Plant gateway.Plant
 
-	Logs string // folder for the gateway's turn logs; empty for none
-	Only []Name // scenarios; none for all
-	// Scene is played instead of the standard scenarios.
+	Logs string        // folder for the gateway's turn logs; empty for none
+	Only []script.Name // scenarios; none for all
+	// Peer is by what the callers of the standard scenarios talk; empty is SIP.
+	Peer scene.Peer
+	// Scene is played instead of the standard scenarios, by its own peer.
 	Scene *scene.Scene
+	// Warm has one call held before all others, which is not counted: of the
+	// standard scenarios, and at a server that is visited.
+	Warm bool
+	Log  io.Writer // of a server that is visited; nil for none
 }
+
+// check says what cannot be run.
+func (o Options) check() error {
+	if o.peer() == scene.Web && (len(o.Without) > 0 || o.Plant != gateway.Healthy) {
+		return errors.New("without, plant: a web peer talks with a whole server, of which no part is switched off or broken")
+	}
+	_, err := gateway.Without(o.Without)
+	return err
+}
+
+// peer is by what callers talk.
+func (o Options) peer() scene.Peer {
+	if o.Scene != nil {
+		return o.Scene.Peer
+	}
+	return cmp.Or(o.Peer, scene.SIP)
+}
+
+// warms tells whether a call is held first that does not count. Where a scene
+// numbers the requests of its providers there is none: it would be the first.
+func (o Options) warms() bool {
+	return o.Warm && (o.Scene == nil || o.peer() == scene.Web && len(o.providers().Faults) == 0)
+}
+
+const rate = script.Rate
 
 // A played call is a call as both ends, and the network between them, have it.
 type played struct {
-	call
+	script.Call
 	callee callee.Record
 	server gateway.Result
 	net    *passage.Network // nil where there is nothing between the ends
@@ -61,43 +90,28 @@ type played struct {
 
 // Run holds all calls and measures them.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	policy, err := gateway.Without(o.Without)
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	plan, err := script.Ask{Pauses: o.Pauses, Others: o.Others, Seed: o.Seed, Only: o.Only, Scene: o.Scene}.Plan()
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{Options: o, calls: map[string]*played{}}
-	transport, stop, err := gateway.OpenMedia(ctx, gateway.Loopback(), &s.late)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	j := gateway.Job{Plant: o.Plant, Logs: o.Logs, AtATime: o.Calls, Stagger: 137 * time.Millisecond}
-	if len(o.Without) > 0 {
-		j.Policy = policy
-	}
-	plan, err := o.plan()
-	if err != nil {
-		return nil, err
+	var warm *script.Call
+	if o.warms() {
+		warm = script.Warm()
+		s.calls[warm.ID] = &played{Call: *warm}
 	}
 	for _, c := range plan {
-		s.calls[c.id], s.order = &played{call: c}, append(s.order, c.id)
-		s.all += len(c.lines)
-		j.Calls = append(j.Calls, gateway.Order{ID: c.id, Prompt: wording.Instructions(c.words)})
+		s.calls[c.ID], s.order = &played{Call: c}, append(s.order, c.ID)
+		s.all += len(c.Lines)
 	}
-	if o.Scene != nil {
-		j.Agent = o.Scene.Agent
+	hold := s.dialled
+	if o.peer() == scene.Web {
+		hold = s.visited
 	}
-	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: s.answer}
-	if err = carrier.Start(); err != nil {
-		return nil, err
-	}
-	j.Proxy = carrier.Proxy()
-	results, err := o.gateway(ctx, j)
-	err = errors.Join(err, carrier.Close())
-	stop()
-	for _, c := range s.calls {
-		err = errors.Join(err, c.net.Close())
-	}
+	results, err := hold(ctx, plan, warm)
 	if err != nil {
 		return nil, err
 	}
@@ -124,42 +138,19 @@ type stage struct {
 	calls map[string]*played
 }
 
-// answer has a callee take the call, or a colleague whom callees are handed
-// over to.
-func (s *stage) answer(in siptest.Invite) siptest.Script {
-	if in.To == gateway.Colleague {
-		return siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Hello: colleague, Patience: time.Second}.Talk}
+// perform has a callee do what its call is for.
+func (s *stage) perform(ctx context.Context, leg media.Leg, c *played) {
+	said := s.said
+	if !slices.Contains(s.order, c.ID) {
+		said = nil // it is not counted
 	}
+	r := callee.Perform(ctx, leg, callee.Script{
+		Lines: c.Lines, Echo: c.Echo, Noise: c.Noise, First: s.Scene != nil && s.Scene.First, Said: said,
+	})
 	s.mu.Lock()
-	c := s.calls[in.ID]
-	s.mu.Unlock()
-	script := siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) {
-		if c == nil {
-			return
-		}
-		r := callee.Perform(ctx, leg, callee.Script{
-			Lines: c.lines, Echo: c.echo, Noise: c.noise, First: s.Scene != nil && s.Scene.First, Said: s.said,
-		})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		c.callee = r
-	}}
-	if s.Scene == nil || c == nil {
-		return script
-	}
-	script.Codecs, script.Ptime = []string{s.Scene.Codec}, s.Scene.Ptime
-	if !s.Scene.Straight() {
-		c.net = &passage.Network{}
-		script.Through = func(ours, theirs netip.AddrPort) (netip.AddrPort, netip.AddrPort, error) {
-			return c.net.Between(ours, theirs, s.Scene, s.Seed+uint64(slices.Index(s.order, c.id))<<8) //nolint:gosec // one of them
-		}
-	}
-	return script
+	defer s.mu.Unlock()
+	c.callee = r
 }
-
-// colleague is what a colleague says; the first word may be over before the two
-// legs are joined.
-const colleague = "hello a colleague speaking"
 
 // said counts a line.
 func (s *stage) said() {
@@ -178,50 +169,31 @@ func (o Options) providers() providers.Script {
 	return providers.Typical()
 }
 
-// gateway runs the other processes until the calls are over.
-func (o Options) gateway(ctx context.Context, j gateway.Job) ([]gateway.Result, error) {
-	fakes := o.Child(ctx, "fakes")
-	hold, err := fakes.StdinPipe()
+// fakes plays the providers in a process of their own, until end.
+func (o Options) fakes(ctx context.Context) (addr string, end func(), err error) {
+	cmd := o.Child(ctx, "bench", "fakes")
+	hold, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	out, err := fakes.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	fakes.Stderr = os.Stderr
-	if err = fakes.Start(); err != nil {
-		return nil, err
+	cmd.Stderr = os.Stderr
+	if err = cmd.Start(); err != nil {
+		return "", nil, err
 	}
-	defer func() {
+	end = func() {
 		_ = hold.Close()
-		_ = fakes.Wait() // its last words are on stderr
-	}()
-	if err = json.NewEncoder(hold).Encode(o.providers()); err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
+		_ = cmd.Wait() // its last words are on stderr
 	}
-	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err = json.NewEncoder(hold).Encode(o.providers()); err == nil {
+		addr, err = bufio.NewReader(out).ReadString('\n')
+	}
 	if err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
+		end()
+		return "", nil, fmt.Errorf("providers: %w", err)
 	}
-	j.Fakes = strings.TrimSpace(addr)
-	b, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	measured := o.Child(ctx, "gateway")
-	measured.Stdin, measured.Stderr = strings.NewReader(string(b)), os.Stderr
-	said, err := measured.Output()
-	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
-	var results []gateway.Result
-	for line := range strings.Lines(string(said)) {
-		var r gateway.Result
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			return nil, fmt.Errorf("gateway: %w", err)
-		}
-		results = append(results, r)
-	}
-	return results, nil
+	return strings.TrimSpace(addr), end, nil
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media/record"
 	"github.com/parley-voice/parley/pipeline/fake"
@@ -42,9 +42,9 @@ func options(t *testing.T) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Calls: 2, Pauses: 1, Others: 1, Seed: corpus.Development, Child: func(ctx context.Context, name string) *exec.Cmd {
+	return Options{Calls: 2, Pauses: 1, Others: 1, Seed: corpus.Development, Child: func(ctx context.Context, args ...string) *exec.Cmd {
 		c := exec.CommandContext(ctx, self)
-		c.Env = append(os.Environ(), "PARLEYTEST_CHILD="+name)
+		c.Env = append(os.Environ(), "PARLEYTEST_CHILD="+args[len(args)-1])
 		return c
 	}}
 }
@@ -53,7 +53,7 @@ func options(t *testing.T) Options {
 // sockets.
 func TestTwoCalls(t *testing.T) {
 	o := options(t)
-	o.Only, o.Others = []Name{Hangup}, 4
+	o.Only, o.Others = []script.Name{script.Hangup}, 4
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -87,47 +87,9 @@ func TestTwoCalls(t *testing.T) {
 	}
 }
 
-func TestPlan(t *testing.T) {
-	o := Options{Calls: 24, Pauses: 600, Seed: corpus.HeldOut}
-	calls, err := o.plan()
-	if again, _ := o.plan(); err != nil || !reflect.DeepEqual(calls, again) {
-		t.Error("one seed made two plans")
-	}
-	o.Only = []Name{Plain, "mobile"}
-	if _, err := o.plan(); err == nil || !strings.Contains(err.Error(), `only "mobile": accepted are [pauses plain`) {
-		t.Errorf("%v", err)
-	}
-	pauses, count, ids := map[corpus.Kind]int{}, map[Name]int{}, map[string]bool{}
-	for _, c := range calls {
-		if ids[c.id] || len(c.turns) != len(c.lines) {
-			t.Errorf("call %s, %d turns, %d lines", c.id, len(c.turns), len(c.lines))
-		}
-		ids[c.id] = true
-		texts := map[string]bool{}
-		for _, m := range c.turns {
-			if m.text != "" && texts[m.text] {
-				t.Errorf("%q is said twice on %s", m.text, c.id)
-			}
-			texts[m.text] = true
-			count[c.name]++
-			if c.name == Pauses {
-				pauses[m.parts.Kind()] += len(m.spans) - 1
-			}
-		}
-	}
-	if n := pauses[corpus.MidClause] + pauses[corpus.Complete]; n < 600 || n > 640 || pauses[corpus.MidClause] < 280 || pauses[corpus.Complete] < 280 {
-		t.Errorf("%v", pauses)
-	}
-	for _, n := range []Name{Plain, BargeIn, Backchannel, Cough, Resume, Echo, Hangup} {
-		if count[n] < 40 {
-			t.Errorf("%d lines of %s", count[n], n)
-		}
-	}
-}
-
 // TestWordsTellWhoseTheyAre: from a word alone the answered line is known.
 func TestWordsTellWhoseTheyAre(t *testing.T) {
-	moves := []move{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
+	moves := []script.Move{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
 	all := sources(moves)
 	for text, want := range map[string]source{
 		"How much is it?": {0, true}, "how much": {0, false}, "too much": {1, false}, "how much is it that is too much": {1, true},
@@ -160,7 +122,7 @@ func TestWordsTellWhoseTheyAre(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	all := sources([]move{said(true, corpus.Part{Text: "how much is it"})})
+	all := sources([]script.Move{said(true, corpus.Part{Text: "how much is it"})})
 	w := wording.Words("how much is it", 1, 3)
 	for _, c := range []struct{ last, start, want string }{
 		{w[0], w[1][:2], w[1]}, {w[0], w[0][:5], w[1]}, {"", w[0][:5], w[0]}, {"", w[0][:3], ""}, {w[0], "zz", ""}, {w[0], "", ""},
@@ -191,7 +153,7 @@ func TestPlanted(t *testing.T) {
 		gateway.Healthy: {nil, []string{doubled, stale}},
 	} {
 		o := options(t)
-		o.Only, o.Plant, o.Calls = []Name{Plain}, plant, 1 // two turns
+		o.Only, o.Plant, o.Calls = []script.Name{script.Plain}, plant, 1 // two turns
 		runs.Go(func() {
 			r, err := Run(t.Context(), o)
 			if err != nil {

@@ -40,7 +40,7 @@ func (c *played) align() (served, error) {
 	for _, b := range c.server.Turns {
 		it := item{phases: map[string]float64{}}
 		if err := json.Unmarshal(b, &it); err != nil {
-			return s, fmt.Errorf("call %s: turn: %w", c.id, err)
+			return s, fmt.Errorf("call %s: turn: %w", c.ID, err)
 		}
 		for k, v := range it.Metrics {
 			if f, ok := v.(float64); ok {
@@ -83,20 +83,20 @@ func (c *played) align() (served, error) {
 // find is the callee's line, from the given one on, that has the words of text,
 // and whether they are all; -1 where there is none.
 func (c *played) find(text string, from int) (i int, all bool) {
-	for i := from; i < len(c.turns); i++ {
-		if t := wording.Normal(c.turns[i].text); t != "" && t == text {
+	for i := from; i < len(c.Turns); i++ {
+		if t := wording.Normal(c.Turns[i].Text); t != "" && t == text {
 			return i, true
 		}
 	}
-	for i := from; i < len(c.turns); i++ {
-		t := c.turns[i].text
+	for i := from; i < len(c.Turns); i++ {
+		t := c.Turns[i].Text
 		if t == "" || text == "" {
 			continue
 		}
 		if strings.Contains(" "+wording.Normal(t)+" ", " "+text+" ") {
 			return i, false
 		}
-		if i > 0 && wording.Normal(c.turns[i-1].text+" "+t) == text {
+		if i > 0 && wording.Normal(c.Turns[i-1].Text+" "+t) == text {
 			return i, true
 		}
 	}
@@ -108,8 +108,8 @@ func (c *played) find(text string, from int) (i int, all bool) {
 func (c *played) resembles(text string, from int) (best int, all bool) {
 	words, most := strings.Fields(text), 0.6
 	best = -1
-	for i := from; i < len(c.turns); i++ {
-		said := strings.Fields(c.turns[i].text)
+	for i := from; i < len(c.Turns); i++ {
+		said := strings.Fields(c.Turns[i].Text)
 		n := common(words, said, alike)
 		if share := float64(n) / float64(max(1, len(words))); share > most {
 			best, most, all = i, share, 5*n >= 4*len(said)
@@ -150,6 +150,7 @@ func (s served) describe(t *Turn) {
 		t.False += max(1, it.Merged)
 	}
 	t.False = max(0, t.False-1)
+	t.Untold = !s.tells(t.Number)
 	it, ok := s.whole[t.Number]
 	if !ok {
 		return
@@ -159,6 +160,12 @@ func (s served) describe(t *Turn) {
 		t.Server = &total
 		t.Phases = result.Phases(func(name string) float64 { return it.phases[name] })
 	}
+}
+
+// tells says whether the server has a turn_ms of any of the turns that it made of
+// line i.
+func (s served) tells(i int) bool {
+	return slices.ContainsFunc(s.lines[i], func(it item) bool { _, ok := it.phases["turn_ms"]; return ok })
 }
 
 // own is what of the server's turn neither a provider, by its script, nor policy

@@ -3,6 +3,7 @@ package scenario
 import (
 	"strings"
 
+	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 )
 
@@ -15,7 +16,7 @@ type source struct {
 // sources maps the stems of all that the model may have been asked on a call to
 // where it may have come from, in order: whole lines, runs of words of them, and
 // two lines glued together.
-func sources(turns []move) map[string][]source {
+func sources(turns []script.Move) map[string][]source {
 	all := map[string][]source{}
 	add := func(text string, s source) {
 		at := wording.Stem(text)
@@ -25,19 +26,19 @@ func sources(turns []move) map[string][]source {
 	}
 	before := ""
 	for i, t := range turns {
-		w := strings.Fields(t.text)
+		w := strings.Fields(t.Text)
 		for from := range w {
 			for to := from + 1; to <= len(w); to++ {
 				add(strings.Join(w[from:to], " "), source{turn: i, whole: to-from == len(w)})
 			}
 		}
-		if i > 0 && t.text != "" {
-			add(before+" "+t.text, source{turn: i, whole: true})
+		if i > 0 && t.Text != "" {
+			add(before+" "+t.Text, source{turn: i, whole: true})
 		}
-		if t.keys != "" {
-			add("the caller pressed "+t.keys, source{turn: i, whole: true})
+		if t.Keys != "" {
+			add("the caller pressed "+t.Keys, source{turn: i, whole: true})
 		}
-		before = t.text
+		before = t.Text
 	}
 	return all
 }

@@ -99,5 +99,5 @@ func (r *Report) Record(dir string, n int) error {
 
 // between is what was said and heard from one time to another.
 func (c *played) between(from, to time.Time) (said, heard []int16) {
-	return c.callee.Between(c.lines, from, to)
+	return c.callee.Between(c.Lines, from, to)
 }

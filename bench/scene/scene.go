@@ -36,7 +36,10 @@ type Scene struct {
 	// Echo is how late the line sends back what the caller hears, 20 dB softer.
 	Echo  *Range `yaml:"echo"`
 	Noise *Noise `yaml:"noise"`
-	// Codec is what the caller's side speaks: PCMU, PCMA or G722.
+	// Peer is by what the caller talks.
+	Peer Peer `yaml:"peer"`
+	// Codec is what the caller's side speaks: PCMU, PCMA or G722; empty is PCMU
+	// over SIP, and all of them over WebRTC.
 	Codec string        `yaml:"codec"`
 	Ptime time.Duration `yaml:"ptime"` // of packets both ways, 10ms to 60ms
 	// The network, of the caller's packets and of those to the caller.
@@ -69,6 +72,71 @@ type Agent struct {
 	Transfer bool `yaml:"transfer"`
 }
 
+// A Peer is by what callers talk.
+type Peer string
+
+// Peers.
+const (
+	SIP Peer = "sip" // and RTP: they are called
+	Web Peer = "web" // WebRTC: they visit
+)
+
+// Check says what a peer may be.
+func (p Peer) Check() error {
+	if p != SIP && p != Web {
+		return fmt.Errorf("peer %q: accepted are sip and web", p)
+	}
+	return nil
+}
+
+// By is the scene with callers of a peer.
+func (s *Scene) By(p Peer) (*Scene, error) {
+	other := *s
+	other.Peer = p
+	if err := errors.Join(p.Check(), other.checkPeer()); err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	return &other, nil
+}
+
+// Codecs are those that the caller's side offers; none for all that it has.
+func (s *Scene) Codecs() []string {
+	switch {
+	case s.Codec != "":
+		return []string{s.Codec}
+	case s.Peer == Web:
+		return nil
+	default:
+		return []string{"PCMU"}
+	}
+}
+
+// checkPeer says what a caller of a web call cannot play.
+func (s *Scene) checkPeer() error {
+	if s.Peer != Web {
+		return nil
+	}
+	no := func(format string, args ...any) error {
+		return fmt.Errorf(format+": a web peer cannot play it, only one of SIP", args...)
+	}
+	switch {
+	case s.Ptime != 0 && s.Ptime != 20*time.Millisecond:
+		return no("ptime %v", s.Ptime)
+	case s.From != Path{} || s.To != Path{}:
+		return no("from_caller, to_caller: a network between")
+	case s.Agent.Voicemail != "":
+		return no("voicemail %s: an answering machine", s.Agent.Voicemail)
+	case s.Agent.Transfer:
+		return no("transfer: a colleague on the line")
+	}
+	for i, st := range s.Steps {
+		if st.Press != "" {
+			return no("step %d: press %q", i+1, st.Press)
+		}
+	}
+	return nil
+}
+
 // Kind is the shipped scenario that the scene is counted as.
 func (s *Scene) Kind() string { return s.kind }
 
@@ -79,7 +147,7 @@ func (s *Scene) Straight() bool {
 
 // Defaults of a scene.
 func base() Scene {
-	return Scene{Calls: 4, Exchanges: 8, Each: 4, Words: 5, Codec: "PCMU", Providers: providers.Typical(), kind: "plain"}
+	return Scene{Calls: 4, Exchanges: 8, Each: 4, Words: 5, Peer: SIP, Providers: providers.Typical(), kind: "plain"}
 }
 
 // Parse reads a scene.
@@ -154,12 +222,12 @@ func (s *Scene) check() error {
 	case !slices.Contains([]string{"", "hangup", "leave_message", "continue"}, s.Agent.Voicemail):
 		return fmt.Errorf("voicemail %q: accepted are hangup, leave_message and continue", s.Agent.Voicemail)
 	}
-	return errors.Join(s.checkSound(), s.checkParts())
+	return errors.Join(s.checkSound(), s.checkParts(), s.Peer.Check(), s.checkPeer())
 }
 
 func (s *Scene) checkSound() error {
 	switch {
-	case !slices.Contains([]string{"PCMU", "PCMA", "G722"}, s.Codec):
+	case !slices.Contains([]string{"", "PCMU", "PCMA", "G722"}, s.Codec):
 		return fmt.Errorf("codec %q: accepted are PCMU, PCMA and G722", s.Codec)
 	case s.Ptime != 0 && (s.Ptime < 10*time.Millisecond || s.Ptime > 60*time.Millisecond || s.Ptime%(10*time.Millisecond) != 0):
 		return fmt.Errorf("ptime %v: want 10ms to 60ms in steps of 10ms", s.Ptime)

@@ -28,7 +28,10 @@ func TestShipped(t *testing.T) {
 		if s.Name != name || s.About == "" || len(s.Expect) == 0 || !slices.Contains(Standard(), s.Kind()) {
 			t.Errorf("%s: %+v", name, s)
 		}
-		said[s.Codec], said[s.Agent.Voicemail] = true, true
+		for _, c := range s.Codecs() {
+			said[c] = true
+		}
+		said["peer "+string(s.Peer)], said[s.Agent.Voicemail] = true, true
 		for _, f := range s.Providers.Faults {
 			said[string(f.Provider)] = true
 		}
@@ -36,7 +39,7 @@ func TestShipped(t *testing.T) {
 			said["dtx"] = true
 		}
 	}
-	for _, what := range []string{"PCMU", "PCMA", "G722", "leave_message", "asr", "llm", "tts", "dtx"} {
+	for _, what := range []string{"PCMU", "PCMA", "G722", "leave_message", "asr", "llm", "tts", "dtx", "peer sip", "peer web"} {
 		if !said[what] {
 			t.Errorf("no shipped scenario has %s", what)
 		}
@@ -99,6 +102,12 @@ func TestErrors(t *testing.T) {
 		plain + "calls: 0":                  "1 to 500",
 		plain + "words: 99":                 "3 to 26",
 		plain + "codec: opus":               "PCMU, PCMA and G722",
+		plain + "peer: fax":                 "accepted are sip and web",
+		plain + "peer: web\nptime: 40ms":    "ptime 40ms: a web peer cannot play it, only one of SIP",
+		"like: loss\npeer: web":             "from_caller, to_caller: a network between: a web peer cannot",
+		"like: keys\npeer: web":             "press",
+		"like: voicemail\npeer: web":        "an answering machine",
+		"like: transfer\npeer: web":         "a colleague on the line",
 		plain + "ptime: 25ms":               "10ms to 60ms",
 		plain + "noise: {kind: loud}":       "white, pink, hum and music",
 		plain + "echo: 2s":                  "0s to 500ms",
@@ -123,6 +132,25 @@ func TestErrors(t *testing.T) {
 		if _, err := Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "scenario x: ") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestBy: a scene is played by another peer, where that can play it.
+func TestBy(t *testing.T) {
+	wide, err := Find("g722")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := wide.By(Web)
+	if err != nil || web.Peer != Web || wide.Peer != SIP || !slices.Equal(web.Codecs(), []string{"G722"}) {
+		t.Errorf("%+v, %v", web, err)
+	}
+	loss, err := Find("loss")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = loss.By(Web); err == nil || !strings.Contains(err.Error(), "scenario loss: ") {
+		t.Error(err)
 	}
 }
 

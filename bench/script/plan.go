@@ -1,4 +1,6 @@
-package scenario
+// Package script makes up what callers do on the calls of a run: what they say, and
+// when, from the scenarios of bench/scene and a seed.
+package script
 
 import (
 	"cmp"
@@ -12,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/scene"
 	"github.com/parley-voice/parley/bench/spoken"
+	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline/history"
 )
@@ -31,55 +34,72 @@ const (
 	Hangup      Name = "hang-up"     // the callee leaves in the middle of the answer
 )
 
-const rate = 8000 // Hz
+// Rate is that of lines in Hz.
+const Rate = callee.Rate
 
-// manyWords are the words of answers in which something is to happen.
-const manyWords = 18
+// ManyWords are the words of answers in which something is to happen.
+const ManyWords = 18
 
-// A move is one line of a callee, and what it is for.
-type move struct {
-	text   string        // its words; empty of a noise
-	parts  corpus.Turn   // with their pauses
-	spans  []voice       // where it is sound
-	into   time.Duration // said into the answer to the turn before
-	sound  time.Duration // of a noise or a backchannel: how long it lasts
-	answer bool          // it is to be answered
-	keys   string        // that are pressed, instead
+// A Move is one line of a callee, and what it is for.
+type Move struct {
+	Text   string        // its words; empty of a noise
+	Parts  corpus.Turn   // with their pauses
+	Spans  []Voice       // where it is sound
+	Into   time.Duration // said into the answer to the turn before
+	Answer bool          // it is to be answered
+	Keys   string        // that are pressed, instead
 }
 
-// A voice is a stretch of sound of a line: samples of it, and the pause after.
-type voice struct {
-	from, to int
-	kind     corpus.Kind // of the pause; empty after the last
+// A Voice is a stretch of sound of a line: samples of it, and the pause after.
+type Voice struct {
+	From, To int
+	Kind     corpus.Kind // of the pause; empty after the last
 }
 
-// A call is what a callee does on one call.
-type call struct {
-	id    string
-	name  Name
-	words int // of each answer
-	turns []move
-	lines []callee.Line
-	echo  time.Duration
-	noise []int16
+// A Call is what a callee does on one call.
+type Call struct {
+	ID    string
+	Name  Name
+	Words int // of each answer
+	Turns []Move
+	Lines []callee.Line
+	Echo  time.Duration
+	Noise []int16
+}
+
+// An Ask says what calls are wanted.
+type Ask struct {
+	Pauses int // that callers make, at least; the other scenarios are in proportion
+	Others int // exchanges of each other scenario; 0 is a twelfth of Pauses
+	Seed   uint64
+	Only   []Name // scenarios; none for all
+	// Scene is played instead of the standard scenarios.
+	Scene *scene.Scene
+}
+
+// Warm is a call with one exchange, for whoever is to have talked already.
+func Warm() *Call {
+	x, pcm := Say(corpus.Turn{{Text: "are you open"}})
+	x.Answer = true
+	return &Call{ID: "warm-up", Name: Plain, Words: wording.Few, Turns: []Move{x}, Lines: []callee.Line{{PCM: pcm}}}
 }
 
 // planner makes calls up.
 type planner struct {
 	*corpus.Speaker
-	call
+	Call
 	scene *scene.Scene
 	drawn map[string]int // of the lines that there are few of, by kind
 }
 
-// plan makes up the calls of a run, in the order in which they are placed.
-func (o Options) plan() ([]call, error) {
+// Plan makes up the calls, in the order in which they are placed.
+func (o Ask) Plan() ([]Call, error) {
 	if o.Scene != nil {
 		return o.calls(o.Scene, o.Scene.Exchanges), nil
 	}
 	others := cmp.Or(o.Others, max(1, o.Pauses/12))
 	counts := map[Name]int{Pauses: o.Pauses, Plain: 2 * others, BargeIn: 2 * others, Hangup: max(1, others/2)}
-	var all []call
+	var all []Call
 	names := []Name{Pauses, Plain, BargeIn, Backchannel, Cough, Resume, Echo, Hangup}
 	for _, name := range o.Only {
 		if !slices.Contains(names, name) {
@@ -98,23 +118,23 @@ func (o Options) plan() ([]call, error) {
 	}
 	rand.New(rand.NewPCG(o.Seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // repeatable on purpose
 	// The longest first, so that none is left over at the end.
-	slices.SortStableFunc(all, func(a, b call) int { return cmp.Compare(b.length()/int(20*rate), a.length()/int(20*rate)) })
+	slices.SortStableFunc(all, func(a, b Call) int { return cmp.Compare(b.length()/int(20*Rate), a.length()/int(20*Rate)) })
 	return all, nil
 }
 
 // calls are those of a scene with n exchanges, or pauses, in all.
-func (o Options) calls(s *scene.Scene, n int) []call {
-	var all []call
+func (o Ask) calls(s *scene.Scene, n int) []Call {
+	var all []Call
 	for stream := uint64(0); n > 0; stream++ {
 		p := planner{
 			Speaker: corpus.New(o.Seed, stream<<8|kindOf(Name(s.Kind()))), scene: s, drawn: map[string]int{},
-			call: call{id: fmt.Sprintf("%s-%d", s.Name, stream), name: Name(s.Kind()), words: s.Words},
+			Call: Call{ID: fmt.Sprintf("%s-%d", s.Name, stream), Name: Name(s.Kind()), Words: s.Words},
 		}
 		n -= p.fill(s.Each, n)
 		if s.Noise != nil {
-			p.noise = noise(s.Noise, p.Rand())
+			p.Noise = noise(s.Noise, p.Rand())
 		}
-		all = append(all, p.call)
+		all = append(all, p.Call)
 	}
 	return all
 }
@@ -129,9 +149,9 @@ const wordLevel = 0.25 * 32767
 
 // noise is five seconds of it.
 func noise(n *scene.Noise, rnd *rand.Rand) []int16 {
-	m := &spoken.Maker{Rate: rate}
+	m := &spoken.Maker{Rate: Rate}
 	loud := wordLevel * math.Pow(10, -n.SNR/20)
-	pcm := make([]int16, 5*rate)
+	pcm := make([]int16, 5*Rate)
 	for i, x := range m.Noise(spoken.Kind(n.Kind), len(pcm), rnd) {
 		pcm[i] = int16(max(-32768, min(32767, loud*x)))
 	}
@@ -139,10 +159,10 @@ func noise(n *scene.Noise, rnd *rand.Rand) []int16 {
 }
 
 // length is about how many samples the call has.
-func (c call) length() int {
+func (c Call) length() int {
 	n := 0
-	for _, l := range c.lines {
-		n += len(l.PCM) + 2*rate
+	for _, l := range c.Lines {
+		n += len(l.PCM) + 2*Rate
 	}
 	return n
 }
@@ -152,7 +172,7 @@ func (p *planner) fill(each, n int) int {
 	done := 0
 	for done < min(each, n) {
 		if e := p.scene.Echo; e != nil {
-			p.echo = p.Between(e.Low, e.High)
+			p.Echo = p.Between(e.Low, e.High)
 		}
 		before := done
 		for _, st := range p.scene.Steps {
@@ -169,24 +189,24 @@ func (p *planner) step(st scene.Step) int {
 	if st.Into != nil {
 		l.Into = p.Between(st.Into.Low, st.Into.High)
 	}
-	x := move{answer: st.IsAnswered(), keys: st.Press}
+	x := Move{Answer: st.IsAnswered(), Keys: st.Press}
 	switch {
 	case st.Cough != nil:
-		l.PCM = p.Cough(rate, p.Between(st.Cough.Low, st.Cough.High))
+		l.PCM = p.Cough(Rate, p.Between(st.Cough.Low, st.Cough.High))
 	case st.Beep > 0:
-		l.PCM = tone.Sine(rate, int(st.Beep*rate/time.Second), 1000, 0.2)
+		l.PCM = tone.Sine(Rate, int(st.Beep*Rate/time.Second), 1000, 0.2)
 	case st.Press != "":
-		x.text, l.PCM = history.Spoken("", st.Press), make([]int16, 160)
+		x.Text, l.PCM = history.Spoken("", st.Press), make([]int16, 160)
 	case st.Wait > 0, st.HangUp:
 		l.PCM = make([]int16, 160)
 	default:
-		x.parts = p.words(st)
-		p.voice(&x, &l)
+		said, pcm := Say(p.words(st))
+		x.Text, x.Parts, x.Spans, l.PCM = said.Text, said.Parts, said.Spans, pcm
 	}
 	p.add(x, l)
 	switch {
 	case st.Draw == "paused":
-		return len(x.parts) - 1
+		return len(x.Parts) - 1
 	case st.Into == nil && (st.Say != "" || st.Draw != ""):
 		return 1
 	default:
@@ -217,20 +237,21 @@ func (p *planner) words(st scene.Step) corpus.Turn {
 	}
 }
 
-// voice has a line's words said.
-func (p *planner) voice(x *move, l *callee.Line) {
-	x.text = x.parts.Text()
-	for _, part := range x.parts {
-		pcm, _ := tone.Say(rate, part.Text)
-		x.spans = append(x.spans, voice{len(l.PCM), len(l.PCM) + len(pcm), part.Kind})
-		l.PCM = append(append(l.PCM, pcm...), make([]int16, int(part.Pause*rate/time.Second))...)
+// Say has words said, with their pauses.
+func Say(words corpus.Turn) (x Move, pcm []int16) {
+	x.Text, x.Parts = words.Text(), words
+	for _, part := range words {
+		said, _ := tone.Say(Rate, part.Text)
+		x.Spans = append(x.Spans, Voice{len(pcm), len(pcm) + len(said), part.Kind})
+		pcm = append(append(pcm, said...), make([]int16, int(part.Pause*Rate/time.Second))...)
 	}
+	return x, pcm
 }
 
-func (p *planner) add(x move, l callee.Line) {
-	if len(x.spans) == 0 {
-		x.spans = []voice{{0, len(l.PCM), ""}}
+func (p *planner) add(x Move, l callee.Line) {
+	if len(x.Spans) == 0 {
+		x.Spans = []Voice{{0, len(l.PCM), ""}}
 	}
-	x.into, x.sound = l.Into, time.Duration(len(l.PCM))*time.Second/rate
-	p.turns, p.lines = append(p.turns, x), append(p.lines, l)
+	x.Into = l.Into
+	p.Turns, p.Lines = append(p.Turns, x), append(p.Lines, l)
 }

@@ -1,0 +1,264 @@
+package visitor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/token"
+)
+
+var key = token.Key("0123456789abcdef0123456789abcdef")
+
+// A house is a server whose calls hum.
+type house struct {
+	url   string
+	clock *pace.Clock
+	tasks sync.WaitGroup
+
+	heard chan float64 // the level of each frame, in dB
+	calls chan *signalling.Session
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	others := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, others) })
+	h := &house{clock: &pace.Clock{Precise: true}, heard: make(chan float64, 1000), calls: make(chan *signalling.Session, 10)}
+	ctx, quit := context.WithCancel(context.Background())
+	h.tasks.Go(func() { h.clock.Run(ctx) })
+	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &signalling.Server{Calls: h, Connector: endpoint, Clock: h.clock, Key: key}
+	web := httptest.NewServer(server)
+	h.url = "ws" + strings.TrimPrefix(web.URL, "http")
+	t.Cleanup(func() {
+		server.Close()
+		web.Close()
+		quit()
+		h.tasks.Wait()
+		if err := endpoint.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// Begin implements signalling.Calls.
+func (h *house) Begin(_ context.Context, _ token.Claims, x *signalling.Session) error {
+	h.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if x.Leg.Up(ctx) == nil {
+			h.calls <- x
+			hum := tone.Sine(x.Leg.Rate(), media.FrameLen(x.Leg.Rate()), 1000, 0.25)
+			x.Leg.Play(media.FeedFunc(func(f media.Frame, _ time.Time) { copy(f, hum) }))
+			f := make(media.Frame, media.FrameLen(x.Leg.Rate()))
+			for x.Leg.ReadFrame(f) == nil {
+				select {
+				case h.heard <- tone.Level(f):
+				default:
+				}
+			}
+		}
+		_ = x.Leg.Hangup(media.LocalHangup)
+		x.Bye(string(x.Leg.Cause()))
+	})
+	return nil
+}
+
+func (h *house) visitor(codecs ...string) Visitor {
+	return Visitor{URL: h.url, Token: key.Sign(key.For("call_1", time.Now().Add(time.Minute))), Codecs: codecs, Clock: h.clock}
+}
+
+// A microphone says a tone, and notes when each frame of it was due and asked for.
+type microphone struct {
+	mu    sync.Mutex
+	hum   []int16
+	due   []time.Time
+	asked []time.Time
+}
+
+func (m *microphone) FillFrame(f media.Frame, due time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	copy(f, m.hum)
+	m.due, m.asked = append(m.due, due), append(m.asked, time.Now())
+}
+
+// TestVisit: a visitor hears and is heard by each codec, and knows when.
+func TestVisit(t *testing.T) {
+	h := newHouse(t)
+	for want, offered := range map[string][]string{"G722": nil, "PCMU": {"PCMU"}, "PCMA": {"PCMA", "PCMU"}} {
+		l, err := h.visitor(offered...).Join(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Codec() != want || l.Rate() != Rate {
+			t.Errorf("it speaks %s at %d Hz, want %s", l.Codec(), l.Rate(), want)
+		}
+		for len(h.heard) > 0 {
+			<-h.heard // of the call before
+		}
+		mic := &microphone{hum: tone.Sine(Rate, frameLen, 1000, 0.25)}
+		l.Play(mic)
+		came := hears(t, l)
+		for i, at := range came {
+			if gap := at.Sub(came[max(0, i-1)]); gap < 0 || time.Since(at) < 0 || at.Before(l.opened) {
+				t.Errorf("frame %d came %v after the one before", i, gap)
+			}
+		}
+		loud := false
+		for late := time.After(10 * time.Second); !loud; {
+			select {
+			case level := <-h.heard:
+				loud = level > -30
+			case <-late:
+				t.Fatal("the visitor is not heard")
+			}
+		}
+		mic.mu.Lock()
+		due, asked := slices.Clone(mic.due[:len(mic.due)-1]), mic.asked
+		mic.mu.Unlock()
+		for i := range due {
+			if at, ok := l.Departed(due[i]); !ok || at.Before(asked[i]) || !at.Before(asked[i+1]) {
+				t.Fatalf("%s: frame %d of %d left at %v: %v, it was asked for at %v", want, i, len(due), at, ok, asked[i])
+			}
+		}
+		if _, ok := l.Departed(due[0].Add(time.Millisecond)); ok {
+			t.Error("what was never due left")
+		}
+		server := <-h.calls
+		if err = l.Hangup(media.LocalHangup); err != nil || l.Cause() != media.LocalHangup || l.Hangup(media.Failure) != nil {
+			t.Error(l.Cause(), err)
+		}
+		<-server.Leg.Over()
+		if c := server.Leg.Cause(); c != media.RemoteHangup {
+			t.Errorf("the server has %s", c)
+		}
+	}
+}
+
+// hears reads until the hum was heard for ten frames, and returns when those came.
+func hears(t *testing.T, l *Leg) []time.Time {
+	t.Helper()
+	f := make(media.Frame, frameLen)
+	var came []time.Time
+	for late := time.Now().Add(10 * time.Second); len(came) < 10; {
+		if err := l.ReadFrame(f); err != nil {
+			t.Fatal(err)
+		}
+		if at, measured := l.Arrived(); measured && tone.Level(f) > -30 {
+			came = append(came, at)
+		}
+		if time.Now().After(late) {
+			t.Fatal("nothing is heard")
+		}
+	}
+	return came
+}
+
+// TestServerLeaves: the visitor's leg ends with the call.
+func TestServerLeaves(t *testing.T) {
+	h := newHouse(t)
+	l, err := h.visitor().Join(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears(t, l)
+	server := <-h.calls
+	_ = server.Leg.Hangup(media.LocalHangup)
+	f := make(media.Frame, frameLen)
+	for err == nil {
+		err = l.ReadFrame(f)
+	}
+	if !errors.Is(err, io.EOF) || l.Cause() != media.RemoteHangup {
+		t.Errorf("%v, %s", err, l.Cause())
+	}
+	if err = l.Hangup(media.LocalHangup); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefused: who is not let in is told why, and leaves nothing behind.
+func TestRefused(t *testing.T) {
+	h := newHouse(t)
+	for want, v := range map[string]Visitor{
+		"token_invalid":       {URL: h.url, Token: "forged", Clock: h.clock},
+		"visitors speak G722": h.visitor("OPUS"),
+		"socket: ":            {URL: "ws://127.0.0.1:1", Clock: h.clock},
+	} {
+		if _, err := v.Join(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestKernelClock: a packet came when the kernel had it, not when it was read.
+func TestKernelClock(t *testing.T) {
+	s, err := listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	from, err := net.Dial("udp", s.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	packet := []byte{0x80, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 5, 1, 2}
+	if _, err = from.Write(packet); err != nil {
+		t.Fatal(err)
+	}
+	sent := time.Now()
+	time.Sleep(30 * time.Millisecond)
+	b := make([]byte, mtu)
+	n, _, err := s.ReadFrom(b)
+	if err != nil || n != len(packet) {
+		t.Fatal(n, err)
+	}
+	if at, ok := s.came.of(5, 0x107); !ok || at.Sub(sent) > 20*time.Millisecond {
+		t.Errorf("it came %v after it was sent: %v", at.Sub(sent), ok)
+	}
+	if _, ok := s.came.of(6, 0x107); ok {
+		t.Error("another source's came")
+	}
+}
+
+func TestTimes(t *testing.T) {
+	var x times
+	at := time.Now()
+	audio := func(seq byte) []byte { return []byte{0x80, 9, 0, seq, 0, 0, 0, 0, 0, 0, 0, 1} }
+	x.keep(audio(1), at)
+	report := audio(2)
+	report[1] = 200 // a sender's (RFC 3550 section 6.4.1)
+	x.keep(report, at)
+	x.keep(audio(3)[:11], at)
+	x.keep(append([]byte{22}, audio(4)[1:]...), at) // DTLS
+	for seq, want := range map[uint16]bool{1: true, 2: false, 3: false, 4: false, 0: false} {
+		if got, ok := x.of(1, seq); ok != want || ok && !got.Equal(at) {
+			t.Errorf("packet %d: %v", seq, ok)
+		}
+	}
+	x.keep(append([]byte{0x80, 9, 2, 1}, audio(0)[4:]...), at.Add(time.Second)) // 512 later
+	if _, ok := x.of(1, 1); ok {
+		t.Error("it is remembered for ever")
+	}
+}
