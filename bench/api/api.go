@@ -47,6 +47,7 @@ type bench struct {
 	routes  []string // subgroup ids, by name
 	rang    atomic.Int64
 	carrier *siptest.Carrier
+	disk    *machine.Disk // what its disk gives, or that of its client where the database is elsewhere
 }
 
 // Run measures, and prints a table.
@@ -57,6 +58,10 @@ func Run(ctx context.Context, o Options) (err error) {
 		OnInvite: func(siptest.Invite) { b.rang.Add(1) },
 		Answer:   func(siptest.Invite) siptest.Script { return siptest.Script{After: time.Second, Status: 486} },
 	}
+	if b.disk, err = machine.OpenDisk(""); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.disk.Close()) }()
 	if err = b.carrier.Start(); err != nil {
 		return err
 	}
@@ -83,19 +88,41 @@ const warmUp = 3 * time.Second
 
 // measure does one thing after the other.
 func (b *bench) measure(ctx context.Context) error {
-	t := tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	defer func() { _ = t.Flush() }() // as far as it came
-	fmt.Fprintln(t, "what\tasked\tanswered/s\tp50\tp99\tworst\trefused\tdialled/s\tCPU ms each\t")
-	run := func(name, what, asked string, do func() answers, bounds ...result.Bound) {
-		rang, cpu := b.rang.Load(), b.spent()
-		r := do()
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n", what, asked, r.perSecond(), r.at(0.5), r.at(0.99), r.at(1), r.failed,
-			float64(b.rang.Load()-rang)/r.took.Seconds(), float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1)))
-		if r.err != nil {
-			fmt.Fprintln(b.Options.Log, r.err)
-		}
-		b.keep(name, what+", "+asked, r, bounds)
+	t := &table{Writer: tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight), bench: b}
+	defer t.end()
+	if err := t.head(ctx); err != nil {
+		return err
 	}
+	id, err := b.orders(ctx, t)
+	if err != nil {
+		return err
+	}
+	rang, cpu := b.rang.Load(), b.spent()
+	if err = b.rest(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(t, "calls dialled and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
+		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
+	if err = b.drained(ctx); err != nil {
+		return err
+	}
+	t.run("reads", "GET /v1/calls/{id}", b.atOnce(), func() answers {
+		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
+			return b.Ask(ctx, http.MethodGet, "/v1/calls/"+id, nil, &struct{}{})
+		})
+	})
+	if b.Stored == 0 {
+		return nil
+	}
+	if err = b.fill(ctx); err != nil {
+		return err
+	}
+	t.run("pages", fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() answers { return b.pages(ctx) }, result.Most("p99", 30))
+	return nil
+}
+
+// orders measures how orders are taken, and returns the id of one of the calls.
+func (b *bench) orders(ctx context.Context, t *table) (string, error) {
 	var last atomic.Pointer[string]
 	order := func(routes []string) func(context.Context, int) error {
 		return func(ctx context.Context, n int) error {
@@ -107,38 +134,27 @@ func (b *bench) measure(ctx context.Context) error {
 		}
 	}
 	what := fmt.Sprintf("POST /v1/calls/phone, %d subgroups", len(b.routes))
-	atOnce := fmt.Sprintf("%d at a time", b.Clients)
 	open(ctx, b.Rate, warmUp, order(b.routes))
-	run("orders_at_rate", what, fmt.Sprintf("%d/s", b.Rate), func() answers { return open(ctx, b.Rate, b.Length, order(b.routes)) }, result.Most("p99", 50))
-	run("orders", what, atOnce, func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes)) })
-	run("orders_one_subgroup", "POST /v1/calls/phone, 1 subgroup", atOnce, func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) })
-	id := last.Load()
-	if id == nil {
-		return errors.New("no order was accepted")
+	for _, m := range []struct {
+		name, what, asked string
+		do                func() answers
+		bounds            []result.Bound
+	}{
+		{"orders_at_rate", what, fmt.Sprintf("%d/s", b.Rate), func() answers { return open(ctx, b.Rate, b.Length, order(b.routes)) }, []result.Bound{result.Most("p99", 50)}},
+		{"orders", what, b.atOnce(), func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes)) }, nil},
+		{"orders_one_subgroup", "POST /v1/calls/phone, 1 subgroup", b.atOnce(), func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) }, nil},
+	} {
+		if err := t.written(ctx, m.name, func() int { return t.run(m.name, m.what, m.asked, m.do, m.bounds...) }); err != nil {
+			return "", err
+		}
 	}
-	rang, cpu := b.rang.Load(), b.spent()
-	if err := b.rest(ctx); err != nil {
-		return err
+	if id := last.Load(); id != nil {
+		return *id, nil
 	}
-	fmt.Fprintf(t, "calls dialled and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
-		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
-	if err := b.drained(ctx); err != nil {
-		return err
-	}
-	run("reads", "GET /v1/calls/{id}", atOnce, func() answers {
-		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
-			return b.Ask(ctx, http.MethodGet, "/v1/calls/"+*id, nil, &struct{}{})
-		})
-	})
-	if b.Stored == 0 {
-		return nil
-	}
-	if err := b.fill(ctx); err != nil {
-		return err
-	}
-	run("pages", fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() answers { return b.pages(ctx) }, result.Most("p99", 30))
-	return nil
+	return "", errors.New("no order was accepted")
 }
+
+func (b *bench) atOnce() string { return fmt.Sprintf("%d at a time", b.Clients) }
 
 // perSecond are the targets of answers a second.
 func perSecond(name string) []result.Bound {

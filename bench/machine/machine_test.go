@@ -2,6 +2,7 @@ package machine
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,5 +53,37 @@ func TestSpent(t *testing.T) {
 	}
 	if RSS(os.Getpid()) < 1<<20 {
 		t.Error("a process without memory")
+	}
+}
+
+// TestDisk: pages are written until it is enough, around the end of the file too,
+// and nothing is left.
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	d, err := OpenDisk(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = d.During(t.Context())(); err != nil {
+		t.Error(err)
+	}
+	d.at = logSize - pageSize
+	if took, err := d.Before(t.Context(), 100*time.Millisecond); len(took) == 0 || err != nil {
+		t.Errorf("%v, %v", took, err)
+	}
+	if st, err := d.file.Stat(); err != nil || st.Size() != logSize {
+		t.Errorf("the file has %d bytes: %v", st.Size(), err)
+	}
+	if err = d.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err = d.Before(t.Context(), 100*time.Millisecond); err == nil {
+		t.Error("a disk that was closed is written to")
+	}
+	if _, err = OpenDisk(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that there is not has a disk")
 	}
 }

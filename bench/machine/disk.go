@@ -1,0 +1,88 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Disk is written to as a database writes its log: pages, one behind the other,
+// into a file that has its length already, each waited for. It serves one caller.
+type Disk struct {
+	file *os.File
+	at   int64
+}
+
+const (
+	pageSize = 8 << 10
+	logSize  = 16 << 20
+)
+
+// Pauses between two pages.
+const (
+	alone  = 5 * time.Millisecond
+	beside = 50 * time.Millisecond // 160 KiB/s: nothing to what is measured
+)
+
+// OpenDisk lays out the file in a folder. Close removes it.
+func OpenDisk(dir string) (*Disk, error) {
+	f, err := os.CreateTemp(dir, "parley-bench-disk-")
+	if err != nil {
+		return nil, fmt.Errorf("disk: %w", err)
+	}
+	d := &Disk{file: f}
+	if _, err = f.Write(make([]byte, logSize)); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("disk: %w", err), d.Close())
+	}
+	return d, nil
+}
+
+// Close removes the file.
+func (d *Disk) Close() error { return errors.Join(d.file.Close(), os.Remove(d.file.Name())) }
+
+// Before writes pages for so long, and returns how many ms each took to be on the
+// disk.
+func (d *Disk) Before(ctx context.Context, length time.Duration) ([]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	return d.write(ctx, alone)
+}
+
+// During writes pages until stop is called, which returns what each took: whoever
+// waits for the disk meanwhile has to wait as long.
+func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var took []float64
+	var err error
+	var writing sync.WaitGroup
+	writing.Go(func() { took, err = d.write(ctx, beside) })
+	return func() ([]float64, error) {
+		cancel()
+		writing.Wait()
+		return took, err
+	}
+}
+
+// write goes on until ctx ends.
+func (d *Disk) write(ctx context.Context, pause time.Duration) (took []float64, err error) {
+	page := make([]byte, pageSize)
+	for wait(ctx, pause) {
+		began := time.Now()
+		if _, err = d.file.WriteAt(page, d.at); err == nil {
+			err = syscall.Fdatasync(int(d.file.Fd()))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("disk: %w", err)
+		}
+		took = append(took, millis(time.Since(began)))
+		d.at = (d.at + pageSize) % logSize
+	}
+	return took, nil
+}
