@@ -288,7 +288,7 @@ func (h *house) openHTTP(context.Context) error {
 	h.metrics.Watch(metrics.Watched{
 		Live: h.live, Campaigns: h.routes.Figures, Carriers: func() metrics.Carriers { return carriers(h.ua) }, Clock: h.clock, Transport: h.transport,
 	})
-	h.admin = &http.Server{Handler: h.metrics.Handler(), ReadHeaderTimeout: 5 * time.Second}
+	h.admin = &http.Server{Handler: api.Patient(h.metrics.Handler()), ReadHeaderTimeout: 5 * time.Second}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/config"
@@ -109,16 +110,13 @@ func (h *house) showWeb(to *calls.Calls) {
 	}
 }
 
-// beside puts the paths of web calls beside those of the API.
-func (w *web) beside(api http.Handler) http.Handler {
+// beside puts the paths of web calls beside those of the API. Who does not take an
+// answer does not hold its connection; a browser's socket has a patience of its own.
+func (w *web) beside(rest http.Handler) http.Handler {
 	if w.server == nil {
-		return api
+		return api.Patient(rest)
 	}
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
-		if r.URL.Path == "/rtc" && r.Method == http.MethodGet {
-			w.server.ServeHTTP(rw, r)
-			return
-		}
+	answers := api.Patient(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
 		if r.URL.Path == signalling.WHIPPath || strings.HasPrefix(r.URL.Path, signalling.WHIPPath+"/") {
 			w.server.ServeWHIP(rw, r)
 			return
@@ -127,7 +125,14 @@ func (w *web) beside(api http.Handler) http.Handler {
 			p.ServeHTTP(rw, r)
 			return
 		}
-		api.ServeHTTP(rw, r)
+		rest.ServeHTTP(rw, r)
+	}))
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/rtc" && r.Method == http.MethodGet {
+			w.server.ServeHTTP(rw, r)
+			return
+		}
+		answers.ServeHTTP(rw, r)
 	})
 }
 

@@ -1,0 +1,161 @@
+package api_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/api"
+)
+
+// A pipe is a listener to which one client connects, in memory.
+type pipe struct {
+	server chan net.Conn
+	over   chan struct{}
+	once   sync.Once
+}
+
+func (p *pipe) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.server:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.over) })
+	return nil
+}
+
+func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
+
+// serve has a handler answer one client in the bubble of the test.
+func serve(t *testing.T, h http.HandlerFunc) net.Conn {
+	t.Helper()
+	client, far := net.Pipe()
+	l := &pipe{server: make(chan net.Conn, 1), over: make(chan struct{})}
+	l.server <- far
+	s := &http.Server{Handler: api.Patient(h), ReadHeaderTimeout: time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = s.Close()
+		serving.Wait()
+	})
+	if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+const whole = 1 << 20 // of an answer
+
+// TestReaderThatStopsLosesItsConnection: it asks, takes some of the answer, and
+// then nothing any more.
+func TestReaderThatStopsLosesItsConnection(t *testing.T) {
+	for name, write := range map[string]func(w http.ResponseWriter) error{
+		"a large answer": func(w http.ResponseWriter) error {
+			_, err := w.Write(make([]byte, whole))
+			return err
+		},
+		"a stream": func(w http.ResponseWriter) error {
+			for range whole >> 10 {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return err
+				}
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				became := make(chan error, 1)
+				client := serve(t, func(w http.ResponseWriter, _ *http.Request) { became <- write(w) })
+				if _, err := io.ReadFull(client, make([]byte, 100_000)); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				err := <-became
+				if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took < 29*time.Second || took > time.Minute {
+					t.Errorf("after %v: %v", took, err)
+				}
+				rest, err := io.Copy(io.Discard, client)
+				if err != nil || rest > 100_000 {
+					t.Errorf("the connection goes on: %d more bytes, %v", rest, err)
+				}
+			})
+		})
+	}
+}
+
+// TestAnswerThatIsNotTakenAtTheEnd: what the handler left to be written is bounded
+// too.
+func TestAnswerThatIsNotTakenAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "short") // it goes out when this returns
+		})
+		time.Sleep(time.Minute)
+		if got, err := io.ReadAll(client); err != nil || len(got) > 0 {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// TestSlowReaderGetsItAll: it takes 8 KiB each 5 s, and eleven minutes for all.
+func TestSlowReaderGetsItAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		became := make(chan error, 1)
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, whole))
+			became <- err
+		})
+		for range whole >> 13 {
+			time.Sleep(5 * time.Second)
+			if _, err := io.ReadFull(client, make([]byte, 1<<13)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		if err := <-became; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStreamThatIsQuietGoesOn: nothing is written for longer than anything may wait.
+func TestStreamThatIsQuietGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		became := make(chan error, 1)
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			for range 3 {
+				time.Sleep(5 * time.Minute)
+				_, err := io.WriteString(w, "data: x\n\n")
+				if err == nil {
+					err = http.NewResponseController(w).Flush()
+				}
+				if err != nil {
+					became <- err
+					return
+				}
+			}
+			became <- nil
+		})
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		if err := <-became; err != nil {
+			t.Error(err)
+		}
+	})
+}
