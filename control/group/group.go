@@ -21,7 +21,7 @@ type Group[T any] struct {
 	// Apart is the least time from the end of a write to the next: a lone item waits
 	// for nothing, a flood comes in few writes.
 	Apart time.Duration
-	// Within bounds a write; 0 means 30 s.
+	// Within bounds a write, as the deadlines of all who wait for it do; 0 means 30 s.
 	Within time.Duration
 	// Blames tells an error that one of the items brought about, so that each is
 	// tried alone, from one that any would meet. Nil blames nobody.
@@ -135,7 +135,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 		return
 	}
 	// The write is everybody's: that one of them gave up must not end it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(live[0].ctx), g.within())
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(live[0].ctx), g.until(live))
 	defer cancel()
 	each, err := g.Write(ctx, items)
 	switch {
@@ -159,6 +159,23 @@ func (g *Group[T]) most() int {
 		return 64
 	}
 	return g.Most
+}
+
+// until is when a write is given up: when nobody may wait for it any more, and at
+// most Within from now.
+func (g *Group[T]) until(live []*entry[T]) time.Time {
+	var last time.Time
+	most := time.Now().Add(g.within())
+	for _, e := range live {
+		end, ok := e.ctx.Deadline()
+		if !ok || end.After(most) {
+			return most
+		}
+		if end.After(last) {
+			last = end
+		}
+	}
+	return last
 }
 
 func (g *Group[T]) within() time.Duration {

@@ -209,3 +209,43 @@ func TestAWriteThatPanicsLeavesNobodyWaiting(t *testing.T) {
 		}
 	})
 }
+
+// TestAWriteEndsWhenNobodyMayWaitForIt: by the latest of those who wait, and by
+// Within where one of them may wait for longer.
+func TestAWriteEndsWhenNobodyMayWaitForIt(t *testing.T) {
+	for _, tt := range []struct {
+		within time.Duration
+		may    []time.Duration // wait; 0 is for ever
+		want   time.Duration
+	}{
+		{0, []time.Duration{time.Second}, time.Second},
+		{0, []time.Duration{time.Second, 3 * time.Second}, 3 * time.Second},
+		{0, []time.Duration{time.Second, 0}, 30 * time.Second},
+		{2 * time.Second, []time.Duration{time.Second, 3 * time.Second}, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &page{takes: time.Hour}
+			g := &Group[int]{Write: p.write, Within: tt.within, Apart: time.Millisecond}
+			g.last = time.Now() // they gather first
+			began := time.Now()
+			var all sync.WaitGroup
+			for n, d := range tt.may {
+				ctx := t.Context()
+				if d > 0 {
+					short, cancel := context.WithTimeout(ctx, d)
+					defer cancel()
+					ctx = short
+				}
+				all.Go(func() {
+					if err := g.Do(ctx, n); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v of %v: %v", d, tt.may, err)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(began).Truncate(time.Second); took != tt.want {
+				t.Errorf("%v within %v: after %v", tt.may, tt.within, took)
+			}
+		})
+	}
+}
