@@ -44,6 +44,7 @@ const (
 	ReasonUnknown       Reason = "unknown_after_restart"
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"
+	ReasonCallerNumber  Reason = "caller_number_unavailable" // its way may not show it any more
 	ReasonInternalError Reason = "internal_error"
 	ReasonNeverJoined   Reason = "never_joined" // of web calls
 )

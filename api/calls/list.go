@@ -75,7 +75,7 @@ var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
 		"callee_hangup", "agent_hangup", "api_hangup", "transferred", "voicemail_reached", "voicemail_dropped", "ivr_reached",
 		"inactivity", "max_duration", "media_timeout", "agent_error", "shutdown", "node_lost", "never_joined",
 		"no_answer", "busy", "declined", "invalid_number", "blocked", "route_error", "auth_failed", "congestion", "cancelled",
-		"queue_expired", "dnc_blocked", "frequency_blocked", "window_closed", "internal_error", "unknown_after_restart", "redirect_refused",
+		"queue_expired", "dnc_blocked", "caller_number_unavailable", "frequency_blocked", "window_closed", "internal_error", "unknown_after_restart", "redirect_refused",
 	},
 }
 

@@ -57,7 +57,7 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 		awaits = !d.Analysis.None()
 	}
 	err = db.Tx(ctx, f.Ledger.Pool, func(tx pgx.Tx) error {
-		if c.Reason == control.ReasonDNCBlocked { // nothing left; the next look at the contact suppresses it
+		if forbidden(c.Reason) { // nothing left; the next look at the contact suppresses or holds it
 			_, fault := f.Ledger.Undo(ctx, tx, c.ID)
 			return fault
 		}
@@ -67,10 +67,15 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 		})
 		return known(fault)
 	})
-	if err == nil && f.Observe != nil && c.Reason != control.ReasonDNCBlocked {
+	if err == nil && f.Observe != nil && !forbidden(c.Reason) {
 		f.Observe(Came(c))
 	}
 	return err
+}
+
+// forbidden tells the end of a call that was not to be dialled any more.
+func forbidden(why control.Reason) bool {
+	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
 }
 
 // verdict tells the contact what the analysis says.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/group"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -129,14 +131,30 @@ func change(ctx context.Context, q db.Querier, id, sql string, args ...any) erro
 const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
 	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
 
-func scanKey(row pgx.Row) (Key, error) {
+// scanKey reads a row of keyColumns, behind more.
+func scanKey(row pgx.Row, more ...any) (Key, error) {
 	var k Key
-	err := row.Scan(&k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.CreatedAt, &k.RevokedAt, &k.LastUsedAt)
+	err := row.Scan(append(more, &k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.CreatedAt, &k.RevokedAt, &k.LastUsedAt)...)
 	return k, err
 }
 
 // Keys admits requests.
-type Keys struct{ Pool *pgxpool.Pool }
+type Keys struct {
+	Pool *pgxpool.Pool
+
+	once  sync.Once
+	reads group.Group[*reading]
+}
+
+// readsApart is the least time between two reads of keys: requests that come at
+// the same time share one.
+const readsApart = time.Millisecond
+
+// A reading is of the key of a request.
+type reading struct {
+	hash [sha256.Size]byte
+	key  Key
+}
 
 // Authenticate reads the key of an Authorization header anew. It refuses with
 // the codes api_key_required, api_key_unknown and api_key_revoked.
@@ -145,14 +163,13 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	if !ok {
 		return Key{}, control.Refuse(control.CodeKeyRequired, "send the header Authorization: Bearer <API_KEY>")
 	}
-	sum := sha256.Sum256([]byte(secret))
-	key, err := scanKey(k.Pool.QueryRow(ctx, "SELECT "+keyColumns+" WHERE k.hash = $1", sum[:]))
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return Key{}, control.Refuse(control.CodeKeyUnknown, "this API key is unknown")
-	case err != nil:
-		return Key{}, fmt.Errorf("authenticate: %w", err)
-	case key.RevokedAt != nil:
+	k.once.Do(func() { k.reads = group.Group[*reading]{Write: k.read, Apart: readsApart} })
+	r := &reading{hash: sha256.Sum256([]byte(secret))}
+	if err := k.reads.Do(ctx, r); err != nil {
+		return Key{}, err
+	}
+	key := r.key
+	if key.RevokedAt != nil {
 		return Key{}, control.Refuse(control.CodeKeyRevoked, "this API key was revoked")
 	}
 	if key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute {
@@ -162,6 +179,39 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 		}
 	}
 	return key, nil
+}
+
+// read reads the keys of requests.
+func (k *Keys) read(ctx context.Context, all []*reading) ([]error, error) {
+	asked := map[[sha256.Size]byte][]int{}
+	var hashes [][]byte
+	each := make([]error, len(all))
+	for n, r := range all {
+		if asked[r.hash] == nil {
+			hashes = append(hashes, r.hash[:])
+		}
+		asked[r.hash] = append(asked[r.hash], n)
+		each[n] = control.Refuse(control.CodeKeyUnknown, "this API key is unknown")
+	}
+	rows, err := k.Pool.Query(ctx, "SELECT k.hash, "+keyColumns+" WHERE k.hash = ANY ($1)", hashes)
+	if err != nil {
+		return nil, fmt.Errorf("authenticate: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var hash []byte
+		key, fault := scanKey(rows, &hash)
+		if fault != nil {
+			return nil, fmt.Errorf("authenticate: %w", fault)
+		}
+		for _, n := range asked[[sha256.Size]byte(hash)] {
+			all[n].key, each[n] = key, nil
+		}
+	}
+	if err = rows.Err(); err != nil {
+		return nil, fmt.Errorf("authenticate: %w", err)
+	}
+	return each, nil
 }
 
 // bearer returns the one token of a header of the scheme Bearer (RFC 6750 2.1).

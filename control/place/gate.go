@@ -9,9 +9,9 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// mostOrders is how many orders are looked at at a time: more than that the
+// mostAtOnce is how many a gate lets in that says nothing else: more than that the
 // database does no faster.
-const mostOrders = 12
+const mostAtOnce = 12
 
 // longestLine is how long an order may have to wait for its turn. Who would wait
 // longer is told so at once, and when to come again.
@@ -21,7 +21,7 @@ const longestLine = 3 * time.Second
 // meanwhile, so that in a flood those that are in are answered, and nothing is
 // done in vain for those that would wait too long. Its zero value is ready.
 type gate struct {
-	most int // 0 means mostOrders
+	most int // 0 means mostAtOnce
 	once sync.Once
 	free chan struct{}
 
@@ -34,7 +34,7 @@ type gate struct {
 // enter waits for a place. It is kept until leave is called. It refuses whom it
 // would keep for too long.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
-	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.most, mostOrders)) })
+	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.most, mostAtOnce)) })
 	leave = func() { <-g.free }
 	select {
 	case g.free <- struct{}{}:

@@ -52,7 +52,7 @@ func TestGate(t *testing.T) {
 		var mu sync.Mutex
 		in, most, done, late := 0, 0, 0, 0
 		var orders sync.WaitGroup
-		for range 10 * mostOrders {
+		for range 10 * mostAtOnce {
 			orders.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 				defer cancel()
@@ -74,7 +74,7 @@ func TestGate(t *testing.T) {
 			})
 		}
 		orders.Wait()
-		if most != mostOrders || done != 5*mostOrders || late != 5*mostOrders {
+		if most != mostAtOnce || done != 5*mostAtOnce || late != 5*mostAtOnce {
 			t.Errorf("at most %d at a time, %d done, %d too late", most, done, late)
 		}
 	})

@@ -69,7 +69,7 @@ func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, er
 			t.ID, t.Provider, t.Lent, t.Line.Settings = r.trunkID, r.settings.Provider, r.grant.id != "", r.settings
 			all = append(all, t)
 		}
-		s.ID, s.DialPrefix, s.CallerNumbers, s.AllowedDestinations = r.id, r.prefix, r.callers(), r.allowed
+		s.ID, s.DialPrefix, s.CallerNumbers, s.AllowedDestinations = r.id, r.prefix, r.numbers.Shown(), r.allowed
 		most := r.most()
 		s.ConcurrentCalls, s.CallsPerMinute = most.concurrent, most.perMinute
 		last := &all[len(all)-1]

@@ -46,12 +46,12 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	var zone string
 	var text []byte
 	var settings trunks.Settings
-	var r route
+	var numbers trunks.Numbers
 	batch := &pgx.Batch{}
 	batch.Queue(dayLock, o.OrgID)
 	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error { return orGone(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)) })
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&text, &settings, &r.own, &r.trunks, &r.grant.pool); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return control.Refuse(control.CodeAgentNotPublished, "the agent's version is gone")
@@ -66,7 +66,7 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	if err := Destination(to, w.allowed); err != nil {
 		return control.Lease{}, err
 	}
-	if !has(r.callers(), o.From) {
+	if _, ok := trunks.Among(numbers.Shown(), o.From); !ok {
 		return control.Lease{}, control.Refuse(control.CodeCallerNumberDenied, "the route may not show this caller number any more")
 	}
 	d, err := agents.Read(text, "")

@@ -66,7 +66,9 @@ type Desk struct {
 	queue gauge
 	gate  gate // of those that are looked at
 	line  gate // of those that are written
+	web   gate // of those for web calls
 	once  sync.Once
+	looks group.Group[*look]
 	write group.Group[*entry]
 }
 
@@ -82,6 +84,7 @@ type Also func(*db.Batch, control.Call) error
 // call or not at all; nil is nothing. It may be asked more than once, the last
 // time for the call that is returned.
 func (d *Desk) Place(ctx context.Context, orgID string, o Order, also Also) (control.Call, error) {
+	d.begin()
 	f, from, err := d.look(ctx, orgID, o)
 	if err != nil {
 		return control.Call{}, err
@@ -92,7 +95,7 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also Also) (con
 	}
 	defer leave()
 	e := &entry{org: orgID, order: o, found: f, from: from, also: also}
-	if err = d.writer().Do(ctx, e); err != nil {
+	if err = d.write.Do(ctx, e); err != nil {
 		return control.Call{}, err
 	}
 	if d.Ring != nil {
@@ -114,10 +117,11 @@ func (d *Desk) look(ctx context.Context, orgID string, o Order) (found, string, 
 // check goes through the contract's list as far as it needs no lock. It returns
 // the caller number too.
 func (d *Desk) check(ctx context.Context, orgID string, o Order) (found, string, error) {
-	f, err := d.find(ctx, orgID, o)
-	if err != nil {
+	l := &look{org: orgID, order: o}
+	if err := d.looks.Do(ctx, l); err != nil {
 		return found{}, "", err
 	}
+	f := l.found
 	from, err := f.route.caller(o.From)
 	if err != nil {
 		return found{}, "", err

@@ -175,6 +175,34 @@ func TestCallThroughALentTrunk(t *testing.T) {
 	}
 }
 
+// TestAGrantThatShrinks: what waits is not dialled with a number that is not lent
+// any more.
+func TestAGrantThatShrinks(t *testing.T) {
+	for left, want := range map[string]control.Reason{
+		"+12025550102": control.ReasonCallerNumber, "12025550101": "", "+12025550102,+12025550101": "",
+	} {
+		w := newTown(t)
+		if c, code := w.order("globex", place.Order{Agent: "helpdesk"}); c.From != "+12025550101" {
+			t.Fatalf("shows %q: %s", c.From, code)
+		}
+		w.exec("UPDATE grants SET caller_numbers = string_to_array($1, ',')", left)
+		claims, err := w.desk.Store.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute, 1)
+		if err != nil || len(claims) != 1 {
+			t.Fatalf("%d claims, %v", len(claims), err)
+		}
+		err = w.desk.Store.Intent(t.Context(), claims[0].Lease)
+		var why control.Reason
+		if halt, ok := errors.AsType[*control.HaltError](err); ok {
+			why = halt.Reason
+		} else if err != nil {
+			t.Error(err)
+		}
+		if why != want {
+			t.Errorf("lent is %s: %q, want %q", left, why, want)
+		}
+	}
+}
+
 // TestTheSmallerLimit of a subgroup and of its grant holds, concurrency and rate
 // each for itself.
 func TestTheSmallerLimit(t *testing.T) {

@@ -11,13 +11,15 @@ import (
 // A gauge knows how deep the dial queue is without counting it each time. What
 // this process adds it knows at once, what others do when it counts.
 type gauge struct {
-	mu      sync.Mutex
-	depth   int // when it was counted
-	since   int // admitted since
-	under   int // admitted, and not answered yet
-	until   time.Time
-	drained int // left the queue in the minute before drainAt
-	drainAt time.Time
+	mu       sync.Mutex
+	depth    int // when it was counted
+	since    int // admitted since
+	under    int // admitted, and not answered yet
+	admitted int // ever
+	until    time.Time
+	counting chan struct{} // closed when the count under way is over; nil where none is
+	drained  int           // left the queue in the minute before drainAt
+	drainAt  time.Time
 }
 
 // Counting takes its time where the queue is deep: a count is good for so many
@@ -26,6 +28,78 @@ const (
 	countShare  = 20
 	longestSeen = time.Second
 )
+
+// admit takes a place below a ceiling, if there is one. Where there is one by the
+// last count nobody waits for the next but who counts.
+func (g *gauge) admit(ctx context.Context, ceiling int, count func(context.Context) (int, error)) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for counted := false; ; {
+		room := !g.until.IsZero() && g.depth+g.since < ceiling
+		// What was admitted and became no call is in the way only until it is
+		// counted.
+		old := time.Now().After(g.until) || !room && g.since > g.under
+		switch {
+		case counted || !old, room && g.counting != nil:
+			if room {
+				g.since++
+				g.under++
+				g.admitted++
+			}
+			return room, nil
+		case g.counting != nil:
+			if err := g.wait(ctx); err != nil {
+				return false, err
+			}
+		default:
+			if err := g.count(ctx, count); err != nil {
+				return false, err
+			}
+			counted = true
+		}
+	}
+}
+
+// wait waits for the count under way, without the lock.
+func (g *gauge) wait(ctx context.Context) error {
+	over := g.counting
+	g.mu.Unlock()
+	defer g.mu.Lock()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// count counts without the lock. Some of those who were under way, or were
+// admitted meanwhile, are counted twice: never too few.
+func (g *gauge) count(ctx context.Context, count func(context.Context) (int, error)) error {
+	over, under, before, began := make(chan struct{}), g.under, g.admitted, time.Now()
+	g.counting = over
+	defer func() {
+		g.counting = nil
+		close(over)
+	}()
+	depth, err := func() (int, error) {
+		g.mu.Unlock()
+		defer g.mu.Lock()
+		return count(ctx)
+	}()
+	if err != nil {
+		return err
+	}
+	g.depth, g.since = depth, under+g.admitted-before
+	g.until = time.Now().Add(min(countShare*time.Since(began), longestSeen))
+	return nil
+}
+
+func (g *gauge) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.under--
+}
 
 // Room refuses with CodeDialQueueFull while the dial queue is at its ceiling.
 // What it admits takes a place in it until leave is called, whether or not it
@@ -36,25 +110,16 @@ func (d *Desk) Room(ctx context.Context) (leave func(), err error) {
 		ceiling = 1000
 	}
 	g := &d.queue
+	room, err := g.admit(ctx, ceiling, d.Store.Depth)
+	if err != nil {
+		return nil, err
+	}
+	if room {
+		return g.leave, nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
-	// What was admitted and became no call is in the way only until it is
-	// counted.
-	if now.After(g.until) || g.depth+g.since >= ceiling && g.since > g.under {
-		// One counts, the others wait for it: they all want to know the same.
-		if g.depth, err = d.Store.Depth(ctx); err != nil {
-			return nil, err
-		}
-		g.since = g.under // some of these were counted: never too few
-		g.until = time.Now().Add(min(countShare*time.Since(now), longestSeen))
-	}
-	if g.depth+g.since < ceiling {
-		g.since++
-		g.under++
-		return func() { g.mu.Lock(); defer g.mu.Unlock(); g.under-- }, nil
-	}
-	if now.After(g.drainAt.Add(longestSeen)) {
+	if now := time.Now(); now.After(g.drainAt.Add(longestSeen)) {
 		if g.drained, err = d.Store.Drained(ctx); err != nil {
 			return nil, err
 		}

@@ -17,11 +17,14 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Orders that come at the same time are registered in one transaction.
+// Orders that come at the same time are looked at together, and registered in one
+// transaction.
 const (
+	looksApart  = 2 * time.Millisecond
+	mostLooked  = 192 // that are looked at, or wait to be
 	ordersApart = 4 * time.Millisecond
-	mostWritten = 48  // at once
-	mostInLine  = 192 // that wait to be written
+	mostWritten = 64  // at once
+	mostInLine  = 256 // that are written, or wait to be
 )
 
 // An entry is an order that was looked at, and the call that comes of it.
@@ -34,12 +37,13 @@ type entry struct {
 	call  control.Call
 }
 
-func (d *Desk) writer() *group.Group[*entry] {
+// begin opens gate, line and groups, once.
+func (d *Desk) begin() {
 	d.once.Do(func() {
-		d.line.most = mostInLine
+		d.gate.most, d.line.most = mostLooked, mostInLine
+		d.looks = group.Group[*look]{Write: d.find, Apart: looksApart, Within: 5 * time.Second, Blames: store.OfTheRow}
 		d.write = group.Group[*entry]{Write: d.register, Most: mostWritten, Apart: ordersApart, Within: 5 * time.Second, Blames: store.OfTheRow}
 	})
-	return &d.write
 }
 
 // register registers the calls of orders in one transaction, and says what is

@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -53,7 +55,7 @@ WHERE a.org_id = $1 AND a.name = $2`
 // PlaceWeb registers a web call, in status queued, and its ticket, or refuses it
 // as Place does. A call costs nobody's line; the caps of its organization hold.
 func (d *Desk) PlaceWeb(ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error) (control.Call, Ticket, error) {
-	leave, err := d.gate.enter(ctx)
+	leave, err := d.web.enter(ctx)
 	if err != nil {
 		return control.Call{}, Ticket{}, err
 	}
@@ -99,8 +101,11 @@ func (d *Desk) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder)
 	case text == nil:
 		return f, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
 	}
-	engines, err := f.agent.read(text, Order{Name: o.Name, Variables: o.Variables})
-	if err != nil {
+	var def agents.Definition
+	if err = json.Unmarshal(text, &def); err != nil {
+		return f, fmt.Errorf("agent: %w", err)
+	}
+	if err = f.agent.use(def, Order{Name: o.Name, Variables: o.Variables}); err != nil {
 		return f, err
 	}
 	err = tx.QueryRow(ctx, "SELECT coalesce(settings -> 'limits', '{}'), timezone FROM organizations WHERE id = $1", orgID).Scan(&f.caps, &f.zone)
@@ -113,7 +118,7 @@ func (d *Desk) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder)
 	switch w := d.Web; {
 	case w == nil || !w.Room():
 		return f, &control.Error{Code: control.CodeVoiceBackend, Message: "web calls are not taken now", RetryAfter: 5 * time.Second}
-	case w.Check(engines) != nil:
+	case w.Check(def.Speech) != nil:
 		return f, control.Refuse(control.CodeAgentDispatch, "the agent cannot talk: one of its providers is not set up")
 	}
 	return f, nil

@@ -171,20 +171,29 @@ func (s *Store) Allowed(ctx context.Context, n control.Number, _ control.Purpose
 	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, control.SameNumber(n.Digits)).Scan(&is); err != nil {
 		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
 	}
-	return verdictOf(is), nil
+	return VerdictOf(is), nil
 }
 
-// QueueAllowed asks what Allowed asks among the other questions of a batch.
-func (s *Store) QueueAllowed(b *pgx.Batch, n control.Number, v *control.Verdict) {
-	b.Queue(suppressedSQL, n.OrgID, control.SameNumber(n.Digits)).QueryRow(func(row pgx.Row) error {
-		var is bool
-		err := row.Scan(&is)
-		*v = verdictOf(is)
-		return err
-	})
+// QueueSuppressed asks which of some numbers their organizations have forbidden,
+// among the other questions of a batch, and tells the places of those.
+func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
+	var places []int
+	var orgs, digits []string
+	for n, number := range numbers {
+		for _, same := range control.SameNumber(number.Digits) {
+			places, orgs, digits = append(places, n), append(orgs, number.OrgID), append(digits, same)
+		}
+	}
+	b.Queue("SELECT x.n FROM unnest($1::int[], $2::text[], $3::text[]) AS x (n, org_id, number) JOIN suppressions USING (org_id, number)", places, orgs, digits).
+		Query(func(rows pgx.Rows) error {
+			var n int
+			_, err := pgx.ForEachRow(rows, []any{&n}, func() error { is(n); return nil })
+			return err
+		})
 }
 
-func verdictOf(suppressed bool) control.Verdict {
+// VerdictOf is the verdict on a number that its organization has forbidden, or not.
+func VerdictOf(suppressed bool) control.Verdict {
 	if suppressed {
 		return control.Verdict{List: "org_suppression"}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -371,6 +372,10 @@ func TestIntentHeeds(t *testing.T) {
 	}{
 		{"asked to end", "UPDATE calls SET end_requested_at = now()", control.ReasonCancelled},
 		{"suppressed since", "INSERT INTO suppressions (org_id, number) SELECT id, '2025550123' FROM organizations", control.ReasonDNCBlocked},
+		{"its number is the trunk's no more", "UPDATE trunks SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
+		{"the trunk has none left", "UPDATE trunks SET caller_numbers = '{}'", control.ReasonCallerNumber},
+		{"the subgroup has others", "UPDATE subgroups SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
+		{"the subgroup is gone", "DELETE FROM subgroups", control.Reason(media.RouteError)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, 10, 6000, "sales")

@@ -16,6 +16,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/group"
 	"github.com/parley-voice/parley/control/trace"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
 )
 
 // What many calls write at the same time goes to the database together: one
@@ -114,8 +116,10 @@ func askEach(ctx context.Context, q db.Querier, items int, sql string, args []an
 // Their intents go to the disk whatever the database does otherwise.
 const standSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),` + heldSQL + `
-SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number
-FROM sure, held h JOIN calls c ON c.id = h.call_id`
+SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.from_number, c.call_type = 'web', s.id IS NULL,
+       coalesce(s.caller_numbers, '{}'), coalesce(t.caller_numbers, '{}'), coalesce(g.caller_numbers, '{}')
+FROM sure, held h JOIN calls c ON c.id = h.call_id
+LEFT JOIN subgroups s ON s.id = c.route_id LEFT JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
 // intendSQL moves those of them on that are claimed and free to be dialled: $2
 // and $3 are how the number of each of $1 may be written on its organization's list.
@@ -128,9 +132,37 @@ RETURNING a.id`
 
 // A stand is where an attempt stands whose intent is to be committed.
 type stand struct {
-	state   control.AttemptState
-	asked   bool
-	org, to string
+	state         control.AttemptState
+	asked         bool
+	org, to, from string
+	web, gone     bool           // a browser's call; one whose subgroup was deleted
+	numbers       trunks.Numbers // that its way may show now
+}
+
+// columns are where a row of standSQL goes, behind its number.
+func (st *stand) columns() []any {
+	return []any{&st.state, &st.asked, &st.org, &st.to, &st.from, &st.web, &st.gone, &st.numbers.Subgroup, &st.numbers.Trunk, &st.numbers.Grant}
+}
+
+// against is what keeps an attempt from being dialled, if anything does. What its
+// call shows was settled when it was accepted: no other number is shown instead.
+func (st *stand) against() error {
+	if !control.May(st.state, control.Intent) {
+		return control.ErrFenced
+	}
+	if st.asked {
+		return &control.HaltError{Reason: control.ReasonCancelled}
+	}
+	if st.web {
+		return nil
+	}
+	if st.gone {
+		return &control.HaltError{Reason: control.Reason(media.RouteError)}
+	}
+	if _, ok := trunks.Among(st.numbers.Shown(), st.from); !ok {
+		return &control.HaltError{Reason: control.ReasonCallerNumber}
+	}
+	return nil
 }
 
 // intents commits what is about to leave. What was asked, or forbidden, since a
@@ -140,17 +172,11 @@ func (s *Store) intents(ctx context.Context, leases []control.Lease) (each []err
 	err = db.Tx(ctx, s.dial(), func(tx pgx.Tx) (fault error) {
 		each, fault = askEach(ctx, tx, len(leases), standSQL, holders(leases, func(l control.Lease) control.Lease { return l }), func(row pgx.Row, n *int) error {
 			var st stand
-			if bad := row.Scan(n, &st.state, &st.asked, &st.org, &st.to); bad != nil {
+			if bad := row.Scan(append([]any{n}, st.columns()...)...); bad != nil {
 				return bad
 			}
 			stands[*n-1] = st
-			switch {
-			case !control.May(st.state, control.Intent):
-				return control.ErrFenced
-			case st.asked:
-				return &control.HaltError{Reason: control.ReasonCancelled}
-			}
-			return nil
+			return st.against()
 		})
 		if fault != nil {
 			return fault

@@ -16,7 +16,8 @@ var reasons = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"route_error": "The carrier failed, or could not be reached.", "auth_failed": "The carrier did not accept our name and password.",
 	"congestion": "The carrier had no line left.", "cancelled": "It was cancelled before anybody answered.",
 	"queue_expired": "It had waited in the queue for too long.", "dnc_blocked": "Its number is on a do-not-call list.",
-	"frequency_blocked": "Its number had been called too often.", "window_closed": "It could not be dialled before the calling hours were over.",
+	"caller_number_unavailable": "The number that it was to show was taken from its subgroup, trunk or grant.",
+	"frequency_blocked":         "Its number had been called too often.", "window_closed": "It could not be dialled before the calling hours were over.",
 	"internal_error": "Something went wrong here; the log of the server says what.", "unknown_after_restart": "The server was lost while it was dialled; what came of it is not known.",
 	"redirect_refused": "The carrier wanted it sent elsewhere, which is not done.",
 }
