@@ -107,7 +107,7 @@ func TestAnswerThatIsNotTakenAtTheEnd(t *testing.T) {
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "short") // it goes out when this returns
 		})
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got, err := io.ReadAll(client); err != nil || len(got) > 0 {
 			t.Errorf("%q, %v", got, err)
 		}
@@ -123,7 +123,7 @@ func TestSlowReaderGetsItAll(t *testing.T) {
 			became <- err
 		})
 		for range whole >> 13 {
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 			if _, err := io.ReadFull(client, make([]byte, 1<<13)); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestStreamThatIsQuietGoesOn(t *testing.T) {
 		became := make(chan error, 1)
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 {
-				time.Sleep(5 * time.Minute)
+				<-time.After(5 * time.Minute)
 				_, err := io.WriteString(w, "data: x\n\n")
 				if err == nil {
 					err = http.NewResponseController(w).Flush()

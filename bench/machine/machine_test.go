@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -68,17 +69,18 @@ func TestDisk(t *testing.T) {
 		t.Error(err)
 	}
 	d.at = logSize - pageSize
-	if took, err := d.Before(t.Context(), 100*time.Millisecond); len(took) == 0 || err != nil {
+	took, err := d.Before(t.Context(), 100*time.Millisecond)
+	if len(took) == 0 || err != nil {
 		t.Errorf("%v, %v", took, err)
 	}
-	if st, err := d.file.Stat(); err != nil || st.Size() != logSize {
-		t.Errorf("the file has %d bytes: %v", st.Size(), err)
+	if at, fault := d.file.Seek(0, io.SeekEnd); at != logSize || fault != nil {
+		t.Errorf("the file has %d bytes: %v", at, fault)
 	}
 	if err = d.Close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
+	if left, fault := os.ReadDir(dir); fault != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, fault)
 	}
 	if _, err = d.Before(t.Context(), 100*time.Millisecond); err == nil {
 		t.Error("a disk that was closed is written to")

@@ -15,11 +15,11 @@ func TestGaugeIsReadWhileItIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		depth, counts := 5, 0
-		count := func(context.Context) (int, error) {
+		count := func(ctx context.Context) (int, error) {
 			counts++
 			before := depth
 			<-time.After(100 * time.Millisecond)
-			return before, nil
+			return before, ctx.Err()
 		}
 		admit := func(want bool, wait time.Duration) {
 			t.Helper()
