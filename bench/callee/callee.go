@@ -76,7 +76,8 @@ type Said struct {
 	Left []time.Time
 	Held []time.Duration
 
-	due []time.Time // of each frame
+	due  []time.Time // of each frame
+	lags Lags
 }
 
 // departures are kept by legs that know when each frame that they asked for left
@@ -106,16 +107,19 @@ func (s *Said) wait(leg media.Leg) {
 func (s Said) Spoken(i, rate int) time.Time {
 	n := media.FrameLen(rate)
 	at := min(i/n, len(s.Left)-1)
-	return s.Left[at].Add(time.Duration(i-(at+1)*n) * time.Second / time.Duration(rate))
+	return s.Left[at].Add(time.Duration(i-(at+1)*n)*time.Second/time.Duration(rate) + s.lags.Said)
 }
 
-// Sent is when the packet that holds sample i of the line left.
+// Sent is when the packet that holds sample i of the line left. Of a line that is
+// late it may be one after the last frame that was handed over.
 func (s Said) Sent(i, rate int) time.Time {
-	at := max(0, min(i/media.FrameLen(rate), len(s.Left)-1))
+	at := max(0, (i+int(s.lags.Sent*time.Duration(rate)/time.Second))/media.FrameLen(rate))
+	more := time.Duration(max(0, at-len(s.Left)+1)) * media.FrameTime
+	at = min(at, len(s.Left)-1)
 	if at < len(s.Held) {
-		return s.Left[at].Add(s.Held[at])
+		more += s.Held[at]
 	}
-	return s.Left[at]
+	return s.Left[at].Add(more)
 }
 
 // A Record is a call as the callee had it.
@@ -171,8 +175,11 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 			s.Said()
 		}
 	}
+	lags := lagsOf(leg)
+	p.record.Heard.Lag = lags.Heard
 	for i := range p.record.Said {
 		p.record.Said[i].wait(leg)
+		p.record.Said[i].lags = lags
 	}
 	p.record.Complete = p.record.Complete || err == nil
 	p.record.Ended = time.Now()

@@ -8,7 +8,9 @@ import (
 
 	"github.com/parley-voice/parley/bench/acoustic"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/resample"
 	"github.com/parley-voice/parley/media/tone"
 )
 
@@ -175,6 +177,70 @@ func TestWideLeg(t *testing.T) {
 			t.Errorf("said %v", said)
 		}
 	})
+}
+
+// TestLags: a wide leg is late by what is said of it, to the sample.
+func TestLags(t *testing.T) {
+	var all []int16
+	at := 0
+	feed := newWidening(media.FeedFunc(func(f media.Frame, _ time.Time) {
+		if clear(f); at == 3 {
+			f[0], f[159] = 8000, 8000
+		}
+		at++
+	}), 16000)
+	down := resample.New(16000, rate)
+	var heard []int16
+	for range 8 {
+		f := make(media.Frame, 320)
+		feed.FillFrame(f, time.Time{})
+		all, heard = append(all, f...), append(heard, down.Resample(make([]int16, 0, 200), f)...)
+	}
+	peaks := func(pcm []int16) []int {
+		var all []int
+		for i := 1; i+1 < len(pcm); i++ {
+			if pcm[i] > 2000 && pcm[i] >= pcm[i-1] && pcm[i] > pcm[i+1] {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
+	wide := &narrow{Leg: mediatest.NewLeg(16000)}
+	l := lagsOf(wide)
+	near := func(got, want []int) bool { // filters of an even length are late by half a sample more
+		return slices.EqualFunc(got, want, func(a, b int) bool { return a-b <= 1 && b-a <= 1 })
+	}
+	if got, want := peaks(all), []int{3*320 + int(l.Said*16000/time.Second), 3*320 + 318 + int(l.Said*16000/time.Second)}; !near(got, want) {
+		t.Errorf("said at %v, want %v", got, want)
+	}
+	late := int((l.Said + l.Heard) * rate / time.Second)
+	if got, want := peaks(heard), []int{3*160 + late, 3*160 + 159 + late}; !near(got, want) {
+		t.Errorf("heard at %v, want %v", got, want)
+	}
+	// What G.722 is late by in all, it is by half where packets are made.
+	encoder, decoder := codec.G722{}.NewEncoder(), codec.G722{}.NewDecoder()
+	pulse, wire, out := make([]int16, 320), make([]byte, 160), make([]int16, 320)
+	copy(pulse[100:], tone.Sine(16000, 32, 1000, 0.3)) // two waves
+	decoder.Decode(out, wire[:encoder.Encode(wire, pulse)])
+	behind := func(by int) (sum int) {
+		for i := range 200 {
+			sum += int(pulse[i]) * int(out[i+by])
+		}
+		return sum
+	}
+	if by := int((l.Sent - l.Said) * 2 * 16000 / time.Second); behind(by) < behind(by-2) || behind(by) < behind(by+2) {
+		t.Errorf("the codec is not %d samples late", by)
+	}
+	if l = lagsOf(mediatest.NewLeg(rate)); l != (Lags{}) {
+		t.Errorf("a leg of our rate has %+v", l)
+	}
+	s := Said{Left: []time.Time{time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)}, Held: []time.Duration{0, 0, time.Millisecond}}
+	for lag, want := range map[time.Duration]time.Time{0: time.Unix(3, 1e6), media.FrameTime: time.Unix(3, 21e6), lagsOf(wide).Sent: time.Unix(3, 41e6)} {
+		s.lags.Sent = lag
+		if at := s.Sent(479, rate); !at.Equal(want) {
+			t.Errorf("the end of what is %v late leaves at %v", lag, at)
+		}
+	}
 }
 
 // TestWait: the callee listens for as long as it is told, in noise, and the other

@@ -51,20 +51,38 @@ func (n *narrow) Press(keys string) error { return press(n.Leg, keys) }
 
 // Play implements media.Leg.
 func (n *narrow) Play(feed media.Feed) {
-	n.Leg.Play(&widening{feed, make(media.Frame, media.FrameLen(Rate)), resample.New(Rate, n.Leg.Rate())})
+	n.Leg.Play(newWidening(feed, n.Leg.Rate()))
 }
 
-// widening is a feed of Rate as one of a leg's.
+// Departed is as of the leg.
+func (n *narrow) Departed(due time.Time) (time.Time, bool) {
+	if d, ok := n.Leg.(departures); ok {
+		return d.Departed(due)
+	}
+	return time.Time{}, false
+}
+
+// widening is a feed of Rate as one of a leg's: later by a frame to the sample, so
+// that what ends with a frame goes on ending with one.
 type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
+	late []int16 // what the filter is not late by itself
+}
+
+func newWidening(feed media.Feed, rate int) *widening {
+	late := make([]int16, media.FrameLen(rate)-upped, 2*media.FrameLen(rate))
+	return &widening{feed, make(media.Frame, media.FrameLen(Rate)), resample.New(Rate, rate), late}
 }
 
 // FillFrame implements media.Feed.
 func (w *widening) FillFrame(f media.Frame, due time.Time) {
 	w.feed.FillFrame(w.f, due)
-	w.up.Resample(f[:0], w.f)
+	kept := len(w.late)
+	w.late = w.up.Resample(w.late, w.f)
+	copy(f, w.late)
+	w.late = w.late[:copy(w.late[:kept], w.late[len(w.late)-kept:])]
 }
 
 // press presses keys on a leg that has any.

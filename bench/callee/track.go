@@ -11,8 +11,9 @@ import (
 type Track struct {
 	Rate int
 	PCM  []int16
-	At   []time.Time // of each frame; where nothing came, when it should have
-	Real []bool      // of each frame: a packet came for it
+	At   []time.Time   // of each frame; where nothing came, when it should have
+	Real []bool        // of each frame: a packet came for it
+	Lag  time.Duration // by how much the sound is behind what was decoded
 }
 
 // add takes a frame. Of one that was made up for a lost packet it is not known
@@ -84,7 +85,7 @@ func (t Track) Played() []time.Time {
 func (t Track) Ear(played []time.Time, i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(played)-1))
-	return played[at].Add(time.Duration(i-at*n) * time.Second / time.Duration(t.Rate))
+	return played[at].Add(time.Duration(i-at*n)*time.Second/time.Duration(t.Rate) - t.Lag)
 }
 
 // silent tells whether nothing in f reaches -60 dBFS.

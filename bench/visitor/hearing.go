@@ -74,7 +74,7 @@ func (l *Leg) nudge() {
 
 // ReadFrame implements media.Source. A frame comes as soon as it is complete.
 func (l *Leg) ReadFrame(f media.Frame) error {
-	if n := media.FrameLen(Rate); len(f) != n {
+	if n := media.FrameLen(l.rate); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)
 	}
 	for {

@@ -20,9 +20,6 @@ import (
 	"github.com/parley-voice/parley/media/stream"
 )
 
-// Rate is that of a visitor's sound in Hz, whatever goes over the wire.
-const Rate = 8000
-
 // A Leg is a visitor's side of a call: a media.Leg that knows when each frame
 // came, and when each left.
 type Leg struct {
@@ -32,6 +29,7 @@ type Leg struct {
 	ws     *websocket.Conn // nil before there is one
 	codecs []codec.Codec   // the preferred first
 	opened time.Time
+	rate   int // Hz
 	detach func()
 
 	up, over chan struct{}
@@ -57,9 +55,6 @@ func newLeg(s *socket, mux *pionice.UDPMuxDefault, pc *webrtc.PeerConnection, co
 	l := &Leg{
 		socket: s, mux: mux, pc: pc, codecs: codecs, opened: time.Now(), up: make(chan struct{}), over: make(chan struct{}),
 		keys: make(chan rune), wake: make(chan struct{}, 1), reader: stream.New(), decoders: decoders{},
-	}
-	for _, c := range codecs {
-		l.decoders[c.PayloadType()] = codec.DecoderAt(c, Rate)
 	}
 	return l
 }
@@ -101,9 +96,17 @@ func drain(from interface {
 	}
 }
 
-// start begins to hear and to speak.
+// start begins to hear and to speak, at the rate of the codec that is spoken.
 func (l *Leg) start(clock *pace.Clock) {
-	l.reader.Begin(Rate, time.Since(l.opened))
+	l.rate = codec.PCMU{}.Rate()
+	if w := l.wire.Load(); w != nil {
+		l.rate = w.codec.Rate()
+	}
+	l.frame = make(media.Frame, media.FrameLen(l.rate))
+	for _, c := range l.codecs {
+		l.decoders[c.PayloadType()] = codec.DecoderAt(c, l.rate)
+	}
+	l.reader.Begin(l.rate, time.Since(l.opened))
 	l.hears.Store(true)
 	l.detach = clock.Add(l)
 }
@@ -195,7 +198,7 @@ func (l *Leg) Cause() media.Cause {
 func (l *Leg) Digits() <-chan rune { return l.keys }
 
 // Rate implements media.Source.
-func (l *Leg) Rate() int { return Rate }
+func (l *Leg) Rate() int { return l.rate }
 
 // Codec is what the leg says it by; empty before it is agreed on.
 func (l *Leg) Codec() string {

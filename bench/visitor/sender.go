@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/jitter"
 )
 
 // A wire is where what is said goes, and how.
@@ -32,16 +33,16 @@ type sender struct {
 	last    time.Time // due of the last frame
 	stamp   uint32
 	seq     uint16
-	frame   [frameLen]int16
-	out     [frameLen]byte
+	frame   media.Frame
+	out     [ticks]byte
 
 	departing sync.Mutex
 	departed  []departure
 }
 
-// frameLen is how many samples a frame has, and bytes: in all codecs of a visitor
-// a byte lasts a tick of 8 kHz.
-const frameLen = Rate / 50
+// ticks are those of a frame, and its bytes: in all codecs of a visitor a byte lasts
+// a tick of 8 kHz.
+const ticks = jitter.FrameLen
 
 // A departure is when the frame that was due left.
 type departure struct{ due, at time.Time }
@@ -62,10 +63,10 @@ func (l *Leg) Tick(due time.Time) {
 	o := &l.sender
 	begins := o.encoder == nil
 	if !begins {
-		o.stamp += frameLen * uint32((due.Sub(o.last)+media.FrameTime/2)/media.FrameTime) //nolint:gosec // wraps on a circle
+		o.stamp += ticks * uint32((due.Sub(o.last)+media.FrameTime/2)/media.FrameTime) //nolint:gosec // wraps on a circle
 	}
 	o.last = due
-	pcm := media.Frame(o.frame[:])
+	pcm := o.frame
 	if feed := o.feed.Load(); feed != nil {
 		(*feed).FillFrame(pcm, due)
 	} else {
@@ -76,7 +77,7 @@ func (l *Leg) Tick(due time.Time) {
 		return
 	}
 	if begins {
-		o.encoder = codec.EncoderAt(w.codec, Rate)
+		o.encoder = w.codec.NewEncoder()
 	}
 	n := o.encoder.Encode(o.out[:], pcm)
 	o.seq++

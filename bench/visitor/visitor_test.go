@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/webrtc/ice"
@@ -111,13 +112,13 @@ func TestVisit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Codec() != want || l.Rate() != Rate {
+		if c, _ := codec.ByName(want); l.Codec() != want || l.Rate() != c.Rate() {
 			t.Errorf("it speaks %s at %d Hz, want %s", l.Codec(), l.Rate(), want)
 		}
 		for len(h.heard) > 0 {
 			<-h.heard // of the call before
 		}
-		mic := &microphone{hum: tone.Sine(Rate, frameLen, 1000, 0.25)}
+		mic := &microphone{hum: tone.Sine(l.Rate(), media.FrameLen(l.Rate()), 1000, 0.25)}
 		l.Play(mic)
 		came := hears(t, l)
 		for i, at := range came {
@@ -159,7 +160,7 @@ func TestVisit(t *testing.T) {
 // hears reads until the hum was heard for ten frames, and returns when those came.
 func hears(t *testing.T, l *Leg) []time.Time {
 	t.Helper()
-	f := make(media.Frame, frameLen)
+	f := make(media.Frame, media.FrameLen(l.Rate()))
 	var came []time.Time
 	for late := time.Now().Add(10 * time.Second); len(came) < 10; {
 		if err := l.ReadFrame(f); err != nil {
@@ -185,7 +186,7 @@ func TestServerLeaves(t *testing.T) {
 	hears(t, l)
 	server := <-h.calls
 	_ = server.Leg.Hangup(media.LocalHangup)
-	f := make(media.Frame, frameLen)
+	f := make(media.Frame, media.FrameLen(l.Rate()))
 	for err == nil {
 		err = l.ReadFrame(f)
 	}
