@@ -97,6 +97,7 @@ type Newcomer struct {
 	// Password is the first one; of an operator who has an account it is not
 	// looked at. Empty where one is to be made up.
 	Password media.Secret
+	Cost     Cost // of its hash
 }
 
 // Create gives somebody a role in an organization, and an account where there is
@@ -115,7 +116,7 @@ func Create(ctx context.Context, q db.Querier, n Newcomer) (id string, password 
 		if password = n.Password; password == "" {
 			password = NewPassword()
 		}
-		id, err = insert(ctx, q, email, password)
+		id, err = insert(ctx, q, email, password, n.Cost)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
@@ -130,12 +131,12 @@ func Create(ctx context.Context, q db.Querier, n Newcomer) (id string, password 
 	return id, password, nil
 }
 
-func insert(ctx context.Context, q db.Querier, email string, password media.Secret) (string, error) {
+func insert(ctx context.Context, q db.Querier, email string, password media.Secret, cost Cost) (string, error) {
 	if err := CheckPassword(password); err != nil {
 		return "", err
 	}
 	id := control.NewID("opr_", time.Now())
-	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, hash(password))
+	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, cost.hash(password))
 	return id, err
 }
 
@@ -207,7 +208,7 @@ func setPassword(ctx context.Context, q db.Querier, id string, password, but med
 	if err := CheckPassword(password); err != nil {
 		return err
 	}
-	tag, err := q.Exec(ctx, "UPDATE operators SET password_hash = $2 WHERE id = $1", id, hash(password))
+	tag, err := q.Exec(ctx, "UPDATE operators SET password_hash = $2 WHERE id = $1", id, Cost{}.hash(password))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrUnknown
 	}

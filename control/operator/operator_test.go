@@ -26,7 +26,7 @@ func start(t *testing.T) (d *db.DB, org, ada string) {
 	d = dbtest.New(t)
 	org, err := access.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err == nil {
-		ada, _, err = Create(t.Context(), d.Pool, Newcomer{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: good})
+		ada, _, err = Create(t.Context(), d.Pool, Newcomer{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: good, Cost: Cost{Passes: 1, Memory: 8}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +62,16 @@ func TestRoles(t *testing.T) {
 }
 
 func TestPasswords(t *testing.T) {
-	a, b := hash(good), hash(good)
-	if a == b || !matches(a, good) || matches(a, good+" ") || matches(nobody, "") || matches("", good) || matches("$argon2id$", good) {
+	a, b := Cost{}.hash(good), Cost{}.hash(good)
+	if cheap := (Cost{Passes: 1, Memory: 8}).hash(good); !strings.HasPrefix(a, "$argon2id$v=19$m=19456,t=2,p=1$") || !matches(cheap, good) || matches(cheap, good+" ") {
+		t.Errorf("%s, %s", a, cheap)
+	}
+	for _, bad := range []string{"m=4294967295,t=2", "m=19456,t=4294967295", "m=0,t=0", "m=-1,t=x"} {
+		if matches(strings.Replace(a, "m=19456,t=2", bad, 1), good) {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	if a == b || !matches(a, good) || matches(a, good+" ") || matches(nobody(), "") || matches("", good) || matches("$argon2id$", good) {
 		t.Errorf("%s", a)
 	}
 	for _, p := range []media.Secret{"", "elevenchars", media.Secret(strings.Repeat("a", 257)), "twelve chars\xff"} {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -31,11 +32,22 @@ func CheckPassword(p media.Secret) error {
 // NewPassword makes one up.
 func NewPassword() media.Secret { return media.Secret(rand.Text()) }
 
-// What a hash costs: the second of RFC 9106's and OWASP's advice for argon2id, a
-// server's memory kept in mind.
+// A Cost is what a hash by argon2id takes; the zero one is the usual.
+type Cost struct {
+	Passes uint32
+	Memory uint32 // KiB
+}
+
+// usual is the second of RFC 9106's and OWASP's advice, a server's memory kept in mind.
+func usual() Cost { return Cost{Passes: 2, Memory: 19 << 10} }
+
+// Bounds of what a hash may take that is looked at.
 const (
-	passes  = 2
-	memory  = 19 << 10 // KiB
+	mostPasses = 16
+	mostMemory = 1 << 20 // KiB
+)
+
+const (
 	threads = 1
 	length  = 32
 )
@@ -44,33 +56,54 @@ const (
 // more would cost memory, and calls their processor.
 var working = make(chan struct{}, max(1, runtime.NumCPU()/2)) //nolint:gochecknoglobals // the process's
 
-func derive(p media.Secret, salt []byte) []byte {
+func (c Cost) derive(p media.Secret, salt []byte) []byte {
 	working <- struct{}{}
 	defer func() { <-working }()
-	return argon2.IDKey([]byte(p), salt, passes, memory, threads, length)
+	return argon2.IDKey([]byte(p), salt, c.Passes, c.Memory, threads, length)
 }
 
-// form is how a hash is written (PHC).
-const form = "$argon2id$v=19$m=19456,t=2,p=1$"
+// form is how the cost of a hash is written (PHC).
+const form = "$argon2id$v=19$m=%d,t=%d,p=1$"
 
-func hash(p media.Secret) string {
+func (c Cost) hash(p media.Secret) string {
+	if c == (Cost{}) {
+		c = usual()
+	}
 	var salt [16]byte
 	_, _ = rand.Read(salt[:]) // never fails since Go 1.24
 	b := base64.RawStdEncoding
-	return form + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(derive(p, salt[:]))
+	return fmt.Sprintf(form, c.Memory, c.Passes) + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(c.derive(p, salt[:]))
 }
 
 // nobody is what the passwords of unknown accounts are held against, so that they
 // take as long.
-const nobody = form + "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+func nobody() string {
+	c := usual()
+	return fmt.Sprintf(form, c.Memory, c.Passes) + "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+}
 
 // matches tells whether a password is that of a hash.
 func matches(hash string, p media.Secret) bool {
-	rest, ok := strings.CutPrefix(hash, form)
-	salt, sum, _ := strings.Cut(rest, "$")
+	c, salt, want, ok := read(hash)
+	if !ok {
+		c = usual()
+	}
+	got := c.derive(p, salt)
+	return ok && subtle.ConstantTimeCompare(got, want) == 1
+}
+
+// read takes a hash apart.
+func read(hash string) (c Cost, salt, sum []byte, ok bool) {
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 {
+		return c, nil, nil, false
+	}
+	if _, err := fmt.Sscanf(hash, form, &c.Memory, &c.Passes); err != nil {
+		return c, nil, nil, false
+	}
 	b := base64.RawStdEncoding
-	s, errSalt := b.DecodeString(salt)
-	want, errSum := b.DecodeString(sum)
-	got := derive(p, s)
-	return ok && errSalt == nil && errSum == nil && subtle.ConstantTimeCompare(got, want) == 1
+	salt, errSalt := b.DecodeString(parts[4])
+	sum, errSum := b.DecodeString(parts[5])
+	ok = c.Passes >= 1 && c.Passes <= mostPasses && c.Memory >= 8 && c.Memory <= mostMemory && len(salt) > 0 && len(sum) == length && errors.Join(errSalt, errSum) == nil
+	return c, salt, sum, ok
 }

@@ -87,7 +87,7 @@ func SignIn(ctx context.Context, q db.Querier, email string, password media.Secr
 	if err := try(ctx, q, account, network); err != nil {
 		return "", err
 	}
-	id, kept := "", nobody
+	id, kept := "", nobody()
 	err := q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", email).Scan(&id, &kept)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("sign in: %w", err)

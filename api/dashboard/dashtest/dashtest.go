@@ -3,9 +3,11 @@
 package dashtest
 
 import (
+	"bytes"
 	"html"
 	"io"
 	"log/slog"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -84,7 +86,8 @@ func (h *House) organization(t *testing.T, name string) string {
 // Hire gives somebody a role; a new account has Password.
 func (h *House) Hire(t *testing.T, email, org string, role operator.Role) {
 	t.Helper()
-	if _, _, err := operator.Create(t.Context(), h.DB.Pool, operator.Newcomer{Email: email, OrgID: org, Role: role, Password: Password}); err != nil {
+	cheap := operator.Cost{Passes: 1, Memory: 8}
+	if _, _, err := operator.Create(t.Context(), h.DB.Pool, operator.Newcomer{Email: email, OrgID: org, Role: role, Password: Password, Cost: cheap}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -163,6 +166,22 @@ func (b *Browser) Post(path string, pairs ...string) Answer {
 		form.Add(pairs[i], pairs[i+1])
 	}
 	return b.Do(http.MethodPost, path, strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+}
+
+// Upload sends a file of a name, none where that is empty, with the form of a page.
+func (b *Browser) Upload(path, name, text string, pairs ...string) Answer {
+	b.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1]) // into memory
+	}
+	if name != "" {
+		f, _ := w.CreateFormFile("file", name) // likewise
+		_, _ = f.Write([]byte(text))
+	}
+	_ = w.Close()
+	return b.Do(http.MethodPost, path, &body, "Content-Type", w.FormDataContentType(), "Sec-Fetch-Site", "same-origin")
 }
 
 // Do sends a request with headers in pairs.

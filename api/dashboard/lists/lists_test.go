@@ -1,8 +1,6 @@
 package lists_test
 
 import (
-	"bytes"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"strings"
@@ -16,21 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
-
-// upload sends a file with the form of a page.
-func upload(b *dashtest.Browser, path, name, text string, pairs ...string) dashtest.Answer {
-	var body bytes.Buffer
-	w := multipart.NewWriter(&body)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		_ = w.WriteField(pairs[i], pairs[i+1]) // into memory
-	}
-	if name != "" {
-		f, _ := w.CreateFormFile("file", name) // likewise
-		_, _ = f.Write([]byte(text))
-	}
-	_ = w.Close()
-	return b.Do(http.MethodPost, path, &body, "Content-Type", w.FormDataContentType(), "Sec-Fetch-Site", "same-origin")
-}
 
 // TestTheOwnList: numbers are added, uploaded, replaced and taken off; who asked for
 // it stays.
@@ -57,7 +40,7 @@ func TestTheOwnList(t *testing.T) {
 	if !listed("12025550101") {
 		t.Error("who was added is called")
 	}
-	a := upload(b, "do-not-call/upload", "../../who not.csv", "+12025550102\n12025550103\n")
+	a := b.Upload("do-not-call/upload", "../../who not.csv", "+12025550102\n12025550103\n")
 	if a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
@@ -68,7 +51,7 @@ func TestTheOwnList(t *testing.T) {
 		t.Errorf("%s", page.Text())
 	}
 	for name, text := range map[string]string{"": "", "empty.csv": "", "short.txt": "12025550105\n12\n"} {
-		if a = upload(b, "do-not-call/upload", name, text); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) || strings.Contains(a.Body, "/tmp") {
+		if a = b.Upload("do-not-call/upload", name, text); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) || strings.Contains(a.Body, "/tmp") {
 			t.Errorf("%s: %d %s", name, a.Status, a.Text())
 		}
 	}
@@ -85,7 +68,7 @@ func TestTheOwnList(t *testing.T) {
 	if a = b.Post("do-not-call/numbers/12025550199/remove"); a.Status != http.StatusNotFound {
 		t.Errorf("a number that is not there: %d", a.Status)
 	}
-	upload(b, "do-not-call/upload", "new.txt", "12025550104\n", "replace", "on")
+	b.Upload("do-not-call/upload", "new.txt", "12025550104\n", "replace", "on")
 	if all, err := lists.OwnNumbers(t.Context(), h.DB.Pool, h.Acme, "", 9); err != nil || len(all) != 2 || !all[0].Asked || all[1].Number != "12025550104" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -96,10 +79,10 @@ func TestRegistries(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" })
 	ada := h.SignIn(t, "ada")
 	form := []string{"registry", "us_national", "areas", "202", "downloaded", "2026-11-01"}
-	if a := upload(h.SignIn(t, "gus"), "do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusNotFound {
+	if a := h.SignIn(t, "gus").Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusNotFound {
 		t.Errorf("somebody else loads a registry: %d", a.Status)
 	}
-	if a := upload(ada, "do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
+	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
 	if page := ada.Get("do-not-call"); !strings.Contains(page.Text(), "us_national") || !strings.Contains(page.Text(), "1 of ") {
@@ -112,7 +95,7 @@ func TestRegistries(t *testing.T) {
 				pairs[i+1] = bad
 			}
 		}
-		if a := upload(ada, "do-not-call/registry", "r.txt", "2025550101\n", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-`+field+`-error"`) {
+		if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-`+field+`-error"`) {
 			t.Errorf("%s %q: %d %s", field, bad, a.Status, a.Text())
 		}
 	}
@@ -124,7 +107,7 @@ func TestUploadsLeaveNothing(t *testing.T) {
 	b := h.SignIn(t, "oscar")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	if a := upload(b, "do-not-call/upload", "numbers.csv", strings.Repeat("\x00", 2<<20)); a.Status != http.StatusUnprocessableEntity {
+	if a := b.Upload("do-not-call/upload", "numbers.csv", strings.Repeat("\x00", 2<<20)); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 	left, err := os.ReadDir(dir)
