@@ -70,7 +70,9 @@ type Counts struct {
 	ByState   map[State]int
 	ByReason  map[string]int // of the suppressed
 	AtLaunch  int            // suppressed at the launch for a do-not-call list
-	Ambiguous int            // in several time zones
+	Ambiguous int            // in several time zones, and not suppressed
+	Redials   int            // waiting for another attempt
+	Capped    map[string]int // suppressed by a frequency cap, by its name
 }
 
 // All is how many contacts there are.

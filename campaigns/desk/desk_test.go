@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -260,6 +261,20 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.pass(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
 			m.must(t, m.Pass(m.ctx))
 		},
+		"fold": func(t *rapid.T) { m.must(t, m.Fold(m.ctx)) },
+		"cap": func(t *rapid.T) { // as the dialler does
+			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
+				sql := rapid.SampledFrom([]string{
+					"UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = 'daily' WHERE id = $1",
+					"UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1",
+					"UPDATE contacts SET state = 'suppressed', reason = 'frequency_capped', governing_cap = 'daily', updated_at = $2 WHERE id = $1",
+					"UPDATE contacts SET not_before = $2 WHERE id = $1",
+					"UPDATE contacts SET not_after = $2 WHERE id = $1",
+				}).Draw(t, "what")
+				_, err := m.db.Pool.Exec(m.ctx, sql, id, m.Now().Add(time.Hour))
+				m.must(t, err)
+			}
+		},
 		"": m.check,
 	}
 }
@@ -307,6 +322,7 @@ func (m *machine) check(t *rapid.T) {
 		t.Fatalf("%d contacts, want %d", p.Counters.Contacts, m.contacts)
 	}
 	m.settled(t)
+	m.tallied(t, p)
 	odd, err := m.texts(`
 		SELECT k.id FROM contacts k LEFT JOIN LATERAL (
 			SELECT count(*) AS all_, count(*) FILTER (WHERE ended_at IS NULL) AS live FROM contact_attempts x WHERE x.contact_id = k.id) x ON true
@@ -330,6 +346,30 @@ func (m *machine) check(t *rapid.T) {
 	over := st.Campaign.Status.Over()
 	if waits := p.ByState[campaigns.Pending] + p.ByState[campaigns.InCall] + p.ByState[campaigns.Awaiting]; st.Campaign.StatusReason == campaigns.QueueDrained && waits > 0 || over && p.Ready > 0 {
 		t.Fatalf("the campaign is over by %s: %+v", st.Campaign.StatusReason, p)
+	}
+}
+
+// tallied holds what is tallied of the campaign to a count of its contacts and attempts.
+func (m *machine) tallied(t *rapid.T, p progress.Progress) {
+	counted, err := m.texts(`
+		SELECT concat_ws(' ', 'contact', state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
+			state = 'pending' AND attempts > 0, state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL), count(*))
+		FROM contacts WHERE campaign_id = $1 GROUP BY state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
+			state = 'pending' AND attempts > 0, state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
+		UNION ALL SELECT concat_ws(' ', 'attempt', coalesce(outcome, ''), count(*)) FROM contact_attempts WHERE campaign_id = $1 GROUP BY outcome ORDER BY 1`, m.campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tallied, err := m.texts(`
+		SELECT concat_ws(' ', 'contact', state, reason, at_launch, cap, ambiguous, CASE WHEN state = 'pending' THEN hours_group END, tried, timed, sum(n))
+		FROM contact_tallies WHERE campaign_id = $1 GROUP BY state, reason, at_launch, cap, ambiguous, hours_group, tried, timed HAVING sum(n) <> 0
+		UNION ALL SELECT concat_ws(' ', 'attempt', outcome, sum(n)) FROM attempt_tallies WHERE campaign_id = $1 GROUP BY outcome HAVING sum(n) <> 0 ORDER BY 1`, m.campaign)
+	if err != nil || !slices.Equal(counted, tallied) {
+		t.Fatalf("tallied are %q, counted %q, %v", tallied, counted, err)
+	}
+	held, err := m.texts("SELECT count(*)::text FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2", m.campaign, m.Now())
+	if err != nil || held[0] != strconv.Itoa(p.Frequency.Held) {
+		t.Fatalf("%d are held by a cap, counted %s, %v", p.Frequency.Held, held, err)
 	}
 }
 

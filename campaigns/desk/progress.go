@@ -2,12 +2,10 @@ package desk
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -46,7 +44,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 		if err != nil {
 			return err
 		}
-		f.Outcomes, f.On, f.Dialled, f.Redials, f.Held, f.Blocked = t.Outcomes, t.On, t.Dialled, t.Redials, t.Held, t.Blocked
+		f.Outcomes, f.On, f.Dialled = t.Outcomes, t.On, t.Dialled
 		facts, err := d.facts(ctx, tx, org, pkg, Standing{Campaign: c, Screen: screen.None(), Counts: f.Counts}, now)
 		if err != nil {
 			return err
@@ -56,29 +54,24 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 		}
 		f.Route = facts.Line() && !t.Shut
 		f.Stale = org.RequireRegistry && lists.Unusable(now)
-		if c.Status == campaigns.Running {
-			err = d.running(ctx, tx, &f, t.Due)
-		}
+		err = d.waiting(ctx, tx, &f, t.Due)
 		p = progress.Of(f)
 		return err
 	})
 	return p, err
 }
 
-// running finds who waits in a running campaign, and, where its next call is due,
-// what keeps that.
-func (d *Desk) running(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
+// waiting finds who waits in a campaign, and, where the next call of one that runs is
+// due, what keeps that.
+func (d *Desk) waiting(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
 	c := f.Campaign
-	if due {
+	if c.Status == campaigns.Running && due {
 		if f.Full, err = place.Full(ctx, tx, c.OrgID, c.Binding.RouteID); err != nil {
 			return err
 		}
 	}
 	return d.Store.Waiting(ctx, tx, c.ID, f.Now, func(w store.Waiting) error {
-		f.Waiting = append(f.Waiting, progress.Group{
-			Place: market.Place{States: slices.Clone(w.States), Zones: slices.Clone(w.Zones)}, Timezone: w.Timezone,
-			Capped: w.Capped, Wait: w.Wait, Early: w.Early, Late: w.Late, N: w.N,
-		})
+		f.Waiting = append(f.Waiting, progress.Group{Key: w.Group, Cap: w.Cap, Wait: w.Wait, Early: w.Early, Late: w.Late, Next: w.Next, N: w.N})
 		return nil
 	})
 }

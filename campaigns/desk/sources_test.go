@@ -118,6 +118,10 @@ func TestSourcesAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	left(2 * time.Hour)
+	// Its tallies go too.
+	if tallies, err := o.texts("SELECT state FROM contact_tallies WHERE campaign_id = $1 UNION ALL SELECT outcome FROM attempt_tallies WHERE campaign_id = $1", good.Campaign.ID); err != nil || len(tallies) > 0 {
+		t.Errorf("tallies of %q, %v", tallies, err)
+	}
 }
 
 // TestLargeListsHaveTime: writing a large list may take longer than other

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
@@ -19,13 +18,13 @@ const NotAfter = "not_after"
 
 // A Group is so many waiting contacts that are alike.
 type Group struct {
-	Place    market.Place
-	Timezone string // that their rows named
-	Capped   bool   // a frequency cap keeps them
-	Wait     bool   // their next attempt is later
-	Early    bool   // not_before is later
-	Late     bool   // not_after is over
-	N        int
+	Key   string    // of the hours that hold for them, as package plan writes it
+	Cap   string    // the frequency cap that keeps them; empty for none
+	Wait  bool      // their next attempt is later
+	Early bool      // not_before is later
+	Late  bool      // not_after is over
+	Next  time.Time // when the first of those that wait for a time of their own has it; zero for none
+	N     int
 }
 
 // Facts are what progress is made of.
@@ -33,15 +32,11 @@ type Facts struct {
 	Now      time.Time
 	Campaign campaigns.Campaign
 	Counts   campaigns.Counts
-	Waiting  []Group // need not be there unless the campaign runs
+	Waiting  []Group
 	// Outcomes are the attempts that are over, by what came of them; On are
 	// those that are not, Dialled those that began in the last minute.
 	Outcomes    map[retry.Outcome]int
 	On, Dialled int
-	Redials     int // contacts that wait for another attempt
-	// Held are the waiting contacts by the frequency cap that keeps them, Blocked
-	// the suppressed ones by theirs.
-	Held, Blocked map[string]int
 
 	Calendar *plan.Calendar // by which it dials; nil where nobody knows the law
 	Route    bool           // there is a line, and calls get through it
@@ -66,8 +61,8 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
-	// Until are the first instants at which law or hours stop holding some of those
-	// whom they hold, by reason.
+	// Until are the first instants at which law, hours or a time of their own stop
+	// holding some of those whom they hold, by reason.
 	Until map[string]time.Time `json:"-"`
 }
 
@@ -163,7 +158,7 @@ func some[K comparable](m map[K]int) map[K]int {
 func (f Facts) counters() Counters {
 	o := f.Outcomes
 	c := Counters{
-		Contacts: f.Counts.All(), Attempts: f.On, InProgress: f.On, Redials: f.Redials,
+		Contacts: f.Counts.All(), Attempts: f.On, InProgress: f.On, Redials: f.Counts.Redials,
 		Answered: o[retry.Answered] + o[retry.ShortCall], Voicemail: o[retry.Voicemail], IVR: o[retry.IVR], NoAnswer: o[retry.NoAnswer],
 		Busy: o[retry.Busy], Declined: o[retry.Declined], Failed: o[retry.Failed] + o[retry.Congestion] + o[retry.InvalidNumber],
 	}
@@ -175,11 +170,13 @@ func (f Facts) counters() Counters {
 
 func (f Facts) frequency() Frequency {
 	q := Frequency{ByCap: map[string]int{}}
-	for name, n := range f.Held {
-		q.Held += n
-		q.ByCap[name] += n
+	for _, g := range f.Waiting {
+		if g.Cap != "" {
+			q.Held += g.N
+			q.ByCap[g.Cap] += g.N
+		}
 	}
-	for name, n := range f.Blocked {
+	for name, n := range f.Counts.Capped {
 		q.Blocked += n
 		q.ByCap[name] += n
 	}
@@ -188,15 +185,15 @@ func (f Facts) frequency() Frequency {
 }
 
 // keeps is why contacts of a running campaign are not called now, empty where
-// they may be, and until when, where law or hours keep them.
+// they may be, and until when, where law, hours or a time of their own keep them.
 func (f Facts) keeps(g Group) (reason string, until time.Time) {
 	soon := f.Now.Add(time.Second)
 	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: plan.Slot{Reason: plan.ZoneUnresolved}}
 	if f.Calendar != nil {
-		is.Slot = f.Calendar.Slot(f.Now, plan.Group{Place: g.Place, Named: g.Timezone}.Key())
+		is.Slot = f.Calendar.Slot(f.Now, g.Key)
 	}
-	if g.Capped {
-		is.Hold = plan.Hold{Cap: "one", Frees: soon}
+	if g.Cap != "" {
+		is.Hold = plan.Hold{Cap: g.Cap, Frees: soon}
 	}
 	if g.Wait {
 		is.RetryAt = soon
@@ -208,8 +205,14 @@ func (f Facts) keeps(g Group) (reason string, until time.Time) {
 	if g.Late && (reason == "" || reason == plan.ScreenStale || reason == plan.RouteUnavailable) {
 		return NotAfter, until
 	}
-	if reason != "" && reason == is.Slot.Reason {
-		until = is.Slot.Until
+	switch reason {
+	case "":
+		return "", until
+	case plan.FrequencyCap, plan.RetryWait, plan.NotBefore:
+		return reason, g.Next
+	case is.Slot.Reason:
+		return reason, is.Slot.Until
+	default:
+		return reason, until
 	}
-	return reason, until
 }

@@ -27,7 +27,7 @@ func TestReasons(t *testing.T) {
 	}
 	changes := []change{ // each keeps; the first of them is told
 		{plan.NotRunning, func(f *Facts, _ *Group) { f.Campaign.Status = campaigns.Paused }},
-		{plan.FrequencyCap, func(_ *Facts, g *Group) { g.Capped = true }},
+		{plan.FrequencyCap, func(_ *Facts, g *Group) { g.Cap = "daily" }},
 		{market.OutsideWindow, func(f *Facts, _ *Group) { f.Now = noon.Add(12 * time.Hour) }},
 		{plan.OutsideHours, func(f *Facts, _ *Group) { f.Campaign.WorkingHours = evening }},
 		{plan.RetryWait, func(_ *Facts, g *Group) { g.Wait = true }},
@@ -42,7 +42,7 @@ func TestReasons(t *testing.T) {
 			Now: noon, Route: true, Counts: campaigns.Counts{ByState: map[campaigns.State]int{campaigns.Pending: 3, campaigns.Done: 0}},
 			Campaign: campaigns.Campaign{Status: campaigns.Running, Timezone: "America/New_York", Classification: market.Marketing},
 		}
-		g := Group{Place: york, N: 3}
+		g := Group{Key: plan.Group{Place: york}.Key(), N: 3, Next: noon.Add(time.Hour)}
 		for _, c := range all {
 			if c.do == nil {
 				pkg = nil
@@ -74,7 +74,15 @@ func TestReasons(t *testing.T) {
 			}
 		}
 	}
-	nowhere := change{"", func(_ *Facts, g *Group) { g.Place = market.Place{} }}
+	for _, c := range []change{changes[1], changes[4], changes[5]} {
+		if p := look(c); !p.Until[c.reason].Equal(noon.Add(time.Hour)) {
+			t.Errorf("%s until %v", c.reason, p.Until)
+		}
+	}
+	if p := look(changes[1]); p.Frequency.Held != 3 || p.Frequency.ByCap["daily"] != 3 {
+		t.Errorf("%+v", p.Frequency)
+	}
+	nowhere := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{}.Key() }}
 	if p := look(nowhere); p.HeldReasons[market.NoZone] != 3 {
 		t.Errorf("nowhere: %v", p.HeldReasons)
 	}
@@ -85,7 +93,7 @@ func TestReasons(t *testing.T) {
 		t.Errorf("without a market: %v", p.HeldReasons)
 	}
 	// Noon in New York is six in the evening in Paris.
-	paris := change{"", func(_ *Facts, g *Group) { g.Timezone = "Europe/Paris" }}
+	paris := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{Place: york, Named: "Europe/Paris"}.Key() }}
 	theirs := change{"", func(f *Facts, _ *Group) { f.Campaign.ContactTimezone = true }}
 	if p := look(changes[3], paris); p.Holds != 3 {
 		t.Errorf("by the campaign's clock: %v", p.HeldReasons)

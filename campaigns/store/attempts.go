@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/retry"
-	"github.com/parley-voice/parley/control/db"
 )
 
 // Take takes a contact to be called by a call, and tells whether it may: its
@@ -21,7 +19,7 @@ import (
 func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH one AS (
-			SELECT k.id FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
+			SELECT k.id, coalesce(CASE WHEN c.use_contact_timezone THEN nullif(k.timezone, '') END, k.zones[1], '') AS zone FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
 			WHERE k.id = $1 AND k.state = 'pending' AND c.status = 'running'
 				AND (k.next_attempt_at IS NULL OR k.next_attempt_at <= $3)
 				AND (k.not_before IS NULL OR k.not_before <= $3) AND (k.not_after IS NULL OR k.not_after > $3)
@@ -30,10 +28,10 @@ func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, n
 		), taken AS (
 			UPDATE contacts k SET state = 'in_call', attempts = attempts + 1, next_attempt_at = NULL, call_id = $2, updated_at = $3
 			FROM one WHERE k.id = one.id
-			RETURNING k.*
+			RETURNING k.*, one.zone
 		)
-		INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at)
-		SELECT t.id, coalesce((SELECT max(n) FROM contact_attempts WHERE contact_id = t.id), 0) + 1, t.org_id, t.campaign_id, t.number, $2, $3 FROM taken t`,
+		INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at, zone)
+		SELECT t.id, coalesce((SELECT max(n) FROM contact_attempts WHERE contact_id = t.id), 0) + 1, t.org_id, t.campaign_id, t.number, $2, $3, t.zone FROM taken t`,
 		contactID, callID, now)
 	if err != nil {
 		return false, fmt.Errorf("contact %s: %w", contactID, err)
@@ -121,73 +119,4 @@ func (s *Store) Outcome(ctx context.Context, tx pgx.Tx, callID string, o retry.O
 		return fmt.Errorf("outcome of call %s: %w", callID, err)
 	}
 	return nil
-}
-
-// Waiting are the contacts of a campaign that wait, alike ones together, as
-// each sees it. Groups whose places are equal differ in the rest.
-func (s *Store) Waiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(Waiting) error) error {
-	found, err := q.Query(ctx, `
-		SELECT states, zones, timezone, governing_cap <> '' AND next_attempt_at > $2 IS TRUE, next_attempt_at > $2 IS TRUE,
-			not_before > $2 IS TRUE, not_after <= $2 IS TRUE, count(*)
-		FROM contacts WHERE campaign_id = $1 AND state = 'pending' GROUP BY 1, 2, 3, 4, 5, 6, 7`, campaignID, now)
-	if err != nil {
-		return fmt.Errorf("contacts: %w", err)
-	}
-	var w Waiting
-	_, err = pgx.ForEachRow(found, []any{&w.States, &w.Zones, &w.Timezone, &w.Capped, &w.Wait, &w.Early, &w.Late, &w.N}, func() error {
-		return each(w)
-	})
-	if err != nil {
-		return fmt.Errorf("contacts: %w", err)
-	}
-	return nil
-}
-
-// A Waiting is so many alike contacts.
-type Waiting struct {
-	States, Zones             []string
-	Timezone                  string
-	Capped, Wait, Early, Late bool
-	N                         int
-}
-
-// Tallies are what is counted of a campaign's attempts and caps.
-type Tallies struct {
-	Outcomes      map[retry.Outcome]int
-	On, Dialled   int            // attempts that are on, and that began in the last minute
-	Redials       int            // contacts that wait for another attempt
-	Held, Blocked map[string]int // contacts by governing cap
-	// Shut tells that campaigns are kept off its route, because calls through it fail.
-	Shut bool
-	// Due tells that its pace would have it call now.
-	Due bool
-}
-
-// Tally counts the attempts of a campaign.
-func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now time.Time) (Tallies, error) {
-	var t Tallies
-	var outcomes, held, blocked []byte
-	err := q.QueryRow(ctx, `
-		SELECT
-			(SELECT count(*) FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NULL),
-			(SELECT count(*) FROM contact_attempts WHERE campaign_id = $1 AND began_at > $2::timestamptz - interval '1 minute'),
-			(SELECT count(*) FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND attempts > 0),
-			(SELECT coalesce(json_object_agg(outcome, n), '{}') FROM
-				(SELECT outcome, count(*) AS n FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NOT NULL GROUP BY 1) x),
-			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
-				(SELECT governing_cap, count(*) AS n FROM contacts
-				WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2 GROUP BY 1) x),
-			(SELECT coalesce(json_object_agg(governing_cap, n), '{}') FROM
-				(SELECT governing_cap, count(*) AS n FROM contacts
-				WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'frequency_capped' GROUP BY 1) x),
-			EXISTS (SELECT FROM campaigns c JOIN route_breakers b ON b.subgroup_id = c.route_id WHERE c.id = $1 AND b.open),
-			EXISTS (SELECT FROM campaign_paces WHERE campaign_id = $1 AND next_at <= clock_timestamp())`,
-		campaignID, now).Scan(&t.On, &t.Dialled, &t.Redials, &outcomes, &held, &blocked, &t.Shut, &t.Due)
-	if err == nil {
-		err = errors.Join(json.Unmarshal(outcomes, &t.Outcomes), json.Unmarshal(held, &t.Held), json.Unmarshal(blocked, &t.Blocked))
-	}
-	if err != nil {
-		return t, fmt.Errorf("attempts: %w", err)
-	}
-	return t, nil
 }

@@ -61,10 +61,8 @@ type Hour struct {
 // that, else by the first in which its number may be, else by the campaign's.
 func (s *Store) Hours(ctx context.Context, q db.Querier, c campaigns.Campaign, last int) ([]Hour, error) {
 	found, err := q.Query(ctx, `
-		SELECT extract(hour FROM x.began_at AT TIME ZONE coalesce(CASE WHEN $3 THEN nullif(k.timezone, '') END, k.zones[1], $4))::integer, count(*),
-			count(*) FILTER (WHERE x.outcome IN ('answered', 'short_call'))
-		FROM (SELECT contact_id, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 ORDER BY began_at DESC LIMIT $2) x
-		JOIN contacts k ON k.id = x.contact_id GROUP BY 1 ORDER BY 1`, c.ID, last, c.ContactTimezone, c.Timezone)
+		SELECT extract(hour FROM began_at AT TIME ZONE coalesce(nullif(zone, ''), $3))::integer, count(*), count(*) FILTER (WHERE outcome IN ('answered', 'short_call'))
+		FROM (SELECT zone, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 ORDER BY began_at DESC LIMIT $2) x GROUP BY 1 ORDER BY 1`, c.ID, last, c.Timezone)
 	if err != nil {
 		return nil, fmt.Errorf("attempts by hour: %w", err)
 	}
@@ -96,20 +94,6 @@ func (s *Store) Dials(ctx context.Context, q db.Querier, campaignID string, minu
 		return nil, fmt.Errorf("attempts by minute: %w", err)
 	}
 	return all, nil
-}
-
-// NextAt returns when the first contact of a campaign that waits for a time of its
-// own may be called; zero where none does.
-func (s *Store) NextAt(ctx context.Context, q db.Querier, campaignID string, now time.Time) (time.Time, error) {
-	var at *time.Time
-	err := q.QueryRow(ctx, "SELECT min(due_at) FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND due_at > $2", campaignID, now).Scan(&at)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("contacts: %w", err)
-	}
-	if at == nil {
-		return time.Time{}, nil
-	}
-	return *at, nil
 }
 
 // A Pace is how fast a campaign that runs dials.

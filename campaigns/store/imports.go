@@ -32,10 +32,10 @@ func (s *Store) SaveImport(ctx context.Context, tx pgx.Tx, i campaigns.Import, l
 	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO imports (id, org_id, campaign_id, kind, status, refusal_code, created_via, rows_seen, accepted, warned, rejected,
-			duplicates, source_key, screen, created_at, rules)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16)`,
+			duplicates, source_key, screen, created_at, rules, codes)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17)`,
 		i.ID, i.OrgID, i.CampaignID, i.Kind, status, i.RefusalCode, i.Via, i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected,
-		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules)
+		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules, codes(list))
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
@@ -47,6 +47,17 @@ func (s *Store) SaveImport(ctx context.Context, tx pgx.Tx, i campaigns.Import, l
 	}
 	_, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID)
 	return err
+}
+
+// codes are how many issues of each code rows have.
+func codes(list []*rows.Row) map[string]int {
+	all := map[string]int{}
+	for _, r := range list {
+		for _, x := range r.Issues {
+			all[x.Code]++
+		}
+	}
+	return all
 }
 
 func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*rows.Row) error {
@@ -151,8 +162,20 @@ func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (cam
 // Issues returns the first issues of an import in order of rows, how many
 // there are of each code, and how many of all.
 func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first int) (items []rows.Issue, byCode map[string]int, total int, err error) {
-	items, byCode = []rows.Issue{}, map[string]int{}
-	all, err := q.Query(ctx, "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n", importID)
+	items = []rows.Issue{}
+	err = q.QueryRow(ctx, `
+		SELECT coalesce((SELECT codes FROM imports WHERE id = $1), (
+			SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
+				SELECT x ->> 'code' AS code, count(*) AS n FROM import_rows r, json_array_elements(r.issues) x
+				WHERE r.import_id = $1 AND r.issues IS NOT NULL GROUP BY 1) c))`, importID).Scan(&byCode)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("issues: %w", err)
+	}
+	for _, n := range byCode {
+		total += n
+	}
+	// A row that is listed has one at least.
+	all, err := q.Query(ctx, "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2", importID, first)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("issues: %w", err)
 	}
@@ -162,44 +185,11 @@ func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first
 		if fault := json.Unmarshal(text, &some); fault != nil {
 			return fault
 		}
-		for _, x := range some {
-			byCode[x.Code]++
-			if total++; total <= first {
-				items = append(items, x)
-			}
-		}
+		items = append(items, some...)
 		return nil
 	})
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("issues: %w", err)
 	}
-	return items, byCode, total, nil
-}
-
-// Counts are how many contacts of a campaign stand where.
-func (s *Store) Counts(ctx context.Context, q db.Querier, campaignID string) (campaigns.Counts, error) {
-	c := campaigns.Counts{ByState: map[campaigns.State]int{}, ByReason: map[string]int{}}
-	all, err := q.Query(ctx, `
-		SELECT state, reason, count(*), count(*) FILTER (WHERE dnc_at_launch), count(*) FILTER (WHERE cardinality(zones) > 1)
-		FROM contacts WHERE campaign_id = $1 GROUP BY state, reason`, campaignID)
-	if err != nil {
-		return c, fmt.Errorf("contacts: %w", err)
-	}
-	var state campaigns.State
-	var reason string
-	var n, launch, ambiguous int
-	_, err = pgx.ForEachRow(all, []any{&state, &reason, &n, &launch, &ambiguous}, func() error {
-		c.ByState[state] += n
-		if state == campaigns.Suppressed {
-			c.ByReason[reason] += n
-		} else {
-			c.Ambiguous += ambiguous
-		}
-		c.AtLaunch += launch
-		return nil
-	})
-	if err != nil {
-		return c, fmt.Errorf("contacts: %w", err)
-	}
-	return c, nil
+	return items[:min(len(items), first)], byCode, total, nil
 }

@@ -140,11 +140,7 @@ func (c *Campaigns) progress(r *frame.Request, o *one) error {
 	if o.Progress, err = c.desk().Progress(r.Context(), r.Org(), k.ID); err != nil {
 		return err
 	}
-	next, err := c.API.Store.NextAt(r.Context(), r.DB(), k.ID, now)
-	if err != nil {
-		return err
-	}
-	o.Why = explain(k, o.Progress, o.Blockers, next)
+	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
 	o.Outcomes, o.Stand = outcomes(o.Progress.Counters), stands(o.Progress)
 	if !o.Over {

@@ -18,9 +18,8 @@ type why struct {
 	Next  time.Time
 }
 
-// explain answers from what is known of a campaign. Next is when the first contact
-// that waits for a time of its own may be called.
-func explain(k campaigns.Campaign, p progress.Progress, blockers []checks.Blocker, next time.Time) why {
+// explain answers from what is known of a campaign.
+func explain(k campaigns.Campaign, p progress.Progress, blockers []checks.Blocker) why {
 	switch k.Status {
 	case campaigns.Draft:
 		return why{"busy", "It is a draft: nothing is dialled before it is launched.", "", time.Time{}}
@@ -43,7 +42,7 @@ func explain(k campaigns.Campaign, p progress.Progress, blockers []checks.Blocke
 			return why{"bad", f.Bad + ", so nobody is called.", f.Do, time.Time{}}
 		}
 	}
-	return running(k, p, next)
+	return running(k, p)
 }
 
 // lost is the fix of what keeps a running campaign from dialling.
@@ -61,7 +60,7 @@ func lost(code string) (fix, bool) {
 	return fix{}, false
 }
 
-func running(k campaigns.Campaign, p progress.Progress, next time.Time) why {
+func running(k campaigns.Campaign, p progress.Progress) why {
 	dials := fmt.Sprintf("%s in the last minute, of %d that were asked for.", calls(p.Pace.Dialled), p.Pace.CallsPerMinute)
 	switch {
 	case p.Ready > 0 && p.Pace.Dialled > 0:
@@ -69,7 +68,7 @@ func running(k campaigns.Campaign, p progress.Progress, next time.Time) why {
 	case p.Ready > 0:
 		return why{"busy", fmt.Sprintf("%s may be called now, and the next call is on its way.", people(p.Ready)), "Where none begins within a minute, all lines are in use: see Live.", time.Time{}}
 	case p.Holds > 0:
-		return waits(p, next)
+		return waits(p)
 	case p.Counters.InProgress > 0:
 		return why{"good", "The last calls are on. Nobody else waits.", "", time.Time{}}
 	case p.ByState[campaigns.Awaiting] > 0:
@@ -83,17 +82,15 @@ func running(k campaigns.Campaign, p progress.Progress, next time.Time) why {
 
 // waits explains a campaign in which everybody who is left waits: by the reason that
 // most of them wait for, and the next instant at which that may change.
-func waits(p progress.Progress, next time.Time) why {
+func waits(p progress.Progress) why {
 	all := counts(p.HeldReasons, held)
 	w := why{"busy", fmt.Sprintf("It waits: nobody may be called now. %s: %s.", all[0].Says, people(all[0].N)), "", time.Time{}}
 	if len(all) > 1 {
 		w.Says = fmt.Sprintf("It waits: nobody may be called now, for %d reasons. The first: %s, %s.", len(all), lower(all[0].Says), people(all[0].N))
 	}
 	switch all[0].Code {
-	case plan.OutsideLaw, plan.OutsideHours, plan.LegalHoliday:
+	case plan.OutsideLaw, plan.OutsideHours, plan.LegalHoliday, plan.RetryWait, plan.NotBefore, plan.FrequencyCap:
 		w.Next = p.Until[all[0].Code]
-	case plan.RetryWait, plan.NotBefore, plan.FrequencyCap:
-		w.Next = next
 	case plan.RouteUnavailable:
 		w.State, w.More = "bad", "See the line under Live. It is tried again by itself."
 	case plan.ScreenStale:

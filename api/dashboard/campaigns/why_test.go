@@ -33,11 +33,11 @@ func TestExplain(t *testing.T) {
 			nil,
 			"busy", "for 2 reasons. The first: the law allows no call at this hour where they are, 4 contacts.", at,
 		},
-		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"retry_wait": 2}}, nil, "busy", "They wait for the next attempt: 2 contacts.", at.Add(time.Hour)},
+		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"retry_wait": 2}, Until: map[string]time.Time{"retry_wait": at.Add(time.Hour)}}, nil, "busy", "They wait for the next attempt: 2 contacts.", at.Add(time.Hour)},
 		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"route_unavailable": 2}}, nil, "bad", "Calls do not get through the line", time.Time{}},
 		{campaigns.Running, progress.Progress{}, nil, "busy", "Everybody was called.", time.Time{}},
 	} {
-		got := explain(campaigns.Campaign{Status: c.status}, c.p, c.blockers, at.Add(time.Hour))
+		got := explain(campaigns.Campaign{Status: c.status}, c.p, c.blockers)
 		if got.State != c.state || !strings.Contains(got.Says, c.want) || !got.Next.Equal(c.next) {
 			t.Errorf("%s: %+v, want %q %q %v", c.status, got, c.state, c.want, c.next)
 		}
