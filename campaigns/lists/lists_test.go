@@ -218,8 +218,17 @@ func TestOwn(t *testing.T) {
 	if d := own("3025550123\n", true); d.Added != 1 || d.Deleted != 2 || d.Numbers != 1 {
 		t.Errorf("%+v", d)
 	}
-	if _, err := s.LoadOwn(t.Context(), lists.Load{OrgID: org, Files: []string{s.file("12\n", 0)}, Now: s.now}); !errors.Is(err, registry.ErrList) {
-		t.Errorf("%v", err)
+	for _, bad := range []struct {
+		text    string
+		replace bool
+	}{{"12\n", false}, {"phone\n", true}, {"", true}, {"nobody at all", true}, {"13025550123,D\n", true}} {
+		_, err := s.LoadOwn(t.Context(), lists.Load{OrgID: org, Files: []string{s.file(bad.text, 0)}, Replace: bad.replace, Now: s.now})
+		if !errors.Is(err, registry.ErrList) {
+			t.Errorf("%q: %v", bad.text, err)
+		}
+	}
+	if d := own("phone\n", false); d.Added != 0 || d.Deleted != 0 || d.Numbers != 1 {
+		t.Errorf("%+v", d)
 	}
 }
 

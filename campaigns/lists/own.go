@@ -47,6 +47,9 @@ func (s *Shelf) LoadOwn(ctx context.Context, l Load) (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
+	if l.Replace && !all.some() {
+		return Loaded{}, fmt.Errorf("%w: there is no number in it to be listed, and it was to replace the list", registry.ErrList)
+	}
 	done := Loaded{Name: screen.OwnList, Downloaded: l.Downloaded}
 	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		fault := all.apply(ctx, tx, l, &done)
@@ -62,6 +65,16 @@ func (s *Shelf) LoadOwn(ctx context.Context, l Load) (Loaded, error) {
 		return Loaded{}, fmt.Errorf("load the organization's list: %w", err)
 	}
 	return done, nil
+}
+
+// some tells whether a number is to be listed.
+func (n numbers) some() bool {
+	for _, listed := range n {
+		if listed {
+			return true
+		}
+	}
+	return false
 }
 
 // read reads the files of a load.
