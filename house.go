@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/forwarded"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
@@ -254,7 +255,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 		return err
 	}
 	h.http = &http.Server{
-		Handler: h.web.beside(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: forwarded.Handler(h.config.Proxies, h.web.beside(handler)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 type Config struct {
 	HTTPAddr    string
 	PublicURL   string
+	Proxies     []netip.Prefix // that say whom they pass on
 	MetricsAddr string
 	DataDir     string
 	BucketURL   string // empty: a folder of DataDir

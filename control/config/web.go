@@ -24,9 +24,26 @@ func withWeb(all map[string]Setting) map[string]Setting {
 		"PARLEY_TURN_RELAY_PORTS": {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.WebRTC.RelayPorts })},
 		"PARLEY_TURN_PEERS":       {"IP:PORT, several with commas between", setPeers},
 		"PARLEY_TALK_AGENTS":      {"ORGANIZATION/AGENT, several with commas between, each name of an agent once", setTalk},
+		"PARLEY_TRUSTED_PROXIES":  {"an address or ADDRESS/BITS, several with commas between", setProxies},
 		"PARLEY_DASHBOARD":        {"on or off", setSwitch(func(c *Config) *bool { return &c.Dashboard })},
 	})
 	return all
+}
+
+func setProxies(c *Config, v string) error {
+	c.Proxies = nil
+	for part := range strings.SplitSeq(v, ",") {
+		part = strings.TrimSpace(part)
+		p, err := netip.ParsePrefix(part)
+		if a, single := netip.ParseAddr(part); single == nil {
+			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+		}
+		if err != nil || p.Bits() == 0 {
+			return fmt.Errorf("%q is no proxy, or everybody", part)
+		}
+		c.Proxies = append(c.Proxies, p.Masked())
+	}
+	return nil
 }
 
 func setPeers(c *Config, v string) error {
