@@ -25,8 +25,9 @@ type Score struct {
 	Other, False int // frames of none, and those taken for it
 	Said, Missed int // utterances, and those of which nothing was noticed
 	// Onset and Offset are how far the edges told are from the true ones,
-	// without sign; Told is when the verdict of the onset came.
-	Onset, Offset, Told []time.Duration
+	// without sign, and Faded is how far the end is by the trail of what was
+	// loud; Told is when the verdict of the onset came.
+	Onset, Offset, Faded, Told []time.Duration
 }
 
 // Options say what is measured.
@@ -46,7 +47,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 			return err
 		}
 		t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(t, "%d kHz\tgate:\thit\tfalse\tmissed\tonset\ttold\toffset\tmodel:\thit\tfalse\tmissed\tonset\ttold\toffset\t\n", rate/1000)
+		fmt.Fprintf(t, "%d kHz\tgate:\thit\tfalse\tmissed\tonset\ttold\toffset\tmodel:\thit\tfalse\tmissed\tonset\ttold\toffset\tfaded\t\n", rate/1000)
 		for i, c := range all {
 			if err = ctx.Err(); err != nil {
 				return err
@@ -58,7 +59,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 				plain.add(k, &gate{})
 				model.add(k, &vad.Detector{})
 			}
-			fmt.Fprintf(t, "%s\t\t%s\t\t%s\t\n", c, plain.row(), model.row())
+			fmt.Fprintf(t, "%s\t\t%s\t\t%s\t%s\t\n", c, plain.row(), model.row(), middle(model.Faded))
 			o.Progress(r*len(all)+i+1, 2*len(all))
 		}
 		if err = t.Flush(); err != nil {
@@ -93,7 +94,8 @@ func middle(d []time.Duration) string {
 }
 
 // A stretch is a run of frames: from is in it, to is not.
-type stretch struct{ from, to, told int }
+// It was told at one, and by the trail the voice had faded at another.
+type stretch struct{ from, to, told, faded int }
 
 // add plays a clip to a detector and takes what it said into the account.
 func (s *Score) add(c *clip, d detector) {
@@ -129,6 +131,7 @@ func (s *Score) add(c *clip, d detector) {
 		first, last := over[0], over[len(over)-1]
 		s.Onset = append(s.Onset, (time.Duration(first.from-u.from) * media.FrameTime).Abs())
 		s.Offset = append(s.Offset, (time.Duration(last.to-u.to) * media.FrameTime).Abs())
+		s.Faded = append(s.Faded, (time.Duration(last.faded-u.to) * media.FrameTime).Abs())
 		s.Told = append(s.Told, max(0, time.Duration(first.told+1-u.from)*media.FrameTime))
 	}
 }
@@ -136,15 +139,18 @@ func (s *Score) add(c *clip, d detector) {
 // listen returns the stretches that d takes for speech.
 func listen(c *clip, d detector) []stretch {
 	var heard []stretch
+	var trail vad.Trail
 	speaking := false
 	for i := range c.frames() {
+		trail.Frame(c.frame(i), false)
 		switch v, back := d.Frame(c.frame(i)); v {
 		case vad.Began:
-			heard = append(heard, stretch{i - back, c.frames(), i})
+			heard = append(heard, stretch{i - back, c.frames(), i, c.frames()})
 			speaking = true
 		case vad.Ended:
 			if speaking {
-				heard[len(heard)-1].to = i - back + 1
+				last, _ := trail.Faded(back)
+				heard[len(heard)-1].to, heard[len(heard)-1].faded = i-back+1, i-last+1
 			}
 			speaking = false
 		default:

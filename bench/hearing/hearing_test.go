@@ -50,6 +50,10 @@ func TestScore(t *testing.T) {
 	if on := []time.Duration{0, 40 * time.Millisecond}; !slices.Equal(s.Onset, on) {
 		t.Errorf("onsets %v, want %v", s.Onset, on)
 	}
+	// Where nothing is louder than anything else, the trail knows no better.
+	if !slices.Equal(s.Faded, s.Offset) {
+		t.Errorf("faded %v, want %v", s.Faded, s.Offset)
+	}
 	if told := []time.Duration{60 * time.Millisecond, 100 * time.Millisecond}; !slices.Equal(s.Told, told) {
 		t.Errorf("told %v, want %v", s.Told, told)
 	}

@@ -11,9 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/bench/acoustic"
 	"github.com/parley-voice/parley/bench/relay"
 	"github.com/parley-voice/parley/bench/scene"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/tone"
 )
 
 // A Network is what lies between the two ends of a call, and what became of each
@@ -25,9 +28,11 @@ type Network struct {
 	there, back []packet // from the callee, and to it, as they came in
 }
 
-// A packet is when one came in and went on; out is zero where it was lost.
+// A packet is when one came in and went on; out is zero where it was lost. loud
+// tells that a listener would have heard it.
 type packet struct {
 	in, out time.Time
+	loud    bool
 }
 
 // delay is how long the packet was under way.
@@ -42,15 +47,15 @@ func (n *Network) Between(ours, theirs netip.AddrPort, s *scene.Scene, seed uint
 
 // tap keeps when a packet of audio passed.
 func (n *Network) tap(p relay.Passing) {
-	const version, event = 2, 101
+	const version, header, event = 2, 12, 101
 	kind := byte(0)
 	if len(p.Data) > 1 {
 		kind = p.Data[1] & 0x7f
 	}
-	if len(p.Data) < 12 || p.Data[0]>>6 != version || kind >= 72 && kind <= 76 || kind == event {
+	if len(p.Data) < header || p.Data[0]>>6 != version || kind >= 72 && kind <= 76 || kind == event {
 		return // no RTP, or no audio
 	}
-	x := packet{in: p.In}
+	x := packet{in: p.In, loud: loud(kind, p.Data[header:])}
 	if len(p.Out) > 0 {
 		x.out = slices.MinFunc(p.Out, time.Time.Compare)
 	}
@@ -61,6 +66,28 @@ func (n *Network) tap(p relay.Passing) {
 	} else {
 		n.back = append(n.back, x)
 	}
+}
+
+// loud tells whether a listener hears anything in a packet of G.711; of other
+// codecs it is not known.
+func loud(kind byte, payload []byte) bool {
+	var d codec.Decoder
+	switch kind {
+	case codec.PCMU{}.PayloadType():
+		d = codec.PCMU{}.NewDecoder()
+	case codec.PCMA{}.PayloadType():
+		d = codec.PCMA{}.NewDecoder()
+	default:
+		return false
+	}
+	pcm := make([]int16, len(payload))
+	d.Decode(pcm, payload)
+	for window := range slices.Chunk(pcm, codec.PCMU{}.Rate()/100) {
+		if tone.Level(window) > acoustic.Audible {
+			return true
+		}
+	}
+	return false
 }
 
 // Close ends the network. A call without one has none to end.
@@ -142,14 +169,22 @@ func (n *Network) last(at time.Time) edge {
 	return edge{why: why}
 }
 
-// first is the edge of an answer that the callee began to hear at a time.
+// first is the edge of an answer that the callee began to hear at a time: that of
+// its first audible packet, whether or not that came.
 func (n *Network) first(at time.Time) edge {
 	i, ok := n.came(at)
 	if !ok {
 		return edge{why: nowhere}
 	}
+	why, k := n.why(n.back, i), i
+	for k > 0 && n.back[k-1].loud && n.back[k-1].out.IsZero() {
+		k--
+	}
+	if k < i {
+		return edge{n.back[k].in, why} // it would have been heard
+	}
 	p := n.back[i]
-	return edge{p.in.Add(at.Sub(p.out)), n.why(n.back, i)} // what was made up came between two
+	return edge{p.in.Add(at.Sub(p.out)), why} // what was made up came between two
 }
 
 // why looks at the packets around an edge.

@@ -3,6 +3,9 @@ package passage
 import (
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/tone"
 )
 
 // at is a moment, in ms.
@@ -41,7 +44,37 @@ func TestEdges(t *testing.T) {
 			t.Errorf("%s: %v, %q; want %v, %q", name, d, why, c.want, c.why)
 		}
 	}
+	// The answer's first two packets were lost, and were loud; the one before them too.
+	n := &Network{there: late(30, 30, 30, 30, 30, 30, 30, 30), back: late(10, 10, 10, -1, -1, -1, 10, 10)}
+	n.back[4].loud, n.back[5].loud, n.back[6].loud = true, true, true
+	if d, why := n.Without(70*time.Millisecond, at(60), at(130)); d != -10*time.Millisecond || why != lost {
+		t.Errorf("the answer's beginning lost: %v, %q", d, why)
+	}
 	if d, why := (*Network)(nil).Without(time.Second, at(0), at(0)); d != time.Second || why != "" {
 		t.Errorf("nothing between: %v, %q", d, why)
+	}
+}
+
+// TestLoud: what a listener hears of a packet is known of both laws.
+func TestLoud(t *testing.T) {
+	word, _ := tone.Say(8000, "yes")
+	for name, c := range map[string]struct {
+		kind  byte
+		codec codec.Codec
+		pcm   []int16
+		want  bool
+	}{
+		"a word":             {0, codec.PCMU{}, word[:160], true},
+		"its end":            {0, codec.PCMU{}, append(make([]int16, 80), word[:80]...), true},
+		"silence":            {0, codec.PCMU{}, make([]int16, 160), false},
+		"a word in A-law":    {8, codec.PCMA{}, word[:160], true},
+		"silence in A-law":   {8, codec.PCMA{}, make([]int16, 160), false},
+		"of no law we speak": {9, codec.PCMU{}, word[:160], false},
+	} {
+		payload := make([]byte, 160)
+		c.codec.NewEncoder().Encode(payload, c.pcm)
+		if got := loud(c.kind, payload); got != c.want {
+			t.Errorf("%s: loud %v", name, got)
+		}
 	}
 }

@@ -22,7 +22,7 @@ type Caller struct {
 func Committed(a turn.Action, c Caller, before *Account) (x *Account, another bool) {
 	since := func(t time.Time) time.Duration { return t.Sub(c.Answered) }
 	x = &Account{
-		Caller: true, T0: c.Last.From, Waited: c.Last.Waited, Verdict: c.Last.At,
+		Caller: true, T0: c.Last.Voiced, Waited: c.Last.Waited, Verdict: c.Last.At,
 		Usable: c.Answered.Add(a.Usable), Commit: time.Now(),
 		Estimated: c.Last.Estimated, Reason: a.Reason, Specs: c.Specs,
 	}

@@ -21,7 +21,7 @@ func (s *talk) greeted() *book.Account {
 func (s *talk) unheard() *book.Account {
 	s.number++
 	return &book.Account{
-		Number: s.number - 1, Caller: true, T0: s.last.From, Waited: s.last.Waited, Verdict: s.last.At,
+		Number: s.number - 1, Caller: true, T0: s.last.Voiced, Waited: s.last.Waited, Verdict: s.last.At,
 		Estimated: s.last.Estimated, Reason: turn.RecognizerSilent,
 	}
 }

@@ -150,7 +150,7 @@ func (s *talk) toGreet(ctx context.Context) {
 	if c := s.current; c != nil && s.machine.State() == turn.Held && s.watch != nil {
 		c.Commit, c.Reason = time.Now(), s.watch.Verdict().Evidence
 		if !s.last.From.IsZero() {
-			c.T0, c.Estimated = s.last.From, s.last.Estimated
+			c.T0, c.Estimated = s.last.Voiced, s.last.Estimated
 		}
 		s.overheard()
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // remembered is how many frames the ear can look back for an edge.
-const remembered = 16
+const remembered = 40
 
 // An Edge is where the caller begins to speak, has spoken for a while, or falls
 // silent.
@@ -26,9 +26,10 @@ type Edge struct {
 	Kind      turn.Kind     // Stirred, Calmed, Voice, Loud, Lull or Silence
 	Loud      time.Duration // voiced sound since the speech began; of Loud
 	At        time.Time     // of the verdict
-	From      time.Time     // arrival of the edge itself; of Voice, Lull and Silence
+	From      time.Time     // arrival of the edge, as the detector tells it; of Voice, Lull and Silence
+	Voiced    time.Time     // arrival of the last voiced sample, as its loudness tells it; of Lull and Silence
 	Waited    time.Duration // of its frame in the jitter buffer
-	Estimated bool          // From was not measured
+	Estimated bool          // Voiced was not measured
 	Returns   bool          // the line is known to return what is sent
 	Prosody   eot.Prosody   // of the speech up to it; of Lull and Silence
 }
@@ -45,6 +46,7 @@ type Ear struct {
 	Sent func() float64
 
 	detector vad.Detector
+	trail    vad.Trail
 	prosody  prosody.Estimator
 	bound    echo.Bound
 	floor    float64       // dBFS under which sound is our own
@@ -54,6 +56,7 @@ type Ear struct {
 	onset    int           // frames before the speech that is on
 	told     time.Duration // of the voiced sound of this speech
 	came     [remembered]arrival
+	made     bool // the frame just read stands for sound that did not come
 	frames   int
 }
 
@@ -107,6 +110,11 @@ func (e *Ear) listen(f media.Frame) (Edge, bool) {
 		e.detector.Floor(e.floor)
 	}
 	verdict, back := e.detector.Frame(f)
+	if e.detector.Level() < e.floor {
+		e.trail.Frame(nil, e.made) // our own voice
+	} else {
+		e.trail.Frame(f, e.made)
+	}
 	if e.detector.Voiced() {
 		e.unvoiced = 0
 	} else {
@@ -128,7 +136,7 @@ func (e *Ear) listen(f media.Frame) (Edge, bool) {
 		e.onset = e.frames - back - 1
 		return e.edge(turn.Voice, back), true
 	case vad.Ended:
-		x := e.edge(turn.Silence, back)
+		x := e.end(turn.Silence, back)
 		x.Prosody = e.prosody.End()
 		return x, true
 	case vad.Same:
@@ -158,7 +166,7 @@ func (e *Ear) going() (Edge, bool) {
 		return Edge{Kind: turn.Loud, At: time.Now(), Loud: e.told}, true
 	case !e.lulled && time.Duration(e.unvoiced)*media.FrameTime >= lullTime:
 		e.lulled = true
-		x := e.edge(turn.Lull, e.unvoiced)
+		x := e.end(turn.Lull, e.unvoiced)
 		x.Prosody = e.prosody.End()
 		return x, true
 	case e.lulled && e.unvoiced == 0:
@@ -173,8 +181,10 @@ func (e *Ear) going() (Edge, bool) {
 func (e *Ear) note() {
 	now := time.Now()
 	a := arrival{at: now, read: now}
+	e.made = false
 	if legs, ok := e.Leg.(media.Arrival); ok {
-		if at, measured := legs.Arrived(); measured {
+		at, measured := legs.Arrived()
+		if e.made = !measured; measured {
 			a.at, a.measured = at, true
 		}
 	}
@@ -183,11 +193,27 @@ func (e *Ear) note() {
 }
 
 func (e *Ear) edge(kind turn.Kind, back int) Edge {
-	back = min(back, remembered-1, e.frames-1)
-	a := e.came[(e.frames-1-back)%remembered]
-	x := Edge{Kind: kind, At: time.Now(), From: a.at, Waited: a.read.Sub(a.at), Estimated: !a.measured}
+	a := e.ago(back)
+	x := Edge{Kind: kind, At: time.Now(), From: a.at}
 	if kind == turn.Voice {
 		x.From = x.From.Add(-media.FrameTime)
 	}
 	return x
+}
+
+// end is the edge at which the caller fell silent. Of a voice that ends among
+// frames that were lost nobody knows in which: the middle is taken.
+func (e *Ear) end(kind turn.Kind, back int) Edge {
+	x := e.edge(kind, back)
+	last, lost := e.trail.Faded(back)
+	a := e.ago(last)
+	x.Voiced = a.at.Add(time.Duration(lost) * media.FrameTime / 2)
+	x.Waited = max(0, e.ago(last-lost/2).read.Sub(x.Voiced))
+	x.Estimated = lost > 0 || !a.measured
+	return x
+}
+
+// ago is the arrival of the frame that was so many frames ago.
+func (e *Ear) ago(back int) arrival {
+	return e.came[(e.frames-1-min(back, remembered-1, e.frames-1))%remembered]
 }

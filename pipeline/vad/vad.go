@@ -153,10 +153,16 @@ func level(f media.Frame) float64 {
 	for _, x := range f {
 		sum += float64(x) * float64(x)
 	}
+	return decibels(sum, len(f))
+}
+
+// decibels is the root mean square of n samples of which sum is that of the
+// squares, in dBFS, -120 at least.
+func decibels(sum float64, n int) float64 {
 	if sum == 0 {
 		return -120
 	}
-	return max(-120, 10*math.Log10(sum/float64(len(f))/(32768*32768)))
+	return max(-120, 10*math.Log10(sum/float64(n)/(32768*32768)))
 }
 
 func ones(b uint8) int {
