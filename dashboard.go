@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/dashboard"
+	"github.com/parley-voice/parley/api/dashboard/live"
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
@@ -19,11 +20,22 @@ func (h *house) showDashboard(server *api.Server) (err error) {
 	d := &dashboard.Dashboard{
 		DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: h.store, Bucket: h.spool.Bucket,
-		Leaving: func() bool { return !h.node.Accepting() },
-		Check:   func(d agents.Definition) error { return h.agent.Check(d.Speech) },
+		Leaving:   func() bool { return !h.node.Accepting() },
+		Providers: h.standings,
+		Check:     func(d agents.Definition) error { return h.agent.Check(d.Speech) },
 	}
 	server.Dashboard, err = d.Handler()
 	return err
+}
+
+// standings are the providers that agents asked.
+func (h *house) standings() []live.Provider {
+	does := map[string]string{"asr": "hears", "llm": "thinks", "tts": "speaks"}
+	var all []live.Provider
+	for _, s := range h.agent.Guards.Standings() {
+		all = append(all, live.Provider{Does: does[s.Seam], Name: s.Name, Asked: s.Asked, Most: s.Most, Open: s.Open, Tried: s.Tried, Until: s.Until})
+	}
+	return all
 }
 
 // demoOperator has the demo's operator sign in with a new password.

@@ -59,14 +59,16 @@ type Dashboard struct {
 	// the server is about to stop; nil is never.
 	Standing func(media.Trunk) string
 	Leaving  func() bool
-	Log      *slog.Logger
+	// Providers are those that agents asked on this server; nil knows of none.
+	Providers func() []live.Provider
+	Log       *slog.Logger
 }
 
 // Frame puts the rooms together.
 func (d *Dashboard) Frame() (*frame.Frame, error) {
 	f := &frame.Frame{DB: d.DB, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (frame.Room, error){
-		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving}).Room,
+		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving, Providers: d.Providers}).Room,
 		(&campaigns.Campaigns{API: d.Campaigns, Uploads: &uploads.Uploads{Sources: &sources.Sources{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket}}).Room,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Room,
 		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Room,

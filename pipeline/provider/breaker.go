@@ -44,6 +44,12 @@ func (b *Breaker) Allow(now time.Time) *Token {
 	return t
 }
 
+// Stands tells how it stands: closed, or open until some time, after which one may try,
+// or one is trying.
+func (b *Breaker) Stands() (open, tried bool, until time.Time) {
+	return b.open, b.open && b.probe != nil, b.until
+}
+
 // An Ending is what came of asking a provider.
 type Ending int
 

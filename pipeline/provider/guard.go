@@ -44,8 +44,11 @@ func (g *Guards) aside(seam, name string) *guard {
 	calls := g.of(seam, name)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.keep("aside "+seam+" "+name, func() *guard { return &guard{name: name, room: calls.room} })
+	return g.keep(aside+" "+seam+" "+name, func() *guard { return &guard{name: name, room: calls.room} })
 }
+
+// aside is what the keys of guards begin with of work beside the calls.
+const aside = "aside"
 
 // keep returns the guard of a key, made where there is none. The caller holds mu.
 func (g *Guards) keep(key string, build func() *guard) *guard {

@@ -339,3 +339,38 @@ func TestSlowText(t *testing.T) {
 		}
 	})
 }
+
+// TestStandings: who failed is left alone, is tried, and is asked again.
+func TestStandings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &Guards{Limits: map[string]int{"x": 7}}
+		of := func() string { return fmt.Sprintf("%+v", g.Standings()) }
+		if got := of(); got != "[]" {
+			t.Errorf("before anybody is asked: %s", got)
+		}
+		g.aside("llm", "x")
+		for range tolerated {
+			v, err := g.of("tts", "y").enter()
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.leave(errors.New("down"))
+		}
+		all := g.Standings()
+		if len(all) != 2 || all[0].Seam != "llm" || all[0].Name != "x" || all[0].Most != 7 || all[0].Open || !all[1].Open || all[1].Tried || !all[1].Until.Equal(time.Now().Add(firstPause)) {
+			t.Errorf("%+v", all)
+		}
+		time.Sleep(firstPause)
+		v, err := g.of("tts", "y").enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if y := g.Standings()[1]; !y.Open || !y.Tried || y.Asked != 1 {
+			t.Errorf("%+v", y)
+		}
+		v.leave(nil)
+		if y := g.Standings()[1]; y.Open || y.Tried || y.Asked != 0 {
+			t.Errorf("%+v", y)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	callsapi "github.com/parley-voice/parley/api/calls"
 	campaignsapi "github.com/parley-voice/parley/api/campaigns"
+	"github.com/parley-voice/parley/api/dashboard/live"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns"
@@ -40,6 +41,9 @@ func (h *House) equip(t *testing.T) {
 	}
 	bucket := &recording.Folder{Dir: t.TempDir()}
 	d.Bucket = bucket
+	d.Providers = func() []live.Provider {
+		return []live.Provider{{Does: "hears", Name: "deepgram", Asked: 12, Most: 100}, {Does: "thinks", Name: "openai", Open: true}, {Does: "speaks", Name: "cartesia", Open: true, Tried: true, Asked: 1}}
+	}
 	d.Recordings = &recordings.Recordings{Calls: d.Store, Bucket: bucket, Key: key, PublicURL: h.URL}
 	bodies, keys, listed := schema.NewSet(), &idempotency.Keys{Pool: pool}, &campaignstore.Store{Pool: pool}
 	d.Calls = &callsapi.Calls{

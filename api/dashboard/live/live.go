@@ -29,6 +29,8 @@ type Live struct {
 	// Standing says how it stands with a trunk: up, down or unknown; nil knows of
 	// none.
 	Standing func(media.Trunk) string
+	// Providers are those that agents asked on this server; nil knows of none.
+	Providers func() []Provider
 	// Leaving tells that the server is about to stop: pages look for another then.
 	// Nil is never.
 	Leaving func() bool
@@ -66,6 +68,42 @@ type line struct {
 	Says  string
 }
 
+// A Provider is one that agents hear, think or speak by.
+type Provider struct {
+	Does, Name  string
+	Asked, Most int // streams, answers or utterances that it has now, and may have; 0 is no limit
+	// Open tells that it is left alone after it failed, at least until then; Tried that
+	// it is tried whether it works again.
+	Open, Tried bool
+	Until       time.Time
+}
+
+// State is up, degraded or down.
+func (p Provider) State() string {
+	switch {
+	case p.Tried, p.Most > 0 && p.Asked >= p.Most:
+		return "degraded"
+	case p.Open:
+		return "down"
+	default:
+		return "up"
+	}
+}
+
+// Says says why.
+func (p Provider) Says() string {
+	switch {
+	case p.Tried:
+		return "One call tries whether it works again; others use the fallback."
+	case p.Open:
+		return "It failed several times in a row, and is left alone; calls use the fallback."
+	case p.Most > 0 && p.Asked >= p.Most:
+		return "It has as many at a time as it may; others use the fallback."
+	default:
+		return "It is asked."
+	}
+}
+
 type pace struct {
 	campaigns.Pace
 
@@ -81,9 +119,11 @@ type now struct {
 
 	Lines  []line
 	Agents []overview.Agent
-	Paces  []pace
-	Asked  int // calls a minute, of all campaigns
-	Made   int
+	// Providers are those of this server.
+	Providers []Provider
+	Paces     []pace
+	Asked     int // calls a minute, of all campaigns
+	Made      int
 }
 
 func (l *Live) look(r *frame.Request) (frame.Page, error) {
@@ -130,6 +170,9 @@ func (l *Live) health(r *frame.Request, n *now) error {
 	}
 	if n.Agents, err = overview.Agents(r.Context(), r.DB(), r.Org()); err != nil {
 		return err
+	}
+	if l.Providers != nil {
+		n.Providers = l.Providers()
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
