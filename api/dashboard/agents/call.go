@@ -28,7 +28,7 @@ func (Agents) askCall(r *frame.Request) (frame.Page, error) {
 		for _, s := range routes {
 			options = append(options, frame.Option{Value: s.ID, Label: s.TrunkName + " / " + s.Name})
 		}
-		all = append(all, frame.Field{Name: "route", Label: "Subgroup", Kind: frame.Select, Options: options})
+		all = append(all, frame.Field{Name: "route", Label: "Subgroup", Kind: frame.Select, Options: options, Value: r.Query("route")})
 	}
 	for _, name := range agent.Draft.Places() {
 		all = append(all, frame.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})

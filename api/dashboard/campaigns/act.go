@@ -133,9 +133,9 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 	if err != nil {
 		return frame.Done{}, err
 	}
-	slot, before, err := c.begin(r, batch)
+	slot, added, err := c.begin(r, batch)
 	back := frame.Done{To: "campaigns/" + r.ID(), Say: "These were added already: a form adds them once."}
-	if err != nil || before {
+	if err != nil || added != nil {
 		return back, err
 	}
 	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, desk.Ending{
@@ -155,20 +155,19 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
 }
 
-// begin takes the key of the form that brought a batch, or tells that this was done
-// by it before.
-func (c *Campaigns) begin(r *frame.Request, batch []json.RawMessage) (slot *idempotency.Slot, before bool, err error) {
+// begin takes the key of the form that asks for something, or returns what came of that
+// before.
+func (c *Campaigns) begin(r *frame.Request, what ...any) (*idempotency.Slot, *idempotency.Answer, error) {
 	scope, key, err := r.OnceKey()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	text, err := json.Marshal(batch)
+	text, err := json.Marshal(what)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	sum := sha256.Sum256(text)
-	slot, answer, err := c.API.Keys.Begin(r.Context(), scope, key, sum[:])
-	return slot, answer != nil, err
+	return c.API.Keys.Begin(r.Context(), scope, key, sum[:])
 }
 
 // forget frees the key of a form that was refused, although nobody waits any more.

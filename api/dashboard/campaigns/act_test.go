@@ -57,3 +57,47 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 		t.Error("by another form she is not added again")
 	}
 }
+
+// TestOneFormMakesOneCampaign, however often it is sent; what was refused may be sent again.
+func TestOneFormMakesOneCampaign(t *testing.T) {
+	h := dashtest.New(t)
+	h.Sell(t, "us", true)
+	b := h.SignIn(t, "oscar")
+	form := func(once, name, attempts string) dashtest.Answer {
+		return b.Post("campaigns/draft", "once", once, "name", name, "agent", "sales", "classification", "marketing", "pace", "20", "attempts", attempts, "interval", "15", "duplicates", "keep_first")
+	}
+	if a := form("", "Spring", "1"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("of a form that may come again: %d", a.Status)
+	}
+	if a := form("a", "", "1"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("without a name: %d %s", a.Status, a.Text())
+	}
+	to := map[string]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			a := form("a", "Spring", "1")
+			mu.Lock()
+			defer mu.Unlock()
+			if to[a.To()]++; a.Status != http.StatusSeeOther && a.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%d %s", a.Status, a.Text())
+			}
+		})
+	}
+	all.Wait()
+	again := form("a", "Spring", "1")
+	if to[again.To()] == 0 || !strings.Contains(b.Get(again.To()).Text(), "a form makes one") {
+		t.Errorf("again it leads to %s, before to %v", again.To(), to)
+	}
+	if a := form("a", "Autumn", "1"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("another, by the same form: %d", a.Status)
+	}
+	if a := form("b", "Spring", "1"); a.To() == again.To() {
+		t.Error("another form makes none")
+	}
+	var n int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM campaigns").Scan(&n); err != nil || n != 2 {
+		t.Errorf("there are %d campaigns, %v", n, err)
+	}
+}

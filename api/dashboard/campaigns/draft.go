@@ -1,9 +1,11 @@
 package campaigns
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/overview"
 )
 
@@ -74,13 +78,15 @@ func (c *Campaigns) askDraft(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
+	agents := len(all[1].Options)
+	all = append(all, frame.Once())
 	lead := "Step 3 of 3: how to call. Nothing is dialled before you launch it."
 	if r.Query("upload") == "" {
 		lead = "Without a list. Numbers can be added before and after the launch."
 	}
 	return frame.Page{
 		Template: "draft.html", Title: "New campaign", Crumbs: above(frame.Link{Label: "New campaign", Path: "campaigns/new"}), Lead: lead,
-		Data: map[string]any{"Form": r.Form(frame.Form{Submit: "Make the campaign", Cancel: r.URL("campaigns"), Fields: all}), "Agents": len(all[1].Options)},
+		Data: map[string]any{"Form": r.Form(frame.Form{Submit: "Make the campaign", Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
 	}, nil
 }
 
@@ -172,13 +178,30 @@ func orStandard(s string) string {
 	return s
 }
 
-// create makes a draft of what was typed and the list that was uploaded before.
+// create makes a draft of what was typed and the list that was uploaded before, once: a
+// form that comes again leads to the campaign of the first.
 func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 	order := desk.Order{}
 	var err error
 	if order.Spec, err = spec(r); err != nil {
 		return frame.Done{}, err
 	}
+	slot, made, err := c.begin(r, r.HTTP.URL.RawQuery, order.Spec)
+	if err != nil {
+		return frame.Done{}, err
+	}
+	if made != nil {
+		return frame.Done{To: string(made.Body), Say: "The campaign was made already: a form makes one."}, nil
+	}
+	done, err := c.make(r, order, slot)
+	if err != nil {
+		err = errors.Join(err, c.forget(r.Context(), slot))
+	}
+	return done, err
+}
+
+// make makes a campaign of an order, and settles the form that asked for it.
+func (c *Campaigns) make(r *frame.Request, order desk.Order, slot *idempotency.Slot) (frame.Done, error) {
 	upload := r.Query("upload")
 	if upload != "" {
 		f, done, fault := c.opened(r)
@@ -189,12 +212,19 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 			return frame.Done{}, fault
 		}
 		defer done()
-		if err = columnsOf(r, f); err != nil {
+		if err := columnsOf(r, f); err != nil {
 			return frame.Done{}, err
 		}
 		order.File = f
 	}
-	st, err := c.desk().Create(r.Context(), r.Org(), who(r), order, nil, nil)
+	settled := func(ctx context.Context, q db.Querier, to string) error {
+		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther, Body: []byte(to)})
+	}
+	st, err := c.desk().Create(r.Context(), r.Org(), who(r), order,
+		func(ctx context.Context, q db.Querier, st desk.Standing) error {
+			return settled(ctx, q, "campaigns/"+st.Campaign.ID)
+		},
+		func(ctx context.Context, q db.Querier) error { return settled(ctx, q, "campaigns") })
 	if kept, ok := errors.AsType[*desk.KeptError](err); ok {
 		text := "The campaign was made, but its list could not be taken: " + refusal(kept.Err) + ". Add the numbers to it when that is mended."
 		return frame.Done{To: "campaigns", Say: text, Wrong: true}, c.log(r, "create", "", nil, map[string]any{"name": order.Spec.Name, "list": "not taken"})
