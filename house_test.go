@@ -43,6 +43,7 @@ func TestHouseLeavesNothing(t *testing.T) {
 		h.publicURL + "/readyz":                            "ready",
 		h.publicURL + "/openapi.json":                      `"openapi":"3.1`,
 		h.publicURL + "/docs":                              "<html",
+		h.publicURL + "/dashboard":                         "Sign in",
 		"http://" + h.listenM.Addr().String() + "/metrics": "parley_media_clock_late_ticks_total",
 	} {
 		if got := fetch(t, path); !strings.Contains(got, want) {
@@ -58,6 +59,26 @@ func TestHouseLeavesNothing(t *testing.T) {
 	h.stop(ctx)
 	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t, before)
+}
+
+// TestTheDashboardIsOff: then the server has no such pages, and all the others.
+func TestTheDashboardIsOff(t *testing.T) {
+	c := testConfig(t)
+	for key, value := range map[string]string{"PARLEY_DATABASE_URL": dbtest.URL(t), "PARLEY_DASHBOARD": "off"} {
+		if err := config.Settings()[key].Set(&c, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.stop(context.WithoutCancel(t.Context()))
+	for path, want := range map[string]string{"/healthz": "ok", "/dashboard": "no such path", "/dashboard/sign-in": "no such path", "/dashboard/assets/x": "no such path"} {
+		if got := fetch(t, h.publicURL+path); !strings.Contains(got, want) {
+			t.Errorf("%s says %.200q, want %q in it", path, got, want)
+		}
+	}
 }
 
 func fetch(t testing.TB, url string) string {

@@ -2,8 +2,11 @@ package dashboard_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/operator"
 )
 
 // hostile is a name that would run where it is not taken for text.
@@ -166,7 +170,7 @@ func TestTheTheme(t *testing.T) {
 	if ground() == light {
 		t.Error("the toggle changes nothing")
 	}
-	b.Go("audit")
+	b.Go("calls")
 	if ground() == light {
 		t.Error("the theme is not kept")
 	}
@@ -175,3 +179,53 @@ func TestTheTheme(t *testing.T) {
 		t.Errorf("a viewer is shown %s", strconv.Quote(strings.Join(links, ", ")))
 	}
 }
+
+// TestPictures takes a picture of every page, in both themes and two widths, into the
+// folder that PARLEYTEST_PICTURES names.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("PARLEYTEST_PICTURES")
+	if dir == "" {
+		t.Skip("PARLEYTEST_PICTURES names a folder")
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" }) // pages of the root organization too
+	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                    // there is somebody to lend to
+	all := routes(t, h, "sales")
+	b := h.Chrome(t)
+	for _, look := range []struct {
+		theme string
+		width int64
+	}{{"light", 1280}, {"dark", 1280}, {"light", 390}, {"dark", 390}} {
+		b.Look(look.theme, look.width)
+		picture := func(name string) {
+			t.Helper()
+			name = strings.Map(func(c rune) rune {
+				if strings.ContainsRune("/?=&{}", c) {
+					return '_'
+				}
+				return c
+			}, name)
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, look.theme, look.width)), b.Picture(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if look.theme == "light" && look.width == 1280 {
+			b.Go("/dashboard/sign-in")
+			picture("sign-in")
+			b.SignIn("ada")
+		}
+		for _, r := range all {
+			if r.Look != nil && r.Path != "campaigns/columns" {
+				b.Go(r.Path)
+				picture(strings.NewReplacer("call_1", "id", "evt_1", "id").Replace(idOf.ReplaceAllString(r.Path, "id")))
+			}
+		}
+		b.Go("nothing")
+		picture("nothing")
+	}
+}
+
+// idOf finds ids in paths.
+var idOf = regexp.MustCompile(`[a-z]+_[0-9a-zA-Z]{20,}`)

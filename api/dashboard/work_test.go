@@ -142,6 +142,36 @@ func TestACallInTheBrowser(t *testing.T) {
 	}
 }
 
+// TestAnUploadInTheBrowser: how much of a file is there is shown while it is sent; what
+// is refused is shown where it was sent from, and what is taken says so on the next page.
+func TestAnUploadInTheBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Go("do-not-call/upload")
+	send := func(text, until string) {
+		t.Helper()
+		b.Run(`(() => { const file = new DataTransfer();
+			file.items.add(new File([` + text + `], "numbers.txt"));
+			document.querySelector("[name=file]").files = file.files;
+			document.querySelector("form.form .button.first").click(); })()`)
+		b.Until("document.readyState === 'complete' && document.body.innerText.includes('" + until + "')")
+	}
+	send(`"nonsense 1\n"`, "no list of numbers")
+	if text := b.Text(); !strings.Contains(text, "Upload a list") {
+		t.Errorf("the page says %s", text)
+	}
+	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
+		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
+	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20000 numbers were added")
+	if shown := dashtest.Read[string](b, "sessionStorage.getItem('shown') ?? ''"); !strings.Contains(shown, "is being read") {
+		t.Errorf("it was shown %q", shown)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
 // TestHangUpInTheBrowser: a call shows by itself where calls are watched, with its
 // turn, and is hung up there.
 func TestHangUpInTheBrowser(t *testing.T) {

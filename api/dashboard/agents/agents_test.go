@@ -2,8 +2,11 @@ package agents_test
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
@@ -138,6 +141,56 @@ func TestVersions(t *testing.T) {
 	b.Follow(at + "/delete")
 	if _, err := agents.ByID(t.Context(), h.DB.Pool, h.Acme, a.ID); err == nil {
 		t.Error("it is there still")
+	}
+}
+
+// TestTwoEdit: of two who change one agent the second is told, with what it says by then,
+// and loses nothing of what was typed.
+func TestTwoEdit(t *testing.T) {
+	h := dashtest.New(t)
+	a := sales(t, h)
+	oscar, ada := h.SignIn(t, "oscar"), h.SignIn(t, "ada")
+	at := "agents/" + a.ID + "/edit"
+	seen := func(page dashtest.Answer) string {
+		m := regexp.MustCompile(`name="seen" value="([0-9a-f]{32})"`).FindStringSubmatch(page.Body)
+		if m == nil {
+			t.Fatalf("%d %s", page.Status, page.Text())
+		}
+		return m[1]
+	}
+	form := func(seen, greeting string) []string {
+		return []string{"seen", seen, "greeting", greeting, "voicemail", "hangup", "speech.asr.provider", "fake", "speech.llm.provider", "fake", "speech.tts.provider", "fake"}
+	}
+	first := seen(oscar.Get(at))
+	ada.Follow(at, form(seen(ada.Get(at)), "Ada’s.")...)
+	page := oscar.Post(at, form(first, "Oscar’s.")...)
+	if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "Somebody else changed this") || !strings.Contains(page.Body, "Oscar’s.</textarea>") ||
+		!strings.Contains(page.Body, `id="f-greeting-newer"><small>It says now:</small><pre>Ada’s.</pre>`) || strings.Contains(page.Body, "f-prompt-newer") || seen(page) == first {
+		t.Errorf("%d %s", page.Status, page.Body)
+	}
+	if text := oscar.Post("agents/"+a.ID+"/text", "seen", first, "text", "greeting: Text."); text.Status != http.StatusConflict {
+		t.Errorf("as YAML: %d %s", text.Status, text.Text())
+	}
+	if d := read(t, h).Draft; d.Greeting != "Ada’s." {
+		t.Errorf("the greeting is %q", d.Greeting)
+	}
+	oscar.Follow(at, form(seen(page), "Oscar’s.")...)
+	if d := read(t, h).Draft; d.Greeting != "Oscar’s." {
+		t.Errorf("the greeting is %q", d.Greeting)
+	}
+	last := seen(oscar.Get(at)) // both at the same time
+	var taken atomic.Int64
+	var both sync.WaitGroup
+	for i, b := range []*dashtest.Browser{oscar, ada} {
+		both.Go(func() {
+			if b.Post(at, form(last, strconv.Itoa(i))...).Status == http.StatusSeeOther {
+				taken.Add(1)
+			}
+		})
+	}
+	both.Wait()
+	if taken.Load() != 1 {
+		t.Errorf("%d were saved", taken.Load())
 	}
 }
 

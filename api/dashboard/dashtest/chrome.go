@@ -142,6 +142,21 @@ func (b Tab) Text() string {
 	return Read[string](b, "document.body.innerText")
 }
 
+// Picture is the page whole, as PNG.
+func (b Tab) Picture() []byte {
+	b.t.Helper()
+	var shot []byte
+	whole := true
+	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		got, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
+		if err == nil {
+			shot = got.Data
+		}
+		return err
+	}))
+	return shot
+}
+
 // Faults are what went wrong in the page.
 func (b Tab) Faults() []string {
 	b.t.Helper()

@@ -1,6 +1,11 @@
 package frame
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -30,6 +35,9 @@ type Form struct {
 	// Cancel is the page of who does not want to; "" is none.
 	Cancel string
 	Fields []Field
+	// Of is what the form changes, as it is now; nil where it makes something new. A
+	// form that was filled in from something else is refused by Same.
+	Of any
 
 	// Message is what is wrong with none of the fields.
 	Message string
@@ -54,6 +62,8 @@ type Field struct {
 	Group string
 
 	Error string
+	// Newer is what somebody else has made of it meanwhile.
+	Newer string
 }
 
 // An Option is one of a selection's.
@@ -88,6 +98,9 @@ func (f Field) Describes() template.HTMLAttr {
 	if f.Help != "" {
 		ids += " " + f.ID() + "-help"
 	}
+	if f.Newer != "" {
+		ids += " " + f.ID() + "-newer"
+	}
 	if f.Error != "" {
 		ids += " " + f.ID() + "-error"
 	}
@@ -105,11 +118,14 @@ func (f Form) Upload() bool {
 // Form is a form with what was typed into it before, and what was wrong with that.
 // Passwords and files have to be given again.
 func (r *Request) Form(f Form) Form {
+	f.Fields = slices.Clone(f.Fields)
+	if f.Of != nil {
+		f.Fields = append(f.Fields, Field{Name: seen, Kind: Hidden, Value: digest(f.Of)})
+	}
 	if r.invalid == nil {
 		return f
 	}
 	f.Message = r.invalid.Message
-	f.Fields = slices.Clone(f.Fields)
 	for key, reason := range r.invalid.Fields {
 		if at := f.about(key); at != nil {
 			at.Error = reason
@@ -119,15 +135,63 @@ func (r *Request) Form(f Form) Form {
 	}
 	for i := range f.Fields {
 		at := &f.Fields[i]
-		switch at.Kind {
-		case Password, File:
-		case Boxes:
+		now := at.shown()
+		switch {
+		case at.Kind == Password || at.Kind == File || at.Name == seen && r.invalid.Newer:
+			continue
+		case at.Kind == Boxes:
 			at.Values = r.All(at.Name)
 		default:
 			at.Value = r.Raw(at.Name)
 		}
+		if r.invalid.Newer && at.Kind != Hidden && at.shown() != now {
+			at.Newer = cmp.Or(now, "empty")
+		}
 	}
 	return f
+}
+
+// shown is the value of a field as people read it.
+func (f Field) shown() string {
+	var labels []string
+	for _, o := range f.Options {
+		if f.Kind == Boxes && slices.Contains(f.Values, o.Value) || f.Kind == Select && f.Value == o.Value {
+			labels = append(labels, o.Label)
+		}
+	}
+	switch {
+	case f.Kind == Box && f.Value == "":
+		return "not ticked"
+	case f.Kind == Box:
+		return "ticked"
+	case f.Kind == Boxes || f.Kind == Select:
+		return strings.Join(labels, ", ")
+	default:
+		return strings.TrimSpace(f.Value)
+	}
+}
+
+// seen is the field of what a form was filled in from.
+const seen = "seen"
+
+// digest is short for something, as JSON writes it.
+func digest(of any) string {
+	text, err := json.Marshal(of)
+	if err != nil {
+		text = fmt.Append(nil, of)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Same refuses a form that was filled in from something else than is there now, where
+// it says from what. It is asked in Commit: of two who send a form at a time the second
+// waits there.
+func (r *Request) Same(of any) error {
+	if from := r.Text(seen); from == "" || from == digest(of) {
+		return nil
+	}
+	return &InvalidError{Newer: true, Message: "Somebody else changed this after you had opened it, so nothing was saved. Under the fields that differ stands what they say now; send the form again to put yours in the place of that."}
 }
 
 // about is the field that a key names, or a part of what it names, or is a part of.

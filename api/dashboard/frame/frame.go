@@ -185,7 +185,15 @@ func (f *Frame) enter(room Room, route Route, then func(*Request, Room, Route) e
 			defer cancel()
 			req = req.WithContext(ctx)
 		}
+		do := then
 		s, err := f.session(req)
+		if errors.Is(err, operator.ErrSignedOut) && req.Method == http.MethodPost {
+			signedIn := false
+			if s, signedIn = f.again(w, req); !signedIn {
+				return
+			}
+			do, err = f.resume, nil
+		}
 		if err != nil {
 			f.unknown(w, req, err)
 			return
@@ -200,7 +208,7 @@ func (f *Frame) enter(room Room, route Route, then func(*Request, Room, Route) e
 		case route.Root && !r.Root:
 			err = ErrMissing
 		default:
-			err = then(r, room, route)
+			err = do(r, room, route)
 		}
 		if err != nil {
 			f.fail(w, req, r, err)
@@ -255,7 +263,11 @@ func (f *Frame) change(r *Request, room Room, route Route) error {
 		if fault != nil {
 			return fault
 		}
-		return f.show(r, room, p, http.StatusUnprocessableEntity)
+		status := http.StatusUnprocessableEntity
+		if r.invalid.Newer {
+			status = http.StatusConflict
+		}
+		return f.show(r, room, p, status)
 	case r.invalid != nil:
 		done = Done{To: cmp.Or(route.Back, f.first()), Say: r.invalid.Error(), Wrong: true}
 	case err != nil:
@@ -269,9 +281,21 @@ func (f *Frame) change(r *Request, room Room, route Route) error {
 			return err
 		}
 	}
+	if r.HTTP.Header.Get(uploaded) != "" {
+		r.Writer.Header().Set(nextPage, r.URL(done.To))
+		r.Writer.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	http.Redirect(r.Writer, r.HTTP, r.URL(done.To), http.StatusSeeOther) //nolint:gosec // rooms lead to pages
 	return nil
 }
+
+// A script that sends a file says so, and is told where to go on: it would follow a
+// redirect itself, and what is said on the next page once would be lost.
+const (
+	uploaded = "Parley-Upload"
+	nextPage = "Parley-To"
+)
 
 // address is the network's of who sends a request, without its port.
 func address(r *http.Request) string {

@@ -164,11 +164,20 @@ func plainName(name string) string {
 	return name
 }
 
-func (r *Request) parse() error {
-	err := r.HTTP.ParseMultipartForm(mostForm) //nolint:gosec // the body is bounded
-	if errors.Is(err, http.ErrNotMultipart) {
-		err = nil
+// parse reads a form of either kind, whose body is bounded.
+func parse(r *http.Request) error {
+	err := r.ParseForm() // what follows would not tell what was wrong with it
+	if err == nil {
+		err = r.ParseMultipartForm(mostForm) //nolint:gosec // see above
 	}
+	if errors.Is(err, http.ErrNotMultipart) {
+		return nil
+	}
+	return err
+}
+
+func (r *Request) parse() error {
+	err := parse(r.HTTP)
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return &ProblemError{http.StatusRequestEntityTooLarge, "That is too much", "What was sent is longer than this page takes."}
 	}
@@ -187,7 +196,15 @@ func (r *Request) Actor() operator.Actor {
 // that the page needs is looked at again there. An entry without an action says
 // that nothing was changed.
 func (r *Request) Commit(needed operator.Role, do func(q db.Querier) (operator.Entry, error)) error {
-	return operator.Change(r.Context(), r.frame.DB, r.Actor(), needed, do)
+	if r.Text(seen) == "" {
+		return operator.Change(r.Context(), r.frame.DB, r.Actor(), needed, do)
+	}
+	return operator.Change(r.Context(), r.frame.DB, r.Actor(), needed, func(q db.Querier) (operator.Entry, error) {
+		if _, err := q.Exec(r.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('form ' || $1, 0))", r.Org()); err != nil {
+			return operator.Entry{}, fmt.Errorf("form: %w", err)
+		}
+		return do(q)
+	})
 }
 
 // Log writes the entry of a change that has transactions of its own, once it is
@@ -200,6 +217,7 @@ func (r *Request) Log(e operator.Entry) error {
 type InvalidError struct {
 	Fields  map[string]string // by name: what is wrong, and what is accepted
 	Message string            // of none of them
+	Newer   bool              // what it is about is another by now
 }
 
 // Error implements error.

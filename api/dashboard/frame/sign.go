@@ -1,9 +1,13 @@
 package frame
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/parley-voice/parley/control/operator"
@@ -52,7 +56,17 @@ func (f *Frame) toSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-type signing struct{ Email, Next, Message string }
+// signing is what the page of signing in shows.
+type signing struct {
+	Email, Next, Message string
+	// Again tells that a form was sent while nobody was signed in; Kept is what of it
+	// comes along.
+	Again bool
+	Kept  []kept
+}
+
+// kept is a value of a form.
+type kept struct{ Name, Value string }
 
 func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 	if _, err := f.session(r); err == nil {
@@ -68,13 +82,23 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, r, nil, &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."})
 		return
 	}
-	to, from := r.PostForm.Get("next"), address(r)
-	token, err := operator.SignIn(r.Context(), f.DB.Pool, r.PostForm.Get("email"), media.Secret(r.PostForm.Get("password")), from)
+	to := r.PostForm.Get("next")
+	if _, ok := f.prove(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, r.PostForm.Get("password")); ok {
+		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never out of the dashboard
+	}
+}
+
+// prove begins a session of whose address and password belong together; else it says
+// on the page what is wrong.
+func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
+	from := address(r)
+	token, err := operator.SignIn(r.Context(), f.DB.Pool, s.Email, media.Secret(password), from)
 	slow, many := errors.AsType[*operator.SlowDownError](err)
 	switch {
 	case many || errors.Is(err, operator.ErrWrong):
 		f.Log.WarnContext(r.Context(), "a sign-in was refused", "address", from, "reason", err.Error())
-		s, status := signing{Email: r.PostForm.Get("email"), Next: to, Message: "This address and this password do not belong together."}, http.StatusUnprocessableEntity
+		status := http.StatusUnprocessableEntity
+		s.Message = "This address and this password do not belong together."
 		if many {
 			s.Message, status = "Too many tries failed. Wait "+span(slow.For)+", then try again.", http.StatusTooManyRequests
 		}
@@ -83,8 +107,73 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, r, nil, err)
 	default:
 		f.setCookie(w, string(token), int(operator.Life.Seconds()))
-		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never out of the dashboard
+		return token, true
 	}
+	return "", false
+}
+
+// Fields of the page of signing in, where it stands in the place of another.
+const (
+	againEmail    = "sign-in.email"
+	againPassword = "sign-in.password"
+)
+
+// again has who sent a form and is not signed in, sign in at the form's own address: what
+// was typed comes along, but for passwords and files. It tells whether somebody has, and
+// answers where nobody has.
+func (f *Frame) again(w http.ResponseWriter, r *http.Request) (s operator.Session, ok bool) {
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	if err := parse(r); err != nil { // it is longer than is kept, say
+		f.toSignIn(w, r)
+		return s, false
+	}
+	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
+	page := signing{Email: email, Again: true}
+	for _, name := range slices.Sorted(maps.Keys(r.PostForm)) {
+		if slices.Contains([]string{againEmail, againPassword, "password", "before", "again"}, name) {
+			delete(r.PostForm, name)
+			continue
+		}
+		for _, v := range r.PostForm[name] {
+			page.Kept = append(page.Kept, kept{name, Clean(v)})
+		}
+	}
+	if email == "" {
+		f.bare(w, r, http.StatusUnauthorized, "sign-in.html", "Sign in", page)
+		return s, false
+	}
+	token, ok := f.prove(w, r, page, password)
+	if !ok {
+		return s, false
+	}
+	s, err := operator.Open(r.Context(), f.DB.Pool, token)
+	if err != nil {
+		f.fail(w, r, nil, err)
+	}
+	return s, err == nil
+}
+
+// resume shows a form again that was sent while nobody was signed in. Nothing is done
+// yet: who has signed in may be somebody else.
+func (f *Frame) resume(r *Request, room Room, route Route) error {
+	if route.Look == nil {
+		to := cmp.Or(route.Back, f.first())
+		above := path.Dir(route.Path)
+		if slices.ContainsFunc(room.Routes, func(x Route) bool { return x.Path == above && x.Look != nil }) {
+			to = path.Dir(r.HTTP.URL.Path)
+		}
+		if err := r.Session.Say(r.Context(), f.DB.Pool, flash(Done{Say: "You were signed out, and nothing was done. Do it again.", Wrong: true})); err != nil {
+			return err
+		}
+		http.Redirect(r.Writer, r.HTTP, r.URL(to), http.StatusSeeOther) //nolint:gosec // a page of ours
+		return nil
+	}
+	r.invalid = &InvalidError{Message: "You were signed out, and nothing was done yet. Here is what you had typed: send it again. Passwords and files have to be given anew."}
+	p, err := route.Look(r)
+	if err != nil {
+		return err
+	}
+	return f.show(r, room, p, http.StatusOK)
 }
 
 // next is where somebody wanted to go; never out of the dashboard.

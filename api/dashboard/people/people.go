@@ -27,7 +27,7 @@ func (p People) Room() (frame.Room, error) {
 		Name: "people", Files: pages,
 		Links: []frame.Link{
 			{Section: "Organization", Label: "Operators", Path: "operators", Needs: operator.Owner},
-			{Section: "Organization", Label: "Audit log", Path: "audit"},
+			{Section: "Organization", Label: "Audit log", Path: "audit", Needs: operator.Operator},
 		},
 		Routes: []frame.Route{
 			{Path: "operators", Needs: operator.Owner, Look: p.list},
@@ -35,7 +35,7 @@ func (p People) Room() (frame.Room, error) {
 			{Path: "operators/{id}/role", Needs: operator.Owner, Look: p.askRole, Change: p.setRole},
 			{Path: "operators/{id}/remove", Needs: operator.Owner, Look: p.askRemove, Change: p.remove},
 			{Path: "account", Needs: operator.Viewer, Look: p.account, Change: p.setPassword},
-			{Path: "audit", Look: p.audit},
+			{Path: "audit", Needs: operator.Operator, Look: p.audit},
 		},
 	}, err
 }
@@ -101,7 +101,7 @@ func (People) create(r *frame.Request) (frame.Done, error) {
 func (People) askRole(r *frame.Request) (frame.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return frame.Page{Template: "form.html", Title: "Role of " + m.Email, Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("operators"), Fields: []frame.Field{roleField(m.Role)},
+		Submit: "Save", Cancel: r.URL("operators"), Fields: []frame.Field{roleField(m.Role)}, Of: m.Role,
 	})}, err
 }
 
@@ -112,6 +112,9 @@ func (People) setRole(r *frame.Request) (frame.Done, error) {
 	}
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		m, fault := operator.Find(r.Context(), q, r.Org(), r.ID())
+		if fault == nil {
+			fault = r.Same(m.Role)
+		}
 		if fault != nil || m.Role == role {
 			return operator.Entry{}, fault
 		}

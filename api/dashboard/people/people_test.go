@@ -100,6 +100,75 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestSignedOutMeanwhile: who sends a form and is not signed in any more signs in, and has
+// what was typed before him; nothing is done before it is sent again.
+func TestSignedOutMeanwhile(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	b := h.SignIn(t, "ada")
+	out := func() {
+		if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out()
+	at := "agents/" + ids["agents"] + "/edit"
+	typed := []string{"greeting", "Hi \"<there>\"", "prompt", "Long text.", "password", "canary", "speech.asr.provider", "fake", "speech.llm.provider", "fake", "speech.tts.provider", "fake", "voicemail", "hangup"}
+	a := b.Post(at, typed...)
+	if a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, `value="Hi &#34;&lt;there&gt;&#34;"`) || strings.Contains(a.Body, "canary") {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if a = b.Post(at, append(typed, "sign-in.email", "ada@example.com", "sign-in.password", "something else")...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, "Long text.") || strings.Contains(a.Body, "something else") {
+		t.Errorf("by a wrong password: %d %s", a.Status, a.Text())
+	}
+	if a = b.Post(at, append(typed, "sign-in.email", "gus@example.com", "sign-in.password", string(dashtest.Password))...); a.Status != http.StatusNotFound {
+		t.Errorf("as somebody else: %d %s", a.Status, a.Text())
+	}
+	out()
+	a = b.Post(at, append(typed, "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))...)
+	if a.Status != http.StatusOK || !strings.Contains(a.Text(), "You were signed out, and nothing was done yet.") || !strings.Contains(a.Body, "Long text.") || strings.Contains(a.Body, "canary") || strings.Contains(a.Body, string(dashtest.Password)) {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	var done int
+	count := func() int {
+		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log").Scan(&done); err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	if count() != 0 {
+		t.Error("something was done")
+	}
+	b.Follow(at, typed...)
+	if count() != 1 {
+		t.Errorf("%d changes", done)
+	}
+	out()
+	a = b.Post("agents/"+ids["agents"]+"/publish", "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))
+	if a.Status != http.StatusSeeOther || !strings.HasSuffix(a.To(), "/"+ids["agents"]) || !strings.Contains(b.Get(a.To()).Text(), "You were signed out, and nothing was done.") || count() != 1 {
+		t.Errorf("of a button: %d %s", a.Status, a.To())
+	}
+	out()
+	long := strings.Repeat("x", 2<<20)
+	if a = b.Post(at, "prompt", long); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in") {
+		t.Errorf("too long: %d %s", a.Status, a.To())
+	}
+	if a = h.SignIn(t, "ada").Post(at, "prompt", long); a.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("too long of who is signed in: %d", a.Status)
+	}
+}
+
+// TestTheAuditLog is nothing for viewers.
+func TestTheAuditLog(t *testing.T) {
+	h := dashtest.New(t)
+	for name, want := range map[string]int{"vera": http.StatusForbidden, "oscar": http.StatusOK, "ada": http.StatusOK} {
+		b := h.SignIn(t, name)
+		if a := b.Get("audit"); a.Status != want || strings.Contains(b.Get("account").Text(), "Audit log") != (want == http.StatusOK) {
+			t.Errorf("%s: %d", name, a.Status)
+		}
+	}
+}
+
 func TestAnotherPassword(t *testing.T) {
 	h := dashtest.New(t)
 	b, elsewhere := h.SignIn(t, "vera"), h.SignIn(t, "vera")
@@ -115,7 +184,7 @@ func TestAnotherPassword(t *testing.T) {
 	if a := b.Follow("account", "before", string(dashtest.Password), "password", "another good one", "again", "another good one"); !strings.Contains(a.Text(), "The password is changed.") {
 		t.Errorf("%s", a.Text())
 	}
-	if a := elsewhere.Get("audit"); a.Status != http.StatusSeeOther {
+	if a := elsewhere.Get("account"); a.Status != http.StatusSeeOther {
 		t.Errorf("the other session goes on: %d", a.Status)
 	}
 }

@@ -69,7 +69,7 @@ func (Settings) askUse(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "form.html", Title: "Choose the rules", Crumbs: aboveMarket(),
 		Lead: "Campaigns that run go by them from their next call on. Without any, no law is looked after here.",
-		Data: r.Form(frame.Form{Submit: "Go by these", Cancel: r.URL("market"), Fields: []frame.Field{
+		Data: r.Form(frame.Form{Submit: "Go by these", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []frame.Field{
 			{Name: "rules", Label: "Rules", Kind: frame.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options},
 		}}),
 	}, err
@@ -91,10 +91,18 @@ func (Settings) use(r *frame.Request) (frame.Done, error) {
 		if fault != nil {
 			return operator.Entry{}, fault
 		}
-		before, after := map[string]any{"market": o.Market, "version": o.MarketVersion}, map[string]any{"market": code, "version": chosen}
+		before, after := rules(o.Market, o.MarketVersion), rules(code, chosen)
+		if fault = r.Same(before); fault != nil {
+			return operator.Entry{}, fault
+		}
 		return operator.Entry{Action: "organization.market", Object: r.Org(), Before: before, After: after}, packages.Use(r.Context(), q, r.Org(), code, chosen)
 	})
 	return frame.Done{To: "market", Say: "The organization goes by these rules."}, err
+}
+
+// rules are those of a market, as the log keeps them.
+func rules(code, version string) map[string]any {
+	return map[string]any{"market": code, "version": version}
 }
 
 func (Settings) askInstall(r *frame.Request) (frame.Page, error) {

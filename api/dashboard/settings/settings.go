@@ -119,10 +119,9 @@ func (Settings) ask(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	o = full(o)
 	return frame.Page{
 		Template: "form.html", Title: "Edit the settings", Crumbs: []frame.Link{{Label: "Settings", Path: "settings"}},
-		Data: r.Form(frame.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(o)}),
+		Data: r.Form(frame.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(full(o)), Of: plain(o)}),
 	}, nil
 }
 
@@ -228,6 +227,9 @@ func (Settings) change(r *frame.Request) (frame.Done, error) {
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		was, fault := apply.Current(r.Context(), q, r.Org())
 		if fault != nil {
+			return operator.Entry{}, fault
+		}
+		if fault = r.Same(plain(was)); fault != nil {
 			return operator.Entry{}, fault
 		}
 		if fault = r.Apply(q, o); fault != nil {

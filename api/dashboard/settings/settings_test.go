@@ -1,7 +1,12 @@
 package settings_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,5 +89,54 @@ func TestMarketRules(t *testing.T) {
 	}
 	if a := b.Get("market/install"); a.Status != http.StatusNotFound {
 		t.Errorf("whoever comes installs rules: %d", a.Status)
+	}
+}
+
+// TestInstallingRules: an owner of the root organization uploads rules, and another
+// organization may choose them; what is no zip of rules is refused.
+func TestInstallingRules(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" })
+	ada, gus := h.SignIn(t, "ada"), h.SignIn(t, "gus")
+	var zipped bytes.Buffer
+	w := zip.NewWriter(&zipped)
+	for _, name := range []string{"package.yaml", "areacodes.csv", "windows.csv", "holidays.csv", "caps.csv"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "campaigns", "market", "us", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = f.Write([]byte(strings.Replace(string(text), "version: us-", "version: us-ours-", 1)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"": "", "rules.zip": "PK no zip", "rules.txt": "version: 1"} {
+		if a := ada.Upload("market/install", name, text); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) {
+			t.Errorf("%q: %d %s", name, a.Status, a.Text())
+		}
+	}
+	if a := gus.Upload("market/install", "rules.zip", zipped.String()); a.Status != http.StatusNotFound {
+		t.Errorf("from another organization: %d %s", a.Status, a.Text())
+	}
+	a := ada.Upload("market/install", "rules.zip", zipped.String())
+	if a.Status != http.StatusSeeOther || !strings.Contains(ada.Get(a.To()).Text(), "can be chosen") {
+		t.Fatalf("%d %s", a.Status, a.Text())
+	}
+	version := regexp.MustCompile(`value="(us us-ours-[^"]+)"`).FindStringSubmatch(gus.Get("market/use").Body)
+	if version == nil {
+		t.Fatal("they cannot be chosen")
+	}
+	gus.Follow("market/use", "rules", version[1])
+	if o, err := access.ReadOrganization(t.Context(), h.DB.Pool, h.Globex); err != nil || "us "+o.MarketVersion != version[1] {
+		t.Errorf("%+v, %v", o, err)
+	}
+	var n int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'market.install'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d entries, %v", n, err)
 	}
 }

@@ -158,7 +158,7 @@ func (Trunks) askEdit(r *frame.Request) (frame.Page, error) {
 	}
 	fields, err := subgroupFields(r, s)
 	return frame.Page{Template: "form.html", Title: "Edit " + s.Name, Lead: "A subgroup of " + g.TrunkName + ". It counts from the next call on.", Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL(back(g)), Fields: fields,
+		Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s),
 	})}, err
 }
 
@@ -167,6 +167,9 @@ func (Trunks) changeSubgroup(r *frame.Request) (frame.Done, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		s, g, err := subgroup(r, q)
 		if err != nil {
+			return operator.Entry{}, err
+		}
+		if err = r.Same(plainSubgroup(s)); err != nil {
 			return operator.Entry{}, err
 		}
 		to = back(g)

@@ -35,6 +35,7 @@ func (t Trunks) Room() (frame.Room, error) {
 			{Path: "trunks/new", Look: t.askNew, Change: t.create},
 			{Path: "trunks/{id}", Look: t.show},
 			{Path: "trunks/{id}/edit", Look: t.ask, Change: t.change},
+			{Path: "trunks/{id}/call", Look: t.askCall, Change: t.call},
 			{Path: "trunks/{id}/delete", Look: t.askDelete, Change: t.remove},
 			{Path: "trunks/{id}/subgroup", Look: t.askSubgroup, Change: t.createSubgroup},
 			{Path: "trunks/{id}/lend", Needs: operator.Owner, Look: t.askLend, Change: t.lend},
@@ -135,6 +136,7 @@ func (t Trunks) show(r *frame.Request) (frame.Page, error) {
 		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: above(),
 		Actions: []frame.Link{
 			{Label: "Add a subgroup", Path: at + "/subgroup"},
+			{Label: "Test call", Path: at + "/call"},
 			{Label: "Edit", Path: at + "/edit"},
 			{Label: "Lend", Path: at + "/lend", Needs: operator.Owner},
 			{Label: "Delete", Path: at + "/delete"},
@@ -174,13 +176,16 @@ func (Trunks) create(r *frame.Request) (frame.Done, error) {
 func (Trunks) ask(r *frame.Request) (frame.Page, error) {
 	t, err := find(r, r.DB())
 	return frame.Page{Template: "form.html", Title: "Edit " + t.Name, Crumbs: above(of(t)), Lead: "It counts from the next call on.", Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t),
+		Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: plain(t),
 	})}, err
 }
 
 func (Trunks) change(r *frame.Request) (frame.Done, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		t, err := find(r, q)
+		if err == nil {
+			err = r.Same(plain(t))
+		}
 		if err != nil {
 			return operator.Entry{}, err
 		}

@@ -151,3 +151,24 @@ func TestSubgroups(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// TestATestCallThroughATrunk leads to the page of an agent that may dial through it.
+func TestATestCallThroughATrunk(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	b := h.SignIn(t, "oscar")
+	at := "trunks/" + ids["trunks"] + "/call"
+	if a := b.Get(at); !strings.Contains(a.Text(), "sales through sales") {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	if a := b.Post(at, "by", "sub_1 agt_1"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("through what there is not: %d", a.Status)
+	}
+	if a := b.Follow(at, "by", ids["subgroups"]+" "+ids["agents"]); !strings.Contains(a.Text(), "Number to call") {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	b.Follow("agents/" + ids["agents"] + "/unpublish")
+	if a := b.Get(at); a.Status != http.StatusConflict || !strings.Contains(a.Text(), "an agent that is published") {
+		t.Errorf("without an agent: %d %s", a.Status, a.Text())
+	}
+}

@@ -221,7 +221,7 @@ func (w Webhooks) askChange(r *frame.Request) (frame.Page, error) {
 	}
 	asked, err := fields(r, e)
 	return frame.Page{Template: "form.html", Title: "What it is told", Crumbs: above(of(r, e)), Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked,
+		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: logged(e),
 	})}, err
 }
 
@@ -232,6 +232,9 @@ func (w Webhooks) change(r *frame.Request) (frame.Done, error) {
 	}
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		was, err := w.find(r, q)
+		if err == nil {
+			err = r.Same(logged(was))
+		}
 		if err != nil {
 			return operator.Entry{}, err
 		}

@@ -1,0 +1,146 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// slowest is what the server may take for a page.
+const slowest = 100 * time.Millisecond
+
+// TestSoakPages asks for every page of an organization with a million calls and
+// campaigns of 50,000 contacts: a draft, and one in the middle of its work. The median
+// of five requests counts.
+func TestSoakPages(t *testing.T) {
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	n := 1_000_000
+	if some, err := strconv.Atoi(os.Getenv("PARLEYTEST_PAGE_CALLS")); err == nil {
+		n = some
+	}
+	h := dashtest.New(t)
+	all := routes(t, h, "sales")
+	began := time.Now()
+	stored(t, h, n)
+	draft, running := large(t, h, "draft", false), large(t, h, "running", true)
+	work(t, h, running.Campaign.ID)
+	t.Logf("filled in %v", time.Since(began).Round(time.Second))
+	paths := []string{
+		"campaigns/" + running.Campaign.ID, "campaigns/" + draft.Campaign.ID, "imports/" + running.Import.ID, "imports/" + draft.Import.ID, "campaigns/" + running.Campaign.ID + "/calls",
+		"calls?to_number=2125550123", "calls?status=ended", "calls?campaign_id=" + running.Campaign.ID,
+	}
+	for _, r := range all {
+		if r.Look != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") && r.Path != "campaigns/columns" {
+			paths = append(paths, r.Path)
+		}
+	}
+	b := h.SignIn(t, "ada")
+	for _, path := range paths {
+		var took []time.Duration
+		for range 6 {
+			at := time.Now()
+			if a := b.Get(path); a.Status != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, a.Status, a.Text())
+			}
+			took = append(took, time.Since(at))
+		}
+		first := took[0]
+		took = took[1:]
+		slices.Sort(took)
+		t.Logf("%-60s first %6.1f, then %6.1f to %6.1f ms", path, ms(first), ms(took[0]), ms(took[len(took)-1]))
+		if took[len(took)/2] > slowest {
+			t.Errorf("%s takes %v", path, took)
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// stored fills in calls of acme that are over, ten a second until now.
+func stored(t *testing.T, h *dashtest.House, n int) {
+	t.Helper()
+	err := db.Tx(t.Context(), h.DB.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+				trunk_id, route_id, campaign_id, ring_seconds, created_at, dialed_at, answered_at, ended_at, answered_by, disconnection_reason, hangup_by, sip_status)
+			SELECT 'call_' || lpad(g::text, 26, '0'), c.org_id, 'phone', CASE WHEN g % 3 = 0 THEN 'failed' ELSE 'ended' END, c.agent_id, c.agent_name, 1,
+				'1212555' || lpad((g % 10000)::text, 4, '0'), c.from_number, c.dial_number, c.trunk_id, c.route_id, CASE WHEN g % 2 = 0 THEN 'cmp_' || g / 50000 END, 45,
+				x.t, x.t, CASE WHEN g % 3 <> 0 THEN x.t + interval '5 s' END, x.t + interval '60 s', CASE WHEN g % 3 <> 0 THEN 'human' END,
+				CASE WHEN g % 3 = 0 THEN 'busy' ELSE 'callee_hangup' END, 'callee', 200
+			FROM generate_series(1, $1::int) g, LATERAL (SELECT now() - make_interval(secs => ($1 - g) / 10.0 + 60) AS t) x, (SELECT * FROM calls WHERE id = 'call_1') c`, n)
+		return err
+	})
+	if err == nil {
+		_, err = h.DB.Pool.Exec(t.Context(), "VACUUM ANALYZE calls")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// large is a campaign of 50,000 contacts, some of whose rows are warned of, with 1,000
+// numbers on the organization's own list; launched or a draft.
+func large(t *testing.T, h *dashtest.House, name string, launched bool) desk.Standing {
+	t.Helper()
+	const n = 50_000
+	areas := []string{"212", "310", "312", "305", "713", "602", "808", "907", "617", "404"}
+	var list []json.RawMessage
+	for i := range n {
+		list = append(list, json.RawMessage(fmt.Sprintf(`{"phone": "+1%s2%06d", "name": "Ada %d", "timezone": %q, "variables": {"city": "Rome"}}`,
+			areas[i%len(areas)], i, i, []string{"", "America/Chicago"}[i%2])))
+	}
+	_, err := h.DB.Pool.Exec(t.Context(), "INSERT INTO suppressions (org_id, number) SELECT $1, '12122' || lpad((i * 10)::text, 6, '0') FROM generate_series(1, 1000) i ON CONFLICT DO NOTHING", h.Acme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := h.Dashboard.Campaigns.Desk.Create(t.Context(), h.Acme, desk.Who{Via: "api"}, desk.Order{
+		Spec: campaigns.Spec{Name: name, Agent: "sales", CallsPerMinute: 20, DNC: map[bool]string{true: campaigns.Skip}[launched], Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, Rows: list, Attested: launched,
+	}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[bool]campaigns.Status{true: campaigns.Running, false: campaigns.Draft}[launched]; st.Campaign.Status != want || st.Import.AcceptedRows < n*9/10 {
+		t.Fatalf("%s is %s: %+v, %v", name, st.Campaign.Status, st.Import.Import, st.Blockers)
+	}
+	return st
+}
+
+// work has a campaign call most of its contacts: two in five wait for another attempt.
+func work(t *testing.T, h *dashtest.House, id string) {
+	t.Helper()
+	for _, sql := range []string{
+		`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
+			SELECT id, 1, org_id, campaign_id, number, 'call_of_' || id, (ARRAY['answered', 'no_answer', 'busy', 'voicemail', 'failed'])[1 + n % 5],
+				now() - n * interval '300 ms', now() - n * interval '300 ms' FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND n % 10 > 0`,
+		`UPDATE contacts SET attempts = 1, state = CASE WHEN n % 5 IN (1, 2) THEN 'pending' WHEN n % 5 = 0 THEN 'done' ELSE 'exhausted' END,
+				next_attempt_at = CASE WHEN n % 5 IN (1, 2) THEN now() + n * interval '1 s' END, due_at = now() + n * interval '1 s'
+			WHERE campaign_id = $1 AND state = 'pending' AND n % 10 > 0`,
+	} {
+		if _, err := h.DB.Pool.Exec(t.Context(), sql, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Dashboard.Campaigns.Desk.Fold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.DB.Pool.Exec(t.Context(), "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies"); err != nil {
+		t.Fatal(err)
+	}
+}
