@@ -25,5 +25,5 @@ func lagsOf(leg media.Leg) Lags {
 		return Lags{}
 	}
 	sample := time.Second / time.Duration(n.Leg.Rate())
-	return Lags{Said: media.FrameTime, Sent: media.FrameTime + split*sample, Heard: downed * sample}
+	return Lags{Said: media.FrameTime - split*sample, Sent: media.FrameTime, Heard: downed * sample}
 }

@@ -62,17 +62,17 @@ func (n *narrow) Departed(due time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// widening is a feed of Rate as one of a leg's: later by a frame to the sample, so
-// that what ends with a frame goes on ending with one.
+// widening is a feed of Rate as one of a leg's: in packets it is later by a frame
+// to the sample, so that what ends with a frame goes on ending with one.
 type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
-	late []int16 // what the filter is not late by itself
+	late []int16 // what filter and codec are not late by themselves
 }
 
 func newWidening(feed media.Feed, rate int) *widening {
-	late := make([]int16, media.FrameLen(rate)-upped, 2*media.FrameLen(rate))
+	late := make([]int16, media.FrameLen(rate)-upped-split, 2*media.FrameLen(rate))
 	return &widening{feed, make(media.Frame, media.FrameLen(Rate)), resample.New(Rate, rate), late}
 }
 

@@ -80,8 +80,14 @@ func (c Turns) check() error {
 		name  string
 		given bool
 	}{
-		{"--only", len(c.Only) > 0}, {"--pauses", c.Pauses != 0}, {"--without", len(c.Without) > 0}, {"--worst", c.Worst != ""},
-		{"--scenario", target && len(c.Scenario) > 0}, {"--peer", target && c.Peer != ""}, {"--logs", target && c.Logs != ""}, {"--plant", target && c.Plant != gateway.Healthy},
+		{"--only", len(c.Only) > 0},
+		{"--pauses", c.Pauses != 0},
+		{"--without", len(c.Without) > 0},
+		{"--worst", c.Worst != ""},
+		{"--scenario", target && len(c.Scenario) > 0},
+		{"--peer", target && c.Peer != ""},
+		{"--logs", target && c.Logs != ""},
+		{"--plant", target && c.Plant != gateway.Healthy},
 	} {
 		if o.given {
 			return fmt.Errorf("%s: of no use beside %s; leave one of them out", o.name, beside)

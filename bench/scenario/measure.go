@@ -270,7 +270,7 @@ func (a *analysis) interjection(i int) *Interjection {
 			rest++
 		}
 	}
-	if whole(mine, a.Call.Words) && rest == 0 {
+	if whole(mine, a.Words) && rest == 0 {
 		return v // it was said to its end
 	}
 	v.Stop = ms(h.Wire(stretch.To - 1).Sub(first))
@@ -340,11 +340,11 @@ func (a *analysis) answer(i int, t *Turn) {
 		return
 	}
 	var meant []string
-	for k := range a.Call.Words {
+	for k := range a.Words {
 		meant = append(meant, best+wording.Letter(k))
 	}
 	t.Answer = acoustic.Compare(meant, byStem[best])
-	t.Whole = whole(byStem[best], a.Call.Words)
+	t.Whole = whole(byStem[best], a.Words)
 	t.Stale = a.stale(i, mine)
 	if !t.Whole {
 		off := acoustic.Differ(a.served.claimed(best), byStem[best])

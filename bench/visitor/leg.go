@@ -85,10 +85,13 @@ func (l *Leg) offer(ctx context.Context) (string, error) {
 // mtu is the longest packet that is read.
 const mtu = 1500
 
-// drain reads reports, which the library looks at as they are read.
-func drain(from interface {
+// reports are read from either side of a track.
+type reports interface {
 	Read(b []byte) (int, interceptor.Attributes, error)
-}) {
+}
+
+// drain reads reports, which the library looks at as they are read.
+func drain(from reports) {
 	for b := make([]byte, mtu); ; {
 		if _, _, err := from.Read(b); err != nil {
 			return

@@ -218,18 +218,18 @@ func TestKernelClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	from, err := net.Dial("udp", s.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	packet := []byte{0x80, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 5, 1, 2}
 	if _, err = from.Write(packet); err != nil {
 		t.Fatal(err)
 	}
 	sent := time.Now()
-	time.Sleep(30 * time.Millisecond)
+	<-time.After(30 * time.Millisecond)
 	b := make([]byte, mtu)
 	n, _, err := s.ReadFrom(b)
 	if err != nil || n != len(packet) {
