@@ -56,9 +56,18 @@ func TestConsentExpires(t *testing.T) {
 		answers uint64
 		expired bool
 	}{
-		{0, 0, false}, {20, 0, false}, {29, 9, false}, {58, 9, false}, {59, 9, true}, {61, 9, false}, {100, 9, false},
-		{101, 10, false}, {130, 10, false}, {131, 10, true}, {132, 10, false},
-		{140, 1, false}, {169, 1, false}, // another way counts from anew
+		{0, 0, false},
+		{20, 0, false},
+		{29, 9, false},
+		{58, 9, false},
+		{59, 9, true},
+		{61, 9, false},
+		{100, 9, false},
+		{101, 10, false},
+		{130, 10, false},
+		{131, 10, true},
+		{140, 1, false}, // another way counts from anew
+		{169, 1, false},
 	} {
 		if got := c.expired(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {
 			t.Errorf("after %d s with %d answers: %v", at.second, at.answers, got)
