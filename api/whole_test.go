@@ -197,7 +197,6 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 			}
 		}
 	}
-	checkRefs(t, doc, doc)
 	phone := doc["components"].(map[string]any)["schemas"].(map[string]any)["PhoneCall"].(map[string]any)
 	if req := phone["required"].([]any); len(req) != 2 {
 		t.Errorf("required %v", req)
@@ -235,31 +234,6 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 	}
 	if a := h.do("GET", "/docs/docs.go", ""); a.status != 404 {
 		t.Errorf("another file: %d", a.status)
-	}
-}
-
-// checkRefs follows every reference of the document.
-func checkRefs(t *testing.T, doc map[string]any, v any) {
-	t.Helper()
-	switch v := v.(type) {
-	case map[string]any:
-		if ref, ok := v["$ref"].(string); ok {
-			var at any = doc
-			for p := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-				m, _ := at.(map[string]any)
-				at = m[p]
-			}
-			if at == nil {
-				t.Errorf("%s leads nowhere", ref)
-			}
-		}
-		for _, e := range v {
-			checkRefs(t, doc, e)
-		}
-	case []any:
-		for _, e := range v {
-			checkRefs(t, doc, e)
-		}
 	}
 }
 
