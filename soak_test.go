@@ -311,7 +311,7 @@ func (s *soak) placeAll() {
 
 // ready waits until the service accepts requests.
 func (s *soak) ready() {
-	for {
+	for late := time.After(time.Minute); ; {
 		resp, err := http.Get(s.api.URL + "/readyz")
 		if err == nil {
 			_ = resp.Body.Close()
@@ -321,8 +321,10 @@ func (s *soak) ready() {
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
-		case <-s.t.Context().Done():
-			return
+		case <-late:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.t.Fatalf("the service takes no requests: %q", s.log)
 		}
 	}
 }
