@@ -200,7 +200,7 @@ func (h *house) openControl(ctx context.Context) error {
 	shown := view.View{Link: links.Link}
 	h.bell = &db.Bell{Pool: h.db.Pool, Log: h.log}
 	h.ringer = db.NewRinger(h.db.Pool, store.BellQueue)
-	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
+	h.desk = &place.Desk{Pool: h.db.Pool, Front: h.db.Front, Store: h.store, QueueDepth: h.config.DialQueueDepth, Ring: h.ringer.Ring}
 	h.openLists()
 	queue := h.openCampaigns(at)
 	h.node = &control.Node{
@@ -232,7 +232,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	}
 	bodies := schema.NewSet()
 	server := &api.Server{
-		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: h.limiter, RateLimit: rate,
+		Keys: &access.Keys{Pool: h.db.Front}, Limiter: h.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: h.publicURL, Ready: h.ready, Observe: h.observe, Log: h.log,
 		Routes: &routes.Routes{Desk: h.desk, Standing: h.ua.Standing},
 		Admin:  &admin.Admin{DB: h.db.Pool, Schemas: bodies, Root: h.config.RootOrg, AllowInsecure: h.config.AllowInsecureWebhooks},

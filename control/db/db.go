@@ -23,7 +23,8 @@ type Config struct {
 	URL string
 	// DataDir is the folder of the program's data; used without a URL only.
 	DataDir string
-	// MaxConns bounds the pool; 0 means 16. The pool of dialling has half as many.
+	// MaxConns bounds the pool; 0 means 16. The pool of dialling has half as many,
+	// and that of requests a quarter.
 	MaxConns int32
 	// Prepare, where set, is given every new connection before it is used.
 	Prepare func(context.Context, *pgx.Conn) error
@@ -39,6 +40,9 @@ type DB struct {
 	// flood of requests takes no connection from it. Its statements are planned
 	// once, whatever they are given.
 	Dial *pgxpool.Pool
+	// Front is a pool of its own for what almost each request asks, and many ask
+	// together. Its statements are planned once, too.
+	Front *pgxpool.Pool
 
 	local *Local
 }
@@ -65,9 +69,11 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if err == nil {
 		err = Migrate(ctx, d.Pool)
 	}
-	if err == nil {
-		c.MaxConns = (c.MaxConns + 1) / 2
-		d.Dial, err = connect(ctx, url, c, map[string]string{"plan_cache_mode": "force_generic_plan"})
+	for _, few := range []**pgxpool.Pool{&d.Dial, &d.Front} {
+		if err == nil {
+			c.MaxConns = (c.MaxConns + 1) / 2
+			*few, err = connect(ctx, url, c, map[string]string{"plan_cache_mode": "force_generic_plan"})
+		}
 	}
 	if err != nil {
 		d.Close()
@@ -78,7 +84,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 
 // Close closes the pool and stops the Postgres that this process started.
 func (d *DB) Close() {
-	for _, p := range []*pgxpool.Pool{d.Dial, d.Pool} {
+	for _, p := range []*pgxpool.Pool{d.Dial, d.Front, d.Pool} {
 		if p != nil {
 			p.Close()
 		}

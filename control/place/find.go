@@ -99,7 +99,7 @@ func (d *Desk) find(ctx context.Context, all []*look) ([]error, error) {
 	q.askOrganizations(batch)
 	numbers := slices.Collect(maps.Keys(q.numbers))
 	store.QueueSuppressed(batch, numbers, func(n int) { q.numbers[numbers[n]] = true })
-	if err := d.Pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := d.front().SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
 	each := make([]error, len(all))

@@ -27,12 +27,18 @@ type placed struct {
 	at time.Time
 }
 
+// firstSQL begins the counts of subgroups that have none yet.
+const firstSQL = `
+INSERT INTO subgroup_counts (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
+ON CONFLICT DO NOTHING`
+
 // holdSQL locks the counts of subgroups, which are theirs until the transaction is
-// over: the next order counts what this one adds.
+// over: the next order counts what this one adds. It writes nothing: what a
+// transaction has written and writes again has its reference to the subgroup
+// checked, and with it locked.
 const holdSQL = `
-INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
-ON CONFLICT (subgroup_id) DO UPDATE SET last_at = greatest(c.last_at, clock_timestamp())
-RETURNING subgroup_id, registered, last_at`
+WITH held AS (SELECT subgroup_id, registered, last_at FROM subgroup_counts WHERE subgroup_id = ANY ($1) ORDER BY subgroup_id FOR NO KEY UPDATE)
+SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`
 
 // loadSQL counts the calls of held subgroups: those that are not over, at most
 // $2, and those of the last minute. The numbers of the oldest live call and of
@@ -44,7 +50,7 @@ SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
        b.recent
 FROM unnest($1::text[], $2::int[]) AS x (id, most), LATERAL (SELECT
     coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') ORDER BY route_n LIMIT 1), 0) AS most,
-    coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND created_at > c.last_at - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
+    coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND created_at > greatest(c.last_at, statement_timestamp()) - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
   FROM subgroup_counts c WHERE c.subgroup_id = x.id OFFSET 0) b`
 
 // lentSQL counts the calls of all subgroups of grants.

@@ -49,7 +49,9 @@ func (m *MissingError) Error() string {
 
 // A Desk accepts orders.
 type Desk struct {
-	Pool  *pgxpool.Pool
+	Pool *pgxpool.Pool
+	// Front is where orders are looked at and registered; nil means Pool.
+	Front *pgxpool.Pool
 	Store *store.Store
 	// Screen knows the numbers that must not be called, beside those of the
 	// organization's suppression list; nil knows none.
@@ -102,6 +104,13 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also Also) (con
 		d.Ring()
 	}
 	return e.call, nil
+}
+
+func (d *Desk) front() *pgxpool.Pool {
+	if d.Front == nil {
+		return d.Pool
+	}
+	return d.Front
 }
 
 // look checks an order as soon as the gate lets it in.

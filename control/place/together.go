@@ -49,7 +49,7 @@ func (d *Desk) begin() {
 // register registers the calls of orders in one transaction, and says what is
 // against each of the others.
 func (d *Desk) register(ctx context.Context, all []*entry) (each []error, err error) {
-	err = d.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+	err = d.front().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		// The pool drops a connection that comes back inside a transaction.
 		l, fault := hold(ctx, conn, all)
 		if fault != nil {
@@ -150,7 +150,14 @@ func hold(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*ledger, error
 			return row.Scan(&day.calls, &day.minutes, &day.cost, &day.left)
 		})
 	}
-	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+	err := conn.SendBatch(ctx, batch).Close()
+	if err == nil && len(l.numbers) < len(subgroups) { // the first calls of some
+		batch = &pgx.Batch{}
+		batch.Queue(firstSQL, subgroups)
+		l.queueLoads(batch, subgroups, most)
+		err = conn.SendBatch(ctx, batch).Close()
+	}
+	if err != nil {
 		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" && len(subgroups) == 1 { // of the count to its subgroup
 			return nil, errors.Join(control.Refuse(control.CodeSubgroupNotFound, "the subgroup is gone"), err)
 		}
@@ -183,6 +190,9 @@ func (l *ledger) queueLoads(batch *pgx.Batch, subgroups []string, most map[strin
 func (l *ledger) admit(batch *pgx.Batch, e *entry) (err error) {
 	r := e.found.route
 	own, lent, day := l.own[r.id], l.lent[r.grant.id], l.days[e.org]
+	if own == nil { // it went as its count began
+		return control.Refuse(control.CodeSubgroupNotFound, "the subgroup is gone")
+	}
 	if lent == nil {
 		lent = &limits{}
 	}
