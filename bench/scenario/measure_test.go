@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
+	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/script"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
@@ -113,6 +114,36 @@ func TestAnswerInTime(t *testing.T) {
 		v := turns[i]
 		if !about(v.Wire, want, 21) || !about(v.Ear, want+40, 11) || !v.Whole || !v.Correct || v.Dead || v.Answers != 1 || v.Answer.Heard != 4 || !about(v.Server, 700, 0) {
 			t.Errorf("turn %d, answered after %v: %s", i, want, show(v))
+		}
+	}
+}
+
+// TestUntold: a turn that was answered, and of which the server has no turn_ms, does
+// not fall out of what is measured.
+func TestUntold(t *testing.T) {
+	for name, c := range map[string]struct {
+		line           string
+		metrics        string
+		untold, unheld int
+	}{
+		"told":                   {"are you open", `{"turn_ms":700}`, 0, 0},
+		"told of a part of it":   {"you open", `{"turn_ms":700}`, 0, 1},
+		"a turn without turn_ms": {"are you open", `{"vad_ms":200}`, 1, 0},
+		"no turn at all":         {"", `{}`, 1, 0},
+	} {
+		x := newTape(8, 4, said(true, corpus.Part{Text: "are you open"}))
+		x.hears(x.says(500)+700, speech(wording.Words("are you open", 1, 4)...))
+		if c.line != "" {
+			x.server.Lines = []pipeline.Line{{Role: pipeline.RoleCaller, Text: c.line, Turn: 1}}
+			x.server.Turns = []json.RawMessage{json.RawMessage(`{"turn":1,"ending":"answered","metrics":` + c.metrics + `}`)}
+		}
+		r := &Report{Turns: x.judge(t)}
+		r.answers()
+		for metric, want := range map[string]int{"untold": c.untold, "unheld": c.unheld} {
+			i := slices.IndexFunc(r.Metrics, func(m result.Metric) bool { return m.Name == metric })
+			if m := r.Metrics[i]; m.Count.Times != want || m.Count.N != 1 {
+				t.Errorf("%s: %s is %d of %d, want %d", name, metric, m.Count.Times, m.Count.N, want)
+			}
 		}
 	}
 }

@@ -154,11 +154,15 @@ func TestPlanted(t *testing.T) {
 	} {
 		o := options(t)
 		o.Only, o.Plant, o.Calls = []script.Name{script.Plain}, plant, 1 // two turns
+		o.Warm = plant == gateway.Healthy
 		runs.Go(func() {
 			r, err := Run(t.Context(), o)
 			if err != nil {
 				t.Errorf("%s: %v", plant, err)
 				return
+			}
+			if len(r.Turns) != 2 { // a warm-up is not counted
+				t.Errorf("%s: %d turns", plant, len(r.Turns))
 			}
 			missed := r.Missed()
 			for _, what := range c.shows {
