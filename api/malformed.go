@@ -15,7 +15,8 @@ import (
 )
 
 // Listen has what is no HTTP be answered like other errors: the server of the
-// standard library answers it in plain text, before any handler is asked.
+// standard library answers it in plain text, before any handler is asked. It bounds
+// what waits in the kernel of a connection, so that Patient sees what is taken.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -25,6 +26,9 @@ func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(unsentMost) // where it fails it is as large as the kernel likes
 	}
 	return conn{c}, nil
 }
