@@ -50,6 +50,7 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	batch := &pgx.Batch{}
 	batch.Queue(dayLock, o.OrgID)
 	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error { return orGone(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)) })
+	batch.Queue(lentLock, o.RouteID)
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant); !errors.Is(err, pgx.ErrNoRows) {
 			return err

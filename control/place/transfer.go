@@ -98,6 +98,10 @@ SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings ->
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
+// lentLock locks the grant of a subgroup whose pace it bounds, before the counts of
+// subgroups, as orders do.
+const lentLock = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE"
+
 // paceSQL takes the next place in the pace of both and of the grant, which counts
 // all its subgroups, if there is a line and it comes soon: way is empty where it
 // does not.
