@@ -146,9 +146,12 @@ type Keys struct {
 	reads group.Group[*reading]
 }
 
-// readsApart is the least time between two reads of keys: requests that come at
-// the same time share one.
-const readsApart = time.Millisecond
+// Requests that come at the same time share one read of keys. A database that does not
+// answer holds up those that came with it, and not for long.
+const (
+	readsApart = time.Millisecond // at least, between two of them
+	readWithin = 2 * time.Second
+)
 
 // A reading is of the key of a request.
 type reading struct {
@@ -163,25 +166,24 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	if !ok {
 		return Key{}, control.Refuse(control.CodeKeyRequired, "send the header Authorization: Bearer <API_KEY>")
 	}
-	k.once.Do(func() { k.reads = group.Group[*reading]{Write: k.read, Apart: readsApart} })
+	k.once.Do(func() { k.reads = group.Group[*reading]{Write: k.read, Apart: readsApart, Within: readWithin} })
 	r := &reading{hash: sha256.Sum256([]byte(secret))}
 	if err := k.reads.Do(ctx, r); err != nil {
 		return Key{}, err
 	}
-	key := r.key
-	if key.RevokedAt != nil {
+	if r.key.RevokedAt != nil {
 		return Key{}, control.Refuse(control.CodeKeyRevoked, "this API key was revoked")
 	}
-	if key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute {
-		// To the minute is enough, and spares a write a request.
-		if _, err := k.Pool.Exec(ctx, "UPDATE api_keys SET last_used_at = now() WHERE id = $1", key.ID); err != nil {
-			return Key{}, fmt.Errorf("authenticate: %w", err)
-		}
-	}
-	return key, nil
+	return r.key, nil
 }
 
-// read reads the keys of requests.
+// usedSQL notes that keys were used, to the minute, which spares a write a request and
+// need not survive the machine.
+const usedSQL = `
+WITH lazy AS (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE api_keys SET last_used_at = now() FROM lazy WHERE id = ANY ($1) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`
+
+// read reads the keys of requests, and notes that they were used.
 func (k *Keys) read(ctx context.Context, all []*reading) ([]error, error) {
 	asked := map[[sha256.Size]byte][]int{}
 	var hashes [][]byte
@@ -198,17 +200,24 @@ func (k *Keys) read(ctx context.Context, all []*reading) ([]error, error) {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
 	defer rows.Close()
+	var used []string
 	for rows.Next() {
 		var hash []byte
 		key, fault := scanKey(rows, &hash)
 		if fault != nil {
 			return nil, fmt.Errorf("authenticate: %w", fault)
 		}
+		if key.RevokedAt == nil && (key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute) {
+			used = append(used, key.ID)
+		}
 		for _, n := range asked[[sha256.Size]byte(hash)] {
 			all[n].key, each[n] = key, nil
 		}
 	}
-	if err = rows.Err(); err != nil {
+	if err = rows.Err(); err == nil && len(used) > 0 {
+		_, err = k.Pool.Exec(ctx, usedSQL, used)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
 	return each, nil
