@@ -13,30 +13,30 @@ import (
 // a kernel that is left to itself would let it wait for megabytes first.
 func TestSlowReaderOverTCP(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	became := make(chan error, 1)
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: waiting(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, err := w.Write(make([]byte, 64<<20))
-		became <- err
+		_, fault := w.Write(make([]byte, 64<<20))
+		became <- fault
 	}), time.Second)}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(Listen(l)) })
 	defer serving.Wait()
-	defer s.Close() //nolint:errcheck // a test
-	client, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // likewise
+	defer func() { _ = s.Close() }()
+	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // a test
+	defer func() { _ = client.Close() }()
 	if _, err = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for n := 0; n < 40; n++ {
+	for n := range 40 {
 		select {
 		case err = <-became:
 			t.Fatalf("cut off after %d KiB: %v", 16*n, err)
