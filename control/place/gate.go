@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -17,6 +18,14 @@ const mostAtOnce = 12
 // longer is told so at once, and when to come again.
 const longestLine = 3 * time.Second
 
+// How fast a line moves is seen in about the last lineSeen. It is not known before
+// somebody waited for leastSpent, or leastGiven had their turn.
+const (
+	lineSeen   = 3 * time.Second
+	leastSpent = time.Second
+	leastGiven = 8
+)
+
 // A gate lets so many orders in. The others wait in turn and hold nothing
 // meanwhile, so that in a flood those that are in are answered, and nothing is
 // done in vain for those that would wait too long. Its zero value is ready.
@@ -27,8 +36,11 @@ type gate struct {
 
 	mu      sync.Mutex
 	waiting int
-	each    time.Duration // from one turn to the next while others wait, on average
-	last    time.Time     // of the last turn
+	// How fast the line moves: turns come alone or by the dozen, so they are
+	// counted, and the time in which somebody waited. Both fade.
+	given float64
+	spent time.Duration
+	last  time.Time // when they were brought up to date
 }
 
 // enter waits for a place. It is kept until leave is called. It refuses whom it
@@ -38,39 +50,49 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-g.free }
 	select {
 	case g.free <- struct{}{}:
-		g.turn(false)
 		return leave, nil
 	default:
 	}
 	if err := g.join(); err != nil {
 		return nil, err
 	}
-	defer g.quit()
 	select {
 	case g.free <- struct{}{}:
-		g.turn(true)
+		g.quit(true)
 		return leave, nil
 	case <-ctx.Done():
+		g.quit(false)
 		return nil, ctx.Err()
 	}
 }
 
-// turn counts how fast the line moves.
-func (g *gate) turn(waited bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// pass counts the time since it was called last. The lock is held.
+func (g *gate) pass() {
 	now := time.Now()
-	if waited {
-		g.each += (now.Sub(g.last) - g.each) / 8
+	kept := math.Exp(-float64(now.Sub(g.last)) / float64(lineSeen))
+	g.given *= kept
+	g.spent = time.Duration(kept * float64(g.spent))
+	if g.waiting > 0 {
+		g.spent += time.Duration((1 - kept) * float64(lineSeen))
 	}
 	g.last = now
+}
+
+// wait is how long the line is for who joins it now, 0 while that is not known.
+// The lock is held.
+func (g *gate) wait() time.Duration {
+	g.pass()
+	if g.spent < leastSpent && g.given < leastGiven {
+		return 0
+	}
+	return time.Duration(float64(g.waiting) * float64(g.spent) / max(g.given, 1))
 }
 
 // join takes the last place of the line, unless it is too far from its head.
 func (g *gate) join() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if wait := time.Duration(g.waiting) * g.each; wait > longestLine {
+	if wait := g.wait(); wait > longestLine {
 		return &control.Error{
 			Code: control.CodeVoiceBackend, Message: "too many orders at a time; repeat the request with the same Idempotency-Key",
 			RetryAfter: min(max(wait, time.Second), time.Minute),
@@ -80,8 +102,13 @@ func (g *gate) join() error {
 	return nil
 }
 
-func (g *gate) quit() {
+// quit leaves the line, with a turn or without.
+func (g *gate) quit(turn bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.pass()
 	g.waiting--
+	if turn {
+		g.given++
+	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/group"
 )
 
 // TestGateTellsWhenToComeAgain: once it is known how fast the line moves, nobody
@@ -78,4 +80,61 @@ func TestGate(t *testing.T) {
 			t.Errorf("at most %d at a time, %d done, %d too late", most, done, late)
 		}
 	})
+}
+
+// TestALineThatMovesByGroups: where places come free many at a time who would wait
+// for too long is told so at once, and no more than that are.
+func TestALineThatMovesByGroups(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		takes        time.Duration // a group
+		perSecond    int           // come
+		most, groups int
+	}{
+		{"slow", time.Second, 500, mostLooked, 64},
+		{"half as fast as they come", 200 * time.Millisecond, 500, mostLooked, 64},
+		{"much too slow", 500 * time.Millisecond, 1000, mostInLine, mostWritten},
+		{"as fast as they come", 100 * time.Millisecond, 500, mostInLine, mostWritten},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := gate{most: tt.most}
+				write := group.Group[int]{Most: tt.groups, Apart: ordersApart, Write: func(_ context.Context, all []int) ([]error, error) {
+					<-time.After(tt.takes)
+					return make([]error, len(all)), nil
+				}}
+				var served, refused, late, told atomic.Int32
+				const seconds = 20
+				known := time.Now().Add(leastSpent + tt.takes) // nothing is before
+				var orders sync.WaitGroup
+				for range tt.perSecond * seconds {
+					<-time.After(time.Second / time.Duration(tt.perSecond))
+					orders.Go(func() {
+						began := time.Now()
+						leave, err := g.enter(t.Context())
+						if err != nil {
+							refused.Add(1)
+							if time.Since(began) > 0 {
+								told.Add(1)
+							}
+							return
+						}
+						defer leave()
+						if began.After(known) && time.Since(began) > longestLine*5/4+tt.takes {
+							late.Add(1)
+						}
+						if write.Do(t.Context(), 1) == nil {
+							served.Add(1)
+						}
+					})
+				}
+				orders.Wait()
+				could := min(int(seconds*time.Second/tt.takes)*tt.groups, tt.perSecond*seconds)
+				if late.Load() > 0 || told.Load() > 0 || int(served.Load()) < could*9/10 || could == tt.perSecond*seconds && refused.Load() > 0 {
+					t.Errorf("%v for %d, %d/s: served %d of %d that could be, refused %d, of them %d not at once; %d waited for too long",
+						tt.takes, tt.groups, tt.perSecond, served.Load(), could, refused.Load(), told.Load(), late.Load())
+				}
+			})
+		})
+	}
 }
