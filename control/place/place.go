@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/gate"
 	"github.com/parley-voice/parley/control/group"
 	"github.com/parley-voice/parley/control/store"
 )
@@ -66,9 +67,9 @@ type Desk struct {
 	Web *Web
 
 	queue gauge
-	gate  gate // of those that are looked at
-	line  gate // of those that are written
-	web   gate // of those for web calls
+	gate  gate.Gate // of those that are looked at
+	line  gate.Gate // of those that are written
+	web   gate.Gate // of those for web calls
 	once  sync.Once
 	looks group.Group[*look]
 	write group.Group[*entry]
@@ -91,7 +92,7 @@ func (d *Desk) Place(ctx context.Context, orgID string, o Order, also Also) (con
 	if err != nil {
 		return control.Call{}, err
 	}
-	leave, err := d.line.enter(ctx)
+	leave, err := d.line.Enter(ctx)
 	if err != nil {
 		return control.Call{}, err
 	}
@@ -115,7 +116,7 @@ func (d *Desk) front() *pgxpool.Pool {
 
 // look checks an order as soon as the gate lets it in.
 func (d *Desk) look(ctx context.Context, orgID string, o Order) (found, string, error) {
-	leave, err := d.gate.enter(ctx)
+	leave, err := d.gate.Enter(ctx)
 	if err != nil {
 		return found{}, "", err
 	}

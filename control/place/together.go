@@ -40,7 +40,7 @@ type entry struct {
 // begin opens gate, line and groups, once.
 func (d *Desk) begin() {
 	d.once.Do(func() {
-		d.gate.most, d.line.most = mostLooked, mostInLine
+		d.gate.Most, d.line.Most = mostLooked, mostInLine
 		d.looks = group.Group[*look]{Write: d.find, Apart: looksApart, Within: 5 * time.Second, Blames: store.OfTheRow}
 		d.write = group.Group[*entry]{Write: d.register, Most: mostWritten, Apart: ordersApart, Within: 5 * time.Second, Blames: store.OfTheRow}
 	})

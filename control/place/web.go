@@ -55,7 +55,7 @@ WHERE a.org_id = $1 AND a.name = $2`
 // PlaceWeb registers a web call, in status queued, and its ticket, or refuses it
 // as Place does. A call costs nobody's line; the caps of its organization hold.
 func (d *Desk) PlaceWeb(ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error) (control.Call, Ticket, error) {
-	leave, err := d.web.enter(ctx)
+	leave, err := d.web.Enter(ctx)
 	if err != nil {
 		return control.Call{}, Ticket{}, err
 	}

@@ -1,4 +1,4 @@
-package place
+package gate
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // waits in it who would wait for too long, and what is told comes true.
 func TestGateTellsWhenToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate{most: 1}
+		g := Gate{Most: 1}
 		order := func(ctx context.Context) error {
-			leave, err := g.enter(ctx)
+			leave, err := g.Enter(ctx)
 			if err == nil {
 				<-time.After(100 * time.Millisecond)
 				leave()
@@ -50,7 +50,7 @@ func TestGateTellsWhenToComeAgain(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		var g Gate
 		var mu sync.Mutex
 		in, most, done, late := 0, 0, 0, 0
 		var orders sync.WaitGroup
@@ -58,7 +58,7 @@ func TestGate(t *testing.T) {
 			orders.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 				defer cancel()
-				leave, err := g.enter(ctx)
+				leave, err := g.Enter(ctx)
 				mu.Lock()
 				defer mu.Unlock()
 				if errors.Is(err, context.DeadlineExceeded) {
@@ -91,15 +91,15 @@ func TestALineThatMovesByGroups(t *testing.T) {
 		perSecond    int           // come
 		most, groups int
 	}{
-		{"slow", time.Second, 500, mostLooked, 64},
-		{"half as fast as they come", 200 * time.Millisecond, 500, mostLooked, 64},
-		{"much too slow", 500 * time.Millisecond, 1000, mostInLine, mostWritten},
-		{"as fast as they come", 100 * time.Millisecond, 500, mostInLine, mostWritten},
+		{"slow", time.Second, 500, 192, 64},
+		{"half as fast as they come", 200 * time.Millisecond, 500, 192, 64},
+		{"much too slow", 500 * time.Millisecond, 1000, 256, 64},
+		{"as fast as they come", 100 * time.Millisecond, 500, 256, 64},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := gate{most: tt.most}
-				write := group.Group[int]{Most: tt.groups, Apart: ordersApart, Write: func(_ context.Context, all []int) ([]error, error) {
+				g := Gate{Most: tt.most}
+				write := group.Group[int]{Most: tt.groups, Apart: 4 * time.Millisecond, Write: func(_ context.Context, all []int) ([]error, error) {
 					<-time.After(tt.takes)
 					return make([]error, len(all)), nil
 				}}
@@ -111,7 +111,7 @@ func TestALineThatMovesByGroups(t *testing.T) {
 					<-time.After(time.Second / time.Duration(tt.perSecond))
 					orders.Go(func() {
 						began := time.Now()
-						leave, err := g.enter(t.Context())
+						leave, err := g.Enter(t.Context())
 						if err != nil {
 							refused.Add(1)
 							if time.Since(began) > 0 {

@@ -1,4 +1,6 @@
-package place
+// Package gate lets in as many at a time as can be served, and tells the others when
+// to come again.
+package gate
 
 import (
 	"cmp"
@@ -26,11 +28,12 @@ const (
 	leastGiven = 8
 )
 
-// A gate lets so many orders in. The others wait in turn and hold nothing
+// A Gate lets so many orders in. The others wait in turn and hold nothing
 // meanwhile, so that in a flood those that are in are answered, and nothing is
 // done in vain for those that would wait too long. Its zero value is ready.
-type gate struct {
-	most int // 0 means mostAtOnce
+type Gate struct {
+	Most int // 0 means 12
+
 	once sync.Once
 	free chan struct{}
 
@@ -43,10 +46,10 @@ type gate struct {
 	last  time.Time // when they were brought up to date
 }
 
-// enter waits for a place. It is kept until leave is called. It refuses whom it
+// Enter waits for a place. It is kept until leave is called. It refuses whom it
 // would keep for too long.
-func (g *gate) enter(ctx context.Context) (leave func(), err error) {
-	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.most, mostAtOnce)) })
+func (g *Gate) Enter(ctx context.Context) (leave func(), err error) {
+	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.Most, mostAtOnce)) })
 	leave = func() { <-g.free }
 	select {
 	case g.free <- struct{}{}:
@@ -67,7 +70,7 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // pass counts the time since it was called last. The lock is held.
-func (g *gate) pass() {
+func (g *Gate) pass() {
 	now := time.Now()
 	kept := math.Exp(-float64(now.Sub(g.last)) / float64(lineSeen))
 	g.given *= kept
@@ -80,7 +83,7 @@ func (g *gate) pass() {
 
 // wait is how long the line is for who joins it now, 0 while that is not known.
 // The lock is held.
-func (g *gate) wait() time.Duration {
+func (g *Gate) wait() time.Duration {
 	g.pass()
 	if g.spent < leastSpent && g.given < leastGiven {
 		return 0
@@ -89,7 +92,7 @@ func (g *gate) wait() time.Duration {
 }
 
 // join takes the last place of the line, unless it is too far from its head.
-func (g *gate) join() error {
+func (g *Gate) join() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if wait := g.wait(); wait > longestLine {
@@ -103,7 +106,7 @@ func (g *gate) join() error {
 }
 
 // quit leaves the line, with a turn or without.
-func (g *gate) quit(turn bool) {
+func (g *Gate) quit(turn bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pass()
