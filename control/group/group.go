@@ -26,6 +26,9 @@ type Group[T any] struct {
 	// Blames tells an error that one of the items brought about, so that each is
 	// tried alone, from one that any would meet. Nil blames nobody.
 	Blames func(error) bool
+	// Stays keeps who is being written until it is known what became of the item,
+	// though its context ends: for those who let go of something when Do returns.
+	Stays bool
 
 	mu      sync.Mutex
 	waiting []*entry[T]
@@ -43,7 +46,8 @@ type entry[T any] struct {
 }
 
 // Do writes an item and returns what became of it. Where ctx ends first, the item
-// is not written any more, or it is not known whether it is.
+// is not written any more, or it is not known whether it is: the latter never where
+// the group Stays, but for a write that is given up.
 func (g *Group[T]) Do(ctx context.Context, item T) error {
 	e := &entry[T]{item: item, ctx: ctx, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	g.mu.Lock()
@@ -62,17 +66,28 @@ func (g *Group[T]) Do(ctx context.Context, item T) error {
 		return e.err
 	case <-ctx.Done():
 	}
+	if g.drop(e) || !g.Stays {
+		return ctx.Err()
+	}
+	<-e.done
+	return e.err
+}
+
+// drop takes an entry back, unless it is being written or was.
+func (g *Group[T]) drop(e *entry[T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := slices.Index(g.waiting, e); n >= 0 {
-		g.waiting = slices.Delete(g.waiting, n, n+1)
+	n := slices.Index(g.waiting, e)
+	if n < 0 {
+		return false
 	}
+	g.waiting = slices.Delete(g.waiting, n, n+1)
 	select {
 	case <-e.lead: // it was to write: another must
 		g.next()
 	default:
 	}
-	return ctx.Err()
+	return true
 }
 
 // next has the first of those who wait write for all. The lock is held.

@@ -249,3 +249,39 @@ func TestAWriteEndsWhenNobodyMayWaitForIt(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoStays hears what became of its item, though it gave up while that was
+// written; and leaves where it is not written yet.
+func TestWhoStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &page{takes: 10 * time.Millisecond}
+		g := &Group[int]{Write: p.write, Most: 2, Stays: true, Blames: func(err error) bool { return errors.Is(err, errBad) }}
+		short, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		var all sync.WaitGroup
+		for _, tt := range []struct {
+			item  int
+			ctx   context.Context
+			want  error
+			after time.Duration
+		}{
+			{0, t.Context(), nil, 10 * time.Millisecond},
+			{2, t.Context(), nil, 20 * time.Millisecond},
+			{4, short, nil, 20 * time.Millisecond},
+			{6, short, context.DeadlineExceeded, 15 * time.Millisecond},
+			{8, t.Context(), nil, 30 * time.Millisecond},
+		} {
+			all.Go(func() {
+				if err := g.Do(tt.ctx, tt.item); !errors.Is(err, tt.want) || time.Since(began) != tt.after {
+					t.Errorf("%d: %v after %v, want %v after %v", tt.item, err, time.Since(began), tt.want, tt.after)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if got := p.sizes(); !slices.Equal(got, []int{1, 2, 1}) {
+			t.Errorf("writes of %v", got)
+		}
+	})
+}

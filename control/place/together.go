@@ -42,7 +42,10 @@ func (d *Desk) begin() {
 	d.once.Do(func() {
 		d.gate.Most, d.line.Most = mostLooked, mostInLine
 		d.looks = group.Group[*look]{Write: d.find, Apart: looksApart, Within: 5 * time.Second, Blames: store.OfTheRow}
-		d.write = group.Group[*entry]{Write: d.register, Most: mostWritten, Apart: ordersApart, Within: 5 * time.Second, Blames: store.OfTheRow}
+		d.write = group.Group[*entry]{
+			Write: d.register, Most: mostWritten, Apart: ordersApart, Within: 5 * time.Second, Blames: store.OfTheRow,
+			Stays: true, // its place in line and queue, and its idempotency key, are the call's until then
+		}
 	})
 }
 
