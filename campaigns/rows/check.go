@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-voice/parley/campaigns/market"
 )
@@ -109,7 +110,7 @@ func (o Options) judge(r *Row) {
 		r.issue(Warning, PossibleNotValid, colPhone, r.Phone, "the number has the right form, but is in no list of numbers in service")
 	}
 	if n.Refusal == market.Callable && r.Place.Ambiguous() {
-		r.issue(Warning, TimezoneAmbiguous, colPhone, r.Phone, fmt.Sprintf("the number may be in each of %v: it is called when it may be in all", r.Place.Zones))
+		r.issue(Warning, TimezoneAmbiguous, colPhone, r.Phone, "the number may be in "+strings.Join(r.Place.Zones, ", ")+": it is called when it may be in all of them")
 	}
 	for _, name := range o.Variables {
 		if !has(r.Variables, name) {

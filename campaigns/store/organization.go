@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -141,6 +142,11 @@ func (s *Store) Agent(ctx context.Context, q db.Querier, orgID, name string) (id
 // Suppressed returns which of some numbers (E.164) the organization does not
 // call, however its list writes them.
 func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numbers []string) (map[string]bool, error) {
+	if len(numbers) >= many {
+		if all, ok, err := s.suppressedOf(ctx, q, orgID, numbers); ok || err != nil {
+			return all, err
+		}
+	}
 	rows, err := q.Query(ctx, `
 		SELECT n FROM unnest($2::text[]) n
 		WHERE EXISTS (SELECT FROM suppressions x WHERE x.org_id = $1 AND x.number IN (
@@ -158,4 +164,42 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 		return nil, fmt.Errorf("suppression list: %w", err)
 	}
 	return all, nil
+}
+
+// From so many numbers on, the list is read whole where it has at most so many.
+const (
+	many = 1_000
+	few  = 50_000
+)
+
+// suppressedOf holds numbers against the whole list of an organization, if that is
+// short: the database would look for each of them, in each way to write it.
+func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, numbers []string) (all map[string]bool, ok bool, err error) {
+	rows, err := q.Query(ctx, "SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2", orgID, few+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("suppression list: %w", err)
+	}
+	own, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, false, fmt.Errorf("suppression list: %w", err)
+	}
+	if len(own) > few {
+		return nil, false, nil
+	}
+	listed := make(map[string]bool, 2*len(own))
+	for _, o := range own {
+		listed["+"+o], listed["+1"+o] = true, true
+		for prefix, begins := range map[string]string{"8": "+7", "00": "+", "011": "+", "810": "+"} {
+			if rest, cut := strings.CutPrefix(o, prefix); cut {
+				listed[begins+rest] = true
+			}
+		}
+	}
+	all = map[string]bool{}
+	for _, n := range numbers {
+		if listed[n] {
+			all[n] = true
+		}
+	}
+	return all, true, nil
 }
