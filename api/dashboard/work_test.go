@@ -163,7 +163,7 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 	}
 	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
 		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
-	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20000 numbers were added")
+	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers were added")
 	if shown := dashtest.Read[string](b, "sessionStorage.getItem('shown') ?? ''"); !strings.Contains(shown, "is being read") {
 		t.Errorf("it was shown %q", shown)
 	}

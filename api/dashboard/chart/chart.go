@@ -143,7 +143,14 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 			fmt.Fprintf(&b, `<rect class="part" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, floor-h, w, h)
 		}
 		if c.Label != "" {
-			fmt.Fprintf(&b, `<text x="%.1f" y="115" text-anchor="middle">%s</text>`, float64(i)*step+step/2, template.HTMLEscapeString(c.Label))
+			x, anchor := float64(i)*step+step/2, "middle"
+			switch i { // at the edges it would be cut off
+			case 0:
+				x, anchor = 0, "start"
+			case len(all) - 1:
+				x, anchor = width, "end"
+			}
+			fmt.Fprintf(&b, `<text x="%.1f" y="115" text-anchor="%s">%s</text>`, x, anchor, template.HTMLEscapeString(c.Label))
 		}
 		b.WriteString("</g>")
 	}

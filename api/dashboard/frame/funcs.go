@@ -17,7 +17,7 @@ import (
 // funcs are what templates may call, beside the methods of their sheet.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": count, "span": span, "plural": plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
+		"asset": a.path, "count": count, "span": span, "plural": Plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number,
 	}
@@ -71,8 +71,8 @@ func span(d time.Duration) string {
 	}
 }
 
-// plural writes a number and its noun: "1 key", "2 keys".
-func plural(n any, one, more string) string {
+// Plural writes a number and its noun: "1 key", "2 keys".
+func Plural(n any, one, more string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1 " + one
 	}

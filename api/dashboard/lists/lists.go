@@ -215,7 +215,7 @@ func (l Lists) upload(r *frame.Request) (frame.Done, error) {
 	if err != nil {
 		return frame.Done{}, err
 	}
-	return frame.Done{To: "do-not-call", Say: strconv.FormatInt(done.Added, 10) + " numbers were added and " + strconv.FormatInt(done.Deleted, 10) + " taken off; the list has " + strconv.FormatInt(done.Numbers, 10) + "."}, nil
+	return frame.Done{To: "do-not-call", Say: frame.Plural(done.Added, "number was", "numbers were") + " added and " + strconv.FormatInt(done.Deleted, 10) + " taken off; the list has " + strconv.FormatInt(done.Numbers, 10) + "."}, nil
 }
 
 func (Lists) askRegistry(r *frame.Request) (frame.Page, error) {

@@ -3,7 +3,6 @@ package trunks
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
@@ -181,7 +180,7 @@ func (Trunks) changeSubgroup(r *frame.Request) (frame.Done, error) {
 func (Trunks) askDrop(r *frame.Request) (frame.Page, error) {
 	s, g, err := subgroup(r, r.DB())
 	return frame.Page{
-		Template: "form.html", Title: "Delete " + s.Name, Crumbs: above(), Lead: "Agents dial through it no more; campaigns that name it are held. " + strconv.Itoa(s.Live) + " calls are queued or on.",
+		Template: "form.html", Title: "Delete " + s.Name, Crumbs: above(), Lead: "Agents dial through it no more; campaigns that name it are held. " + frame.Plural(s.Live, "call is", "calls are") + " queued or on.",
 		Data: r.Form(frame.Form{Submit: "Delete the subgroup", Danger: true, Cancel: r.URL(back(g))}),
 	}, err
 }

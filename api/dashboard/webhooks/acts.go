@@ -93,7 +93,7 @@ func (w Webhooks) askReplay(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	lead := fmt.Sprintf("%d notices were given up. They are sent again at once, under the ids they had, with the whole schedule of retries before them.", dead)
+	lead := frame.Plural(dead, "notice was", "notices were") + " given up. What was given up is sent again at once, under the id it had, with the whole schedule of retries before it."
 	if e.DisabledAt != nil {
 		lead += " The endpoint works again."
 	}
