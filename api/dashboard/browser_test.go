@@ -191,39 +191,48 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" }) // pages of the root organization too
-	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                    // there is somebody to lend to
-	all := routes(t, h, "sales")
+	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                     // there is somebody to lend to
+	paths := map[string]string{"nothing": "nothing"}
+	for _, r := range routes(t, h, "sales") {
+		if r.Look != nil && r.Path != "campaigns/columns" {
+			paths[strings.NewReplacer("call_1", "id", "evt_1", "id", "/", "_").Replace(idOf.ReplaceAllString(r.Path, "id"))] = r.Path
+		}
+	}
+	draft, running := large(t, h, 200, "Autumn", false), large(t, h, 200, "Spring", true)
+	work(t, h, running.Campaign.ID)
+	paths["campaigns_draft_made"], paths["campaigns_at_work"], paths["imports_draft"] = "campaigns/"+draft.Campaign.ID, "campaigns/"+running.Campaign.ID, "imports/"+draft.Import.ID
 	b := h.Chrome(t)
-	for _, look := range []struct {
-		theme string
-		width int64
-	}{{"light", 1280}, {"dark", 1280}, {"light", 390}, {"dark", 390}} {
-		b.Look(look.theme, look.width)
-		picture := func(name string) {
-			t.Helper()
-			name = strings.Map(func(c rune) rune {
-				if strings.ContainsRune("/?=&{}", c) {
-					return '_'
-				}
-				return c
-			}, name)
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, look.theme, look.width)), b.Picture(), 0o600); err != nil {
+	picture := func(name string, more ...any) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%v-%v.png", append([]any{name}, more...)...)), b.Picture(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390} {
+			b.Look(theme, width)
+			b.Go("/dashboard/sign-in")
+			picture("sign-in", theme, width)
+			b.SignIn("ada")
+			for name, path := range paths {
+				b.Go(path)
+				picture(name, theme, width)
+			}
+			b.Go(paths["agents_id_edit"])
+			b.Run("document.querySelector('[name=seen]').value = 'x'; document.querySelector('[name=greeting]').value = 'Hello.'")
+			b.Press("Save the draft")
+			picture("agents_id_edit_newer", theme, width)
+			b.Go("keys/new")
+			b.Run("document.querySelector('[name=name]').removeAttribute('required')")
+			b.Press("Issue the key")
+			picture("keys_new_refused", theme, width)
+			b.Go("settings/edit")
+			if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
 				t.Fatal(err)
 			}
+			b.Press("Save")
+			picture("sign-in_again", theme, width)
 		}
-		if look.theme == "light" && look.width == 1280 {
-			b.Go("/dashboard/sign-in")
-			picture("sign-in")
-			b.SignIn("ada")
-		}
-		for _, r := range all {
-			if r.Look != nil && r.Path != "campaigns/columns" {
-				b.Go(r.Path)
-				picture(strings.NewReplacer("call_1", "id", "evt_1", "id").Replace(idOf.ReplaceAllString(r.Path, "id")))
-			}
-		}
-		b.Go("nothing")
-		picture("nothing")
 	}
 }
 

@@ -88,6 +88,9 @@ func (b Tab) Go(path string) {
 func (b Tab) Look(theme string, width int64) {
 	b.t.Helper()
 	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, t, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true}); err != nil {
+			return err
+		}
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 		return err
 	}), chromedp.EmulateViewport(width, 900))
