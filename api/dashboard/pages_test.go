@@ -135,7 +135,7 @@ func work(t *testing.T, h *dashtest.House, id string) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Dashboard.Campaigns.Desk.Fold(t.Context()); err != nil {
+	if err := h.Dashboard.Campaigns.Store.Fold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.DB.Pool.Exec(t.Context(), "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies"); err != nil {

@@ -52,6 +52,7 @@ type Desk struct {
 	Now func() time.Time
 
 	thrift thrift.Thrift
+	found  screen.Memory // of drafts
 }
 
 // large is from how many rows on a list is read in little memory.
@@ -180,7 +181,7 @@ func (d *Desk) Create(ctx context.Context, orgID string, who Who, o Order,
 				return fault
 			}
 		}
-		if st, fault = d.found(ctx, tx, c, who, i, read, pkg, o.Attested, now); fault == nil && settle != nil {
+		if st, fault = d.establish(ctx, tx, c, who, i, read, pkg, o.Attested, now); fault == nil && settle != nil {
 			fault = settle(ctx, tx, st)
 		}
 		return fault
@@ -191,9 +192,9 @@ func (d *Desk) Create(ctx context.Context, orgID string, who Who, o Order,
 	return st, err
 }
 
-// found writes a new campaign with its list, and launches it if nothing keeps it
+// establish writes a new campaign with its list, and launches it if nothing keeps it
 // from that.
-func (d *Desk) found(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, i campaigns.Import, list *rows.List, pkg *market.Package, given bool, now time.Time) (Standing, error) {
+func (d *Desk) establish(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, i campaigns.Import, list *rows.List, pkg *market.Package, given bool, now time.Time) (Standing, error) {
 	c.LaunchImportID = i.ID
 	err := d.Store.Insert(ctx, tx, c)
 	if err == nil {
@@ -214,7 +215,7 @@ func (d *Desk) found(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who W
 		return st, err
 	}
 	// The screen of an upload is on record, and was shown to the client.
-	if st.Screen.AuditID, err = d.Store.Audit(ctx, tx, st.Campaign, st.Screen, copies(lists), pkg.Version); err != nil {
+	if st.Screen.AuditID, err = d.Store.Audit(ctx, tx, st.Campaign, st.Screen, lists.Copies(), pkg.Version); err != nil {
 		return st, err
 	}
 	st.Import.Screen.AuditID = st.Screen.AuditID

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -261,7 +262,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.pass(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
 			m.must(t, m.Pass(m.ctx))
 		},
-		"fold": func(t *rapid.T) { m.must(t, m.Fold(m.ctx)) },
+		"fold": func(t *rapid.T) { m.must(t, m.Store.Fold(m.ctx)) },
 		"cap": func(t *rapid.T) { // as the dialler does
 			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
 				sql := rapid.SampledFrom([]string{
@@ -335,6 +336,11 @@ func (m *machine) check(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if x := st.Screen; !x.AsOfLaunch && x.ImportID != "" {
+		anew := &desk.Desk{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now} // remembers nothing
+		fresh, err := anew.Get(m.ctx, m.org, m.campaign)
+		if err != nil || !reflect.DeepEqual(fresh.Screen, x) || !reflect.DeepEqual(fresh.Import.Matches, st.Import.Matches) {
+			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
+		}
 		outcome := fmt.Sprint(x.Matched, x.Items, x.Checked, x.Unscreened)
 		for o, f := range m.finger {
 			if (o == outcome) != (f == x.Fingerprint) {

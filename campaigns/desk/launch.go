@@ -114,6 +114,9 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 	if err != nil {
 		return st, screened{}, err
 	}
+	if st.Counts, err = d.Store.Counts(ctx, q, c.ID); err != nil {
+		return st, screened{}, err
+	}
 	var s screened
 	switch {
 	case frozen != nil:
@@ -122,14 +125,11 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 			return st, s, err
 		}
 	case c.LaunchImportID != "" && pkg != nil:
-		if s, err = d.live(ctx, q, c, pkg, &st, now); err != nil {
+		if s, err = d.live(ctx, q, pkg, &st, on, now); err != nil {
 			return st, s, err
 		}
 	}
 	if err = d.imported(ctx, q, &st, s); err != nil {
-		return st, s, err
-	}
-	if st.Counts, err = d.Store.Counts(ctx, q, c.ID); err != nil {
 		return st, s, err
 	}
 	f, err := d.facts(ctx, q, org, pkg, st, now)
@@ -156,17 +156,25 @@ func (d *Desk) lists(ctx context.Context, q db.Querier, pkg *market.Package) (l 
 	return l, err
 }
 
-// copies are the registries of lists, for the record.
-func copies(l screen.Lists) []string {
-	var all []string
-	for _, r := range l.Registries {
-		all = append(all, r.Name+" "+r.Version)
+// live screens the launch import of a draft as it would be screened now. Who reads
+// alone is told what was found before, where nothing has changed since.
+func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *Standing, on checks.Occasion, now time.Time) (screened, error) {
+	c, stamp := st.Campaign, ""
+	if on == checks.Reading {
+		l, err := d.lists(ctx, q, pkg)
+		if err == nil {
+			stamp, err = d.stamp(ctx, q, st, pkg, l, now)
+		}
+		if err != nil {
+			return screened{}, err
+		}
+		if x, matches, ok := d.found.Of(c.LaunchImportID, stamp); ok {
+			st.Screen = x
+			st.Screen.ScreenedAt = now.Unix()
+			st.Screen.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
+			return screened{matches: matches, copies: l.Copies(), rules: pkg.Version, lists: l}, err
+		}
 	}
-	return all
-}
-
-// live screens the launch import of a draft as it would be screened now.
-func (d *Desk) live(ctx context.Context, q db.Querier, c campaigns.Campaign, pkg *market.Package, st *Standing, now time.Time) (screened, error) {
 	all, err := d.Store.Candidates(ctx, q, c.LaunchImportID)
 	if err != nil {
 		return screened{}, err
@@ -179,9 +187,21 @@ func (d *Desk) live(ctx context.Context, q db.Querier, c campaigns.Campaign, pkg
 	if x.Matched > 0 {
 		x.Decision = c.DNC
 	}
+	d.found.Keep(c.LaunchImportID, stamp, x, s.matches)
 	x.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
 	st.Screen = x
 	return s, err
+}
+
+// stamp is another as soon as what the list of a draft is screened by is another: who is
+// to be called, the organization's own list, the registries, and whether they are too
+// old. It is empty where nobody can tell as fast.
+func (d *Desk) stamp(ctx context.Context, q db.Querier, st *Standing, pkg *market.Package, l screen.Lists, now time.Time) (string, error) {
+	own, ok, err := d.Store.OwnStamp(ctx, q, st.Campaign.OrgID)
+	if ok {
+		own = fmt.Sprintf("%q %q %v %q %v %v", pkg.Version, l.Copies(), l.TooOld(now), own, st.Counts.ByState, st.Counts.ByReason)
+	}
+	return own, err
 }
 
 // screen holds candidates against the do-not-call lists.
@@ -199,7 +219,7 @@ func (d *Desk) screen(ctx context.Context, q db.Querier, orgID string, pkg *mark
 		return screen.None(), screened{}, err
 	}
 	s.lists.Own = func(n string) bool { return own[n] }
-	s.copies = copies(s.lists)
+	s.copies = s.lists.Copies()
 	x, matches := screen.Run(all, s.lists, now)
 	s.matches = matches
 	return x, s, nil

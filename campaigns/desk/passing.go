@@ -16,10 +16,7 @@ import (
 )
 
 // How often it is looked whose time has come, and tallies are folded.
-const (
-	pace  = time.Second
-	folds = 10 * time.Second
-)
+const pace, folds = time.Second, 10 * time.Second
 
 // Run moves campaigns on as time goes by, folds their tallies, and sweeps the files of
 // rows that nobody needs, until ctx ends. Any number of servers may do so at a time.
@@ -37,21 +34,13 @@ func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
 				log.WarnContext(ctx, "campaigns were not looked at", "err", err)
 			}
 		case <-fold.C:
-			if err := d.Fold(ctx); err != nil && ctx.Err() == nil {
+			if err := d.Store.Fold(ctx); err != nil && ctx.Err() == nil {
 				log.WarnContext(ctx, "tallies were not folded", "err", err)
 			}
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// Fold folds the tallies of campaigns, unless another server does.
-func (d *Desk) Fold(ctx context.Context) error {
-	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		_, err := d.Store.Fold(ctx, tx)
-		return err
-	})
 }
 
 // Pass opens the campaigns whose start has come, closes those whose end has, and

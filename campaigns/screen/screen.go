@@ -63,6 +63,15 @@ type Lists struct {
 	StaleAfter time.Duration // 0 never
 }
 
+// Copies are the registries, for the record.
+func (l Lists) Copies() []string {
+	var all []string
+	for _, r := range l.Registries {
+		all = append(all, r.Name+" "+r.Version)
+	}
+	return all
+}
+
 // A Screen is what came of it.
 type Screen struct {
 	Status     string `json:"status"`
