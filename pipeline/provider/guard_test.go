@@ -360,7 +360,7 @@ func TestStandings(t *testing.T) {
 		if len(all) != 2 || all[0].Seam != "llm" || all[0].Name != "x" || all[0].Most != 7 || all[0].Open || !all[1].Open || all[1].Tried || !all[1].Until.Equal(time.Now().Add(firstPause)) {
 			t.Errorf("%+v", all)
 		}
-		time.Sleep(firstPause)
+		<-time.After(firstPause)
 		v, err := g.of("tts", "y").enter()
 		if err != nil {
 			t.Fatal(err)

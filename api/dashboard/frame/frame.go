@@ -188,7 +188,7 @@ func (f *Frame) enter(room Room, route Route, then func(*Request, Room, Route) e
 		do := then
 		s, err := f.session(req)
 		if errors.Is(err, operator.ErrSignedOut) && req.Method == http.MethodPost {
-			signedIn := false
+			var signedIn bool
 			if s, signedIn = f.again(w, req); !signedIn {
 				return
 			}
