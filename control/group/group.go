@@ -24,7 +24,8 @@ type Group[T any] struct {
 	// Within bounds a write, as the deadlines of all who wait for it do; 0 means 30 s.
 	Within time.Duration
 	// Blames tells an error that one of the items brought about, so that each is
-	// tried alone, from one that any would meet. Nil blames nobody.
+	// tried alone, a few at a time, beside those that come next; from one that any
+	// would meet. Nil blames nobody.
 	Blames func(error) bool
 	// Stays keeps who is being written until it is known what became of the item,
 	// though its context ends: for those who let go of something when Do returns.
@@ -34,15 +35,22 @@ type Group[T any] struct {
 	waiting []*entry[T]
 	writing bool
 	last    time.Time // when the last write ended
+	once    sync.Once
+	few     chan struct{} // has those that are tried alone
 }
+
+// mostAlone is how many are tried alone at a time.
+const mostAlone = 4
 
 // An entry is an item on its way.
 type entry[T any] struct {
 	item T
 	ctx  context.Context //nolint:containedctx // of who waits for it
 	err  error
-	done chan struct{} // closed when it is written
-	lead chan struct{} // told to write for all
+	// alone is set where it is to be tried alone, by who waits for it.
+	alone bool
+	done  chan struct{} // closed when it is written, or to be tried alone
+	lead  chan struct{} // told to write for all
 }
 
 // Do writes an item and returns what became of it. Where ctx ends first, the item
@@ -59,17 +67,35 @@ func (g *Group[T]) Do(ctx context.Context, item T) error {
 	g.mu.Unlock()
 	select {
 	case <-e.done:
-		return e.err
+		return g.outcome(e)
 	case <-e.lead:
 		g.write()
 		<-e.done
-		return e.err
+		return g.outcome(e)
 	case <-ctx.Done():
 	}
 	if g.drop(e) || !g.Stays {
 		return ctx.Err()
 	}
 	<-e.done
+	return g.outcome(e)
+}
+
+// outcome is what became of an entry, after it was tried alone if it must be.
+func (g *Group[T]) outcome(e *entry[T]) error {
+	if !e.alone {
+		return e.err
+	}
+	g.once.Do(func() { g.few = make(chan struct{}, mostAlone) })
+	ctx, cancel := context.WithTimeout(e.ctx, g.within())
+	defer cancel()
+	select {
+	case g.few <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.few }()
+	g.all([]*entry[T]{e})
 	return e.err
 }
 
@@ -137,7 +163,8 @@ func (g *Group[T]) pause() {
 	}
 }
 
-// all writes entries at once, and each alone where that fails.
+// all writes entries at once. Where one of them is to blame that this fails, each
+// is left to be tried alone.
 func (g *Group[T]) all(some []*entry[T]) {
 	var live []*entry[T]
 	var items []T
@@ -164,7 +191,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 		}
 	default:
 		for _, e := range live {
-			g.all([]*entry[T]{e})
+			e.alone = true
 		}
 	}
 }

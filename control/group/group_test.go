@@ -285,3 +285,44 @@ func TestWhoStays(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoIsTriedAlone holds up nobody that came later, and few are tried at a time.
+func TestWhoIsTriedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var alone, most atomic.Int32
+		g := &Group[int]{Stays: true, Apart: time.Millisecond, Within: 5 * time.Second, Blames: func(err error) bool { return errors.Is(err, errBad) }}
+		g.Write = func(_ context.Context, items []int) ([]error, error) {
+			if !slices.Contains(items, -1) {
+				return make([]error, len(items)), nil
+			}
+			if len(items) == 1 {
+				most.Store(max(most.Load(), alone.Add(1)))
+				defer alone.Add(-1)
+			}
+			<-time.After(200 * time.Millisecond)
+			return nil, errBad
+		}
+		if err := g.Do(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 16 { // 0.2 s together, and 0.8 s alone
+			all.Go(func() {
+				if err := g.Do(t.Context(), -1); !errors.Is(err, errBad) || time.Since(began) > 1100*time.Millisecond {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		}
+		<-time.After(100 * time.Millisecond)
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := g.Do(short, 2); err != nil || time.Since(began) > 300*time.Millisecond {
+			t.Errorf("who came later: %v after %v", err, time.Since(began))
+		}
+		all.Wait()
+		if most.Load() != 4 {
+			t.Errorf("%d alone at a time", most.Load())
+		}
+	})
+}

@@ -72,7 +72,7 @@ func (d *Desk) register(ctx context.Context, all []*entry) (each []error, err er
 		}
 		batch.Queue("COMMIT")
 		if fault = conn.SendBatch(ctx, batch).Close(); fault != nil {
-			return errors.Join(fmt.Errorf("register calls: %w", fault), rollback(ctx, conn))
+			return errors.Join(held(fmt.Errorf("register calls: %w", fault)), rollback(ctx, conn))
 		}
 		return nil
 	})
@@ -131,6 +131,8 @@ func hold(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*ledger, error
 	orgs, grants, subgroups := slices.Sorted(maps.Keys(zones)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
+	// One tenant's row that somebody holds must not stop the orders of all.
+	batch.Queue("SET LOCAL lock_timeout = '200ms'")
 	if len(orgs) > 0 {
 		batch.Queue("SELECT FROM organizations WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", orgs)
 	}
@@ -164,9 +166,20 @@ func hold(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*ledger, error
 		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" && len(subgroups) == 1 { // of the count to its subgroup
 			return nil, errors.Join(control.Refuse(control.CodeSubgroupNotFound, "the subgroup is gone"), err)
 		}
-		return nil, fmt.Errorf("subgroup limits: %w", err)
+		return nil, held(fmt.Errorf("subgroup limits: %w", err))
 	}
 	return l, nil
+}
+
+// held adds what who ordered is told where somebody else holds a row for too long.
+func held(err error) error {
+	if broken, ok := errors.AsType[*pgconn.PgError](err); !ok || broken.Code != "55P03" {
+		return err
+	}
+	return errors.Join(&control.Error{
+		Code: control.CodeVoiceBackend, Message: "the organization's limits are being changed; repeat the request with the same Idempotency-Key",
+		RetryAfter: time.Second,
+	}, err)
 }
 
 func (l *ledger) queueLoads(batch *pgx.Batch, subgroups []string, most map[string]int) {

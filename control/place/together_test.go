@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
@@ -38,4 +39,40 @@ func TestWhoHangsUpMeanwhile(t *testing.T) {
 	if n := w.id("SELECT count(*)::text FROM calls"); n != "12" {
 		t.Errorf("%s calls of %d orders", n, orders)
 	}
+}
+
+// TestARowThatIsHeld stops the orders of its tenant, and nobody else's.
+func TestARowThatIsHeld(t *testing.T) {
+	w := newTown(t)
+	tx, err := w.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, code := w.order("globex", place.Order{Agent: "helpdesk"}); code != "" { // so that there is a count
+		t.Fatal(code)
+	}
+	if _, err = tx.Exec(t.Context(), "UPDATE subgroup_counts SET registered = registered"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	began := time.Now()
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			org, agent := "acme", "sales"
+			if n%3 == 0 {
+				org, agent = "globex", "helpdesk"
+			}
+			_, err := w.desk.Place(ctx, w.org[org], place.Order{Agent: agent, To: "+12025550123"}, nil)
+			if held := org == "globex"; held != (control.CodeOf(err) == control.CodeVoiceBackend) || !held && err != nil {
+				t.Errorf("%s: %v", org, err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("%s waited %v", org, took)
+			}
+		})
+	}
+	all.Wait()
 }
