@@ -17,10 +17,9 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Orders that come at the same time are looked at together, and registered in one
-// transaction.
+// Orders that come while others are looked at are looked at together: none waits for
+// more of them to come. They are registered in one transaction.
 const (
-	looksApart  = 2 * time.Millisecond
 	mostLooked  = 192 // that are looked at, or wait to be
 	ordersApart = 4 * time.Millisecond
 	mostWritten = 64  // at once
@@ -41,7 +40,7 @@ type entry struct {
 func (d *Desk) begin() {
 	d.once.Do(func() {
 		d.gate.Most, d.line.Most = mostLooked, mostInLine
-		d.looks = group.Group[*look]{Write: d.find, Apart: looksApart, Within: 5 * time.Second, Blames: store.OfTheRow}
+		d.looks = group.Group[*look]{Write: d.find, Within: 5 * time.Second, Blames: store.OfTheRow}
 		d.write = group.Group[*entry]{
 			Write: d.register, Most: mostWritten, Apart: ordersApart, Within: 5 * time.Second, Blames: store.OfTheRow,
 			Stays: true, // its place in line and queue, and its idempotency key, are the call's until then
