@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,6 +56,7 @@ type published struct {
 type bound struct {
 	caps Caps
 	zone string
+	err  error // the caps cannot be read
 }
 
 // An inquiry is what some orders ask, each thing once, and the answers.
@@ -117,8 +119,10 @@ func (q *inquiry) answer(l *look) (err error) {
 	f := &l.found
 	f.agent, f.late = q.agents[named{l.org, l.order.Agent}].ready(l.order)
 	f.bound, f.verdict = q.orgs[l.org], store.VerdictOf(q.numbers[l.number()])
-	f.route, err = choose(q.routes[l.leading()], l.order.RouteID != "")
-	return err
+	if f.route, err = choose(q.routes[l.leading()], l.order.RouteID != ""); err != nil {
+		return err
+	}
+	return errors.Join(f.route.err, f.bound.err)
 }
 
 // ready is the agent for an order.
@@ -190,8 +194,12 @@ func (q *inquiry) askRoutes(batch *pgx.Batch) {
 	ask(batch, routesSQL, slices.Collect(maps.Keys(q.routes)), func(rows pgx.Rows, key func(int) leading) error {
 		var n int
 		var r route
-		if err := rows.Scan(append([]any{&n}, r.columns()...)...); err != nil {
+		var settings []byte
+		if err := rows.Scan(append([]any{&n}, r.columns(&settings)...)...); err != nil {
 			return err
+		}
+		if err := json.Unmarshal(settings, &r.settings); err != nil {
+			r.err = fmt.Errorf("settings of trunk %s: %w", r.trunkID, err)
 		}
 		q.routes[key(n)] = append(q.routes[key(n)], r)
 		return nil
@@ -223,8 +231,12 @@ func (q *inquiry) askOrganizations(batch *pgx.Batch) {
 		slices.Collect(maps.Keys(q.orgs)), func(rows pgx.Rows, key func(int) string) error {
 			var n int
 			var b bound
-			if err := rows.Scan(&n, &b.caps, &b.zone); err != nil {
+			var caps []byte
+			if err := rows.Scan(&n, &caps, &b.zone); err != nil {
 				return err
+			}
+			if err := json.Unmarshal(caps, &b.caps); err != nil {
+				b.err = fmt.Errorf("limits of organization %s: %w", key(n), err)
 			}
 			q.orgs[key(n)] = b
 			return nil

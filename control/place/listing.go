@@ -64,7 +64,7 @@ func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, er
 		var r route
 		var s Subgroup
 		var t Trunk
-		fault := row.Scan(append(r.columns(), &s.Name, &t.Name, &t.Line.Proxy, &s.InUse, &s.Started)...)
+		fault := row.Scan(append(r.columns(&r.settings), &s.Name, &t.Name, &t.Line.Proxy, &s.InUse, &s.Started)...)
 		if len(all) == 0 || all[len(all)-1].ID != r.trunkID {
 			t.ID, t.Provider, t.Lent, t.Line.Settings = r.trunkID, r.settings.Provider, r.grant.id != "", r.settings
 			all = append(all, t)

@@ -16,6 +16,7 @@ type route struct {
 	numbers             trunks.Numbers
 	limits              limits
 	settings            trunks.Settings
+	err                 error // the settings cannot be read
 	grant               grant
 	attached            bool
 }
@@ -29,10 +30,11 @@ type grant struct {
 	limits limits
 }
 
-// columns are where a row of routesSQL goes, behind what it is of.
-func (r *route) columns() []any {
+// columns are where a row of routesSQL goes, behind what it is of; the trunk's
+// settings go where it is said.
+func (r *route) columns(settings any) []any {
 	return []any{
-		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.numbers.Subgroup, &r.numbers.Trunk, &r.limits.concurrent, &r.limits.perMinute, &r.settings,
+		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.numbers.Subgroup, &r.numbers.Trunk, &r.limits.concurrent, &r.limits.perMinute, settings,
 		&r.grant.id, &r.numbers.Grant, &r.grant.limits.concurrent, &r.grant.limits.perMinute, &r.attached,
 	}
 }
