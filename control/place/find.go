@@ -175,7 +175,8 @@ func (q *inquiry) askTrunks(batch *pgx.Batch) {
 		}, func(k lending) string { return k.org }, func(k lending) string { return k.trunk })
 }
 
-// routesSQL finds a subgroup by its id where the order names it.
+// routesSQL finds a subgroup by its id where the order names it; else those that its
+// agent is in, and of these no more than tell that there are several.
 const routesSQL = `
 SELECT x.n, s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_numbers, t.caller_numbers,
        s.concurrent_calls, s.calls_per_minute, t.settings,
@@ -185,7 +186,9 @@ SELECT x.n, s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_nu
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS x (org, trunk, route, agent, n), LATERAL (
 	SELECT * FROM subgroups WHERE x.route <> '' AND id = x.route AND org_id = x.org
 	UNION ALL
-	SELECT * FROM subgroups WHERE x.route = '' AND org_id = x.org) s
+	(SELECT b.* FROM agents a JOIN subgroup_agents y ON y.agent_id = a.id JOIN subgroups b ON b.id = y.subgroup_id
+	WHERE x.route = '' AND a.org_id = x.org AND a.name = x.agent AND b.org_id = x.org AND (x.trunk = '' OR b.trunk_id = x.trunk)
+	ORDER BY b.id LIMIT 2)) s
 JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE x.trunk = '' OR s.trunk_id = x.trunk
 ORDER BY x.n, s.id`

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/apply"
@@ -53,6 +55,46 @@ func filled(t *testing.T, file string) *db.DB {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// TestFindReadsFewSubgroups: where the order names none, those that its agent is in,
+// and of these no more than tell that there are several.
+func TestFindReadsFewSubgroups(t *testing.T) {
+	d := filled(t, `
+organizations:
+- name: acme
+  agents:
+  - {name: one, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
+  - {name: many, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
+  - {name: none, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
+  trunks:
+  - name: main
+    proxy: "sip:127.0.0.1:5080"
+    caller_numbers: ["+12025550100"]
+    subgroups:
+    - {name: a, allowed_destinations: ["1"], agents: [many], concurrent_calls: 9, calls_per_minute: 9}
+    - {name: b, allowed_destinations: ["1"], agents: [many], concurrent_calls: 9, calls_per_minute: 9}
+    - {name: c, allowed_destinations: ["1"], agents: [many, one], concurrent_calls: 9, calls_per_minute: 9}
+`)
+	org, err := access.FindOrganization(t.Context(), d.Pool, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for agent, want := range map[string]struct {
+		rows int
+		code control.Code
+	}{"one": {1, ""}, "many": {2, control.CodeAgentSubgroupAmbig}, "none": {0, control.CodeAgentNotInSubgroup}} {
+		l := &look{org: org, order: Order{Agent: agent}}
+		q, batch := inquire([]*look{l}), &pgx.Batch{}
+		q.askRoutes(batch)
+		if err := d.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
+			t.Fatal(err)
+		}
+		all := q.routes[l.leading()]
+		if _, err := choose(all, false); len(all) != want.rows || (err != nil) != (want.code != "") || err != nil && control.CodeOf(err) != want.code {
+			t.Errorf("%s: %d subgroups, %v; want %d, %q", agent, len(all), err, want.rows, want.code)
+		}
+	}
 }
 
 // TestFindKeepsOrganizationsApart: of orders that are looked at together each finds
