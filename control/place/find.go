@@ -122,7 +122,7 @@ func (q *inquiry) answer(l *look) (err error) {
 	if f.route, err = choose(q.routes[l.leading()], l.order.RouteID != ""); err != nil {
 		return err
 	}
-	return errors.Join(f.route.err, f.bound.err)
+	return errors.Join(f.route.err, f.err)
 }
 
 // ready is the agent for an order.
