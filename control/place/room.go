@@ -20,6 +20,7 @@ type gauge struct {
 	counting chan struct{} // closed when the count under way is over; nil where none is
 	drained  int           // left the queue in the minute before drainAt
 	drainAt  time.Time
+	draining chan struct{} // closed when the count of these is over; nil where none is
 }
 
 // Counting takes its time where the queue is deep: a count is good for so many
@@ -48,7 +49,7 @@ func (g *gauge) admit(ctx context.Context, ceiling int, count func(context.Conte
 			}
 			return room, nil
 		case g.counting != nil:
-			if err := g.wait(ctx); err != nil {
+			if err := g.wait(ctx, g.counting); err != nil {
 				return false, err
 			}
 		default:
@@ -60,9 +61,8 @@ func (g *gauge) admit(ctx context.Context, ceiling int, count func(context.Conte
 	}
 }
 
-// wait waits for the count under way, without the lock.
-func (g *gauge) wait(ctx context.Context) error {
-	over := g.counting
+// wait waits for a count under way, without the lock.
+func (g *gauge) wait(ctx context.Context, over <-chan struct{}) error {
 	g.mu.Unlock()
 	defer g.mu.Lock()
 	select {
@@ -82,11 +82,7 @@ func (g *gauge) count(ctx context.Context, count func(context.Context) (int, err
 		g.counting = nil
 		close(over)
 	}()
-	depth, err := func() (int, error) {
-		g.mu.Unlock()
-		defer g.mu.Lock()
-		return count(ctx)
-	}()
+	depth, err := g.unlocked(ctx, count)
 	if err != nil {
 		return err
 	}
@@ -117,18 +113,59 @@ func (d *Desk) Room(ctx context.Context) (leave func(), err error) {
 	if room {
 		return g.leave, nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if now := time.Now(); now.After(g.drainAt.Add(longestSeen)) {
-		if g.drained, err = d.Store.Drained(ctx); err != nil {
-			return nil, err
-		}
-		g.drainAt = now
+	again, err := g.again(ctx, d.Store.Drained)
+	if err != nil {
+		return nil, err
 	}
 	return nil, &control.Error{
-		Code: control.CodeDialQueueFull, Message: "the dial queue is full; repeat the request with the same Idempotency-Key",
-		RetryAfter: drainTime(g.depth, g.drained),
+		Code: control.CodeDialQueueFull, Message: "the dial queue is full; repeat the request with the same Idempotency-Key", RetryAfter: again,
 	}
+}
+
+// again is when to come again where there is no room. What drained is counted
+// without the lock, by one at a time; the others go by the last count, and wait for
+// the first.
+func (g *gauge) again(ctx context.Context, count func(context.Context) (int, error)) (time.Duration, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for time.Now().After(g.drainAt.Add(longestSeen)) {
+		if g.draining == nil {
+			if err := g.drain(ctx, count); err != nil {
+				return 0, err
+			}
+			break
+		}
+		if !g.drainAt.IsZero() {
+			break
+		}
+		if err := g.wait(ctx, g.draining); err != nil {
+			return 0, err
+		}
+	}
+	return drainTime(g.depth, g.drained), nil
+}
+
+// drain counts what left the queue, without the lock.
+func (g *gauge) drain(ctx context.Context, count func(context.Context) (int, error)) error {
+	over := make(chan struct{})
+	g.draining = over
+	defer func() {
+		g.draining = nil
+		close(over)
+	}()
+	drained, err := g.unlocked(ctx, count)
+	if err != nil {
+		return err
+	}
+	g.drained, g.drainAt = drained, time.Now()
+	return nil
+}
+
+// unlocked counts without the lock.
+func (g *gauge) unlocked(ctx context.Context, count func(context.Context) (int, error)) (int, error) {
+	g.mu.Unlock()
+	defer g.mu.Lock()
+	return count(ctx)
 }
 
 // drainTime estimates how long a queue takes of which drained left in the last

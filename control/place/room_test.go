@@ -56,3 +56,50 @@ func TestGaugeThatCannotBeCounted(t *testing.T) {
 		t.Errorf("%v, %v", room, err)
 	}
 }
+
+// TestWhatDrainedIsCountedApart: while it is, places are taken and given back, and
+// it is counted once for all who are refused.
+func TestWhatDrainedIsCountedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gauge{depth: 30}
+		counts := 0
+		count := func(ctx context.Context) (int, error) {
+			counts++
+			<-time.After(100 * time.Millisecond)
+			return 60 * counts, ctx.Err()
+		}
+		refused := func(want, wait time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if again, err := g.again(t.Context(), count); again != want || err != nil || time.Since(began) != wait {
+				t.Errorf("in %v after %v, %v; want %v after %v", again, time.Since(began), err, want, wait)
+			}
+		}
+		var others sync.WaitGroup
+		for range 3 { // nothing is known yet: they wait
+			others.Go(func() { refused(30*time.Second, 100*time.Millisecond) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		g.leave()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a place was given back after %v", took)
+		}
+		others.Wait()
+		<-time.After(2 * time.Second)
+		others.Go(func() { refused(15*time.Second, 100*time.Millisecond) })
+		synctest.Wait()
+		refused(30*time.Second, 0) // by what was known
+		others.Wait()
+		if counts != 2 {
+			t.Errorf("counted %d times", counts)
+		}
+		// Who gives up does not wait, and an error is of who counted.
+		<-time.After(2 * time.Second)
+		broken := errors.New("broken")
+		if _, err := g.again(t.Context(), func(context.Context) (int, error) { return 0, broken }); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		refused(10*time.Second, 100*time.Millisecond)
+	})
+}
