@@ -231,8 +231,8 @@ func TestLags(t *testing.T) {
 	if by := int((l.Sent - l.Said) * 2 * 16000 / time.Second); behind(by) < behind(by-2) || behind(by) < behind(by+2) {
 		t.Errorf("the codec is not %d samples late", by)
 	}
-	if l := lagsOf(mediatest.NewLeg(rate)); l != (Lags{}) {
-		t.Errorf("a leg of our rate has %+v", l)
+	if at := lagsOf(mediatest.NewLeg(rate)); at != (Lags{}) {
+		t.Errorf("a leg of our rate has %+v", at)
 	}
 	s := Said{Left: []time.Time{time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)}, Held: []time.Duration{0, 0, time.Millisecond}}
 	for lag, want := range map[time.Duration]time.Time{0: time.Unix(3, 1e6), l.Sent: time.Unix(3, 21e6)} {
