@@ -22,20 +22,21 @@ const pace, folds = time.Second, 10 * time.Second
 // rows that nobody needs, until ctx ends. Any number of servers may do so at a time.
 func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
 	var beside sync.WaitGroup
-	beside.Go(func() { d.sources().Run(ctx, log) })
 	defer beside.Wait()
-	tick, fold := time.NewTicker(pace), time.NewTicker(folds)
+	beside.Go(func() { d.sources().Run(ctx, log) })
+	beside.Go(func() { each(ctx, folds, d.Store.Fold, "tallies were not folded", log) })
+	each(ctx, pace, d.Pass, "campaigns were not looked at", log)
+}
+
+// each does something time and again, and says where it was not done.
+func each(ctx context.Context, pace time.Duration, do func(context.Context) error, undone string, log *slog.Logger) {
+	tick := time.NewTicker(pace)
 	defer tick.Stop()
-	defer fold.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := d.Pass(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "campaigns were not looked at", "err", err)
-			}
-		case <-fold.C:
-			if err := d.Store.Fold(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "tallies were not folded", "err", err)
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, undone, "err", err)
 			}
 		case <-ctx.Done():
 			return

@@ -26,7 +26,7 @@ func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, n
 				AND NOT EXISTS (SELECT FROM contact_attempts x WHERE x.org_id = k.org_id AND x.number = k.number AND x.ended_at IS NULL)
 			FOR UPDATE OF k FOR SHARE OF c
 		), taken AS (
-			UPDATE contacts k SET state = 'in_call', attempts = attempts + 1, next_attempt_at = NULL, call_id = $2, updated_at = $3
+			UPDATE contacts k SET state = 'in_call', attempts = attempts + 1, next_attempt_at = NULL, governing_cap = '', call_id = $2, updated_at = $3
 			FROM one WHERE k.id = one.id
 			RETURNING k.*, one.zone
 		)

@@ -114,31 +114,47 @@ func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now 
 	return t, nil
 }
 
-// Fold puts together what was appended to the tallies of campaigns, unless another
-// server does.
+// Fold puts together what was appended to the tallies of campaigns, of one after the
+// other, unless another server does.
 func (s *Store) Fold(ctx context.Context) error {
-	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		var mine bool
-		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('tallies', 0))").Scan(&mine); err != nil || !mine {
+	found, err := s.Pool.Query(ctx, "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded")
+	if err != nil {
+		return fmt.Errorf("tallies: %w", err)
+	}
+	loose, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("tallies: %w", err)
+	}
+	for _, campaign := range loose {
+		mine := false
+		err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+			mine, err = fold(ctx, tx, campaign)
 			return err
+		})
+		if err != nil {
+			return fmt.Errorf("tallies of %s: %w", campaign, err)
 		}
-		batch := &pgx.Batch{}
-		batch.Queue(`
-			WITH gone AS (
-				DELETE FROM contact_tallies WHERE campaign_id IN (SELECT campaign_id FROM contact_tallies WHERE NOT folded) RETURNING *
-			)
-			INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n, folded)
-			SELECT campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, sum(n), true FROM gone
-			GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(n) <> 0`)
-		batch.Queue(`
-			WITH gone AS (
-				DELETE FROM attempt_tallies WHERE campaign_id IN (SELECT campaign_id FROM attempt_tallies WHERE NOT folded) RETURNING *
-			)
-			INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)
-			SELECT campaign_id, outcome, sum(n), true FROM gone GROUP BY 1, 2 HAVING sum(n) <> 0`)
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("tallies: %w", err)
+		if !mine {
+			break
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// fold is false where another server is at it.
+func fold(ctx context.Context, tx pgx.Tx, campaignID string) (mine bool, err error) {
+	if err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('tallies', 0))").Scan(&mine); err != nil || !mine {
+		return mine, err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		WITH gone AS (DELETE FROM contact_tallies WHERE campaign_id = $1 RETURNING *)
+		INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n, folded)
+		SELECT campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, sum(n), true FROM gone
+		GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(n) <> 0`, campaignID)
+	batch.Queue(`
+		WITH gone AS (DELETE FROM attempt_tallies WHERE campaign_id = $1 RETURNING *)
+		INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)
+		SELECT campaign_id, outcome, sum(n), true FROM gone GROUP BY 1, 2 HAVING sum(n) <> 0`, campaignID)
+	return mine, tx.SendBatch(ctx, batch).Close()
 }

@@ -1,4 +1,8 @@
 -- +goose Up
+-- It takes as long as it takes, and locks in the order in which calls do.
+SET LOCAL statement_timeout = 0;
+LOCK TABLE contact_attempts, contacts, campaigns IN SHARE ROW EXCLUSIVE MODE;
+
 -- How many contacts of a campaign are alike, and how many attempts came to what. Who
 -- changes a contact or an attempt appends here what that changes, in the same
 -- transaction: no row is written twice, so nobody waits for anybody. What was appended
@@ -54,14 +58,18 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- However many change at once, few rows are appended; who is put off alone changes none.
 -- +goose StatementBegin
-CREATE FUNCTION contact_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION contacts_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n)
-    VALUES (OLD.campaign_id, OLD.state, OLD.reason, OLD.dnc_at_launch, OLD.governing_cap, cardinality(OLD.zones) > 1,
-        CASE WHEN OLD.state = 'pending' THEN OLD.hours_group ELSE '' END, OLD.state = 'pending' AND OLD.attempts > 0, OLD.state = 'pending' AND coalesce(OLD.next_attempt_at, OLD.not_before, OLD.not_after) IS NOT NULL, -1),
-        (NEW.campaign_id, NEW.state, NEW.reason, NEW.dnc_at_launch, NEW.governing_cap, cardinality(NEW.zones) > 1,
-        CASE WHEN NEW.state = 'pending' THEN NEW.hours_group ELSE '' END, NEW.state = 'pending' AND NEW.attempts > 0, NEW.state = 'pending' AND coalesce(NEW.next_attempt_at, NEW.not_before, NEW.not_after) IS NOT NULL, 1);
+    SELECT k.campaign_id, k.state, k.reason, k.dnc_at_launch, k.governing_cap, k.ambiguous,
+        CASE WHEN k.state = 'pending' THEN k.hours_group ELSE '' END, k.state = 'pending' AND k.attempts > 0, k.state = 'pending' AND k.own IS NOT NULL, sum(k.n)
+    FROM (
+        SELECT campaign_id, state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1 AS ambiguous, hours_group, attempts, coalesce(next_attempt_at, not_before, not_after) AS own, -1 AS n FROM went
+        UNION ALL
+        SELECT campaign_id, state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, hours_group, attempts, coalesce(next_attempt_at, not_before, not_after), 1 FROM came
+    ) k GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(k.n) <> 0;
     RETURN NULL;
 END $$;
 -- +goose StatementEnd
@@ -82,6 +90,8 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION campaign_went() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    -- What is being folded now is seen after it.
+    PERFORM pg_advisory_xact_lock(hashtextextended('tallies', 0));
     DELETE FROM contact_tallies WHERE campaign_id = OLD.id;
     DELETE FROM attempt_tallies WHERE campaign_id = OLD.id;
     RETURN NULL;
@@ -90,12 +100,7 @@ END $$;
 
 CREATE TRIGGER contacts_tally_came AFTER INSERT ON contacts REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION contacts_came();
 CREATE TRIGGER contacts_tally_went AFTER DELETE ON contacts REFERENCING OLD TABLE AS went FOR EACH STATEMENT EXECUTE FUNCTION contacts_went();
--- Who is put off alone is tallied as before.
-CREATE TRIGGER contacts_tally_moved AFTER UPDATE ON contacts FOR EACH ROW WHEN (
-    OLD.state <> NEW.state OR OLD.reason <> NEW.reason OR OLD.dnc_at_launch <> NEW.dnc_at_launch OR OLD.governing_cap <> NEW.governing_cap OR OLD.zones <> NEW.zones
-    OR NEW.state = 'pending' AND (OLD.hours_group <> NEW.hours_group OR (OLD.attempts > 0) <> (NEW.attempts > 0)
-        OR (OLD.next_attempt_at IS NULL) <> (NEW.next_attempt_at IS NULL) OR (OLD.not_before IS NULL) <> (NEW.not_before IS NULL) OR (OLD.not_after IS NULL) <> (NEW.not_after IS NULL))
-) EXECUTE FUNCTION contact_moved();
+CREATE TRIGGER contacts_tally_moved AFTER UPDATE ON contacts REFERENCING OLD TABLE AS went NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION contacts_moved();
 CREATE TRIGGER attempts_tally_came AFTER INSERT OR DELETE ON contact_attempts FOR EACH ROW EXECUTE FUNCTION attempt_moved();
 CREATE TRIGGER attempts_tally_moved AFTER UPDATE ON contact_attempts FOR EACH ROW WHEN (OLD.outcome IS DISTINCT FROM NEW.outcome) EXECUTE FUNCTION attempt_moved();
 CREATE TRIGGER campaigns_tally_went AFTER DELETE ON campaigns FOR EACH ROW EXECUTE FUNCTION campaign_went();

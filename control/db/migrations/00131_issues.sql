@@ -1,4 +1,5 @@
 -- +goose Up
+SET LOCAL statement_timeout = 0; -- it takes as long as it takes
 -- How many issues of each code the rows of an import have; NULL where they are still to
 -- be counted.
 ALTER TABLE imports ADD COLUMN codes jsonb;
