@@ -191,8 +191,12 @@ func TestHolds(t *testing.T) {
 	for range 3 {
 		call("77010000003", "failed", "NULL") // cancelled before they were dialled
 	}
+	s.exec("UPDATE contacts SET governing_cap = 'daily' WHERE id = 'con_3'") // until now
 	if got := s.take(s.fresh()); got != "con_3" {
 		t.Errorf("%q is called", got)
+	}
+	if got := s.text("SELECT governing_cap FROM contacts WHERE id = 'con_3'"); got != "" {
+		t.Errorf("who is called is held by %s", got)
 	}
 	if got := s.text("SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n"); got != "con_1:daily:true con_2::true" {
 		t.Errorf("those who wait: %s", got)
