@@ -76,3 +76,21 @@ func TestARowThatIsHeld(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestABadOrderAmongGood: what the database cannot read of one order fails that one.
+func TestABadOrderAmongGood(t *testing.T) {
+	w := newTown(t)
+	var all sync.WaitGroup
+	for n := range 24 {
+		all.Go(func() {
+			o := place.Order{Agent: "sales", To: "+12025550123"}
+			if n%8 == 3 {
+				o.Agent = "sales\x00"
+			}
+			if _, err := w.desk.Place(t.Context(), w.org["acme"], o, nil); (err != nil) != (n%8 == 3) {
+				t.Errorf("%d: %v", n, err)
+			}
+		})
+	}
+	all.Wait()
+}
