@@ -110,6 +110,55 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
+var (
+	inputs = regexp.MustCompile(`<input[^>]*>`)
+	named  = regexp.MustCompile(` name="([^"]+)"`)
+)
+
+// TestNobodyTakesThemOver: passwords that were typed, and the consent that somebody
+// confirmed, are handed on neither to who signs in where a form was sent nor by a form
+// that was refused.
+func TestNobodyTakesThemOver(t *testing.T) {
+	h := dashtest.New(t)
+	stranger, owner := h.Stranger(t), h.SignIn(t, "ada")
+	found := map[string]bool{}
+	for _, r := range routes(t, h, "sales") {
+		if r.Look == nil || r.Change == nil {
+			continue
+		}
+		form := []string{"kept", "comes along"}
+		for _, input := range inputs.FindAllString(owner.Get(r.Path).Body, -1) {
+			name := named.FindStringSubmatch(input)
+			if name == nil || !strings.Contains(input, `type="password"`) && (name[1] != "attest" || !strings.Contains(input, `type="checkbox"`)) {
+				continue
+			}
+			found[name[1]] = true
+			form = append(form, name[1], "canary")
+		}
+		if len(form) == 2 {
+			continue
+		}
+		a := stranger.Post(owner.Page(r.Path), form...)
+		if a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, "comes along") || strings.Contains(a.Body, "canary") || strings.Contains(a.Body, `name="attest"`) {
+			t.Errorf("%s without a session: %d %s", r.Path, a.Status, a.Body)
+		}
+		a = owner.Post(r.Path, append(form, "sign-in.email", "oscar@example.com", "sign-in.password", string(dashtest.Password))...)
+		if a.Status != http.StatusOK || strings.Contains(a.Body, "canary") || regexp.MustCompile(`name="attest"[^>]* checked`).MatchString(a.Body) {
+			t.Errorf("%s in another's place: %d %s", r.Path, a.Status, a.Text())
+		}
+		owner = h.SignIn(t, "ada")
+		a = owner.Upload(r.Path, "", "", form...)
+		if a.Status != http.StatusUnprocessableEntity || strings.Contains(a.Body, "canary") || regexp.MustCompile(`name="attest"[^>]* checked`).MatchString(a.Body) {
+			t.Errorf("%s refused: %d %s", r.Path, a.Status, a.Text())
+		}
+	}
+	for _, name := range []string{"password", "before", "again", "attest"} {
+		if !found[name] {
+			t.Errorf("no form asks for %s: the test does not see it", name)
+		}
+	}
+}
+
 // TestOthersThingsAreNotThere: whoever owns an organization finds nothing of another by
 // its id, and changes nothing.
 func TestOthersThingsAreNotThere(t *testing.T) {

@@ -116,7 +116,7 @@ func (f Form) Upload() bool {
 }
 
 // Form is a form with what was typed into it before, and what was wrong with that.
-// Passwords and files have to be given again.
+// Passwords, files, and what the route says have to be given again.
 func (r *Request) Form(f Form) Form {
 	f.Fields = slices.Clone(f.Fields)
 	if f.Of != nil {
@@ -137,7 +137,7 @@ func (r *Request) Form(f Form) Form {
 		at := &f.Fields[i]
 		now := at.shown()
 		switch {
-		case at.Kind == Password || at.Kind == File || at.Name == seen && r.invalid.Newer:
+		case r.asksAnew(*at):
 			continue
 		case at.Kind == Boxes:
 			at.Values = r.All(at.Name)
@@ -149,6 +149,11 @@ func (r *Request) Form(f Form) Form {
 		}
 	}
 	return f
+}
+
+// asksAnew tells whether what was sent of a field is not shown again.
+func (r *Request) asksAnew(f Field) bool {
+	return f.Kind == Password || f.Kind == File || slices.Contains(r.anew, f.Name) || f.Name == seen && r.invalid.Newer
 }
 
 // shown is the value of a field as people read it.

@@ -185,35 +185,56 @@ func (f *Frame) enter(room Room, route Route, then func(*Request, Room, Route) e
 			defer cancel()
 			req = req.WithContext(ctx)
 		}
-		do := then
-		s, err := f.session(req)
-		if errors.Is(err, operator.ErrSignedOut) && req.Method == http.MethodPost {
-			var signedIn bool
-			if s, signedIn = f.again(w, req); !signedIn {
-				return
-			}
-			do, err = f.resume, nil
-		}
-		if err != nil {
-			f.unknown(w, req, err)
+		r, ok := f.admit(w, req, route)
+		if !ok {
 			return
 		}
-		seat, ok := s.Seat(req.PathValue("org"))
-		r := f.request(w, req, s, seat)
+		var err error
 		switch {
-		case !ok:
+		case r.Org() == "":
 			err = ErrMissing
-		case !seat.Role.May(route.needs()):
+		case !r.May(route.needs()):
 			err = operator.ErrForbidden
 		case route.Root && !r.Root:
 			err = ErrMissing
+		case r.unread != nil:
+			err = unreadable(r.unread)
+		case r.again:
+			err = f.resume(r, room, route)
 		default:
-			err = do(r, room, route)
+			err = then(r, room, route)
 		}
 		if err != nil {
 			f.fail(w, req, r, err)
 		}
 	}
+}
+
+// admit finds out who asks, and where that is nobody answers. A form from the page of
+// signing in signs in whoever is signed in already: what it holds may be another's.
+func (f *Frame) admit(w http.ResponseWriter, req *http.Request, route Route) (*Request, bool) {
+	s, err := f.session(req)
+	out := errors.Is(err, operator.ErrSignedOut)
+	var unread error
+	var again bool
+	if req.Method == http.MethodPost && (err == nil || out) {
+		unread = readPlain(w, req)
+		if again = out || req.PostForm.Has(againEmail); again {
+			var ok bool
+			if s, ok = f.again(w, req, route, unread); !ok {
+				return nil, false
+			}
+			err = nil
+		}
+	}
+	if err != nil {
+		f.unknown(w, req, err)
+		return nil, false
+	}
+	seat, _ := s.Seat(req.PathValue("org"))
+	r := f.request(w, req, s, seat)
+	r.unread, r.again, r.anew = unread, again, route.Anew
+	return r, true
 }
 
 func (f *Frame) request(w http.ResponseWriter, req *http.Request, s operator.Session, seat operator.Seat) *Request {
@@ -237,20 +258,18 @@ func (f *Frame) look(r *Request, room Room, route Route) error {
 // change gives a form's answer to its page. One that is refused is shown again with
 // what was typed; one that is taken leads to the next page.
 func (f *Frame) change(r *Request, room Room, route Route) error {
-	r.HTTP.Body = http.MaxBytesReader(r.Writer, r.HTTP.Body, max(mostForm, route.Most))
-	if route.Long > patience {
-		// The server lets no body take longer than a minute; a file may. Where the
-		// deadline cannot be moved, the server's counts.
-		_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(route.Long))
-	}
+	r.bound(route)
 	// The server would do so, had this not been copied to be given a deadline.
 	defer func() {
 		if sent := r.HTTP.MultipartForm; sent != nil {
 			_ = sent.RemoveAll() // temporary
 		}
 	}()
-	if err := r.parse(); err != nil {
-		return err
+	if err := parse(r.HTTP); err != nil {
+		return unreadable(err)
+	}
+	if r.HTTP.PostForm.Has(againEmail) {
+		return f.resume(r, room, route)
 	}
 	done, err := route.Change(r)
 	if missing(err) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"os"
@@ -34,6 +35,9 @@ type Request struct {
 
 	frame   *Frame
 	invalid *InvalidError // what was wrong with the form that was sent
+	unread  error         // why that could not be read
+	again   bool          // who asks has signed in with it
+	anew    []string      // the fields of it that nobody takes over
 }
 
 // Context is the request's.
@@ -176,15 +180,31 @@ func parse(r *http.Request) error {
 	return err
 }
 
-func (r *Request) parse() error {
-	err := parse(r.HTTP)
+// readPlain reads a form that brings no file. One that does is read where it is taken.
+func readPlain(w http.ResponseWriter, r *http.Request) error {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		return nil
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	return parse(r)
+}
+
+// bound says how long the body of a form may be, and may take.
+func (r *Request) bound(route Route) {
+	r.HTTP.Body = http.MaxBytesReader(r.Writer, r.HTTP.Body, max(mostForm, route.Most))
+	if route.Long > patience {
+		// The server lets no body take longer than a minute; a file may. Where the
+		// deadline cannot be moved, the server's counts.
+		_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(route.Long))
+	}
+}
+
+// unreadable is what is said of a form that could not be read.
+func unreadable(err error) error {
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return &ProblemError{http.StatusRequestEntityTooLarge, "That is too much", "What was sent is longer than this page takes."}
 	}
-	if err != nil {
-		return &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."}
-	}
-	return nil
+	return &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."}
 }
 
 // Actor is who changes something.

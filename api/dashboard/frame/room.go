@@ -44,6 +44,9 @@ type Route struct {
 	// *InvalidError or a *control.Error, the page is shown again with what was
 	// typed.
 	Change func(*Request) (Done, error)
+	// Anew are the fields of the form that are never filled in with what was sent:
+	// passwords, and what one confirms with one's own name.
+	Anew []string
 	// Back is the page to go back to where a change is refused that has no page.
 	Back string
 	// Serve answers GET by itself: a file, a stream. It has no time limit unless

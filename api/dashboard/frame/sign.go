@@ -119,18 +119,18 @@ const (
 )
 
 // again has who sent a form and is not signed in, sign in at the form's own address: what
-// was typed comes along, but for passwords and files. It tells whether somebody has, and
-// answers where nobody has.
-func (f *Frame) again(w http.ResponseWriter, r *http.Request) (s operator.Session, ok bool) {
+// was typed comes along, but for files and what the route has given anew. It tells
+// whether somebody has, and answers where nobody has.
+func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, unread error) (s operator.Session, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
-	if err := parse(r); err != nil { // it is longer than is kept, say
+	if unread != nil || parse(r) != nil { // it is longer than is kept, say
 		f.toSignIn(w, r)
 		return s, false
 	}
 	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
 	page := signing{Email: email, Again: true}
 	for _, name := range slices.Sorted(maps.Keys(r.PostForm)) {
-		if slices.Contains([]string{againEmail, againPassword, "password", "before", "again"}, name) {
+		if name == againEmail || name == againPassword || slices.Contains(route.Anew, name) {
 			delete(r.PostForm, name)
 			continue
 		}
@@ -168,7 +168,7 @@ func (f *Frame) resume(r *Request, room Room, route Route) error {
 		http.Redirect(r.Writer, r.HTTP, r.URL(to), http.StatusSeeOther) //nolint:gosec // a page of ours
 		return nil
 	}
-	r.invalid = &InvalidError{Message: "You were signed out, and nothing was done yet. Here is what you had typed: send it again. Passwords and files have to be given anew."}
+	r.invalid = &InvalidError{Message: "You were signed out, and nothing was done yet. Here is what you had typed: send it again. Passwords, files and confirmations have to be given anew."}
 	p, err := route.Look(r)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (p People) Room() (frame.Room, error) {
 			{Path: "operators/new", Needs: operator.Owner, Look: p.ask, Change: p.create},
 			{Path: "operators/{id}/role", Needs: operator.Owner, Look: p.askRole, Change: p.setRole},
 			{Path: "operators/{id}/remove", Needs: operator.Owner, Look: p.askRemove, Change: p.remove},
-			{Path: "account", Needs: operator.Viewer, Look: p.account, Change: p.setPassword},
+			{Path: "account", Needs: operator.Viewer, Look: p.account, Change: p.setPassword, Anew: []string{"before", "password", "again"}},
 			{Path: "audit", Needs: operator.Operator, Look: p.audit},
 		},
 	}, err

@@ -32,9 +32,9 @@ func (t Trunks) Room() (frame.Room, error) {
 		Links: []frame.Link{{Section: "Calling", Label: "Trunks", Path: "trunks"}},
 		Routes: []frame.Route{
 			{Path: "trunks", Look: t.list},
-			{Path: "trunks/new", Look: t.askNew, Change: t.create},
+			{Path: "trunks/new", Look: t.askNew, Change: t.create, Anew: []string{"password"}},
 			{Path: "trunks/{id}", Look: t.show},
-			{Path: "trunks/{id}/edit", Look: t.ask, Change: t.change},
+			{Path: "trunks/{id}/edit", Look: t.ask, Change: t.change, Anew: []string{"password"}},
 			{Path: "trunks/{id}/call", Look: t.askCall, Change: t.call},
 			{Path: "trunks/{id}/delete", Look: t.askDelete, Change: t.remove},
 			{Path: "trunks/{id}/subgroup", Look: t.askSubgroup, Change: t.createSubgroup},
