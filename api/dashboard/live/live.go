@@ -78,30 +78,28 @@ type Provider struct {
 	Until       time.Time
 }
 
-// State is up, degraded or down.
-func (p Provider) State() string {
-	switch {
-	case p.Tried, p.Most > 0 && p.Asked >= p.Most:
-		return "degraded"
-	case p.Open:
-		return "down"
-	default:
-		return "up"
-	}
+// A seam is a provider, and how it stands with it.
+type seam struct {
+	Provider
+
+	State string // up, degraded or down
+	Says  string
 }
 
-// Says says why.
-func (p Provider) Says() string {
+// judge says how it stands with a provider.
+func judge(p Provider, now time.Time, zone *time.Location) seam {
+	s := seam{Provider: p, State: "up", Says: "It is asked."}
 	switch {
 	case p.Tried:
-		return "One call tries whether it works again; others use the fallback."
+		s.State, s.Says = "degraded", "One call tries whether it works again; others use the fallback, where they have one."
+	case p.Open && p.Until.After(now):
+		s.State, s.Says = "down", "It failed several times in a row, and is left alone until "+p.Until.In(zone).Format("15:04:05")+"; calls use the fallback, where they have one."
 	case p.Open:
-		return "It failed several times in a row, and is left alone; calls use the fallback."
+		s.State, s.Says = "degraded", "It failed several times in a row, and was left alone: the next call tries whether it works again."
 	case p.Most > 0 && p.Asked >= p.Most:
-		return "It has as many at a time as it may; others use the fallback."
-	default:
-		return "It is asked."
+		s.State, s.Says = "degraded", "It has as many at a time as it may; others use the fallback, where they have one."
 	}
+	return s
 }
 
 type pace struct {
@@ -120,7 +118,7 @@ type now struct {
 	Lines  []line
 	Agents []overview.Agent
 	// Providers are those of this server.
-	Providers []Provider
+	Providers []seam
 	Paces     []pace
 	Asked     int // calls a minute, of all campaigns
 	Made      int
@@ -172,7 +170,9 @@ func (l *Live) health(r *frame.Request, n *now) error {
 		return err
 	}
 	if l.Providers != nil {
-		n.Providers = l.Providers()
+		for _, p := range l.Providers() {
+			n.Providers = append(n.Providers, judge(p, time.Now(), r.Zone()))
+		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
