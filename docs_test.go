@@ -121,6 +121,7 @@ func TestConfig(t *testing.T) {
 		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
 		"a limit of nothing":     {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
 		"a peer that is none":    {[]string{"PARLEY_TURN_PEERS=192.0.2.7:30000,169.254.169.254:80"}, []string{"PARLEY_TURN_PEERS", "169.254", "IP:PORT"}},
+		"to trust all of IPv4":   {[]string{"PARLEY_TRUSTED_PROXIES=::ffff:0.0.0.0/96"}, []string{"PARLEY_TRUSTED_PROXIES", "::ffff:0.0.0.0/96", "ADDRESS/BITS"}},
 		"to trust everybody":     {[]string{"PARLEY_TRUSTED_PROXIES=10.0.0.1,0.0.0.0/0"}, []string{"PARLEY_TRUSTED_PROXIES", "0.0.0.0/0", "ADDRESS/BITS"}},
 		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
 	} {

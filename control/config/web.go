@@ -30,6 +30,9 @@ func withWeb(all map[string]Setting) map[string]Setting {
 	return all
 }
 
+// mapped is how many bits of an IPv6 address stand before the IPv4 that it holds.
+const mapped = 96
+
 func setProxies(c *Config, v string) error {
 	c.Proxies = nil
 	for part := range strings.SplitSeq(v, ",") {
@@ -37,6 +40,9 @@ func setProxies(c *Config, v string) error {
 		p, err := netip.ParsePrefix(part)
 		if a, single := netip.ParseAddr(part); single == nil {
 			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+		}
+		if p.Addr().Is4In6() && p.Bits() >= mapped {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
 		}
 		if err != nil || p.Bits() == 0 {
 			return fmt.Errorf("%q is no proxy, or everybody", part)
