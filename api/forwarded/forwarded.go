@@ -63,3 +63,18 @@ func within(all []netip.Prefix, a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
 }
+
+// Network is what one who asks may have addresses of: a single one of IPv4, 64 bits of
+// IPv6. Tries are counted by it.
+func Network(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // no address: all of those share one
+	}
+	return p
+}

@@ -41,6 +41,19 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+func TestNetwork(t *testing.T) {
+	for a, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := Network(netip.MustParseAddr(a)); got.String() != want {
+			t.Errorf("%s: %s, want %s", a, got, want)
+		}
+	}
+	if got := Network(netip.Addr{}); got.IsValid() {
+		t.Errorf("no address: %s", got)
+	}
+}
+
 // FuzzOrigin: whatever is passed on is an address, or nothing.
 func FuzzOrigin(f *testing.F) {
 	f.Add("10.0.0.1:4711", "198.51.100.7, 192.0.2.1 ,10.0.0.2")

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/parley-voice/parley/api/forwarded"
 )
 
 // How many calls visitors may begin.
@@ -29,26 +31,11 @@ func (l *limiter) allow(from netip.Addr, now time.Time) (wait time.Duration, ok 
 	if l.by == nil || now.Sub(l.since) >= time.Minute {
 		l.since, l.all, l.by = now, 0, map[netip.Prefix]int{}
 	}
-	at := network(from)
+	at := forwarded.Network(from)
 	if l.all >= perMinute || l.by[at] >= perAddress {
 		return l.since.Add(time.Minute).Sub(now), false
 	}
 	l.all++
 	l.by[at]++
 	return 0, true
-}
-
-// network is what one visitor may have addresses of: a single one of IPv4, 64
-// bits of IPv6.
-func network(a netip.Addr) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // no address: all of those share one
-	}
-	return p
 }

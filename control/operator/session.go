@@ -77,7 +77,7 @@ func (s Session) Seat(orgID string) (Seat, bool) {
 }
 
 // SignIn begins a session. It fails with ErrWrong or a *SlowDownError where it may
-// not; address is that of the network.
+// not; address is the network that tries are counted of.
 func SignIn(ctx context.Context, q db.Querier, email string, password media.Secret, address string) (media.Secret, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if len(password) > mostPassword || len(email) > 254 || strings.ContainsRune(email+string(password), 0) {

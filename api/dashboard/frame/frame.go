@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/api/forwarded"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
@@ -323,6 +324,12 @@ func address(r *http.Request) string {
 		return ""
 	}
 	return from.Addr().Unmap().String()
+}
+
+// network is what tries to sign in are counted by beside the account.
+func network(r *http.Request) string {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // those of no address share one
+	return forwarded.Network(from.Addr()).String()
 }
 
 // missing tells whether something asked for is not there.

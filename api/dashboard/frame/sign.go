@@ -92,7 +92,7 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 // on the page what is wrong.
 func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
 	from := address(r)
-	token, err := operator.SignIn(r.Context(), f.DB.Pool, s.Email, media.Secret(password), from)
+	token, err := operator.SignIn(r.Context(), f.DB.Pool, s.Email, media.Secret(password), network(r))
 	slow, many := errors.AsType[*operator.SlowDownError](err)
 	switch {
 	case many || errors.Is(err, operator.ErrWrong):

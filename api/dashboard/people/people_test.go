@@ -1,7 +1,9 @@
 package people_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -165,6 +167,36 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	}
 	if a = h.SignIn(t, "ada").Post(at, "prompt", long); a.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("too long of who is signed in: %d", a.Status)
+	}
+}
+
+// TestTriesOfANetwork: whoever has 64 bits of addresses has no more tries for it.
+func TestTriesOfANetwork(t *testing.T) {
+	n := 0
+	h := dashtest.New(t)
+	f, err := h.Dashboard.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(network string) int {
+		n++
+		form := fmt.Sprintf("email=who%d@example.com&password=x", n)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/sign-in", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = fmt.Sprintf("[%s::%x]:4711", network, n)
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return w.Code
+	}
+	of := map[int]int{}
+	for range 52 {
+		of[try("2001:db8:1:2")]++
+	}
+	if of[http.StatusUnprocessableEntity] != 50 || of[http.StatusTooManyRequests] != 2 {
+		t.Errorf("of one network: %v", of)
+	}
+	if status := try("2001:db8:1:3"); status != http.StatusUnprocessableEntity {
+		t.Errorf("of another: %d", status)
 	}
 }
 
