@@ -119,6 +119,7 @@ type now struct {
 	Agents []overview.Agent
 	// Providers are those of this server.
 	Providers []seam
+	Loads     bool // of all organizations: how much providers have to do is shown
 	Paces     []pace
 	Asked     int // calls a minute, of all campaigns
 	Made      int
@@ -169,6 +170,7 @@ func (l *Live) health(r *frame.Request, n *now) error {
 	if n.Agents, err = overview.Agents(r.Context(), r.DB(), r.Org()); err != nil {
 		return err
 	}
+	n.Loads = r.Root
 	if l.Providers != nil {
 		for _, p := range l.Providers() {
 			n.Providers = append(n.Providers, judge(p, time.Now(), r.Zone()))
