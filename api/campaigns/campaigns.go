@@ -73,7 +73,7 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Ke
 			return fault
 		}
 		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
-	}, slot.Hold)
+	}, func(ctx context.Context, q db.Querier, _ error) error { return slot.Hold(ctx, q) })
 	if err != nil {
 		if _, kept := errors.AsType[*desk.KeptError](err); kept {
 			return err

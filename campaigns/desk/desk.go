@@ -136,9 +136,9 @@ type Order struct {
 // Create makes a campaign of an order and launches it where nothing keeps it
 // from that. Settle, which may be nil, writes the answer in the same
 // transaction; keep does where the campaign stays a draft because its list could
-// not be taken, which a *KeptError tells. Any other refusal leaves nothing.
+// not be taken, of which it is told the cause, as a *KeptError tells it. Any other refusal leaves nothing.
 func (d *Desk) Create(ctx context.Context, orgID string, who Who, o Order,
-	settle func(context.Context, db.Querier, Standing) error, keep func(context.Context, db.Querier) error,
+	settle func(context.Context, db.Querier, Standing) error, keep func(ctx context.Context, q db.Querier, cause error) error,
 ) (Standing, error) {
 	now := d.now().UTC().Truncate(time.Microsecond)
 	org, err := d.Store.Organization(ctx, d.Pool, orgID)
@@ -340,7 +340,7 @@ func (d *Desk) keepSource(ctx context.Context, c campaigns.Campaign, kind string
 }
 
 // leaveDraft keeps the campaign whose list could not be taken.
-func (d *Desk) leaveDraft(ctx context.Context, c campaigns.Campaign, who Who, cause error, keep func(context.Context, db.Querier) error) error {
+func (d *Desk) leaveDraft(ctx context.Context, c campaigns.Campaign, who Who, cause error, keep func(context.Context, db.Querier, error) error) error {
 	err := db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		err := d.Store.Insert(ctx, tx, c)
 		if err == nil {
@@ -349,7 +349,7 @@ func (d *Desk) leaveDraft(ctx context.Context, c campaigns.Campaign, who Who, ca
 		if err != nil || keep == nil {
 			return err
 		}
-		return keep(ctx, tx)
+		return keep(ctx, tx, cause)
 	})
 	if err != nil {
 		return errors.Join(cause, err)

@@ -1,12 +1,16 @@
 package campaigns_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns/sources"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
@@ -55,6 +59,29 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 	}
 	if send("b", ada); count() != 2 {
 		t.Error("by another form she is not added again")
+	}
+}
+
+// full is a bucket that takes nothing.
+type full struct{ sources.Bucket }
+
+func (full) Put(context.Context, string, io.Reader) error { return errors.New("it is full") }
+
+// TestTheListIsNotTaken says so, however often the form is sent.
+func TestTheListIsNotTaken(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
+	h.Sell(t, "us", true)
+	b := h.SignIn(t, "oscar")
+	_, upload, _ := strings.Cut(b.Post("campaigns/new", "lines", "+1 212 555 0188, Ada").To(), "?")
+	for range 2 {
+		a := b.Follow("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first")
+		if !strings.Contains(a.Text(), "its list could not be taken: the rows could not be kept") {
+			t.Errorf("it says %s", a.Text())
+		}
+	}
+	var campaigns, entries int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM campaigns), (SELECT count(*) FROM audit_log)").Scan(&campaigns, &entries); err != nil || campaigns != 1 || entries != 1 {
+		t.Errorf("%d campaigns, %d entries, %v", campaigns, entries, err)
 	}
 }
 

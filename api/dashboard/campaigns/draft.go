@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -191,7 +190,11 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 		return frame.Done{}, err
 	}
 	if made != nil {
-		return frame.Done{To: string(made.Body), Say: "The campaign was made already: a form makes one."}, nil
+		done, fault := frame.Repeated(*made)
+		if !done.Wrong {
+			done.Say = "The campaign was made already: a form makes one."
+		}
+		return done, fault
 	}
 	done, err := c.make(r, order, slot)
 	if err != nil {
@@ -204,45 +207,46 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 func (c *Campaigns) make(r *frame.Request, order desk.Order, slot *idempotency.Slot) (frame.Done, error) {
 	upload := r.Query("upload")
 	if upload != "" {
-		f, done, fault := c.opened(r)
+		f, shut, fault := c.opened(r)
 		if gone, ok := errors.AsType[*frame.ProblemError](fault); ok { // what was typed is not lost with it
 			return frame.Done{}, frame.Invalid("", gone.Title+". "+gone.Text)
 		}
 		if fault != nil {
 			return frame.Done{}, fault
 		}
-		defer done()
+		defer shut()
 		if err := columnsOf(r, f); err != nil {
 			return frame.Done{}, err
 		}
 		order.File = f
 	}
-	settled := func(ctx context.Context, q db.Querier, to string) error {
-		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther, Body: []byte(to)})
-	}
+	var done frame.Done
+	settled := func(ctx context.Context, q db.Querier) error { return slot.Settle(ctx, q, done.Kept()) }
 	st, err := c.desk().Create(r.Context(), r.Org(), who(r), order,
 		func(ctx context.Context, q db.Querier, st desk.Standing) error {
-			return settled(ctx, q, "campaigns/"+st.Campaign.ID)
+			done = frame.Done{To: "campaigns/" + st.Campaign.ID, Say: "The campaign is a draft. Look through the checks, then launch it."}
+			return settled(ctx, q)
 		},
-		func(ctx context.Context, q db.Querier) error { return settled(ctx, q, "campaigns") })
-	if kept, ok := errors.AsType[*desk.KeptError](err); ok {
-		text := "The campaign was made, but its list could not be taken: " + refusal(kept.Err) + ". Add the numbers to it when that is mended."
-		return frame.Done{To: "campaigns", Say: text, Wrong: true}, c.log(r, "create", "", nil, map[string]any{"name": order.Spec.Name, "list": "not taken"})
+		func(ctx context.Context, q db.Querier, cause error) error {
+			done = frame.Done{To: "campaigns", Say: "The campaign was made, but its list could not be taken: " + refusal(cause) + ". Add the numbers to it when that is mended.", Wrong: true}
+			return settled(ctx, q)
+		})
+	if _, ok := errors.AsType[*desk.KeptError](err); ok {
+		return done, c.log(r, "create", "", nil, map[string]any{"name": order.Spec.Name, "list": "not taken"})
 	}
 	if err != nil {
 		return frame.Done{}, refused(err)
-	}
-	if upload != "" {
-		if err = c.Uploads.Drop(r.Context(), r.Org(), upload); err != nil {
-			return frame.Done{}, err
-		}
 	}
 	k := st.Campaign
 	after := map[string]any{"name": k.Name, "agent": k.AgentName, "calls_per_minute": k.CallsPerMinute, "classification": k.Classification, "status": k.Status}
 	if st.Import != nil {
 		after["rows"], after["accepted"] = st.Import.RowsSeen, st.Import.AcceptedRows
 	}
-	return frame.Done{To: "campaigns/" + k.ID, Say: "The campaign is a draft. Look through the checks, then launch it."}, c.log(r, "create", k.ID, nil, after)
+	err = c.log(r, "create", k.ID, nil, after)
+	if upload != "" { // where that fails it goes within the hour
+		err = errors.Join(err, c.Uploads.Drop(r.Context(), r.Org(), upload))
+	}
+	return done, err
 }
 
 // refused puts a refusal to the field that it is about.
