@@ -161,6 +161,19 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 	if text := b.Text(); !strings.Contains(text, "Upload a list") {
 		t.Errorf("the page says %s", text)
 	}
+	b.Run(`window.sends = XMLHttpRequest.prototype.send; window.broken = 0;
+		XMLHttpRequest.prototype.send = function () {
+			broken++;
+			this.upload.dispatchEvent(new ProgressEvent("progress", {lengthComputable: true, loaded: 5, total: 10}));
+			this.dispatchEvent(new ProgressEvent("error"));
+		}`)
+	send(`"12125550001\n"`, "broke off")
+	if n := dashtest.Read[int](b, "broken"); n != 1 {
+		t.Errorf("it was sent %d times", n)
+	}
+	b.Run(`document.querySelector(".sending button").click()`)
+	b.Until("broken === 2 && document.querySelectorAll('.sending button').length === 1")
+	b.Run(`XMLHttpRequest.prototype.send = sends`)
 	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
 		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
 	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers were added")

@@ -72,7 +72,11 @@ func TestTheListIsNotTaken(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
 	h.Sell(t, "us", true)
 	b := h.SignIn(t, "oscar")
-	_, upload, _ := strings.Cut(b.Post("campaigns/new", "lines", "+1 212 555 0188, Ada").To(), "?")
+	list := func() string { return b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada").To() }
+	_, upload, _ := strings.Cut(list(), "?")
+	if again := list(); upload == "" || !strings.HasSuffix(again, upload) {
+		t.Errorf("a list that is sent again leads to %s, before to %s", again, upload)
+	}
 	for range 2 {
 		a := b.Follow("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first")
 		if !strings.Contains(a.Text(), "its list could not be taken: the rows could not be kept") {

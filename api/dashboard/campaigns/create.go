@@ -35,9 +35,11 @@ func numbers(submit, cancel string) frame.Form {
 }
 
 func (c *Campaigns) askList(r *frame.Request) (frame.Page, error) {
+	f := numbers("Go on", r.URL("campaigns"))
+	f.Fields = append(f.Fields, frame.Once())
 	return frame.Page{
 		Template: "new.html", Title: "New campaign", Crumbs: above(), Lead: "Step 1 of 3: whom to call.",
-		Data: r.Form(numbers("Go on", r.URL("campaigns"))),
+		Data: r.Form(f),
 	}, nil
 }
 
@@ -51,11 +53,17 @@ func (c *Campaigns) takeList(r *frame.Request) (frame.Done, error) {
 	if list == nil {
 		return frame.Done{To: "campaigns/draft"}, nil
 	}
-	if _, err = uploads.Read(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
-		return frame.Done{}, unreadable(err)
+	sum, err := r.Sum("rows")
+	if err != nil {
+		return frame.Done{}, err
 	}
-	id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
-	return frame.Done{To: "campaigns/columns?upload=" + id}, err
+	return r.DoOnce(func() (frame.Done, error) {
+		if _, err := uploads.Read(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
+			return frame.Done{}, unreadable(err)
+		}
+		id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
+		return frame.Done{To: "campaigns/columns?upload=" + id}, err
+	}, sum, r.Text("lines"))
 }
 
 // given is the list that a form brings, nil where it brings none.

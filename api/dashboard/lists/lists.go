@@ -206,11 +206,20 @@ func (Lists) askUpload(r *frame.Request) (frame.Page, error) {
 		Submit: "Load", Cancel: r.URL("do-not-call"), Fields: []frame.Field{
 			{Name: "file", Label: "File", Kind: frame.File, Help: "Text or CSV of numbers, or a zip of such; 64 MiB at most."},
 			replaceField("Else the numbers are added. Who asked not to be called stays on the list either way."),
+			frame.Once(),
 		},
 	})}, nil
 }
 
 func (l Lists) upload(r *frame.Request) (frame.Done, error) {
+	sum, err := r.Sum("file")
+	if err != nil {
+		return frame.Done{}, err
+	}
+	return r.DoOnce(func() (frame.Done, error) { return l.loadOwn(r) }, sum, r.Ticked("replace"))
+}
+
+func (l Lists) loadOwn(r *frame.Request) (frame.Done, error) {
 	done, err := l.loaded(r, lists.Load{OrgID: r.Org()}, l.Shelf.LoadOwn)
 	if err != nil {
 		return frame.Done{}, err

@@ -40,18 +40,27 @@ func TestTheOwnList(t *testing.T) {
 	if !listed("12025550101") {
 		t.Error("who was added is called")
 	}
-	a := b.Upload("do-not-call/upload", "../../who not.csv", "+12025550102\n12025550103\n")
+	a := b.Upload("do-not-call/upload", "../../who not.csv", "+12025550102\n12025550103\n", "once", "a")
 	if a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
 	if page := b.Get("do-not-call"); !strings.Contains(page.Text(), "2 numbers were added and 0 taken off; the list has 3.") || !strings.Contains(page.Text(), "who not.csv") || !strings.Contains(page.Text(), "oscar@example.com") {
 		t.Errorf("%s", page.Text())
 	}
+	if b.Upload("do-not-call/upload", "who not.csv", "+12025550102\n12025550103\n", "once", "a"); !strings.Contains(b.Get("do-not-call").Text(), "2 numbers were added and 0 taken off") {
+		t.Error("sent again it is loaded again")
+	}
+	if a = b.Upload("do-not-call/upload", "who not.csv", "+12025550102\n12025550109\n", "once", "a"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
+		t.Errorf("another list by the same form: %d %s", a.Status, a.Text())
+	}
+	if a = b.Upload("do-not-call/upload", "who not.csv", "12025550109\n"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
+		t.Errorf("by a form that may come again: %d %s", a.Status, a.Text())
+	}
 	if page := b.Get("do-not-call?number=%2B12025550102"); !strings.Contains(page.Text(), "own list listed") {
 		t.Errorf("%s", page.Text())
 	}
 	for name, text := range map[string]string{"": "", "empty.csv": "", "short.txt": "12025550105\n12\n"} {
-		if a = b.Upload("do-not-call/upload", name, text); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) || strings.Contains(a.Body, "/tmp") {
+		if a = b.Upload("do-not-call/upload", name, text, "once", "b"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) || strings.Contains(a.Body, "/tmp") {
 			t.Errorf("%s: %d %s", name, a.Status, a.Text())
 		}
 	}
@@ -68,7 +77,7 @@ func TestTheOwnList(t *testing.T) {
 	if a = b.Post("do-not-call/numbers/12025550199/remove"); a.Status != http.StatusNotFound {
 		t.Errorf("a number that is not there: %d", a.Status)
 	}
-	b.Upload("do-not-call/upload", "new.txt", "12025550104\n", "replace", "on")
+	b.Upload("do-not-call/upload", "new.txt", "12025550104\n", "replace", "on", "once", "c")
 	if all, err := lists.OwnNumbers(t.Context(), h.DB.Pool, h.Acme, "", 9); err != nil || len(all) != 2 || !all[0].Asked || all[1].Number != "12025550104" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -107,7 +116,7 @@ func TestUploadsLeaveNothing(t *testing.T) {
 	b := h.SignIn(t, "oscar")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	if a := b.Upload("do-not-call/upload", "numbers.csv", strings.Repeat("\x00", 2<<20)); a.Status != http.StatusUnprocessableEntity {
+	if a := b.Upload("do-not-call/upload", "numbers.csv", strings.Repeat("\x00", 2<<20), "once", "a"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 	left, err := os.ReadDir(dir)

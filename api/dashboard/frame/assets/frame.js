@@ -34,13 +34,17 @@
     narrow.addEventListener("change", fit);
   }
 
-  // send sends a form with a file, and shows how much of it is there. Where that goes wrong the
-  // browser sends it.
+  // send sends a form with a file, and shows how much of it is there. Where that cannot be begun
+  // the browser sends it; where it breaks off it is sent again by who wants that.
   const send = (form) => {
     const request = new XMLHttpRequest();
     const bar = form.querySelector(".sending progress");
     const says = form.querySelector(".sending span");
+    let begun = false;
+    bar.hidden = false;
+    form.querySelector(".sending button")?.remove();
     request.upload.addEventListener("progress", (e) => {
+      begun = true;
       if (!e.lengthComputable) return;
       bar.max = e.total;
       bar.value = e.loaded;
@@ -54,7 +58,17 @@
       document.write(request.responseText);
       document.close();
     });
-    request.addEventListener("error", () => form.submit());
+    request.addEventListener("error", () => {
+      if (!begun) { form.submit(); return; }
+      delete form.dataset.sent;
+      form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+      bar.hidden = true;
+      says.textContent = "The connection broke off. Whether the file arrived is not known.";
+      const again = document.createElement("button");
+      again.className = "button small";
+      again.textContent = "Send it again";
+      says.after(again);
+    });
     request.open("POST", form.action);
     request.setRequestHeader("Parley-Upload", "1");
     request.send(new FormData(form));
