@@ -194,7 +194,11 @@ func (m *Mouth) take(f media.Frame, p *piece, want float64, due time.Time) int {
 	}
 	copy(f, p.pcm[m.off:m.off+n])
 	m.fade(f[:n], want, u.Rate)
-	m.off += n
+	if m.off += n; want == 0 {
+		u.faded.Add(int64(n))
+	} else {
+		u.faded.Store(0)
+	}
 	if n > 0 && u.played.Add(int64(n)) == int64(n) && m.playing != u {
 		m.playing = u
 		at := time.Now() // not due: a late clock is part of what the caller waits for

@@ -201,4 +201,31 @@ func TestBoundary(t *testing.T) {
 	if got := u.Saying(time.Second); got != "one two" {
 		t.Errorf("is saying %q", got)
 	}
+	u.played.Store(16010)
+	if got := u.Boundary(); got != 16000 {
+		t.Errorf("goes on at %d, want the beginning of the third word", got)
+	}
+}
+
+// TestAWordInTheFadeIsSaidAgain: a pause that begins with a word's last 2 ms fades
+// them out; one that begins with the next word goes on with that.
+func TestAWordInTheFadeIsSaidAgain(t *testing.T) {
+	for left, want := range map[int]int64{16: 0, 0: 8000} { // of the word when the pause begins
+		u := &Utterance{Rate: 8000, Number: 1}
+		u.Write("one two", time.Now())
+		pcm := u.Add(pipeline.Speech{PCM: loud(2 * time.Second), Words: Evenly("one two", 2*time.Second)}, time.Now())
+		m := New()
+		m.queue <- piece{of: u, pcm: pcm}
+		m.FillFrame(make(media.Frame, 8000-left), time.Now())
+		m.Pause()
+		m.FillFrame(make(media.Frame, 160), time.Now())
+		if got := u.Boundary(); got != want {
+			t.Errorf("%d samples before the end of the word: goes on at %d, want %d", left, got, want)
+		}
+		m.Resume(u.Boundary())
+		m.FillFrame(make(media.Frame, 160), time.Now())
+		if u.faded.Load() != 0 {
+			t.Error("what is said again is taken for faded")
+		}
+	}
 }

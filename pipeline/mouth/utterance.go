@@ -22,6 +22,7 @@ type Utterance struct {
 	Kind   string       // turn.Reply, turn.Filler, turn.Notice
 	Rate   int          // Hz
 	played atomic.Int64 // samples that left
+	faded  atomic.Int64 // the last of them that a pause faded out
 	dry    atomic.Int64 // frames of silence in the middle of it, for want of sound
 	rests  atomic.Bool  // nothing more is to be said for a while
 	began  atomic.Int64 // when the first sample left, Unix nanoseconds
@@ -129,13 +130,13 @@ func (u *Utterance) Saying(d time.Duration) string {
 }
 
 // Boundary is the sample to go on from after a pause: the beginning of the word
-// that the pause cut, or where it stopped, between two words.
+// that the pause cut, be it in its fade, or where it stopped, between two words.
 func (u *Utterance) Boundary() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	played := u.position()
+	played, faded := u.position(), Span(u.Rate, int(u.faded.Load()))
 	for _, w := range u.timed() {
-		if w.Start < played && played < w.End {
+		if w.Start < played && played-faded < w.End {
 			return int64((max(w.Start, u.trimmed) - u.trimmed) * time.Duration(u.Rate) / time.Second)
 		}
 	}
