@@ -21,9 +21,9 @@ build: ## build bin/parley: static, pure Go
 run: deps build ## place one real call here on this machine and show it, then keep serving
 	@bin/parley demo
 
-test: deps ## run every test (≤ 6 min)
-	@go test -timeout 6m $$(go list ./... | tail -n +2)
-	@go test -timeout 6m .
+test: deps ## run every test (some 10 min on two cores)
+	@go test -timeout 10m $$(go list ./... | tail -n +2)
+	@go test -timeout 10m .
 
 # Packages that talk in real time, with processes of their own: beside others they
 # hear how those hold the machine up.
