@@ -320,7 +320,12 @@ func TestBaresipHolds(t *testing.T) {
 	if err := <-reading; err != nil {
 		t.Fatal(err)
 	}
-	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
+	limit := soon(t) // it resumes when its re-INVITE is answered, which takes a busy machine its time
+	got, err := hear(up, 10, 440)
+	for err == nil && got < 0.9 && limit.Err() == nil {
+		got, err = hear(up, 10, 440)
+	}
+	if err != nil || got < 0.9 {
 		t.Errorf("after the holds %.2f of its tone is heard: %v", got, err)
 	}
 	b.command(t, "hangup")
