@@ -16,6 +16,13 @@ import (
 	"github.com/parley-voice/parley/bench/scene"
 )
 
+// itself is this program, as a process of the bench.
+func itself(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
+	return cmd
+}
+
 // TestBenchWeb: a visitor's call at a server of its own is measured end to end. How
 // long answers take is not asked here: the machine may be busy.
 func TestBenchWeb(t *testing.T) {
@@ -29,13 +36,7 @@ func TestBenchWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	o := scenario.Options{
-		Seed: corpus.Development, Log: log, Child: func(ctx context.Context, args ...string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, os.Args[0], args...)
-			cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
-			return cmd
-		},
-	}
+	o := scenario.Options{Seed: corpus.Development, Log: log, Child: itself}
 	var f result.File
 	missed, err := scenario.Play(t.Context(), &out, o, s, &f)
 	if err != nil || missed > 0 {
@@ -64,11 +65,7 @@ func TestBenchLoad(t *testing.T) {
 	o := load.Options{
 		Steps: []int{3, 4}, Length: 2 * time.Second, Hold: 15 * time.Second, Ramp: time.Second, Settle: time.Second, Out: &out, Log: log,
 		Bar: func(string) func(done, all int) { return func(int, int) {} },
-		Child: func(ctx context.Context, args ...string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, os.Args[0], args...)
-			cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
-			return cmd
-		},
+		Child: itself,
 	}
 	f, err := result.Measure(t.Context(), "load", "test", nil, func(f *result.File) error { return load.Run(t.Context(), o, f) })
 	if err != nil {

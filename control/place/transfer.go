@@ -109,19 +109,15 @@ const paceSQL = `
 WITH now AS (SELECT clock_timestamp() AS at), way AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at, now.at) AS due, now.at,
 	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
-	FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id, now
+	` + store.Ways + `, now
 	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= now.at + $2::interval
-	  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + store.Alive + `) < s.concurrent_calls
-	  AND (coalesce(g.concurrent_calls, 0) = 0 OR
-	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + store.Alive + `) < g.concurrent_calls)
-	  AND (t.concurrent_calls = 0 OR
-	       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.Alive + `) < t.concurrent_calls)
+	  AND ` + store.HasLine + `
 ), token AS (
-	UPDATE subgroups s SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
+	UPDATE subgroups s SET next_dial_at = way.due + ` + store.Apart + ` * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.due + 1.01 * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
+	UPDATE trunks t SET next_dial_at = way.due + ` + store.Apart + ` * interval '1 second' / way.per_second FROM way WHERE t.id = way.trunk_id AND way.per_second > 0
 ), grant_token AS (
-	UPDATE grants g SET next_dial_at = way.due + 1.01 * interval '1 minute' / way.lent_per_minute FROM way WHERE g.id = way.grant_id AND way.lent_per_minute > 0
+	UPDATE grants g SET next_dial_at = way.due + ` + store.Apart + ` * interval '1 minute' / way.lent_per_minute FROM way WHERE g.id = way.grant_id AND way.lent_per_minute > 0
 )`
 
 // takeWay takes a line for a leg, if there is one soon. A leg is part of a call

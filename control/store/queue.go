@@ -27,7 +27,7 @@ const Alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 // longest come first, so that a long queue of one cannot starve another. A node
 // that finds a subgroup or its trunk locked looks elsewhere.
 const waySQL = waiting + `
-SELECT s.id ` + ways + `
+SELECT s.id ` + Ways + `
 WHERE s.id IN (SELECT id FROM waiting) AND ` + mayDial + `
 ORDER BY s.next_dial_at LIMIT $1
 FOR UPDATE OF s, t SKIP LOCKED`
@@ -42,21 +42,22 @@ WITH RECURSIVE waiting AS (
 	FROM waiting w WHERE w.id IS NOT NULL
 )`
 
-// ways are all subgroups s, each with its trunk t and the grant g of it, if any.
-const ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
+// Ways are all subgroups s, each with its trunk t and the grant g of it, if any.
+const Ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// mayDial holds the limits of a subgroup s, its trunk t and its grant g, which is
+// HasLine holds the lines of a subgroup s, its trunk t and its grant g, which is
 // the only one of its organization and trunk, and counts all subgroups of both.
-const mayDial = `greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= clock_timestamp()
-  AND (SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + Alive + `) < s.concurrent_calls
+const HasLine = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + Alive + `) < s.concurrent_calls
   AND (coalesce(g.concurrent_calls, 0) = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + Alive + `) < g.concurrent_calls)
   AND (t.concurrent_calls = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + Alive + `) < t.concurrent_calls)`
 
-// apart stretches the pace a little: a carrier counts requests as they come, and
+const mayDial = `greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= clock_timestamp() AND ` + HasLine
+
+// Apart stretches the pace a little: a carrier counts requests as they come, and
 // from the claim to the request it takes now longer and now less.
-const apart = `1.01`
+const Apart = `1.01`
 
 // claimSQL takes the oldest attempt of each locked way, and of each trunk and each
 // grant that has a limit of its own, that of one way. The limits are looked at again: the
@@ -67,7 +68,7 @@ WITH open AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute, t.calls_per_second, g.calls_per_minute AS lent_per_minute,
 	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id
 	         WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END ORDER BY s.next_dial_at) AS place
-	` + ways + `
+	` + Ways + `
 	WHERE s.id = ANY ($4) AND ` + mayDial + `
 ), way AS (
 	SELECT *, clock_timestamp() AS at FROM open WHERE place = 1
@@ -76,13 +77,13 @@ WITH open AS (
 		SELECT id FROM attempts WHERE subgroup_id = way.id AND state = 'scheduled'
 		ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) q
 ), token AS (
-	UPDATE subgroups s SET next_dial_at = way.at + ` + apart + ` * interval '1 minute' / way.calls_per_minute
+	UPDATE subgroups s SET next_dial_at = way.at + ` + Apart + ` * interval '1 minute' / way.calls_per_minute
 	FROM way JOIN pick ON pick.way = way.id WHERE s.id = way.id
 ), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.at + ` + apart + ` * interval '1 second' / way.calls_per_second
+	UPDATE trunks t SET next_dial_at = way.at + ` + Apart + ` * interval '1 second' / way.calls_per_second
 	FROM way JOIN pick ON pick.way = way.id WHERE t.id = way.trunk_id AND way.calls_per_second > 0
 ), grant_token AS (
-	UPDATE grants g SET next_dial_at = way.at + ` + apart + ` * interval '1 minute' / way.lent_per_minute
+	UPDATE grants g SET next_dial_at = way.at + ` + Apart + ` * interval '1 minute' / way.lent_per_minute
 	FROM way JOIN pick ON pick.way = way.id WHERE g.id = way.grant_id AND way.lent_per_minute > 0
 )
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
@@ -288,7 +289,7 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
 	err := s.dial().QueryRow(ctx, waiting+`
-		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at)) - clock_timestamp())::float8 `+ways+`
+		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at)) - clock_timestamp())::float8 `+Ways+`
 		WHERE greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
