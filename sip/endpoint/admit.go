@@ -38,8 +38,8 @@ func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
 
 // admit has a request answered by next, or refuses it.
 func (e *Endpoint) admit(next answerer, req *sip.Request, tx sip.ServerTransaction) {
+	req = guard.Tidy(req)
 	e.asked(req)
-	guard.Tidy(req)
 	v, ok := guard.Rules{Methods: Allow, Extensions: Supported}.Check(req)
 	if ok && !inDialog(req) && !req.IsAck() && !req.IsCancel() {
 		var leave func()

@@ -146,6 +146,21 @@ func TestNothingIsSmuggled(t *testing.T) {
 	}
 }
 
+// TestTrying: who must wait for the answer to an INVITE is told so by the library,
+// which reads the request then, while we have it.
+func TestTrying(t *testing.T) {
+	answer := make(chan struct{})
+	e := &Endpoint{}
+	e.Invite = func(req *sip.Request, tx sip.ServerTransaction) {
+		<-answer
+		e.Respond(tx, req, 486, "Busy Here")
+	}
+	p := newPeer(t, start(t, e), "127.0.0.1")
+	wantStatus(t, "an INVITE", p.ask(p.request("INVITE", "a")), "100")
+	close(answer)
+	wantStatus(t, "the same", p.answer(2*time.Second), "486")
+}
+
 // TestMerged answers what came by two ways once, and the same again the same.
 func TestMerged(t *testing.T) {
 	e := start(t, &Endpoint{})

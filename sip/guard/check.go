@@ -26,15 +26,18 @@ type Verdict struct {
 	Headers []sip.Header // beside those that every response has
 }
 
-// Tidy takes off the white space that may stand around the parameters of From
-// and To and that the library leaves there. It changes the request.
-func Tidy(req *sip.Request) {
+// Tidy returns a copy of a request without the white space that may stand around
+// the parameters of From and To and that the library leaves there. The request
+// itself is its transaction's, which reads it when it answers 100.
+func Tidy(req *sip.Request) *sip.Request {
+	req = req.Clone()
 	if from := req.From(); from != nil {
 		tidy(from.Params)
 	}
 	if to := req.To(); to != nil {
 		tidy(to.Params)
 	}
+	return req
 }
 
 func tidy(params sip.HeaderParams) {

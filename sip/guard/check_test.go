@@ -125,8 +125,7 @@ func TestCheck(t *testing.T) {
 		"reads anything":             {request("INVITE", uri, "Accept: */*"), 0, ""},
 		"reads none, within a call":  {request("INVITE", uri, "To: <sip:c@d>;tag=t", "Accept: text/x"), 0, ""},
 	} {
-		req := parse(t, row.text)
-		Tidy(req)
+		req := Tidy(parse(t, row.text))
 		v, ok := spokenHere.Check(req)
 		if v.Status != row.want || ok != (row.want == 0) {
 			t.Errorf("%s: %d %s, %v, want %d", name, v.Status, v.Reason, ok, row.want)
@@ -142,8 +141,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestTidy(t *testing.T) {
-	req := parse(t, request("INVITE", "sip:c@192.0.2.2", "From: <sip:a@b> ;  tag  =  f", "To: sip:c@d ;   tag    = t"))
-	Tidy(req)
+	req := Tidy(parse(t, request("INVITE", "sip:c@192.0.2.2", "From: <sip:a@b> ;  tag  =  f", "To: sip:c@d ;   tag    = t")))
 	if tag(req.From().Params) != "f" || tag(req.To().Params) != "t" {
 		t.Errorf("%q and %q", req.From().Params, req.To().Params)
 	}
@@ -175,7 +173,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		Tidy(req)
+		req = Tidy(req)
 		v, ok := spokenHere.Check(req)
 		if ok {
 			if v.Status != 0 || req.From() == nil || req.To() == nil || req.CSeq() == nil || req.CallID() == nil || req.Via() == nil {
