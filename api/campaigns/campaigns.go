@@ -113,7 +113,7 @@ func id(r *http.Request) (string, error) {
 
 // Get answers GET /v1/campaigns/{id}.
 func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id) })
+	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id, desk.Anew) })
 }
 
 // LaunchCheck answers GET /v1/campaigns/{id}/launch-check.
@@ -122,7 +122,7 @@ func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key acce
 	if err != nil {
 		return err
 	}
-	st, err := c.Desk.Get(r.Context(), key.OrgID, s)
+	st, err := c.Desk.Get(r.Context(), key.OrgID, s, desk.Anew)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key access.Ke
 	if !importID.MatchString(s) {
 		return store.ImportNotFound()
 	}
-	x, err := c.Desk.Import(r.Context(), key.OrgID, s)
+	x, err := c.Desk.Import(r.Context(), key.OrgID, s, desk.Anew)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,17 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	b.Press("sales")
 	b.Press("Publish the draft")
 	b.Go("campaigns/" + id)
+	list := func(sql string) {
+		t.Helper()
+		if _, err := h.DB.Pool.Exec(t.Context(), sql, h.Acme); err != nil {
+			t.Fatal(err)
+		}
+		b.Go("campaigns/" + id)
+	}
+	list("INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550102')")
+	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')") // by itself
+	list("DELETE FROM suppressions WHERE org_id = $1")
+	b.Until("document.querySelector('[name=launch]') && !document.querySelector('[name=dnc]')")
 	b.Run(`document.querySelector("[name=attest]").checked = true`)
 	b.Press("Launch")
 	if text := b.Text(); !strings.Contains(text, "It is launched.") || status(t, h, id) != "running" {

@@ -16,14 +16,14 @@ import (
 )
 
 // Get returns a campaign as it stands, with the launch checks as they are now.
-func (d *Desk) Get(ctx context.Context, orgID, id string) (Standing, error) {
+func (d *Desk) Get(ctx context.Context, orgID, id string, how Screening) (Standing, error) {
 	var st Standing
 	err := d.snapshot(ctx, func(tx pgx.Tx) error {
 		c, err := d.Store.Get(ctx, tx, orgID, id, false)
 		if err != nil {
 			return err
 		}
-		st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
+		st, _, err = d.stand(ctx, tx, c, checks.Reading, asked{how: how}, d.now())
 		return err
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *Desk) Get(ctx context.Context, orgID, id string) (Standing, error) {
 // seen keeps which screen of a draft a client is shown: what it attests is that.
 func (d *Desk) seen(ctx context.Context, st Standing) error {
 	c := st.Campaign
-	if c.Status != campaigns.Draft || st.Screen.Fingerprint == "" || st.Screen.Fingerprint == c.SeenFingerprint {
+	if c.Status != campaigns.Draft || st.Old || st.Screen.Fingerprint == "" || st.Screen.Fingerprint == c.SeenFingerprint {
 		return nil
 	}
 	return d.Store.Seen(ctx, d.Pool, c.ID, st.Screen.Fingerprint)
@@ -66,13 +66,13 @@ func (d *Desk) Launch(ctx context.Context, orgID, id string, who Who, o LaunchOr
 		now := d.now().UTC()
 		var err error
 		if m == campaigns.Already {
-			st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, now)
+			st, _, err = d.stand(ctx, tx, c, checks.Reading, asked{}, now)
 			return err
 		}
 		if err = d.decide(ctx, tx, &c, o); err != nil {
 			return err
 		}
-		a := attested{given: o.Confirmed, seen: c.SeenFingerprint}
+		a := asked{given: o.Confirmed, seen: c.SeenFingerprint}
 		if a.stale, err = d.another(ctx, tx, c, o.ImportID); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (d *Desk) Resume(ctx context.Context, orgID, id string, who Who) (Standing,
 		}
 		now := d.now().UTC()
 		var err error
-		if st, _, err = d.stand(ctx, tx, c, checks.Resuming, attested{}, now); err != nil || m == campaigns.Already {
+		if st, _, err = d.stand(ctx, tx, c, checks.Resuming, asked{}, now); err != nil || m == campaigns.Already {
 			return err
 		}
 		if len(st.Blockers) > 0 {
@@ -183,7 +183,7 @@ func (d *Desk) move(ctx context.Context, orgID, id string, a campaigns.Action, w
 			}
 		}
 		var err error
-		st, _, err = d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
+		st, _, err = d.stand(ctx, tx, c, checks.Reading, asked{}, d.now())
 		return err
 	})
 	return st, err
@@ -218,7 +218,7 @@ func impossible(c campaigns.Campaign, participle string) error {
 
 // Import returns a list that was handed over, and its screen: live until its
 // campaign is launched, frozen after.
-func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
+func (d *Desk) Import(ctx context.Context, orgID, id string, how Screening) (Imported, error) {
 	var x Imported
 	var shown Standing
 	err := d.snapshot(ctx, func(tx pgx.Tx) error {
@@ -231,7 +231,7 @@ func (d *Desk) Import(ctx context.Context, orgID, id string) (Imported, error) {
 			return err
 		}
 		if c.LaunchImportID == id {
-			st, _, fault := d.stand(ctx, tx, c, checks.Reading, attested{}, d.now())
+			st, _, fault := d.stand(ctx, tx, c, checks.Reading, asked{how: how}, d.now())
 			if fault == nil && st.Import == nil {
 				fault = errors.New("the launch import is gone")
 			}

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ func (r *RefusedError) Unwrap() error { return r.Err }
 
 // CheckCalls refuses a batch of no rows, or of too many.
 func (d *Desk) CheckCalls(n int) error {
-	most := orUsual(d.MostCalls, usualCalls)
+	most := cmp.Or(d.MostCalls, usualCalls)
 	switch {
 	case n == 0:
 		return control.Refuse(control.CodeCallsRequired, "calls is empty: send at least one row")
@@ -43,13 +44,6 @@ func (d *Desk) CheckCalls(n int) error {
 	default:
 		return nil
 	}
-}
-
-func orUsual(n, usual int) int {
-	if n > 0 {
-		return n
-	}
-	return usual
 }
 
 // Addable refuses calls to a campaign that there is not, or that is over.
@@ -248,7 +242,7 @@ func (b *batch) accept(ctx context.Context) (Standing, error) {
 	if err = b.attest(ctx, b.tx, b.c, b.i.ID, b.who, b.found.candidates, b.screen.Fingerprint, b.now); err != nil {
 		return Standing{}, err
 	}
-	st, _, err := b.stand(ctx, b.tx, b.c, checks.Adding, attested{given: true}, b.now)
+	st, _, err := b.stand(ctx, b.tx, b.c, checks.Adding, asked{given: true}, b.now)
 	x := b.imported()
 	st.Import, st.Screen = &x, b.screen
 	return st, err

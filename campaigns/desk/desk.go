@@ -3,6 +3,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,6 +88,8 @@ type Standing struct {
 	Blockers []checks.Blocker
 	Warnings []checks.Warning
 	Counts   campaigns.Counts // of its contacts
+	// Old tells that the screen is of before the list, or what it is held against, changed.
+	Old bool
 }
 
 // An Imported is an import and its first issues.
@@ -97,6 +100,7 @@ type Imported struct {
 	Total   int
 	Screen  screen.Screen
 	Matches []screen.Match
+	Old     bool // as Standing.Old
 }
 
 // A BlockedError is a launch, or a resume, that the checks forbid.
@@ -206,7 +210,7 @@ func (d *Desk) establish(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, w
 	if err != nil {
 		return Standing{}, err
 	}
-	st, err := d.begin(ctx, tx, c, who, attested{given: given}, now)
+	st, err := d.begin(ctx, tx, c, who, asked{given: given}, now)
 	if err != nil || st.Import == nil || st.Screen.AsOfLaunch {
 		return st, err
 	}
@@ -269,9 +273,9 @@ func (d *Desk) read(o *Order, pkg *market.Package) (*rows.List, error) {
 // most is how many rows an order may bring.
 func (d *Desk) most(o Order) int {
 	if o.File != nil {
-		return orUsual(d.MostInFile, usualInFile)
+		return cmp.Or(d.MostInFile, usualInFile)
 	}
-	return orUsual(d.MostRows, usualRows)
+	return cmp.Or(d.MostRows, usualRows)
 }
 
 // zone refuses the name of no time zone.

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/report"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/campaigns/tallies"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
@@ -262,7 +263,13 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.pass(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
 			m.must(t, m.Pass(m.ctx))
 		},
-		"fold": func(t *rapid.T) { m.must(t, m.Store.Fold(m.ctx)) },
+		"fold": func(t *rapid.T) { m.must(t, (&tallies.Tallies{Pool: m.db.Pool}).Fold(m.ctx)) },
+		"restore": func(t *rapid.T) { // beside, or without, what is counted
+			_, err := m.db.Pool.Exec(m.ctx, rapid.SampledFrom(ruins).Draw(t, "how"))
+			m.must(t, err)
+			_, err = (&tallies.Tallies{Pool: m.db.Pool}).Mend(m.ctx)
+			m.must(t, err)
+		},
 		"cap": func(t *rapid.T) { // as the dialler does
 			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
 				sql := rapid.SampledFrom([]string{
@@ -331,13 +338,13 @@ func (m *machine) check(t *rapid.T) {
 	if err != nil || len(odd) > 0 {
 		t.Fatalf("contacts %v do not go with their attempts, %v", odd, err)
 	}
-	st, err := m.Get(m.ctx, m.org, m.campaign)
+	st, err := m.Get(m.ctx, m.org, m.campaign, desk.Anew)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if x := st.Screen; !x.AsOfLaunch && x.ImportID != "" {
 		anew := &desk.Desk{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now} // remembers nothing
-		fresh, err := anew.Get(m.ctx, m.org, m.campaign)
+		fresh, err := anew.Get(m.ctx, m.org, m.campaign, desk.Anew)
 		if err != nil || !reflect.DeepEqual(fresh.Screen, x) || !reflect.DeepEqual(fresh.Import.Matches, st.Import.Matches) {
 			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
 		}
@@ -353,6 +360,12 @@ func (m *machine) check(t *rapid.T) {
 	if waits := p.ByState[campaigns.Pending] + p.ByState[campaigns.InCall] + p.ByState[campaigns.Awaiting]; st.Campaign.StatusReason == campaigns.QueueDrained && waits > 0 || over && p.Ready > 0 {
 		t.Fatalf("the campaign is over by %s: %+v", st.Campaign.StatusReason, p)
 	}
+}
+
+// ruins are what may become of tallies beside what they are of.
+var ruins = []string{
+	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies",
+	"INSERT INTO contact_tallies SELECT * FROM contact_tallies", "INSERT INTO attempt_tallies SELECT * FROM attempt_tallies",
 }
 
 // tallied holds what is tallied of the campaign to a count of its contacts and attempts.

@@ -18,14 +18,24 @@ import (
 	"github.com/parley-voice/parley/control/place"
 )
 
-// attested is the consent that came with a request.
-type attested struct {
-	given, stale bool
+// asked is what came with a request.
+type asked struct {
+	given, stale bool   // consent
 	seen         string // the screen that the client was shown last, empty for none
+	how          Screening
 }
 
+// A Screening says how a draft is screened that is looked at.
+type Screening uint8
+
+// Screenings. What was found before may be old: Standing.Old tells.
+const (
+	Anew Screening = iota // as lists are now
+	Kept                  // as it was found before, where it was
+)
+
 // begin launches a new or a draft campaign if nothing keeps it from that.
-func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a attested, now time.Time) (Standing, error) {
+func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a asked, now time.Time) (Standing, error) {
 	st, s, err := d.stand(ctx, tx, c, checks.Launching, a, now)
 	if err != nil {
 		return Standing{}, err
@@ -100,7 +110,7 @@ type screened struct {
 }
 
 // stand gathers all that is said of a campaign.
-func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a attested, now time.Time) (Standing, screened, error) {
+func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a asked, now time.Time) (Standing, screened, error) {
 	st := Standing{Campaign: c, Screen: screen.None()}
 	org, err := d.Store.Organization(ctx, q, c.OrgID)
 	if err != nil {
@@ -125,7 +135,7 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 			return st, s, err
 		}
 	case c.LaunchImportID != "" && pkg != nil:
-		if s, err = d.live(ctx, q, pkg, &st, on, now); err != nil {
+		if s, err = d.live(ctx, q, pkg, &st, on, a.how, now); err != nil {
 			return st, s, err
 		}
 	}
@@ -157,23 +167,24 @@ func (d *Desk) lists(ctx context.Context, q db.Querier, pkg *market.Package) (l 
 }
 
 // live screens the launch import of a draft as it would be screened now. Who reads
-// alone is told what was found before, where nothing has changed since.
-func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *Standing, on checks.Occasion, now time.Time) (screened, error) {
-	c, stamp := st.Campaign, ""
-	if on == checks.Reading {
-		l, err := d.lists(ctx, q, pkg)
-		if err == nil {
-			stamp, err = d.stamp(ctx, q, st, pkg, l, now)
-		}
-		if err != nil {
-			return screened{}, err
-		}
-		if x, matches, ok := d.found.Of(c.LaunchImportID, stamp); ok {
-			st.Screen = x
+// alone is told what was found before, where nothing has changed since or it may be old.
+func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *Standing, on checks.Occasion, how Screening, now time.Time) (screened, error) {
+	c := st.Campaign
+	l, err := d.lists(ctx, q, pkg)
+	if err != nil {
+		return screened{}, err
+	}
+	stamp, err := d.stamp(ctx, q, st, pkg, l, now)
+	if err != nil {
+		return screened{}, err
+	}
+	if f, ok := d.found.Of(c.LaunchImportID); ok && on == checks.Reading && (f.Stamp == stamp || how == Kept) {
+		st.Screen, st.Old = f.Screen, f.Stamp != stamp
+		if !st.Old {
 			st.Screen.ScreenedAt = now.Unix()
-			st.Screen.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
-			return screened{matches: matches, copies: l.Copies(), rules: pkg.Version, lists: l}, err
 		}
+		st.Screen.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
+		return screened{matches: f.Matches, copies: l.Copies(), rules: pkg.Version, lists: l}, err
 	}
 	all, err := d.Store.Candidates(ctx, q, c.LaunchImportID)
 	if err != nil {
@@ -187,7 +198,7 @@ func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *
 	if x.Matched > 0 {
 		x.Decision = c.DNC
 	}
-	d.found.Keep(c.LaunchImportID, stamp, x, s.matches)
+	d.found.Keep(c.LaunchImportID, screen.Found{Stamp: stamp, Screen: x, Matches: s.matches})
 	x.AuditID, err = d.Store.Audited(ctx, q, c.LaunchImportID)
 	st.Screen = x
 	return s, err
@@ -195,13 +206,10 @@ func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *
 
 // stamp is another as soon as what the list of a draft is screened by is another: who is
 // to be called, the organization's own list, the registries, and whether they are too
-// old. It is empty where nobody can tell as fast.
+// old.
 func (d *Desk) stamp(ctx context.Context, q db.Querier, st *Standing, pkg *market.Package, l screen.Lists, now time.Time) (string, error) {
-	own, ok, err := d.Store.OwnStamp(ctx, q, st.Campaign.OrgID)
-	if ok {
-		own = fmt.Sprintf("%q %q %v %q %v %v", pkg.Version, l.Copies(), l.TooOld(now), own, st.Counts.ByState, st.Counts.ByReason)
-	}
-	return own, err
+	own, err := d.Store.OwnStamp(ctx, q, st.Campaign.OrgID)
+	return fmt.Sprintf("%q %q %v %d %q %v %v", pkg.Version, l.Copies(), l.TooOld(now), own, st.Campaign.DNC, st.Counts.ByState, st.Counts.ByReason), err
 }
 
 // screen holds candidates against the do-not-call lists.
@@ -235,7 +243,7 @@ func (d *Desk) imported(ctx context.Context, q db.Querier, st *Standing, s scree
 	if err != nil {
 		return err
 	}
-	x := &Imported{Import: i, Screen: st.Screen, Matches: s.matches[:min(len(s.matches), screen.Shown)]}
+	x := &Imported{Import: i, Screen: st.Screen, Old: st.Old, Matches: s.matches[:min(len(s.matches), screen.Shown)]}
 	if st.Screen.AsOfLaunch {
 		x.Matches = st.Screen.Items
 	}

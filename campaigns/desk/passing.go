@@ -12,31 +12,27 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/campaigns/tallies"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// How often it is looked whose time has come, and tallies are folded.
-const pace, folds = time.Second, 10 * time.Second
+// pace is how often it is looked whose time has come.
+const pace = time.Second
 
-// Run moves campaigns on as time goes by, folds their tallies, and sweeps the files of
-// rows that nobody needs, until ctx ends. Any number of servers may do so at a time.
+// Run moves campaigns on as time goes by, looks after their tallies, and sweeps the files
+// of rows that nobody needs, until ctx ends. Any number of servers may do so at a time.
 func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { d.sources().Run(ctx, log) })
-	beside.Go(func() { each(ctx, folds, d.Store.Fold, "tallies were not folded", log) })
-	each(ctx, pace, d.Pass, "campaigns were not looked at", log)
-}
-
-// each does something time and again, and says where it was not done.
-func each(ctx context.Context, pace time.Duration, do func(context.Context) error, undone string, log *slog.Logger) {
+	beside.Go(func() { (&tallies.Tallies{Pool: d.Pool}).Run(ctx, log) })
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := do(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, undone, "err", err)
+			if err := d.Pass(ctx); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "campaigns were not looked at", "err", err)
 			}
 		case <-ctx.Done():
 			return

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/tallies"
 )
 
 // numbers are so many of New York.
@@ -250,7 +253,7 @@ func TestOutcomes(t *testing.T) {
 	if err := o.Pass(o.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := o.Get(o.ctx, o.org, campaign); err != nil || got.Campaign.StatusReason != campaigns.QueueDrained {
+	if got, err := o.Get(o.ctx, o.org, campaign, desk.Anew); err != nil || got.Campaign.StatusReason != campaigns.QueueDrained {
 		t.Errorf("%+v %v", got.Campaign, err)
 	}
 }
@@ -291,5 +294,51 @@ func TestPauseWaitsForTheLine(t *testing.T) {
 	}
 	if _, ok, err := o.take(contact); ok || err != nil {
 		t.Errorf("taken in a pause: %v %v", ok, err)
+	}
+}
+
+// TestTalliesAreMended: those that are gone, or twice what they should be, are counted
+// anew while contacts change, and are right; those that are right are left.
+func TestTalliesAreMended(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := o.create(campaigns.Spec{}, true, numbers(60)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &tallies.Tallies{Pool: o.db.Pool}
+	for _, ruin := range append([]string{"SELECT 1"}, ruins...) {
+		if _, err := o.db.Pool.Exec(t.Context(), ruin); err != nil {
+			t.Fatal(err)
+		}
+		var others sync.WaitGroup
+		others.Go(func() {
+			for i := range 60 {
+				if _, fault := o.db.Pool.Exec(t.Context(), "UPDATE contacts SET attempts = 1 - attempts WHERE campaign_id = $1 AND n = $2", st.Campaign.ID, i+1); fault != nil {
+					t.Error(fault)
+				}
+			}
+		})
+		others.Go(func() {
+			for range 10 {
+				if fault := all.Fold(t.Context()); fault != nil {
+					t.Error(fault)
+				}
+			}
+		})
+		mended, err := all.Mend(t.Context())
+		others.Wait()
+		if want := strings.Contains(ruin, "contact_tallies"); err != nil || slices.Equal(mended, []string{st.Campaign.ID}) != want {
+			t.Errorf("%s: mended are %v, %v", ruin, mended, err)
+		}
+		wrong, err := o.texts(`SELECT concat_ws(' ', state, tried, sum(n)) FROM (
+			SELECT state, tried, -n AS n FROM contact_tallies WHERE campaign_id = $1
+			UNION ALL SELECT state, state = 'pending' AND attempts > 0, count(*) FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2) x
+			GROUP BY state, tried HAVING sum(n) <> 0`, st.Campaign.ID)
+		if err != nil || len(wrong) > 0 {
+			t.Errorf("%s: off by %q, %v", ruin, wrong, err)
+		}
 	}
 }

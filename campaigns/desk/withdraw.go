@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,7 +105,7 @@ func named(sent json.RawMessage, form *regexp.Regexp) address {
 // Withdraw keeps contacts of all live campaigns of an organization from being
 // called, as far as they were not.
 func (d *Desk) Withdraw(ctx context.Context, orgID string, who Who, a Addresses) (Withdrawal, error) {
-	if err := a.check(orUsual(d.MostAddresses, usualAddresses)); err != nil {
+	if err := a.check(cmp.Or(d.MostAddresses, usualAddresses)); err != nil {
 		return Withdrawal{}, err
 	}
 	w := Withdrawal{Withdrawn: []Withdrawn{}, Already: []Withdrawn{}, NotWithdrawable: []Withdrawn{}, Invalid: []json.RawMessage{}, NotFound: []json.RawMessage{}}

@@ -11,34 +11,30 @@ const remembered = 64
 // A Memory has the last screens of lists, by import. It is safe for concurrent use.
 type Memory struct {
 	mu  sync.Mutex
-	all map[string]found
+	all map[string]Found
 }
 
-// found is what a screen found, and the stamp of what it was made of.
-type found struct {
-	stamp   string
-	screen  Screen
-	matches []Match // the first of them
+// Found is what a screen found, and the stamp of what it was made of.
+type Found struct {
+	Stamp   string
+	Screen  Screen
+	Matches []Match // the first of them
 }
 
-// Of returns the screen of a list and its first matches, if it was made of the same.
-func (m *Memory) Of(importID, stamp string) (Screen, []Match, bool) {
+// Of returns what was found of a list the last time.
+func (m *Memory) Of(importID string) (f Found, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	x, ok := m.all[importID]
-	return x.screen, x.matches, ok && stamp != "" && x.stamp == stamp
+	f, ok = m.all[importID]
+	return f, ok
 }
 
-// Keep remembers a screen in the place of the one before; one without a stamp it does
-// not.
-func (m *Memory) Keep(importID, stamp string, x Screen, matches []Match) {
-	if stamp == "" {
-		return
-	}
+// Keep remembers what was found in the place of what was before.
+func (m *Memory) Keep(importID string, f Found) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all == nil {
-		m.all = map[string]found{}
+		m.all = map[string]Found{}
 	}
 	if _, there := m.all[importID]; !there && len(m.all) >= remembered {
 		for other := range m.all { // whichever it is
@@ -46,5 +42,6 @@ func (m *Memory) Keep(importID, stamp string, x Screen, matches []Match) {
 			break
 		}
 	}
-	m.all[importID] = found{stamp, x, slices.Clone(matches[:min(len(matches), Shown)])}
+	f.Matches = slices.Clone(f.Matches[:min(len(f.Matches), Shown)])
+	m.all[importID] = f
 }

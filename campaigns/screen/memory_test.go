@@ -5,24 +5,23 @@ import (
 	"testing"
 )
 
-// TestMemory: a screen is remembered for what it was made of, and not for ever.
+// TestMemory: what was found last is remembered, and not of everything for ever.
 func TestMemory(t *testing.T) {
 	var m Memory
-	m.Keep("a", "", Screen{}, nil)
-	if _, _, ok := m.Of("a", ""); ok {
-		t.Error("without a stamp it is remembered")
+	if _, ok := m.Of("a"); ok {
+		t.Error("what was never found is remembered")
 	}
-	m.Keep("a", "1", Screen{Matched: 60}, make([]Match, 60))
-	if x, all, ok := m.Of("a", "1"); !ok || x.Matched != 60 || len(all) != Shown {
-		t.Errorf("%+v, %d, %v", x, len(all), ok)
+	m.Keep("a", Found{"1", Screen{Matched: 60}, make([]Match, 60)})
+	if f, ok := m.Of("a"); !ok || f.Stamp != "1" || f.Screen.Matched != 60 || len(f.Matches) != Shown {
+		t.Errorf("%+v, %v", f, ok)
 	}
-	m.Keep("a", "2", Screen{Matched: 1}, make([]Match, 1))
-	if _, _, ok := m.Of("a", "1"); ok {
-		t.Error("the one before is remembered")
+	m.Keep("a", Found{"2", Screen{Matched: 1}, make([]Match, 1)})
+	if f, _ := m.Of("a"); f.Stamp != "2" || f.Screen.Matched != 1 {
+		t.Errorf("the one before is remembered: %+v", f)
 	}
 	for n := range 3 * remembered {
-		m.Keep(strconv.Itoa(n), "1", Screen{}, nil)
-		if _, _, ok := m.Of(strconv.Itoa(n), "1"); !ok {
+		m.Keep(strconv.Itoa(n), Found{Stamp: "1"})
+		if _, ok := m.Of(strconv.Itoa(n)); !ok {
 			t.Errorf("%d is forgotten at once", n)
 		}
 	}

@@ -204,18 +204,11 @@ func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, nu
 	return all, true, nil
 }
 
-// OwnStamp is another as soon as the own list of an organization is. It is not ok, and
-// empty, where the list is so long that it is not read whole.
-func (s *Store) OwnStamp(ctx context.Context, q db.Querier, orgID string) (stamp string, ok bool, err error) {
-	err = q.QueryRow(ctx, `
-		SELECT count(*) <= $2, concat_ws(' ', count(*), bit_xor(hashtextextended(number, 1)), sum(hashtextextended(number, 2)::numeric))
-		FROM (SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2 + 1) x`, orgID, few).Scan(&ok, &stamp)
-	switch {
-	case err != nil:
-		return "", false, fmt.Errorf("suppression list: %w", err)
-	case !ok:
-		return "", false, nil
-	default:
-		return stamp, true, nil
+// OwnStamp is another as soon as the own list of an organization is.
+func (s *Store) OwnStamp(ctx context.Context, q db.Querier, orgID string) (stamp int64, err error) {
+	err = q.QueryRow(ctx, "SELECT coalesce(sum(n), 0)::bigint FROM suppression_changes WHERE org_id = $1", orgID).Scan(&stamp)
+	if err != nil {
+		return 0, fmt.Errorf("suppression list: %w", err)
 	}
+	return stamp, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/campaigns/sources"
+	"github.com/parley-voice/parley/campaigns/tallies"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
@@ -130,5 +131,37 @@ func TestOneFormMakesOneCampaign(t *testing.T) {
 	var n int
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM campaigns").Scan(&n); err != nil || n != 2 {
 		t.Errorf("there are %d campaigns, %v", n, err)
+	}
+}
+
+// TestTheListChanged: the page of a draft tells what was found of its list before, and
+// when; nothing is launched on that. Asked anew it is what there is now.
+func TestTheListChanged(t *testing.T) {
+	h := dashtest.New(t)
+	h.Sell(t, "us", true)
+	b := h.SignIn(t, "oscar")
+	_, upload, _ := strings.Cut(b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada\n+1 212 555 0189, Bob").To(), "?")
+	to := b.Post("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first").To()
+	shows := func(path string, want ...string) {
+		t.Helper()
+		a := b.Get(path)
+		for _, text := range want {
+			if not, without := strings.CutPrefix(text, "!"); strings.Contains(a.Text(), not) == without {
+				t.Errorf("%s: %q is to be there, and is not: %s", path, text, a.Text())
+			}
+		}
+	}
+	shows(to, "!have changed since", "I confirm that each")
+	for i, sql := range []string{"INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550189')", "DELETE FROM suppressions WHERE org_id = $1"} {
+		if _, err := h.DB.Pool.Exec(t.Context(), sql, h.Acme); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&tallies.Tallies{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		shows(to, "have changed since", "!I confirm that each")
+		now := []string{"1 number is on a list", "!1 number is on a list"}[i]
+		shows(to+"?anew=1", "!have changed since", now, "I confirm that each")
+		shows(to, "!have changed since", now, "I confirm that each")
 	}
 }

@@ -143,7 +143,7 @@ type importPage struct {
 }
 
 func (c *Campaigns) imported(r *frame.Request) (frame.Page, error) {
-	x, err := c.desk().Import(r.Context(), r.Org(), r.ID())
+	x, err := c.desk().Import(r.Context(), r.Org(), r.ID(), screening(r))
 	if err != nil {
 		return frame.Page{}, err
 	}

@@ -29,9 +29,10 @@ type one struct {
 	desk.Standing
 
 	Draft, Over   bool
-	Checks        []check // of a draft, and of a paused campaign
-	Blocked       int     // of them
-	Listed        bool    // numbers are on a do-not-call list, and nobody has decided yet
+	Screened      time.Time // when the list of a draft was held against the do-not-call lists
+	Checks        []check   // of a draft, and of a paused campaign
+	Blocked       int       // of them
+	Listed        bool      // numbers are on a do-not-call list, and nobody has decided yet
 	Consent       string
 	Warnings      []string
 	Live          bool
@@ -58,8 +59,17 @@ type outcome struct {
 	Meter template.HTML
 }
 
+// screening is how the list of a draft is screened for a page: as it was before, with
+// its age, unless the page is asked for anew. It asks so by itself where that is old.
+func screening(r *frame.Request) desk.Screening {
+	if r.Query("anew") != "" {
+		return desk.Anew
+	}
+	return desk.Kept
+}
+
 func (c *Campaigns) show(r *frame.Request) (frame.Page, error) {
-	st, err := c.desk().Get(r.Context(), r.Org(), r.ID())
+	st, err := c.desk().Get(r.Context(), r.Org(), r.ID(), screening(r))
 	if err != nil {
 		return frame.Page{}, err
 	}
@@ -69,6 +79,7 @@ func (c *Campaigns) show(r *frame.Request) (frame.Page, error) {
 		Pausable: campaigns.Allowed(k.Status, campaigns.Pause) == campaigns.Happens, Resumable: k.Status == campaigns.Paused,
 		HoursInWords: shifts(k.WorkingHours), RetriesInWord: again(k),
 	}
+	o.Screened = time.Unix(st.Screen.ScreenedAt, 0)
 	if o.Draft || k.Status == campaigns.Paused {
 		c.check(r, &o)
 	}

@@ -46,7 +46,7 @@
     if (!document.hidden) {
       const began = performance.now();
       try {
-        const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+        const answer = await fetch(parts[0].dataset.from ?? location.href, { headers: { Accept: "text/html" } });
         if (answer.redirected) { location.reload(); return; } // signed out
         if (answer.ok) {
           const html = await answer.text();
