@@ -69,7 +69,11 @@ func (s *talk) soften(how turn.Do) {
 	case turn.Duck:
 		s.mouth.Duck(true)
 	case turn.Pause:
-		s.mouth.Pause()
+		from := int64(0)
+		if u := s.voiced(); u != nil {
+			from = u.Break()
+		}
+		s.mouth.Pause(from)
 	case turn.Resume:
 		at := int64(-1)
 		if u := s.voiced(); u != nil {

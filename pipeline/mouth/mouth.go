@@ -50,6 +50,7 @@ type Mouth struct {
 	below  atomic.Int64 // utterances with lower numbers are not played any more
 	soft   atomic.Bool
 	paused atomic.Bool
+	from   atomic.Int64  // sample of the utterance that a pause waits for, where it is about to come
 	back   atomic.Int64  // sample of the utterance on the tape to go on from, and one; 0 for none
 	power  atomic.Uint64 // mean square of the frame that left last
 
@@ -59,6 +60,7 @@ type Mouth struct {
 	off      int        // samples of it that were played
 	gain     float64    // of the last sample
 	playing  *Utterance // began and is not over
+	still    bool       // it was paused when the frame began
 }
 
 // New returns a mouth that is silent.
@@ -72,8 +74,12 @@ func (m *Mouth) Marks() <-chan Mark { return m.marks }
 // Duck lowers the voice by 12 dB, or raises it again.
 func (m *Mouth) Duck(on bool) { m.soft.Store(on) }
 
-// Pause falls silent within 10 ms; what is to be said waits.
-func (m *Mouth) Pause() { m.paused.Store(true) }
+// Pause falls silent within 10 ms, of the sample from of what is being said where
+// that is about to come; what is to be said waits.
+func (m *Mouth) Pause(from int64) {
+	m.from.Store(from)
+	m.paused.Store(true)
+}
 
 // Resume goes on with what was paused, from the sample at of its utterance,
 // with full voice. A negative at goes on where it stopped.
@@ -103,7 +109,18 @@ func (m *Mouth) Level() float64 {
 
 // FillFrame implements media.Feed.
 func (m *Mouth) FillFrame(f media.Frame, due time.Time) {
+	m.look()
+	m.fill(f, due)
+}
+
+// look takes up what was asked for. A pause that ends after it lasts for the whole
+// frame, so that nothing is heard before the voice went back.
+func (m *Mouth) look() {
+	m.still = m.paused.Load()
 	m.rewind()
+}
+
+func (m *Mouth) fill(f media.Frame, due time.Time) {
 	n := 0
 	for n < len(f) {
 		p := m.piece()
@@ -144,13 +161,21 @@ func (m *Mouth) piece() *piece {
 // want is the gain that is asked for.
 func (m *Mouth) want(u *Utterance) float64 {
 	switch {
-	case u.Number < m.below.Load() || m.paused.Load():
+	case u.Number < m.below.Load() || m.still && m.left(u) == 0:
 		return 0
 	case m.soft.Load():
 		return ducked
 	default:
 		return 1
 	}
+}
+
+// left is how many samples of u a pause waits for.
+func (m *Mouth) left(u *Utterance) int {
+	if n := m.from.Load() - u.played.Load(); n > 0 && Span(u.Rate, int(n)) <= spare {
+		return int(n)
+	}
+	return 0
 }
 
 // rewind goes back on the tape, as far as it reaches.
@@ -177,10 +202,10 @@ func (m *Mouth) rewind() {
 
 // rest is the silence after what there is to say.
 func (m *Mouth) rest() {
-	if u := m.playing; u != nil && u.Number >= m.below.Load() && !m.paused.Load() && !u.rests.Load() {
+	if u := m.playing; u != nil && u.Number >= m.below.Load() && !m.still && !u.rests.Load() {
 		u.dry.Add(1)
 	}
-	if m.paused.Load() {
+	if m.still {
 		m.gain = 0
 	}
 }
@@ -191,6 +216,8 @@ func (m *Mouth) take(f media.Frame, p *piece, want float64, due time.Time) int {
 	n := min(len(f), len(p.pcm)-m.off)
 	if want == 0 {
 		n = min(n, max(1, int(math.Round(m.gain*float64(u.Rate)*ramp.Seconds()))))
+	} else if m.still {
+		n = min(n, m.left(u))
 	}
 	copy(f, p.pcm[m.off:m.off+n])
 	m.fade(f[:n], want, u.Rate)

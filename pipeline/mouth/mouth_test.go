@@ -64,7 +64,7 @@ func TestPauseAndResume(t *testing.T) {
 	if got := w.frames(3); got[0] != 1000 || got[479] != 1479 {
 		t.Fatalf("played %d … %d", got[0], got[479])
 	}
-	w.m.Pause()
+	w.m.Pause(0)
 	got := w.frames(2)
 	if got[10] == 0 || peak(got[80:]) != 0 {
 		t.Errorf("a pause fades out within 10 ms: %v", got)
@@ -89,7 +89,7 @@ func TestResumeWhereItStopped(t *testing.T) {
 	w := &wire{t: t, m: New()}
 	w.say(1, count(0, 1600))
 	w.frames(2)
-	w.m.Pause()
+	w.m.Pause(0)
 	w.frames(4)
 	w.m.Resume(-1)
 	if got := w.frames(1); got[100] != 1500 { // 320, and 80 of the fade
@@ -118,7 +118,7 @@ func TestDuck(t *testing.T) {
 // TestDrop: what is dropped fades out, none of it comes later, and what is said
 // next begins with full voice.
 func TestDrop(t *testing.T) {
-	for name, before := range map[string]func(*Mouth){"speaking": func(*Mouth) {}, "paused": (*Mouth).Pause} {
+	for name, before := range map[string]func(*Mouth){"speaking": func(*Mouth) {}, "paused": func(m *Mouth) { m.Pause(0) }} {
 		w := &wire{t: t, m: New()}
 		w.say(1, count(0, 800), count(800, 800), count(1600, 800))
 		w.frames(1)
@@ -150,7 +150,7 @@ func TestRewindIsBounded(t *testing.T) {
 		}
 	}
 	w.frames(49)
-	w.m.Pause()
+	w.m.Pause(0)
 	w.frames(1)
 	w.m.Resume(0)
 	w.frames(1)
@@ -207,25 +207,66 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestAWordInTheFadeIsSaidAgain: a pause that begins with a word's last 2 ms fades
-// them out; one that begins with the next word goes on with that.
-func TestAWordInTheFadeIsSaidAgain(t *testing.T) {
-	for left, want := range map[int]int64{16: 0, 0: 8000} { // of the word when the pause begins
-		u := &Utterance{Rate: 8000, Number: 1}
-		u.Write("one two", time.Now())
-		pcm := u.Add(pipeline.Speech{PCM: loud(2 * time.Second), Words: Evenly("one two", 2*time.Second)}, time.Now())
-		m := New()
-		m.queue <- piece{of: u, pcm: pcm}
-		m.FillFrame(make(media.Frame, 8000-left), time.Now())
-		m.Pause()
-		m.FillFrame(make(media.Frame, 160), time.Now())
-		if got := u.Boundary(); got != want {
-			t.Errorf("%d samples before the end of the word: goes on at %d, want %d", left, got, want)
+// TestAWordThatIsPaused: a pause that begins in a word cuts it, and it is said again;
+// where less than 25 ms of it are left the pause waits for them. So it is where the
+// voice's time of the word's end is early by a letter, as where the space after it is
+// timed into its sound.
+func TestAWordThatIsPaused(t *testing.T) {
+	const sound, next, again = 8 * 300, 8 * 380, 0 // samples: the word's end, the one after it, the word's beginning
+	for told, of := range map[time.Duration]map[int]int64{
+		240 * time.Millisecond: {200: again, 235: again, 240: again, 274: again, 276: sound + 81, 299: sound + 81, 300: sound + 80, 340: 8 * 350, 378: next, 390: next},
+		300 * time.Millisecond: {200: again, 274: again, 276: sound + 81, 298: sound + 81, 300: sound + 80, 340: 8 * 350, 378: next, 390: next},
+	} {
+		for pause, want := range of {
+			u := &Utterance{Rate: 8000, Number: 1}
+			u.Write("one two", time.Now())
+			pcm := loud(time.Second)
+			clear(pcm[sound:next])
+			u.Add(pipeline.Speech{PCM: pcm, Words: []pipeline.Word{
+				{Text: "one", End: told}, {Text: "two", Start: 380 * time.Millisecond, End: time.Second},
+			}}, time.Now())
+			w := &wire{t: t, m: New()}
+			w.m.queue <- piece{of: u, pcm: pcm[:sound]}
+			w.m.queue <- piece{of: u, pcm: pcm[sound:], start: sound}
+			w.m.FillFrame(make(media.Frame, 8*pause), w.due)
+			w.m.Pause(u.Break())
+			heard := w.frames(3)
+			if left := sound - 8*pause; 0 < left && left <= 200 && (heard[left-1] != 5000 || peak(heard[left:]) != 0) {
+				t.Errorf("paused after %d ms, told %v: its end is not heard, or more", pause, told)
+			}
+			if peak(heard[320:]) != 0 {
+				t.Errorf("paused after %d ms, told %v: heard %d 40 ms later", pause, told, peak(heard[320:]))
+			}
+			if got := u.Boundary(); got != want {
+				t.Errorf("paused after %d ms, told %v: goes on at sample %d, want %d", pause, told, got, want)
+			}
+			w.m.Resume(want)
+			w.frames(1)
+			if got := int64(u.Played()); got != want+160 || u.faded.Load() != 0 {
+				t.Errorf("resumed at %d: now at %d, %d faded", want, got, u.faded.Load())
+			}
 		}
-		m.Resume(u.Boundary())
-		m.FillFrame(make(media.Frame, 160), time.Now())
-		if u.faded.Load() != 0 {
-			t.Error("what is said again is taken for faded")
-		}
+	}
+}
+
+// TestResumeWithinAFrame: what comes while a frame is being filled counts from the
+// next one on, all of it: nothing is heard from where the pause was, and then again.
+
+// TestResumeWithinAFrame: a pause that ends while a frame is being filled ends with
+// the next one: nothing is heard from where the voice stopped, and then again.
+func TestResumeWithinAFrame(t *testing.T) {
+	w := &wire{t: t, m: New()}
+	w.say(1, count(0, 1600))
+	w.frames(2)
+	w.m.Pause(0)
+	w.frames(1)
+	w.m.look()
+	w.m.Resume(160)
+	f := make(media.Frame, 160)
+	if w.m.fill(f, w.due); peak(f) != 0 {
+		t.Errorf("heard %d … %d before it went back", f[0], f[159])
+	}
+	if got := w.frames(1); got[100] != 1260 {
+		t.Errorf("went on at %d, want 1260", got[100])
 	}
 }

@@ -16,6 +16,16 @@ import (
 // word times and has not come to its end.
 const syllableTime = 220 * time.Millisecond
 
+// rough is how long a word may sound on after its end as the voice tells it.
+const rough = 100 * time.Millisecond
+
+// spare is how much of a word may be left for a pause to wait for its end: a word
+// that lacks so much may be heard as a whole, or not at all.
+const spare = 25 * time.Millisecond
+
+// hop is for how long sound is either heard or not.
+const hop = 5 * time.Millisecond
+
 // An Utterance is one thing that the agent says, and how much of it was heard.
 type Utterance struct {
 	Number int64
@@ -36,6 +46,7 @@ type Utterance struct {
 	ready   time.Time       // first audible sample
 	token   time.Time       // first speakable text
 	samples int64           // of audio made so far
+	sounds  []bool          // each hop of it, whether it can be heard
 	whole   bool            // no more comes
 	usage   pipeline.Usage
 }
@@ -68,9 +79,40 @@ func (u *Utterance) Add(sp pipeline.Speech, at time.Time) []int16 {
 		}
 		u.ready = at
 	}
+	u.listen(pcm)
 	u.samples += int64(len(pcm))
 	u.rests.Store(false)
 	return pcm
+}
+
+// listen notes where what is made next can be heard. It needs u.mu.
+func (u *Utterance) listen(pcm []int16) {
+	size := u.hop()
+	for i, x := range pcm {
+		at := (int(u.samples) + i) / size
+		if at == len(u.sounds) {
+			u.sounds = append(u.sounds, false)
+		}
+		if x > audible || x < -audible {
+			u.sounds[at] = true
+		}
+	}
+}
+
+// hop is how many samples are one.
+func (u *Utterance) hop() int { return max(1, int(hop*time.Duration(u.Rate)/time.Second)) }
+
+// silence is the first sample from at on that cannot be heard. It needs u.mu.
+func (u *Utterance) silence(at int64) int64 {
+	size := int64(u.hop())
+	i := int(at / size)
+	if i >= len(u.sounds) || !u.sounds[i] {
+		return at
+	}
+	for i < len(u.sounds) && u.sounds[i] {
+		i++
+	}
+	return min(int64(i)*size, u.samples)
 }
 
 // audible is the sample value under which nothing can be heard (-50 dBFS).
@@ -134,13 +176,42 @@ func (u *Utterance) Saying(d time.Duration) string {
 func (u *Utterance) Boundary() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	played, faded := u.position(), Span(u.Rate, int(u.faded.Load()))
-	for _, w := range u.timed() {
-		if w.Start < played && played-faded < w.End {
-			return int64((max(w.Start, u.trimmed) - u.trimmed) * time.Duration(u.Rate) / time.Second)
+	played := u.played.Load()
+	if w, cut := u.cut(played-u.faded.Load(), played); cut {
+		return int64((max(w.Start, u.trimmed) - u.trimmed) * time.Duration(u.Rate) / time.Second)
+	}
+	return played
+}
+
+// Break is the sample for a pause to begin with: the end of the word that is being
+// said, where little of it is left, and what comes next otherwise.
+func (u *Utterance) Break() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	played := u.played.Load()
+	if w, cut := u.cut(played, played); cut && w.End <= u.time(played)+spare {
+		return int64((w.End-u.trimmed)*time.Duration(u.Rate)/time.Second) + 1
+	}
+	return played
+}
+
+// cut is the word that silence from one sample on cuts, where what follows that is
+// said up to another. Sound that goes on after the time that the voice tells of a
+// word's end is of that word: some count the last of it as space. It needs u.mu.
+func (u *Utterance) cut(from, until int64) (w pipeline.Word, is bool) {
+	began, over := u.time(from), u.time(u.silence(from))
+	words := u.timed()
+	for i, w := range words {
+		end := w.End + rough
+		if i+1 < len(words) {
+			end = min(end, words[i+1].Start)
+		}
+		w.End = max(w.End, min(end, over))
+		if w.Start < u.time(until) && began < w.End {
+			return w, true
 		}
 	}
-	return u.played.Load()
+	return w, false
 }
 
 // Played is how many samples left.
@@ -157,7 +228,10 @@ func (u *Utterance) Rest() { u.rests.Store(true) }
 func (u *Utterance) Dry() time.Duration { return time.Duration(u.dry.Load()) * media.FrameTime }
 
 // position is how far the voice has come on its own clock. It needs u.mu.
-func (u *Utterance) position() time.Duration { return Span(u.Rate, int(u.played.Load())) + u.trimmed }
+func (u *Utterance) position() time.Duration { return u.time(u.played.Load()) }
+
+// time is when a sample is said, on the voice's own clock. It needs u.mu.
+func (u *Utterance) time(sample int64) time.Duration { return Span(u.Rate, int(sample)) + u.trimmed }
 
 // timed are all words of the text and when they are said. Those that the voice
 // has not timed are spread over the sound by their syllables: over what there
