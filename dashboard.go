@@ -13,12 +13,16 @@ import (
 )
 
 // showDashboard builds the operator's pages, unless they are switched off.
-func (h *house) showDashboard(server *api.Server) (err error) {
+func (h *house) showDashboard(ctx context.Context, server *api.Server) error {
 	if !h.config.Dashboard {
 		return nil
 	}
+	key, err := h.store.SharedKey(ctx, "forms")
+	if err != nil {
+		return err
+	}
 	d := &dashboard.Dashboard{
-		DB: h.db, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
+		DB: h.db, Key: key, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: h.store, Bucket: h.spool.Bucket,
 		Leaving:   func() bool { return !h.node.Accepting() },
 		Providers: h.standings,

@@ -221,11 +221,11 @@ func (h *house) openControl(ctx context.Context) error {
 		Wake: h.bell.On(webhook.Bell), Observe: h.metrics.Notice, Log: h.log,
 	}
 	h.upkeep.Trunks, h.upkeep.Keeper, h.upkeep.Wake = h.db.Pool, h.ua, h.bell.On(trunks.Bell)
-	return h.face(links, shown, key)
+	return h.face(ctx, links, shown, key)
 }
 
 // face builds the HTTP API.
-func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) error {
+func (h *house) face(ctx context.Context, links *recordings.Recordings, shown view.View, key []byte) error {
 	rate := h.config.RateLimit
 	if rate == 0 {
 		rate = access.RateOff
@@ -247,7 +247,7 @@ func (h *house) face(links *recordings.Recordings, shown view.View, key []byte) 
 	if err := h.showPages(server.Calls.Tickets); err != nil {
 		return err
 	}
-	if err := h.showDashboard(server); err != nil {
+	if err := h.showDashboard(ctx, server); err != nil {
 		return err
 	}
 	handler, err := server.Handler()

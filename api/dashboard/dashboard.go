@@ -36,6 +36,8 @@ import (
 // set once.
 type Dashboard struct {
 	DB *db.DB
+	// Key is that of frame.Frame.
+	Key []byte
 	// Root is the name of the organization whose owners look after what all share.
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
@@ -66,7 +68,7 @@ type Dashboard struct {
 
 // Frame puts the rooms together.
 func (d *Dashboard) Frame() (*frame.Frame, error) {
-	f := &frame.Frame{DB: d.DB, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
+	f := &frame.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (frame.Room, error){
 		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving, Providers: d.Providers}).Room,
 		(&campaigns.Campaigns{API: d.Campaigns, Uploads: &uploads.Uploads{Sources: &sources.Sources{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket}}).Room,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"io/fs"
+	"reflect"
 	"strconv"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
@@ -135,6 +136,9 @@ func save(r *frame.Request, q db.Querier, before *agents.Agent, a apply.Agent) (
 		e.Action, was = "agent.change", plain(*before)
 	}
 	old, now := frame.Changed(was, plain(is))
+	if before != nil && !reflect.DeepEqual(secrets(*before), secrets(is)) {
+		now["headers of tools"] = "changed"
+	}
 	if before != nil && len(now) == 0 {
 		return operator.Entry{}, nil
 	}
@@ -150,6 +154,18 @@ func plain(a agents.Agent) map[string]any {
 		"recording": d.Recording, "analysis": d.Analysis, "speech": d.Speech, "max_duration_s": d.MaxDurationS, "limits": d.Limits,
 		"variables": d.Variables, "pronunciation": d.Pronunciation, "tools": d.Tools,
 	}
+}
+
+// sealed is an agent with its secrets, for its forms to know whether it is another by now.
+func sealed(a agents.Agent) []any { return []any{plain(a), secrets(a)} }
+
+// secrets are the headers of an agent's tools.
+func secrets(a agents.Agent) []map[string]string {
+	all := make([]map[string]string, len(a.Draft.Tools))
+	for i, t := range a.Draft.Tools {
+		all[i] = t.Headers
+	}
+	return all
 }
 
 func (Agents) publish(r *frame.Request) (frame.Done, error) {

@@ -194,6 +194,35 @@ func TestTwoEdit(t *testing.T) {
 	}
 }
 
+// TestTwoEditSecrets: a header of a tool that somebody else changed is noticed, and is in
+// the log, although neither shows it.
+func TestTwoEditSecrets(t *testing.T) {
+	h := dashtest.New(t)
+	a := sales(t, h)
+	b := h.SignIn(t, "oscar")
+	at := "agents/" + a.ID + "/text"
+	seen := func() string {
+		m := regexp.MustCompile(`name="seen" value="([0-9a-f]{32})"`).FindStringSubmatch(b.Get(at).Body)
+		if m == nil {
+			t.Fatal("the form says not what it is filled in from")
+		}
+		return m[1]
+	}
+	text := func(token string) string {
+		return "greeting: Hello.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}\ntools: [{name: look_up, type: http, description: Looks up., url: \"https://crm.example.com/x\", headers: {Authorization: " + token + "}}]"
+	}
+	b.Follow(at, "seen", seen(), "text", text("canary"))
+	first := seen()
+	b.Follow(at, "seen", first, "text", text("another"))
+	if a := b.Post(at, "seen", first, "text", text("a third")); a.Status != http.StatusConflict || read(t, h).Draft.Tools[0].Headers["Authorization"] != "another" {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+	var after string
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || after != `{"headers of tools": "changed"}` {
+		t.Errorf("the log says %s, %v", after, err)
+	}
+}
+
 // TestATestCall goes through the API's own door, and its refusals.
 func TestATestCall(t *testing.T) {
 	h := dashtest.New(t)

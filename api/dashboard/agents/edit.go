@@ -50,7 +50,7 @@ func (Agents) ask(r *frame.Request) (frame.Page, error) {
 	a, err := find(r, r.DB())
 	return frame.Page{
 		Template: "form.html", Title: "Edit " + a.Name, Crumbs: above(of(a)), Lead: "This is the draft: calls use it once it is published. Tools and fields of the analysis are edited as YAML.",
-		Data: r.Form(frame.Form{Submit: "Save the draft", Cancel: r.URL("agents/" + a.ID), Fields: fields(a.Draft), Of: plain(a)}),
+		Data: r.Form(frame.Form{Submit: "Save the draft", Cancel: r.URL("agents/" + a.ID), Fields: fields(a.Draft), Of: sealed(a)}),
 	}, err
 }
 
@@ -64,7 +64,7 @@ func (Agents) change(r *frame.Request) (frame.Done, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if err = r.Same(plain(have)); err != nil {
+		if err = r.Same(sealed(have)); err != nil {
 			return operator.Entry{}, err
 		}
 		return save(r, q, &have, a)
@@ -192,7 +192,7 @@ func (Agents) askText(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "text.html", Title: a.Name + " as YAML", Crumbs: above(of(a)),
 		Lead: "The whole draft, in the words of parley apply: what is left out is as it is by default. Secrets are not shown; " + apply.Hidden + " keeps what is there.",
-		Data: r.Form(frame.Form{Submit: "Save the draft", Cancel: r.URL("agents/" + a.ID), Of: plain(a), Fields: []frame.Field{
+		Data: r.Form(frame.Form{Submit: "Save the draft", Cancel: r.URL("agents/" + a.ID), Of: sealed(a), Fields: []frame.Field{
 			{Name: "text", Label: "Draft", Kind: frame.Area, Rows: 32, Code: true, Value: text},
 		}}),
 	}, err
@@ -204,7 +204,7 @@ func (Agents) changeText(r *frame.Request) (frame.Done, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if err = r.Same(plain(have)); err != nil {
+		if err = r.Same(sealed(have)); err != nil {
 			return operator.Entry{}, err
 		}
 		a, fault := apply.ParseAgent(have.Name, r.Raw("text"))

@@ -57,7 +57,7 @@ func New(t *testing.T, before ...func(*House)) *House {
 	h.URL = "http://" + server.Listener.Addr().String()
 	files := &recording.Folder{Dir: t.TempDir()}
 	h.Dashboard = &dashboard.Dashboard{
-		DB: h.DB, Root: "root", PublicURL: h.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		DB: h.DB, Key: []byte("of the forms of tests"), Root: "root", PublicURL: h.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Lists: &lists.Shelf{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
 	}
 	h.equip(t)

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"cmp"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -35,8 +36,8 @@ type Form struct {
 	// Cancel is the page of who does not want to; "" is none.
 	Cancel string
 	Fields []Field
-	// Of is what the form changes, as it is now; nil where it makes something new. A
-	// form that was filled in from something else is refused by Same.
+	// Of is what the form changes, as it is now, secrets too; nil where it makes something
+	// new. A form that was filled in from something else is refused by Same.
 	Of any
 
 	// Message is what is wrong with none of the fields.
@@ -120,7 +121,7 @@ func (f Form) Upload() bool {
 func (r *Request) Form(f Form) Form {
 	f.Fields = slices.Clone(f.Fields)
 	if f.Of != nil {
-		f.Fields = append(f.Fields, Field{Name: seen, Kind: Hidden, Value: digest(f.Of)})
+		f.Fields = append(f.Fields, Field{Name: seen, Kind: Hidden, Value: r.digest(f.Of)})
 	}
 	if r.invalid == nil {
 		return f
@@ -133,6 +134,7 @@ func (r *Request) Form(f Form) Form {
 			f.Message = labelled(key, reason)
 		}
 	}
+	shown := false
 	for i := range f.Fields {
 		at := &f.Fields[i]
 		now := at.shown()
@@ -145,8 +147,11 @@ func (r *Request) Form(f Form) Form {
 			at.Value = r.Raw(at.Name)
 		}
 		if r.invalid.Newer && at.Kind != Hidden && at.shown() != now {
-			at.Newer = cmp.Or(now, "empty")
+			at.Newer, shown = cmp.Or(now, "empty"), true
 		}
+	}
+	if r.invalid.Newer && !shown {
+		f.Message = "Somebody else changed this after you had opened it, so nothing was saved. What they changed is a secret, or is not on this page; send the form again to save yours."
 	}
 	return f
 }
@@ -179,21 +184,23 @@ func (f Field) shown() string {
 // seen is the field of what a form was filled in from.
 const seen = "seen"
 
-// digest is short for something, as JSON writes it.
-func digest(of any) string {
+// digest is short for something, as JSON writes it. Without the key nobody can tell whether
+// a guess of it is right.
+func (r *Request) digest(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
 		text = fmt.Append(nil, of)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	sum := hmac.New(sha256.New, r.frame.Key)
+	_, _ = sum.Write(text) // never fails
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // Same refuses a form that was filled in from something else than is there now, where
 // it says from what. It is asked in Commit: of two who send a form at a time the second
 // waits there.
 func (r *Request) Same(of any) error {
-	if from := r.Text(seen); from == "" || from == digest(of) {
+	if from := r.Text(seen); from == "" || from == r.digest(of) {
 		return nil
 	}
 	return &InvalidError{Newer: true, Message: "Somebody else changed this after you had opened it, so nothing was saved. Under the fields that differ stands what they say now; send the form again to put yours in the place of that."}

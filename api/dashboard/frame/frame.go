@@ -38,6 +38,9 @@ const Home = "/dashboard"
 // A Frame serves rooms. Its fields are set before Handler is called.
 type Frame struct {
 	DB *db.DB
+	// Key is shared by all servers: by it a page says what its form was filled in from, and
+	// tells nothing of the secrets in that.
+	Key []byte
 	// Root is the name of the organization whose owners look after what all share.
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
@@ -60,6 +63,9 @@ const mostForm = 1 << 20 // bytes
 
 // Handler serves /dashboard and all below it.
 func (f *Frame) Handler() (http.Handler, error) {
+	if len(f.Key) == 0 {
+		return nil, errors.New("dashboard: there is no key for forms")
+	}
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
 	}

@@ -42,7 +42,7 @@ func (r *Request) DoOnce(do func() (Done, error), what ...any) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	keys, sum := idempotency.Keys{Pool: r.frame.DB.Pool}, digest(what)
+	keys, sum := idempotency.Keys{Pool: r.frame.DB.Pool}, r.digest(what)
 	slot, came, err := keys.Begin(r.Context(), scope, key, []byte(sum))
 	if err != nil {
 		return Done{}, err

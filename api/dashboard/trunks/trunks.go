@@ -5,6 +5,7 @@ package trunks
 import (
 	"embed"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
@@ -176,7 +177,7 @@ func (Trunks) create(r *frame.Request) (frame.Done, error) {
 func (Trunks) ask(r *frame.Request) (frame.Page, error) {
 	t, err := find(r, r.DB())
 	return frame.Page{Template: "form.html", Title: "Edit " + t.Name, Crumbs: above(of(t)), Lead: "It counts from the next call on.", Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: plain(t),
+		Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t),
 	})}, err
 }
 
@@ -184,7 +185,7 @@ func (Trunks) change(r *frame.Request) (frame.Done, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		t, err := find(r, q)
 		if err == nil {
-			err = r.Same(plain(t))
+			err = r.Same(sealed(t))
 		}
 		if err != nil {
 			return operator.Entry{}, err
@@ -219,6 +220,9 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 	if t.Password != nil {
 		now["password"] = "changed"
 	}
+	if before != nil && !maps.Equal(before.Settings.Headers, is.Settings.Headers) {
+		now["values of headers"] = "changed"
+	}
 	if before != nil && len(now) == 0 {
 		return operator.Entry{}, nil
 	}
@@ -247,6 +251,9 @@ func plain(t trunks.Trunk) map[string]any {
 		"concurrent_calls": t.ConcurrentCalls, "settings": s, "headers": names,
 	}
 }
+
+// sealed is a trunk with its secrets, for its form to know whether it is another by now.
+func sealed(t trunks.Trunk) []any { return []any{plain(t), string(t.Password), t.Settings.Headers} }
 
 func (Trunks) askDelete(r *frame.Request) (frame.Page, error) {
 	t, err := find(r, r.DB())

@@ -3,6 +3,8 @@ package trunks_test
 import (
 	"net/http"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,5 +172,38 @@ func TestATestCallThroughATrunk(t *testing.T) {
 	b.Follow("agents/" + ids["agents"] + "/unpublish")
 	if a := b.Get(at); a.Status != http.StatusConflict || !strings.Contains(a.Text(), "an agent that is published") {
 		t.Errorf("without an agent: %d %s", a.Status, a.Text())
+	}
+}
+
+// TestTwoEditSecrets: who changes a trunk after somebody else changed a secret of it alone
+// is told so, and is shown none; that it was changed is in the log.
+func TestTwoEditSecrets(t *testing.T) {
+	h := dashtest.New(t)
+	ada, oscar := h.SignIn(t, "ada"), h.SignIn(t, "oscar")
+	at := oscar.Follow("trunks/new", whole...)
+	path := regexp.MustCompile(`trunks/trk_[^/"]+/edit`).FindString(at.Body)
+	seen := func(page dashtest.Answer) string {
+		m := regexp.MustCompile(`name="seen" value="([0-9a-f]{32})"`).FindStringSubmatch(page.Body)
+		if m == nil {
+			t.Fatalf("%d %s", page.Status, page.Text())
+		}
+		return m[1]
+	}
+	for key, value := range map[string]string{"password": "another canary", "headers": "X-Customer = another canary"} {
+		form := append([]string{}, whole...)
+		form[slices.Index(form, key)+1] = value
+		first := seen(oscar.Get(path))
+		ada.Follow(path, append(form, "seen", seen(ada.Get(path)))...)
+		page := oscar.Post(path, with("seen", first, "password", "")...)
+		if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "Somebody else changed this") || key == "password" && strings.Contains(page.Body, "canary") {
+			t.Errorf("%s: %d %s", key, page.Status, page.Text())
+		}
+		if key == "password" && !strings.Contains(page.Text(), "What they changed is a secret") {
+			t.Errorf("%s", page.Text())
+		}
+		var after string
+		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log WHERE action = 'trunk.change' ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || !strings.Contains(after, key) || strings.Contains(after, "canary") {
+			t.Errorf("%s: the log says %s, %v", key, after, err)
+		}
 	}
 }
