@@ -35,8 +35,8 @@ func codecs() (*webrtc.MediaEngine, error) {
 // mimeTypeKeys is that of keys that are pressed (RFC 4733).
 const mimeTypeKeys = "audio/telephone-event"
 
-// certificate is what the endpoint is known by, for as long as the process lives:
-// to make one for each call would cost more than the rest of its beginning.
+// certificate is what the endpoint is known by, for a month less a day: to make one
+// for each call would cost more than the rest of its beginning.
 func certificate() (webrtc.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -46,6 +47,7 @@ type Config struct {
 // An Endpoint is where web calls come in. It makes peer connections.
 type Endpoint struct {
 	api *webrtc.API
+	mu  sync.Mutex // held by who reads or renews the certificate
 	how webrtc.Configuration
 	udp *net.UDPConn
 	tcp net.Listener
@@ -78,16 +80,14 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	if err = webrtc.ConfigureRTCPReports(reports); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	cert, err := certificate()
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	e.how.Certificates = []webrtc.Certificate{cert}
 	for _, s := range c.Through {
 		e.how.ICETransportPolicy = webrtc.ICETransportPolicyRelay
 		e.how.ICEServers = append(e.how.ICEServers, webrtc.ICEServer{URLs: s.URLs, Username: s.Username, Credential: s.Credential})
 	}
 	e.api = webrtc.NewAPI(webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(reports))
+	if _, err = e.configuration(time.Now()); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	return e, nil
 }
 
@@ -144,8 +144,30 @@ func (e *Endpoint) TCP() netip.AddrPort {
 
 // Connect makes a peer connection.
 func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
-	return e.api.NewPeerConnection(e.how)
+	how, err := e.configuration(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return e.api.NewPeerConnection(how)
 }
+
+// configuration is how peer connections are made now, with a certificate that is
+// good for longer than they last.
+func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.how.Certificates; len(c) == 0 || c[0].Expires().Sub(now) < renewBefore {
+		fresh, err := certificate()
+		if err != nil {
+			return webrtc.Configuration{}, err
+		}
+		e.how.Certificates = []webrtc.Certificate{fresh} // who has the old one keeps it
+	}
+	return e.how, nil
+}
+
+// renewBefore is how long a certificate is good still when another is made.
+const renewBefore = 7 * 24 * time.Hour
 
 // Close closes the sockets. Peer connections are to be closed before.
 func (e *Endpoint) Close() error {
