@@ -237,10 +237,8 @@ func TestListener(t *testing.T) {
 		_ = c.Close()
 	}
 	_ = late.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all != 0 || len(l.peers) != 0 {
-		t.Errorf("%d connections are counted", l.all)
+	if n, _ := l.Inside(); n != 0 {
+		t.Errorf("%d connections are counted", n)
 	}
 }
 

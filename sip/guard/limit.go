@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/parley-voice/parley/media/gate"
 )
 
 const (
@@ -33,7 +35,7 @@ type bucket struct {
 
 // Allow says whether a message of addr is taken now.
 func (l *Limit) Allow(addr netip.Addr, now time.Time) bool {
-	addr = source(addr)
+	addr = gate.Network(addr)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, known := range l.known {
@@ -69,26 +71,15 @@ func (l *Limit) Know(addr netip.Addr, now time.Time) {
 	if l.known[0] == nil || now.Sub(l.turned) > knownFor || len(l.known[0]) >= addresses {
 		l.known[1], l.known[0], l.turned = l.known[0], map[netip.Addr]struct{}{}, now
 	}
-	l.known[0][source(addr)] = struct{}{}
+	l.known[0][gate.Network(addr)] = struct{}{}
 }
 
 // Knows says whether addr is one that we have written to lately.
 func (l *Limit) Knows(addr netip.Addr) bool {
-	addr = source(addr)
+	addr = gate.Network(addr)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, lately := l.known[0][addr]
 	_, before := l.known[1][addr]
 	return lately || before
-}
-
-// source is what an address is counted as.
-func source(addr netip.Addr) netip.Addr {
-	addr = addr.Unmap().WithZone("")
-	if addr.Is6() {
-		if p, err := addr.Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return addr
 }

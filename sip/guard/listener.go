@@ -1,12 +1,12 @@
 package guard
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
+
+	"github.com/parley-voice/parley/media/gate"
 )
 
 const (
@@ -15,11 +15,6 @@ const (
 	firstIn   = 5 * time.Second   // for the first whole header of a connection
 	wholeIn   = 10 * time.Second  // for a message that has begun
 	idleFor   = 120 * time.Second // between messages
-
-	// acceptFirst is how long nothing is accepted after that has failed; it
-	// doubles, up to acceptLast.
-	acceptFirst = 5 * time.Millisecond
-	acceptLast  = time.Second
 )
 
 // A Listener accepts so many connections at once, and few from one peer, whose
@@ -27,15 +22,10 @@ const (
 // drip, or send what a Filter would not take as a datagram. Those over the
 // bounds are closed at once.
 type Listener struct {
-	net.Listener
+	*gate.Listener
 
 	filter *Filter
 	wrap   func(net.Conn) net.Conn
-	quit   chan struct{}
-	close  func() error
-	mu     sync.Mutex
-	peers  map[netip.Addr]int // by source
-	all    int
 }
 
 // NewListener guards l. What comes in is counted by f. wrap is how SIP is read
@@ -44,81 +34,21 @@ func NewListener(l net.Listener, f *Filter, wrap func(net.Conn) net.Conn) *Liste
 	if wrap == nil {
 		wrap = func(c net.Conn) net.Conn { return c }
 	}
-	quit := make(chan struct{})
-	return &Listener{
-		Listener: l, filter: f, wrap: wrap, peers: map[netip.Addr]int{}, quit: quit,
-		close: sync.OnceValue(func() error { close(quit); return l.Close() }),
-	}
+	g := &gate.Gate{Most: perServer, Each: perPeer}
+	return &Listener{gate.NewListener(l, g, func() { f.unaccepted.Add(1) }), f, wrap}
 }
 
-// Accept implements net.Listener. It fails only once the listener is closed: a
-// process that is out of files for a moment listens on when it has some again.
+// Accept implements net.Listener. It fails only once the listener is closed.
 func (l *Listener) Accept() (net.Conn, error) {
-	wait := acceptFirst
-	for {
-		c, err := l.Listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil, err
-		}
-		if err != nil {
-			l.filter.unaccepted.Add(1)
-			if !l.pause(wait) {
-				return nil, net.ErrClosed
-			}
-			wait = min(2*wait, acceptLast)
-			continue
-		}
-		wait = acceptFirst
-		var peer netip.Addr
-		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-			peer = a.AddrPort().Addr().Unmap()
-		}
-		if !l.enter(peer) {
-			_ = c.Close()
-			continue
-		}
-		return &conn{
-			Conn: l.wrap(c), filter: l.filter, peer: peer, since: time.Now(),
-			leave: sync.OnceFunc(func() { l.leave(peer) }),
-		}, nil
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// pause is false where the listener is closed within d.
-func (l *Listener) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-l.quit:
-		return false
+	var peer netip.Addr
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		peer = a.AddrPort().Addr().Unmap()
 	}
-}
-
-// Close implements net.Listener. It may be called twice.
-func (l *Listener) Close() error { return l.close() }
-
-func (l *Listener) enter(peer netip.Addr) bool {
-	peer = source(peer)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= perServer || l.peers[peer] >= perPeer {
-		return false
-	}
-	l.all++
-	l.peers[peer]++
-	return true
-}
-
-func (l *Listener) leave(peer netip.Addr) {
-	peer = source(peer)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.peers[peer]--; l.peers[peer] == 0 {
-		delete(l.peers, peer)
-	}
+	return &conn{Conn: l.wrap(c), filter: l.filter, peer: peer, since: time.Now()}, nil
 }
 
 // A conn is closed by its reader when it is silent for too long, or speaks out
@@ -128,7 +58,6 @@ type conn struct {
 
 	filter *Filter
 	peer   netip.Addr
-	leave  func()
 	since  time.Time // of the connection, and then of the message that has begun
 	spoke  bool      // a whole header has come
 	scan   scanner
@@ -168,10 +97,4 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.since = time.Now()
 	}
 	return n, err
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	c.leave()
-	return c.Conn.Close()
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/pion/interceptor"
 	"github.com/pion/logging"
 	"github.com/pion/webrtc/v4"
+
+	"github.com/parley-voice/parley/media/gate"
 )
 
 // How long a path may be silent before it is taken for broken, and for lost
@@ -107,9 +109,13 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 	networks := []webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6}
 	if c.TCP.IsValid() {
 		var lc net.ListenConfig
-		if e.tcp, err = lc.Listen(ctx, "tcp", c.TCP.String()); err != nil {
+		open, err := lc.Listen(ctx, "tcp", c.TCP.String())
+		if err != nil {
 			return fmt.Errorf("tcp: %w", err)
 		}
+		// A silent connection is closed after 10 s. The library accepts nothing more
+		// once that has failed.
+		e.tcp = gate.NewListener(open, &gate.Gate{Most: mostTCP, Each: mostTCPEach}, nil)
 		tcp := ice.NewTCPMuxDefault(ice.TCPMuxParams{
 			Listener: e.tcp, Logger: logger, ReadBufferSize: 32, WriteBufferSize: 64 << 10,
 			FirstStunBindTimeout: 10 * time.Second, AliveDurationForConnFromStun: 10 * time.Second,
@@ -125,7 +131,11 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 	return nil
 }
 
-const socketBuffer = 2 << 20
+const (
+	socketBuffer = 2 << 20
+	mostTCP      = 1000 // connections
+	mostTCPEach  = 50   // of one network: calls of an office behind one address
+)
 
 // UDP is where media comes in.
 func (e *Endpoint) UDP() netip.AddrPort {

@@ -1,7 +1,11 @@
 package ice
 
 import (
+	"errors"
+	"io"
+	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 )
@@ -39,5 +43,42 @@ func TestCertificateIsRenewed(t *testing.T) {
 		t.Error(err)
 	} else {
 		_ = pc.Close()
+	}
+}
+
+// TestTCPIsBounded: one address does not take the TCP port from all others, and
+// what it let go of is there for it again.
+func TestTCPIsBounded(t *testing.T) {
+	e, err := Open(t.Context(), Config{UDP: here, TCP: here})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() }) // after those that are open
+	dial := func() net.Conn {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", e.TCP().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		return c
+	}
+	var open []net.Conn
+	for range mostTCPEach {
+		open = append(open, dial())
+	}
+	if _, err := dial().Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("one too many: %v", err)
+	}
+	_ = open[0].Close()
+	for began := time.Now(); ; {
+		c := dial()
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			return // it is served
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("another one is not let in")
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"errors"
@@ -10,33 +10,41 @@ import (
 	"time"
 )
 
-// TestListenerSource counts the addresses of one IPv6 network as one peer, so
-// that it does not take the place of all others.
-func TestListenerSource(t *testing.T) {
-	l := NewListener(nil, &Filter{}, nil)
+// TestNetworks counts the addresses of one IPv6 network as one, so that it does
+// not take the place of all others.
+func TestNetworks(t *testing.T) {
+	g := &Gate{Most: 100, Each: 20}
 	network := netip.MustParseAddr("2001:db8:0:1::").As16()
 	in := 0
-	for n := range 10 * perPeer {
+	for n := range 1000 {
 		network[14], network[15] = byte(n>>8), byte(n)
-		if l.enter(netip.AddrFrom16(network)) {
+		if g.Enter(netip.AddrFrom16(network)) {
 			in++
 		}
 	}
-	if in != perPeer {
-		t.Errorf("one network holds %d connections, want %d", in, perPeer)
+	if in != g.Each {
+		t.Errorf("one network holds %d connections, want %d", in, g.Each)
 	}
 	for _, other := range []string{"2001:db8:0:2::1", "192.0.2.1", "192.0.2.2"} {
-		if !l.enter(netip.MustParseAddr(other)) {
+		if !g.Enter(netip.MustParseAddr(other)) {
 			t.Errorf("%s is kept out", other)
 		}
-		l.leave(netip.MustParseAddr(other))
+		g.Leave(netip.MustParseAddr(other))
 	}
-	for range perPeer {
+	for range g.Each {
 		network[15]++
-		l.leave(netip.AddrFrom16(network))
+		g.Leave(netip.AddrFrom16(network))
 	}
-	if l.all != 0 || len(l.peers) != 0 {
-		t.Errorf("%d connections are counted still, of %d peers", l.all, len(l.peers))
+	if all, networks := g.Inside(); all != 0 || networks != 0 {
+		t.Errorf("%d connections are counted still, of %d networks", all, networks)
+	}
+	for n := range 1000 {
+		if g.Enter(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)})) {
+			in++
+		}
+	}
+	if in != g.Each+g.Most {
+		t.Errorf("all networks hold %d connections, want %d", in-g.Each, g.Most)
 	}
 }
 
@@ -69,8 +77,8 @@ func TestListenerStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer func() { _, _ = ours.Close(), theirs.Close() }()
-		f := &Filter{}
-		l := NewListener(&starved{fails: 10, conn: ours}, f, nil)
+		failed := 0
+		l := NewListener(&starved{fails: 10, conn: ours}, &Gate{Most: 1, Each: 1}, func() { failed++ })
 		start := time.Now()
 		c, err := l.Accept()
 		if err != nil {
@@ -78,8 +86,8 @@ func TestListenerStarves(t *testing.T) {
 		}
 		_ = c.Close()
 		// 5, 10, 20, 40, 80, 160, 320, 640, 1000 and 1000 ms.
-		if took := time.Since(start); took != 3275*time.Millisecond || f.Counts().Unaccepted != 10 {
-			t.Errorf("accepted after %v and %d failures", took, f.Counts().Unaccepted)
+		if took := time.Since(start); took != 3275*time.Millisecond || failed != 10 {
+			t.Errorf("accepted after %v and %d failures", took, failed)
 		}
 	})
 }
@@ -87,7 +95,7 @@ func TestListenerStarves(t *testing.T) {
 // TestListenerStarvesAndCloses does not hold up who closes it.
 func TestListenerStarvesAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewListener(&starved{fails: 1 << 30}, &Filter{}, nil)
+		l := NewListener(&starved{fails: 1 << 30}, &Gate{}, nil)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := l.Accept()
