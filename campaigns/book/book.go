@@ -150,8 +150,11 @@ func (b *Book) reconsider(ctx context.Context, campaignID string) error {
 	return err
 }
 
-// errNoMarket tells that nobody knows the law that a campaign is to go by.
-var errNoMarket = errors.New("its organization has no market package")
+// What keeps one from knowing the law that a campaign is to go by.
+var (
+	errNoMarket    = errors.New("its organization has no market package")
+	errOtherMarket = errors.New("its organization goes by the rules of another market")
+)
 
 // one reads a campaign.
 func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.Organization) (d detail, r dialler.Running, err error) {
@@ -169,6 +172,9 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 	}
 	if d.market == nil {
 		return d, r, errNoMarket
+	}
+	if !d.org.GoesBy(d.campaign) {
+		return d, r, fmt.Errorf("%w: %s, not %s", errOtherMarket, d.org.Market, d.campaign.Market)
 	}
 	if d.org.RequireRegistry && b.Registries != nil {
 		l := screen.Lists{Expected: d.market.Registry, StaleAfter: d.market.StaleAfter}

@@ -164,7 +164,7 @@ func rules() []rule {
 		{CallerNumberUnavailable, "from_number", "the route may no longer show the caller number", always, func(f Facts, _ Occasion) bool {
 			return f.RouteAvailable && !f.CallerNumber
 		}},
-		{MarketNotInstalled, "", "the organization has no market package", always, func(f Facts, _ Occasion) bool { return !f.MarketInstalled }},
+		{MarketNotInstalled, "", "the organization has no market package, or not that of the campaign", always, func(f Facts, _ Occasion) bool { return !f.MarketInstalled }},
 		{HoursNeverOpen, "working_hours", "working hours and the law leave no time to call", always, func(f Facts, _ Occasion) bool {
 			return f.MarketInstalled && !f.HoursOpen && !f.ended()
 		}},

@@ -88,7 +88,7 @@ func (d *Desk) Add(ctx context.Context, orgID, id string, who Who, raw []json.Ra
 	if err != nil {
 		return Standing{}, err
 	}
-	if pkg == nil {
+	if pkg == nil || !org.GoesBy(c) {
 		return Standing{}, noMarket()
 	}
 	list, err := rows.Check(rows.FromJSON(raw), rows.Options{
@@ -236,6 +236,9 @@ func (b *batch) accept(ctx context.Context) (Standing, error) {
 		}
 	}
 	b.i.AcceptedRows, b.i.Warned = b.list.Accepted, b.list.Warned
+	if err = b.Store.Adopt(ctx, b.tx, &b.c, b.pkg.Code); err != nil {
+		return Standing{}, err
+	}
 	if err = b.save(ctx, store.CallsAdded); err != nil {
 		return Standing{}, err
 	}

@@ -285,7 +285,7 @@ func zone(name string) error {
 }
 
 func noMarket() error {
-	return control.Refuse(control.CodeMarketNotInstalled, "the organization has no market package: its contacts cannot be screened")
+	return control.Refuse(control.CodeMarketNotInstalled, "the organization has no market package, or not that of the campaign: its contacts cannot be screened")
 }
 
 // settle holds a spec against what is.

@@ -58,10 +58,7 @@ func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who W
 	}
 	c.Status, c.LaunchedVia, c.LaunchedAt, c.UpdatedAt, c.AgentVersion = c.Launched(now), who.Via, now, now, version
 	st.Campaign = c
-	if err = d.Store.Move(ctx, tx, c); err != nil {
-		return Standing{}, err
-	}
-	return st, d.Store.Log(ctx, tx, c, who.entry(store.WasLaunched, c.LaunchImportID, now))
+	return st, d.record(ctx, tx, c, who.entry(store.WasLaunched, c.LaunchImportID, now))
 }
 
 // freeze makes the screen of a launch final: who matched is not called.
@@ -262,7 +259,7 @@ func (d *Desk) facts(ctx context.Context, q db.Querier, org store.Organization, 
 	counts := st.Counts
 	f := checks.Facts{
 		Now: now, Zone: zone, Paused: c.Status == campaigns.Paused, EverLaunched: !c.LaunchedAt.IsZero(), Open: c.Open,
-		MarketInstalled: pkg != nil || c.LaunchImportID == "", StartsAt: c.StartsAt, EndsAt: c.EndsAt,
+		MarketInstalled: org.GoesBy(c) && (pkg != nil || c.LaunchImportID == ""), StartsAt: c.StartsAt, EndsAt: c.EndsAt,
 		Contacts: checks.Contacts{
 			Accepted: counts.All(), Pending: counts.ByState[campaigns.Pending], Suppressed: counts.ByState[campaigns.Suppressed],
 			GeoRejected: counts.ByReason[campaigns.GeoRejected], Ambiguous: counts.Ambiguous,

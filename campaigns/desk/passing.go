@@ -96,7 +96,7 @@ func (d *Desk) arrive(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now
 		return d.complete(ctx, tx, c, reason, now)
 	default:
 		c.Status, c.UpdatedAt = status, now
-		return d.record(ctx, tx, *c, store.Opened, "", now)
+		return d.record(ctx, tx, *c, store.Entry{Action: store.Opened, Via: campaigns.BySystem, At: now})
 	}
 }
 
@@ -111,13 +111,13 @@ func (d *Desk) drain(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now 
 
 func (d *Desk) complete(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, reason string, now time.Time) error {
 	c.Status, c.StatusReason, c.CompletedAt, c.UpdatedAt = campaigns.Completed, reason, now, now
-	return d.record(ctx, tx, *c, store.WasEnded, reason, now)
+	return d.record(ctx, tx, *c, store.Entry{Action: store.WasEnded, Via: campaigns.BySystem, Detail: reason, At: now})
 }
 
-// record writes what time did to a campaign.
-func (d *Desk) record(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, action, detail string, now time.Time) error {
+// record writes where a campaign stands, and what was done to it.
+func (d *Desk) record(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, e store.Entry) error {
 	if err := d.Store.Move(ctx, tx, c); err != nil {
 		return err
 	}
-	return d.Store.Log(ctx, tx, c, store.Entry{Action: action, Via: campaigns.BySystem, Detail: detail, At: now})
+	return d.Store.Log(ctx, tx, c, e)
 }

@@ -15,6 +15,7 @@ import (
 // order in which they count: of several, the first is told.
 const (
 	NotRunning       = "campaign_not_running"
+	NoMarket         = "market_package_not_installed" // or not that of the campaign
 	FrequencyCap     = "frequency_cap"
 	OutsideLaw       = market.OutsideWindow
 	LegalHoliday     = market.OnHoliday
@@ -29,7 +30,7 @@ const (
 // Reasons lists all, in the order in which they count.
 func Reasons() []string {
 	return []string{
-		NotRunning, FrequencyCap, OutsideLaw, LegalHoliday, OutsideHours, ZoneUnresolved, RetryWait, NotBefore, ScreenStale, RouteUnavailable,
+		NotRunning, NoMarket, FrequencyCap, OutsideLaw, LegalHoliday, OutsideHours, ZoneUnresolved, RetryWait, NotBefore, ScreenStale, RouteUnavailable,
 	}
 }
 

@@ -200,7 +200,7 @@ func BenchmarkSlot(b *testing.B) {
 }
 
 func TestReasons(t *testing.T) {
-	if all := Reasons(); len(all) != len(slices.Compact(slices.Sorted(slices.Values(all)))) || len(all) != 10 {
+	if all := Reasons(); len(all) != len(slices.Compact(slices.Sorted(slices.Values(all)))) || len(all) != 11 {
 		t.Errorf("%v", all)
 	}
 }

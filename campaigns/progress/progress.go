@@ -38,7 +38,7 @@ type Facts struct {
 	Outcomes    map[retry.Outcome]int
 	On, Dialled int
 
-	Calendar *plan.Calendar // by which it dials; nil where nobody knows the law
+	Calendar *plan.Calendar // by which it dials; nil without the package of its market
 	Route    bool           // there is a line, and calls get through it
 	Stale    bool           // nobody may be called before the registry is loaded anew
 	Full     []control.Code // what keeps it from calling those who may be called
@@ -187,11 +187,11 @@ func (f Facts) frequency() Frequency {
 // keeps is why contacts of a running campaign are not called now, empty where
 // they may be, and until when, where law, hours or a time of their own keep them.
 func (f Facts) keeps(g Group) (reason string, until time.Time) {
-	soon := f.Now.Add(time.Second)
-	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: plan.Slot{Reason: plan.ZoneUnresolved}}
-	if f.Calendar != nil {
-		is.Slot = f.Calendar.Slot(f.Now, g.Key)
+	if f.Calendar == nil {
+		return plan.NoMarket, until
 	}
+	soon := f.Now.Add(time.Second)
+	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: f.Calendar.Slot(f.Now, g.Key)}
 	if g.Cap != "" {
 		is.Hold = plan.Hold{Cap: g.Cap, Frees: soon}
 	}

@@ -89,8 +89,10 @@ func TestReasons(t *testing.T) {
 	if p := look(nowhere, changes[3]); p.HeldReasons[plan.OutsideHours] != 3 {
 		t.Errorf("nowhere, and outside working hours: %v", p.HeldReasons)
 	}
-	if p := look(change{}); p.HeldReasons[market.NoZone] != 3 {
-		t.Errorf("without a market: %v", p.HeldReasons)
+	for _, c := range changes[1:] { // without a market nothing else counts
+		if p := look(change{}, c); p.HeldReasons[plan.NoMarket] != 3 || p.Holds != 3 {
+			t.Errorf("without a market: %v", p.HeldReasons)
+		}
 	}
 	// Noon in New York is six in the evening in Paris.
 	paris := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{Place: york, Named: "Europe/Paris"}.Key() }}

@@ -94,6 +94,13 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	return o, nil
 }
 
+// GoesBy tells whether the organization goes by the market of a campaign: its numbers
+// were read, and its hours settled, by the law of that one. A campaign that came to be
+// without a market, and has no calls, is of any.
+func (o Organization) GoesBy(c campaigns.Campaign) bool {
+	return c.Market == "" || c.Market == o.Market
+}
+
 // Plan is what planning needs of a campaign of the organization.
 func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Campaign, error) {
 	p := plan.Campaign{
@@ -114,9 +121,9 @@ func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Camp
 	return p, nil
 }
 
-// Calendar is that by which a campaign dials, nil without a market package.
+// Calendar is that by which a campaign dials, nil without the package of its market.
 func (o Organization) Calendar(c campaigns.Campaign, pkg *market.Package) (*plan.Calendar, error) {
-	if pkg == nil {
+	if pkg == nil || !o.GoesBy(c) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	planned, err := o.Plan(c, pkg)

@@ -103,6 +103,19 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 	return nil
 }
 
+// Adopt has a campaign that came to be without a market be of that by whose law its
+// first calls were read.
+func (s *Store) Adopt(ctx context.Context, q db.Querier, c *campaigns.Campaign, market string) error {
+	if c.Market != "" {
+		return nil
+	}
+	c.Market = market
+	if _, err := q.Exec(ctx, "UPDATE campaigns SET market = $2 WHERE id = $1", c.ID, market); err != nil {
+		return fmt.Errorf("campaign %s: %w", c.ID, err)
+	}
+	return nil
+}
+
 // Move writes where a campaign stands.
 func (s *Store) Move(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
 	_, err := q.Exec(ctx, `

@@ -54,7 +54,7 @@ func fixes() []struct {
 		{checks.NoPendingContacts, fix{"Somebody waits to be called", "Nobody waits to be called", "Add numbers. Rows that could not be read are in the report of the list.", "Add numbers", "calls"}},
 		{checks.ContactsGeoRejected, fix{"Numbers lie where calls go", "No number lies where this market calls", "Add numbers of the market’s country, or choose another market.", "Open the market rules", "market"}},
 		{checks.AllContactsSuppressed, fix{"Not everybody is left out", "Everybody is left out", "All numbers are listed, withdrawn or out of reach. Add others.", "Add numbers", "calls"}},
-		{checks.MarketNotInstalled, fix{"The market’s rules are there", "The organization has no market", "Without the rules of a market it is not known when one may call. Choose one.", "Choose a market", "market"}},
+		{checks.MarketNotInstalled, fix{"The market’s rules are there", "The organization does not go by the market’s rules", "Without the rules of the market that the campaign is of, it is not known when one may call. Choose them.", "Choose a market", "market"}},
 		{checks.DNCScreenRequired, fix{"The list is screened", "The list cannot be screened", "The organization calls nobody who was not held against the do-not-call registry. Load the registry, and open this page again.", "Load a registry", "do-not-call"}},
 		{checks.DNCMatches, fix{"Nobody listed is called", "Numbers are on a do-not-call list", "Decide below that they are left out, or upload a list without them.", "", ""}},
 		{checks.StartsDatePast, fix{"The start is to come", "The day of the start is over", "A campaign’s times do not change: make it anew with another start.", "New campaign", "campaigns/new"}},
@@ -81,6 +81,7 @@ var held = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"outside_working_hours": "It is outside of the working hours", "legal_holiday": "It is a holiday where they are", "retry_wait": "They wait for the next attempt",
 	"not_before": "Their row says not before a later time", "not_after": "The time that their row allows is over", "dnc_screen_stale": "The do-not-call registry is too old to be relied on",
 	"route_unavailable": "Calls do not get through the line", "timezone_unresolved": "It is not known in which time zone they are",
+	"market_package_not_installed": "The organization does not go by the rules of the market that the campaign is of",
 }
 
 // suppressed are why contacts are not called at all.

@@ -68,7 +68,7 @@ func (Settings) askUse(r *frame.Request) (frame.Page, error) {
 	}
 	return frame.Page{
 		Template: "form.html", Title: "Choose the rules", Crumbs: aboveMarket(),
-		Lead: "Campaigns that run go by them from their next call on. Without any, no law is looked after here.",
+		Lead: "Campaigns of that market go by them from their next call on; those of another call nobody while these are chosen.",
 		Data: r.Form(frame.Form{Submit: "Go by these", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []frame.Field{
 			{Name: "rules", Label: "Rules", Kind: frame.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options},
 		}}),
