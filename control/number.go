@@ -16,31 +16,58 @@ func Digits(s string) string {
 }
 
 // SameNumber lists how the number of the digits d may also be written, d among
-// them: with and without the codes by which one dials abroad, the country code
-// 1 of ten-digit numbers, and 8 for 7.
+// them: as Plain lists them, and those behind the codes by which one dials abroad.
 func SameNumber(d string) []string {
-	all := []string{d}
-	add := func(s string) {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
+	all := Plain(d)
+	if len(all[0]) >= shortestAbroad {
+		for _, s := range slices.Clone(all) {
+			for _, code := range abroad() {
+				all = append(all, code+s)
+			}
 		}
 	}
-	for _, abroad := range []string{"00", "011", "810"} {
-		if rest, ok := strings.CutPrefix(d, abroad); ok && len(rest) >= 8 {
-			add(rest)
-		}
-	}
-	for _, s := range slices.Clone(all) {
-		switch {
-		case len(s) == 10:
-			add("1" + s)
-		case len(s) == 11 && s[0] == '1':
-			add(s[1:])
-		case len(s) == 11 && s[0] == '8':
-			add("7" + s[1:])
-		case len(s) == 11 && s[0] == '7':
-			add("8" + s[1:])
-		}
+	if !slices.Contains(all, d) { // behind more codes than one
+		all = append(all, d)
 	}
 	return all
+}
+
+// Plain lists how the number of the digits d is written without a code to dial
+// abroad: with and without the country code 1 of ten-digit numbers, and 8 for 7.
+// Each of them has the same list.
+func Plain(d string) []string {
+	for rest, ok := Abroad(d); ok && len(rest) >= shortestAbroad; rest, ok = Abroad(d) {
+		d = rest
+	}
+	switch { // no area code begins with 0 or 1
+	case len(d) == 10 && d[0] >= '2':
+		return []string{d, "1" + d}
+	case len(d) == 11 && d[0] == '1' && d[1] >= '2':
+		return []string{d, d[1:]}
+	case len(d) == 11 && d[0] == '8' && d[1] >= '2':
+		return []string{d, "7" + d[1:]}
+	case len(d) == 11 && d[0] == '7' && d[1] >= '2':
+		return []string{d, "8" + d[1:]}
+	default:
+		return []string{d}
+	}
+}
+
+// shortestAbroad is the fewest digits that are a number behind a code to dial
+// abroad.
+const shortestAbroad = 8
+
+// abroad are the codes by which one dials abroad: of most countries, of North
+// America, of Kazakhstan and Russia, and of North American exchanges of offices.
+func abroad() []string { return []string{"00", "011", "810", "9011"} }
+
+// Abroad returns what stands behind a code to dial abroad; ok is false where the
+// digits begin with none.
+func Abroad(digits string) (rest string, ok bool) {
+	for _, code := range abroad() {
+		if rest, ok = strings.CutPrefix(digits, code); ok {
+			return rest, true
+		}
+	}
+	return digits, false
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -154,11 +154,15 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 			return all, err
 		}
 	}
+	var asked, spelled []string
+	for _, n := range numbers {
+		for _, same := range control.SameNumber(control.Digits(n)) {
+			asked, spelled = append(asked, n), append(spelled, same)
+		}
+	}
 	rows, err := q.Query(ctx, `
-		SELECT n FROM unnest($2::text[]) n
-		WHERE EXISTS (SELECT FROM suppressions x WHERE x.org_id = $1 AND x.number IN (
-			substr(n, 2), CASE WHEN n LIKE '+1%' THEN substr(n, 3) END, CASE WHEN n LIKE '+7%' THEN '8' || substr(n, 3) END,
-			'00' || substr(n, 2), '011' || substr(n, 2), '810' || substr(n, 2)))`, orgID, numbers)
+		SELECT x.n FROM unnest($2::text[], $3::text[]) AS x (n, number)
+		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, asked, spelled)
 	if err != nil {
 		return nil, fmt.Errorf("suppression list: %w", err)
 	}
@@ -195,16 +199,13 @@ func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, nu
 	}
 	listed := make(map[string]bool, 2*len(own))
 	for _, o := range own {
-		listed["+"+o], listed["+1"+o] = true, true
-		for prefix, begins := range map[string]string{"8": "+7", "00": "+", "011": "+", "810": "+"} {
-			if rest, cut := strings.CutPrefix(o, prefix); cut {
-				listed[begins+rest] = true
-			}
+		for _, same := range control.Plain(o) {
+			listed[same] = true
 		}
 	}
 	all = map[string]bool{}
 	for _, n := range numbers {
-		if listed[n] {
+		if listed[control.Digits(n)] {
 			all[n] = true
 		}
 	}

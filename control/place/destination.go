@@ -84,10 +84,8 @@ func international(digits string) []string {
 		}
 	}
 	add(digits)
-	for _, abroad := range []string{"00", "011", "810", "9011"} {
-		if rest, ok := strings.CutPrefix(digits, abroad); ok {
-			add(rest)
-		}
+	if rest, ok := control.Abroad(digits); ok {
+		add(rest)
 	}
 	return all
 }
