@@ -31,6 +31,10 @@ func CodeOf(err error) Code {
 // its lease lapsed and somebody else settled it.
 var ErrFenced = errors.New("the attempt belongs to someone else by now")
 
+// ErrStopped is returned where the campaign of a call was paused, or is over, since
+// the call was taken: nothing has left.
+var ErrStopped = errors.New("the call's campaign does not run any more")
+
 // A HaltError is why an attempt that was about to dial must not.
 type HaltError struct{ Reason Reason }
 

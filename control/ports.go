@@ -79,7 +79,8 @@ type Queue interface {
 // fails with ErrFenced once the attempt is not the node's any more.
 type Ledger interface {
 	// Intent commits that the request is about to leave. It returns a *HaltError
-	// where the call must not be dialled after all.
+	// where the call must not be dialled after all, and ErrStopped where it must
+	// not be dialled now.
 	Intent(ctx context.Context, l Lease) error
 	// Release gives an attempt back to the queue of which nothing has left.
 	Release(ctx context.Context, l Lease) error

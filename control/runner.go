@@ -77,6 +77,8 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 		return r.finish(ctx, log, c, f)
 	case errors.Is(err, ErrFenced):
 		return nil // it was cancelled, or settled by another node
+	case errors.Is(err, ErrStopped):
+		return r.release(ctx, c, f)
 	case err != nil:
 		// Whether the intent is committed is not known, but no packet left.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))

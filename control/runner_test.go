@@ -146,6 +146,7 @@ func TestRunnerDoesNotDial(t *testing.T) {
 	}{
 		{"fenced", &book{intent: ErrFenced}, []string{"intent"}},
 		{"halted", &book{intent: &HaltError{Reason: ReasonDNCBlocked}}, []string{"intent", "finish"}},
+		{"campaign stopped", &book{intent: ErrStopped}, []string{"intent", "release"}},
 		{"intent in doubt", &book{intent: errors.New("the connection broke")}, []string{"intent", "release"}},
 		{"stopped for a minute", &book{stall: time.Minute}, []string{"intent", "release"}},
 		{"lease nearly over", &book{stall: 11 * time.Second}, []string{"intent", "release"}},

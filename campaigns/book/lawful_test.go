@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,7 +11,10 @@ import (
 
 	"github.com/parley-voice/parley/campaigns/dialler"
 	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/packages"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline"
@@ -226,5 +230,59 @@ func TestStaleCostsNothing(t *testing.T) {
 	}
 	if got := s.text("SELECT count(*)::text FROM contacts WHERE due_at > now()"); got != "0" {
 		t.Errorf("%s contacts were written", got)
+	}
+}
+
+// TestStopped: what was claimed and has not left yet does not leave once its campaign
+// is paused, cancelled or over, and its contact waits as before.
+func TestStopped(t *testing.T) {
+	for _, status := range []string{"paused", "cancelled", "completed"} {
+		s := open(t)
+		s.calls.Undo = (&outcome.Ledger{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}).Undo
+		s.fill(1, 1)
+		claim, _, err := s.fresh().Take(t.Context())
+		if err != nil || claim == nil {
+			t.Fatalf("%v, %v", claim, err)
+		}
+		s.exec("UPDATE campaigns SET status = $1", status)
+		if err = s.calls.Intent(t.Context(), claim.Lease); !errors.Is(err, control.ErrStopped) {
+			t.Errorf("%s: intent: %v", status, err)
+		}
+		if err = s.calls.Release(t.Context(), claim.Lease); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.text("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
+			t.Errorf("%s: the contact is %s", status, got)
+		}
+	}
+}
+
+// TestDetached: an agent that is attached to its route no more calls nobody.
+func TestDetached(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	s.exec("DELETE FROM subgroup_agents")
+	claim, _, err := s.fresh().Take(t.Context())
+	if claim != nil || control.CodeOf(err) != control.CodeAgentNotInSubgroup {
+		t.Errorf("taken %v, %v", claim, err)
+	}
+	if got := s.text("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
+		t.Errorf("the contact is %s", got)
+	}
+}
+
+// TestListedAbroad: a number is not called that the organization listed with a code
+// to dial abroad.
+func TestListedAbroad(t *testing.T) {
+	for _, code := range []string{"810", "00", "011"} {
+		s := open(t)
+		s.fill(1, 1)
+		s.exec("INSERT INTO suppressions (org_id, number) SELECT org_id, $1 || substr(number, 2) FROM contacts", code)
+		if got := s.take(s.fresh()); got != "" {
+			t.Errorf("%s: taken %s", code, got)
+		}
+		if got := s.text("SELECT state || ' ' || reason FROM contacts"); got != "suppressed dnc_suppressed" {
+			t.Errorf("%s: the contact is %s", code, got)
+		}
 	}
 }

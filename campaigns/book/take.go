@@ -276,13 +276,14 @@ func (b *Book) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now ti
 	o.Disclosure, o.OptOut = d.said.In(k.language)
 	lease, err := place.Begin(ctx, tx, o, b.Place, b.Lease)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
-		if refusal.Code == control.CodeDestinationNotAllowed { // the route does not go there
+		switch refusal.Code {
+		case control.CodeDestinationNotAllowed: // the route does not go there
 			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
-		}
-		if refusal.Code == control.CodeAgentNotPublished || refusal.Code == control.CodeCallerNumberDenied { // others of the route may call
+		case control.CodeAgentNotPublished, control.CodeAgentNotInSubgroup, control.CodeCallerNumberDenied: // others of the route may call
 			return nil, err
+		default:
+			return nil, errNoLine
 		}
-		return nil, errNoLine
 	}
 	if err != nil {
 		return nil, err

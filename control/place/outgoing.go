@@ -31,9 +31,10 @@ type Outgoing struct {
 }
 
 // definitionSQL is the agent of a call that is to begin, what its trunk is set to,
-// and the numbers that it may show.
+// the numbers that it may show, and whether the agent is attached to its subgroup.
 const definitionSQL = `
-SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}')
+SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}'),
+       EXISTS (SELECT FROM subgroup_agents a WHERE a.subgroup_id = s.id AND a.agent_id = v.agent_id)
 FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
 
@@ -47,18 +48,22 @@ func Begin(ctx context.Context, tx pgx.Tx, o Outgoing, p control.Place, lease ti
 	var text []byte
 	var settings trunks.Settings
 	var numbers trunks.Numbers
+	var attached bool
 	batch := &pgx.Batch{}
 	batch.Queue(dayLock, o.OrgID)
 	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error { return orGone(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone)) })
 	batch.Queue(lentLock, o.RouteID)
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant, &attached); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return control.Refuse(control.CodeAgentNotPublished, "the agent's version is gone")
 	})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return control.Lease{}, err
+	}
+	if !attached {
+		return control.Lease{}, control.Refuse(control.CodeAgentNotInSubgroup, "the agent is not attached to the subgroup any more")
 	}
 	if err := caps.left(ctx, tx, o.OrgID, zone); err != nil {
 		return control.Lease{}, err

@@ -117,8 +117,9 @@ func askEach(ctx context.Context, q db.Querier, items int, sql string, args []an
 const standSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),` + heldSQL + `
 SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.from_number, c.call_type = 'web', s.id IS NULL,
-       coalesce(s.caller_numbers, '{}'), coalesce(t.caller_numbers, '{}'), coalesce(g.caller_numbers, '{}')
-FROM sure, held h JOIN calls c ON c.id = h.call_id
+       coalesce(s.caller_numbers, '{}'), coalesce(t.caller_numbers, '{}'), coalesce(g.caller_numbers, '{}'),
+       c.campaign_id IS NOT NULL AND k.status IS DISTINCT FROM 'running'
+FROM sure, held h JOIN calls c ON c.id = h.call_id LEFT JOIN campaigns k ON k.id = c.campaign_id
 LEFT JOIN subgroups s ON s.id = c.route_id LEFT JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
 // intendSQL moves those of them on that are claimed and free to be dialled: $2
@@ -137,11 +138,12 @@ type stand struct {
 	org, to, from string
 	web, gone     bool           // a browser's call; one whose subgroup was deleted
 	numbers       trunks.Numbers // that its way may show now
+	stopped       bool           // its campaign does not run any more
 }
 
 // columns are where a row of standSQL goes, behind its number.
 func (st *stand) columns() []any {
-	return []any{&st.state, &st.asked, &st.org, &st.to, &st.from, &st.web, &st.gone, &st.numbers.Subgroup, &st.numbers.Trunk, &st.numbers.Grant}
+	return []any{&st.state, &st.asked, &st.org, &st.to, &st.from, &st.web, &st.gone, &st.numbers.Subgroup, &st.numbers.Trunk, &st.numbers.Grant, &st.stopped}
 }
 
 // against is what keeps an attempt from being dialled, if anything does. What its
@@ -152,6 +154,9 @@ func (st *stand) against() error {
 	}
 	if st.asked {
 		return &control.HaltError{Reason: control.ReasonCancelled}
+	}
+	if st.stopped {
+		return control.ErrStopped
 	}
 	if st.web {
 		return nil
