@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"os/user"
 	"path/filepath"
 
@@ -18,9 +19,11 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/watch"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/sip/proxy"
 )
 
@@ -48,8 +51,20 @@ func (h *house) openCampaigns(at control.Place) control.Queue {
 	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
 		Pool: h.db.Dial, Store: listed, Claims: h.store, Markets: markets, Screen: &lists.Single{Shelf: h.lists, Always: true}, Registries: h.lists.Registries,
 		Place: at, Lease: c.Lease,
-		Unreachable: h.routes.Unreachable, Log: h.log,
+		Unreachable: h.routes.Unreachable, Able: h.able, Log: h.log,
 	}}}
+}
+
+// able says what keeps this server from talking as a version of an agent.
+func (h *house) able(ctx context.Context, agentID string, version int) error {
+	d, err := agents.ReadVersion(ctx, h.db.Dial, agentID, version)
+	if err == nil {
+		err = h.agent.Check(d.Speech)
+	}
+	if err == nil {
+		_, err = tools.Build(d.Definitions(), h.store.Reach, h.store.Asks)
+	}
+	return err
 }
 
 // showCampaigns builds the face of campaigns beside that of calls.

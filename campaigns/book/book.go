@@ -48,12 +48,16 @@ type Book struct {
 	Lease      time.Duration
 	// Unreachable tells that this node cannot reach a trunk; nil reaches all.
 	Unreachable func(trunkID string) bool
-	Log         *slog.Logger
+	// Able says what keeps this node from talking as a version of an agent, which never
+	// changes; nil is able to all.
+	Able func(ctx context.Context, agentID string, version int) error
+	Log  *slog.Logger
 
 	running []dialler.Running
 	details map[string]detail // of those that run
 	asked   time.Time         // when they were read; zero: they are to be
 	ahead   time.Duration     // the database's clock is, of ours
+	able    map[voice]bool    // what Able said of those that can
 	ends    time.Time         // until when the call of the last contact that was taken may begin
 }
 
@@ -66,6 +70,12 @@ type detail struct {
 	said     disclosure.Said
 	waiting  []line
 	version  string
+}
+
+// A voice is a version of an agent.
+type voice struct {
+	agentID string
+	version int
 }
 
 // line is a group of a priority in which somebody waits.
@@ -183,6 +193,9 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 		}
 		d.stale = l.Unusable(time.Now().Add(b.ahead))
 	}
+	if err = b.talks(ctx, voice{d.campaign.AgentID, d.campaign.AgentVersion}); err != nil {
+		return d, r, fmt.Errorf("this server cannot talk as its agent: %w", err)
+	}
 	if d.said, err = disclosure.Of(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
@@ -191,6 +204,22 @@ func (b *Book) one(ctx context.Context, orgID, id string, orgs map[string]store.
 	}
 	r, err = d.running()
 	return d, r, err
+}
+
+// talks says what keeps this node from talking as an agent. Who cannot takes no
+// contacts: their calls would end before they began. Others may have them.
+func (b *Book) talks(ctx context.Context, v voice) error {
+	if b.Able == nil || b.able[v] {
+		return nil
+	}
+	if err := b.Able(ctx, v.agentID, v.version); err != nil {
+		return err
+	}
+	if b.able == nil {
+		b.able = map[voice]bool{}
+	}
+	b.able[v] = true
+	return nil
 }
 
 func (b *Book) log() *slog.Logger {

@@ -334,7 +334,7 @@ func TestUndo(t *testing.T) {
 	s.fill(1, 1)
 	listed := &store.Store{Pool: s.db.Pool}
 	s.calls.Undo = func(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-		return listed.GiveBack(ctx, tx, callID, time.Now())
+		return listed.GiveBack(ctx, tx, callID, 0, time.Now())
 	}
 	if got := s.take(s.fresh()); got != "con_1" {
 		t.Fatalf("%q is called", got)

@@ -242,7 +242,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		},
 		"give back": func(t *rapid.T) {
 			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 AND ended_at IS NULL ORDER BY call_id"); call != "" {
-				m.must(t, m.tx(func(tx pgx.Tx) error { _, err := m.Store.GiveBack(m.ctx, tx, call, m.Now()); return err }))
+				m.must(t, m.tx(func(tx pgx.Tx) error { _, err := m.Store.GiveBack(m.ctx, tx, call, 0, m.Now()); return err }))
 			}
 		},
 		"outcome": func(t *rapid.T) {

@@ -237,7 +237,7 @@ func TestOutcomes(t *testing.T) {
 	o.pass(time.Minute)
 	if given, ok, err := o.take(contact); err != nil || !ok {
 		t.Fatal(ok, err)
-	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.GiveBack(o.ctx, tx, given, o.Now()); return fault }); err != nil {
+	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.GiveBack(o.ctx, tx, given, 0, o.Now()); return fault }); err != nil {
 		t.Fatal(err)
 	}
 	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule was used up, no other speaks of it

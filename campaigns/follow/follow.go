@@ -61,13 +61,16 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 			_, fault := f.Ledger.Undo(ctx, tx, c.ID)
 			return fault
 		}
+		if unsent(c) {
+			return f.Ledger.PutOff(ctx, tx, c.ID)
+		}
 		_, fault := f.Ledger.Record(ctx, tx, outcome.Outcome{
 			CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID),
 			Unreached: c.Status == control.Failed && breaker.Fault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
 		})
 		return known(fault)
 	})
-	if err == nil && f.Observe != nil && !forbidden(c.Reason) {
+	if err == nil && f.Observe != nil && !forbidden(c.Reason) && !unsent(c) {
 		f.Observe(Came(c))
 	}
 	return err
@@ -76,6 +79,12 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 // forbidden tells the end of a call that was not to be dialled any more.
 func forbidden(why control.Reason) bool {
 	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
+}
+
+// unsent tells the end of a call whose request never left, for a fault of ours.
+func unsent(c control.Call) bool {
+	return c.Status == control.Failed && c.Reason == control.ReasonInternalError && c.SIPStatus == 0 &&
+		c.DialedAt.IsZero() && c.RingingAt.IsZero() && c.AnsweredAt.IsZero()
 }
 
 // verdict tells the contact what the analysis says.

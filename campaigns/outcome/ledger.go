@@ -95,5 +95,16 @@ func (l *Ledger) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Tri
 // Undo takes back that a contact's call was made, of which nothing has left. It
 // tells whether the call was a contact's.
 func (l *Ledger) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-	return l.Store.GiveBack(ctx, tx, callID, l.now())
+	return l.Store.GiveBack(ctx, tx, callID, 0, l.now())
+}
+
+// elsewhere is for how long a contact is left alone whose call a server could not
+// make: others have the others meanwhile.
+const elsewhere = time.Minute
+
+// PutOff takes back, as Undo does, that a contact's call was made, which this
+// server could not make.
+func (l *Ledger) PutOff(ctx context.Context, tx pgx.Tx, callID string) error {
+	_, err := l.Store.GiveBack(ctx, tx, callID, elsewhere, l.now())
+	return err
 }

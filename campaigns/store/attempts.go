@@ -40,12 +40,12 @@ func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, n
 }
 
 // GiveBack undoes the taking of a contact whose call never began: the attempt
-// does not count. It tells whether there was one.
-func (s *Store) GiveBack(ctx context.Context, tx pgx.Tx, callID string, now time.Time) (bool, error) {
+// does not count, and another is due after a wait. It tells whether there was one.
+func (s *Store) GiveBack(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH gone AS (DELETE FROM contact_attempts WHERE call_id = $1 AND ended_at IS NULL RETURNING contact_id)
-		UPDATE contacts k SET state = 'pending', attempts = attempts - 1, due_at = $2, updated_at = $2
-		FROM gone WHERE k.id = gone.contact_id AND k.state = 'in_call'`, callID, now)
+		UPDATE contacts k SET state = 'pending', attempts = attempts - 1, due_at = $3, updated_at = $2
+		FROM gone WHERE k.id = gone.contact_id AND k.state = 'in_call'`, callID, now, now.Add(wait))
 	if err != nil {
 		return false, fmt.Errorf("attempt of call %s: %w", callID, err)
 	}
