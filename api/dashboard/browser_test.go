@@ -2,11 +2,8 @@ package dashboard_test
 
 import (
 	"compress/gzip"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/operator"
 )
 
 // hostile is a name that would run where it is not taken for text.
@@ -179,62 +175,3 @@ func TestTheTheme(t *testing.T) {
 		t.Errorf("a viewer is shown %s", strconv.Quote(strings.Join(links, ", ")))
 	}
 }
-
-// TestPictures takes a picture of every page, in both themes and two widths, into the
-// folder that PARLEYTEST_PICTURES names.
-func TestPictures(t *testing.T) {
-	dir := os.Getenv("PARLEYTEST_PICTURES")
-	if dir == "" {
-		t.Skip("PARLEYTEST_PICTURES names a folder")
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" }) // pages of the root organization too
-	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                     // there is somebody to lend to
-	paths := map[string]string{"nothing": "nothing"}
-	for _, r := range routes(t, h, "sales") {
-		if r.Look != nil && r.Path != "campaigns/columns" {
-			paths[strings.NewReplacer("call_1", "id", "evt_1", "id", "/", "_").Replace(idOf.ReplaceAllString(r.Path, "id"))] = r.Path
-		}
-	}
-	draft, running := large(t, h, 200, "Autumn", false), large(t, h, 200, "Spring", true)
-	work(t, h, running.Campaign.ID)
-	paths["campaigns_draft_made"], paths["campaigns_at_work"], paths["imports_draft"] = "campaigns/"+draft.Campaign.ID, "campaigns/"+running.Campaign.ID, "imports/"+draft.Import.ID
-	b := h.Chrome(t)
-	picture := func(name string, more ...any) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%v-%v.png", append([]any{name}, more...)...)), b.Picture(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
-			b.Look(theme, width)
-			b.Go("/dashboard/sign-in")
-			picture("sign-in", theme, width)
-			b.SignIn("ada")
-			for name, path := range paths {
-				b.Go(path)
-				picture(name, theme, width)
-			}
-			b.Go(paths["agents_id_edit"])
-			b.Run("document.querySelector('[name=seen]').value = 'x'; document.querySelector('[name=greeting]').value = 'Hello.'")
-			b.Press("Save the draft")
-			picture("agents_id_edit_newer", theme, width)
-			b.Go("keys/new")
-			b.Run("document.querySelector('[name=name]').removeAttribute('required')")
-			b.Press("Issue the key")
-			picture("keys_new_refused", theme, width)
-			b.Go("settings/edit")
-			if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
-				t.Fatal(err)
-			}
-			b.Press("Save")
-			picture("sign-in_again", theme, width)
-		}
-	}
-}
-
-// idOf finds ids in paths.
-var idOf = regexp.MustCompile(`[a-z]+_[0-9a-zA-Z]{20,}`)

@@ -52,7 +52,7 @@ func TestACampaignInTheBrowser(t *testing.T) {
 		document.querySelector("[name=rows]").files = file.files; })()`)
 	b.Press("Go on")
 	b.Run(`document.querySelector("[aria-label='What Who is']").value = "name"; document.querySelector("[aria-label='What Backup is']").value = "-"`)
-	b.Press("Read it anew")
+	b.Press("Check again")
 	if text := b.Text(); !strings.Contains(text, "2\ncan be called") || !strings.Contains(text, "no telephone number") {
 		t.Errorf("the preview says %s", text)
 	}

@@ -101,7 +101,7 @@ func object(v any) ([]byte, error) {
 func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]Logged, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log
-		WHERE org_id = $1 AND ($2 = 0 OR id < $2) AND ($3 = '' OR action LIKE $3 || '%') AND ($4 = '' OR who = $4)
+		WHERE org_id = $1 AND ($2 = 0 OR id < $2) AND ($3 = '' OR action LIKE $3 || '%') AND ($4 = '' OR starts_with(who, $4))
 		ORDER BY id DESC LIMIT $5`, orgID, before, action, who, limit)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)

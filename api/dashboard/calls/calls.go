@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/store"
 )
@@ -53,8 +55,22 @@ type filter struct {
 	time bool // it is a time of the day here, and seconds there
 }
 
+// talkers are the agents that calls may be looked for by, and the one that is asked
+// for, which may be gone.
+func talkers(r *frame.Request) ([]frame.Option, error) {
+	all := []frame.Option{{Label: "any"}}
+	found, err := agents.List(r.Context(), r.DB(), r.Org())
+	for _, a := range found {
+		all = append(all, frame.Option{Value: a.ID, Label: a.Name})
+	}
+	if id := r.Query("agent_id"); id != "" && !slices.ContainsFunc(all, func(o frame.Option) bool { return o.Value == id }) {
+		all = append(all, frame.Option{Value: id, Label: id})
+	}
+	return all, err
+}
+
 // filters are those of the API, with what was asked for.
-func filters(r *frame.Request) []filter {
+func filters(r *frame.Request, talkers []frame.Option) []filter {
 	options := func(name string) []frame.Option {
 		all := []frame.Option{{Label: "any"}}
 		for _, v := range api.Choices(name) {
@@ -65,10 +81,10 @@ func filters(r *frame.Request) []filter {
 	all := []filter{
 		{Field: frame.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
 		{Field: frame.Field{Name: "status", Label: "Status", Kind: frame.Select, Options: options("status")}},
-		{Field: frame.Field{Name: "disconnection_reason", Label: "Why it is over", Kind: frame.Select, Options: options("disconnection_reason")}},
-		{Field: frame.Field{Name: "agent_id", Label: "Agent"}},
+		{Field: frame.Field{Name: "agent_id", Label: "Agent", Kind: frame.Select, Options: talkers}},
 		{Field: frame.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
 		{Field: frame.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
+		{Field: frame.Field{Name: "disconnection_reason", Label: "Why it is over", Kind: frame.Select, Options: options("disconnection_reason")}, more: true},
 		{Field: frame.Field{Name: "answered_by", Label: "Answered by", Kind: frame.Select, Options: options("answered_by")}, more: true},
 		{Field: frame.Field{Name: "call_type", Label: "Kind", Kind: frame.Select, Options: options("call_type")}, more: true},
 		{Field: frame.Field{Name: "min_duration_s", Label: "Seconds at least", Kind: frame.Number, Min: "0"}, more: true},
@@ -123,7 +139,11 @@ type searched struct {
 
 func (c *Calls) search(r *frame.Request) (frame.Page, error) {
 	var s searched
-	all := filters(r)
+	talkers, err := talkers(r)
+	if err != nil {
+		return frame.Page{}, err
+	}
+	all := filters(r, talkers)
 	for _, f := range all {
 		if f.more {
 			s.More = append(s.More, f)

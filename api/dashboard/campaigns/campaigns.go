@@ -153,7 +153,7 @@ func (c *Campaigns) imported(r *frame.Request) (frame.Page, error) {
 	}
 	return frame.Page{
 		Template: "import.html", Title: "List of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04"), Crumbs: above(of(k)),
-		Lead: fmt.Sprintf("%d rows, %d of them are called.", x.RowsSeen, x.AcceptedRows),
+		Lead: fmt.Sprintf("%s, %d accepted.", frame.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
 		Data: importPage{x, k, counts(x.ByCode, issueWords)},
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,6 +106,9 @@ const (
 	variable = "="
 )
 
+// samples are how many values of a column are shown.
+const samples = 3
+
 // columnsPage is what the page of columns shows.
 type columnsPage struct {
 	Upload  string
@@ -115,6 +119,8 @@ type columnsPage struct {
 	Codes  []count
 	Total  int
 	Next   string // the query of the next page
+	// NoPhone says that no column is the phone; Ready, that the list can be gone on with.
+	NoPhone, Ready bool
 }
 
 // opened opens the upload that a page is about, its columns as they were chosen.
@@ -125,7 +131,7 @@ func (c *Campaigns) opened(r *frame.Request) (*desk.File, func(), error) {
 	}
 	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
 	if errors.Is(err, uploads.ErrGone) {
-		return nil, nil, &frame.ProblemError{Status: http.StatusGone, Title: "The list is kept no more", Text: "A list is kept for an hour, and one campaign is made of it. Begin with the list again."}
+		return nil, nil, &frame.ProblemError{Status: http.StatusGone, Title: "The list is kept no more", Text: "A list is kept for an hour, and one campaign is made of it. Begin with the list again.", Next: frame.Link{Label: "New campaign", Path: "campaigns/new"}}
 	}
 	return f, done, err
 }
@@ -196,7 +202,9 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 		field := "c" + strconv.Itoa(i)
 		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}
 		for _, cells := range x.Cells {
-			k.Samples = append(k.Samples, cells[i])
+			if v := strings.TrimSpace(cells[i]); v != "" && len(k.Samples) < samples && !slices.Contains(k.Samples, v) {
+				k.Samples = append(k.Samples, v)
+			}
 		}
 		x.Columns = append(x.Columns, k)
 		q.Set(field, values[i])
@@ -207,7 +215,9 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 		var by map[string]int
 		x.Issues, by, x.Total = x.List.Issues(shown)
 		x.Codes = counts(by, issueWords)
+		x.NoPhone = x.List.Refusal == rows.NoPhoneColumn
 	}
+	x.Ready = x.List != nil && !x.NoPhone
 	return frame.Page{
 		Template: "columns.html", Title: "What the columns are", Crumbs: above(frame.Link{Label: "New campaign", Path: "campaigns/new"}),
 		Lead: "Step 2 of 3: how the list is read.", Data: x,

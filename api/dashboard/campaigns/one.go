@@ -32,6 +32,7 @@ type one struct {
 	Screened      time.Time // when the list of a draft was held against the do-not-call lists
 	Checks        []check   // of a draft, and of a paused campaign
 	Blocked       int       // of them
+	Passed        int       // of them
 	Listed        bool      // numbers are on a do-not-call list, and nobody has decided yet
 	Consent       string
 	Warnings      []string
@@ -123,6 +124,9 @@ func (c *Campaigns) check(r *frame.Request, o *one) {
 		}
 		if failed && f.Code != checks.DNCMatches {
 			o.Blocked++
+		}
+		if !failed {
+			o.Passed++
 		}
 		o.Listed = o.Listed || failed && f.Code == checks.DNCMatches
 		o.Checks = append(o.Checks, x)

@@ -121,7 +121,7 @@ func (f *Frame) outer(mux *http.ServeMux) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Cache-Control", "no-store")
 		if err := f.cross.Check(r); err != nil {
-			f.fail(w, r, nil, &ProblemError{http.StatusForbidden, "This form was sent from another site", "Nothing was changed. Go back, load the page again, and send the form from there."})
+			f.fail(w, r, nil, &ProblemError{Status: http.StatusForbidden, Title: "This form was sent from another site", Text: "Nothing was changed. Go back, load the page again, and send the form from there."})
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -140,15 +140,26 @@ func (f *Frame) lost(w http.ResponseWriter, r *http.Request, mux *http.ServeMux)
 		other.Method = http.MethodPost
 	}
 	if _, pattern := mux.Handler(other); pattern != "/" {
-		f.fail(w, r, nil, &ProblemError{http.StatusMethodNotAllowed, "This cannot be done here", "Go back and try it from the page before."})
+		f.fail(w, r, f.whose(w, r), &ProblemError{Status: http.StatusMethodNotAllowed, Title: "This cannot be done here", Text: "Go back and try it from the page before."})
 		return
 	}
+	if _, err := f.session(r); err != nil {
+		f.unknown(w, r, err)
+		return
+	}
+	f.fail(w, r, f.whose(w, r), ErrMissing)
+}
+
+// whose is a request to no page, of who is signed in and of the organization that its
+// path begins with.
+func (f *Frame) whose(w http.ResponseWriter, r *http.Request) *Request {
 	s, err := f.session(r)
-	if errors.Is(err, operator.ErrSignedOut) {
-		f.toSignIn(w, r)
-		return
+	if err != nil {
+		return nil
 	}
-	f.fail(w, r, f.request(w, r, s, operator.Seat{}), cmp.Or(err, ErrMissing))
+	org, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Home+"/"), "/")
+	seat, _ := s.Seat(org)
+	return f.request(w, r, s, seat)
 }
 
 // home leads to the organization that was looked at last.

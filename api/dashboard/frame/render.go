@@ -210,17 +210,17 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 	switch {
 	case ok:
 	case missing(err):
-		problem = &ProblemError{http.StatusNotFound, "There is no such page", "It may have been removed, or the address may be mistyped."}
+		problem = &ProblemError{Status: http.StatusNotFound, Title: "There is no such page", Text: "It may have been removed, or the address may be mistyped."}
 	case errors.Is(err, operator.ErrForbidden):
-		problem = &ProblemError{http.StatusForbidden, "Your role does not allow this", "An owner of the organization can change what you may do, under Operators."}
+		problem = &ProblemError{Status: http.StatusForbidden, Title: "Your role does not allow this", Text: "An owner of the organization can change what you may do, under Operators."}
 	case refusal(err) != nil:
-		problem = &ProblemError{http.StatusUnprocessableEntity, "This was refused", refusal(err).Error()}
+		problem = &ProblemError{Status: http.StatusUnprocessableEntity, Title: "This was refused", Text: refusal(err).Error()}
 	case req.Context().Err() != nil:
 		f.Log.WarnContext(req.Context(), "dashboard: a page took too long", "path", req.URL.Path, "err", err)
-		problem = &ProblemError{http.StatusServiceUnavailable, "This took too long", "The service is busy. Try again in a moment."}
+		problem = &ProblemError{Status: http.StatusServiceUnavailable, Title: "This took too long", Text: "The service is busy. Try again in a moment."}
 	default:
 		f.Log.ErrorContext(req.Context(), "dashboard", "path", req.URL.Path, "err", err)
-		problem = &ProblemError{http.StatusInternalServerError, "Something went wrong", "It was logged as " + w.Header().Get("X-Request-Id") + ". Try again in a moment."}
+		problem = &ProblemError{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: "It was logged as " + w.Header().Get("X-Request-Id") + ". Try again in a moment."}
 	}
 	if r == nil {
 		r = &Request{HTTP: req}

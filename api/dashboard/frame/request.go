@@ -202,9 +202,9 @@ func (r *Request) bound(route Route) {
 // unreadable is what is said of a form that could not be read.
 func unreadable(err error) error {
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		return &ProblemError{http.StatusRequestEntityTooLarge, "That is too much", "What was sent is longer than this page takes."}
+		return &ProblemError{Status: http.StatusRequestEntityTooLarge, Title: "That is too much", Text: "What was sent is longer than this page takes."}
 	}
-	return &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."}
+	return &ProblemError{Status: http.StatusBadRequest, Title: "The form cannot be read", Text: "Go back, load the page again, and send it from there."}
 }
 
 // Actor is who changes something.

@@ -99,6 +99,8 @@ type Done struct {
 type ProblemError struct {
 	Status      int
 	Title, Text string
+	// Next is where to go on, below the organization; none is the dashboard.
+	Next Link
 }
 
 // Error implements error.

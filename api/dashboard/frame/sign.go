@@ -79,7 +79,7 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if err := r.ParseForm(); err != nil {
-		f.fail(w, r, nil, &ProblemError{http.StatusBadRequest, "The form cannot be read", "Go back, load the page again, and send it from there."})
+		f.fail(w, r, nil, &ProblemError{Status: http.StatusBadRequest, Title: "The form cannot be read", Text: "Go back, load the page again, and send it from there."})
 		return
 	}
 	to := r.PostForm.Get("next")

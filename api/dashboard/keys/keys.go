@@ -5,6 +5,7 @@ import (
 	"embed"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/control/access"
@@ -57,11 +58,13 @@ func show(k access.Key) shown {
 }
 
 func (Keys) list(r *frame.Request) (frame.Page, error) {
-	all, err := access.KeysOf(r.Context(), r.DB(), r.Org(), r.Query("after"), perPage+1)
+	search := frame.Search{Query: strings.TrimSpace(r.Query("q"))}
+	all, err := access.FindKeys(r.Context(), r.DB(), r.Org(), search.Query, r.Query("after"), perPage+1)
 	if err != nil {
 		return frame.Page{}, err
 	}
 	all, next := frame.Paged(r, all, perPage, func(k access.Key) string { return k.ID })
+	search.Shown = next != "" || r.Query("after") != ""
 	list := make([]shown, len(all))
 	for i, k := range all {
 		list[i] = show(k)
@@ -69,7 +72,7 @@ func (Keys) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "API keys", Lead: "What programs call /v1 with. A key’s secret is shown once, when it is issued.",
 		Actions: []frame.Link{{Label: "New key", Path: "keys/new", Needs: operator.Owner}},
-		Data:    map[string]any{"Keys": list, "Next": next},
+		Data:    map[string]any{"Keys": list, "Next": next, "Search": search},
 	}, nil
 }
 

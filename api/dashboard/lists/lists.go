@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/campaigns/lists"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -121,8 +122,8 @@ func (l Lists) look(r *frame.Request, number string, data map[string]any) error 
 	}
 	n, unread := pkg.Read(number)
 	if unread != nil {
-		data["Wrong"] = "This is no number of the market " + code + ": " + unread.Error()
-		return nil //nolint:nilerr // it is told
+		data["Wrong"] = "This is no number of the market " + code + ": " + strings.TrimPrefix(unread.Error(), "no telephone number: ") + "."
+		return nil
 	}
 	looks, err := l.Shelf.Look(r.Context(), code, n.E164)
 	if err != nil {
@@ -155,7 +156,7 @@ func (Lists) numbers(r *frame.Request) (frame.Page, error) {
 
 func (Lists) askAdd(r *frame.Request) (frame.Page, error) {
 	return frame.Page{Template: "form.html", Title: "Add a number", Crumbs: above(), Lead: "It is not called from now on.", Data: r.Form(frame.Form{
-		Submit: "Add", Cancel: r.URL("do-not-call"), Fields: []frame.Field{{Name: "number", Label: "Number", Kind: "tel", Placeholder: "+12025550123", Complete: "off"}},
+		Submit: "Add the number", Cancel: r.URL("do-not-call"), Fields: []frame.Field{{Name: "number", Label: "Number", Kind: "tel", Placeholder: "+12025550123", Complete: "off"}},
 	})}, nil
 }
 
@@ -177,7 +178,7 @@ func (Lists) add(r *frame.Request) (frame.Done, error) {
 
 func (Lists) askTake(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
-		Template: "form.html", Title: "Take " + r.ID() + " off the list", Crumbs: above(frame.Link{Label: "Own list", Path: "do-not-call/numbers"}),
+		Template: "form.html", Title: "Take " + words.Number(r.ID()) + " off the list", Crumbs: above(frame.Link{Label: "Own list", Path: "do-not-call/numbers"}),
 		Lead: "It may be called again, as far as registries let it. Who asked not to be called stays on the list.",
 		Data: r.Form(frame.Form{Submit: "Take it off", Danger: true, Cancel: r.URL("do-not-call/numbers")}),
 	}, nil
@@ -203,7 +204,7 @@ func replaceField(what string) frame.Field {
 
 func (Lists) askUpload(r *frame.Request) (frame.Page, error) {
 	return frame.Page{Template: "form.html", Title: "Upload a list", Crumbs: above(), Lead: "For the organization’s own list.", Data: r.Form(frame.Form{
-		Submit: "Load", Cancel: r.URL("do-not-call"), Fields: []frame.Field{
+		Submit: "Upload the list", Cancel: r.URL("do-not-call"), Fields: []frame.Field{
 			{Name: "file", Label: "File", Kind: frame.File, Help: "Text or CSV of numbers, or a zip of such; 64 MiB at most."},
 			replaceField("Else the numbers are added. Who asked not to be called stays on the list either way."),
 			frame.Once(),
@@ -229,7 +230,7 @@ func (l Lists) loadOwn(r *frame.Request) (frame.Done, error) {
 
 func (Lists) askRegistry(r *frame.Request) (frame.Page, error) {
 	return frame.Page{Template: "form.html", Title: "Load a registry", Crumbs: above(), Lead: "It counts for all organizations of its market. Files of many gigabytes are loaded by parley dnc load.", Data: r.Form(frame.Form{
-		Submit: "Load", Cancel: r.URL("do-not-call"), Fields: []frame.Field{
+		Submit: "Load the registry", Cancel: r.URL("do-not-call"), Fields: []frame.Field{
 			{Name: "registry", Label: "Registry", Placeholder: "us_national", Help: "us_national, or us_state_ and the two letters of a state."},
 			{Name: "file", Label: "File", Kind: frame.File, Help: "Text, CSV or XML, or a zip of such; 512 MiB at most."},
 			{Name: "areas", Label: "Area codes that it is about", Optional: true, Placeholder: "212, 646", Help: "With commas between; all is every one. Numbers of these that are not listed may be called."},

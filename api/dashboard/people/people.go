@@ -42,10 +42,11 @@ func (p People) Room() (frame.Room, error) {
 
 func (People) list(r *frame.Request) (frame.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
+	all, search := frame.Found(r, all, func(m operator.Member) string { return m.Email })
 	return frame.Page{
 		Template: "list.html", Title: "Operators", Lead: "Who may sign in for this organization, and what they may do.",
 		Actions: []frame.Link{{Label: "Add an operator", Path: "operators/new", Needs: operator.Owner}},
-		Data:    map[string]any{"Members": all, "Me": r.Session.ID},
+		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": search},
 	}, err
 }
 
@@ -54,19 +55,20 @@ func above() []frame.Link { return []frame.Link{{Label: "Operators", Path: "oper
 func roleField(value operator.Role) frame.Field {
 	return frame.Field{
 		Name: "role", Label: "Role", Kind: frame.Select, Value: string(value),
+		Help: "A viewer looks. An operator also runs calls and campaigns, agents and trunks; an owner also keys, webhooks, settings and operators.",
 		Options: []frame.Option{
-			{Value: string(operator.Viewer), Label: "Viewer: looks"},
-			{Value: string(operator.Operator), Label: "Operator: also runs calls and campaigns, agents and trunks"},
-			{Value: string(operator.Owner), Label: "Owner: also keys, webhooks, settings and operators"},
+			{Value: string(operator.Viewer), Label: "Viewer"},
+			{Value: string(operator.Operator), Label: "Operator"},
+			{Value: string(operator.Owner), Label: "Owner"},
 		},
 	}
 }
 
 func (People) ask(r *frame.Request) (frame.Page, error) {
 	return frame.Page{Template: "form.html", Title: "Add an operator", Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Add", Cancel: r.URL("operators"),
+		Submit: "Add the operator", Cancel: r.URL("operators"),
 		Fields: []frame.Field{
-			{Name: "email", Label: "Email", Kind: frame.Email, Help: "Of a new account a password is made up, and shown once: hand it over. Who has an account keeps theirs."},
+			{Name: "email", Label: "Email", Kind: frame.Email, Help: "A new account gets a password, which is shown once: hand it over. Who has an account keeps their password."},
 			roleField(operator.Operator),
 		},
 	})}, nil

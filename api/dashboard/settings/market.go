@@ -41,11 +41,11 @@ func (Settings) packages(r *frame.Request) (frame.Page, error) {
 	}
 	p := frame.Page{
 		Template: "market.html", Title: "Market rules", Lead: "The law of a market, as data: when one may call there, how often, whom not, and what is to be said.",
-		Actions: []frame.Link{{Label: "Choose", Path: "market/use", Needs: operator.Owner}},
+		Actions: []frame.Link{{Label: "Choose rules", Path: "market/use", Needs: operator.Owner}},
 		Data:    map[string]any{"All": shown, "Market": o.Market},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, frame.Link{Label: "Install", Path: "market/install", Needs: operator.Owner})
+		p.Actions = append(p.Actions, frame.Link{Label: "Install rules", Path: "market/install", Needs: operator.Owner})
 	}
 	return p, nil
 }
@@ -58,19 +58,22 @@ func (Settings) askUse(r *frame.Request) (frame.Page, error) {
 		return frame.Page{}, err
 	}
 	all, err := packages.List(r.Context(), r.DB())
-	options := []frame.Option{{Value: "", Label: "None: only the organization’s own window and caps"}}
+	options := []frame.Option{{Value: "", Label: "None"}}
 	for _, k := range all {
 		if k.OfProgram {
-			options = append(options, frame.Option{Value: k.Code, Label: k.Code + ": the program’s (now " + k.Version + "), and what later programs bring"})
+			options = append(options, frame.Option{Value: k.Code, Label: k.Code + ", built in (now " + k.Version + ")"})
 		} else {
-			options = append(options, frame.Option{Value: k.Code + " " + k.Version, Label: k.Code + ": " + k.Version + ", and no other"})
+			options = append(options, frame.Option{Value: k.Code + " " + k.Version, Label: k.Code + ", version " + k.Version})
 		}
 	}
 	return frame.Page{
 		Template: "form.html", Title: "Choose the rules", Crumbs: aboveMarket(),
 		Lead: "Campaigns of that market go by them from their next call on; those of another call nobody while these are chosen.",
-		Data: r.Form(frame.Form{Submit: "Go by these", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []frame.Field{
-			{Name: "rules", Label: "Rules", Kind: frame.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options},
+		Data: r.Form(frame.Form{Submit: "Use these rules", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []frame.Field{
+			{
+				Name: "rules", Label: "Rules", Kind: frame.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options,
+				Help: "Rules that are built in change with the program; those of a version stay as they are. With none, the organization’s own window and caps count alone.",
+			},
 		}}),
 	}, err
 }

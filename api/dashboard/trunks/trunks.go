@@ -98,6 +98,7 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
+	all, search := frame.Found(r, all, func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.on(trunk, routes, lent)
@@ -111,7 +112,7 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "Trunks", Lead: "The carriers that calls leave by, and the subgroups through which agents may dial on them.",
 		Actions: []frame.Link{{Label: "New trunk", Path: "trunks/new"}},
-		Data:    map[string]any{"Own": own, "Borrowed": borrowed},
+		Data:    map[string]any{"Own": own, "Borrowed": borrowed, "Search": search},
 	}, nil
 }
 

@@ -82,6 +82,7 @@ func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
+	all, search := frame.Found(r, all, func(e webhook.Owned) string { return shown(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {
@@ -91,7 +92,7 @@ func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "Webhooks", Lead: "Where notices of calls go. Each is signed, and sent again until it is taken.",
 		Actions: []frame.Link{{Label: "New endpoint", Path: "webhooks/new", Needs: operator.Owner}},
-		Data:    rows,
+		Data:    map[string]any{"Endpoints": rows, "Search": search},
 	}, nil
 }
 

@@ -1,0 +1,232 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// A pose is what one does before a picture is taken.
+type pose struct {
+	name string
+	do   func(b dashtest.Tab)
+}
+
+// TestPictures takes pictures of every page whole, in both themes and two widths, into
+// the folder that PARLEYTEST_PICTURES names: of one of everything, with the steps and
+// refusals between pages; of an organization that has nothing yet; and of one that has
+// much, with names of many scripts.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("PARLEYTEST_PICTURES")
+	if dir == "" {
+		t.Skip("PARLEYTEST_PICTURES names a folder")
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for name, house := range map[string]func(*testing.T) (*dashtest.House, []pose){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
+		t.Run(name, func(t *testing.T) {
+			h, poses := house(t)
+			b := h.Chrome(t)
+			for _, theme := range []string{"light", "dark"} {
+				for _, width := range []int64{1280, 390} {
+					b.Look(theme, width)
+					for _, p := range poses {
+						p.do(b)
+						file := fmt.Sprintf("%s-%s-%s-%d.png", name, p.name, theme, width)
+						if err := os.WriteFile(filepath.Join(dir, file), b.Picture(), 0o600); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// idOf finds ids in paths.
+var idOf = regexp.MustCompile(`[a-z]+_[0-9a-zA-Z]{20,}`)
+
+func pages(paths ...string) (all []pose) {
+	for _, path := range paths {
+		name := strings.NewReplacer("call_1", "id", "evt_1", "id", "12025550123", "number", "/", "_", "?", "_").Replace(idOf.ReplaceAllString(path, "id"))
+		all = append(all, pose{name, func(b dashtest.Tab) { b.Go(path) }})
+	}
+	return all
+}
+
+// signed is the page of signing in, a refusal there, and somebody signed in.
+func signed(t *testing.T, h *dashtest.House) []pose {
+	t.Helper()
+	return []pose{
+		{"sign-in", func(b dashtest.Tab) {
+			if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
+				t.Fatal(err)
+			}
+			b.Go("/dashboard/sign-in")
+		}},
+		{"sign-in_refused", func(b dashtest.Tab) {
+			b.Fill("#email", "nobody@example.com")
+			b.Fill("#password", "wrong")
+			b.Press("Sign in")
+		}},
+		{"live", func(b dashtest.Tab) { b.SignIn("ada") }},
+	}
+}
+
+// upload gives the form of a page a file.
+func upload(b dashtest.Tab, path, field, text string) {
+	b.Go(path)
+	b.Run(`(() => { const file = new DataTransfer(); file.items.add(new File([` + "`" + text + "`" + `], "rows.csv")); document.querySelector("[name=` + field + `]").files = file.files; })()`)
+}
+
+// rows is a list of which not all can be called.
+const rows = "Mobile number;Reserve;First name;Город;ملاحظات;Contract end;Preferred language\n" +
+	"+1 212 555 0101;yes;Ada;Нью-Йорк;عميل مهم يتصل به صباحا;2026-12-31;en\n+1 212 555 0101;no;Ada;Нью-Йорк;;2026-12-31;en\nnonsense;no;Eve;;;;\n" +
+	"+1 310 555 0102;no;Bartholomew Featherstonehaugh the Younger;Лос-Анджелес;;2027-01-31;ru\n+1 312 555 0103;no;Владимир;Чикаго;;2027-02-28;ru\n"
+
+// oneOfEverything are all routes, what comes between them, and what is refused.
+func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
+	t.Helper()
+	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" }) // pages of the root organization too
+	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                     // there is somebody to lend to
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var paths []string
+	var edit, rotate, running string
+	for _, r := range routes(t, h, "sales") {
+		switch {
+		case r.Look == nil:
+			continue
+		case r.Path == "campaigns/columns":
+			paths = append(paths, r.Path+"?upload=gone")
+		default:
+			paths = append(paths, r.Path)
+		}
+		switch {
+		case strings.HasPrefix(r.Path, "agents/") && strings.HasSuffix(r.Path, "/edit"):
+			edit = r.Path
+		case strings.HasSuffix(r.Path, "/secret"):
+			rotate = r.Path
+		case strings.HasPrefix(r.Path, "campaigns/") && strings.HasSuffix(r.Path, "/cancel"):
+			running = strings.TrimSuffix(r.Path, "/cancel")
+		}
+	}
+	draft, spring := large(t, h, 200, "Autumn", false), large(t, h, 200, "Spring", true)
+	work(t, h, spring.Campaign.ID)
+	var all []pose
+	add := func(name string, do func(b dashtest.Tab)) { all = append(all, pose{name, do}) }
+	all = append(all, signed(t, h)...)
+	all = append(all, pages(paths...)...)
+	add("campaigns_draft_made", func(b dashtest.Tab) { b.Go("campaigns/" + draft.Campaign.ID) })
+	add("campaigns_at_work", func(b dashtest.Tab) { b.Go("campaigns/" + spring.Campaign.ID) })
+	add("imports_draft", func(b dashtest.Tab) { b.Go("imports/" + draft.Import.ID) })
+	all = append(all, pages("nothing", edit[:len(edit)-len("edit")]+"publish", "do-not-call?number=2025550123", "do-not-call?number=77", "calls?answered_by=human&status=ended", "calls?agent_id=agt_1&to_number=77",
+		"campaigns?name=zzz", "audit?action=zzz", "audit?who=ada")...)
+	add("menu", func(b dashtest.Tab) {
+		b.Go("audit")
+		b.Run(`document.querySelector(".menu").open = true; document.querySelector(".switch").open = true; document.querySelectorAll("main details").forEach((d) => { d.open = true })`)
+	})
+	add("hang_up", func(b dashtest.Tab) {
+		b.Go("live")
+		b.Run(`document.querySelectorAll("details.sure").forEach((d) => { d.open = true })`)
+	})
+	add("campaigns_columns", func(b dashtest.Tab) {
+		upload(b, "campaigns/new", "rows", rows)
+		b.Press("Go on")
+	})
+	add("campaigns_draft_of_a_list", func(b dashtest.Tab) { b.Press("Go on") })
+	add("campaigns_columns_without_a_market", func(b dashtest.Tab) {
+		exec(`UPDATE organizations SET settings = settings - 'market' WHERE id = $1`, h.Acme)
+		upload(b, "campaigns/new", "rows", rows)
+		b.Press("Go on")
+		exec(`UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
+	})
+	add("campaigns_new_refused", func(b dashtest.Tab) {
+		b.Go("campaigns/new")
+		b.Press("Go on")
+	})
+	add("campaigns_paused", func(b dashtest.Tab) {
+		b.Go(running)
+		b.Press("Pause")
+	})
+	add("campaigns_resumed", func(b dashtest.Tab) { b.Press("Resume") })
+	add("campaigns_withdrawn", func(b dashtest.Tab) {
+		b.Go("campaigns/withdraw")
+		b.Fill("[name=numbers]", "+1 212 200 0001\n+1 202 555 7777\nnonsense\n")
+		b.Press("Withdraw them")
+	})
+	add("do-not-call_refused", func(b dashtest.Tab) {
+		b.Go("do-not-call/add")
+		b.Fill("[name=number]", "77")
+		b.Press("Add the number")
+	})
+	add("keys_issued", func(b dashtest.Tab) {
+		b.Go("keys/new")
+		b.Fill("[name=name]", "CRM")
+		b.Press("Issue the key")
+	})
+	add("keys_new_refused", func(b dashtest.Tab) {
+		b.Go("keys/new")
+		b.Run("document.querySelector('[name=name]').removeAttribute('required')")
+		b.Press("Issue the key")
+	})
+	add("operators_added", func(b dashtest.Tab) {
+		exec("DELETE FROM operators WHERE email = 'new@example.com'")
+		b.Go("operators/new")
+		b.Fill("[name=email]", "new@example.com")
+		b.Press("Add the operator")
+	})
+	add("webhooks_secret", func(b dashtest.Tab) {
+		b.Go(rotate)
+		b.Press("Make a new secret")
+	})
+	add("webhooks_rotating", func(b dashtest.Tab) { b.Go(strings.TrimSuffix(rotate, "/secret")) })
+	add("agents_id_edit_newer", func(b dashtest.Tab) {
+		b.Go(edit)
+		b.Run("document.querySelector('[name=seen]').value = 'x'; document.querySelector('[name=greeting]').value = 'Hello.'")
+		b.Press("Save the draft")
+	})
+	add("sign-in_again", func(b dashtest.Tab) {
+		b.Go("settings/edit")
+		exec("DELETE FROM operator_sessions")
+		b.Press("Save")
+	})
+	add("viewer", func(b dashtest.Tab) { b.SignIn("vera") })
+	for _, p := range pages("campaigns", "campaigns/"+draft.Campaign.ID, "keys", "webhooks", "keys/new") {
+		add("viewer_"+p.name, p.do)
+	}
+	return h, all
+}
+
+// nothingYet is an organization on its first day.
+func nothingYet(t *testing.T) (*dashtest.House, []pose) {
+	t.Helper()
+	h := dashtest.New(t)
+	return h, append(signed(t, h), pages("campaigns", "campaigns/new", "campaigns/draft", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "settings", "market", "market/use", "operators", "audit")...)
+}
+
+// manyOfEverything is an organization that has been at work for long.
+func manyOfEverything(t *testing.T) (*dashtest.House, []pose) {
+	t.Helper()
+	h := dashtest.New(t)
+	ids := h.Crowd(t)
+	all := append(signed(t, h), pages("campaigns", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "operators", "audit", "campaigns/draft")...)
+	for _, path := range []string{"campaigns", "calls", "agents", "trunks", "webhooks"} {
+		all = append(all, pose{path + "_id", func(b dashtest.Tab) { b.Go(path + "/" + ids[path]) }})
+	}
+	for _, path := range []string{"subgroups/" + ids["subgroups"] + "/edit", "trunks/" + ids["trunks"] + "/call", "agents/" + ids["agents"] + "/delete"} {
+		all = append(all, pages(path)...)
+	}
+	return h, all
+}
