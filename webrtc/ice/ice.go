@@ -51,6 +51,9 @@ type Endpoint struct {
 	api *webrtc.API
 	mu  sync.Mutex // held by who reads or renews the certificate
 	how webrtc.Configuration
+	// Addresses that we are bound to, and told browsers.
+	bind, told netip.Addr
+
 	udp *net.UDPConn
 	tcp net.Listener
 	mux []interface{ Close() error }
@@ -58,7 +61,7 @@ type Endpoint struct {
 
 // Open binds the sockets.
 func Open(ctx context.Context, c Config) (*Endpoint, error) {
-	e := &Endpoint{}
+	e := &Endpoint{bind: c.UDP.Addr(), told: c.UDP.Addr()}
 	settings := webrtc.SettingEngine{LoggerFactory: Logger(c.Log)}
 	if err := e.listen(ctx, c, &settings); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -69,6 +72,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	settings.SetReceiveMTU(1500)
 	settings.DisableActiveTCP(!c.Opens)
 	if c.Public.IsValid() {
+		e.told = c.Public
 		rule := webrtc.ICEAddressRewriteRule{External: []string{c.Public.String()}, AsCandidateType: webrtc.ICECandidateTypeHost}
 		if err := settings.SetICEAddressRewriteRules(rule); err != nil {
 			return nil, errors.Join(fmt.Errorf("public address: %w", err), e.Close())
@@ -178,6 +182,25 @@ func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 
 // renewBefore is how long a certificate is good still when another is made.
 const renewBefore = 7 * 24 * time.Hour
+
+// Reaches says whether media may go to an address that a stranger names: not to
+// this machine, its link or the networks behind it, unless browsers are told that
+// we are there too.
+func (e *Endpoint) Reaches(a netip.Addr) bool {
+	a = a.Unmap()
+	like := func(is func(netip.Addr) bool) bool { return is(e.bind.Unmap()) || is(e.told.Unmap()) }
+	switch {
+	case !a.IsValid(), a.IsUnspecified(), a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return false
+	case a.IsLoopback():
+		return like(netip.Addr.IsLoopback)
+	case a.IsLinkLocalUnicast():
+		return like(netip.Addr.IsLinkLocalUnicast)
+	case a.IsPrivate():
+		return like(netip.Addr.IsPrivate) || like(netip.Addr.IsLoopback) || e.told.IsUnspecified()
+	}
+	return true
+}
 
 // Close closes the sockets. Peer connections are to be closed before.
 func (e *Endpoint) Close() error {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -80,5 +82,45 @@ func TestTCPIsBounded(t *testing.T) {
 		if time.Since(began) > 5*time.Second {
 			t.Fatal("another one is not let in")
 		}
+	}
+}
+
+// TestReaches: what a stranger names is sent to only where it may be a party of
+// ours.
+func TestReaches(t *testing.T) {
+	const loopback, link, private, public = "127.0.0.1", "169.254.169.254", "10.1.2.3", "198.51.100.7"
+	for _, c := range []struct {
+		bind, told string
+		reached    string
+	}{
+		{"0.0.0.0", "203.0.113.7", public},
+		{"203.0.113.7", "203.0.113.7", public},
+		{"0.0.0.0", "192.168.1.5", private + " " + public},
+		{"192.168.1.5", "203.0.113.7", private + " " + public},
+		{"127.0.0.1", "127.0.0.1", loopback + " " + private + " " + public},
+		{"0.0.0.0", "127.0.0.1", loopback + " " + private + " " + public},
+		{"127.0.0.1", "203.0.113.7", loopback + " " + private + " " + public},
+		{"169.254.1.1", "169.254.1.1", link + " " + public},
+		{"0.0.0.0", "0.0.0.0", private + " " + public},
+		{"::", "2001:db8::7", public},
+	} {
+		e := &Endpoint{bind: netip.MustParseAddr(c.bind), told: netip.MustParseAddr(c.told)}
+		for _, a := range []string{loopback, link, private, public, "0.0.0.0", "224.0.0.251", "255.255.255.255", "::", "ff02::1"} {
+			want := slices.Contains(strings.Fields(c.reached), a)
+			if got := e.Reaches(netip.MustParseAddr(a)); got != want {
+				t.Errorf("bound to %s and known by %s it reaches %s: %v", c.bind, c.told, a, got)
+			}
+			if at := netip.MustParseAddr(a); at.Is4() && e.Reaches(netip.AddrFrom16(at.As16())) != want {
+				t.Errorf("%s is another within IPv6", a)
+			}
+		}
+		for a, like := range map[string]string{"::1": loopback, "fe80::1": link, "fd00:ec2::254": private, "2001:db8:9::1": public} {
+			if got, want := e.Reaches(netip.MustParseAddr(a)), e.Reaches(netip.MustParseAddr(like)); got != want {
+				t.Errorf("bound to %s and known by %s it reaches %s: %v", c.bind, c.told, a, got)
+			}
+		}
+	}
+	if (&Endpoint{}).Reaches(netip.Addr{}) {
+		t.Error("no address is reached")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ var ErrOver = errors.New("the call is over")
 // A Connector makes peer connections; *ice.Endpoint is one.
 type Connector interface {
 	Connect() (*webrtc.PeerConnection, error)
+	// Reaches says whether media may go to an address that a party names.
+	Reaches(a netip.Addr) bool
 }
 
 // A Leg is one party of a web call: a media.Leg that tells when each frame
@@ -69,6 +72,7 @@ type Leg struct {
 	cause   media.Cause
 	isUp    bool
 	lost    *time.Timer // nil while connected, and before the first time
+	named   allowance   // candidates
 	reports reports
 
 	receiver receiver
@@ -95,7 +99,7 @@ func (l *Leg) Open() error {
 }
 
 // Offer answers the offer of a new peer connection, which takes the place of the
-// one before once it is connected. The answer holds all candidates of ours.
+// one before. The answer holds all candidates of ours.
 func (l *Leg) Offer(ctx context.Context, offer string) (answer string, err error) {
 	if err = check(offer); err != nil {
 		return "", err
@@ -142,17 +146,20 @@ func (l *Leg) Restart(ctx context.Context, offer string) (answer string, err err
 	return p.answer(ctx, offer)
 }
 
-// Candidate takes a candidate of the party; nil is the last.
+// Candidate takes a candidate of the party; nil is the last. One that cannot be
+// used is passed over: another may do.
 func (l *Leg) Candidate(c *webrtc.ICECandidateInit) error {
 	p, err := l.current()
 	if err != nil {
 		return err
 	}
-	if c == nil {
+	if c == nil || c.Candidate == "" {
 		c = &webrtc.ICECandidateInit{}
+	} else if !p.takes(c.Candidate, time.Now()) {
+		return nil
 	}
 	if err := p.pc.AddICECandidate(*c); err != nil {
-		return &OfferError{"the candidate cannot be read"}
+		l.Log.Debug("candidate", "err", err)
 	}
 	return nil
 }

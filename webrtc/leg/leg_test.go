@@ -1,12 +1,18 @@
 package leg
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/ice"
 )
 
 // TestKeys: keys are heard once each, whatever clock they are told by and however
@@ -72,5 +78,97 @@ func TestConsentExpires(t *testing.T) {
 		if got := c.expired(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {
 			t.Errorf("after %d s with %d answers: %v", at.second, at.answers, got)
 		}
+	}
+}
+
+// A refuser connects nobody, and reaches what is not private.
+type refuser struct{}
+
+func (refuser) Connect() (*webrtc.PeerConnection, error) { return nil, errors.New("nobody") }
+func (refuser) Reaches(a netip.Addr) bool                { return !a.IsPrivate() }
+
+// TestFewCandidates: few candidates are taken, of an offer and in all, and none of
+// those that are not to be reached; all else of an offer stays as it was.
+func TestFewCandidates(t *testing.T) {
+	const head = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+	const audio = "m=audio 9 UDP/TLS/RTP/SAVPF 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=rtpmap:9 G722/8000\r\na=end-of-candidates\r\n"
+	named := func(n int, of string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "a=candidate:%d 1 udp 2130706431 %s %d typ host\r\n", i, of, 1000+i)
+		}
+		return b.String()
+	}
+	p := &peer{leg: &Leg{Connector: refuser{}}}
+	now := time.Now()
+	for _, c := range []struct {
+		name, at, within string
+		after            time.Duration
+		want             int
+	}{
+		{"two", "", named(2, "192.0.2.1"), 0, 2},
+		{"too many", "", named(800, "192.0.2.1"), time.Minute, mostCandidates},
+		{"above the media", named(800, "192.0.2.1"), "", time.Minute, mostCandidates},
+		{"not to be reached", named(1, "10.0.0.1"), named(9, "10.0.0.1") + named(1, "2001:db8::1"), time.Minute, 1},
+		{"names", "", named(9, "x.local") + named(9, "intern.example"), time.Minute, 0},
+		{"what nobody can read", "", "a=candidate:\r\na=candidate:1 1 udp\r\n", time.Minute, 0},
+		{"those that come to us", "", "a=candidate:1 1 tcp 1 192.0.2.1 9 typ host tcptype active\r\n", time.Minute, 0},
+		{"of one", "", named(800, "192.0.2.1"), time.Minute, mostCandidates},
+		{"of another", "", named(800, "192.0.2.1"), 0, mostCandidates},
+		{"of a third", "", named(800, "192.0.2.1"), 0, mostCandidates},
+		{"of a fourth", "", named(800, "192.0.2.1"), 0, 0},
+		{"a little later", "", named(800, "192.0.2.1"), 10 * time.Second, 10},
+	} {
+		now = now.Add(c.after)
+		got, err := p.sift(head+c.at+audio+c.within, now)
+		if n := strings.Count(got, "a=candidate:"); err != nil || n != c.want {
+			t.Errorf("%s: %d candidates are taken, want %d: %v", c.name, n, c.want, err)
+		}
+		var rest strings.Builder
+		for line := range strings.Lines(got) {
+			if !strings.HasPrefix(line, "a=candidate:") {
+				rest.WriteString(line)
+			}
+		}
+		if rest.String() != head+audio {
+			t.Errorf("%s: the rest is %q", c.name, rest.String())
+		}
+	}
+	if _, err := p.sift("v=0\r\nnonsense", now); err == nil {
+		t.Error("what is no description is one")
+	}
+}
+
+// TestOfferOfManyCandidates: whoever offers names few addresses that are looked at,
+// and no more of them later.
+func TestOfferOfManyCandidates(t *testing.T) {
+	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	ours, theirs := &Leg{Connector: e}, &Leg{Connector: e}
+	for _, l := range []*Leg{ours, theirs} {
+		if err = l.Open(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Hangup(media.LocalHangup) }()
+	}
+	offer, err := theirs.Call(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		offer += fmt.Sprintf("a=candidate:%d 1 udp %d 127.0.0.1 9 typ host\r\n", n, 1000+n)
+	}
+	if _, err := ours.Offer(t.Context(), offer); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(ours.peer.pc.RemoteDescription().SDP, "a=candidate:"); n == 0 || n > mostCandidates {
+		t.Errorf("%d candidates are taken", n)
+	}
+	used := ours.named.used
+	if err := ours.Candidate(&webrtc.ICECandidateInit{Candidate: "candidate:1 1 udp 1 127.0.0.1 10 typ host"}); err != nil || ours.named.used != used {
+		t.Errorf("one more: %v, %v of them before and %v after", err, used, ours.named.used)
 	}
 }

@@ -25,9 +25,10 @@ const mostLines = 8
 
 // A peer is one peer connection.
 type peer struct {
-	leg  *Leg
-	pc   *webrtc.PeerConnection
-	said atomic.Pointer[wire]
+	leg   *Leg
+	pc    *webrtc.PeerConnection
+	said  atomic.Pointer[wire]
+	named int // candidates of its description; guarded by the leg's mu
 }
 
 // A wire is where what is said goes.
@@ -83,7 +84,10 @@ func (l *Leg) connect() (*peer, error) {
 
 // answer answers an offer, with all candidates of ours.
 func (p *peer) answer(ctx context.Context, offer string) (string, error) {
-	err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer})
+	offer, err := p.sift(offer, time.Now())
+	if err == nil {
+		err = p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer})
+	}
 	if err != nil {
 		return "", &OfferError{"the offer cannot be read"}
 	}
