@@ -66,7 +66,7 @@ type (
 		Resume     string       `json:"resume"`
 		ICEServers []ice.Server `json:"ice_servers"`
 	}
-	plainMessage struct {
+	readyMessage struct {
 		Type string `json:"type"`
 	}
 	stateMessage struct {

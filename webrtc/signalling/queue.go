@@ -11,7 +11,7 @@ type worth uint8
 const (
 	passing worth = iota // a state, or words that may still change: the next says more
 	worded               // words that were said
-	lasting              // turns, answers, the end: never given up
+	lasting              // turns, the end, that media flows: never given up for others
 )
 
 type message struct {
@@ -53,4 +53,14 @@ func (q *queue) pop() (message, bool) {
 	m := q.all[0]
 	q.all = q.all[1:]
 	return m, true
+}
+
+// unready drops what is of a connection of the media alone.
+func (q *queue) unready() { q.all = slices.DeleteFunc(q.all, message.ofConnection) }
+
+// ofConnection is whether a message is of a connection of the media: whoever comes
+// with another socket comes with another one of those too.
+func (m message) ofConnection() bool {
+	_, ok := m.body.(readyMessage)
+	return ok
 }

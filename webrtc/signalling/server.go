@@ -157,7 +157,7 @@ func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, s
 	}
 	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin, Consent: s.ConsentFor}
 	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
-	l.Ready = func() { session.tell(message{lasting, plainMessage{"ready"}}) }
+	l.Ready = func() { session.tell(message{lasting, readyMessage{"ready"}}) }
 	if err = l.Open(); err != nil {
 		return nil, "", err
 	}
@@ -224,6 +224,7 @@ func (s *Server) resume(ctx context.Context, r request) (*Session, string, error
 	if errors.Is(err, leg.ErrOver) {
 		return nil, "", &RefusedError{CallEnded, "the call is over"}
 	}
+	session.unready()
 	s.renew(session)
 	if err != nil {
 		return nil, "", err

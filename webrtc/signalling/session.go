@@ -95,13 +95,23 @@ func (s *Session) next() (m message, ok, last bool) {
 	return m, ok, s.over && len(s.queue.all) == 0
 }
 
-// unsent keeps a message that the socket did not take for the next.
+// unsent keeps a message that the socket did not take for the next, which may be
+// there already.
 func (s *Session) unsent(m message) {
+	if m.worth == passing || m.ofConnection() {
+		return
+	}
+	s.mu.Lock()
+	s.queue.back(m)
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// unready forgets what the connection told that another takes the place of.
+func (s *Session) unready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.worth != passing {
-		s.queue.back(m)
-	}
+	s.queue.unready()
 }
 
 // attach makes c the socket of the session, in place of the one before.

@@ -155,7 +155,7 @@ func (c *conn) do(ctx context.Context, session *Session, r request) error {
 		if err != nil {
 			return err
 		}
-		session.tell(message{lasting, c.answer(session, answer)})
+		c.send(c.answer(session, answer)) // on this socket or none: the next has another connection
 		return nil
 	case "bye":
 		return session.Leg.Hangup(media.RemoteHangup) // the call's end is told in its time

@@ -1,0 +1,79 @@
+package signalling_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/leg"
+)
+
+// socket opens one without a browser.
+func (s *stage) socket() *websocket.Conn {
+	s.t.Helper()
+	ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	_ = ws.SetReadDeadline(time.Now().Add(20 * time.Second))
+	s.t.Cleanup(func() { _ = ws.Close() })
+	return ws
+}
+
+// offer is that of a connection that nobody answers.
+func (s *stage) offer() (string, *leg.Leg) {
+	s.t.Helper()
+	own := open(s.t, netip.MustParseAddrPort("127.0.0.1:0"))
+	l := &leg.Leg{Connector: own, Clock: s.clock, Patience: time.Minute}
+	if err := l.Open(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = l.Hangup(media.LocalHangup); _ = own.Close() })
+	text, err := l.Call(s.ctx())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text, l
+}
+
+// TestLateRestart: the answer to a restart whose socket is gone is not told on the
+// next, which has another connection.
+func TestLateRestart(t *testing.T) {
+	s := newStage(t)
+	for n := range 5 {
+		b := s.browser(fmt.Sprint("call_", n))
+		if err := b.Join(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := b.Leg.CallAgain(s.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = b.Send(map[string]any{"type": "restart", "sdp": again}); err != nil {
+			t.Fatal(err)
+		}
+		b.Leave() // as after a while without a network both come at once
+		<-time.After(50 * time.Millisecond)
+		from := len(b.Heard())
+		if err := b.Reload(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Wait(s.ctx(), from, is("ready")); err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, m := range b.Heard()[from:] {
+			kinds = append(kinds, m.Type)
+		}
+		if len(kinds) != 2 || kinds[0] != "answer" || kinds[1] != "ready" {
+			t.Errorf("after the resumption it hears %v", kinds)
+		}
+		b.Close()
+	}
+}
