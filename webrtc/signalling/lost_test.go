@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/webrtc/leg"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
 // socket opens one without a browser.
@@ -75,5 +76,65 @@ func TestLateRestart(t *testing.T) {
 			t.Errorf("after the resumption it hears %v", kinds)
 		}
 		b.Close()
+	}
+}
+
+// TestLostAnswer: a resumption whose answer reached nobody can be tried again, until
+// the new socket has said something.
+func TestLostAnswer(t *testing.T) {
+	s := newStage(t)
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	first := b.Heard()[0].Resume
+	b.Leave()
+	resume := func(secret string) (*websocket.Conn, webrtctest.Message) {
+		ws := s.socket()
+		offer, _ := s.offer()
+		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": secret, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		var m webrtctest.Message
+		_ = ws.ReadJSON(&m)
+		return ws, m
+	}
+	for range 3 { // and no answer is read
+		ws := s.socket()
+		offer, _ := s.offer()
+		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.Close()
+	}
+	if _, m := resume(first); m.Type != "answer" || m.Resume == first {
+		t.Fatalf("after answers that were lost: %+v", m)
+	}
+	ws := s.socket()
+	if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": "v=0"}); err != nil {
+		t.Fatal(err)
+	}
+	var m webrtctest.Message
+	if err := ws.ReadJSON(&m); err != nil || m.Code != "sdp_invalid" {
+		t.Errorf("an offer that cannot be answered: %+v %v", m, err)
+	}
+	ws, m = resume(first)
+	if m.Type != "answer" {
+		t.Fatalf("after an offer that could not be answered: %+v", m)
+	}
+	if err := ws.WriteJSON(map[string]any{"type": "candidate", "candidate": nil}); err != nil {
+		t.Fatal(err)
+	}
+	last := m.Resume
+	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+		if got := s.tell(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code == "resume_unknown" {
+			break
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("a secret is good for ever")
+		}
+	}
+	if _, m := resume(last); m.Type != "answer" {
+		t.Errorf("by the secret of the last answer: %+v", m)
 	}
 }

@@ -53,7 +53,7 @@ type Server struct {
 	closed   bool
 	half     []*conn // oldest first
 	open     map[*conn]bool
-	sessions map[[32]byte]*Session // by the hash of what they are resumed with
+	sessions map[[32]byte]*Session // by the hashes of what they are resumed with
 	whips    map[string]*whip      // by the end of their URL
 	tasks    sync.WaitGroup
 }
@@ -168,44 +168,62 @@ func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, s
 	if err != nil {
 		return nil, "", errors.Join(err, l.Hangup("failure"))
 	}
-	s.renew(session)
+	s.renew(session, "")
 	return session, answer, nil
 }
 
-// renew gives a session a new secret to be resumed with. One that is over
-// already has none.
-func (s *Server) renew(session *Session) {
+// renew gives a session a new secret to be resumed with, beside the one that it was
+// resumed with now: the answer may not arrive. One that is over already has none.
+func (s *Server) renew(session *Session, by string) {
 	secret := rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session.mu.Lock()
 	defer session.mu.Unlock()
-	session.resume = secret
+	for _, other := range []string{session.before, session.resume} {
+		if other != by {
+			delete(s.sessions, hashOf(other))
+		}
+	}
+	session.before, session.resume = by, secret
 	if session.over || !session.socket {
 		return
 	}
 	if s.sessions == nil {
 		s.sessions = map[[32]byte]*Session{}
 	}
-	s.sessions[sha256.Sum256([]byte(secret))] = session
+	s.sessions[hashOf(secret)] = session
 }
 
-// take finds the session of a secret, which is good once.
-func (s *Server) take(secret string) *Session {
+// settle lets go of the secret before, once the browser is known to have the one
+// that its socket was told.
+func (s *Server) settle(session *Session, c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hash := sha256.Sum256([]byte(secret))
-	session := s.sessions[hash]
-	delete(s.sessions, hash)
-	return session
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if session.resume == c.secret && session.before != "" {
+		delete(s.sessions, hashOf(session.before))
+		session.before = ""
+	}
 }
+
+// find finds the session of a secret.
+func (s *Server) find(secret string) *Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[hashOf(secret)]
+}
+
+func hashOf(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 // forget lets go of a session that is over.
 func (s *Server) forget(session *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	session.mu.Lock()
-	delete(s.sessions, sha256.Sum256([]byte(session.resume)))
+	delete(s.sessions, hashOf(session.resume))
+	delete(s.sessions, hashOf(session.before))
 	session.mu.Unlock()
 	for id, other := range s.whips {
 		if other.session == session {
@@ -214,21 +232,29 @@ func (s *Server) forget(session *Session) {
 	}
 }
 
-// resume goes on with a call whose page was loaded anew, or whose socket broke.
-func (s *Server) resume(ctx context.Context, r request) (*Session, string, error) {
-	session := s.take(r.Resume)
+// resume goes on over another socket with a call whose page was loaded anew, or
+// whose socket broke.
+func (s *Server) resume(ctx context.Context, r request, c *conn) (*Session, string, error) {
+	gone := &RefusedError{ResumeGone, "no call can be resumed with this; it is over, or was resumed already"}
+	session := s.find(r.Resume)
 	if session == nil {
-		return nil, "", &RefusedError{ResumeGone, "no call can be resumed with this; it is over, or was resumed already"}
+		return nil, "", gone
+	}
+	session.resuming.Lock()
+	defer session.resuming.Unlock()
+	if s.find(r.Resume) == nil { // another was before us
+		return nil, "", gone
 	}
 	answer, err := session.Leg.Offer(ctx, r.SDP)
 	if errors.Is(err, leg.ErrOver) {
 		return nil, "", &RefusedError{CallEnded, "the call is over"}
 	}
-	session.unready()
-	s.renew(session)
 	if err != nil {
 		return nil, "", err
 	}
+	session.unready()
+	s.renew(session, r.Resume)
+	session.attach(c)
 	return session, answer, nil
 }
 

@@ -19,12 +19,15 @@ type Session struct {
 	server *Server
 	socket bool // it lives by its socket; by its media alone otherwise (WHIP)
 
+	resuming sync.Mutex // held by who resumes it, until its socket is another
+
 	mu     sync.Mutex
 	queue  queue
 	wake   chan struct{}
 	on     *conn // the socket; nil while there is none
 	gone   *time.Timer
-	resume string
+	resume string // the secret
+	before string // the one that it was resumed with, while the browser may know no other
 	over   bool
 	state  string
 }
@@ -118,7 +121,7 @@ func (s *Session) unready() {
 func (s *Session) attach(c *conn) {
 	s.mu.Lock()
 	before := s.on
-	s.on = c
+	s.on, c.secret = c, s.resume
 	if s.gone != nil {
 		s.gone.Stop()
 		s.gone = nil

@@ -28,6 +28,7 @@ type conn struct {
 	write  sync.Mutex // held by who writes
 	once   sync.Once
 	done   chan struct{} // closed when it is to end
+	secret string        // that the browser was told on it
 }
 
 // upgrader lets pages of any origin in: the token is what lets in, and no cookie.
@@ -76,20 +77,20 @@ func (c *conn) serve(ctx context.Context) error {
 		return err
 	}
 	c.server.joined(c)
-	session.attach(c)
 	defer session.detach(c)
 	var writing sync.WaitGroup
 	writing.Go(func() { c.tell(session) })
 	defer writing.Wait()
 	defer c.close()
-	alive := func(string) error { return c.ws.SetReadDeadline(time.Now().Add(deafAfter)) }
-	_ = alive("") // likewise
-	c.ws.SetPongHandler(alive)
+	settle := sync.OnceFunc(func() { c.server.settle(session, c) })
+	_ = c.ws.SetReadDeadline(time.Now().Add(deafAfter)) // likewise
+	c.ws.SetPongHandler(func(string) error { settle(); return c.ws.SetReadDeadline(time.Now().Add(deafAfter)) })
 	for range mostMessages {
 		r, err := c.read()
 		if err != nil {
 			return err
 		}
+		settle()
 		if err := c.do(ctx, session, r); err != nil {
 			return err
 		}
@@ -123,22 +124,24 @@ func (c *conn) join(ctx context.Context, r request) (*Session, error) {
 	if r.Type != "join" {
 		return nil, &RefusedError{BadMessage, "the first message is not a join"}
 	}
-	by := func() (*Session, string, error) { return c.server.begin(ctx, r, true) }
 	if r.Resume != "" {
-		by = func() (*Session, string, error) { return c.server.resume(ctx, r) }
+		session, answer, err := c.server.resume(ctx, r, c)
+		if err == nil {
+			c.send(c.answer(session, answer))
+		}
+		return session, err
 	}
-	session, answer, err := by()
+	session, answer, err := c.server.begin(ctx, r, true)
 	if err != nil {
 		return nil, err
 	}
+	session.attach(c)
 	c.send(c.answer(session, answer))
 	return session, nil
 }
 
 func (c *conn) answer(session *Session, sdp string) answerMessage {
-	session.mu.Lock()
-	defer session.mu.Unlock()
-	return answerMessage{"answer", sdp, session.CallID, session.resume, c.server.Servers.For(session.CallID, time.Now().Add(credentialsFor))}
+	return answerMessage{"answer", sdp, session.CallID, c.secret, c.server.Servers.For(session.CallID, time.Now().Add(credentialsFor))}
 }
 
 // do does what a browser that joined asks for.
