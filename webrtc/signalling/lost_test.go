@@ -138,3 +138,45 @@ func TestLostAnswer(t *testing.T) {
 		t.Errorf("by the secret of the last answer: %+v", m)
 	}
 }
+
+// TestErrorsAfterTheJoin: a browser is told why its socket is closed, also once it
+// has joined; a candidate that nobody can use closes none.
+func TestErrorsAfterTheJoin(t *testing.T) {
+	s := newStage(t)
+	n := 0
+	for text, want := range map[string]string{
+		`{"type":"nonsense"}`:                "message_invalid",
+		`nonsense`:                           "message_invalid",
+		`{"type":"candidate","candidate":1}`: "message_invalid",
+		`{"type":"restart","sdp":"v=0"}`:     "sdp_invalid",
+		`{"type":"candidate","candidate":{"candidate":"candidate:x"}}`:                                                      "",
+		`{"type":"candidate","candidate":{"candidate":"candidate:1 1 udp 1 nowhere.example 9 typ host","sdpMLineIndex":7}}`: "",
+	} {
+		n++
+		ws := s.socket()
+		offer, l := s.offer()
+		word := key.Sign(key.For(fmt.Sprint("call_", n), time.Now().Add(time.Minute)))
+		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		var m webrtctest.Message
+		if err := ws.ReadJSON(&m); err != nil || m.Type != "answer" {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if err := l.Accept(m.SDP); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.WriteMessage(websocket.TextMessage, []byte(text))
+		_ = ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"bye"}`))
+		for m.Type != "error" && m.Type != "bye" {
+			m = webrtctest.Message{}
+			if err := ws.ReadJSON(&m); err != nil {
+				t.Errorf("%s: %v", text, err)
+				break
+			}
+		}
+		if m.Code != want {
+			t.Errorf("%s: %+v, want %q", text, m, want)
+		}
+	}
+}

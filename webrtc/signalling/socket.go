@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/leg"
 )
 
 const (
@@ -61,7 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve returns an error that the browser is to be told.
+// serve returns an error that the browser is to be told still.
 func (c *conn) serve(ctx context.Context) error {
 	c.ws.SetReadLimit(longestMessage)
 	_ = c.ws.SetReadDeadline(time.Now().Add(c.server.joinWithin())) // a read after it fails
@@ -82,8 +83,14 @@ func (c *conn) serve(ctx context.Context) error {
 	writing.Go(func() { c.tell(session) })
 	defer writing.Wait()
 	defer c.close()
+	c.refuse(told(c.listen(ctx, session))) // while there is a socket
+	return nil
+}
+
+// listen does what the browser asks for until the socket ends, and says why.
+func (c *conn) listen(ctx context.Context, session *Session) error {
 	settle := sync.OnceFunc(func() { c.server.settle(session, c) })
-	_ = c.ws.SetReadDeadline(time.Now().Add(deafAfter)) // likewise
+	_ = c.ws.SetReadDeadline(time.Now().Add(deafAfter)) // a read after it fails
 	c.ws.SetPongHandler(func(string) error { settle(); return c.ws.SetReadDeadline(time.Now().Add(deafAfter)) })
 	for range mostMessages {
 		r, err := c.read()
@@ -91,7 +98,8 @@ func (c *conn) serve(ctx context.Context) error {
 			return err
 		}
 		settle()
-		if err := c.do(ctx, session, r); err != nil {
+		err = c.do(ctx, session, r)
+		if err != nil && !errors.Is(err, leg.ErrOver) { // why the call is over is told in its time
 			return err
 		}
 	}
