@@ -1,7 +1,9 @@
 package signalling_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -11,13 +13,20 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/webrtc/leg"
+	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
 // socket opens one without a browser.
-func (s *stage) socket() *websocket.Conn {
+func (s *stage) socket() *websocket.Conn { return s.socketFrom(1) }
+
+// socketFrom opens one that comes from 127.0.0.n.
+func (s *stage) socketFrom(n byte) *websocket.Conn {
 	s.t.Helper()
-	ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
+	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, n)}}
+	d := &websocket.Dialer{NetDialContext: from.DialContext}
+	ws, resp, err := d.DialContext(s.ctx(), s.url, http.Header{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -134,6 +143,9 @@ func TestLostAnswer(t *testing.T) {
 			t.Fatal("a secret is good for ever")
 		}
 	}
+	if _, calls := s.server.Counts(); calls != 1 {
+		t.Errorf("it counts as %d calls", calls)
+	}
 	if _, m := resume(last); m.Type != "answer" {
 		t.Errorf("by the secret of the last answer: %+v", m)
 	}
@@ -178,5 +190,50 @@ func TestErrorsAfterTheJoin(t *testing.T) {
 		if m.Code != want {
 			t.Errorf("%s: %+v, want %q", text, m, want)
 		}
+	}
+}
+
+// slow are calls that begin when they are let.
+type slow struct {
+	*stage
+
+	came, let chan struct{}
+}
+
+func (s *slow) Begin(ctx context.Context, c token.Claims, x *signalling.Session) error {
+	s.came <- struct{}{}
+	<-s.let
+	return s.stage.Begin(ctx, c, x)
+}
+
+// TestHalfOpenOfOneAddress: sockets of one address that say nothing give way to each
+// other, not those of others, nor one whose call begins.
+func TestHalfOpenOfOneAddress(t *testing.T) {
+	s := newStage(t)
+	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+	s.server.Calls = calls
+	other := s.socketFrom(2)
+	offer, _ := s.offer()
+	joins := s.socket()
+	if err := joins.WriteJSON(map[string]any{"type": "join", "token": key.Sign(key.For("call_a", time.Now().Add(time.Minute))), "sdp": offer}); err != nil {
+		t.Fatal(err)
+	}
+	<-calls.came
+	for range 100 {
+		s.socket()
+	}
+	if half, _ := s.server.Counts(); half > 33 {
+		t.Errorf("%d are half open", half)
+	}
+	close(calls.let)
+	var m webrtctest.Message
+	if err := joins.ReadJSON(&m); err != nil || m.Type != "answer" {
+		t.Errorf("whose call begins: %+v %v", m, err)
+	}
+	if err := other.WriteJSON(map[string]any{"type": "join", "resume": "guessed"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.ReadJSON(&m); err != nil || m.Code != "resume_unknown" {
+		t.Errorf("of another address: %+v %v", m, err)
 	}
 }

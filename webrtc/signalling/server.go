@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,9 @@ type Server struct {
 // ErrClosed is returned once the server closes.
 var errClosed = &RefusedError{Unavailable, "the server is closing; join again"}
 
+// halfOpenEach is how many sockets of one network may be open without having joined.
+const halfOpenEach = 32
+
 // credentialsFor is how long TURN credentials outlive the longest call.
 const credentialsFor = 2*time.Hour + 5*time.Minute
 
@@ -99,7 +103,11 @@ func (s *Server) Close() {
 func (s *Server) Counts() (half, calls int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.half), len(s.sessions) + len(s.whips)
+	each := map[*Session]bool{}
+	for _, x := range s.sessions {
+		each[x] = true
+	}
+	return len(s.half), len(each) + len(s.whips)
 }
 
 // admit takes a new socket in, among those that have not joined.
@@ -114,23 +122,34 @@ func (s *Server) admit(c *conn) bool {
 	}
 	s.open[c] = true
 	s.half = append(s.half, c)
-	if len(s.half) > s.mostHalfOpen() {
-		s.half[0].close() // it had the most time
-		s.half = s.half[1:]
+	ofIts := func(other *conn) bool { return other.from == c.from }
+	switch i := slices.IndexFunc(s.half, ofIts); {
+	case count(s.half, ofIts) > halfOpenEach:
+		s.half[i].close() // of its network it had the most time
+		s.half = slices.Delete(s.half, i, i+1)
+	case len(s.half) > s.mostHalfOpen():
+		s.half[0].close() // of all
+		s.half = slices.Delete(s.half, 0, 1)
 	}
 	s.tasks.Add(1)
 	return true
+}
+
+func count[T any](all []T, is func(T) bool) (n int) {
+	for _, v := range all {
+		if is(v) {
+			n++
+		}
+	}
+	return n
 }
 
 // joined takes a socket from among those that have not.
 func (s *Server) joined(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, h := range s.half {
-		if h == c {
-			s.half = append(s.half[:i:i], s.half[i+1:]...)
-			return
-		}
+	if i := slices.Index(s.half, c); i >= 0 {
+		s.half = slices.Delete(s.half, i, i+1)
 	}
 }
 
@@ -142,10 +161,10 @@ func (s *Server) left(c *conn) {
 	s.tasks.Done()
 }
 
-// begin lets the holder of a token into its call, and answers its offer. socket
-// says whether the session lives by a socket. The token is not used up by an
-// offer that cannot be answered.
-func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, string, error) {
+// begin lets the holder of a token into its call, and answers its offer. The session
+// lives by a socket that comes to be c's; by its media alone where there is none. The
+// token is not used up by an offer that cannot be answered.
+func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, string, error) {
 	claims, err := s.Key.Read(r.Token, time.Now())
 	switch {
 	case errors.Is(err, token.ErrExpired):
@@ -155,8 +174,11 @@ func (s *Server) begin(ctx context.Context, r request, socket bool) (*Session, s
 	case r.CallID != "" && r.CallID != claims.CallID:
 		return nil, "", &RefusedError{WrongCall, "the token is of another call"}
 	}
+	if c != nil {
+		s.joined(c) // it has all the time that its call takes to begin
+	}
 	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin, Consent: s.ConsentFor}
-	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
+	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: c != nil, wake: make(chan struct{}, 1)}
 	l.Ready = func() { session.tell(message{lasting, readyMessage{"ready"}}) }
 	if err = l.Open(); err != nil {
 		return nil, "", err
@@ -240,6 +262,7 @@ func (s *Server) resume(ctx context.Context, r request, c *conn) (*Session, stri
 	if session == nil {
 		return nil, "", gone
 	}
+	s.joined(c)
 	session.resuming.Lock()
 	defer session.resuming.Unlock()
 	if s.find(r.Resume) == nil { // another was before us

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/gate"
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
@@ -26,6 +28,7 @@ const (
 type conn struct {
 	ws     *websocket.Conn
 	server *Server
+	from   netip.Addr // the network that it is of
 	write  sync.Mutex // held by who writes
 	once   sync.Once
 	done   chan struct{} // closed when it is to end
@@ -50,7 +53,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the upgrader answered
 	}
-	c := &conn{ws: ws, server: s, done: make(chan struct{})}
+	at, _ := netip.ParseAddrPort(r.RemoteAddr) // none: those are taken for one
+	c := &conn{ws: ws, server: s, from: gate.Network(at.Addr()), done: make(chan struct{})}
 	if !s.admit(c) {
 		c.refuse(errClosed)
 		return
@@ -77,7 +81,6 @@ func (c *conn) serve(ctx context.Context) error {
 		}
 		return err
 	}
-	c.server.joined(c)
 	defer session.detach(c)
 	var writing sync.WaitGroup
 	writing.Go(func() { c.tell(session) })
@@ -139,7 +142,7 @@ func (c *conn) join(ctx context.Context, r request) (*Session, error) {
 		}
 		return session, err
 	}
-	session, answer, err := c.server.begin(ctx, r, true)
+	session, answer, err := c.server.begin(ctx, r, c)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.tasks.Done()
 	word := bearer(r)
-	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: word, SDP: offer}, false)
+	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: word, SDP: offer}, nil)
 	if err != nil {
 		why := told(err)
 		refuseHTTP(w, statusOf(why.Code), why)
