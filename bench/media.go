@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-voice/parley/bench/wait"
 	"github.com/parley-voice/parley/bench/wire"
 )
 
@@ -157,12 +158,12 @@ func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, er
 	var measuring atomic.Bool
 	stop, over := make(chan struct{}), make(chan wire.Report, 1)
 	go func() { over <- far.Run(ports, stop, func(time.Time) bool { return measuring.Load() }) }()
-	pause(ctx, o.Warm)
+	wait.For(ctx, o.Warm)
 	var before, after usage
 	err = c.ask("usage", &before)
 	measuring.Store(true)
 	began := time.Now()
-	pause(ctx, o.Length)
+	wait.For(ctx, o.Length)
 	measuring.Store(false)
 	took := time.Since(began)
 	if err == nil {
@@ -182,13 +183,4 @@ func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, er
 		Sent: float64(report.Received) / due, P99: report.Quantile(0.99), P999: report.Quantile(0.999),
 		RSS: (after.RSS - after.Idle) / int64(n), Late: after.Late - before.Late, FarLate: report.Late,
 	}, nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/scene"
+	"github.com/parley-voice/parley/bench/wait"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
@@ -135,7 +136,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var lines sync.WaitGroup
 	for i := range min(j.AtATime, len(j.Calls)) {
 		lines.Go(func() {
-			pause(ctx, time.Duration(i)*j.Stagger)
+			wait.For(ctx, time.Duration(i)*j.Stagger)
 			for o := range orders {
 				results <- j.place(ctx, ua, agent, o)
 			}
@@ -279,13 +280,4 @@ func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
 		err = closing
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/parley-voice/parley/bench/wait"
 )
 
 // A Disk is written to as a database writes its log: pages, one behind the other,
@@ -73,7 +75,7 @@ func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 // write goes on until ctx ends.
 func (d *Disk) write(ctx context.Context, pause time.Duration) (took []float64, err error) {
 	page := make([]byte, pageSize)
-	for wait(ctx, pause) {
+	for wait.For(ctx, pause) {
 		began := time.Now()
 		if _, err = d.file.WriteAt(page, d.at); err == nil {
 			err = syscall.Fdatasync(int(d.file.Fd()))

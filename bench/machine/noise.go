@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/stat"
+	"github.com/parley-voice/parley/bench/wait"
 )
 
 // Noise is how unsteady the machine was, by what it did to two things that
@@ -55,7 +56,7 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 	done := seed
 	for ctx.Err() == nil {
 		began := time.Now()
-		if !wait(ctx, nap) {
+		if !wait.For(ctx, nap) {
 			break
 		}
 		late = append(late, millis(time.Since(began)-nap))
@@ -63,25 +64,13 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 		done = spin(done, spins)
 		work = append(work, millis(time.Since(began)))
 		if pause > 0 {
-			wait(ctx, pause)
+			wait.For(ctx, pause)
 		}
 	}
 	if done == 0 { // it never is: the work must be done to know it
 		work = nil
 	}
 	return Noise{Sleep: stat.Summarize(late), Spin: stat.Summarize(work), Load: load()}
-}
-
-// wait is false where ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // seed is where the work begins.

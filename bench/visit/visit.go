@@ -18,6 +18,7 @@ import (
 	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/served"
 	"github.com/parley-voice/parley/bench/visitor"
+	"github.com/parley-voice/parley/bench/wait"
 	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
@@ -101,7 +102,7 @@ func (h House) lines(ctx context.Context, all []Visit) []gateway.Result {
 	var lines sync.WaitGroup
 	for i := range min(h.AtATime, len(all)) {
 		lines.Go(func() {
-			pause(ctx, time.Duration(i)*h.Stagger)
+			wait.For(ctx, time.Duration(i)*h.Stagger)
 			for v := range waiting {
 				if ctx.Err() == nil {
 					done <- h.visit(ctx, v)
@@ -166,7 +167,7 @@ func (h House) told(ctx context.Context, id string, r *gateway.Result) error {
 			return fmt.Errorf("it has ended, and the server says %s", call.Status)
 		}
 		if call.Status != "ended" {
-			pause(ctx, 50*time.Millisecond)
+			wait.For(ctx, 50*time.Millisecond)
 		}
 	}
 	r.Reason = call.Reason
@@ -204,12 +205,3 @@ func agent(words int) string { return fmt.Sprintf("words-%d", words) }
 
 // greeting is what agents say first.
 const greeting = "hello this is parley how may i help you"
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}

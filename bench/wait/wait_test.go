@@ -1,0 +1,22 @@
+package wait
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		if !For(ctx, 2*time.Second) || time.Since(began) != 2*time.Second {
+			t.Errorf("2 s took %v, or ended early", time.Since(began))
+		}
+		if For(ctx, time.Minute) || time.Since(began) != 3*time.Second {
+			t.Errorf("what ended after 3 s was waited for until %v", time.Since(began))
+		}
+	})
+}
