@@ -32,7 +32,8 @@ type part struct {
 
 // parts are what All does, the short ones first.
 func (c All) parts() []part {
-	turns := Turns{Calls: 36, Pauses: 600, Seed: corpus.HeldOut}
+	turns := Turns{Calls: 36, Pauses: 780, // more than 1,000 turns that are answered in one piece
+		Seed: corpus.HeldOut}
 	web := Turns{Peer: scene.Web, Calls: 10, Pauses: 600, Seed: corpus.HeldOut, Only: []script.Name{script.Plain}}
 	media := Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}
 	load := Load{Steps: []int{1, 25, 50, 100, 200, 300, 500}, Length: 20 * time.Second, Hold: 40 * time.Second, Ramp: 5 * time.Second, Settle: 5 * time.Second}
