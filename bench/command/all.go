@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/bench/answering"
 	"github.com/parley-voice/parley/bench/corpus"
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/scene"
@@ -39,7 +40,7 @@ func (c All) parts() []part {
 	load := Load{Steps: []int{1, 25, 50, 100, 200, 300, 500}, Length: 20 * time.Second, Hold: 40 * time.Second, Ramp: 5 * time.Second, Settle: 5 * time.Second}
 	load.Profile = filepath.Join(c.Dir, "load.pprof")
 	campaigns := Campaigns{Pace: 200, Campaigns: 1, Length: 5 * time.Minute}
-	api, amd := API{Length: 20 * time.Second, Stored: 1_000_000}, Amd{Takes: 4}
+	api, amd := API{Length: 20 * time.Second, Stored: 1_000_000}, Amd{Takes: 4, Seed: answering.HeldOut}
 	if c.Small {
 		turns.Calls, turns.Pauses = 12, 24
 		web.Calls, web.Pauses = 2, 60

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/parley-voice/parley/bench/answering"
 	"github.com/parley-voice/parley/bench/result"
 )
 
@@ -12,7 +13,7 @@ import (
 // options, and counts.
 func TestDone(t *testing.T) {
 	p := All{Small: true}.parts()[0]
-	options, err := json.Marshal(Amd{Takes: 1, JSON: "elsewhere.json"})
+	options, err := json.Marshal(Amd{Takes: 1, Seed: answering.HeldOut, JSON: "elsewhere.json"})
 	if err != nil {
 		t.Fatal(err)
 	}

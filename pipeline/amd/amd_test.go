@@ -96,10 +96,25 @@ func TestPhrases(t *testing.T) {
 		"You have reached Anna's VOICEMAIL.": Voicemail, "Bitte hinterlassen Sie eine Nachricht nach dem Signalton.": Voicemail,
 		"Deje un mensaje después de la señal.": Voicemail, "Laissez un message après le bip sonore": Voicemail,
 		"Оставьте сообщение после сигнала.": Voicemail, "Сигналдан кейін хабарлама қалдырыңыз.": Voicemail,
+		"Қазір жауап бере алмаймын.": Voicemail, "Vous êtes sur le répondeur de Paul.": Voicemail, "Ahora no podemos atender su llamada.": Voicemail,
+		"I will be out of the office until Monday.": Voicemail, "She is out of the office, who is calling?": Unknown, "Его нет дома.": Unknown,
 		"For sales, press one.": IVR, "Hi, please state your name and I will see if they are available.": Screening,
 	} {
 		if got, phrase := read(text); got != want {
 			t.Errorf("%q is %v (%s), want %v", text, got, phrase, want)
+		}
+	}
+}
+
+// TestHints: what a machine begins with is told apart from a person's words that are
+// nearly the same.
+func TestHints(t *testing.T) {
+	for text, want := range map[string]bool{
+		"The person you are trying": true, "The person you called is": true, "I'm the person you talked to.": false,
+		"Sie haben den Anschluss": true, "El cliente al que": true, "Vous êtes bien chez": true, "Аппарат абонента": true, "Алло, кто это?": false,
+	} {
+		if got := hints(text); (got != "") != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
