@@ -185,6 +185,18 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 	b.Run(`document.querySelector(".sending button").click()`)
 	b.Until("broken === 2 && document.querySelectorAll('.sending button').length === 1")
 	b.Run(`XMLHttpRequest.prototype.send = sends`)
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE operator_sessions SET seen_at = seen_at - interval '1 day'"); err != nil {
+		t.Fatal(err)
+	}
+	send(`"rubbish 1\n".repeat(100000)`, "Sign in in another tab") // it is large: nothing of it is sent
+	if at := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(at, "/do-not-call/upload") {
+		t.Errorf("the address is %s", at)
+	}
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE operator_sessions SET seen_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	b.Run(`document.querySelector(".sending button").click()`)
+	b.Until("document.readyState === 'complete' && document.body.innerText.includes('rubbish')")
 	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
 		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
 	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers were added")

@@ -4,9 +4,11 @@ package idempotency
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,12 +22,19 @@ import (
 // Memory is how long a key is remembered.
 const Memory = 24 * time.Hour
 
-// abandoned is when a request that never came to its end gives its key up: it
+// abandoned is when a request that never came to its end usually gives its key up: it
 // had no effect, since the effect would have settled the key.
 const abandoned = time.Minute
 
 // Keys are the keys in Postgres.
-type Keys struct{ Pool *pgxpool.Pool }
+type Keys struct {
+	Pool *pgxpool.Pool
+	// Abandoned is when a request gives its key up that never came to its end; 0 means
+	// a minute.
+	Abandoned time.Duration
+}
+
+func (k *Keys) abandoned() time.Duration { return cmp.Or(k.Abandoned, abandoned) }
 
 // A Slot is a key held by one request.
 type Slot struct{ scope, key, token string }
@@ -54,7 +63,7 @@ func (k *Keys) Begin(ctx context.Context, scope, key string, fingerprint []byte)
 			ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, token = excluded.token,
 				done = false, status = NULL, body = NULL, created_at = now()
 			WHERE k.created_at < now() - $5::interval OR (NOT k.done AND k.created_at < now() - $6::interval)
-			RETURNING token`, scope, key, fingerprint, s.token, Memory, abandoned).Scan(&token)
+			RETURNING token`, scope, key, fingerprint, s.token, Memory, k.abandoned()).Scan(&token)
 		if err == nil {
 			return s, nil, nil
 		}
@@ -136,6 +145,30 @@ func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
 		return errLost
 	}
 	return nil
+}
+
+// Keep holds the key of a request that may be at work for longer than keys are held, until
+// stop is called, which waits for that.
+func (k *Keys) Keep(ctx context.Context, s *Slot) (stop func()) {
+	ctx, quit := context.WithCancel(ctx)
+	var over sync.WaitGroup
+	over.Go(func() {
+		tick := time.NewTicker(k.abandoned() / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				// Where it fails the next does it; where none does, another has the key.
+				_, _ = k.Pool.Exec(ctx, "UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		quit()
+		over.Wait()
+	}
 }
 
 // Release frees the key of a request that had no effect.

@@ -2,13 +2,11 @@ package campaigns
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/campaigns"
@@ -133,7 +131,7 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 	if err != nil {
 		return frame.Done{}, err
 	}
-	slot, added, err := c.begin(r, batch)
+	slot, added, end, err := r.Begin(batch)
 	back := frame.Done{To: "campaigns/" + r.ID(), Say: "These were added already: a form adds them once."}
 	if err != nil || added != nil {
 		return back, err
@@ -146,35 +144,13 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 	})
 	if no, ok := errors.AsType[*desk.RefusedError](err); ok {
 		return frame.Done{To: "imports/" + no.Import.ID, Say: "Nobody was added: " + refusal(no.Err) + ".", Wrong: true},
-			c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)})
+			errors.Join(end(nil), c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)}))
 	}
-	if err != nil {
-		return frame.Done{}, errors.Join(err, c.forget(r.Context(), slot))
+	if err = end(err); err != nil {
+		return frame.Done{}, err
 	}
 	back.Say = people(st.Import.AcceptedRows) + " added."
 	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
-}
-
-// begin takes the key of the form that asks for something, or returns what came of that
-// before.
-func (c *Campaigns) begin(r *frame.Request, what ...any) (*idempotency.Slot, *idempotency.Answer, error) {
-	scope, key, err := r.OnceKey()
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := json.Marshal(what)
-	if err != nil {
-		return nil, nil, err
-	}
-	sum := sha256.Sum256(text)
-	return c.API.Keys.Begin(r.Context(), scope, key, sum[:])
-}
-
-// forget frees the key of a form that was refused, although nobody waits any more.
-func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	return c.API.Keys.Release(ctx, slot)
 }
 
 // batch is a list as rows of the API, as many as it takes.

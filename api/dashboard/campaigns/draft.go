@@ -185,7 +185,7 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 	if order.Spec, err = spec(r); err != nil {
 		return frame.Done{}, err
 	}
-	slot, made, err := c.begin(r, r.HTTP.URL.RawQuery, order.Spec)
+	slot, made, end, err := r.Begin(r.HTTP.URL.RawQuery, order.Spec)
 	if err != nil {
 		return frame.Done{}, err
 	}
@@ -197,10 +197,7 @@ func (c *Campaigns) create(r *frame.Request) (frame.Done, error) {
 		return done, fault
 	}
 	done, err := c.make(r, order, slot)
-	if err != nil {
-		err = errors.Join(err, c.forget(r.Context(), slot))
-	}
-	return done, err
+	return done, end(err)
 }
 
 // make makes a campaign of an order, and settles the form that asked for it.

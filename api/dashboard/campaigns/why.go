@@ -8,11 +8,12 @@ import (
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control"
 )
 
 // A why answers why a campaign dials, or does not.
 type why struct {
-	State string // good, busy or bad: how it is drawn
+	State string // good, due, busy or bad: how it is drawn; by the first two it dials
 	Says  string
 	More  string // what one may do, or wait for
 	Next  time.Time
@@ -65,8 +66,11 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 	switch {
 	case p.Ready > 0 && p.Pace.Dialled > 0:
 		return why{"good", "It is dialling: " + dials, "", time.Time{}}
+	case p.Ready > 0 && len(p.Pace.LimitedBy) > 0:
+		l := limits[p.Pace.LimitedBy[0]]
+		return why{"busy", fmt.Sprintf("%s may be called now, and none is: %s.", people(p.Ready), l.says), l.do, time.Time{}}
 	case p.Ready > 0:
-		return why{"busy", fmt.Sprintf("%s may be called now, and the next call is on its way.", people(p.Ready)), "Where none begins within a minute, all lines are in use: see Live.", time.Time{}}
+		return why{"due", fmt.Sprintf("%s may be called now. None was called in the last minute; the next call is due.", people(p.Ready)), "", time.Time{}}
 	case p.Holds > 0:
 		return waits(p)
 	case p.Counters.InProgress > 0:
@@ -78,6 +82,13 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 	default:
 		return why{"busy", "Everybody was called. It will be over in a moment.", "", time.Time{}}
 	}
+}
+
+// limits are what keeps contacts from being called that may be, and what one may do.
+var limits = map[control.Code]struct{ says, do string }{ //nolint:gochecknoglobals // read-only table
+	control.CodeSubgroupConcurrency: {"all lines of its subgroup are in use", "See Live. The next call is made as soon as one is free."},
+	control.CodeSubgroupRate:        {"its subgroup begins as many calls a minute as it may", "See Live. The next call is made as soon as it may be."},
+	control.CodeOrganizationLimit:   {"the organization has come to what a day may come to", "See Settings, where an owner may raise it."},
 }
 
 // waits explains a campaign in which everybody who is left waits: by the reason that

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control"
 )
 
 // TestExplain: the answer to why a campaign is not dialling names what keeps it.
@@ -25,8 +26,10 @@ func TestExplain(t *testing.T) {
 		{campaigns.Paused, progress.Progress{}, nil, "busy", "It is paused", time.Time{}},
 		{campaigns.Completed, progress.Progress{}, nil, "good", "It is over", time.Time{}},
 		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{Dialled: 2, CallsPerMinute: 20}}, nil, "good", "It is dialling: 2 calls in the last minute, of 20", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3}, nil, "due", "3 contacts may be called now. None was called in the last minute", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{LimitedBy: []control.Code{control.CodeSubgroupConcurrency}}}, nil, "busy", "and none is: all lines of its subgroup are in use.", time.Time{}},
 		{campaigns.Running, progress.Progress{Ready: 3}, []checks.Blocker{{Code: checks.AttestationRequired}, {Code: checks.AgentNotPublished}}, "bad", "The agent is not published, so nobody is called.", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 1}, []checks.Blocker{{Code: checks.AttestationRequired}}, "busy", "1 contact may be called now", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 1}, []checks.Blocker{{Code: checks.AttestationRequired}}, "due", "1 contact may be called now", time.Time{}},
 		{
 			campaigns.Running,
 			progress.Progress{Holds: 5, HeldReasons: map[string]int{"outside_legal_window": 4, "retry_wait": 1}, Until: map[string]time.Time{"outside_legal_window": at}},

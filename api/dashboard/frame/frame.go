@@ -318,12 +318,7 @@ func (f *Frame) change(r *Request, room Room, route Route) error {
 			return err
 		}
 	}
-	if r.HTTP.Header.Get(uploaded) != "" {
-		r.Writer.Header().Set(nextPage, r.URL(done.To))
-		r.Writer.WriteHeader(http.StatusNoContent)
-		return nil
-	}
-	http.Redirect(r.Writer, r.HTTP, r.URL(done.To), http.StatusSeeOther) //nolint:gosec // rooms lead to pages
+	goOn(r.Writer, r.HTTP, r.URL(done.To), nil)
 	return nil
 }
 

@@ -35,15 +35,34 @@ func Repeated(a idempotency.Answer) (Done, error) {
 	return Done{To: o.To, Say: o.Say, Wrong: o.Wrong}, nil
 }
 
+// Begin takes the key of the form that was sent, or returns what came of it before. Where
+// it has the key it is kept until end is called: with the error that there was the key is
+// free again, and that error comes back.
+func (r *Request) Begin(what ...any) (slot *idempotency.Slot, came *idempotency.Answer, end func(error) error, err error) {
+	scope, key, err := r.OnceKey()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	keys := idempotency.Keys{Pool: r.frame.DB.Pool}
+	if slot, came, err = keys.Begin(r.Context(), scope, key, []byte(r.digest(what))); err != nil || came != nil {
+		return nil, came, nil, err
+	}
+	stop := keys.Keep(context.WithoutCancel(r.Context()), slot)
+	return slot, nil, func(err error) error {
+		stop()
+		if err == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
+		defer cancel()
+		return errors.Join(err, keys.Release(ctx, slot))
+	}, nil
+}
+
 // DoOnce does what a form asks for once. One that comes again is answered as the first
 // was, where it says the same; what was refused may be sent again.
 func (r *Request) DoOnce(do func() (Done, error), what ...any) (Done, error) {
-	scope, key, err := r.OnceKey()
-	if err != nil {
-		return Done{}, err
-	}
-	keys, sum := idempotency.Keys{Pool: r.frame.DB.Pool}, r.digest(what)
-	slot, came, err := keys.Begin(r.Context(), scope, key, []byte(sum))
+	slot, came, end, err := r.Begin(what...)
 	if err != nil {
 		return Done{}, err
 	}
@@ -51,11 +70,11 @@ func (r *Request) DoOnce(do func() (Done, error), what ...any) (Done, error) {
 		return Repeated(*came)
 	}
 	done, err := do()
+	if err = end(err); err != nil {
+		return done, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
 	defer cancel()
-	if err != nil {
-		return done, errors.Join(err, keys.Release(ctx, slot))
-	}
 	if err := slot.Settle(ctx, r.DB(), done.Kept()); err != nil { // it is done all the same
 		r.frame.Log.WarnContext(ctx, "what came of a form is not remembered", "error", err.Error())
 	}

@@ -48,12 +48,35 @@ func (f *Frame) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	f.fail(w, r, nil, err)
 }
 
+// toSignIn leads to the page of signing in, and from there back to a page.
 func (f *Frame) toSignIn(w http.ResponseWriter, r *http.Request) {
-	to := Home + "/sign-in"
+	q := url.Values{}
 	if r.Method == http.MethodGet && r.URL.Path != Home {
-		to += "?next=" + url.QueryEscape(r.URL.RequestURI())
+		q.Set("next", r.URL.RequestURI())
 	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	goOn(w, r, Home+"/sign-in", q)
+}
+
+// tooLong leads there from a form that is too long to be kept meanwhile.
+func (f *Frame) tooLong(w http.ResponseWriter, r *http.Request, route Route) {
+	q := url.Values{"lost": {"yes"}}
+	if route.Look != nil {
+		q.Set("next", r.URL.RequestURI())
+	}
+	goOn(w, r, Home+"/sign-in", q)
+}
+
+// goOn leads to a page.
+func goOn(w http.ResponseWriter, r *http.Request, to string, q url.Values) {
+	if len(q) > 0 {
+		to += "?" + q.Encode()
+	}
+	if r.Header.Get(uploaded) != "" {
+		w.Header().Set(nextPage, to)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // never out of the dashboard
 }
 
 // signing is what the page of signing in shows.
@@ -73,7 +96,11 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Home, http.StatusSeeOther)
 		return
 	}
-	f.bare(w, r, http.StatusOK, "sign-in.html", "Sign in", signing{Next: r.URL.Query().Get("next")})
+	page := signing{Next: r.URL.Query().Get("next")}
+	if r.URL.Query().Has("lost") {
+		page.Message = "You were signed out, and what you sent is too long to be kept. Nothing was done: sign in, and send it again."
+	}
+	f.bare(w, r, http.StatusOK, "sign-in.html", "Sign in", page)
 }
 
 func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
@@ -106,6 +133,9 @@ func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, passwor
 	case err != nil:
 		f.fail(w, r, nil, err)
 	default:
+		if err := f.leave(r); err != nil { // whoever's it was
+			f.Log.WarnContext(r.Context(), "the session before goes on", "error", err.Error())
+		}
 		f.setCookie(w, string(token), int(operator.Life.Seconds()))
 		return token, true
 	}
@@ -124,7 +154,7 @@ const (
 func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, unread error) (s operator.Session, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	if unread != nil || parse(r) != nil { // it is longer than is kept, say
-		f.toSignIn(w, r)
+		f.tooLong(w, r, route)
 		return s, false
 	}
 	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
@@ -185,12 +215,19 @@ func next(to string) string {
 	return u.RequestURI()
 }
 
+// leave ends the session by which a request comes, if there is one.
+func (f *Frame) leave(r *http.Request) error {
+	c, err := r.Cookie(f.cookie())
+	if err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	return operator.SignOut(r.Context(), f.DB.Pool, media.Secret(c.Value))
+}
+
 func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(f.cookie()); err == nil {
-		if err := operator.SignOut(r.Context(), f.DB.Pool, media.Secret(c.Value)); err != nil {
-			f.fail(w, r, nil, err)
-			return
-		}
+	if err := f.leave(r); err != nil {
+		f.fail(w, r, nil, err)
+		return
 	}
 	f.setCookie(w, "", -1)
 	http.Redirect(w, r, Home+"/sign-in", http.StatusSeeOther)

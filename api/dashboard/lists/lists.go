@@ -236,11 +236,21 @@ func (Lists) askRegistry(r *frame.Request) (frame.Page, error) {
 			{Name: "areas", Label: "Area codes that it is about", Optional: true, Placeholder: "212, 646", Help: "With commas between; all is every one. Numbers of these that are not listed may be called."},
 			{Name: "downloaded", Label: "Downloaded on", Kind: "date", Help: "The day on which the registry was asked."},
 			replaceField("Else numbers are added, and those of changes taken off."),
+			frame.Once(),
 		},
 	})}, nil
 }
 
 func (l Lists) load(r *frame.Request) (frame.Done, error) {
+	sum, err := r.Sum("file")
+	if err != nil {
+		return frame.Done{}, err
+	}
+	return r.DoOnce(func() (frame.Done, error) { return l.loadRegistry(r) },
+		sum, r.Ticked("replace"), r.Text("registry"), r.Text("areas"), r.Text("downloaded"))
+}
+
+func (l Lists) loadRegistry(r *frame.Request) (frame.Done, error) {
 	load := lists.Load{Name: r.Text("registry")}
 	if err := lists.CheckName(load.Name); err != nil {
 		return frame.Done{}, frame.Invalid("registry", err)

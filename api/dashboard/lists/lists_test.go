@@ -87,18 +87,29 @@ func TestTheOwnList(t *testing.T) {
 func TestRegistries(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" })
 	ada := h.SignIn(t, "ada")
-	form := []string{"registry", "us_national", "areas", "202", "downloaded", "2026-11-01"}
+	form := []string{"registry", "us_national", "areas", "202", "downloaded", "2026-11-01", "once", "a"}
 	if a := h.SignIn(t, "gus").Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusNotFound {
 		t.Errorf("somebody else loads a registry: %d", a.Status)
 	}
 	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
+	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
+		t.Errorf("sent again: %d %s", a.Status, a.Text())
+	}
+	var loads int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'suppression.load'").Scan(&loads); err != nil || loads != 1 {
+		t.Errorf("it is loaded %d times, %v", loads, err)
+	}
+	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550102\n", form...); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("another by the same form: %d %s", a.Status, a.Text())
+	}
 	if page := ada.Get("do-not-call"); !strings.Contains(page.Text(), "us_national") || !strings.Contains(page.Text(), "1 of ") {
 		t.Errorf("%s", page.Text())
 	}
 	for field, bad := range map[string]string{"registry": "mars", "downloaded": "yesterday"} {
-		pairs := append([]string{}, form...)
+		pairs := append([]string{}, form[:len(form)-1]...)
+		pairs = append(pairs, bad)
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == field {
 				pairs[i+1] = bad

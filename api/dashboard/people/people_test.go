@@ -162,11 +162,40 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	}
 	out()
 	long := strings.Repeat("x", 2<<20)
-	if a = b.Post(at, "prompt", long); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in") {
+	if a = b.Post(at, "prompt", long); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in?lost=yes&next=") || !strings.HasSuffix(a.To(), "edit") {
 		t.Errorf("too long: %d %s", a.Status, a.To())
+	}
+	if page := b.Get(a.To()); !strings.Contains(page.Text(), "what you sent is too long to be kept") || !strings.Contains(page.Body, `name="next" value="`+b.Page(at)+`"`) {
+		t.Errorf("too long: %s", page.Body)
+	}
+	a = b.Do(http.MethodPost, at, strings.NewReader("prompt="+long), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Parley-Upload", "1")
+	if a.Status != http.StatusNoContent || !strings.HasPrefix(a.Header.Get("Parley-To"), "/dashboard/sign-in?lost=yes&next=") {
+		t.Errorf("too long, of a script: %d %v", a.Status, a.Header)
 	}
 	if a = h.SignIn(t, "ada").Post(at, "prompt", long); a.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("too long of who is signed in: %d", a.Status)
+	}
+}
+
+// TestTheSessionBefore ends where somebody signs in again, in place of a form or not.
+func TestTheSessionBefore(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	b := h.SignIn(t, "ada")
+	for path, form := range map[string][]string{
+		"agents/" + ids["agents"] + "/edit": {"greeting", "Hi", "sign-in.email", "oscar@example.com", "sign-in.password", string(dashtest.Password)},
+		"/dashboard/sign-in":                {"email", "ada@example.com", "password", string(dashtest.Password)},
+	} {
+		before := b.Cookie().String()
+		if a := h.Stranger(t).Do(http.MethodGet, "agents", nil, "Cookie", before); a.Status != http.StatusOK {
+			t.Fatalf("%s: the session is not there: %d", path, a.Status)
+		}
+		if a := b.Post(path, form...); a.Status >= http.StatusBadRequest || b.Get("agents").Status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, a.Status, a.Text())
+		}
+		if a := h.Stranger(t).Do(http.MethodGet, "agents", nil, "Cookie", before); a.Status != http.StatusSeeOther {
+			t.Errorf("%s: the session before goes on: %d", path, a.Status)
+		}
 	}
 }
 

@@ -34,15 +34,37 @@
     narrow.addEventListener("change", fit);
   }
 
+  // Files up to so many bytes are asked for again by the page of signing in, with what was
+  // typed; of longer ones it is asked first whether anybody is signed in.
+  const kept = 500000;
+
   // send sends a form with a file, and shows how much of it is there. Where that cannot be begun
   // the browser sends it; where it breaks off it is sent again by who wants that.
-  const send = (form) => {
+  const send = async (form) => {
     const request = new XMLHttpRequest();
     const bar = form.querySelector(".sending progress");
     const says = form.querySelector(".sending span");
+    const body = new FormData(form);
     let begun = false;
     bar.hidden = false;
     form.querySelector(".sending button")?.remove();
+    const halt = (why) => {
+      delete form.dataset.sent;
+      form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+      bar.hidden = true;
+      says.innerHTML = why;
+      const again = document.createElement("button");
+      again.className = "button small";
+      again.textContent = "Send it again";
+      says.after(again);
+    };
+    if ([...body.values()].some((v) => v.size > kept)) {
+      const here = await fetch(form.action, { method: "HEAD", redirect: "manual" }).catch(() => null);
+      if (here?.type === "opaqueredirect") {
+        halt('You were signed out, and nothing was sent. <a href="/dashboard/sign-in" target="_blank">Sign in in another tab</a>, then:');
+        return;
+      }
+    }
     request.upload.addEventListener("progress", (e) => {
       begun = true;
       if (!e.lengthComputable) return;
@@ -60,18 +82,11 @@
     });
     request.addEventListener("error", () => {
       if (!begun) { form.submit(); return; }
-      delete form.dataset.sent;
-      form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
-      bar.hidden = true;
-      says.textContent = "The connection broke off. Whether the file arrived is not known.";
-      const again = document.createElement("button");
-      again.className = "button small";
-      again.textContent = "Send it again";
-      says.after(again);
+      halt("The connection broke off. Whether the file arrived is not known.");
     });
     request.open("POST", form.action);
     request.setRequestHeader("Parley-Upload", "1");
-    request.send(new FormData(form));
+    request.send(body);
   };
 
   // A form is sent once, however often its button is pressed; so are those that come later.

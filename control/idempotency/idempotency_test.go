@@ -1,0 +1,37 @@
+package idempotency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/idempotency"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// TestAKeyIsKept for as long as its request is at work, and no longer.
+func TestAKeyIsKept(t *testing.T) {
+	d := dbtest.New(t)
+	keys := &idempotency.Keys{Pool: d.Pool, Abandoned: 100 * time.Millisecond}
+	slot, _, err := keys.Begin(t.Context(), "of", "a", []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := keys.Keep(t.Context(), slot)
+	wait := func() { // by the clock that counts
+		if _, err := d.Pool.Exec(t.Context(), "SELECT pg_sleep(0.3)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait()
+	if other, _, err := keys.Begin(t.Context(), "of", "a", []byte("x")); control.CodeOf(err) != control.CodeIdempotencyInFlight {
+		t.Errorf("another has it: %v, %v", other, err)
+	}
+	stop()
+	wait()
+	if _, _, err := keys.Begin(t.Context(), "of", "a", []byte("x")); err != nil {
+		t.Errorf("it is held on: %v", err)
+	}
+}
