@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/dialler"
 	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/place"
@@ -200,6 +201,9 @@ func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c 
 	if err != nil || k == nil { // somebody else has it
 		return nil, err
 	}
+	if k.reassigned {
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
+	}
 	if !suppressed && b.Screen != nil {
 		listed, err := b.Screen.Allowed(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
 		if err != nil {
@@ -231,6 +235,7 @@ type contact struct {
 	number, name, external, language, importID string
 	variables, metadata                        map[string]any
 	attempts                                   int
+	reassigned                                 bool // its number, since the consent
 }
 
 // waiting locks a contact that waits, nil where it does not, or another server
@@ -242,11 +247,11 @@ func (b *Book) waiting(ctx context.Context, tx pgx.Tx, orgID string, c candidate
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		SELECT id, hours_group, number, name, external_id, language, import_id, variables, metadata, attempts,
-			coalesce(next_attempt_at, '-infinity'), coalesce(not_before, '-infinity'), coalesce(not_after, '-infinity')
-		FROM contacts WHERE id = $1 AND number = $2 AND hours_group = $3 AND state = 'pending' FOR UPDATE SKIP LOCKED`, c.id, c.number, c.group).
+			coalesce(next_attempt_at, '-infinity'), coalesce(not_before, '-infinity'), coalesce(not_after, '-infinity'), `+store.Reassigned+`
+		FROM contacts c WHERE id = $1 AND number = $2 AND hours_group = $3 AND state = 'pending' FOR UPDATE SKIP LOCKED`, c.id, c.number, c.group).
 		QueryRow(func(row pgx.Row) error {
 			fault := row.Scan(&k.ID, &k.Group, &k.number, &k.name, &k.external, &k.language, &k.importID, &k.variables, &k.metadata, &k.attempts,
-				(*instant)(&retry), (*instant)(&before), (*instant)(&after))
+				(*instant)(&retry), (*instant)(&before), (*instant)(&after), &k.reassigned)
 			if errors.Is(fault, pgx.ErrNoRows) {
 				return nil
 			}

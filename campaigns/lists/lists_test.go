@@ -322,9 +322,10 @@ func TestResults(t *testing.T) {
 	contact(2, "+12025550102", "pending", "2024-03-02T00:00:00Z")
 	contact(3, "+12025550103", "pending", "")
 	contact(4, "+12025550104", "done", "2024-03-02T00:00:00Z")
+	contact(6, "+12025550106", "in_call", "2024-03-03T00:00:00Z")
 	contact(5, "+77012345678", "pending", "2024-03-02T00:00:00Z")
 	var query strings.Builder
-	if n, fault := s.Query(t.Context(), org, &query); fault != nil || n != 2 || query.String() != "2025550101,2024-03-01\n2025550102,2024-03-02\n" {
+	if n, fault := s.Query(t.Context(), org, &query); fault != nil || n != 3 || query.String() != "2025550101,2024-03-01\n2025550102,2024-03-02\n2025550106,2024-03-03\n" {
 		t.Errorf("%d, %v:\n%s", n, fault, query.String())
 	}
 	for _, bad := range []string{"2025550101,2024-03-01\n", "202555010,2024-03-01,yes\n", "2025550101,01.03.2024,yes\n", "2025550101,2024-03-01,perhaps\n"} {
@@ -333,9 +334,9 @@ func TestResults(t *testing.T) {
 		}
 	}
 	done, err := s.LoadResults(t.Context(), lists.Load{
-		OrgID: org, Files: []string{s.file("TN,Date,Result\r\n2025550101,2024-03-01,yes\r\n2025550102,2024-03-02,No_Data\r\n", 0)}, Now: s.now,
+		OrgID: org, Files: []string{s.file("TN,Date,Result\r\n2025550101,2024-03-01,yes\r\n2025550102,2024-03-02,No_Data\r\n2025550106,2024-03-03,no\r\n", 0)}, Now: s.now,
 	})
-	if err != nil || done != (lists.Reassigned{Results: 2, Yes: 1, Suppressed: 1}) {
+	if err != nil || done != (lists.Reassigned{Results: 3, Yes: 1, Suppressed: 1}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	query.Reset()

@@ -28,14 +28,14 @@ const (
 )
 
 // Query writes the query for the database of reassigned numbers: number and day
-// of the consent of every contact of an organization that waits and whose
-// consent has a date, each pair once, as TN,YYYY-MM-DD without a line of names.
+// of the consent of every contact of an organization that waits, or is in a call
+// and may be called again, and whose consent has a date, each pair once, as TN,YYYY-MM-DD without a line of names.
 // What was asked before is left out.
 func (s *Shelf) Query(ctx context.Context, orgID string, to io.Writer) (n int, err error) {
 	rows, err := s.Pool.Query(ctx, `
 		SELECT DISTINCT substr(c.number, 3), to_char(c.consent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM contacts c
 		JOIN campaigns k ON k.id = c.campaign_id AND k.status NOT IN ('completed', 'cancelled')
-		WHERE c.org_id = $1 AND c.state IN ('pending', 'awaiting') AND c.consent_at IS NOT NULL AND c.number LIKE '+1%'
+		WHERE c.org_id = $1 AND c.state IN ('pending', 'in_call', 'awaiting') AND c.consent_at IS NOT NULL AND c.number LIKE '+1%'
 		AND NOT EXISTS (SELECT FROM reassigned_numbers r
 			WHERE r.org_id = c.org_id AND r.number = c.number AND r.consent_on = (c.consent_at AT TIME ZONE 'UTC')::date)
 		ORDER BY 1, 2`, orgID)
