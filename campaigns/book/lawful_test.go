@@ -286,3 +286,35 @@ func TestListedAbroad(t *testing.T) {
 		}
 	}
 }
+
+// TestManyHeld: who may be called does not wait for long behind many whom a cap holds,
+// or who are listed; who is somebody else's for now is not asked about at once again.
+func TestManyHeld(t *testing.T) {
+	s := open(t)
+	s.fill(3*asksAtOnce, 1)
+	tx, err := s.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
+	if _, err = tx.Exec(t.Context(), "SELECT FROM contacts FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	if claim, rest, err := s.fresh().Take(t.Context()); err != nil || claim != nil || rest < 100*time.Millisecond {
+		t.Errorf("all are locked: %v, %v, rests %v", claim, err, rest)
+	}
+	if err = tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`INSERT INTO suppressions (org_id, number) SELECT $1, substr(number, 2) FROM contacts WHERE n < 3 * $2`, s.org, asksAtOnce)
+	d := s.fresh()
+	for n := range 2 {
+		claim, rest, err := d.Take(t.Context())
+		if err != nil || claim != nil || rest > time.Millisecond {
+			t.Fatalf("%d: %v, %v, rests %v", n, claim, err, rest)
+		}
+	}
+	if got := s.take(d); got != fmt.Sprint("con_", 3*asksAtOnce) {
+		t.Errorf("%q is called", got)
+	}
+}

@@ -31,6 +31,9 @@ const longestTake = 3 * time.Second
 // errNoLine tells that a contact may be called and there is no line for it.
 var errNoLine = errors.New("no line is free")
 
+// errElsewhere tells that somebody else has a contact, or it is another by now.
+var errElsewhere = errors.New("the contact is somebody else's")
+
 // errGone tells that the campaign was changed while a contact of it was taken.
 var errGone = errors.New("the campaign has changed")
 
@@ -167,6 +170,7 @@ func (d detail) queueFirst(batch *pgx.Batch, ask dialler.Ask, passed []string, c
 // the gate decides about the others is kept.
 func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, now time.Time, c candidate, answer *dialler.Answer) (*control.Lease, error) {
 	var passed []string
+	var decided bool
 	for range asksAtOnce {
 		if c.id == "" {
 			return nil, nil //nolint:nilnil // nobody waits
@@ -180,9 +184,10 @@ func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, 
 			answer.Busy = true
 			return nil, nil //nolint:nilnil // there is none now
 		}
-		if err != nil || lease != nil {
+		if lease != nil || err != nil && !errors.Is(err, errElsewhere) {
 			return lease, err
 		}
+		decided = decided || err == nil
 		passed = append(passed, c.id)
 		batch := &pgx.Batch{}
 		d.queueFirst(batch, ask, passed, &c)
@@ -190,15 +195,17 @@ func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, 
 			return nil, fmt.Errorf("next contact: %w", err)
 		}
 	}
-	answer.Next = now
-	return nil, nil //nolint:nilnil // the others are asked about in a moment
+	if decided {
+		answer.Next = now
+	}
+	return nil, nil //nolint:nilnil // the others are asked about at once, or as soon as they are nobody else's
 }
 
 // try asks the gate about a contact, and does what it says.
 func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c candidate, now time.Time) (*control.Lease, error) {
 	id := c.id
 	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.Remembered(c.group)-longestCall))
-	if err != nil || k == nil { // somebody else has it
+	if err != nil {
 		return nil, err
 	}
 	if k.reassigned {
@@ -238,9 +245,9 @@ type contact struct {
 	reassigned                                 bool // its number, since the consent
 }
 
-// waiting locks a contact that waits, nil where it does not, or another server
-// has it, or it is not what it was; and reads what the organization did with its
-// number since an instant, and whether it is on its do-not-call list.
+// waiting locks a contact that waits, unless it is elsewhere; and reads what the
+// organization did with its number since an instant, and whether it is on its
+// do-not-call list.
 func (b *Book) waiting(ctx context.Context, tx pgx.Tx, orgID string, c candidate, since time.Time) (k *contact, suppressed bool, err error) {
 	k = &contact{}
 	var retry, before, after time.Time
@@ -264,7 +271,7 @@ func (b *Book) waiting(ctx context.Context, tx pgx.Tx, orgID string, c candidate
 		return nil, false, fmt.Errorf("contact %s: %w", c.id, err)
 	}
 	if k.ID == "" {
-		return nil, false, nil
+		return nil, false, errElsewhere
 	}
 	k.RetryAt, k.NotBefore, k.NotAfter = retry, before, after
 	return k, suppressed, nil

@@ -48,7 +48,7 @@ type Answer struct {
 	// Gone tells that the campaign has changed, or is another node's for now.
 	Gone bool
 	// Next is when the first contact of the open groups will be due, where that
-	// is known.
+	// is known; what is not to come tells that there are more to be asked about at once.
 	Next time.Time
 }
 
@@ -69,6 +69,10 @@ const Patience = time.Second
 // trouble is for how many times as long as it took a campaign that is in trouble
 // is left alone, from when it was asked: so much more time is the others'.
 const trouble = 5
+
+// breath is how long a campaign is left alone that has more contacts to be asked about
+// at once: others have their turn before.
+const breath = time.Millisecond
 
 // A Dialler takes contacts. It is for one goroutine.
 type Dialler struct {
@@ -175,6 +179,9 @@ func (d *Dialler) ask(ctx context.Context, s *seat, now time.Time) (Answer, erro
 	if err == nil && answer.Claim == nil && !answer.Busy && !answer.Gone {
 		if !answer.Next.IsZero() && answer.Next.Before(until) {
 			until = answer.Next
+		}
+		if soonest := now.Add(breath); until.Before(soonest) {
+			until = soonest
 		}
 		d.sleep(s, now, until)
 	}

@@ -180,6 +180,18 @@ func TestRest(t *testing.T) {
 	if _, rest, _ := d.Take(t.Context()); rest != 700*time.Millisecond {
 		t.Errorf("its next contact: %v", rest)
 	}
+	s, d = setUp(t, "a", "b") // a has more who are to be asked about at once
+	s.answers["a"], s.answers["b"] = Answer{Next: noon().Add(-time.Millisecond)}, Answer{Next: noon().Add(time.Second)}
+	for range 3 {
+		_, rest, _ := d.Take(t.Context())
+		if rest != breath {
+			t.Errorf("more at once: %v", rest)
+		}
+		s.now = s.now.Add(rest)
+	}
+	if !slices.Equal(s.asked, []string{"a", "b", "a", "a"}) {
+		t.Errorf("asked %v", s.asked)
+	}
 	s, d = setUp(t, "a")
 	s.now = time.Date(2026, 11, 21, 1, 59, 59, 5e8, time.UTC) // 20:59:59.5 in New York
 	s.answers["a"] = Answer{}
