@@ -300,7 +300,7 @@ func TestManyHeld(t *testing.T) {
 	if _, err = tx.Exec(t.Context(), "SELECT FROM contacts FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	if claim, rest, err := s.fresh().Take(t.Context()); err != nil || claim != nil || rest < 100*time.Millisecond {
+	if claim, rest, err := s.fresh().Take(t.Context()); err != nil || claim != nil || rest < dialler.Patience/2 {
 		t.Errorf("all are locked: %v, %v, rests %v", claim, err, rest)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {
@@ -310,7 +310,7 @@ func TestManyHeld(t *testing.T) {
 	d := s.fresh()
 	for n := range 2 {
 		claim, rest, err := d.Take(t.Context())
-		if err != nil || claim != nil || rest > time.Millisecond {
+		if err != nil || claim != nil || rest > dialler.Patience/2 {
 			t.Fatalf("%d: %v, %v, rests %v", n, claim, err, rest)
 		}
 	}

@@ -1,6 +1,13 @@
 package book
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/market"
+)
 
 // TestOtherMarket: a campaign whose organization goes by the law of another market by
 // now calls nobody, until it goes by the campaign's own again.
@@ -31,5 +38,34 @@ func TestReassigned(t *testing.T) {
 	}
 	if got := s.text("SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'"); got != "suppressed reassigned_number" {
 		t.Errorf("the other is %s", got)
+	}
+}
+
+// TestNewAreas: whose number may be in more zones or states by new rules than by those
+// of its list waits until it is time in all of them, from the next look on.
+func TestNewAreas(t *testing.T) {
+	s := open(t)
+	s.fill(2, 1)
+	s.exec("UPDATE contacts SET hours_group = 'S1;Asia/Almaty,Asia/Qostanay;Asia/Tokyo', states = '{S1}', zones = '{Asia/Almaty,Asia/Qostanay}' WHERE id = 'con_2'")
+	rules := market.Files("kz")
+	rules["package.yaml"] = strings.Replace(rules["package.yaml"], "zones: [Asia/Almaty]", "zones: [Asia/Almaty, Asia/Aqtobe]", 1)
+	p, err := market.Read(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.book("node")
+	b.Markets = only{p}
+	d := &dialler.Dialler{Book: b}
+	if got := s.take(d); got != "" {
+		t.Errorf("%q is called by the hours of its old place", got)
+	}
+	const wider = ";Asia/Almaty,Asia/Aqtobe; {} {Asia/Almaty,Asia/Aqtobe} pending S1;Asia/Almaty,Asia/Aqtobe,Asia/Qostanay;Asia/Tokyo {S1} {Asia/Almaty,Asia/Aqtobe,Asia/Qostanay} pending"
+	if got := s.text("SELECT concat_ws(' ', hours_group, states::text, zones::text, state) FROM contacts ORDER BY n"); got != wider {
+		t.Errorf("they are in %s", got)
+	}
+	b.asked = time.Time{}
+	d.Wake("cmp_1")
+	if got := s.take(d); got != "con_1" {
+		t.Errorf("%q is called by the hours of its new one", got)
 	}
 }

@@ -204,6 +204,9 @@ func (b *Book) first(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, 
 // try asks the gate about a contact, and does what it says.
 func (b *Book) try(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask, c candidate, now time.Time) (*control.Lease, error) {
 	id := c.id
+	if g, ok := d.wider(c); ok {
+		return nil, b.move(ctx, tx, id, c.group, g)
+	}
 	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.Remembered(c.group)-longestCall))
 	if err != nil {
 		return nil, err

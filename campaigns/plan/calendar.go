@@ -38,6 +38,20 @@ func ParseGroup(key string) (Group, error) {
 	return Group{Place: market.Place{States: list(parts[0]), Zones: list(parts[1])}, Named: parts[2]}, nil
 }
 
+// Wider is the group of those who may be in another place too: what is done must be
+// allowed in both.
+func (g Group) Wider(p market.Place) Group {
+	g.Place.States, g.Place.Zones = either(g.Place.States, p.States), either(g.Place.Zones, p.Zones)
+	return g
+}
+
+// either is all that is in one of two lists, sorted; never nil.
+func either(a, b []string) []string {
+	all := append(append([]string{}, a...), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // A Campaign is what planning needs of one.
 type Campaign struct {
 	ID          string

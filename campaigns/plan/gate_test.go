@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,6 +243,33 @@ func TestOrder(t *testing.T) {
 	for id, pace := range map[string]int{"a": 100, "b": 20, "c": 60} {
 		if want := 1800 * pace / 180; calls[id] < want*8/10 || calls[id] > want*16/10 {
 			t.Errorf("%s made %d calls, its share is %d (%v)", id, calls[id], want, calls)
+		}
+	}
+}
+
+// TestWider: who may be in two places is held by both, and the key is one however the
+// places are put together.
+func TestWider(t *testing.T) {
+	place := func(states, zones string) market.Place {
+		return market.Place{States: strings.Fields(states), Zones: strings.Fields(zones)}
+	}
+	for _, c := range []struct {
+		key   string
+		place market.Place
+		want  string
+	}{
+		{"NY;America/New_York;", place("NY", "America/New_York"), "NY;America/New_York;"},
+		{"NY;America/New_York;Asia/Tokyo", place("CT", "America/New_York"), "CT,NY;America/New_York;Asia/Tokyo"},
+		{";Asia/Almaty;", place("", "Asia/Aqtobe Asia/Almaty"), ";Asia/Almaty,Asia/Aqtobe;"},
+		{"FL;America/Chicago,America/New_York;", place("FL", "America/Chicago"), "FL;America/Chicago,America/New_York;"},
+		{";;", place("", ""), ";;"},
+	} {
+		g, err := ParseGroup(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g = g.Wider(c.place); g.Key() != c.want || g.Place.States == nil || g.Place.Zones == nil {
+			t.Errorf("%s: %q, want %q", c.key, g.Key(), c.want)
 		}
 	}
 }
