@@ -131,7 +131,7 @@ func (b *Book) read(ctx context.Context) error {
 	orgs := map[string]store.Organization{}
 	for _, x := range all {
 		d, r, err := b.one(ctx, x.org, x.id, orgs)
-		if was := before[x.id].version; err == nil && was != "" && was != r.Version {
+		if err == nil && before[x.id].version != r.Version {
 			err = b.reconsider(ctx, x.id)
 		}
 		if err != nil && ctx.Err() == nil { // the others go on
@@ -151,12 +151,12 @@ func (b *Book) read(ctx context.Context) error {
 }
 
 // reconsider has everybody asked about again whom a cap keeps waiting: a campaign
-// has changed, or what its organization allows. Nobody's retry is brought forward:
-// who is held by a cap had waited for it.
+// has changed, or what its organization allows; or did while it was not looked at.
+// Nobody's retry is brought forward: who is held by a cap had waited for it.
 func (b *Book) reconsider(ctx context.Context, campaignID string) error {
 	_, err := b.Pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
-		WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
+		WHERE campaign_id = $1 AND state = 'pending' AND next_attempt_at IS NOT NULL AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
 	return err
 }
 

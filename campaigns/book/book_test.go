@@ -352,32 +352,62 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestLoosened: whom a cap keeps waiting is asked about again when the
-// organization allows more, and not before.
+// TestLoosened: whom a cap keeps waiting is asked about again when the organization
+// allows more, and not before; also where that was while the campaign was paused, or
+// nobody was there to see it. Whose next attempt is later goes on to wait.
 func TestLoosened(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
-	for range 3 { // kz: three a day
-		s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
-			ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', 'failed', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
-			now() - interval '2 minutes', now() - interval '1 minute')`, control.NewID("call_", time.Now()), s.org)
-	}
-	b := s.book("node")
-	d := &dialler.Dialler{Book: b}
-	take := func() string {
-		s.rush()
-		b.asked = time.Time{}
-		d.Wake("cmp_1")
-		return s.take(d)
-	}
-	for range 2 {
-		if got := take(); got != "" {
-			t.Fatalf("%s is called", got)
-		}
-	}
-	s.exec(`UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`)
-	if got := take(); got != "con_1" {
-		t.Errorf("%q is called when nine a day are allowed: %s", got, s.text("SELECT state || governing_cap || due_at FROM contacts"))
+	const loosened = `UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`
+	for how, miss := range map[string]func(*shop, *Book, func() string) *Book{
+		"seen": func(_ *shop, b *Book, _ func() string) *Book { return b },
+		"paused": func(s *shop, b *Book, take func() string) *Book {
+			s.exec("UPDATE campaigns SET status = 'paused', updated_at = now()")
+			take()
+			return b
+		},
+		"begun anew": func(s *shop, _ *Book, _ func() string) *Book { return s.book("node") },
+		"in trouble": func(s *shop, b *Book, take func() string) *Book {
+			s.exec("ALTER TABLE contacts ADD CONSTRAINT nobody CHECK (next_attempt_at > now() + interval '1 minute') NOT VALID")
+			s.exec(loosened)
+			take()
+			s.exec("ALTER TABLE contacts DROP CONSTRAINT nobody")
+			return b
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			s := open(t)
+			s.fill(2, 1)
+			s.exec("UPDATE contacts SET next_attempt_at = now() + interval '1 hour', due_at = now() + interval '1 hour' WHERE id = 'con_2'")
+			for range 3 { // kz: three a day
+				s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+					ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', 'failed', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
+					now() - interval '2 minutes', now() - interval '1 minute')`, control.NewID("call_", time.Now()), s.org)
+			}
+			b := s.book("node")
+			d := &dialler.Dialler{Book: b}
+			take := func() string {
+				s.rush()
+				b.asked = time.Time{}
+				d.Wake("cmp_1")
+				return s.take(d)
+			}
+			for range 2 {
+				if got := take(); got != "" {
+					t.Fatalf("%s is called", got)
+				}
+			}
+			last := miss(s, b, take)
+			s.exec(loosened)
+			s.exec("UPDATE campaigns SET status = 'running'")
+			if last != b {
+				b, d = last, &dialler.Dialler{Book: last}
+			}
+			if got := take(); got != "con_1" {
+				t.Errorf("%q is called when nine a day are allowed: %s", got, s.text("SELECT state || governing_cap || due_at FROM contacts"))
+			}
+			if got := take(); got != "" {
+				t.Errorf("%q is called before its next attempt", got)
+			}
+		})
 	}
 }
 
