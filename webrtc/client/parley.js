@@ -8,7 +8,7 @@ const BYE_WITHIN = 3_000; // ms
 const LEVEL_EVERY = 100; // ms
 const KEPT = "parley.call"; // in sessionStorage: what a reloaded page goes on with
 
-const UNUSED = ["network", "microphone_denied", "microphone_missing", "microphone_busy"]; // a secret that met these is still good
+const UNUSED = ["network", "join_timeout", "microphone_denied", "microphone_missing", "microphone_busy"]; // a secret that met these is still good
 
 const MESSAGES = {
   insecure_origin: "Microphones work on secure pages only. Open this page over https, or on localhost.",
@@ -29,6 +29,7 @@ const MESSAGES = {
   wrong_call: "This token belongs to another call.",
   call_ended: "The call is over.",
   resume_unknown: "The call cannot be taken up again; it is over.",
+  join_timeout: "The service waited for too long. Try again.",
   unavailable: "No calls are taken now. Try again in a moment.",
   network: "The service cannot be reached. Check the connection, and try again.",
   connection_lost: "The connection was lost for too long.",
@@ -198,16 +199,13 @@ export class Call extends EventTarget {
   async _begin(ticket) {
     this.#audio = new Audio();
     this.#audio.autoplay = true;
-    const microphone = openMicrophone(this.#wish()).then((stream) => this.#take(stream));
-    microphone.catch(() => {}); // it is awaited below
     let by;
     try {
-      if (typeof ticket === "function") {
-        await microphone;
-        ticket = await ticket();
-      }
-      by = this.#read(ticket);
-      await Promise.all([microphone, this.#open()]);
+      if (typeof ticket !== "function") by = this.#read(ticket);
+      // A visitor may think about the microphone for longer than a socket may be silent.
+      this.#take(await openMicrophone(this.#wish()));
+      by ??= this.#read(await ticket());
+      await this.#open();
       this.#options.signal?.throwIfAborted();
       await this.#connect(by);
       await within(JOIN_WITHIN, this.#ready.promise, new ParleyError("network"));
