@@ -82,6 +82,19 @@ func TestCall(t *testing.T) {
 			return await stage.why(stage.resume()) + " " + stage.kept()?.resume;`,
 			"ParleyError join_timeout: The service waited for too long. Try again. secret1",
 		},
+		{
+			"an answer that comes twice, as to a restart before", `
+			const call = await stage.join(), faults = [];
+			call.on("error", (e) => faults.push(e.code));
+			stage.service = (ws, m) => setTimeout(() => {
+				stage.takes(ws, m);
+				ws.say({ type: "answer", sdp: "old", call_id: "call", resume: "secret1" });
+			});
+			stage.sockets[0].close();
+			await stage.wait(50);
+			return [call.state, stage.kept().resume, ...faults].join(" ");`,
+			"listening secret2",
+		},
 	} {
 		t.Run(scene.name, func(t *testing.T) {
 			if got := play(t, scene.script); got != scene.want {

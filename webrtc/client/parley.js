@@ -265,6 +265,8 @@ export class Call extends EventTarget {
   #hear(m) {
     switch (m.type) {
       case "answer":
+        if (!this.#offered) break; // it is of an offer that another took the place of
+        this.#offered = false;
         this.id = m.call_id;
         this.#resume = m.resume;
         if (m.ice_servers) this.#to.ice = m.ice_servers;
@@ -333,6 +335,7 @@ export class Call extends EventTarget {
   }
 
   #sent = false; // our description: candidates may follow it
+  #offered = false; // it is not answered yet
   #held = [];
 
   #offerCandidate(candidate) {
@@ -343,6 +346,7 @@ export class Call extends EventTarget {
   async #describe(message, how) {
     const peer = this.#peer;
     await peer.setLocalDescription(await peer.createOffer(how));
+    this.#offered = true;
     this.#send({ ...message, sdp: peer.localDescription.sdp });
     this.#sent = true;
     for (const c of this.#held.splice(0)) this.#offerCandidate(c);
