@@ -95,6 +95,21 @@ func TestCall(t *testing.T) {
 			return [call.state, stage.kept().resume, ...faults].join(" ");`,
 			"listening secret2",
 		},
+		{
+			"what was told before there were listeners", `
+			stage.service = (ws, m) => setTimeout(() => {
+				ws.say({ type: "event", event: "state", state: "hearing" });
+				stage.takes(ws, m);
+				setTimeout(() => ws.say({ type: "event", event: "state", state: "speaking" }));
+			});
+			const call = await stage.join(), states = [];
+			call.on("state", ({ state }) => {
+				if (states.push(state) === 1) stage.sockets[0].say({ type: "event", event: "state", state: "thinking" });
+			});
+			await stage.wait(50);
+			return states.join(" ");`,
+			"connecting hearing speaking thinking",
+		},
 	} {
 		t.Run(scene.name, func(t *testing.T) {
 			if got := play(t, scene.script); got != scene.want {

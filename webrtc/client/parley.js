@@ -216,8 +216,10 @@ export class Call extends EventTarget {
       throw e;
     }
     this.#joined = true;
-    const early = this.#early.splice(0);
-    setTimeout(() => early.forEach(([type, detail]) => this.#tell(type, detail))); // once there are listeners
+    setTimeout(() => { // once there are listeners
+      for (const [type, detail] of this.#early) this.#dispatch(type, detail); // and what is told meanwhile
+      this.#early = null;
+    });
     return this;
   }
 
@@ -449,9 +451,11 @@ export class Call extends EventTarget {
   // ---- the end
 
   #tell(type, detail) {
-    if (this.#joined) this.dispatchEvent(new CustomEvent(type, { detail }));
-    else this.#early.push([type, detail]);
+    if (this.#early) this.#early.push([type, detail]);
+    else this.#dispatch(type, detail);
   }
+
+  #dispatch(type, detail) { this.dispatchEvent(new CustomEvent(type, { detail })); }
 
   #fail(error) { this.#tell("error", error); }
 
