@@ -26,7 +26,7 @@ func TestBrowser(t *testing.T) {
 	c := openChrome(t, "when do you open", "have you the odyssey")
 	for name, journey := range map[string]func(testing.TB, chrome){
 		"the page": thePage, "the client": theClient, "a word between": wordBetween, "mute": muted, "a reload": reload,
-		"keys and devices": keysAndDevices, "the network is lost": networkLost, "the socket is lost": socketLost, "friendly errors": friendlyErrors,
+		"keys and devices": keysAndDevices, "the network is lost": networkLost, "the socket is lost": socketLost, "friendly errors": friendlyErrors, "given up": givenUp,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -290,6 +290,25 @@ func friendlyErrors(t testing.TB, c chrome) {
 	w.Token += "x"
 	if j := p.join(w); j.Code != "token_invalid" {
 		t.Errorf("joined with a forged token: %+v", j)
+	}
+}
+
+// givenUp: a visitor who hangs up before there is a call has none, and none was ordered.
+func givenUp(t testing.TB, c chrome) {
+	p := c.talk(t, nil)
+	p.run("navigator.mediaDevices.getUserMedia = () => new Promise(() => { probe.asked = true; })")
+	for name, step := range map[string]chromedp.Action[chromedp.Void]{"the key": chromedp.KeyEvent(kb.Escape), "the button": chromedp.Click(chromedp.CSS("#hangup"))} {
+		p.run("probe.asked = false")
+		p.do(chromedp.Click(chromedp.CSS("#talk")))
+		p.until("the question for the microphone", "probe.asked")
+		p.do(step)
+		p.until("its end by "+name, "document.getElementById('status').textContent === 'You hung up.'")
+		if calm := eval[bool](p, "document.getElementById('error').hidden && document.getElementById('hangup').disabled && document.activeElement.id === 'talk'"); !calm {
+			t.Errorf("%s: the page is not as it was", name)
+		}
+	}
+	if orders := eval[int](p, "performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/talk/token')).length"); orders != 0 {
+		t.Errorf("%d calls were ordered", orders)
 	}
 }
 

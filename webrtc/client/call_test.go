@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -41,7 +42,9 @@ func openStage(t *testing.T) func(t *testing.T, script string) string {
 		if err := chromedp.Do(ctx, chromedp.Navigate(server.URL)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := chromedp.Run(ctx, chromedp.Evaluate[string]("(async () => {"+script+"})()", func(e *runtime.EvaluateParams) { chromedp.EvalAwaitPromise(e) }))
+		soon, late := context.WithTimeout(ctx, 20*time.Second)
+		defer late()
+		got, err := chromedp.Run(soon, chromedp.Evaluate[string]("(async () => {"+script+"})()", func(e *runtime.EvaluateParams) { chromedp.EvalAwaitPromise(e) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +66,8 @@ func TestCall(t *testing.T) {
 			"a visitor who thinks about the microphone", `
 			stage.ponder();
 			const joining = stage.join();
-			await stage.wait(50);
+			await stage.until(() => stage.asked);
+			await stage.wait(20);
 			const meanwhile = stage.sockets.length;
 			stage.allow();
 			return meanwhile + " sockets, then " + await stage.why(joining);`,
@@ -109,6 +113,70 @@ func TestCall(t *testing.T) {
 			await stage.wait(50);
 			return states.join(" ");`,
 			"connecting hearing speaking thinking",
+		},
+		{
+			"a page that gives up while the visitor thinks", `
+			stage.ponder();
+			const page = new AbortController();
+			let ordered = "";
+			const joining = stage.why(stage.join(() => { ordered = ", a call is ordered"; return "t"; }, { signal: page.signal }));
+			await stage.until(() => stage.asked);
+			page.abort();
+			const why = await joining;
+			stage.allow();
+			await stage.wait(20);
+			return why + ordered + "; the microphone is closed: " + stage.tracks.every((t) => t.stopped) + ", of " + stage.tracks.length;`,
+			"ParleyError aborted: Joining was given up.; the microphone is closed: true, of 1",
+		},
+		{
+			"a page that gives up while a call is ordered", `
+			const page = new AbortController();
+			let ordered = false;
+			const joining = stage.why(stage.join(() => new Promise(() => { ordered = true; }), { signal: page.signal }));
+			await stage.until(() => ordered);
+			page.abort();
+			return await joining + "; the microphone is closed: " + stage.tracks[0].stopped;`,
+			"ParleyError aborted: Joining was given up.; the microphone is closed: true",
+		},
+		{
+			"a page that gives up while there is no media", `
+			stage.service = () => {};
+			const page = new AbortController();
+			const joining = stage.why(stage.join(undefined, { signal: page.signal }));
+			await stage.until(stage.told);
+			page.abort();
+			return await joining + " " + stage.told();`,
+			"ParleyError aborted: Joining was given up. join bye",
+		},
+		{
+			"a page that gave up before", `
+			return await stage.why(stage.join(undefined, { signal: AbortSignal.abort() })) + " " + stage.asked;`,
+			"ParleyError aborted: Joining was given up. 0",
+		},
+		{
+			"a page that gives up once it has joined", `
+			const page = new AbortController();
+			const call = await stage.join(undefined, { signal: page.signal });
+			page.abort();
+			await stage.wait(20);
+			return call.state + " " + stage.told();`,
+			"listening join",
+		},
+		{
+			"an address of no socket", `
+			return stage.why(stage.join({ token: "t", url: "nowhere" }));`,
+			"ParleyError network: The service cannot be reached. Check the connection, and try again.",
+		},
+		{
+			"a browser that makes no connection", `
+			window.RTCPeerConnection = class { constructor() { throw new TypeError("no"); } };
+			return stage.why(stage.join());`,
+			"ParleyError unsupported: This browser cannot make web calls.",
+		},
+		{
+			"a page that gets no token", `
+			return stage.why(stage.join(() => { throw new RangeError("no more"); }));`,
+			"RangeError undefined: no more",
 		},
 	} {
 		t.Run(scene.name, func(t *testing.T) {

@@ -5,7 +5,7 @@ export type ErrorCode =
   | "speaker_unsupported" | "speaker_missing" | "audio_blocked" | "keys_invalid" | "keys_unsupported"
   | "token_missing" | "token_invalid" | "token_expired" | "token_used" | "wrong_call"
   | "call_ended" | "resume_unknown" | "sdp_invalid" | "message_invalid" | "too_many_messages" | "join_timeout"
-  | "unavailable" | "network" | "connection_lost";
+  | "unavailable" | "network" | "connection_lost" | "aborted";
 
 /** An error whose message may be shown to a visitor. */
 export class ParleyError extends Error {
@@ -30,7 +30,7 @@ export interface Options {
   audio?: MediaTrackConstraints;
   /** `false` tells no levels. */
   levels?: boolean;
-  /** Gives up joining. */
+  /** Gives up joining: it rejects with `aborted` at once, whatever it waits for. */
   signal?: AbortSignal;
 }
 
@@ -106,7 +106,8 @@ export class Call extends EventTarget {
 export const Parley: {
   /**
    * Joins a call by its token. Resolves when media flows; rejects with a ParleyError.
-   * A ticket that is a function is asked for once the microphone is there.
+   * A ticket that is a function is asked for once the microphone is there; what it
+   * throws comes as it is.
    */
   join(ticket: Ticket | (() => Ticket | Promise<Ticket>), options?: Options): Promise<Call>;
   /** Goes on with the call that this tab had before it was reloaded; null where there is none. */

@@ -30,6 +30,7 @@ const MESSAGES = {
   call_ended: "The call is over.",
   resume_unknown: "The call cannot be taken up again; it is over.",
   join_timeout: "The service waited for too long. Try again.",
+  aborted: "Joining was given up.",
   unavailable: "No calls are taken now. Try again in a moment.",
   network: "The service cannot be reached. Check the connection, and try again.",
   connection_lost: "The connection was lost for too long.",
@@ -125,9 +126,12 @@ const within = (ms, promise, error) => {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 };
 
+/** What a browser throws, told as all else. */
+const told = (promise) => promise.catch((e) => { throw e instanceof ParleyError ? e : new ParleyError("unsupported", undefined, e); });
+
 /** A call that this page takes part in. Parley.join makes it. */
 export class Call extends EventTarget {
-  #to; #options; #socket = null; #peer = null; #resume = null; #away = null;
+  #to; #by; #options; #socket = null; #peer = null; #resume = null; #away = null;
   #microphone = null; #audio = null; #meter = null; #muted = false; #leaving = false; #joined = false; #early = []; #tries = 0;
   #floor = "connecting"; #connection = "connecting"; #ready = Promise.withResolvers(); #ended = Promise.withResolvers();
 
@@ -197,23 +201,18 @@ export class Call extends EventTarget {
 
   /** @internal Joins, by a token or by the secret of a call that is on. */
   async _begin(ticket) {
-    this.#audio = new Audio();
-    this.#audio.autoplay = true;
-    let by;
+    const { signal } = this.#options, quit = Promise.withResolvers();
+    const giveUp = () => quit.reject(new ParleyError("aborted", undefined, signal.reason));
+    signal?.addEventListener("abort", giveUp);
     try {
-      if (typeof ticket !== "function") by = this.#read(ticket);
-      // A visitor may think about the microphone for longer than a socket may be silent.
-      this.#take(await openMicrophone(this.#wish()));
-      by ??= this.#read(await ticket());
-      await this.#open();
-      this.#options.signal?.throwIfAborted();
-      await this.#connect(by);
-      await within(JOIN_WITHIN, this.#ready.promise, new ParleyError("network"));
-      this.#options.signal?.throwIfAborted();
+      if (signal?.aborted) throw new ParleyError("aborted", undefined, signal.reason);
+      await Promise.race([quit.promise, this.#join(ticket)]);
     } catch (e) {
       this.#send({ type: "bye" });
-      this.#close(by?.resume && UNUSED.includes(e.code));
+      this.#close(this.#by?.resume && UNUSED.includes(e.code));
       throw e;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
     }
     this.#joined = true;
     setTimeout(() => { // once there are listeners
@@ -223,12 +222,30 @@ export class Call extends EventTarget {
     return this;
   }
 
+  /** Does all that is waited for. The call may be given up meanwhile: then nothing more is begun. */
+  async #join(ticket) {
+    const over = () => this.#connection === "ended";
+    if (typeof ticket !== "function") this.#read(ticket);
+    // A visitor may think about the microphone for longer than a socket may be silent.
+    await told(this.#listen());
+    if (!this.#by && !over()) this.#read(await ticket());
+    if (!over()) await told(this.#open());
+    if (!over()) await told(this.#connect(this.#by));
+    await within(JOIN_WITHIN, this.#ready.promise, new ParleyError("network"));
+  }
+
   #read(ticket) {
     const t = typeof ticket === "string" ? { token: ticket } : (ticket ?? {});
     const token = t.token ?? t.access_token;
     if (!token && !t.resume) throw new ParleyError("token_missing");
     this.#to = { url: t.url ?? socketBeside(), ice: t.ice_servers, policy: t.ice_transport_policy };
-    return token ? { token } : { resume: t.resume };
+    this.#by = token ? { token } : { resume: t.resume };
+  }
+
+  async #listen() {
+    this.#audio = new Audio();
+    this.#audio.autoplay = true;
+    this.#take(await openMicrophone(this.#wish()));
   }
 
   #wish() {
@@ -247,8 +264,13 @@ export class Call extends EventTarget {
 
   // ---- the socket
 
-  #open() {
-    const ws = new WebSocket(this.#to.url);
+  async #open() {
+    let ws;
+    try {
+      ws = new WebSocket(this.#to.url);
+    } catch (e) {
+      throw new ParleyError("network", undefined, e); // it is no address
+    }
     const opened = Promise.withResolvers();
     ws.onopen = () => opened.resolve();
     ws.onclose = () => {
@@ -317,7 +339,7 @@ export class Call extends EventTarget {
 
   // ---- the media
 
-  #connect(by) {
+  async #connect(by) {
     const peer = new RTCPeerConnection({ iceServers: this.#to.ice ?? [], iceTransportPolicy: this.#to.policy ?? "all", bundlePolicy: "max-bundle" });
     const before = this.#peer;
     this.#peer = peer;

@@ -18,6 +18,7 @@ const PHASES = [
 const SCALE = 1000; // ms of a full bar, at least
 
 let call = null;
+let joining = null; // gives up a call that is being joined
 let turns = [];
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -40,7 +41,8 @@ function fail(error) {
 
 function controls(on, busy = on) {
   $("talk").disabled = $("agent").disabled = busy;
-  for (const b of [$("mute"), $("hangup"), ...$("keypad").children]) b.disabled = !on;
+  $("hangup").disabled = !busy;
+  for (const b of [$("mute"), ...$("keypad").children]) b.disabled = !on;
 }
 
 // ---- the transcript
@@ -135,18 +137,27 @@ async function token() {
 
 async function begin(join) {
   fail(null);
+  joining = new AbortController();
   controls(false, true);
   show("connecting");
   $("status").textContent = "Connecting.";
   try {
-    const joined = await join();
+    const joined = await join({ signal: joining.signal });
     if (joined) take(joined);
     else idle("The call before is over.");
   } catch (e) {
-    fail(e);
-    idle("");
+    const given = e.code === "aborted";
+    if (!given) fail(e);
+    idle(given ? REASONS.callee_hangup : "");
     $("talk").focus();
+  } finally {
+    joining = null;
   }
+}
+
+function hangUp() {
+  joining?.abort();
+  call?.hangUp();
 }
 
 function idle(said) {
@@ -189,7 +200,7 @@ function talk() {
   $("lines").replaceChildren();
   $("partials").replaceChildren();
   $("empty").hidden = false;
-  begin(() => Parley.join(token)); // a visitor may think about the microphone for longer than a token is good
+  begin((options) => Parley.join(token, options)); // a visitor may think about the microphone for longer than a token is good
 }
 
 function mute(on) {
@@ -209,14 +220,15 @@ function press(key) {
 $("talk").addEventListener("click", talk);
 $("keypad").addEventListener("click", (e) => { if (e.target.closest("button")) press(e.target.textContent); });
 $("mute").addEventListener("click", () => mute(!call?.muted));
-$("hangup").addEventListener("click", () => call?.hangUp());
+$("hangup").addEventListener("click", hangUp);
 choose("microphone", (c, id) => c.setMicrophone(id));
 choose("speaker", (c, id) => c.setSpeaker(id));
 navigator.mediaDevices?.addEventListener("devicechange", devices);
 addEventListener("keydown", (e) => {
-  if (!call || e.repeat || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.repeat || e.ctrlKey || e.metaKey || e.altKey) return;
   const typing = e.target.closest?.("select, summary, input, textarea");
-  if (e.key === "Escape" && !typing) call.hangUp();
+  if (e.key === "Escape" && !typing) hangUp();
+  else if (!call) return;
   else if ((e.key === "m" || e.key === "M") && !typing) mute(!call.muted);
   else if (/^[0-9*#]$/.test(e.key) && !typing) press(e.key);
   else if (e.key === " " && !typing && !e.target.closest?.("button, .scroll")) {
@@ -226,4 +238,4 @@ addEventListener("keydown", (e) => {
 });
 
 waterfall();
-if (Parley.resumable()) begin(() => Parley.resume());
+if (Parley.resumable()) begin(Parley.resume);

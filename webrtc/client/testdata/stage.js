@@ -4,6 +4,7 @@
   sessionStorage.clear();
   const stage = (window.stage = { sockets: [], peers: [], tracks: [], asked: 0 });
   stage.wait = (ms = 0) => new Promise((done) => setTimeout(done, ms));
+  stage.until = async (is) => { while (!is()) await stage.wait(); };
   stage.kept = () => JSON.parse(sessionStorage.getItem("parley.call"));
   stage.told = () => stage.sockets.flatMap((s) => s.sent.map((m) => m.type)).join(" ");
 
@@ -16,11 +17,6 @@
     const track = Object.assign(new EventTarget(), { enabled: true, stopped: false, stop() { this.stopped = true; } });
     stage.tracks.push(track);
     return { getAudioTracks: () => [track], getTracks: () => [track] };
-  };
-  window.AudioContext = class {
-    createMediaStreamSource() { return { connect() {}, disconnect() {} }; }
-    createAnalyser() { return { getFloatTimeDomainData() {} }; }
-    async close() {}
   };
 
   window.RTCPeerConnection = class {
