@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"html"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/siptest"
+)
+
+// A clerk is an operator with a browser, at the pages of an organization.
+type clerk struct {
+	t      *testing.T
+	client *http.Client
+	at     string // the organization's pages
+}
+
+// clerk gives somebody a role in the demo's organization and signs in as them.
+func (h *house) clerk(t *testing.T) *clerk {
+	t.Helper()
+	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := operator.Newcomer{Email: "ada@example.com", OrgID: org, Role: operator.Operator, Password: "correct horse battery", Cost: operator.Cost{Passes: 1, Memory: 8}}
+	if _, _, err = operator.Create(t.Context(), h.db.Pool, who); err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clerk{t, &http.Client{Jar: jar}, h.publicURL + "/dashboard/" + org + "/"}
+	c.send(h.publicURL+"/dashboard/sign-in", "email", who.Email, "password", string(who.Password))
+	return c
+}
+
+// do asks for a page, as a browser does, and returns where it led and what it says.
+func (c *clerk) do(method, path, kind string, body io.Reader) (*url.URL, string) {
+	c.t.Helper()
+	if !strings.HasPrefix(path, "http") {
+		path = c.at + path
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), method, path, body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	answer, err := c.client.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s %s: %d, %v: %s", method, path, answer.StatusCode, err, plain(string(text)))
+	}
+	return answer.Request.URL, string(text)
+}
+
+func (c *clerk) get(path string) string {
+	c.t.Helper()
+	_, page := c.do(http.MethodGet, path, "", nil)
+	return page
+}
+
+// send sends a form of pairs of names and values.
+func (c *clerk) send(path string, pairs ...string) (*url.URL, string) {
+	c.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Add(pairs[i], pairs[i+1])
+	}
+	return c.do(http.MethodPost, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+// upload sends a file with a form.
+func (c *clerk) upload(path, field, text string, pairs ...string) (*url.URL, string) {
+	c.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for i := 0; i < len(pairs); i += 2 {
+		_ = w.WriteField(pairs[i], pairs[i+1]) // into memory
+	}
+	f, _ := w.CreateFormFile(field, "list.csv") // likewise
+	_, _ = io.WriteString(f, text)
+	_ = w.Close()
+	return c.do(http.MethodPost, path, w.FormDataContentType(), &body)
+}
+
+// value is that of a hidden field of a page.
+func (c *clerk) value(page, name string) string {
+	c.t.Helper()
+	m := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)
+	if m == nil {
+		c.t.Fatalf("the page has no %s: %s", name, plain(page))
+	}
+	return html.UnescapeString(m[1])
+}
+
+var tags = regexp.MustCompile(`(?s)<[^>]*>|\s+`)
+
+// plain is what of a page can be read.
+func plain(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
+}
+
+// TestJourney makes a campaign in the dashboard alone, from its file on: the carrier is
+// asked for its numbers, its page tells what came of them, and its pause counts.
+func TestJourney(t *testing.T) {
+	t.Parallel()
+	var a asking
+	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
+		s := a.answer(i)
+		if strings.HasSuffix(i.To, "1") {
+			return siptest.Script{Status: 200, Talk: listening(time.Second)}
+		}
+		return s // busy, and waits for another attempt
+	}})
+	h, api := startHouse(t, c.Addr().String(), func(c *config.Config) { c.DatabaseURL = media.Secret(dbtest.URL(t)) })
+	h.openAllDay(t)
+	ada := h.clerk(t)
+
+	at, page := ada.upload("campaigns/new", "rows", "Mobile,Who\n+77012345671,Ada\n+77012345672,Bob\nnonsense,Eve\n", "once", ada.value(ada.get("campaigns/new"), "once"))
+	if !strings.Contains(plain(page), "2 can be called") || !strings.Contains(plain(page), "1 cannot be called") {
+		t.Fatalf("%s says %s", at, plain(page))
+	}
+	draft := "campaigns/draft?" + url.Values{"upload": at.Query()["upload"], "c0": {"phone"}, "c1": {"name"}}.Encode()
+	at, page = ada.send(draft, "once", ada.value(ada.get(draft), "once"), "name", "Spring", "agent", "demo", "classification", "servicing", "pace", "200",
+		"attempts", "2", "interval", "15", "duplicates", "keep_first")
+	if strings.Contains(page, `class="fails"`) || !strings.Contains(plain(page), "I confirm that each of these people gave prior express consent") || len(a.numbers()) > 0 {
+		t.Fatalf("%s says %s", at, plain(page))
+	}
+	_, id, _ := strings.Cut(at.Path, "/campaigns/")
+	list := ada.value(page, "import")
+	if _, page = ada.send("campaigns/"+id+"/launch", "import", list, "attest", "on"); !strings.Contains(plain(page), "It is launched.") {
+		t.Fatalf("launched it says %s", plain(page))
+	}
+	soon(t, "its page tells what came of both", func() bool {
+		page = plain(ada.get("campaigns/" + id))
+		return strings.Contains(page, "Answered by a person 1") && strings.Contains(page, "Busy 1") && strings.Contains(page, "1 done")
+	})
+	if !strings.Contains(page, "They wait for the next attempt") || !strings.Contains(page, "2 of 200 calls in the last minute") {
+		t.Errorf("its page says %s", page)
+	}
+	if calls := plain(ada.get("calls?campaign_id=" + id + "&status=ended")); !strings.Contains(calls, "77012345671") || strings.Contains(calls, "77012345672") {
+		t.Errorf("its calls are %s", calls)
+	}
+	if report := ada.get("imports/" + list + "/report?format=csv"); !strings.Contains(report, "done") || !strings.Contains(report, "phone_invalid") {
+		t.Errorf("the report is %s", report)
+	}
+
+	if _, page = ada.send("campaigns/" + id + "/pause"); !strings.Contains(plain(page), "It is paused: nobody new is called.") {
+		t.Errorf("paused it says %s", plain(page))
+	}
+	var shown struct{ Status string }
+	if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id, nil, &shown); err != nil || shown.Status != "paused" {
+		t.Errorf("the API says that it is %q, %v", shown.Status, err)
+	}
+	if got := a.numbers(); got["77012345671"] != 1 || got["77012345672"] != 1 || len(got) != 2 {
+		t.Errorf("the carrier was asked for %v", got)
+	}
+}
