@@ -300,8 +300,8 @@ func TestManyHeld(t *testing.T) {
 	if _, err = tx.Exec(t.Context(), "SELECT FROM contacts FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	if claim, rest, err := s.fresh().Take(t.Context()); err != nil || claim != nil || rest < dialler.Patience/2 {
-		t.Errorf("all are locked: %v, %v, rests %v", claim, err, rest)
+	if claim, rest, fault := s.fresh().Take(t.Context()); fault != nil || claim != nil || rest < dialler.Patience/2 {
+		t.Errorf("all are locked: %v, %v, rests %v", claim, fault, rest)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -125,12 +125,11 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 		return st, screened{}, err
 	}
 	var s screened
+	var closed error // a registry that cannot be opened keeps nobody from looking, pausing or cancelling
 	switch {
 	case frozen != nil:
 		st.Screen = *frozen
-		if s.lists, err = d.lists(ctx, q, pkg); err != nil {
-			return st, s, err
-		}
+		s.lists, closed = d.lists(ctx, q, pkg)
 	case c.LaunchImportID != "" && pkg != nil:
 		if s, err = d.live(ctx, q, pkg, &st, on, a.how, now); err != nil {
 			return st, s, err
@@ -145,10 +144,10 @@ func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on
 	}
 	f.Attestation = checks.Attestation{Given: a.given, Stale: a.stale || a.seen != "" && a.seen != st.Screen.Fingerprint}
 	f.Screen.Frozen = frozen != nil
-	f.Screen.Stale, f.Screen.AgeDays = s.lists.TooOld(now), int(s.lists.Age(now).Hours()/24)
-	f.Warnings.Loaded = len(s.lists.Registries) > 0
+	f.Screen.Stale, f.Screen.AgeDays = closed != nil || s.lists.TooOld(now), int(s.lists.Age(now).Hours()/24)
+	f.Warnings.Loaded = closed != nil || len(s.lists.Registries) > 0
 	st.Blockers, st.Warnings = checks.Blockers(f, on), checks.Warnings(f)
-	return st, s, nil
+	return st, s, nil //nolint:nilerr // what is closed is told as stale
 }
 
 // lists are the registries of a market, nil for none.

@@ -1,13 +1,18 @@
 package desk_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // goesBy has the organization go by the law of a market, empty for none.
@@ -80,4 +85,39 @@ func blocked(all []checks.Blocker, code string) bool {
 		}
 	}
 	return false
+}
+
+// TestRegistryGone: where a registry cannot be opened, a campaign that runs says that it
+// waits for it, and can be looked at, paused, resumed and cancelled.
+func TestRegistryGone(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")
+	if err != nil || st.Campaign.Status != campaigns.Running {
+		t.Fatal(st.Blockers, err)
+	}
+	id := st.Campaign.ID
+	o.Registries = func(context.Context, db.Querier, string) ([]screen.Registry, error) {
+		return nil, errors.New("file gone")
+	}
+	if p, fault := o.Progress(o.ctx, o.org, id); fault != nil || p.Ready != 0 || p.HeldReasons[plan.ScreenStale] != 2 {
+		t.Errorf("%d are ready, held %v, %v", p.Ready, p.HeldReasons, fault)
+	}
+	if st, err = o.Get(o.ctx, o.org, id, desk.Anew); err != nil || slices.ContainsFunc(st.Warnings, func(w checks.Warning) bool { return w.Code == checks.DNCUnscreened }) {
+		t.Errorf("looked at: %v, %v", st.Warnings, err)
+	}
+	if st, err = o.Pause(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Paused {
+		t.Errorf("paused: %s, %v", st.Campaign.Status, err)
+	}
+	if st, err = o.Resume(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Running {
+		t.Errorf("resumed: %s, %v", st.Campaign.Status, err)
+	}
+	if st, err = o.Cancel(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Cancelled {
+		t.Errorf("cancelled: %s, %v", st.Campaign.Status, err)
+	}
+	if _, err = o.create(campaigns.Spec{}, true, "2125550123"); err == nil {
+		t.Error("a list is taken that was held against no registry")
+	}
 }

@@ -28,10 +28,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 		if err != nil {
 			return err
 		}
-		lists, err := d.lists(ctx, tx, pkg)
-		if err != nil {
-			return err
-		}
+		lists, closed := d.lists(ctx, tx, pkg) // a registry that cannot be opened keeps everybody waiting
 		now := d.now().UTC()
 		f := progress.Facts{Now: now, Campaign: c}
 		if f.Calendar, err = org.Calendar(c, pkg); err != nil {
@@ -53,7 +50,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 			f.Opens = facts.Warnings.NextWindow
 		}
 		f.Route = facts.Line() && !t.Shut
-		f.Stale = org.RequireRegistry && lists.Unusable(now)
+		f.Stale = closed != nil || org.RequireRegistry && lists.Unusable(now)
 		err = d.waiting(ctx, tx, &f, t.Due)
 		p = progress.Of(f)
 		return err

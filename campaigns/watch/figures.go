@@ -33,7 +33,7 @@ func (w *Watch) measure(ctx context.Context) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		w.warn(ctx, "campaigns were not measured", w.Measure(ctx))
+		w.warn(ctx, "some campaigns were not measured", w.Measure(ctx))
 		timer.Reset(max(figuresEvery, figuresShare*time.Since(began)))
 	}
 }
@@ -57,7 +57,8 @@ type running struct {
 	free      bool
 }
 
-// Measure makes the figures of the campaigns that run, if that is this node's duty.
+// Measure makes the figures of the campaigns that run, if that is this node's duty. An
+// error is of one that has none.
 func (w *Watch) Measure(ctx context.Context) error {
 	if !w.mine.Load() {
 		w.keep(metrics.Campaigns{})
@@ -79,10 +80,17 @@ func (w *Watch) Measure(ctx context.Context) error {
 	}
 	f := metrics.Campaigns{Running: len(all)}
 	idle := map[string]time.Time{}
+	var first error // of the campaigns that were not measured
 	for _, r := range all[:min(len(all), figuresAtMost)] {
 		p, err := w.Progress(ctx, r.org, r.id)
-		if err != nil {
-			return err
+		if err != nil { // the others go on
+			if first == nil {
+				first = fmt.Errorf("campaign %s: %w", r.id, err)
+			}
+			if before, ok := w.idle[r.id]; ok {
+				idle[r.id] = before
+			}
+			continue
 		}
 		since := since(w.idle[r.id], r, p)
 		if !since.IsZero() {
@@ -95,7 +103,7 @@ func (w *Watch) Measure(ctx context.Context) error {
 	}
 	w.idle = idle
 	w.keep(f)
-	return nil
+	return first
 }
 
 // since is from when on a campaign could dial and did not, the zero time where it

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,5 +86,34 @@ func TestFigures(t *testing.T) {
 	r.exec("DELETE FROM route_breakers")
 	if f = measure(a); f.Running != 0 || len(f.All)+len(f.Routes) != 0 {
 		t.Errorf("after the end of all campaigns: %+v", f)
+	}
+}
+
+// TestFiguresOfOthers: a campaign of which nobody can say how far it is has no figures,
+// and keeps no other from having them; since when it is idle is not forgotten.
+func TestFiguresOfOthers(t *testing.T) {
+	r := open(t)
+	r.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c))`)
+	r.exec("INSERT INTO campaign_paces (campaign_id) VALUES ('cmp_1'), ('cmp_2')")
+	w, bad := r.watch("a"), true
+	w.Progress = func(_ context.Context, _, id string) (progress.Progress, error) {
+		if id == "cmp_1" && bad {
+			return progress.Progress{}, errors.New("file gone")
+		}
+		return progress.Progress{Ready: 1}, nil
+	}
+	r.look(w)
+	if err := w.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), "cmp_1: file gone") {
+		t.Errorf("nobody is told: %v", err)
+	}
+	if f := w.Figures(); f.Running != 2 || len(f.All) != 1 || f.All[0].ID != "cmp_2" {
+		t.Errorf("%+v", f)
+	}
+	for _, bad = range []bool{false, true} {
+		since := w.idle["cmp_1"]
+		_ = w.Measure(t.Context())
+		if now := w.idle["cmp_1"]; now.IsZero() || bad && !now.Equal(since) {
+			t.Errorf("in trouble %v: idle since %v, before %v", bad, now, since)
+		}
 	}
 }
