@@ -113,4 +113,5 @@ func TestOperators(t *testing.T) {
 	}
 	do("0 numbers to ask about", "dnc", "reassigned", "export", "--org", "demo")
 	do("1 result, 1 reassigned since", "dnc", "reassigned", "import", "--org", "demo", write(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
+	do("of another market: they call nobody", "market", "install", "--org", "demo", "kz")
 }

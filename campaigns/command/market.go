@@ -44,10 +44,18 @@ func (c InstallMarket) Run(ctx context.Context, d *Desk) error {
 			_, err = fmt.Fprintf(d.Out, "%s can be used\n", shown)
 			return err
 		}
-		if err = packages.Use(ctx, tx, org, code, version); err == nil {
-			_, err = fmt.Fprintf(d.Out, "%s goes by %s\n", c.Org, shown)
+		if err = packages.Use(ctx, tx, org, code, version); err != nil {
+			return err
 		}
-		return err
+		others, err := packages.Others(ctx, tx, org, code)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(d.Out, "%s goes by %s\n", c.Org, shown)
+		if others > 0 {
+			fmt.Fprintf(d.Out, "It has %s of another market: they call nobody until it goes by that one again\n", many(int64(others), "campaign", "campaigns"))
+		}
+		return nil
 	})
 }
 

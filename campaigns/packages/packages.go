@@ -172,6 +172,17 @@ func Use(ctx context.Context, q db.Querier, orgID, code, version string) error {
 	return nil
 }
 
+// Others counts the campaigns of an organization that are not over and are of another
+// market: while it goes by this one they call nobody.
+func Others(ctx context.Context, q db.Querier, orgID, code string) (n int, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT count(*) FROM campaigns WHERE org_id = $1 AND market NOT IN ('', $2) AND status NOT IN ('completed', 'cancelled')`, orgID, code).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("campaigns: %w", err)
+	}
+	return n, nil
+}
+
 // A Kept package is one that can be used.
 type Kept struct {
 	Code, Version string
