@@ -145,6 +145,10 @@ func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
 		upload(b, "campaigns/new", "rows", rows)
 		b.Press("Go on")
 	})
+	add("campaigns_columns_chosen", func(b dashtest.Tab) {
+		b.Run(`document.querySelector("[name=c0]").value = "phone"; document.querySelector("[name=c2]").value = "name"`)
+		b.Press("Check again")
+	})
 	add("campaigns_draft_of_a_list", func(b dashtest.Tab) { b.Press("Go on") })
 	add("campaigns_columns_without_a_market", func(b dashtest.Tab) {
 		exec(`UPDATE organizations SET settings = settings - 'market' WHERE id = $1`, h.Acme)

@@ -72,7 +72,7 @@ func find(r *frame.Request, q db.Querier) (agents.Agent, error) {
 
 func (Agents) list(r *frame.Request) (frame.Page, error) {
 	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	all, search := frame.Found(r, all, func(a agents.Listed) string { return a.Name })
+	all, search := frame.Found(r, all, "name", func(a agents.Listed) string { return a.Name })
 	return frame.Page{
 		Template: "list.html", Title: "Agents", Lead: "Who talks on calls. New calls use the version that is published.",
 		Actions: []frame.Link{{Label: "New agent", Path: "agents/new"}},

@@ -34,7 +34,7 @@ func (Agents) askCall(r *frame.Request) (frame.Page, error) {
 		all = append(all, frame.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})
 	}
 	return frame.Page{
-		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: above(of(agent)), Lead: "Through the API’s own door, by the version that is published.",
+		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: above(of(agent)), Lead: "A real call, with the version that is published.",
 		Data: r.Form(frame.Form{Submit: "Call now", Cancel: r.URL("agents/" + agent.ID), Fields: all}),
 	}, nil
 }

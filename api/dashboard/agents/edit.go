@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
@@ -72,6 +73,15 @@ func (Agents) change(r *frame.Request) (frame.Done, error) {
 	return frame.Done{To: "agents/" + r.ID(), Say: "The draft is saved. Calls use it once it is published."}, err
 }
 
+// machines are what an agent may do when a machine answers.
+func machines() []frame.Option {
+	all := frame.Options(agents.Voicemails()...)
+	for i := range all {
+		all[i].Label = words.Machine(all[i].Value)
+	}
+	return all
+}
+
 // fields ask for what most agents need.
 func fields(d agents.Definition) []frame.Field {
 	box := func(name, label string, on bool) frame.Field {
@@ -82,9 +92,10 @@ func fields(d agents.Definition) []frame.Field {
 		return f
 	}
 	var all []frame.Field
+	usual := map[string]string{"asr": "deepgram", "llm": "openai", "tts": "cartesia"}
 	engine := func(group, key, provider, model, voice, help string) {
 		all = append(all,
-			frame.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: provider, Help: help, Placeholder: "deepgram"},
+			frame.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: provider, Help: help, Placeholder: usual[key]},
 			frame.Field{Name: "speech." + key + ".model", Label: "Model", Value: model, Optional: true})
 		if key == "tts" {
 			all = append(all, frame.Field{Name: "speech.tts.voice", Label: "Voice", Value: voice, Optional: true})
@@ -100,7 +111,7 @@ func fields(d agents.Definition) []frame.Field {
 		frame.Field{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47."},
 		frame.Field{Name: "variables", Label: "Variables", Kind: frame.Area, Rows: 3, Code: true, Value: lines(d.Variables), Optional: true, Placeholder: "first_name = there", Help: "What fills a place that a call gives nothing for, one a line: name = value."},
 		frame.Field{Name: "pronunciation", Label: "Pronunciation", Kind: frame.Area, Rows: 2, Code: true, Value: lines(d.Pronunciation), Optional: true, Placeholder: "Acme = ack me", Help: "How words are spoken, one a line: word = as it sounds."},
-		frame.Field{Group: "Answering machines", Name: "voicemail", Label: "When a machine answers", Kind: frame.Select, Value: d.Voicemail, Options: frame.Options(agents.Voicemails()...)},
+		frame.Field{Group: "Answering machines", Name: "voicemail", Label: "When a machine answers", Kind: frame.Select, Value: d.Voicemail, Options: machines()},
 		frame.Field{Name: "voicemail_message", Label: "Message to leave", Kind: frame.Area, Rows: 2, Value: d.VoicemailMessage, Optional: true, Help: "Left empty the model says what to leave."},
 	)
 	engine("It hears by", "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, "", "")

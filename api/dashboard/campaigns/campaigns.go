@@ -152,7 +152,7 @@ func (c *Campaigns) imported(r *frame.Request) (frame.Page, error) {
 		return frame.Page{}, err
 	}
 	return frame.Page{
-		Template: "import.html", Title: "List of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04"), Crumbs: above(of(k)),
+		Template: "import.html", Title: "List of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04 MST"), Crumbs: above(of(k)),
 		Lead: fmt.Sprintf("%s, %d accepted.", frame.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
 		Data: importPage{x, k, counts(x.ByCode, issueWords)},
 	}, nil

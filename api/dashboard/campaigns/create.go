@@ -26,9 +26,9 @@ func numbers(submit, cancel string) frame.Form {
 	return frame.Form{
 		Submit: submit, Cancel: cancel,
 		Fields: []frame.Field{
-			{Name: "rows", Label: "File", Kind: frame.File, Optional: true, Help: "CSV or XLSX, up to 128 MiB. The first line has the names of the columns. You say on the next page what they are."},
+			{Name: "rows", Label: "File", Kind: frame.File, Optional: true, Either: true, Help: "CSV or XLSX, up to 128 MiB. The first line has the names of the columns. You say on the next page what they are."},
 			{
-				Name: "lines", Label: "Or numbers, one a line", Kind: frame.Area, Rows: 6, Optional: true, Code: true,
+				Name: "lines", Label: "Or numbers, one a line", Kind: frame.Area, Rows: 6, Optional: true, Either: true, Code: true,
 				Placeholder: "+1 202 555 0123, Ada Lovelace\n+1 202 555 0124, Charles Babbage", Help: "A name may follow behind a comma.",
 			},
 		},
@@ -52,7 +52,7 @@ func (c *Campaigns) takeList(r *frame.Request) (frame.Done, error) {
 	}
 	defer done()
 	if list == nil {
-		return frame.Done{To: "campaigns/draft"}, nil
+		return frame.Done{}, frame.Invalid("rows", "Choose a file, or type numbers.")
 	}
 	sum, err := r.Sum("rows")
 	if err != nil {

@@ -50,8 +50,8 @@ func (c *Campaigns) fields(r *frame.Request) ([]frame.Field, error) {
 		{Name: "name", Label: "Name", Placeholder: "Spring renewals"},
 		{Name: "agent", Label: "Agent", Kind: frame.Select, Options: frame.Options(names...)},
 		{Name: "classification", Label: "What the calls are", Kind: frame.Select, Value: "marketing", Options: []frame.Option{
-			{Value: "marketing", Label: "Marketing: needs prior express written consent"}, {Value: "servicing", Label: "Servicing: needs prior express consent"}, {Value: "debt_collection", Label: "Debt collection: needs prior express consent"},
-		}, Help: "The law of the market goes by it: hours, caps, and what consent must be attested."},
+			{Value: "marketing", Label: "Marketing"}, {Value: "servicing", Label: "Servicing"}, {Value: "debt_collection", Label: "Debt collection"},
+		}, Help: "The law goes by it: hours, caps, and the consent that must be attested. Marketing needs prior express written consent, the others prior express consent."},
 		{Name: "pace", Label: "Pace", Kind: frame.Select, Value: "20", Options: tiers, Help: "New calls are begun at this pace while lines are free."},
 		{Name: "line", Label: "Line", Kind: frame.Select, Options: lines, Group: "Line"},
 		{Name: "from", Label: "Caller number", Optional: true, Placeholder: "+1 202 555 0100", Help: "One of the line’s; its first where this is empty."},

@@ -58,6 +58,7 @@ type Field struct {
 	Unit        string // that stands behind a number
 	Rows        int    // of an area
 	Optional    bool
+	Either      bool // it is optional, but not all like it are
 	Code        bool // written in letters of one width
 	// Group is the heading under which it and those after it stand.
 	Group string

@@ -19,7 +19,7 @@ func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": count, "span": span, "plural": Plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": names,
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
-		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number,
+		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number, "machine": words.Machine,
 	}
 }
 
@@ -112,7 +112,7 @@ func dict(pairs ...any) (map[string]any, error) {
 // class is the colour of a state: good, busy, bad, or none.
 func class(state any) string {
 	switch fmt.Sprint(state) {
-	case "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed":
+	case "accepted", "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed":
 		return "good"
 	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":
 		return "busy"

@@ -58,7 +58,7 @@ func show(k access.Key) shown {
 }
 
 func (Keys) list(r *frame.Request) (frame.Page, error) {
-	search := frame.Search{Query: strings.TrimSpace(r.Query("q"))}
+	search := frame.Search{What: "name", Query: strings.TrimSpace(r.Query("q"))}
 	all, err := access.FindKeys(r.Context(), r.DB(), r.Org(), search.Query, r.Query("after"), perPage+1)
 	if err != nil {
 		return frame.Page{}, err
@@ -82,7 +82,7 @@ func above() []frame.Link { return []frame.Link{{Label: "API keys", Path: "keys"
 func limitField(value string) frame.Field {
 	return frame.Field{
 		Name: "limit", Label: "Requests a minute", Value: value, Optional: true,
-		Help: "A number, or off for no limit. Left empty it is the platform’s limit. It counts from the key’s next request on.",
+		Help: "A number, or “off” for no limit. Left empty, the platform’s limit holds. It counts from the key’s next request on.",
 	}
 }
 

@@ -42,7 +42,7 @@ func (p People) Room() (frame.Room, error) {
 
 func (People) list(r *frame.Request) (frame.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
-	all, search := frame.Found(r, all, func(m operator.Member) string { return m.Email })
+	all, search := frame.Found(r, all, "address", func(m operator.Member) string { return m.Email })
 	return frame.Page{
 		Template: "list.html", Title: "Operators", Lead: "Who may sign in for this organization, and what they may do.",
 		Actions: []frame.Link{{Label: "Add an operator", Path: "operators/new", Needs: operator.Owner}},

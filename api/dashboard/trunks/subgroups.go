@@ -46,8 +46,8 @@ func subgroupFields(r *frame.Request, s trunks.Route) ([]frame.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []frame.Field{
 		{Name: "agents", Label: "Agents", Kind: frame.Boxes, Options: frame.Options(names...), Values: s.Agents, Optional: true, Help: "Those that may dial through it."},
-		{Name: "allowed_destinations", Label: "Destinations", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "1", Help: "First digits of the numbers that may be called, without +, one a line. None allows none."},
-		{Name: "caller_numbers", Label: "Caller numbers", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: "Left empty it is those of the trunk."},
+		{Name: "allowed_destinations", Label: "Destinations", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "1", Help: "First digits of the numbers that may be called, without +, one a line. Without any, no number may be called."},
+		{Name: "caller_numbers", Label: "Caller numbers", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: "Left empty, those of the trunk."},
 		{Name: "dial_prefix", Label: "Digits before the number", Value: s.DialPrefix, Optional: true},
 		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: whole(s.ConcurrentCalls), Min: "1"},
 		{Name: "calls_per_minute", Label: "Calls a minute", Kind: frame.Number, Value: whole(s.CallsPerMinute), Min: "1"},

@@ -98,7 +98,7 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	all, search := frame.Found(r, all, func(t trunks.Trunk) string { return t.Name })
+	all, search := frame.Found(r, all, "name", func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.on(trunk, routes, lent)

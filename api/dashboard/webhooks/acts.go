@@ -35,7 +35,7 @@ func (w Webhooks) rotate(r *frame.Request) (frame.Done, error) {
 }
 
 func (w Webhooks) askSettle(r *frame.Request) (frame.Page, error) {
-	return w.confirm(r, "Settle the new secret", "Notices are signed by the new secret alone from now on. Receivers that know the old one alone refuse them.",
+	return w.confirm(r, "Forget the old secret", "Notices are signed by the new secret alone from now on. Receivers that know the old one alone refuse them.",
 		frame.Form{Submit: "Forget the old secret", Danger: true})
 }
 

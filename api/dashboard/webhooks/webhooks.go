@@ -82,7 +82,7 @@ func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	all, search := frame.Found(r, all, func(e webhook.Owned) string { return shown(r, e) })
+	all, search := frame.Found(r, all, "address", func(e webhook.Owned) string { return shown(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {

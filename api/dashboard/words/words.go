@@ -60,6 +60,12 @@ var sides = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"callee": "the other party", "agent": "the agent", "api": "the API or the dashboard", "system": "the service", "carrier": "the carrier",
 }
 
+// machines are what agents do when a machine answers.
+var machines = map[string]string{"hangup": "hang up", "leave_message": "leave a message", "continue": "talk on"} //nolint:gochecknoglobals // read-only table
+
+// Machine says what an agent does when a machine answers.
+func Machine(code string) string { return or(machines, code) }
+
 // Side says who ended a call.
 func Side(code string) string { return or(sides, code) }
 
