@@ -37,6 +37,16 @@ func TestPages(t *testing.T) {
 	b.Go("keys/new") // something for the log
 	b.Fill("[name=name]", hostile)
 	b.Press("Issue the key")
+	upload(b, "campaigns/new", "rows", rows)
+	b.Press("Go on")
+	serious(t, b, axe, "campaigns/columns")
+	if text := b.Text(); !strings.Contains(text, "No column is the phone number.") || strings.Contains(text, "Go on") {
+		t.Errorf("a list without a phone is gone on with: %s", text)
+	}
+	b.Go("nothing")
+	if text := b.Text(); !strings.Contains(text, "There is no such page") || !dashtest.Read[bool](b, "!!document.querySelector('.side nav')") {
+		t.Errorf("what is not there says %s", text)
+	}
 	seen := map[string]bool{} // kinds of elements: forms are of much the same
 	for i, path := range paths {
 		theme := []string{"light", "light", "dark"}[i%3] // the colours are few

@@ -90,10 +90,10 @@ func KeysOf(ctx context.Context, q db.Querier, orgID, after string, limit int) (
 	return all, nil
 }
 
-// FindKeys returns the keys of an organization whose names hold a text, in letters of
-// either case, the newest first: those before an id, limit of them at most.
-func FindKeys(ctx context.Context, q db.Querier, orgID, text, before string, limit int) ([]Key, error) {
-	rows, err := q.Query(ctx, "SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR strpos(lower(k.name), lower($2)) > 0) AND ($3 = '' OR k.id < $3) ORDER BY k.id DESC LIMIT $4", orgID, text, before, limit)
+// NewestKeys returns the keys of an organization, the newest first: those before an id,
+// limit of them at most.
+func NewestKeys(ctx context.Context, q db.Querier, orgID, before string, limit int) ([]Key, error) {
+	rows, err := q.Query(ctx, "SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3", orgID, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
@@ -72,11 +73,11 @@ func find(r *frame.Request, q db.Querier) (agents.Agent, error) {
 
 func (Agents) list(r *frame.Request) (frame.Page, error) {
 	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	all, search := frame.Found(r, all, "name", func(a agents.Listed) string { return a.Name })
+	all, looked := search.In(all, r.Query("q"), "name", func(a agents.Listed) string { return a.Name })
 	return frame.Page{
 		Template: "list.html", Title: "Agents", Lead: "Who talks on calls. New calls use the version that is published.",
 		Actions: []frame.Link{{Label: "New agent", Path: "agents/new"}},
-		Data:    map[string]any{"Agents": all, "Search": search},
+		Data:    map[string]any{"Agents": all, "Search": looked},
 	}, err
 }
 

@@ -73,6 +73,9 @@ func TestTheListIsNotTaken(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
 	h.Sell(t, "us", true)
 	b := h.SignIn(t, "oscar")
+	if a := b.Post("campaigns/new", "once", "k"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Choose a file, or type numbers.") {
+		t.Errorf("no list at all: %d %s", a.Status, a.Text())
+	}
 	list := func() string { return b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada").To() }
 	_, upload, _ := strings.Cut(list(), "?")
 	if again := list(); upload == "" || !strings.HasSuffix(again, upload) {

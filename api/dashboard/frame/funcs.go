@@ -17,7 +17,7 @@ import (
 // funcs are what templates may call, beside the methods of their sheet.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": count, "span": span, "plural": Plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": names,
+		"asset": a.path, "count": count, "span": span, "plural": Plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": words.Names,
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number, "machine": words.Machine,
 	}
@@ -55,15 +55,6 @@ func count(v any) string {
 		b.WriteRune(d)
 	}
 	return b.String()
-}
-
-// names writes names one after another. Each goes the way of its own script.
-func names(all []string) template.HTML {
-	apart := make([]string, len(all))
-	for i, name := range all {
-		apart[i] = "<bdi>" + template.HTMLEscapeString(name) + "</bdi>"
-	}
-	return template.HTML(strings.Join(apart, ", ")) //nolint:gosec // escaped
 }
 
 // span writes how long something takes, in the two largest units.

@@ -5,9 +5,9 @@ import (
 	"embed"
 	"io/fs"
 	"strconv"
-	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -34,8 +34,11 @@ func (k Keys) Room() (frame.Room, error) {
 	}, err
 }
 
-// perPage is how many keys a page has.
-const perPage = 50
+// A page has so many keys; one is looked for among so many of the newest.
+const (
+	perPage    = 50
+	mostLooked = 10_000
+)
 
 type shown struct {
 	access.Key
@@ -58,13 +61,17 @@ func show(k access.Key) shown {
 }
 
 func (Keys) list(r *frame.Request) (frame.Page, error) {
-	search := frame.Search{What: "name", Query: strings.TrimSpace(r.Query("q"))}
-	all, err := access.FindKeys(r.Context(), r.DB(), r.Org(), search.Query, r.Query("after"), perPage+1)
+	most := perPage + 1
+	if r.Query("q") != "" {
+		most = mostLooked // a database knows the letters of one language alone
+	}
+	all, err := access.NewestKeys(r.Context(), r.DB(), r.Org(), r.Query("after"), most)
 	if err != nil {
 		return frame.Page{}, err
 	}
+	all, looked := search.In(all, r.Query("q"), "name", func(k access.Key) string { return k.Name })
+	looked.Shown = looked.Shown || r.Query("after") != ""
 	all, next := frame.Paged(r, all, perPage, func(k access.Key) string { return k.ID })
-	search.Shown = next != "" || r.Query("after") != ""
 	list := make([]shown, len(all))
 	for i, k := range all {
 		list[i] = show(k)
@@ -72,7 +79,7 @@ func (Keys) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "API keys", Lead: "What programs call /v1 with. A key’s secret is shown once, when it is issued.",
 		Actions: []frame.Link{{Label: "New key", Path: "keys/new", Needs: operator.Owner}},
-		Data:    map[string]any{"Keys": list, "Next": next, "Search": search},
+		Data:    map[string]any{"Keys": list, "Next": next, "Search": looked},
 	}, nil
 }
 

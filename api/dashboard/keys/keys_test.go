@@ -35,6 +35,13 @@ func TestAKeysLife(t *testing.T) {
 	if list := b.Get("keys"); strings.Contains(list.Body, secret) || !strings.Contains(list.Text(), "75 / min") {
 		t.Errorf("the list says %s", list.Text())
 	}
+	b.Post("keys/new", "name", "Склад")
+	if found := b.Get("keys?q=скл").Text(); !strings.Contains(found, "Склад") || strings.Contains(found, "CRM") {
+		t.Errorf("what is looked for is %s", found)
+	}
+	if found := b.Get("keys?q=zzz").Text(); !strings.Contains(found, "None has “zzz” in its name") {
+		t.Errorf("what is not there is %s", found)
+	}
 	if page := b.Follow("keys/"+key.ID+"/limit", "limit", "off"); !strings.Contains(page.Text(), "The limit counts") {
 		t.Errorf("%s", page.Text())
 	}
@@ -52,7 +59,7 @@ func TestAKeysLife(t *testing.T) {
 	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com'", h.Acme).Scan(&log, &all); err != nil {
 		t.Fatal(err)
 	}
-	if log != "key.create key.limit key.revoke" || strings.Contains(all, secret) {
+	if log != "key.create key.create key.limit key.revoke" || strings.Contains(all, secret) {
 		t.Errorf("the log says %s", all)
 	}
 }

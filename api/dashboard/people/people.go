@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/media"
@@ -42,11 +43,11 @@ func (p People) Room() (frame.Room, error) {
 
 func (People) list(r *frame.Request) (frame.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
-	all, search := frame.Found(r, all, "address", func(m operator.Member) string { return m.Email })
+	all, looked := search.In(all, r.Query("q"), "address", func(m operator.Member) string { return m.Email })
 	return frame.Page{
 		Template: "list.html", Title: "Operators", Lead: "Who may sign in for this organization, and what they may do.",
 		Actions: []frame.Link{{Label: "Add an operator", Path: "operators/new", Needs: operator.Owner}},
-		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": search},
+		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": looked},
 	}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -98,7 +99,7 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	all, search := frame.Found(r, all, "name", func(t trunks.Trunk) string { return t.Name })
+	all, looked := search.In(all, r.Query("q"), "name", func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.on(trunk, routes, lent)
@@ -112,7 +113,7 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "Trunks", Lead: "The carriers that calls leave by, and the subgroups through which agents may dial on them.",
 		Actions: []frame.Link{{Label: "New trunk", Path: "trunks/new"}},
-		Data:    map[string]any{"Own": own, "Borrowed": borrowed, "Search": search},
+		Data:    map[string]any{"Own": own, "Borrowed": borrowed, "Search": looked},
 	}, nil
 }
 

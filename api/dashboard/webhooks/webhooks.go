@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -82,7 +83,7 @@ func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
 	if err != nil {
 		return frame.Page{}, err
 	}
-	all, search := frame.Found(r, all, "address", func(e webhook.Owned) string { return shown(r, e) })
+	all, looked := search.In(all, r.Query("q"), "address", func(e webhook.Owned) string { return shown(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {
@@ -92,7 +93,7 @@ func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "list.html", Title: "Webhooks", Lead: "Where notices of calls go. Each is signed, and sent again until it is taken.",
 		Actions: []frame.Link{{Label: "New endpoint", Path: "webhooks/new", Needs: operator.Owner}},
-		Data:    map[string]any{"Endpoints": rows, "Search": search},
+		Data:    map[string]any{"Endpoints": rows, "Search": looked},
 	}, nil
 }
 

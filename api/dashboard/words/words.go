@@ -1,7 +1,10 @@
 // Package words says in plain English what the codes of calls mean.
 package words
 
-import "strings"
+import (
+	"html/template"
+	"strings"
+)
 
 // reasons are why calls are over.
 var reasons = map[string]string{ //nolint:gochecknoglobals // read-only table
@@ -78,4 +81,13 @@ func Number(digits string) string {
 		return "+" + digits
 	}
 	return digits
+}
+
+// Names writes names one after another, for a page. Each goes the way of its own script.
+func Names(all []string) template.HTML {
+	apart := make([]string, len(all))
+	for i, name := range all {
+		apart[i] = "<bdi>" + template.HTMLEscapeString(name) + "</bdi>"
+	}
+	return template.HTML(strings.Join(apart, ", ")) //nolint:gosec // escaped
 }

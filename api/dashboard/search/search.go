@@ -1,4 +1,6 @@
-package frame
+// Package search looks through lists that pages have whole. It is pure: a database folds
+// the letters of one language alone.
+package search
 
 import (
 	"slices"
@@ -15,10 +17,10 @@ type Search struct {
 	Shown bool // there are more than are seen at a glance
 }
 
-// Found are those of a list whose name, or whatever else, holds what was asked for, in
+// In finds those of a list whose name, or whatever else, holds what was asked for, in
 // letters of either case.
-func Found[T any](r *Request, all []T, what string, name func(T) string) ([]T, Search) {
-	s := Search{What: what, Query: strings.TrimSpace(r.Query("q")), Shown: len(all) > few}
+func In[T any](all []T, query, what string, name func(T) string) ([]T, Search) {
+	s := Search{What: what, Query: strings.TrimSpace(query), Shown: len(all) > few}
 	if s.Query == "" {
 		return all, s
 	}
