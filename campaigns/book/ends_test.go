@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-voice/parley/campaigns/dialler"
 	"github.com/parley-voice/parley/campaigns/follow"
 	"github.com/parley-voice/parley/campaigns/outcome"
@@ -93,5 +95,72 @@ func TestCannotTalk(t *testing.T) {
 	}
 	if got := s.take(d); got != "con_1" || asked != 1 {
 		t.Errorf("%q is called by a server that can talk, which was asked %d times", got, asked)
+	}
+}
+
+// TestHistoryClocks: what a server wrote by a clock that is behind does not make a call
+// older than its registration, which the database dated; a call that rang or was
+// answered counts where the mark of its request is lost.
+func TestHistoryClocks(t *testing.T) {
+	s := open(t)
+	for name, tt := range map[string]struct {
+		columns, values string
+		dials           int
+		dialled, talked time.Duration // ago, at most
+	}{
+		"a server ten minutes behind": {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
+		"one ten minutes ahead":       {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
+		"one on time":                 {"dialed_at, answered_at, ended_at", "now() - interval '5 minutes', now() - interval '5 minutes', now() - interval '2 minutes'", 1, 5 * time.Minute, 2 * time.Minute},
+		"its mark and server lost":    {"answered_at, ended_at, disconnection_reason, answered_by", "now() - interval '4 minutes', now(), 'node_lost', 'voicemail'", 1, 5 * time.Minute, -1},
+		"its marks lost, it rang":     {"ringing_at, ended_at", "now() - interval '4 minutes', now()", 1, 5 * time.Minute, -1},
+		"never dialled":               {"ended_at", "now()", 0, -1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.exec("DELETE FROM calls")
+			s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+				ring_seconds, created_at, `+tt.columns+`) VALUES ($1, $2, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
+				now() - interval '5 minutes', `+tt.values+`)`, control.NewID("call_", time.Now()), s.org)
+			var k contact
+			batch := &pgx.Batch{}
+			queueHistory(batch, s.org, "+77010000001", time.Now().Add(-time.Hour), &k)
+			if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
+				t.Fatal(err)
+			}
+			since := func(at time.Time, most time.Duration) bool {
+				return at.IsZero() == (most < 0) && (most < 0 || time.Since(at) < most+10*time.Second)
+			}
+			if len(k.History.Dials) != tt.dials || tt.dials > 0 && !since(k.History.Dials[0], tt.dialled) || !since(k.History.Talked, tt.talked) {
+				t.Errorf("dialled %v, talked until %v", k.History.Dials, k.History.Talked)
+			}
+		})
+	}
+}
+
+// TestRetryClocks: a redial is due so long after the end of a call by the database's
+// clock, whatever a server's says.
+func TestRetryClocks(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 900}'`)
+			c := s.claim(s.fresh())
+			at := time.Now().Add(ahead)
+			if err := s.calls.Finish(t.Context(), c.Lease, control.Final{
+				Status: control.Failed, Reason: "no_answer", SIPStatus: 480, DialedAt: at, EndedAt: at, Recording: control.RecordingNone,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.calls.Take(t.Context(), control.Quick, "home", time.Minute, 9)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%d events: %v", len(all), err)
+			}
+			if err = s.follower().Follow(t.Context(), *all[0]); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.text("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" { // a tenth is spread
+				t.Errorf("the redial is due in %s", got)
+			}
+		})
 	}
 }

@@ -14,12 +14,16 @@ import (
 
 // historySQL has the calls of an organization to a number since an instant:
 // whether each is on, when its request left, when a conversation ended. A call
-// whose node was lost may have rung: it counts.
+// whose node was lost may have rung: it counts, and so does one that rang or was
+// answered and whose request left no mark. Nodes date by their own clocks, the
+// database a call's registration: neither comes before that, nor is the end less
+// long after it than a clock saw.
 const historySQL = `
 SELECT status IN ('queued', 'ringing', 'ongoing'),
-	CASE WHEN dialed_at IS NOT NULL OR disconnection_reason = 'unknown_after_restart' THEN coalesce(dialed_at, created_at) ELSE '-infinity' END,
-	CASE WHEN answered_at IS NOT NULL AND answered_by IS DISTINCT FROM 'voicemail' AND answered_by IS DISTINCT FROM 'ivr'
-		AND answered_by IS DISTINCT FROM 'fax' THEN coalesce(ended_at, '-infinity') ELSE '-infinity' END
+	CASE WHEN coalesce(dialed_at, ringing_at, answered_at) IS NOT NULL OR disconnection_reason IN ('unknown_after_restart', 'node_lost')
+		THEN greatest(dialed_at, created_at) ELSE '-infinity' END,
+	CASE WHEN answered_at IS NOT NULL AND answered_by IS DISTINCT FROM 'voicemail' AND answered_by IS DISTINCT FROM 'ivr' AND answered_by IS DISTINCT FROM 'fax'
+		AND ended_at IS NOT NULL THEN greatest(ended_at, created_at, created_at + (ended_at - dialed_at)) ELSE '-infinity' END
 FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
 ORDER BY 2`
 

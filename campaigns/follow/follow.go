@@ -65,7 +65,7 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 			return f.Ledger.PutOff(ctx, tx, c.ID)
 		}
 		_, fault := f.Ledger.Record(ctx, tx, outcome.Outcome{
-			CallID: c.ID, What: Came(c), Ended: c.EndedAt, Awaits: awaits, Spread: spread(c.ID),
+			CallID: c.ID, What: Came(c), Ended: ended(c, e), Awaits: awaits, Spread: spread(c.ID),
 			Unreached: c.Status == control.Failed && breaker.Fault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
 		})
 		return known(fault)
@@ -79,6 +79,15 @@ func (f *Follower) Follow(ctx context.Context, e control.Event) error {
 // forbidden tells the end of a call that was not to be dialled any more.
 func forbidden(why control.Reason) bool {
 	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
+}
+
+// ended is when a call did, as the database saw it: the clocks of servers differ,
+// and retries are due by its.
+func ended(c control.Call, e control.Event) time.Time {
+	if e.At.IsZero() {
+		return c.EndedAt
+	}
+	return e.At
 }
 
 // unsent tells the end of a call whose request never left, for a fault of ours.

@@ -34,14 +34,16 @@ type Outcome struct {
 type Ledger struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
-	Now   func() time.Time // nil: time.Now
+	Now   func() time.Time // nil: the database's clock
 }
 
-func (l *Ledger) now() time.Time {
+// clock is the database's: servers date what came of calls at the same instant.
+func (l *Ledger) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	if l.Now != nil {
-		return l.Now().UTC()
+		return l.Now().UTC(), nil
 	}
-	return time.Now().UTC()
+	err = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now.UTC(), err
 }
 
 // ErrNoContact tells that a call is no campaign's.
@@ -63,7 +65,11 @@ func (l *Ledger) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.St
 		next = t.Campaign.After(t.Tried, o.Ended)
 	}
 	next = next.Unless(t.OptedOut)
-	return next.State, l.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, l.now())
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return next.State, err
+	}
+	return next.State, l.Store.Outcome(ctx, tx, o.CallID, o.What, o.Ended, next, now)
 }
 
 // Verdict tells what the analysis of a call says, nil where there is none, to
@@ -75,7 +81,10 @@ func (l *Ledger) Verdict(ctx context.Context, tx pgx.Tx, callID string, analysis
 		return t.State, err
 	}
 	t.Tried.Analysis, t.Tried.Spread = analysis, spread
-	now := l.now()
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return t.State, err
+	}
 	next := t.Campaign.After(t.Tried, now).Unless(t.OptedOut)
 	return next.State, l.Store.Outcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
 }
@@ -95,7 +104,7 @@ func (l *Ledger) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Tri
 // Undo takes back that a contact's call was made, of which nothing has left. It
 // tells whether the call was a contact's.
 func (l *Ledger) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-	return l.Store.GiveBack(ctx, tx, callID, 0, l.now())
+	return l.giveBack(ctx, tx, callID, 0)
 }
 
 // elsewhere is for how long a contact is left alone whose call a server could not
@@ -105,6 +114,14 @@ const elsewhere = time.Minute
 // PutOff takes back, as Undo does, that a contact's call was made, which this
 // server could not make.
 func (l *Ledger) PutOff(ctx context.Context, tx pgx.Tx, callID string) error {
-	_, err := l.Store.GiveBack(ctx, tx, callID, elsewhere, l.now())
+	_, err := l.giveBack(ctx, tx, callID, elsewhere)
 	return err
+}
+
+func (l *Ledger) giveBack(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	return l.Store.GiveBack(ctx, tx, callID, wait, now)
 }
