@@ -208,7 +208,10 @@ func (d *Desk) locked(ctx context.Context, tx pgx.Tx, orgID, id string) (campaig
 	if err != nil {
 		return c, err
 	}
-	err = d.arrive(ctx, tx, &c, d.now().UTC())
+	now, err := d.clock(ctx, tx)
+	if err == nil {
+		err = d.arrive(ctx, tx, &c, now)
+	}
 	return c, err
 }
 

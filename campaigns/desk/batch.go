@@ -75,8 +75,7 @@ type Ending struct {
 // none, which a *RefusedError tells. The standing it returns has the import of
 // the batch, and the blockers of its occasion.
 func (d *Desk) Add(ctx context.Context, orgID, id string, who Who, raw []json.RawMessage, end Ending) (Standing, error) {
-	now := d.now().UTC().Truncate(time.Microsecond)
-	org, err := d.Store.Organization(ctx, d.Pool, orgID)
+	now, err := d.clock(ctx, d.Pool)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -84,7 +83,7 @@ func (d *Desk) Add(ctx context.Context, orgID, id string, who Who, raw []json.Ra
 	if err != nil {
 		return Standing{}, err
 	}
-	pkg, err := d.market(ctx, d.Pool, org)
+	org, pkg, err := d.law(ctx, d.Pool, orgID)
 	if err != nil {
 		return Standing{}, err
 	}

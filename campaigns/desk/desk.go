@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,9 +50,10 @@ type Desk struct {
 	MostCalls     int           // of a batch; 0 means 1,000
 	MostAddresses int           // of a withdrawal; 0 means 1,000
 	Horizon       time.Duration // of open campaigns; 0 means campaigns.Horizon
-	// Now is the clock; nil is the system's.
+	// Now is the clock; nil is the database's.
 	Now func() time.Time
 
+	ahead  atomic.Int64 // nanoseconds that the database's clock was, of ours, when it was asked last
 	thrift thrift.Thrift
 	found  screen.Memory // of drafts
 }
@@ -126,7 +128,7 @@ func (d *Desk) now() time.Time {
 	if d.Now != nil {
 		return d.Now()
 	}
-	return time.Now()
+	return time.Now().Add(time.Duration(d.ahead.Load()))
 }
 
 // An Order asks for a campaign. Its list is rows or a file.
@@ -144,12 +146,11 @@ type Order struct {
 func (d *Desk) Create(ctx context.Context, orgID string, who Who, o Order,
 	settle func(context.Context, db.Querier, Standing) error, keep func(ctx context.Context, q db.Querier, cause error) error,
 ) (Standing, error) {
-	now := d.now().UTC().Truncate(time.Microsecond)
-	org, err := d.Store.Organization(ctx, d.Pool, orgID)
+	now, err := d.clock(ctx, d.Pool)
 	if err != nil {
 		return Standing{}, err
 	}
-	pkg, err := d.market(ctx, d.Pool, org)
+	org, pkg, err := d.law(ctx, d.Pool, orgID)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -233,6 +234,16 @@ func unfit(err error) bool {
 }
 
 func errUnfit() error { return control.Refuse(control.CodeContactRows, "the rows could not be stored") }
+
+// law returns an organization, and the rules that it goes by, nil for none.
+func (d *Desk) law(ctx context.Context, q db.Querier, orgID string) (store.Organization, *market.Package, error) {
+	org, err := d.Store.Organization(ctx, q, orgID)
+	if err != nil {
+		return org, nil, err
+	}
+	pkg, err := d.market(ctx, q, org)
+	return org, pkg, err
+}
 
 // market returns the rules that an organization goes by, nil for none.
 func (d *Desk) market(ctx context.Context, q db.Querier, org store.Organization) (*market.Package, error) {

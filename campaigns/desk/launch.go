@@ -109,11 +109,7 @@ type screened struct {
 // stand gathers all that is said of a campaign.
 func (d *Desk) stand(ctx context.Context, q db.Querier, c campaigns.Campaign, on checks.Occasion, a asked, now time.Time) (Standing, screened, error) {
 	st := Standing{Campaign: c, Screen: screen.None()}
-	org, err := d.Store.Organization(ctx, q, c.OrgID)
-	if err != nil {
-		return st, screened{}, err
-	}
-	pkg, err := d.market(ctx, q, org)
+	org, pkg, err := d.law(ctx, q, c.OrgID)
 	if err != nil {
 		return st, screened{}, err
 	}

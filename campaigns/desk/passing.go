@@ -68,12 +68,15 @@ func (d *Desk) Pass(ctx context.Context) error {
 	}
 }
 
-// clock is the database's: servers move campaigns at the same instant.
-func (d *Desk) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
+// clock is the database's: servers move campaigns at the same instant. What happens
+// until it is asked again is dated by how far it was ahead of ours.
+func (d *Desk) clock(ctx context.Context, q db.Querier) (now time.Time, err error) {
 	if d.Now != nil {
-		return d.Now().UTC(), nil
+		return d.Now().UTC().Truncate(time.Microsecond), nil
 	}
-	err = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	if err = q.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err == nil {
+		d.ahead.Store(int64(time.Until(now)))
+	}
 	return now.UTC(), err
 }
 
