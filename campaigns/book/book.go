@@ -141,13 +141,23 @@ func (b *Book) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Pace.Next, r.Pace.Last = x.next, x.last
+		r.Pace.Next, r.Pace.Last = spaced(now, x.next, x.last)
 		d.version = r.Version
 		b.details[x.id] = d
 		b.running = append(b.running, r)
 	}
 	b.asked = began
 	return nil
+}
+
+// spaced is when the next call is due and when the last one left, as they were kept. A
+// pace of a minute from now on, or later, was kept before the database's clock went
+// back: it begins anew.
+func spaced(now, next, last time.Time) (time.Time, time.Time) {
+	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
+		return time.Time{}, time.Time{}
+	}
+	return next, last
 }
 
 // reconsider has everybody asked about again whom a cap keeps waiting: a campaign

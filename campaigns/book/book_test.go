@@ -211,7 +211,7 @@ func TestGates(t *testing.T) {
 		"over":          "UPDATE campaigns SET ends_at = now() - interval '1 second'",
 		"no market":     `UPDATE organizations SET settings = settings - 'market'`,
 		"no line":       "UPDATE subgroups SET concurrent_calls = 0",
-		"its pace":      "UPDATE subgroups SET next_dial_at = now() + interval '1 hour'",
+		"its pace":      "UPDATE subgroups SET next_dial_at = now() + interval '1 minute'",
 		"outside":       `UPDATE campaigns SET working_hours = '[{"days": [0], "start": "03:00", "end": "03:01"}]'`,
 		"nobody's law":  "UPDATE contacts SET hours_group = ';;'",
 		"a waiting one": "UPDATE contacts SET due_at = now() + interval '1 minute'",

@@ -164,3 +164,27 @@ func TestRetryClocks(t *testing.T) {
 		})
 	}
 }
+
+// TestClockWentBack: paces that were written by a clock which was ahead, that of a
+// database whose place another took, stop nobody.
+func TestClockWentBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sql  string
+		want string
+	}{
+		"the campaign's": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
+		"all": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
+			UPDATE trunks SET next_dial_at = now() + interval '10 minutes'`, "con_1"},
+		"a slow trunk's": {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""}, // it may be so far off
+		"a moment ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(tt.sql)
+			if got := s.take(s.fresh()); got != tt.want {
+				t.Errorf("%q is taken, want %q", got, tt.want)
+			}
+		})
+	}
+}

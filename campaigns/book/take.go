@@ -124,7 +124,7 @@ func (b *Book) hold(ctx context.Context, tx pgx.Tx, d detail, ask dialler.Ask) (
 	if !ok {
 		return now, p, false, n, nil
 	}
-	if p.Next, p.Last = due, last; !p.Due(now) {
+	if p.Next, p.Last = spaced(now, due, last); !p.Due(now) {
 		b.paced(ask.ID, p)
 		return now, p, false, n, nil
 	}

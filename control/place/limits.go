@@ -95,7 +95,7 @@ LEFT JOIN LATERAL (
 // whether the next call of one of them is not due yet.
 const fullSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
-       greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
+       ` + store.DueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id JOIN organizations o ON o.id = s.org_id, LATERAL (
 	SELECT count(*) FILTER (WHERE x.subgroup_id = s.id) AS own, count(*) AS trunk, count(*) FILTER (WHERE x.org_id = s.org_id) AS lent
 	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.Alive + `) live

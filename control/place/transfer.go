@@ -107,10 +107,10 @@ const lentLock = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups 
 // does not.
 const paceSQL = `
 WITH now AS (SELECT clock_timestamp() AS at), way AS (
-	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at, now.at) AS due, now.at,
+	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(` + store.DueAt + `, now.at) AS due, now.at,
 	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
 	` + store.Ways + `, now
-	WHERE s.id = $1 AND greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= now.at + $2::interval
+	WHERE s.id = $1 AND ` + store.DueAt + ` <= now.at + $2::interval
 	  AND ` + store.HasLine + `
 ), token AS (
 	UPDATE subgroups s SET next_dial_at = way.due + ` + store.Apart + ` * interval '1 minute' / way.per_minute FROM way WHERE s.id = way.id

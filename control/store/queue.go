@@ -53,7 +53,13 @@ const HasLine = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND
   AND (t.concurrent_calls = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + Alive + `) < t.concurrent_calls)`
 
-const mayDial = `greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) <= clock_timestamp() AND ` + HasLine
+// DueAt is when the next call of a way is due. What its pace cannot have put so far off
+// was written before the database's clock went back, and counts for nothing.
+const DueAt = `coalesce(greatest(CASE WHEN s.next_dial_at < clock_timestamp() + interval '3 minutes' THEN s.next_dial_at END,
+  CASE WHEN t.next_dial_at < clock_timestamp() + interval '3 minutes' + coalesce(interval '2 seconds' / nullif(t.calls_per_second, 0), interval '0') THEN t.next_dial_at END,
+  CASE WHEN g.next_dial_at < clock_timestamp() + interval '3 minutes' THEN g.next_dial_at END), '-infinity')`
+
+const mayDial = DueAt + ` <= clock_timestamp() AND ` + HasLine
 
 // Apart stretches the pace a little: a carrier counts requests as they come, and
 // from the claim to the request it takes now longer and now less.
@@ -289,8 +295,8 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
 	err := s.dial().QueryRow(ctx, waiting+`
-		SELECT extract(epoch FROM min(greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at)) - clock_timestamp())::float8 `+Ways+`
-		WHERE greatest(s.next_dial_at, t.next_dial_at, g.next_dial_at) > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
+		SELECT extract(epoch FROM min(`+DueAt+`) - clock_timestamp())::float8 `+Ways+`
+		WHERE `+DueAt+` > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
 	}
