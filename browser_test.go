@@ -286,6 +286,14 @@ func friendlyErrors(t testing.TB, c chrome) {
 		}
 	}
 	p := c.talk(t, nil)
+	p.run("AbortSignal.timeout = (ms) => { probe.patience = ms; const c = new AbortController(); setTimeout(() => c.abort()); return c.signal; }")
+	p.run("window.fetch = (_, { signal } = {}) => new Promise((_, no) => signal?.addEventListener('abort', () => no(signal.reason)))")
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("an error", "!document.getElementById('error').hidden")
+	if got := eval[string](p, "probe.patience + ' ' + document.getElementById('error').textContent"); !strings.HasPrefix(got, "10000 The service cannot be reached.") {
+		t.Errorf("a service that says nothing: the page says %q", got)
+	}
+	p = c.talk(t, nil)
 	w := ticketFor(t, c)
 	w.Token += "x"
 	if j := p.join(w); j.Code != "token_invalid" {

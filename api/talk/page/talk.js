@@ -16,6 +16,7 @@ const PHASES = [
   ["llm_ms", "model"], ["tool_ms", "tools"], ["tts_ms", "voice"], ["out_ms", "sending"],
 ];
 const SCALE = 1000; // ms of a full bar, at least
+const ORDERED_WITHIN = 10_000; // ms
 
 let call = null;
 let joining = null; // gives up a call that is being joined
@@ -126,12 +127,15 @@ async function token() {
   const path = new URL("token", import.meta.url);
   let answer;
   try {
-    answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agent: $("agent").value }) });
+    answer = await fetch(path, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agent: $("agent").value }),
+      signal: AbortSignal.timeout(ORDERED_WITHIN),
+    });
   } catch {
     throw new Error("The service cannot be reached. Check the connection, and try again.");
   }
-  const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(body.message ?? "No call could be had. Try again in a moment.");
+  const body = await answer.json().catch(() => null);
+  if (!answer.ok || !body) throw new Error(body?.message ?? "No call could be had. Try again in a moment.");
   return body;
 }
 
