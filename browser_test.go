@@ -158,16 +158,21 @@ func muted(t testing.TB, c chrome) {
 	}
 }
 
-// reload: a page that is loaded anew goes on with its call.
+// reload: a page that is loaded anew goes on with its call, and is still muted where it was.
 func reload(t testing.TB, c chrome) {
 	p := c.talk(t, nil)
 	p.do(chromedp.Click(chromedp.CSS("#talk")))
 	p.until("a call", "document.documentElement.dataset.call")
 	id := p.onPage()
 	p.run("probe.spoke(0)")
-	p.do(chromedp.Reload())
+	p.do(chromedp.KeyEvent("m"), chromedp.Reload())
 	p.until("the call again", "document.documentElement.dataset.call === "+strconv.Quote(id))
 	p.until("connected", "document.getElementById('state').dataset.state === 'listening'")
+	p.say("nobody may hear that")
+	if got := eval[string](p, "document.getElementById('mute').getAttribute('aria-pressed') + ' ' + document.getElementById('status').textContent"); got != "true Connected. You are muted." {
+		t.Errorf("muted before it was loaded anew, the page says %q", got)
+	}
+	p.do(chromedp.KeyEvent("m"))
 	p.ask("when do you open")
 	if heard := p.heard(); !has(heard, "we open at 9 tomorrow, and we close at 6.") {
 		t.Errorf("the page could play %q", heard)
@@ -175,6 +180,9 @@ func reload(t testing.TB, c chrome) {
 	p.do(chromedp.Click(chromedp.CSS("#hangup")))
 	if call, _ := finished(t, c.api, id); call.Reason != "callee_hangup" {
 		t.Errorf("the call ended with %s", call.Reason)
+	}
+	if caller := c.recorded(t, id); has(caller, "nobody may hear that") {
+		t.Errorf("the caller is recorded with %q", caller)
 	}
 	if left := eval[bool](p, "sessionStorage.length === 0"); !left {
 		t.Error("the secret of a call that is over is kept")

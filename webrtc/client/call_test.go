@@ -178,6 +178,25 @@ func TestCall(t *testing.T) {
 			return stage.why(stage.join(() => { throw new RangeError("no more"); }));`,
 			"RangeError undefined: no more",
 		},
+		{
+			"a muted visitor whose page is loaded anew", `
+			const call = await stage.join(), before = [call.muted, stage.tracks[0].enabled];
+			call.mute();
+			const again = await stage.resume();
+			const now = [again.muted, stage.tracks[1].enabled];
+			again.mute(false);
+			const last = await stage.resume();
+			return [before, now, [last.muted, stage.tracks[2].enabled]].join("; ");`,
+			"false,true; true,false; false,true",
+		},
+		{
+			"a call that is muted once it is over", `
+			const call = await stage.join();
+			stage.sockets[0].say({ type: "bye", reason: "agent_hangup" });
+			call.mute();
+			return call.reason + " " + stage.kept();`,
+			"agent_hangup null",
+		},
 	} {
 		t.Run(scene.name, func(t *testing.T) {
 			if got := play(t, scene.script); got != scene.want {

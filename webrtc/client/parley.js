@@ -160,6 +160,7 @@ export class Call extends EventTarget {
   mute(on = true) {
     this.#muted = Boolean(on);
     for (const t of this.#microphone?.getAudioTracks() ?? []) t.enabled = !this.#muted;
+    this.#keep();
   }
 
   /** Presses the keys of a telephone, after those before them: 0 to 9, *, #, A to D; a comma waits for 2 s. */
@@ -240,6 +241,13 @@ export class Call extends EventTarget {
     if (!token && !t.resume) throw new ParleyError("token_missing");
     this.#to = { url: t.url ?? socketBeside(), ice: t.ice_servers, policy: t.ice_transport_policy };
     this.#by = token ? { token } : { resume: t.resume };
+    if (t.resume && t.muted) this.#muted = true;
+  }
+
+  /** Keeps what a reloaded page goes on with. */
+  #keep() {
+    if (!this.#resume || this.#connection === "ended") return;
+    remember({ url: this.#to.url, ice_servers: this.#to.ice, ice_transport_policy: this.#to.policy, resume: this.#resume, muted: this.#muted });
   }
 
   async #listen() {
@@ -294,7 +302,7 @@ export class Call extends EventTarget {
         this.id = m.call_id;
         this.#resume = m.resume;
         if (m.ice_servers) this.#to.ice = m.ice_servers;
-        remember({ url: this.#to.url, ice_servers: this.#to.ice, ice_transport_policy: this.#to.policy, resume: m.resume });
+        this.#keep();
         this.#peer?.setRemoteDescription({ type: "answer", sdp: m.sdp }).catch((e) => this.#fail(new ParleyError("unsupported", undefined, e)));
         if (this.#leaving) this.#send({ type: "bye" });
         break;

@@ -176,9 +176,9 @@ function take(joined) {
   call = joined;
   document.documentElement.dataset.call = call.id; // to ask the service about it
   controls(true);
-  mute(false);
+  mute(call.muted); // as before a reload
   show(call.state);
-  $("status").textContent = "Connected. Speak whenever you like.";
+  $("status").textContent = call.muted ? "Connected. You are muted." : "Connected. Speak whenever you like.";
   call.on("state", ({ state }) => {
     show(state);
     if (state === "reconnecting") $("status").textContent = "The connection was lost. Trying to get it back.";
