@@ -13,13 +13,16 @@ export class ParleyError extends Error {
   readonly code: ErrorCode;
 }
 
-/** What a call is joined with: a token, or the whole answer of `POST /v1/calls/web`. */
+/**
+ * What a call is joined with: the whole answer of `POST /v1/calls/web`, or a token alone
+ * where this file is loaded from the service itself, not bundled.
+ */
 export type Ticket =
   | string
   | {
       token?: string;
       access_token?: string;
-      /** The socket. Without it that of the service which served this file. */
+      /** The socket. Without it that of the service which served this file; needed where that is bundled. */
       url?: string;
       ice_servers?: RTCIceServer[];
       ice_transport_policy?: RTCIceTransportPolicy;
