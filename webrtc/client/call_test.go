@@ -197,6 +197,24 @@ func TestCall(t *testing.T) {
 			return call.reason + " " + stage.kept();`,
 			"agent_hangup null",
 		},
+		{
+			"a restart that the service cannot answer", `
+			const call = await stage.join();
+			stage.service = (ws, m) => { if (m.type === "restart") { ws.say({ type: "error", code: "sdp_invalid", message: "" }); ws.close(); } };
+			stage.peers[0].connectionState = "disconnected";
+			stage.peers[0].onconnectionstatechange();
+			await stage.wait(50);
+			return [stage.told(), call.state, stage.kept()?.resume].join(" ");`,
+			"join restart reconnecting secret1",
+		},
+		{
+			"a resumption that comes too late", `
+			const call = await stage.join();
+			stage.service = stage.refuses("resume_unknown");
+			stage.sockets[0].close();
+			return await call.ended + " " + call.state + " " + stage.kept();`,
+			"resume_unknown ended null",
+		},
 	} {
 		t.Run(scene.name, func(t *testing.T) {
 			if got := play(t, scene.script); got != scene.want {

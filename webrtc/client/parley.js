@@ -338,9 +338,8 @@ export class Call extends EventTarget {
 
   /** The service closes the socket after an error; most can be tried again. */
   #refused(error) {
-    const passing = ["unavailable", "join_timeout", "too_many_messages"].includes(error.code);
     if (!this.#joined) return this.#ready.reject(error);
-    if (passing) return;
+    if (!["call_ended", "resume_unknown"].includes(error.code)) return; // it is resumed
     this.#fail(error);
     this.#finish(error.code);
   }
