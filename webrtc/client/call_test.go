@@ -80,11 +80,17 @@ func TestCall(t *testing.T) {
 			"ParleyError join_timeout: The service waited for too long. Try again.",
 		},
 		{
-			"a secret that the service did not wait for", `
+			"a secret that was not used", `
 			await stage.join();
-			stage.service = stage.refuses("join_timeout");
-			return await stage.why(stage.resume()) + " " + stage.kept()?.resume;`,
-			"ParleyError join_timeout: The service waited for too long. Try again. secret1",
+			const left = [];
+			for (const code of ["join_timeout", "unavailable", "sdp_invalid"]) {
+				stage.service = stage.refuses(code);
+				left.push(await stage.why(stage.resume()) + " " + stage.kept()?.resume);
+			}
+			return left.join("; ");`,
+			"ParleyError join_timeout: The service waited for too long. Try again. secret1; " +
+				"ParleyError unavailable: No calls are taken now. Try again in a moment. secret1; " +
+				"ParleyError sdp_invalid: told by the service undefined",
 		},
 		{
 			"an answer that comes twice, as to a restart before", `

@@ -8,7 +8,7 @@ const BYE_WITHIN = 3_000; // ms
 const LEVEL_EVERY = 100; // ms
 const KEPT = "parley.call"; // in sessionStorage: what a reloaded page goes on with
 
-const UNUSED = ["network", "join_timeout", "microphone_denied", "microphone_missing", "microphone_busy"]; // a secret that met these is still good
+const UNUSED = ["network", "join_timeout", "unavailable", "microphone_denied", "microphone_missing", "microphone_busy"]; // a secret that met these is still good
 
 const MESSAGES = {
   insecure_origin: "Microphones work on secure pages only. Open this page over https, or on localhost.",
