@@ -96,12 +96,15 @@ func TestCall(t *testing.T) {
 			"an answer that comes twice, as to a restart before", `
 			const call = await stage.join(), faults = [];
 			call.on("error", (e) => faults.push(e.code));
-			stage.service = (ws, m) => setTimeout(() => {
+			let said = false;
+			stage.service = async (ws, m) => {
 				stage.takes(ws, m);
 				ws.say({ type: "answer", sdp: "old", call_id: "call", resume: "secret1" });
-			});
+				await stage.wait();
+				said = true;
+			};
 			stage.sockets[0].close();
-			await stage.wait(50);
+			await stage.until(() => said);
 			return [call.state, stage.kept().resume, ...faults].join(" ");`,
 			"listening secret2",
 		},
@@ -116,7 +119,7 @@ func TestCall(t *testing.T) {
 			call.on("state", ({ state }) => {
 				if (states.push(state) === 1) stage.sockets[0].say({ type: "event", event: "state", state: "thinking" });
 			});
-			await stage.wait(50);
+			await stage.until(() => states.length === 4);
 			return states.join(" ");`,
 			"connecting hearing speaking thinking",
 		},
@@ -209,7 +212,8 @@ func TestCall(t *testing.T) {
 			stage.service = (ws, m) => { if (m.type === "restart") { ws.say({ type: "error", code: "sdp_invalid", message: "" }); ws.close(); } };
 			stage.peers[0].connectionState = "disconnected";
 			stage.peers[0].onconnectionstatechange();
-			await stage.wait(50);
+			await stage.until(() => stage.told().endsWith("restart"));
+			await stage.wait();
 			return [stage.told(), call.state, stage.kept()?.resume].join(" ");`,
 			"join restart reconnecting secret1",
 		},
