@@ -10,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // historySQL has the calls of an organization to a number since an instant:
@@ -38,7 +39,7 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))
 			OR EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)`, orgID, number).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
-	batch.Queue(historySQL, orgID, control.SameNumber(control.Digits(number)), since).Query(func(rows pgx.Rows) error {
+	batch.Queue(historySQL, orgID, spelling.All(control.Digits(number)), since).Query(func(rows pgx.Rows) error {
 		var on bool
 		var dialled, talked time.Time
 		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {

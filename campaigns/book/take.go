@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 type pgTimestamptz = pgtype.Timestamptz
@@ -267,7 +268,7 @@ func (b *Book) waiting(ctx context.Context, tx pgx.Tx, orgID string, c candidate
 			}
 			return fault
 		})
-	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID, control.SameNumber(control.Digits(c.number))).
+	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID, spelling.All(control.Digits(c.number))).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&suppressed) })
 	queueHistory(batch, orgID, c.number, since, k)
 	if err = tx.SendBatch(ctx, batch).Close(); err != nil {

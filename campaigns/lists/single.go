@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // A Single is the control.Screen of one call: the organization's own list, and
@@ -52,7 +53,7 @@ func (s *Single) Allowed(ctx context.Context, n control.Number, p control.Purpos
 // where none has it.
 func Listed(digits string, all []screen.Registry) string {
 	slices.SortFunc(all, func(a, b screen.Registry) int { return strings.Compare(a.Name, b.Name) })
-	for _, spelled := range control.Plain(digits) { // registries know no others
+	for _, spelled := range spelling.Plain(digits) { // registries know no others
 		for _, r := range all {
 			if listed, _ := r.Has("+" + spelled); listed {
 				return r.Name

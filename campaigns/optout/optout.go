@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // A Desk implements control.OptOuts.
@@ -38,7 +39,7 @@ func (d *Desk) OptOut(ctx context.Context, o control.OptOut) error {
 		if _, err := tx.Exec(ctx, keepSQL, o.OrgID, o.Number, o.CallID, o.Source, o.Said, o.At.UTC()); err != nil {
 			return err
 		}
-		lost, err := d.Store.OptOut(ctx, tx, o.OrgID, control.SameNumber(o.Number))
+		lost, err := d.Store.OptOut(ctx, tx, o.OrgID, spelling.All(o.Number))
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // An Organization is what campaigns need of one.
@@ -156,7 +157,7 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 	}
 	var asked, spelled []string
 	for _, n := range numbers {
-		for _, same := range control.SameNumber(control.Digits(n)) {
+		for _, same := range spelling.All(control.Digits(n)) {
 			asked, spelled = append(asked, n), append(spelled, same)
 		}
 	}
@@ -199,7 +200,7 @@ func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, nu
 	}
 	listed := make(map[string]bool, 2*len(own))
 	for _, o := range own {
-		for _, same := range control.Plain(o) {
+		for _, same := range spelling.Plain(o) {
 			listed[same] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // A Filter says which calls of an organization are asked for. Zero values ask
@@ -178,7 +179,7 @@ func numbers(digits string) []string {
 		return nil
 	}
 	var all []string
-	for _, d := range control.SameNumber(digits) {
+	for _, d := range spelling.All(digits) {
 		all = append(all, d, "+"+d)
 	}
 	return all

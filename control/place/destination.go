@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // never lists the beginnings of international numbers that are not dialled,
@@ -84,7 +85,7 @@ func international(digits string) []string {
 		}
 	}
 	add(digits)
-	if rest, ok := control.Abroad(digits); ok {
+	if rest, ok := spelling.Abroad(digits); ok {
 		add(rest)
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // settled calls are over, and followed to the end: nothing is added to them.
@@ -30,7 +31,7 @@ func (w Which) condition() (string, any, error) {
 	case w.Call != "" && w.Number == "" && !w.All:
 		return "id = $2", w.Call, nil
 	case w.Call == "" && digits != "" && !w.All:
-		return "to_number = ANY ($2)", control.SameNumber(digits), nil
+		return "to_number = ANY ($2)", spelling.All(digits), nil
 	case w.Call == "" && w.Number == "" && w.All:
 		return "$2", true, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/spelling"
 )
 
 // lockSQL locks an attempt for a node that still holds it.
@@ -168,7 +169,7 @@ const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1
 // Allowed implements control.Screen by the organization's suppression list.
 func (s *Store) Allowed(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
 	var is bool
-	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, control.SameNumber(n.Digits)).Scan(&is); err != nil {
+	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, spelling.All(n.Digits)).Scan(&is); err != nil {
 		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
 	}
 	return VerdictOf(is), nil
@@ -180,7 +181,7 @@ func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 	var places []int
 	var orgs, digits []string
 	for n, number := range numbers {
-		for _, same := range control.SameNumber(number.Digits) {
+		for _, same := range spelling.All(number.Digits) {
 			places, orgs, digits = append(places, n), append(orgs, number.OrgID), append(digits, same)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/group"
+	"github.com/parley-voice/parley/control/spelling"
 	"github.com/parley-voice/parley/control/trace"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
@@ -206,7 +207,7 @@ func intend(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands []sta
 			continue
 		}
 		free = append(free, leases[n].AttemptID)
-		for _, d := range control.SameNumber(st.to) {
+		for _, d := range spelling.All(st.to) {
 			ids, orgs, numbers = append(ids, leases[n].AttemptID), append(orgs, st.org), append(numbers, d)
 		}
 	}
