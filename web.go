@@ -164,13 +164,20 @@ func (h *house) Begin(ctx context.Context, c token.Claims, s *signalling.Session
 	if err != nil {
 		return err
 	}
-	claim.Dialer, claim.Watch = joined{s}, told{s}
-	claim.Over = func(f control.Final) { s.Bye(string(f.Reason)) }
+	seat(claim, s)
 	if err = h.node.Take(ctx, claim); err != nil {
 		end := control.Final{Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(), Recording: control.RecordingNone}
 		return errors.Join(err, h.store.Finish(context.WithoutCancel(ctx), claim.Lease, end))
 	}
 	return nil
+}
+
+// seat has a call be that of a browser which is there already. However the call
+// ends, and be it before it is dialled, nobody is left on the line.
+func seat(claim *control.Claim, s *signalling.Session) {
+	claim.Dialer, claim.Watch = joined{s}, told{s}
+	claim.Drop = func() { _ = s.Leg.Hangup(media.LocalHangup) } // it never fails
+	claim.Over = func(f control.Final) { s.Bye(string(f.Reason)); claim.Drop() }
 }
 
 // joinFor is how long the media of a browser that has joined may take to flow.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,12 +12,15 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
@@ -234,4 +238,42 @@ func webBargeIn(t testing.TB) {
 		}
 	}
 	t.Error("the browser saw no words as they came")
+}
+
+// halted are calls that end before they are dialled.
+type halted chan *signalling.Session
+
+func (h halted) Begin(_ context.Context, _ token.Claims, s *signalling.Session) error {
+	h <- s
+	return nil
+}
+
+// TestWebCallThatIsNotDialled: a browser whose call ends before it is dialled is
+// hung up on and told why, and nothing is left of it.
+func TestWebCallThatIsNotDialled(t *testing.T) {
+	b := openBrowsers(t)
+	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = endpoint.Close() }()
+	seated, key := make(halted, 1), token.Key("0123456789abcdef0123456789abcdef")
+	server := &signalling.Server{Calls: seated, Connector: endpoint, Clock: b.clock, Key: key}
+	defer server.Close()
+	web := httptest.NewServer(server)
+	defer web.Close()
+	br := b.open(t, webTicket{URL: "ws" + strings.TrimPrefix(web.URL, "http"), Token: key.Sign(key.For("call_a", time.Now().Add(time.Minute)))})
+	join(t, br)
+	var claim control.Claim
+	s := <-seated
+	seat(&claim, s)
+	claim.Over(control.Final{Status: control.Ended, Reason: control.ReasonInternalError})
+	if m, err := br.Wait(t.Context(), 0, func(m webrtctest.Message) bool { return m.Type == "bye" }); err != nil || m.Reason != "internal_error" {
+		t.Errorf("%+v %v", m, err)
+	}
+	select {
+	case <-s.Leg.Over():
+	default:
+		t.Error("its leg is left")
+	}
 }

@@ -47,6 +47,9 @@ type Claim struct {
 	Dialer Dialer
 	// Watch, where set, is told of the conversation too.
 	Watch pipeline.Watcher
+	// Drop, where set, hangs up who is on the line already, should it not be dialled;
+	// it is called before the end is written, which may take long.
+	Drop func()
 	// Over, where set, is told of the call's end, once it is written.
 	Over func(Final)
 	// NotAfter, where set, is the moment after which the request must not leave: the

@@ -212,6 +212,9 @@ func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (out
 // finish writes the end down, and tries for long: the call took place.
 func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *Final) error {
 	l := c.Lease
+	if c.Drop != nil {
+		c.Drop()
+	}
 	if c.Call.Type == Web {
 		neverFails(f)
 	}

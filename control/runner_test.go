@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -178,6 +179,36 @@ func TestRunnerDialsForNoAgentThatCannotTalk(t *testing.T) {
 	}
 	if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != ReasonInternalError || !slices.Equal(b.wrote, []string{"finish"}) {
 		t.Errorf("%v, wrote %v, final %+v", err, b.wrote, b.final)
+	}
+}
+
+// TestRunnerDropsWhoWaits: a party that is on the line before it is dialled does not
+// wait for the end to be written of a call that is not dialled.
+func TestRunnerDropsWhoWaits(t *testing.T) {
+	away := errors.New("the database is away")
+	for name, c := range map[string]struct {
+		intent error
+		check  error
+		until  time.Duration
+	}{
+		"cannot talk": {nil, errors.New("no voice"), 15 * time.Second},
+		"halted":      {&HaltError{Reason: ReasonCancelled}, nil, 15 * time.Second},
+		"no intent":   {away, nil, 15 * time.Second},
+		"too late":    {nil, nil, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &book{intent: c.intent, finish: []error{away, away}}
+			r := &Runner{Ledger: b, Live: &Live{}, Check: func(pipeline.Brief) error { return c.check }}
+			claim := newClaim()
+			claim.Call.Type, claim.Until = Web, time.Now().Add(c.until)
+			claim.Drop = func() { b.write("drop") }
+			claim.Over = func(f Final) { b.write("over " + string(f.Status)) }
+			_ = r.Run(t.Context(), claim)
+			got := strings.TrimPrefix(strings.Join(b.wrote, " "), "intent ")
+			if got != "drop finish finish finish over ended" {
+				t.Errorf("%s: %s", name, got)
+			}
+		})
 	}
 }
 
