@@ -175,6 +175,7 @@ func (h *house) Begin(ctx context.Context, c token.Claims, s *signalling.Session
 // seat has a call be that of a browser which is there already. However the call
 // ends, and be it before it is dialled, nobody is left on the line.
 func seat(claim *control.Claim, s *signalling.Session) {
+	s.Longest = claim.Call.MaxDuration
 	claim.Dialer, claim.Watch = joined{s}, told{s}
 	claim.Drop = func() { _ = s.Leg.Hangup(media.LocalHangup) } // it never fails
 	claim.Over = func(f control.Final) { s.Bye(string(f.Reason)); claim.Drop() }

@@ -13,8 +13,10 @@ import (
 	"github.com/parley-voice/parley/control/place"
 )
 
-// longestVisit is how long a visitor may talk.
-const longestVisit = 10 * time.Minute
+const (
+	longestVisit = 10 * time.Minute // of talking
+	turnGrace    = 5 * time.Minute  // that the credentials of ICE servers outlive it
+)
 
 // Tickets makes what browsers join their calls with.
 type Tickets interface {
@@ -63,7 +65,7 @@ func (v *Visitors) call(ctx context.Context, a config.TalkAgent) (map[string]any
 	if err != nil {
 		return nil, err
 	}
-	ticket := v.Tickets.Ticket(c.ID, t.Expires, t.Expires.Add(longestVisit))
+	ticket := v.Tickets.Ticket(c.ID, t.Expires, t.Expires.Add(longestVisit+turnGrace))
 	ticket["call_id"], ticket["agent_id"], ticket["expires_at"] = c.ID, c.AgentName, t.Expires.Unix()
 	return ticket, nil
 }

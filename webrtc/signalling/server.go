@@ -23,7 +23,8 @@ import (
 // browser learns nothing.
 type Calls interface {
 	// Begin uses the token up and begins its call, whose media may flow later. It
-	// returns when the call has begun; the session's Bye is called when it is over.
+	// sets how long the call may last and returns when it has begun; the session's Bye
+	// is called when it is over.
 	Begin(ctx context.Context, c token.Claims, s *Session) error
 }
 
@@ -65,8 +66,12 @@ var errClosed = &RefusedError{Unavailable, "the server is closing; join again"}
 // halfOpenEach is how many sockets of one network may be open without having joined.
 const halfOpenEach = 32
 
-// credentialsFor is how long TURN credentials outlive the longest call.
-const credentialsFor = 2*time.Hour + 5*time.Minute
+const (
+	longest = 2 * time.Hour // that a call lasts of which it is not said
+	// credentialsGrace is how long TURN credentials outlive the longest that their
+	// call may last.
+	credentialsGrace = 5 * time.Minute
+)
 
 func (s *Server) joinWithin() time.Duration   { return orElse(s.JoinWithin, 10*time.Second) }
 func (s *Server) resumeWithin() time.Duration { return orElse(s.ResumeWithin, 15*time.Second) }
@@ -190,6 +195,7 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	if err != nil {
 		return nil, "", errors.Join(err, l.Hangup("failure"))
 	}
+	session.credentials = s.Servers.For(claims.CallID, time.Now().Add(orElse(session.Longest, longest)+credentialsGrace))
 	s.renew(session, "")
 	return session, answer, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
@@ -15,9 +16,12 @@ import (
 type Session struct {
 	CallID string
 	Leg    *leg.Leg
+	// Longest is how long the call may last, as set once it begins.
+	Longest time.Duration
 
-	server *Server
-	socket bool // it lives by its socket; by its media alone otherwise (WHIP)
+	server      *Server
+	socket      bool         // it lives by its socket; by its media alone otherwise (WHIP)
+	credentials []ice.Server // with which the browser finds its way, whenever it looks for one
 
 	resuming sync.Mutex // held by who resumes it, until its socket is another
 

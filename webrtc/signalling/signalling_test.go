@@ -40,6 +40,8 @@ type stage struct {
 	each func(f media.Frame, at time.Time)
 	// says is what its calls say; nil hums.
 	says media.Feed
+	// longest is how long its calls may last.
+	longest time.Duration
 
 	mu    sync.Mutex
 	used  map[string]bool
@@ -95,7 +97,7 @@ func (s *stage) Begin(_ context.Context, c token.Claims, x *signalling.Session) 
 	if s.used[c.ID] {
 		return &signalling.RefusedError{Code: signalling.TokenUsed, Message: "used"}
 	}
-	s.used[c.ID], s.live[c.CallID] = true, x
+	s.used[c.ID], s.live[c.CallID], x.Longest = true, x, s.longest
 	s.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -152,7 +152,7 @@ func (c *conn) join(ctx context.Context, r request) (*Session, error) {
 }
 
 func (c *conn) answer(session *Session, sdp string) answerMessage {
-	return answerMessage{"answer", sdp, session.CallID, c.secret, c.server.Servers.For(session.CallID, time.Now().Add(credentialsFor))}
+	return answerMessage{"answer", sdp, session.CallID, c.secret, session.credentials}
 }
 
 // do does what a browser that joined asks for.

@@ -2,6 +2,8 @@ package signalling_test
 
 import (
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +56,42 @@ func TestThroughRelay(t *testing.T) {
 	case <-heard:
 	case <-time.After(10 * time.Second):
 		t.Error("the browser is not heard")
+	}
+}
+
+// TestCredentialsEnd: those that a browser is told when it joins, restarts and
+// resumes end five minutes after the longest that its call may last.
+func TestCredentialsEnd(t *testing.T) {
+	s := newStage(t)
+	s.server.Servers = ice.Servers{TURN: []string{"turn:turn.example:3478?transport=udp"}, Secret: "canary"}
+	s.longest = 10 * time.Minute
+	b := s.browser("call_a")
+	began := time.Now()
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Restart(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Reload(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	for _, m := range b.Heard() {
+		if m.Type != "answer" {
+			continue
+		}
+		answers++
+		if len(m.Servers) != 1 {
+			t.Fatalf("%+v", m)
+		}
+		end, _, _ := strings.Cut(m.Servers[0].Username, ":")
+		unix, err := strconv.ParseInt(end, 10, 64)
+		if lasts := time.Unix(unix, 0).Sub(began); err != nil || lasts < 15*time.Minute-time.Second || lasts > 15*time.Minute+5*time.Second {
+			t.Errorf("answer %d: they last for %v", answers, lasts)
+		}
+	}
+	if answers != 3 {
+		t.Errorf("%d answers", answers)
 	}
 }

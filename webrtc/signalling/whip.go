@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/webrtc/ice"
@@ -85,7 +84,7 @@ func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", sdpType)
 	h.Set("Location", WHIPPath+"/"+id)
 	h.Set("ETag", x.etag)
-	for _, server := range s.Servers.For(session.CallID, time.Now().Add(credentialsFor)) {
+	for _, server := range session.credentials {
 		for _, url := range server.URLs {
 			h.Add("Link", link(url, server))
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
@@ -33,6 +34,7 @@ type Message struct {
 	Reason  string          `json:"reason"`
 	Code    string          `json:"code"`
 	Message string          `json:"message"`
+	Servers []ice.Server    `json:"ice_servers"`
 }
 
 // A Browser is a page that joins a call. Its leg is the user's side: what it
