@@ -167,7 +167,9 @@ func (h *house) Begin(ctx context.Context, c token.Claims, s *signalling.Session
 	seat(claim, s)
 	if err = h.node.Take(ctx, claim); err != nil {
 		end := control.Final{Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(), Recording: control.RecordingNone}
-		return errors.Join(err, h.store.Finish(context.WithoutCancel(ctx), claim.Lease, end))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // it ends with its lease otherwise
+		defer cancel()
+		return errors.Join(err, h.store.Finish(ctx, claim.Lease, end))
 	}
 	return nil
 }

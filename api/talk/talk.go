@@ -22,13 +22,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/parley-voice/parley/control"
 )
 
 //go:embed page
 var files embed.FS
 
-// longestOrder is how long the body of an order may be.
-const longestOrder = 4 << 10 // bytes
+const (
+	longestOrder = 4 << 10          // bytes of the body
+	orderWithin  = 10 * time.Second // that a call may take to be ordered
+)
 
 // A Caller begins calls of visitors.
 type Caller interface {
@@ -117,15 +121,19 @@ func (p *Page) token(w http.ResponseWriter, r *http.Request) {
 	}
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok {
-		if p.Log != nil {
-			p.Log.ErrorContext(r.Context(), "a visitor got no call", "err", err)
-		}
+		p.tell(r.Context(), err)
 		refused = &RefusedError{Status: http.StatusInternalServerError, Code: "internal_error", Message: "no call could be had; try again in a moment"}
 	}
 	if refused.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refused.RetryAfter.Seconds()))))
 	}
 	answer(w, refused.Status, map[string]string{"code": refused.Code, "message": refused.Message})
+}
+
+func (p *Page) tell(ctx context.Context, err error) {
+	if p.Log != nil {
+		p.Log.ErrorContext(ctx, "a visitor got no call", "err", err)
+	}
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
@@ -152,7 +160,14 @@ func (p *Page) order(w http.ResponseWriter, r *http.Request) (map[string]any, er
 	if wait, ok := p.limit.allow(from.Addr(), time.Now()); !ok {
 		return nil, &RefusedError{http.StatusTooManyRequests, "rate_limit_exceeded", "too many calls were begun from here; try again in a minute", wait}
 	}
-	return p.Caller.Call(r.Context(), order.Agent)
+	ctx, cancel := context.WithTimeout(r.Context(), orderWithin)
+	defer cancel()
+	ticket, err := p.Caller.Call(ctx, order.Agent)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.tell(r.Context(), err)
+		return nil, &RefusedError{http.StatusServiceUnavailable, string(control.CodeVoiceBackend), "no call could be had in time; try again in a moment", 5 * time.Second}
+	}
+	return ticket, err
 }
 
 // sameOrigin holds where a browser says that our own page asks. Who says it

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -79,6 +81,30 @@ func TestToken(t *testing.T) {
 			t.Errorf("Retry-After is %q", w.Header().Get("Retry-After"))
 		}
 	}
+}
+
+// hung are calls that are ordered of a database which does not answer.
+type hung struct{}
+
+func (hung) Call(ctx context.Context, _ string) (map[string]any, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("calls: %w", ctx.Err())
+}
+
+// TestTokenInTime: a visitor is told that there is no call, and does not wait for it
+// for ever.
+func TestTokenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := (&Page{Agents: []string{"demo"}, Caller: hung{}}).Handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		w := ask(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin")
+		if took := time.Since(began); w.Code != 503 || took != orderWithin || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %s after %v", w.Code, w.Body, took)
+		}
+	})
 }
 
 func TestTokensAreFew(t *testing.T) {

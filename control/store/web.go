@@ -16,6 +16,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
+// finishWithin bounds the end of a call that could not begin; else it ends when its
+// lease lapses.
+const finishWithin = 5 * time.Second
+
 // Join uses up the ticket of a web call, whose token's id has this hash, and
 // claims the call for a node. It is refused with a *control.Error.
 func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.Place, lease time.Duration) (*control.Claim, error) {
@@ -40,7 +44,9 @@ func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.
 	}
 	c, err := s.webClaim(ctx, l, until)
 	if err != nil {
-		err = errors.Join(err, s.Finish(context.WithoutCancel(ctx), l, control.Final{
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+		defer cancel()
+		err = errors.Join(err, s.Finish(end, l, control.Final{
 			Status: control.Ended, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
 			EndedAt: time.Now(), Recording: control.RecordingNone,
 		}))

@@ -2,6 +2,7 @@ package signalling_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -235,5 +236,26 @@ func TestHalfOpenOfOneAddress(t *testing.T) {
 	}
 	if err := other.ReadJSON(&m); err != nil || m.Code != "resume_unknown" {
 		t.Errorf("of another address: %+v %v", m, err)
+	}
+}
+
+// hung are calls that are begun in a database which does not answer.
+type hung struct{}
+
+func (hung) Begin(ctx context.Context, _ token.Claims, _ *signalling.Session) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestBeginInTime: a browser is told that its call cannot begin now, and does not
+// wait for it for ever.
+func TestBeginInTime(t *testing.T) {
+	s := newStage(t)
+	s.server.Calls, s.server.BeginWithin = hung{}, 200*time.Millisecond
+	var refused *webrtctest.RefusedError
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.browser("call_a").Join(ctx); !errors.As(err, &refused) || refused.Code != "unavailable" {
+		t.Errorf("%v", err)
 	}
 }

@@ -39,6 +39,8 @@ type Server struct {
 	Log     *slog.Logger
 	// JoinWithin is how long a socket may be open without having joined; 0 means 10 s.
 	JoinWithin time.Duration
+	// BeginWithin is how long a call may take to begin; 0 means 10 s.
+	BeginWithin time.Duration
 	// ResumeWithin is how long a call lives without its socket; 0 means 15 s.
 	ResumeWithin time.Duration
 	// MostHalfOpen is how many sockets may be open without having joined; 0 means
@@ -74,6 +76,7 @@ const (
 )
 
 func (s *Server) joinWithin() time.Duration   { return orElse(s.JoinWithin, 10*time.Second) }
+func (s *Server) beginWithin() time.Duration  { return orElse(s.BeginWithin, 10*time.Second) }
 func (s *Server) resumeWithin() time.Duration { return orElse(s.ResumeWithin, 15*time.Second) }
 func (s *Server) mostHalfOpen() int           { return orElse(s.MostHalfOpen, 256) }
 
@@ -182,6 +185,8 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	if c != nil {
 		s.joined(c) // it has all the time that its call takes to begin
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.beginWithin())
+	defer cancel()
 	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin, Consent: s.ConsentFor}
 	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: c != nil, wake: make(chan struct{}, 1)}
 	l.Ready = func() { session.tell(message{lasting, readyMessage{"ready"}}) }
