@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/webrtc/leg"
@@ -202,7 +204,11 @@ type slow struct {
 }
 
 func (s *slow) Begin(ctx context.Context, c token.Claims, x *signalling.Session) error {
-	s.came <- struct{}{}
+	select {
+	case s.came <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	<-s.let
 	return s.stage.Begin(ctx, c, x)
 }
@@ -258,4 +264,71 @@ func TestBeginInTime(t *testing.T) {
 	if err := s.browser("call_a").Join(ctx); !errors.As(err, &refused) || refused.Code != "unavailable" {
 		t.Errorf("%v", err)
 	}
+}
+
+// counted counts the peer connections that are made.
+type counted struct {
+	leg.Connector
+
+	made atomic.Int32
+}
+
+func (c *counted) Connect() (*webrtc.PeerConnection, error) {
+	c.made.Add(1)
+	return c.Connector.Connect()
+}
+
+// TestUsedTokens: a token that was used up, or is being joined with, costs no other
+// peer connection; one that could not be joined with is good still.
+func TestUsedTokens(t *testing.T) {
+	s := newStage(t)
+	connects := &counted{Connector: s.endpoint}
+	s.server.Connector = connects
+	offer, _ := s.offer()
+	join := func(call, sdp string) *websocket.Conn {
+		ws := s.socket()
+		word := key.Sign(key.For(call, time.Now().Add(time.Minute)))
+		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": sdp}); err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	hears := func(ws *websocket.Conn, want string) {
+		t.Helper()
+		var m webrtctest.Message
+		if err := ws.ReadJSON(&m); err != nil || m.Code != want && m.Type != want {
+			t.Errorf("%+v %v, want %s", m, err, want)
+		}
+	}
+	hears(join("call_a", "v=0"), "sdp_invalid")
+	hears(join("call_a", offer), "answer")
+	made := connects.made.Load()
+	for range 3 {
+		hears(join("call_a", offer), "token_used")
+	}
+	s.mu.Lock()
+	s.used[key.For("call_b", time.Now()).ID] = true // of another node's call, say
+	s.mu.Unlock()
+	for range 3 {
+		hears(join("call_b", offer), "token_used")
+	}
+	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+	s.server.Calls = calls
+	first := join("call_c", offer)
+	<-calls.came
+	for range 3 {
+		hears(join("call_c", offer), "unavailable")
+	}
+	close(calls.let)
+	hears(first, "answer")
+	if n := connects.made.Load() - made; n != 2 {
+		t.Errorf("%d peer connections are made, want 2", n)
+	}
+	x := s.session("call_a")
+	_ = x.Leg.Hangup(media.LocalHangup)
+	for s.session("call_a") != nil {
+		<-time.After(time.Millisecond)
+	}
+	x.Bye("local")
+	hears(join("call_a", offer), "call_ended")
 }

@@ -59,6 +59,7 @@ type Server struct {
 	open     map[*conn]bool
 	sessions map[[32]byte]*Session // by the hashes of what they are resumed with
 	whips    map[string]*whip      // by the end of their URL
+	spent    map[string]spending   // by the id of a token
 	tasks    sync.WaitGroup
 }
 
@@ -182,18 +183,28 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	case r.CallID != "" && r.CallID != claims.CallID:
 		return nil, "", &RefusedError{WrongCall, "the token is of another call"}
 	}
+	if err = s.spend(claims, time.Now()); err != nil {
+		return nil, "", err
+	}
 	if c != nil {
 		s.joined(c) // it has all the time that its call takes to begin
 	}
+	session, answer, err := s.answer(ctx, claims, r.SDP, c != nil)
+	s.keep(claims, session, err)
+	return session, answer, err
+}
+
+// answer answers the offer of who holds a token, and begins the call.
+func (s *Server) answer(ctx context.Context, claims token.Claims, offer string, socket bool) (*Session, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.beginWithin())
 	defer cancel()
 	l := &leg.Leg{Connector: s.Connector, Clock: s.Clock, Log: s.log().With("call", claims.CallID), Patience: s.MediaWithin, Consent: s.ConsentFor}
-	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: c != nil, wake: make(chan struct{}, 1)}
+	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
 	l.Ready = func() { session.tell(message{lasting, readyMessage{"ready"}}) }
-	if err = l.Open(); err != nil {
+	if err := l.Open(); err != nil {
 		return nil, "", err
 	}
-	answer, err := l.Offer(ctx, r.SDP)
+	answer, err := l.Offer(ctx, offer)
 	if err == nil {
 		err = s.Calls.Begin(ctx, claims, session)
 	}

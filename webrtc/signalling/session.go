@@ -87,6 +87,12 @@ func (s *Session) tell(m message) {
 	s.nudge()
 }
 
+func (s *Session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
 func (s *Session) nudge() {
 	select {
 	case s.wake <- struct{}{}:
