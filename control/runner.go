@@ -172,7 +172,7 @@ func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg m
 	b := c.Brief
 	var others seconds
 	defer r.traceSeconds(ctx, log, &others)
-	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, watched(j, c.Watch), r.bridge(log, c, &others)
+	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, pipeline.Both(j, c.Watch), r.bridge(log, c, &others)
 	b.OptOuts = r.optOuts(log, c)
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already

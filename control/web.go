@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // ErrBusy is returned by a node that takes no more calls.
@@ -52,36 +51,5 @@ func (e Event) Talked() bool {
 		return false
 	default:
 		return true
-	}
-}
-
-// both are two watchers.
-type both struct{ journal, other pipeline.Watcher }
-
-// watched is a watcher that tells both, where there is another.
-func watched(j *journal, other pipeline.Watcher) pipeline.Watcher {
-	if other == nil {
-		return j
-	}
-	return both{j, other}
-}
-
-// Said implements pipeline.Watcher.
-func (b both) Said(l pipeline.Line) { b.journal.Said(l); b.other.Said(l) }
-
-// Turned implements pipeline.Watcher.
-func (b both) Turned(t pipeline.Turn) { b.journal.Turned(t); b.other.Turned(t) }
-
-// Stands implements pipeline.Follower.
-func (b both) Stands(state string) {
-	if f, ok := b.other.(pipeline.Follower); ok {
-		f.Stands(state)
-	}
-}
-
-// Saying implements pipeline.Follower.
-func (b both) Saying(role pipeline.Role, text string, turn int) {
-	if f, ok := b.other.(pipeline.Follower); ok {
-		f.Saying(role, text, turn)
 	}
 }
