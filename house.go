@@ -207,7 +207,7 @@ func (h *house) openControl(ctx context.Context) error {
 		Place: at, Queue: queue, Lease: h.config.Lease, Share: h.load.Share, Log: h.log,
 		Wake: h.bell.On(store.BellQueue), WakeEnds: h.bell.On(store.BellEnds),
 		Runner: &control.Runner{
-			Ledger: h.store, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk, OptOuts: h.optOuts,
+			Ledger: &outcome.Late{Ledger: h.store, Outcomes: h.outcomes}, Dialer: h.ua, Talker: h.metrics.Talker(h.agent), Taper: h.spool, Live: h.live, Tracer: h.store, Legs: h.desk, OptOuts: h.optOuts,
 			Margin: h.config.Lease / 3, Log: h.log,
 			Check: func(b pipeline.Brief) error { return h.agent.Check(b.Engines) },
 		},

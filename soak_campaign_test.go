@@ -88,6 +88,9 @@ func (s *soak) openCampaigns() {
 	if err == nil {
 		err = apply.Apply(s.t.Context(), s.db.Pool, spec, apply.Options{AllowInsecure: true})
 	}
+	if err == nil { // who may talk with a server that was killed is left alone for no longer than its agent talks
+		_, err = s.db.Pool.Exec(s.t.Context(), `UPDATE agent_versions SET definition = definition || '{"max_duration_s": 60}'`)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
 	}
 	j.close()
 	defer r.trace(ctx, log, c.Lease, leg, err)
-	if errors.Is(context.Cause(ctx), errLeaseLost) {
+	if errors.Is(context.Cause(ctx), errLeaseLost) && f.AnsweredAt.IsZero() { // a conversation is told of all the same
 		return ErrFenced
 	}
 	return r.finish(ctx, log, c, f)

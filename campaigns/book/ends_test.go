@@ -3,6 +3,7 @@ package book
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,5 +187,94 @@ func TestClockWentBack(t *testing.T) {
 				t.Errorf("%q is taken, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// lose has a call ring, and its server vanish.
+func (s *shop) lose(c *control.Claim) {
+	s.Helper()
+	err := s.calls.Intent(s.Context(), c.Lease)
+	for _, state := range []control.AttemptState{control.Sent, control.Rang} {
+		err = errors.Join(err, s.calls.Mark(s.Context(), c.Lease, state, time.Now()))
+	}
+	s.exec("UPDATE attempts SET lease_until = now() - interval '1 second'")
+	n, fault := s.calls.Settle(s.Context(), nil)
+	if err = errors.Join(err, fault, s.follower().Follow(s.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: s.org})); n != 1 || err != nil {
+		s.Fatalf("%d settled: %v", n, err)
+	}
+}
+
+// TestSplit: who rang when its server was lost from sight may talk with it: nobody calls
+// that number for as long as such a call may last.
+func TestSplit(t *testing.T) {
+	for name, tt := range map[string]struct{ sql, want string }{
+		"they may talk":         {"SELECT", ""},
+		"for ten minutes":       {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '9 minutes'`, ""},
+		"no longer than that":   {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '11 minutes'`, "con_1"},
+		"nor than anybody does": {"UPDATE calls SET ended_at = now() - interval '31 minutes'", "con_1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
+			s.lose(s.claim(s.fresh()))
+			s.exec("UPDATE contacts SET next_attempt_at = now() - interval '1 second', due_at = now()") // a minute later
+			for sql := range strings.SplitSeq(tt.sql, "; ") {
+				s.exec(sql)
+			}
+			s.rush()
+			if got := s.take(s.fresh()); got != tt.want {
+				t.Errorf("%q is taken, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestTalkedMeanwhile: a server that was taken for lost comes back and tells of the
+// conversation that it had: it counts as one, and the contact is not called again.
+func TestTalkedMeanwhile(t *testing.T) {
+	for _, tt := range []struct{ by, want string }{
+		{"human", "done 1 answered"}, {"", "done 1 answered"}, {"voicemail", "pending 1 no_answer"},
+	} {
+		s := open(t)
+		s.fill(1, 1)
+		s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
+		c := s.claim(s.fresh())
+		s.lose(c)
+		now := time.Now()
+		late := &outcome.Late{Ledger: s.calls, Outcomes: s.follower().Ledger}
+		for range 2 { // it may be told again
+			err := late.Finish(t.Context(), c.Lease, control.Final{
+				Status: control.Ended, DialedAt: now.Add(-time.Minute), AnsweredAt: now.Add(-30 * time.Second), EndedAt: now, AnsweredBy: tt.by, Recording: control.RecordingNone,
+			})
+			if !errors.Is(err, control.ErrFenced) {
+				t.Fatal(err)
+			}
+		}
+		if got := s.text("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
+			t.Errorf("%q answered: the contact is %s, want %s", tt.by, got, tt.want)
+		}
+		var k contact
+		batch := &pgx.Batch{}
+		queueHistory(batch, s.org, "+77010000001", now.Add(-time.Hour), &k)
+		if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if k.Engaged || len(k.History.Dials) != 1 || k.History.Talked.IsZero() != (tt.by == "voicemail") {
+			t.Errorf("%q answered: engaged %v, %+v", tt.by, k.Engaged, k.History)
+		}
+	}
+	// A call that was not lost is its server's alone.
+	s := open(t)
+	s.fill(1, 1)
+	c := s.claim(s.fresh())
+	late := &outcome.Late{Ledger: s.calls, Outcomes: s.follower().Ledger}
+	other := c.Lease
+	other.Epoch += 7
+	if err := late.Finish(t.Context(), other, control.Final{Status: control.Ended, AnsweredAt: time.Now(), EndedAt: time.Now()}); !errors.Is(err, control.ErrFenced) {
+		t.Error(err)
+	}
+	if got := s.text("SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL"); got != "in_call queued" {
+		t.Errorf("the contact and its call: %s", got)
 	}
 }

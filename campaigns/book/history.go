@@ -18,15 +18,23 @@ import (
 // whose node was lost may have rung: it counts, and so does one that rang or was
 // answered and whose request left no mark. Nodes date by their own clocks, the
 // database a call's registration: neither comes before that, nor is the end less
-// long after it than a clock saw.
+// long after it than a clock saw. A call that rang when its node was lost from sight
+// is on for as long as the node may talk with the party unseen: what its agent allows,
+// or $4, once it has rung; or until the node comes back and tells.
 const historySQL = `
-SELECT status IN ('queued', 'ringing', 'ongoing'),
+SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
+		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'
+			FROM agent_versions v WHERE v.agent_id = calls.agent_id AND v.version = calls.agent_version), $4) > clock_timestamp()) IS TRUE,
 	CASE WHEN coalesce(dialed_at, ringing_at, answered_at) IS NOT NULL OR disconnection_reason IN ('unknown_after_restart', 'node_lost')
 		THEN greatest(dialed_at, created_at) ELSE '-infinity' END,
 	CASE WHEN answered_at IS NOT NULL AND answered_by IS DISTINCT FROM 'voicemail' AND answered_by IS DISTINCT FROM 'ivr' AND answered_by IS DISTINCT FROM 'fax'
 		AND ended_at IS NOT NULL THEN greatest(ended_at, created_at, created_at + (ended_at - dialed_at)) ELSE '-infinity' END
 FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
 ORDER BY 2`
+
+// longestUnseen is how long a conversation is taken to last at most that nobody sees the
+// end of, and that its agent does not bound.
+const longestUnseen = 30 * time.Minute
 
 // longestCall is from when a call is registered until it is over, at most.
 const longestCall = 24 * time.Hour
@@ -39,7 +47,7 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))
 			OR EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)`, orgID, number).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
-	batch.Queue(historySQL, orgID, spelling.All(control.Digits(number)), since).Query(func(rows pgx.Rows) error {
+	batch.Queue(historySQL, orgID, spelling.All(control.Digits(number)), since, longestUnseen).Query(func(rows pgx.Rows) error {
 		var on bool
 		var dialled, talked time.Time
 		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {

@@ -130,9 +130,10 @@ func spread(callID string) float64 {
 const short = 10 * time.Second
 
 // Came is what came of a call. One that may have rung, and whose node was lost,
-// is an unanswered one; one whose node was lost later was a conversation.
+// is an unanswered one, unless the node came back and told of an answer; one whose
+// node was lost later was a conversation.
 func Came(c control.Call) retry.Outcome {
-	if c.Status == control.Ended {
+	if c.Status == control.Ended || c.Reason == control.ReasonUnknown && !c.AnsweredAt.IsZero() {
 		switch c.AnsweredBy {
 		case "voicemail":
 			return retry.Voicemail

@@ -28,6 +28,7 @@ func TestCame(t *testing.T) {
 		{"a fax", ended("fax", time.Minute, "agent_hangup"), retry.InvalidNumber},
 		{"nobody", failed("no_answer"), retry.NoAnswer},
 		{"it may have rung", failed(control.ReasonUnknown), retry.NoAnswer},
+		{"its server came back", control.Call{Status: control.Failed, Reason: control.ReasonUnknown, AnsweredAt: at, EndedAt: at.Add(time.Minute)}, retry.Answered},
 		{"busy", failed("busy"), retry.Busy},
 		{"declined", failed("declined"), retry.Declined},
 		{"ended before the answer", failed(control.ReasonCancelled), retry.Declined},

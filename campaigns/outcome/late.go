@@ -1,0 +1,75 @@
+package outcome
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Late is a node's ledger that keeps, too, what the node tells of a conversation
+// which it had while others took it for lost: how the call ended was decided without
+// it and stays, but who was talked to is known, and is not called again for that call.
+type Late struct {
+	control.Ledger
+
+	Outcomes *Ledger
+}
+
+// Finish implements control.Ledger.
+func (l *Late) Finish(ctx context.Context, held control.Lease, f control.Final) error {
+	err := l.Ledger.Finish(ctx, held, f)
+	if !errors.Is(err, control.ErrFenced) || f.AnsweredAt.IsZero() {
+		return err
+	}
+	if fault := db.Tx(ctx, l.Outcomes.Pool, func(tx pgx.Tx) error { return l.keep(ctx, tx, held, f) }); fault != nil {
+		return fmt.Errorf("late end of call %s: %w", held.CallID, fault)
+	}
+	return err
+}
+
+// keep writes when the party was talked to, if that was not known.
+func (l *Late) keep(ctx context.Context, tx pgx.Tx, held control.Lease, f control.Final) error {
+	var dialled *time.Time
+	if !f.DialedAt.IsZero() {
+		dialled = &f.DialedAt
+	}
+	tag, err := tx.Exec(ctx, `
+		UPDATE calls c SET dialed_at = coalesce(c.dialed_at, $3), answered_at = $4, ended_at = greatest($5::timestamptz, $4::timestamptz), answered_by = nullif($6, '')
+		FROM attempts a WHERE a.id = $2 AND a.call_id = c.id AND a.state = 'unknown' AND a.owner = $7
+			AND c.id = $1 AND c.disconnection_reason = $8 AND c.answered_at IS NULL`,
+		held.CallID, held.AttemptID, dialled, f.AnsweredAt, f.EndedAt, f.AnsweredBy, held.Owner, control.ReasonUnknown)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	switch f.AnsweredBy {
+	case "voicemail", "ivr", "fax":
+		return nil // nobody was talked to
+	}
+	return l.Outcomes.talked(ctx, tx, held.CallID)
+}
+
+// talked has a contact that waits for its next call, or has none left, be as one that
+// answered.
+func (l *Ledger) talked(ctx context.Context, tx pgx.Tx, callID string) error {
+	t, err := l.trial(ctx, tx, callID)
+	if errors.Is(err, ErrNoContact) {
+		return nil
+	}
+	if err != nil || t.Ended.IsZero() || t.State != campaigns.Pending && t.State != campaigns.Exhausted {
+		return err
+	}
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	t.Tried.Outcome = retry.Answered
+	return l.Store.Outcome(ctx, tx, callID, retry.Answered, t.Ended, t.Campaign.After(t.Tried, now).Unless(t.OptedOut), now)
+}
