@@ -20,11 +20,7 @@ func (d *Desk) Progress(ctx context.Context, orgID, id string) (progress.Progres
 		if err != nil {
 			return err
 		}
-		org, err := d.Store.Organization(ctx, tx, orgID)
-		if err != nil {
-			return err
-		}
-		pkg, err := d.market(ctx, tx, org)
+		org, pkg, err := d.law(ctx, tx, orgID)
 		if err != nil {
 			return err
 		}

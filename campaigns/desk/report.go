@@ -56,11 +56,7 @@ func (d *Desk) matches(ctx context.Context, tx pgx.Tx, orgID, campaignID, id str
 	if err != nil {
 		return nil, err
 	}
-	org, err := d.Store.Organization(ctx, tx, orgID)
-	if err != nil {
-		return nil, err
-	}
-	pkg, err := d.market(ctx, tx, org)
+	_, pkg, err := d.law(ctx, tx, orgID)
 	if err != nil {
 		return nil, err
 	}
