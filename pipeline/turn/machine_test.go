@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/pipeline/eot"
 )
 
 const ms = time.Millisecond
@@ -428,6 +430,34 @@ func TestTurns(t *testing.T) {
 	} {
 		if got := play(New(DefaultPolicy(), false), c.events...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPatience: callers who were cut off again and again are given what their own
+// pauses ask for, a second at most, where their words do not tell for sure.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		p       float64
+		cutOffs int
+		pauses  time.Duration
+		want    time.Duration
+	}{
+		{0.8, 0, 900 * ms, 400 * ms},
+		{0.8, 1, 900 * ms, 420 * ms},
+		{0.8, 2, 900 * ms, 440 * ms},
+		{0.8, 3, 200 * ms, 460 * ms},
+		{0.8, 3, 600 * ms, 750 * ms},
+		{0.8, 4, 600 * ms, 750 * ms},
+		{0.8, 3, 2000 * ms, 1000 * ms},
+		{0.95, 4, 2000 * ms, 220 * ms},
+		{0.1, 3, 600 * ms, 2460 * ms},
+		{0.1, 4, 2000 * ms, 2480 * ms},
+	} {
+		m := New(DefaultPolicy(), false)
+		m.cutOffs, m.pauses = c.cutOffs, c.pauses
+		if got := m.patient(eot.Guess{P: c.p}); got != c.want {
+			t.Errorf("p %v, cut off %d times, pauses of %v: %v, want %v", c.p, c.cutOffs, c.pauses, got, c.want)
 		}
 	}
 }

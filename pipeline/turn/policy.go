@@ -86,7 +86,7 @@ const (
 	mostCutOffs = 4
 	adapting    = 3                       // cut-offs after which the caller's own pauses count
 	forgiven    = 2                       // turns without one that make up for a cut-off
-	slowest     = 1800 * time.Millisecond // that the caller's own pauses ask for
+	slowest     = 1000 * time.Millisecond // that the caller's own pauses ask for
 	shortPause  = 200 * time.Millisecond  // pauses that tell of the caller
 	longPause   = 3 * time.Second
 	spokenOver  = 1500 * time.Millisecond // into an answer: its caller had not finished
