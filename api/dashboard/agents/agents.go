@@ -137,7 +137,7 @@ func save(r *frame.Request, q db.Querier, before *agents.Agent, a apply.Agent) (
 	if before != nil {
 		e.Action, was = "agent.change", plain(*before)
 	}
-	old, now := frame.Changed(was, plain(is))
+	old, now := operator.Changed(was, plain(is))
 	if before != nil && !reflect.DeepEqual(secrets(*before), secrets(is)) {
 		now["headers of tools"] = "changed"
 	}

@@ -2,12 +2,10 @@ package agents
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/control/agents"
@@ -24,9 +22,9 @@ func (Agents) askNew(r *frame.Request) (frame.Page, error) {
 }
 
 func (Agents) create(r *frame.Request) (frame.Done, error) {
-	name := r.Text("name")
-	if name == "" || len(name) > 100 {
-		return frame.Done{}, frame.Invalid("name", "Give it a name of 1 to 100 characters.")
+	name, err := field.Name(r)
+	if err != nil {
+		return frame.Done{}, err
 	}
 	a, err := given(r, name)
 	if err != nil {
@@ -84,13 +82,6 @@ func machines() []frame.Option {
 
 // fields ask for what most agents need.
 func fields(d agents.Definition) []frame.Field {
-	box := func(name, label string, on bool) frame.Field {
-		f := frame.Field{Name: name, Label: label, Kind: frame.Box}
-		if on {
-			f.Value = "on"
-		}
-		return f
-	}
 	var all []frame.Field
 	usual := map[string]string{"asr": "deepgram", "llm": "openai", "tts": "cartesia"}
 	engine := func(group, key, provider, model, voice, help string) {
@@ -101,55 +92,23 @@ func fields(d agents.Definition) []frame.Field {
 			all = append(all, frame.Field{Name: "speech.tts.voice", Label: "Voice", Value: voice, Optional: true})
 		}
 	}
-	seconds := ""
-	if d.MaxDurationS > 0 {
-		seconds = strconv.Itoa(d.MaxDurationS)
-	}
 	all = append(all,
 		frame.Field{Group: "What it says", Name: "greeting", Label: "Greeting", Kind: frame.Area, Rows: 2, Value: d.Greeting, Optional: true, Help: "Its first words. {{name}} is a place that a call’s variable fills."},
 		frame.Field{Name: "prompt", Label: "Prompt", Kind: frame.Area, Rows: 14, Value: d.Prompt, Optional: true, Help: "Who it is, what it is to reach, and what it must not do."},
 		frame.Field{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47."},
-		frame.Field{Name: "variables", Label: "Variables", Kind: frame.Area, Rows: 3, Code: true, Value: lines(d.Variables), Optional: true, Placeholder: "first_name = there", Help: "What fills a place that a call gives nothing for, one a line: name = value."},
-		frame.Field{Name: "pronunciation", Label: "Pronunciation", Kind: frame.Area, Rows: 2, Code: true, Value: lines(d.Pronunciation), Optional: true, Placeholder: "Acme = ack me", Help: "How words are spoken, one a line: word = as it sounds."},
+		frame.Field{Name: "variables", Label: "Variables", Kind: frame.Area, Rows: 3, Code: true, Value: field.Lines(d.Variables), Optional: true, Placeholder: "first_name = there", Help: "What fills a place that a call gives nothing for, one a line: name = value."},
+		frame.Field{Name: "pronunciation", Label: "Pronunciation", Kind: frame.Area, Rows: 2, Code: true, Value: field.Lines(d.Pronunciation), Optional: true, Placeholder: "Acme = ack me", Help: "How words are spoken, one a line: word = as it sounds."},
 		frame.Field{Group: "Answering machines", Name: "voicemail", Label: "When a machine answers", Kind: frame.Select, Value: d.Voicemail, Options: machines()},
 		frame.Field{Name: "voicemail_message", Label: "Message to leave", Kind: frame.Area, Rows: 2, Value: d.VoicemailMessage, Optional: true, Help: "Left empty the model says what to leave."},
 	)
 	engine("It hears by", "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, "", "")
 	engine("It thinks by", "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, "", "")
 	engine("It speaks by", "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, d.Speech.TTS.Voice, "")
-	recording := box("recording", "Calls are recorded", d.Recording)
+	recording := field.Box("recording", "Calls are recorded", d.Recording)
 	recording.Group = "Calls"
 	return append(all, recording,
-		frame.Field{Name: "max_duration_s", Label: "Longest conversation", Kind: frame.Number, Unit: "seconds", Value: seconds, Optional: true, Min: "30", Max: "7200"},
-		box("summary", "Told after a call: a summary", d.Analysis.Summary), box("success", "Told after a call: whether it succeeded", d.Analysis.Success), box("sentiment", "Told after a call: the mood", d.Analysis.Sentiment))
-}
-
-// lines writes a map, a line an entry.
-func lines(m map[string]string) string {
-	all := []string{}
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, k+" = "+m[k])
-	}
-	return strings.Join(all, "\n")
-}
-
-// unlined reads what lines writes.
-func unlined(r *frame.Request, name string) (*map[string]string, error) {
-	m := map[string]string{}
-	for i, line := range strings.Split(r.Raw(name), "\n") {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		k, v, ok := strings.Cut(line, "=")
-		if k = strings.TrimSpace(k); !ok || k == "" {
-			return nil, frame.Invalid(name, fmt.Sprintf("Line %d: write name = value.", i+1))
-		}
-		if _, twice := m[k]; twice {
-			return nil, frame.Invalid(name, fmt.Sprintf("Line %d: %s is there twice.", i+1, k))
-		}
-		m[k] = strings.TrimSpace(v)
-	}
-	return &m, nil
+		frame.Field{Name: "max_duration_s", Label: "Longest conversation", Kind: frame.Number, Unit: "seconds", Value: field.Whole(d.MaxDurationS), Optional: true, Min: "30", Max: "7200"},
+		field.Box("summary", "Told after a call: a summary", d.Analysis.Summary), field.Box("success", "Told after a call: whether it succeeded", d.Analysis.Success), field.Box("sentiment", "Told after a call: the mood", d.Analysis.Sentiment))
 }
 
 // given reads the form. A fallback of an engine stays.
@@ -167,10 +126,10 @@ func given(r *frame.Request, name string) (apply.Agent, error) {
 		Recording: yes("recording"), Analysis: &apply.Analysis{Summary: yes("summary"), Success: yes("success"), Sentiment: yes("sentiment")},
 	}
 	var err error
-	if a.Variables, err = unlined(r, "variables"); err != nil {
+	if a.Variables, err = field.Pairs(r, "variables"); err != nil {
 		return a, err
 	}
-	if a.Pronunciation, err = unlined(r, "pronunciation"); err != nil {
+	if a.Pronunciation, err = field.Pairs(r, "pronunciation"); err != nil {
 		return a, err
 	}
 	seconds := 0

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	api "github.com/parley-voice/parley/api/calls"
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -110,7 +112,7 @@ func asked(r *frame.Request, all []filter) (url.Values, error) {
 	for _, f := range all {
 		v := f.Value
 		if f.time && v != "" {
-			at, err := time.ParseInLocation("2006-01-02T15:04", v, r.Zone())
+			at, err := time.ParseInLocation(field.Moment, v, r.Zone())
 			if err != nil {
 				return nil, control.Refuse(control.CodeInvalidFilter, f.Label+" is a date and a time of the day")
 			}
@@ -168,7 +170,7 @@ func (c *Calls) search(r *frame.Request) (frame.Page, error) {
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:
-		s.Refused = refusal(err)
+		s.Refused = words.Refusal(err)
 	default:
 		if err != nil {
 			return frame.Page{}, err

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"errors"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/words"
@@ -46,12 +45,4 @@ func show(c control.Call) row {
 		}
 	}
 	return s
-}
-
-// refusal is what is told of an error that its causer may read.
-func refusal(err error) string {
-	if e, ok := errors.AsType[*control.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

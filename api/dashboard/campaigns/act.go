@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/rows"
@@ -31,7 +32,7 @@ func (c *Campaigns) do(r *frame.Request, action, say string, change func(ctx con
 	}
 	switch control.CodeOf(err) {
 	case control.CodeCampaignTransition, control.CodeAttestationImport, control.CodeDNCDecision, control.CodeDNCWithoutUpload, control.CodeDNCScreenRequired:
-		back.Say, back.Wrong = "Nothing was done: "+refusal(err)+".", true
+		back.Say, back.Wrong = "Nothing was done: "+words.Refusal(err)+".", true
 		return back, nil
 	default:
 	}
@@ -143,7 +144,7 @@ func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
 		Free: slot.Free,
 	})
 	if no, ok := errors.AsType[*desk.RefusedError](err); ok {
-		return frame.Done{To: "imports/" + no.Import.ID, Say: "Nobody was added: " + refusal(no.Err) + ".", Wrong: true},
+		return frame.Done{To: "imports/" + no.Import.ID, Say: "Nobody was added: " + words.Refusal(no.Err) + ".", Wrong: true},
 			errors.Join(end(nil), c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)}))
 	}
 	if err = end(err); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
@@ -120,7 +121,7 @@ func (c *Campaigns) list(r *frame.Request) (frame.Page, error) {
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:
-		l.Refused, err = "This cannot be looked for: "+refusal(err)+".", nil
+		l.Refused, err = "This cannot be looked for: "+words.Refusal(err)+".", nil
 	default:
 	}
 	return frame.Page{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,12 +112,10 @@ const samples = 3
 type columnsPage struct {
 	Upload  string
 	Columns []column
-	Lines   int
 	uploads.Preview
 	Issues []rows.Issue
 	Codes  []count
 	Total  int
-	Next   string // the query of the next page
 	// NoPhone says that no column is the phone; Ready, that the list can be gone on with.
 	NoPhone, Ready bool
 }
@@ -197,7 +194,6 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 		return frame.Page{}, err
 	}
 	_, values := chosen(r, x.Names)
-	q := url.Values{"upload": {x.Upload}}
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
 		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}
@@ -207,9 +203,7 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 			}
 		}
 		x.Columns = append(x.Columns, k)
-		q.Set(field, values[i])
 	}
-	x.Lines, x.Next = len(x.Cells), r.URL("campaigns/draft")+"?"+q.Encode()
 	if x.List != nil {
 		const shown = 10
 		var by map[string]int

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/words"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/retry"
@@ -19,9 +21,6 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/overview"
 )
-
-// typed is how times are typed.
-const typed = "2006-01-02T15:04"
 
 // fields are what a campaign is made of, beside its list.
 func (c *Campaigns) fields(r *frame.Request) ([]frame.Field, error) {
@@ -41,10 +40,6 @@ func (c *Campaigns) fields(r *frame.Request) ([]frame.Field, error) {
 	for _, n := range campaigns.Paces() {
 		tiers = append(tiers, frame.Option{Value: strconv.Itoa(int(n)), Label: strconv.Itoa(int(n)) + " a minute"})
 	}
-	days := make([]frame.Option, 7)
-	for i, d := range []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} {
-		days[i] = frame.Option{Value: strconv.Itoa(i), Label: d}
-	}
 	workdays := []string{"0", "1", "2", "3", "4"}
 	return []frame.Field{
 		{Name: "name", Label: "Name", Placeholder: "Spring renewals"},
@@ -58,7 +53,7 @@ func (c *Campaigns) fields(r *frame.Request) ([]frame.Field, error) {
 		{Name: "starts", Label: "Start", Kind: "datetime-local", Optional: true, Group: "When", Help: "Empty: as soon as it is launched."},
 		{Name: "ends", Label: "End", Kind: "datetime-local", Optional: true, Help: "Then it is over, whoever is left."},
 		{Name: "timezone", Label: "Time zone", Optional: true, Placeholder: r.Zone().String(), Help: "Of the start, the end and the working hours. Empty: the organization’s."},
-		{Name: "days", Label: "Working days", Kind: frame.Boxes, Options: days, Values: workdays, Optional: true},
+		{Name: "days", Label: "Working days", Kind: frame.Boxes, Options: field.Days(), Values: workdays, Optional: true},
 		{Name: "from_hour", Label: "From", Kind: frame.Clock, Value: "09:00", Optional: true},
 		{Name: "to_hour", Label: "To", Kind: frame.Clock, Value: "18:00", Optional: true, Help: "Only within what the law and the organization allow. Without days and hours that alone counts."},
 		{Name: "contact_zone", Label: "Go by the time zone that a contact’s row names", Kind: frame.Box},
@@ -109,7 +104,7 @@ func spec(r *frame.Request) (campaigns.Spec, error) {
 	}
 	for name, at := range map[string]*time.Time{"starts": &s.StartsAt, "ends": &s.EndsAt} {
 		if text := r.Text(name); text != "" {
-			t, err := time.ParseInLocation(typed, text, zone)
+			t, err := time.ParseInLocation(field.Moment, text, zone)
 			if err != nil {
 				return s, frame.Invalid(name, "Use a date and a time of the day.")
 			}
@@ -225,7 +220,7 @@ func (c *Campaigns) make(r *frame.Request, order desk.Order, slot *idempotency.S
 			return settled(ctx, q)
 		},
 		func(ctx context.Context, q db.Querier, cause error) error {
-			done = frame.Done{To: "campaigns", Say: "The campaign was made, but its list could not be taken: " + refusal(cause) + ". Add the numbers to it when that is mended.", Wrong: true}
+			done = frame.Done{To: "campaigns", Say: "The campaign was made, but its list could not be taken: " + words.Refusal(cause) + ". Add the numbers to it when that is mended.", Wrong: true}
 			return settled(ctx, q)
 		})
 	if _, ok := errors.AsType[*desk.KeptError](err); ok {
@@ -262,7 +257,7 @@ func refused(err error) error {
 		control.CodeBindingIncomplete: "Choose the line that the caller number is of.",
 	}[control.CodeOf(err)]
 	if says == "" {
-		says = refusal(err) + "."
+		says = words.Refusal(err) + "."
 	}
 	return frame.Invalid(at, says)
 }

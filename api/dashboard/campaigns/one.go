@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
@@ -48,7 +49,6 @@ type one struct {
 	History       []event
 	Pausable      bool
 	Resumable     bool
-	Line          string
 	HoursInWords  []string
 	RetriesInWord string
 }
@@ -260,7 +260,7 @@ func consent(tier string) string {
 // shifts are working hours in words.
 func shifts(all []campaigns.Shift) []string {
 	var out []string
-	names := []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}
+	names := field.Weekdays()
 	for _, s := range all {
 		text := ""
 		for i := 0; i < len(s.Days); {

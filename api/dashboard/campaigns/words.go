@@ -2,14 +2,12 @@ package campaigns
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/control"
 )
 
 // A count is how many of something there are.
@@ -103,12 +101,4 @@ var issueWords = map[string]string{ //nolint:gochecknoglobals // read-only table
 var actions = map[string]string{ //nolint:gochecknoglobals // read-only table
 	store.Created: "made", store.WasLaunched: "launched", store.WasPaused: "paused", store.WasResumed: "resumed", store.WasCanceled: "cancelled", store.Opened: "begun, as its start came",
 	store.WasEnded: "over", store.CallsAdded: "numbers added", store.CallsBarred: "numbers refused", store.Withdrawn: "numbers withdrawn", store.OptedOut: "somebody asked not to be called again",
-}
-
-// refusal is what is told of an error that its causer may read.
-func refusal(err error) string {
-	if e, ok := errors.AsType[*control.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

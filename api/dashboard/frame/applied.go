@@ -1,10 +1,7 @@
 package frame
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 
@@ -43,29 +40,4 @@ func Refused(err error) error {
 		return Invalid(m[1], text)
 	}
 	return Invalid("", text)
-}
-
-// Changed returns what differs between two objects: as it was, and as it is. They
-// are compared as JSON writes them.
-func Changed(was, is map[string]any) (before, after map[string]any) {
-	before, after = map[string]any{}, map[string]any{}
-	for k, v := range is {
-		if a, b := written(was[k]), written(v); !reflect.DeepEqual(a, b) {
-			before[k], after[k] = a, b
-		}
-	}
-	return before, after
-}
-
-// written is a value as it is read from JSON again.
-func written(v any) any {
-	var again any
-	text, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(text, &again)
-	}
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return again
 }

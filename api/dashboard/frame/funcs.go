@@ -19,7 +19,7 @@ func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": count, "span": span, "plural": Plural, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": words.Names,
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
-		"ending": words.Ending, "cause": words.Cause, "reason": words.Reason, "number": words.Number, "machine": words.Machine,
+		"ending": words.Ending, "cause": words.Cause, "number": words.Number, "machine": words.Machine,
 	}
 }
 

@@ -27,14 +27,15 @@ func (f *Frame) parse() (map[string]*template.Template, error) {
 	}
 	all := map[string]*template.Template{}
 	for _, room := range append([]Room{{Files: own}}, f.Rooms...) {
-		if err := readPages(all, base, room); err != nil {
+		if err := readPages(all, base, own, room); err != nil {
 			return nil, fmt.Errorf("dashboard: %s: %w", room.Name, err)
 		}
 	}
 	return all, nil
 }
 
-func readPages(all map[string]*template.Template, base *template.Template, room Room) error {
+// readPages reads those of a room, and the page that is a form alone, which each has.
+func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, room Room) error {
 	names, err := fs.Glob(room.Files, "*.html")
 	if err != nil {
 		return err
@@ -52,21 +53,26 @@ func readPages(all map[string]*template.Template, base *template.Template, room 
 			}
 		}
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "_") {
-			continue
-		}
+	read := func(from fs.FS, name string) error {
 		page, err := shared.Clone()
 		if err == nil {
-			page, err = page.ParseFS(room.Files, name)
-		}
-		if err != nil {
-			return err
+			page, err = page.ParseFS(from, name)
 		}
 		all[path.Join(room.Name, name)] = page
+		return err
 	}
-	return nil
+	for _, name := range names {
+		if !strings.HasPrefix(name, "_") {
+			if err = read(room.Files, name); err != nil {
+				return err
+			}
+		}
+	}
+	return read(own, formPage)
 }
+
+// formPage is a form and nothing else.
+const formPage = "form.html"
 
 // A sheet is what a page is written from.
 type sheet struct {

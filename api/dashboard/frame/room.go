@@ -13,7 +13,8 @@ type Room struct {
 	// Name is of one word.
 	Name string
 	// Files holds the room's templates: each *.html is a page and defines "main";
-	// those that begin with _ are parts of all of them.
+	// those that begin with _ are parts of all of them. One that is a form alone is
+	// form.html, which all rooms have.
 	Files fs.FS
 	// Links are what of the room is in the navigation.
 	Links  []Link

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strconv"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/access"
@@ -120,9 +121,9 @@ func (Keys) ask(r *frame.Request) (frame.Page, error) {
 
 // create shows the secret, in the answer alone: it is kept nowhere.
 func (Keys) create(r *frame.Request) (frame.Done, error) {
-	name := r.Text("name")
-	if name == "" || len(name) > 100 {
-		return frame.Done{}, frame.Invalid("name", "Give it a name of 1 to 100 characters.")
+	name, err := field.Name(r)
+	if err != nil {
+		return frame.Done{}, err
 	}
 	limit, err := readLimit(r)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
@@ -40,15 +41,6 @@ func (s Settings) Room() (frame.Room, error) {
 	}, err
 }
 
-// days are those of a week, from Monday.
-func days() []frame.Option {
-	var all []frame.Option
-	for i, name := range []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} {
-		all = append(all, frame.Option{Value: strconv.Itoa(i), Label: name})
-	}
-	return all
-}
-
 // full is an organization with the usual values where it says nothing.
 func full(o apply.Organization) apply.Organization {
 	if o.CallingWindow == nil {
@@ -77,15 +69,8 @@ func (Settings) show(r *frame.Request) (frame.Page, error) {
 	return frame.Page{
 		Template: "show.html", Title: "Settings", Lead: "They count from the next call on.",
 		Actions: []frame.Link{{Label: "Edit", Path: "settings/edit", Needs: operator.Owner}},
-		Data:    map[string]any{"O": full(o), "Days": days()},
+		Data:    map[string]any{"O": full(o), "Days": field.Days()},
 	}, err
-}
-
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }
 
 func optional(n *int) string {
@@ -93,13 +78,6 @@ func optional(n *int) string {
 		return ""
 	}
 	return strconv.Itoa(*n)
-}
-
-func ticked(b bool) string {
-	if b {
-		return "on"
-	}
-	return ""
 }
 
 // state is a switch of three: as the market has it, on, or off.
@@ -130,33 +108,29 @@ func fields(o apply.Organization) []frame.Field {
 	for i, d := range o.CallingWindow.Days {
 		onDays[i] = strconv.Itoa(d)
 	}
-	cost := ""
-	if o.Limits.DailyCost > 0 {
-		cost = strconv.FormatFloat(o.Limits.DailyCost, 'f', -1, 64)
-	}
 	kept := func(name, label string, n int) frame.Field {
-		return frame.Field{Name: name, Label: label, Kind: frame.Number, Value: number(n), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650"}
+		return frame.Field{Name: name, Label: label, Kind: frame.Number, Value: field.Whole(n), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650"}
 	}
 	most := func(name, label, unit, value string) frame.Field {
 		return frame.Field{Name: name, Label: label, Kind: frame.Number, Value: value, Optional: true, Unit: unit, Min: "0"}
 	}
 	return []frame.Field{
 		{Group: "When it calls", Name: "timezone", Label: "Time zone", Value: *o.Timezone, Help: "A name of the tz database, such as America/New_York. Days, windows and limits go by it, and so do times here."},
-		{Name: "calling_window.days", Label: "Days", Kind: frame.Boxes, Options: days(), Values: onDays},
+		{Name: "calling_window.days", Label: "Days", Kind: frame.Boxes, Options: field.Days(), Values: onDays},
 		{Name: "calling_window.start", Label: "From", Kind: frame.Clock, Value: o.CallingWindow.Start},
 		{Name: "calling_window.end", Label: "To", Kind: frame.Clock, Value: o.CallingWindow.End, Help: "Campaigns call within this window and the law’s, whichever is narrower."},
 		{Group: "How often one number is called", Name: "frequency_caps.enabled", Label: "Caps", Kind: frame.Select, Value: state(o.FrequencyCaps.Enabled), Options: usually("As the market has it", "On", "Off")},
 		most("frequency_caps.daily", "Attempts a day", "", optional(o.FrequencyCaps.Daily)),
 		most("frequency_caps.rolling_7d", "Attempts in seven days", "", optional(o.FrequencyCaps.Rolling7D)),
 		{Group: "Do-not-call", Name: "individual_dnc", Label: "Single calls are held against the market’s registry", Kind: frame.Select, Value: *o.IndividualDNC, Options: []frame.Option{{Value: "enforce", Label: "Yes"}, {Value: "off", Label: "No"}}},
-		{Name: "require_registry", Label: "Campaigns call nobody whom no registry covers", Kind: frame.Box, Value: ticked(*o.RequireRegistry)},
+		{Name: "require_registry", Label: "Campaigns call nobody whom no registry covers", Kind: frame.Box, Value: field.Ticked(*o.RequireRegistry)},
 		{Group: "What is said first", Name: "disclosures.enabled", Label: "Disclosures", Kind: frame.Select, Value: state(o.Disclosures.Enabled), Options: usually("As the market has it", "On", "Off"), Help: "What the law wants said at the beginning of campaigns’ calls."},
 		{Name: "disclosures.agent", Label: "Name of the agent", Value: o.Disclosures.Agent, Optional: true, Help: "As it is said; left empty it is the name it has."},
 		{Name: "disclosures.organization", Label: "Name of the organization", Value: o.Disclosures.Organization, Optional: true},
-		{Group: "What a day may come to", Name: "limits.daily_calls", Label: "Calls", Kind: frame.Number, Value: number(o.Limits.DailyCalls), Optional: true, Min: "0", Help: "Left empty there is no bound."},
-		most("limits.daily_minutes", "Conversation", "minutes", number(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", "Cost", "by the rates of the trunks", cost),
-		{Group: "What is kept", Name: "retention.recordings_days", Label: "Recordings", Kind: frame.Number, Value: number(o.Retention.Recordings), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650", Help: "Left empty they are kept for ever. What is past its days is erased within the hour, for good."},
+		{Group: "What a day may come to", Name: "limits.daily_calls", Label: "Calls", Kind: frame.Number, Value: field.Whole(o.Limits.DailyCalls), Optional: true, Min: "0", Help: "Left empty there is no bound."},
+		most("limits.daily_minutes", "Conversation", "minutes", field.Whole(o.Limits.DailyMinutes)),
+		most("limits.daily_cost", "Cost", "by the rates of the trunks", field.Decimal(o.Limits.DailyCost)),
+		{Group: "What is kept", Name: "retention.recordings_days", Label: "Recordings", Kind: frame.Number, Value: field.Whole(o.Retention.Recordings), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650", Help: "Left empty they are kept for ever. What is past its days is erased within the hour, for good."},
 		kept("retention.transcripts_days", "Transcripts and analyses", o.Retention.Transcripts),
 		kept("retention.calls_days", "Calls as a whole", o.Retention.Calls),
 	}
@@ -235,7 +209,7 @@ func (Settings) change(r *frame.Request) (frame.Done, error) {
 		if fault = r.Apply(q, o); fault != nil {
 			return operator.Entry{}, fault
 		}
-		before, after := frame.Changed(plain(was), plain(o))
+		before, after := operator.Changed(plain(was), plain(o))
 		if reflect.DeepEqual(before, after) {
 			return operator.Entry{}, nil
 		}

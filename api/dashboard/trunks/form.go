@@ -2,11 +2,10 @@ package trunks
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/trunks"
@@ -16,13 +15,6 @@ import (
 // fields ask for a trunk.
 func fields(t trunks.Trunk) []frame.Field {
 	s := t.Settings
-	box := func(name, label string, on bool) frame.Field {
-		f := frame.Field{Name: name, Label: label, Kind: frame.Box}
-		if on {
-			f.Value = "on"
-		}
-		return f
-	}
 	empty := "Left empty, there is none."
 	if t.Password != "" {
 		empty = "Left empty, it stays what it is."
@@ -38,41 +30,19 @@ func fields(t trunks.Trunk) []frame.Field {
 		{Name: "username", Label: "User name", Value: t.Username, Optional: true, Complete: "off"},
 		{Name: "password", Label: "Password", Kind: frame.Password, Optional: true, Complete: "new-password", Help: empty},
 		{Name: "realm", Label: "Realm", Value: s.Realm, Optional: true},
-		box("register", "Register with the carrier", s.Register),
+		field.Box("register", "Register with the carrier", s.Register),
 		{Group: "Numbers", Name: "caller_numbers", Label: "Caller numbers", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(t.CallerNumbers, "\n"), Optional: true, Placeholder: "+12025550100", Help: "Numbers that calls may show, one a line."},
-		{Name: "attest", Label: "Attestation", Kind: frame.Area, Rows: 2, Code: true, Value: lines(s.Attest), Optional: true, Placeholder: "+12025550100 = A", Help: "STIR/SHAKEN: number = A, B or C, one a line."},
+		{Name: "attest", Label: "Attestation", Kind: frame.Area, Rows: 2, Code: true, Value: field.Lines(s.Attest), Optional: true, Placeholder: "+12025550100 = A", Help: "STIR/SHAKEN: number = A, B or C, one a line."},
 		{Name: "diversion", Label: "Diversion", Value: s.Diversion, Optional: true},
-		box("asserted_identity", "Assert the identity (P-Asserted-Identity)", s.AssertedIdentity), box("privacy", "Hide the caller number (Privacy)", s.Privacy),
+		field.Box("asserted_identity", "Assert the identity (P-Asserted-Identity)", s.AssertedIdentity), field.Box("privacy", "Hide the caller number (Privacy)", s.Privacy),
 		{Group: "How calls go", Name: "codecs", Label: "Codecs", Value: strings.Join(s.Codecs, ", "), Optional: true, Help: "The preferred first, with commas between; left empty it is all."},
 		{Name: "encryption", Label: "Encryption of the sound", Kind: frame.Select, Value: s.Encryption, Options: []frame.Option{{Value: "", Label: "none"}, {Value: "srtp", Label: "SRTP"}}},
 		{Name: "dtmf", Label: "Keys", Kind: frame.Select, Value: s.DTMF, Options: []frame.Option{{Value: "", Label: "events (RFC 4733)"}, {Value: "inband", Label: "tones in the sound"}}},
-		{Name: "headers", Label: "Headers", Kind: frame.Area, Rows: 2, Code: true, Value: lines(s.Headers), Optional: true, Help: "Name = value, one a line."},
-		{Group: "Limits and cost", Name: "calls_per_second", Label: "Calls a second", Kind: frame.Number, Value: decimal(t.CallsPerSecond), Optional: true, Min: "0", Help: "Left empty there is no limit."},
-		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: whole(t.ConcurrentCalls), Optional: true, Min: "0"},
-		{Name: "rates", Label: "What a minute costs", Kind: frame.Area, Rows: 3, Code: true, Value: lines(rates), Optional: true, Placeholder: "1 = 0.012", Help: "First digits of numbers = cost, one a line; the longest that fits counts."},
+		{Name: "headers", Label: "Headers", Kind: frame.Area, Rows: 2, Code: true, Value: field.Lines(s.Headers), Optional: true, Help: "Name = value, one a line."},
+		{Group: "Limits and cost", Name: "calls_per_second", Label: "Calls a second", Kind: frame.Number, Value: field.Decimal(t.CallsPerSecond), Optional: true, Min: "0", Help: "Left empty there is no limit."},
+		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: field.Whole(t.ConcurrentCalls), Optional: true, Min: "0"},
+		{Name: "rates", Label: "What a minute costs", Kind: frame.Area, Rows: 3, Code: true, Value: field.Lines(rates), Optional: true, Placeholder: "1 = 0.012", Help: "First digits of numbers = cost, one a line; the longest that fits counts."},
 	}
-}
-
-func decimal(f float64) string {
-	if f == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(f, 'f', -1, 64)
-}
-
-func whole(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-func lines(m map[string]string) string {
-	all := []string{}
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, k+" = "+m[k])
-	}
-	return strings.Join(all, "\n")
 }
 
 // listed are what stands in a field, one a line, or with commas between.
@@ -84,22 +54,6 @@ func listed(r *frame.Request, name string) *[]string {
 		}
 	}
 	return &all
-}
-
-// pairs reads what lines writes.
-func pairs(r *frame.Request, name string) (*map[string]string, error) {
-	m := map[string]string{}
-	for i, line := range strings.Split(r.Raw(name), "\n") {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		k, v, ok := strings.Cut(line, "=")
-		if !ok {
-			return nil, frame.Invalid(name, fmt.Sprintf("Line %d: write it as name = value.", i+1))
-		}
-		m[strings.TrimSpace(k)] = strings.TrimSpace(v)
-	}
-	return &m, nil
 }
 
 // number reads a number that may be left out.
@@ -149,13 +103,13 @@ func given(r *frame.Request, name string) (apply.Trunk, error) {
 	if t.Limits.ConcurrentCalls, err = integer(r, "concurrent_calls"); err != nil {
 		return t, err
 	}
-	if t.Headers, err = pairs(r, "headers"); err != nil {
+	if t.Headers, err = field.Pairs(r, "headers"); err != nil {
 		return t, err
 	}
-	if t.Attest, err = pairs(r, "attest"); err != nil {
+	if t.Attest, err = field.Pairs(r, "attest"); err != nil {
 		return t, err
 	}
-	rates, err := pairs(r, "rates")
+	rates, err := field.Pairs(r, "rates")
 	if err != nil {
 		return t, err
 	}

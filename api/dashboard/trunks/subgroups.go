@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
@@ -49,8 +50,8 @@ func subgroupFields(r *frame.Request, s trunks.Route) ([]frame.Field, error) {
 		{Name: "allowed_destinations", Label: "Destinations", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "1", Help: "First digits of the numbers that may be called, without +, one a line. Without any, no number may be called."},
 		{Name: "caller_numbers", Label: "Caller numbers", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: "Left empty, those of the trunk."},
 		{Name: "dial_prefix", Label: "Digits before the number", Value: s.DialPrefix, Optional: true},
-		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: whole(s.ConcurrentCalls), Min: "1"},
-		{Name: "calls_per_minute", Label: "Calls a minute", Kind: frame.Number, Value: whole(s.CallsPerMinute), Min: "1"},
+		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: field.Whole(s.ConcurrentCalls), Min: "1"},
+		{Name: "calls_per_minute", Label: "Calls a minute", Kind: frame.Number, Value: field.Whole(s.CallsPerMinute), Min: "1"},
 	}, err
 }
 
@@ -66,12 +67,12 @@ func (Trunks) askSubgroup(r *frame.Request) (frame.Page, error) {
 }
 
 func (Trunks) createSubgroup(r *frame.Request) (frame.Done, error) {
-	name := r.Text("name")
-	if name == "" || len(name) > 100 {
-		return frame.Done{}, frame.Invalid("name", "Give it a name of 1 to 100 characters.")
+	name, err := field.Name(r)
+	if err != nil {
+		return frame.Done{}, err
 	}
 	to := ""
-	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		g, err := ground(r, q, r.ID())
 		if err != nil {
 			return operator.Entry{}, err
@@ -121,7 +122,7 @@ func saveSubgroup(r *frame.Request, q db.Querier, g trunks.Lending, name string,
 	if before != nil {
 		e.Action, was = "subgroup.change", plainSubgroup(*before)
 	}
-	old, now := frame.Changed(was, plainSubgroup(trunks.Route{Subgroup: is, TrunkName: g.TrunkName, Agents: names}))
+	old, now := operator.Changed(was, plainSubgroup(trunks.Route{Subgroup: is, TrunkName: g.TrunkName, Agents: names}))
 	if before != nil && len(now) == 0 {
 		return operator.Entry{}, nil
 	}

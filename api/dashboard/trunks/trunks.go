@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/apply"
@@ -156,12 +157,12 @@ func (Trunks) askNew(r *frame.Request) (frame.Page, error) {
 }
 
 func (Trunks) create(r *frame.Request) (frame.Done, error) {
-	name := r.Text("name")
-	if name == "" || len(name) > 100 {
-		return frame.Done{}, frame.Invalid("name", "Give it a name of 1 to 100 characters.")
+	name, err := field.Name(r)
+	if err != nil {
+		return frame.Done{}, err
 	}
 	id := ""
-	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		all, err := trunks.List(r.Context(), q, r.Org())
 		if err != nil {
 			return operator.Entry{}, err
@@ -218,7 +219,7 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 	if before != nil {
 		e.Action, was = "trunk.change", plain(*before)
 	}
-	old, now := frame.Changed(was, plain(is))
+	old, now := operator.Changed(was, plain(is))
 	if t.Password != nil {
 		now["password"] = "changed"
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-voice/parley/api/dashboard/field"
 	"github.com/parley-voice/parley/api/dashboard/frame"
 	"github.com/parley-voice/parley/api/dashboard/search"
 	"github.com/parley-voice/parley/control/agents"
@@ -108,14 +109,10 @@ func of(r *frame.Request, e webhook.Owned) frame.Link {
 // fields ask for what an endpoint is told.
 func fields(r *frame.Request, e webhook.Owned) ([]frame.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
-	thin := ""
-	if e.Thin {
-		thin = "on"
-	}
 	return []frame.Field{
 		{Name: "events", Label: "Events", Kind: frame.Boxes, Values: e.Events, Options: frame.Options(webhook.Types()...)},
 		{Name: "agents", Label: "Of calls by these agents alone", Kind: frame.Boxes, Values: e.Agents, Options: frame.Options(names...), Optional: true, Help: "None ticked is all of them."},
-		{Name: "thin", Label: "Leave the transcript out", Kind: frame.Box, Value: thin},
+		field.Box("thin", "Leave the transcript out", e.Thin),
 	}, err
 }
 

@@ -2,8 +2,11 @@
 package words
 
 import (
+	"errors"
 	"html/template"
 	"strings"
+
+	"github.com/parley-voice/parley/control"
 )
 
 // reasons are why calls are over.
@@ -90,4 +93,12 @@ func Names(all []string) template.HTML {
 		apart[i] = "<bdi>" + template.HTMLEscapeString(name) + "</bdi>"
 	}
 	return template.HTML(strings.Join(apart, ", ")) //nolint:gosec // escaped
+}
+
+// Refusal is what is told of an error that its causer may read.
+func Refusal(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }
