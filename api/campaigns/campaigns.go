@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/view"
 	"github.com/parley-voice/parley/control"
@@ -113,7 +114,7 @@ func id(r *http.Request) (string, error) {
 
 // Get answers GET /v1/campaigns/{id}.
 func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id, desk.Anew) })
+	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id, screen.Anew) })
 }
 
 // LaunchCheck answers GET /v1/campaigns/{id}/launch-check.
@@ -122,7 +123,7 @@ func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key acce
 	if err != nil {
 		return err
 	}
-	st, err := c.Desk.Get(r.Context(), key.OrgID, s, desk.Anew)
+	st, err := c.Desk.Get(r.Context(), key.OrgID, s, screen.Anew)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key access.Ke
 	if !importID.MatchString(s) {
 		return store.ImportNotFound()
 	}
-	x, err := c.Desk.Import(r.Context(), key.OrgID, s, desk.Anew)
+	x, err := c.Desk.Import(r.Context(), key.OrgID, s, screen.Anew)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Get returns a campaign as it stands, with the launch checks as they are now.
-func (d *Desk) Get(ctx context.Context, orgID, id string, how Screening) (Standing, error) {
+func (d *Desk) Get(ctx context.Context, orgID, id string, how screen.Age) (Standing, error) {
 	var st Standing
 	err := d.snapshot(ctx, func(tx pgx.Tx) error {
 		c, err := d.Store.Get(ctx, tx, orgID, id, false)
@@ -221,7 +221,7 @@ func impossible(c campaigns.Campaign, participle string) error {
 
 // Import returns a list that was handed over, and its screen: live until its
 // campaign is launched, frozen after.
-func (d *Desk) Import(ctx context.Context, orgID, id string, how Screening) (Imported, error) {
+func (d *Desk) Import(ctx context.Context, orgID, id string, how screen.Age) (Imported, error) {
 	var x Imported
 	var shown Standing
 	err := d.snapshot(ctx, func(tx pgx.Tx) error {

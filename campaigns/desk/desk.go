@@ -289,16 +289,6 @@ func (d *Desk) most(o Order) int {
 	return cmp.Or(d.MostRows, usualRows)
 }
 
-// zone refuses the name of no time zone.
-func zone(name string) error {
-	_, err := control.Zone(name)
-	return err
-}
-
-func noMarket() error {
-	return control.Refuse(control.CodeMarketNotInstalled, "the organization has no market package, or not that of the campaign: its contacts cannot be screened")
-}
-
 // settle holds a spec against what is.
 func (d *Desk) settle(ctx context.Context, org store.Organization, o Order, pkg *market.Package, list *rows.List, now time.Time) (campaigns.Campaign, error) {
 	s := o.Spec

@@ -24,6 +24,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/campaigns/report"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/tallies"
 	"github.com/parley-voice/parley/control"
@@ -338,13 +339,13 @@ func (m *machine) check(t *rapid.T) {
 	if err != nil || len(odd) > 0 {
 		t.Fatalf("contacts %v do not go with their attempts, %v", odd, err)
 	}
-	st, err := m.Get(m.ctx, m.org, m.campaign, desk.Anew)
+	st, err := m.Get(m.ctx, m.org, m.campaign, screen.Anew)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if x := st.Screen; !x.AsOfLaunch && x.ImportID != "" {
 		anew := &desk.Desk{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now} // remembers nothing
-		fresh, err := anew.Get(m.ctx, m.org, m.campaign, desk.Anew)
+		fresh, err := anew.Get(m.ctx, m.org, m.campaign, screen.Anew)
 		if err != nil || !reflect.DeepEqual(fresh.Screen, x) || !reflect.DeepEqual(fresh.Import.Matches, st.Import.Matches) {
 			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
 		}

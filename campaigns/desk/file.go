@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/control"
 )
 
 // A File is one of rows: a spreadsheet or separated values.
@@ -23,4 +24,14 @@ func (f *File) Source() (rows.Source, error) {
 		source = rows.Renamed(source, f.Columns)
 	}
 	return source, err
+}
+
+// zone refuses the name of no time zone.
+func zone(name string) error {
+	_, err := control.Zone(name)
+	return err
+}
+
+func noMarket() error {
+	return control.Refuse(control.CodeMarketNotInstalled, "the organization has no market package, or not that of the campaign: its contacts cannot be screened")
 }

@@ -22,17 +22,8 @@ import (
 type asked struct {
 	given, stale bool   // consent
 	seen         string // the screen that the client was shown last, empty for none
-	how          Screening
+	how          screen.Age
 }
-
-// A Screening says how a draft is screened that is looked at.
-type Screening uint8
-
-// Screenings. What was found before may be old: Standing.Old tells.
-const (
-	Anew Screening = iota // as lists are now
-	Kept                  // as it was found before, where it was
-)
 
 // begin launches a new or a draft campaign if nothing keeps it from that.
 func (d *Desk) begin(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Who, a asked, now time.Time) (Standing, error) {
@@ -160,7 +151,7 @@ func (d *Desk) lists(ctx context.Context, q db.Querier, pkg *market.Package) (l 
 
 // live screens the launch import of a draft as it would be screened now. Who reads
 // alone is told what was found before, where nothing has changed since or it may be old.
-func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *Standing, on checks.Occasion, how Screening, now time.Time) (screened, error) {
+func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *Standing, on checks.Occasion, how screen.Age, now time.Time) (screened, error) {
 	c := st.Campaign
 	l, err := d.lists(ctx, q, pkg)
 	if err != nil {
@@ -170,7 +161,7 @@ func (d *Desk) live(ctx context.Context, q db.Querier, pkg *market.Package, st *
 	if err != nil {
 		return screened{}, err
 	}
-	if f, ok := d.found.Of(c.LaunchImportID); ok && on == checks.Reading && (f.Stamp == stamp || how == Kept) {
+	if f, ok := d.found.Of(c.LaunchImportID); ok && on == checks.Reading && (f.Stamp == stamp || how == screen.Kept) {
 		st.Screen, st.Old = f.Screen, f.Stamp != stamp
 		if !st.Old {
 			st.Screen.ScreenedAt = now.Unix()

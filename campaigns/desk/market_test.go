@@ -42,7 +42,7 @@ func TestOtherMarket(t *testing.T) {
 		if err != nil || p.Ready != 0 || p.HeldReasons[plan.NoMarket] != 2 {
 			t.Errorf("%q: %d are ready, held %v, %v", market, p.Ready, p.HeldReasons, err)
 		}
-		st, err = o.Get(o.ctx, o.org, id, desk.Anew)
+		st, err = o.Get(o.ctx, o.org, id, screen.Anew)
 		if err != nil || !blocked(st.Blockers, checks.MarketNotInstalled) {
 			t.Errorf("%q: %v, %v", market, st.Blockers, err)
 		}
@@ -73,7 +73,7 @@ func TestFirstMarket(t *testing.T) {
 	if err != nil || added.Campaign.Market != "us" {
 		t.Fatal(added.Campaign.Market, err)
 	}
-	if st, err = o.Get(o.ctx, o.org, st.Campaign.ID, desk.Anew); err != nil || st.Campaign.Market != "us" {
+	if st, err = o.Get(o.ctx, o.org, st.Campaign.ID, screen.Anew); err != nil || st.Campaign.Market != "us" {
 		t.Errorf("it is of %q: %v", st.Campaign.Market, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestRegistryGone(t *testing.T) {
 	if p, fault := o.Progress(o.ctx, o.org, id); fault != nil || p.Ready != 0 || p.HeldReasons[plan.ScreenStale] != 2 {
 		t.Errorf("%d are ready, held %v, %v", p.Ready, p.HeldReasons, fault)
 	}
-	if st, err = o.Get(o.ctx, o.org, id, desk.Anew); err != nil || slices.ContainsFunc(st.Warnings, func(w checks.Warning) bool { return w.Code == checks.DNCUnscreened }) {
+	if st, err = o.Get(o.ctx, o.org, id, screen.Anew); err != nil || slices.ContainsFunc(st.Warnings, func(w checks.Warning) bool { return w.Code == checks.DNCUnscreened }) {
 		t.Errorf("looked at: %v, %v", st.Warnings, err)
 	}
 	if st, err = o.Pause(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Paused {

@@ -16,9 +16,6 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// pace is how often it is looked whose time has come.
-const pace = time.Second
-
 // Run moves campaigns on as time goes by, looks after their tallies, and sweeps the files
 // of rows that nobody needs, until ctx ends. Any number of servers may do so at a time.
 func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
@@ -26,7 +23,7 @@ func (d *Desk) Run(ctx context.Context, log *slog.Logger) {
 	defer beside.Wait()
 	beside.Go(func() { d.sources().Run(ctx, log) })
 	beside.Go(func() { (&tallies.Tallies{Pool: d.Pool}).Run(ctx, log) })
-	tick := time.NewTicker(pace)
+	tick := time.NewTicker(time.Second) // whose time has come
 	defer tick.Stop()
 	for {
 		select {

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/tallies"
 )
 
@@ -253,7 +254,7 @@ func TestOutcomes(t *testing.T) {
 	if err := o.Pass(o.ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := o.Get(o.ctx, o.org, campaign, desk.Anew); err != nil || got.Campaign.StatusReason != campaigns.QueueDrained {
+	if got, err := o.Get(o.ctx, o.org, campaign, screen.Anew); err != nil || got.Campaign.StatusReason != campaigns.QueueDrained {
 		t.Errorf("%+v %v", got.Campaign, err)
 	}
 }

@@ -8,6 +8,15 @@ import (
 // remembered is of how many lists the last screen is.
 const remembered = 64
 
+// An Age says how a list is screened that is looked at.
+type Age uint8
+
+// Ages. What was found before may be old.
+const (
+	Anew Age = iota // as lists are now
+	Kept            // as it was found before, where it was
+)
+
 // A Memory has the last screens of lists, by import. It is safe for concurrent use.
 type Memory struct {
 	mu  sync.Mutex

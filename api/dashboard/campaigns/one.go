@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/checks"
 	"github.com/parley-voice/parley/campaigns/desk"
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
@@ -62,11 +63,11 @@ type outcome struct {
 
 // screening is how the list of a draft is screened for a page: as it was before, with
 // its age, unless the page is asked for anew. It asks so by itself where that is old.
-func screening(r *frame.Request) desk.Screening {
+func screening(r *frame.Request) screen.Age {
 	if r.Query("anew") != "" {
-		return desk.Anew
+		return screen.Anew
 	}
-	return desk.Kept
+	return screen.Kept
 }
 
 func (c *Campaigns) show(r *frame.Request) (frame.Page, error) {

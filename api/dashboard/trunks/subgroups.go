@@ -67,12 +67,12 @@ func (Trunks) askSubgroup(r *frame.Request) (frame.Page, error) {
 }
 
 func (Trunks) createSubgroup(r *frame.Request) (frame.Done, error) {
-	name, err := field.Name(r)
-	if err != nil {
-		return frame.Done{}, err
+	name, wrong := field.Name(r)
+	if wrong != nil {
+		return frame.Done{}, wrong
 	}
 	to := ""
-	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		g, err := ground(r, q, r.ID())
 		if err != nil {
 			return operator.Entry{}, err

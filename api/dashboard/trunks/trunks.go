@@ -157,12 +157,12 @@ func (Trunks) askNew(r *frame.Request) (frame.Page, error) {
 }
 
 func (Trunks) create(r *frame.Request) (frame.Done, error) {
-	name, err := field.Name(r)
-	if err != nil {
-		return frame.Done{}, err
+	name, wrong := field.Name(r)
+	if wrong != nil {
+		return frame.Done{}, wrong
 	}
 	id := ""
-	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		all, err := trunks.List(r.Context(), q, r.Org())
 		if err != nil {
 			return operator.Entry{}, err
