@@ -90,7 +90,7 @@ var suppressed = map[string]string{ //nolint:gochecknoglobals // read-only table
 
 // issueWords are what is wrong with rows.
 var issueWords = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"phone_missing": "No phone", "phone_invalid": "The phone is none", "duplicate_phone": "The phone comes twice", "timezone_required": "No time zone, and one is needed", "timezone_unknown": "There is no such time zone",
+	"phone_missing": "No phone", "phone_invalid": "The phone is no telephone number", "duplicate_phone": "The phone comes twice", "timezone_required": "No time zone, and one is needed", "timezone_unknown": "There is no such time zone",
 	"variables_invalid": "A variable cannot be used", "name_too_long": "The name is too long", "column_invalid": "A value of another form", "row_unreadable": "The row cannot be read",
 	"no_phone_column": "No column is the phone", "no_usable_rows": "No row can be called", "phone_country_unsupported": "Of a country that is not called", "phone_type_unsupported": "Of a kind that is not called",
 	"phone_possible_not_valid": "Maybe no number in service", "timezone_ambiguous": "In one of several time zones", "timezone_defaulted": "No time zone: the campaign’s is used",
