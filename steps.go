@@ -15,17 +15,18 @@ import (
 )
 
 // steps are what follows the end of a call, one after the other: when the last
-// one is told, recording and analysis are settled.
+// one is told, recording and analysis are settled. Contacts come first: nobody calls
+// their numbers before they are told, however long a bucket is away.
 func (h *house) steps(shown view.View) []control.Step {
 	notify := func(kind string) *webhook.Notifier {
 		return &webhook.Notifier{Type: kind, Pool: h.db.Pool, Calls: h.store, View: shown}
 	}
 	return []control.Step{
-		{Name: "recording", Follower: h.spool},
-		{Name: "metrics", Follower: h.metrics.Follower()},
 		{Name: "contact", Follower: &follow.Follower{
 			Ledger: h.outcomes, Calls: h.store, Observe: func(o retry.Outcome) { h.metrics.Dialled(string(o)) },
 		}, Anywhere: true},
+		{Name: "recording", Follower: h.spool},
+		{Name: "metrics", Follower: h.metrics.Follower()},
 		{Name: "webhook", Follower: notify(webhook.CallEnded)},
 		{Name: "analysis", Follower: &analysis.Analyst{Calls: h.store, Model: h.agent.Model, Log: h.log}, Line: control.Slow, Talked: true},
 		{Name: "opt-out", Follower: &follow.OptOuts{Keep: h.optOuts, Calls: h.store}, Line: control.Slow, Talked: true},
