@@ -58,16 +58,20 @@ func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int
 // unjust is what is wrong with what came of sentences: each is answered once, or
 // apologised for, and no word is in the history twice. Empty for nothing.
 func unjust(said []sentence, o pipeline.Outcome) string {
-	told, answered := map[string]int{}, map[string]int{}
+	told, answered, apologised := map[string]int{}, map[string]int{}, map[string]bool{}
 	var sorry []time.Duration
 	left := time.Hour
 	for i, l := range o.Lines {
 		switch {
 		case l.Role == pipeline.RoleCaller:
 			for w := range strings.FieldsSeq(l.Text) {
-				if told[w]++; i+1 < len(o.Lines) && strings.HasPrefix(o.Lines[i+1].Text, "you") {
+				if told[w]++; i+1 == len(o.Lines) {
+					continue
+				}
+				if strings.HasPrefix(o.Lines[i+1].Text, "you") {
 					answered[w]++
 				}
+				apologised[w] = apologised[w] || strings.HasPrefix(o.Lines[i+1].Text, "Sorry") // for the whole turn
 			}
 		case strings.HasPrefix(l.Text, "Sorry"):
 			sorry = append(sorry, l.Start)
@@ -91,7 +95,7 @@ func unjust(said []sentence, o pipeline.Outcome) string {
 			switch {
 			case told[w] > 1:
 				return w + " is in the history twice"
-			case answered[w] == 0 && !excused:
+			case answered[w] == 0 && !excused && !apologised[w]:
 				return w + " is not answered"
 			case answered[w] > 0 && excuse(next):
 				return w + " is apologised for and answered"
