@@ -69,17 +69,9 @@ func (s *talk) soften(how turn.Do) {
 	case turn.Duck:
 		s.mouth.Duck(true)
 	case turn.Pause:
-		from := int64(0)
-		if u := s.voiced(); u != nil {
-			from = u.Break()
-		}
-		s.mouth.Pause(from)
+		s.mouth.Pause(s.voiced().Break())
 	case turn.Resume:
-		at := int64(-1)
-		if u := s.voiced(); u != nil {
-			at = u.Boundary()
-		}
-		s.mouth.Resume(at)
+		s.mouth.Resume(s.voiced().Boundary())
 	default:
 		s.mouth.Duck(false)
 	}

@@ -173,7 +173,11 @@ func (u *Utterance) Saying(d time.Duration) string {
 
 // Boundary is the sample to go on from after a pause: the beginning of the word
 // that the pause cut, be it in its fade, or where it stopped, between two words.
+// None, nil, has -1.
 func (u *Utterance) Boundary() int64 {
+	if u == nil {
+		return -1
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	played := u.played.Load()
@@ -184,8 +188,11 @@ func (u *Utterance) Boundary() int64 {
 }
 
 // Break is the sample for a pause to begin with: the end of the word that is being
-// said, where little of it is left, and what comes next otherwise.
+// said, where little of it is left, and what comes next otherwise. None, nil, has 0.
 func (u *Utterance) Break() int64 {
+	if u == nil {
+		return 0
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	played := u.played.Load()
