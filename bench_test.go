@@ -64,7 +64,7 @@ func TestBenchLoad(t *testing.T) {
 	defer log.Close()
 	o := load.Options{
 		Steps: []int{3, 4}, Length: 2 * time.Second, Hold: 15 * time.Second, Ramp: time.Second, Settle: time.Second, Out: &out, Log: log,
-		Bar: func(string) func(done, all int) { return func(int, int) {} },
+		Bar:   func(string) func(done, all int) { return func(int, int) {} },
 		Child: itself,
 	}
 	f, err := result.Measure(t.Context(), "load", "test", nil, func(f *result.File) error { return load.Run(t.Context(), o, f) })

@@ -167,9 +167,9 @@ func (h *house) Begin(ctx context.Context, c token.Claims, s *signalling.Session
 	seat(claim, s)
 	if err = h.node.Take(ctx, claim); err != nil {
 		end := control.Final{Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(), Recording: control.RecordingNone}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // it ends with its lease otherwise
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // it ends with its lease otherwise
 		defer cancel()
-		return errors.Join(err, h.store.Finish(ctx, claim.Lease, end))
+		return errors.Join(err, h.store.Finish(brief, claim.Lease, end))
 	}
 	return nil
 }

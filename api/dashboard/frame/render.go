@@ -54,12 +54,12 @@ func readPages(all map[string]*template.Template, base *template.Template, own f
 		}
 	}
 	read := func(from fs.FS, name string) error {
-		page, err := shared.Clone()
-		if err == nil {
-			page, err = page.ParseFS(from, name)
+		page, fault := shared.Clone()
+		if fault == nil {
+			page, fault = page.ParseFS(from, name)
 		}
 		all[path.Join(room.Name, name)] = page
-		return err
+		return fault
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, "_") {
