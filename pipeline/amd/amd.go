@@ -147,7 +147,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		if e.Party != Unknown {
+		if e.Party != Unknown && e.Confidence > 0 { // else it is none
 			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
 		}
 	case Timer:
