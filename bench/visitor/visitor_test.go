@@ -2,6 +2,7 @@ package visitor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net"
@@ -86,7 +87,7 @@ func (h *house) Begin(_ context.Context, _ token.Claims, x *signalling.Session) 
 }
 
 func (h *house) visitor(codecs ...string) Visitor {
-	return Visitor{URL: h.url, Token: key.Sign(key.For("call_1", time.Now().Add(time.Minute))), Codecs: codecs, Clock: h.clock}
+	return Visitor{URL: h.url, Token: key.Sign(key.For("call_"+rand.Text(), time.Now().Add(time.Minute))), Codecs: codecs, Clock: h.clock}
 }
 
 // A microphone says a tone, and notes when each frame of it was due and asked for.
