@@ -173,7 +173,7 @@ func webTalks(t *testing.T, s *service) {
 	if err := b.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	siptest.Person{Lines: []string{"when do you open"}}.Talk(t.Context(), b.Leg)
+	siptest.Person{Lines: []string{"when do you open", "thanks"}}.Talk(t.Context(), b.Leg)
 	if c := o.await(t, id, "ongoing"); c["answered_at"] == nil || c["recording_status"] != "in_progress" {
 		t.Errorf("%v", c)
 	}
