@@ -9,25 +9,29 @@ export CGO_ENABLED ?= 0
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test race calm lint fmt tidy check soak bench bench-full fuzz deps clean
+.PHONY: help build run test quick race calm lint fmt tidy check soak bench bench-full fuzz deps deps-run clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/parley: static, pure Go
-	@echo 'building bin/parley (a minute or so the first time) …'
+	@echo 'Building bin/parley (the first build takes a few minutes) …'
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley .
 
-run: deps build ## place one real call here on this machine and show it, then keep serving
+run: deps-run build ## place one real call here on this machine and show it, then keep serving
 	@bin/parley demo
-
-test: deps ## run every test (some 10 min on two cores)
-	@go test -timeout 10m $$(go list ./... | tail -n +2)
-	@go test -timeout 10m .
 
 # Packages that talk in real time, with processes of their own: beside others they
 # hear how those hold the machine up.
-TIMED := ./bench/scenario ./bench/target
+TIMED := ./bench/turns ./bench/target
+
+test: deps ## run every test (some 10 min on two cores)
+	@go test -timeout 10m $$(go list ./... | tail -n +2 | grep -vxF "$$(go list $(TIMED))")
+	@go test -timeout 10m -p 1 $(TIMED)
+	@go test -timeout 10m .
+
+quick: ## check a change in about a minute: build, vet, lint and the nearest tests
+	@.ci/quick
 
 race: deps calm ## run every test, with the race detector; those that talk in real time last, alone
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 3 $$(go list ./... | tail -n +2 | grep -vxF "$$(.ci/calm; go list $(TIMED))")
@@ -55,22 +59,25 @@ check: deps build ## what must hold before a change lands: format, tidy, lint, r
 	@echo '── race';    $(MAKE) --no-print-directory race
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace
-	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeIsFlat' . ./sip ./api ./api/dashboard ./campaigns/book
+	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeIsFlat' . ./sip ./api ./api/dashboard ./campaigns/dialer/pgqueue
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/simulation
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKilled' ./api/conformance
 
-bench: deps build ## a little of each bench, to see that it works (≤ 10 min), and a page of it
+bench: deps build ## run all benchmarks briefly (≤ 10 min) and write the report
 	@bin/parley bench all --small --dir bin/bench/small
 
-bench-full: deps build ## all benches (≤ 60 min; goes on where it was stopped), into docs/benchmarks.md
+bench-full: deps build ## run all benchmarks (≤ 60 min, resumable) into docs/benchmarks.md
 	@bin/parley bench all --dir bin/bench/full --into docs/benchmarks.md
 
 fuzz: ## fuzz everything that reads from outside, 60 s each
 	@.ci/fuzz 60s
 
-deps: ## install what the tests and the demo need and is missing (Debian)
-	@.ci/deps
+deps: ## install what the tests need and is missing (Debian)
+	@.ci/deps test
+
+deps-run: ## install what `make run` needs and is missing: PostgreSQL (Debian)
+	@.ci/deps run
 
 clean: ## remove what was built and the demo's data
 	@rm -rf bin .parley .parley-demo

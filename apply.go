@@ -8,18 +8,19 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/sip"
 )
 
 type applyCmd struct {
-	File  string `short:"f" required:"" help:"The operator's YAML file; - for standard input." placeholder:"FILE"`
-	Prune bool   `help:"Delete what the file does not name."`
+	File  string `short:"f" required:"" help:"YAML file; - for standard input." placeholder:"FILE"`
+	Prune bool   `help:"Delete objects that the file does not name."`
 }
 
-// Run makes the database say what the file says.
-func (c applyCmd) Run(w *world) error {
-	cfg, err := w.config()
+// Run applies the file to the database.
+func (c applyCmd) Run(e *env) error {
+	cfg, err := e.config()
 	if err != nil {
 		return err
 	}
@@ -36,39 +37,44 @@ func (c applyCmd) Run(w *world) error {
 	if err != nil {
 		return configError{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	d, err := w.database(cfg)
+	d, err := e.database(cfg)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	options := applyOptions(cfg)
-	options.Prune = c.Prune
-	err = apply.Apply(w, d.Pool, spec, options)
+	options.Prune, options.CheckProviders = c.Prune, checkProviders(configured(cfg))
+	options.Warn = func(text string) { fmt.Fprintf(e.errs, "warning: %s\n", text) }
+	err = apply.Apply(e, d.Pool, spec, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	_, err = fmt.Fprintf(w.errs, "applied %d organizations\n", len(spec.Organizations))
+	_, err = fmt.Fprintf(e.errs, "applied %d organizations\n", len(spec.Organizations))
 	return err
 }
 
-// applyOptions are those of a configuration.
+// applyOptions returns the options that settings imply.
 func applyOptions(c config.Config) apply.Options {
+	check := sip.CheckTrunk
+	if listen, public, err := c.MediaAddrs(); err == nil { // with invalid settings no server starts
+		check = func(t media.Trunk) error { return sip.CheckTrunkReachable(t, listen, public) }
+	}
 	return apply.Options{
-		AllowInsecure: c.AllowInsecureWebhooks, ConcurrentCalls: c.SubgroupConcurrency, CallsPerMinute: c.SubgroupRate, Line: sip.Check,
-		Reach: egress.Rules{Hosts: c.ToolHosts},
+		AllowInsecure: c.AllowInsecureWebhooks, ConcurrentCalls: c.SubgroupConcurrency, CallsPerMinute: c.SubgroupRate, CheckTrunk: check,
+		Egress: safedial.Rules{Hosts: c.ToolHosts},
 	}
 }
 
-// open opens the database of the configuration.
-func (w *world) open() (*db.DB, error) {
-	c, err := w.config()
+// open loads the settings and opens their database.
+func (e *env) open() (*db.DB, error) {
+	c, err := e.config()
 	if err != nil {
 		return nil, err
 	}
-	return w.database(c)
+	return e.database(c)
 }
 
-// database opens the database of the configuration, whether a server runs or not.
-func (w *world) database(c config.Config) (*db.DB, error) {
-	return openDatabase(w, c, 2, w.log("error"))
+// database opens the database of c; a server need not run.
+func (e *env) database(c config.Config) (*db.DB, error) {
+	return openDatabase(e, c, 2, 0, e.log("error"))
 }

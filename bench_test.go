@@ -13,20 +13,20 @@ import (
 	"github.com/parley-voice/parley/bench/load"
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/scenario"
-	"github.com/parley-voice/parley/bench/scene"
+	"github.com/parley-voice/parley/bench/turns"
 )
 
-// itself is this program, as a process of the bench.
+// itself runs this program as a process of the bench.
 func itself(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = []string{"PARLEYTEST_ROLE=parley"}
 	return cmd
 }
 
-// TestBenchWeb: a visitor's call at a server of its own is measured end to end. How
-// long answers take is not asked here: the machine may be busy.
+// TestBenchWeb measures web calls against a server of its own, end to end. It does not check latency: the
+// machine may be busy.
 func TestBenchWeb(t *testing.T) {
-	s, err := scene.Parse("x", []byte("like: web\nexchanges: 2\nexpect: [dead_turns.times<=0, untold.times<=0, ended_callee_hangup.share>=100]"))
+	s, err := scenario.Parse("x", []byte("like: web\nexchanges: 2\nexpect: [dead_turns.times<=0, untold.times<=0, ended_callee_hangup.share>=100]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,9 @@ func TestBenchWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	o := scenario.Options{Seed: corpus.Development, Log: log, Child: itself}
+	o := turns.Options{Seed: corpus.Development, Log: log, Child: itself}
 	var f result.File
-	missed, err := scenario.Play(t.Context(), &out, o, s, &f)
+	missed, err := turns.Play(t.Context(), &out, o, s, &f)
 	if err != nil || missed > 0 {
 		told, _ := os.ReadFile(log.Name()) // as far as it came
 		t.Fatalf("%d missed, %v\n%s\n%s", missed, err, out.String(), told)
@@ -53,8 +53,8 @@ func TestBenchWeb(t *testing.T) {
 	}
 }
 
-// TestBenchLoad: a few calls are held at a server of its own, and heard. How long
-// they wait is not asked here: the machine may be busy.
+// TestBenchLoad holds a few calls at a server of its own and listens to them. It does not check latency: the
+// machine may be busy.
 func TestBenchLoad(t *testing.T) {
 	var out bytes.Buffer
 	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // of several processes

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCampaignRoute has a carrier fail for a while, with two servers on one
-// database: the campaign says why it does not dial, few calls try the route, none
-// of them is an attempt of its contact, and all is dialled once it is well again.
+// TestCampaignRoute makes a carrier fail for a while, with two servers on one database. The campaign states why
+// it does not dial, few calls test the route, none of them costs an attempt, and all contacts are dialed once
+// the route works again.
 func TestCampaignRoute(t *testing.T) {
 	t.Parallel()
 	var ill atomic.Bool
@@ -40,9 +40,9 @@ func TestCampaignRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, api := startHouse(t, c.Addr().String(), shared)
-	other, _ := startHouse(t, c.Addr().String(), shared)
-	h.openAllDay(t)
+	srv, api := startServer(t, c.Addr().String(), shared)
+	other, _ := startServer(t, c.Addr().String(), shared)
+	srv.openAllDay(t)
 	ill.Store(true)
 	const contacts = 60
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
@@ -69,7 +69,7 @@ func TestCampaignRoute(t *testing.T) {
 		t.Errorf("while the route fails: %+v", p)
 	}
 	told := 0
-	for _, x := range []*house{h, other} {
+	for _, x := range []*server{srv, other} {
 		text := scrape(t, x)
 		told += strings.Count(text, `state="open"} 1`) + strings.Count(text, `state="probing"} 1`)
 	}
@@ -78,8 +78,9 @@ func TestCampaignRoute(t *testing.T) {
 	}
 	ill.Store(false)
 	soonFor(t, 60*time.Second, "it is over", func() bool { p = look(); return p.Status == "completed" })
-	// A call under way when the route was well again may be an attempt.
-	if p.Counters.Attempts != contacts || p.Counters.Busy != contacts-spent || p.ByState["exhausted"] != contacts {
+	// One call that was claimed while the breaker opened may fail after the count above.
+	unanswered := p.Counters.Attempts - p.Counters.Busy
+	if p.Counters.Attempts != contacts || unanswered < spent || unanswered > spent+1 || p.ByState["exhausted"] != contacts {
 		t.Errorf("%d attempts had been spent; at the end: %+v", spent, p)
 	}
 	mu.Lock()
@@ -92,9 +93,9 @@ func TestCampaignRoute(t *testing.T) {
 }
 
 // scrape reads the metrics of a server.
-func scrape(t *testing.T, h *house) string {
+func scrape(t *testing.T, srv *server) string {
 	t.Helper()
-	resp, err := http.Get("http://" + h.listenM.Addr().String() + "/metrics")
+	resp, err := http.Get(srv.http.metricsURL())
 	if err != nil {
 		t.Fatal(err)
 	}

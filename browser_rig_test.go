@@ -21,22 +21,22 @@ import (
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/config"
-	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/recorder"
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// ear is the rate at which tests hear pages, in Hz.
+// ear is the sample rate at which tests analyze audio of pages, in Hz.
 const ear = 16000
 
-// A chrome is a browser, and a service whose agent it may talk with.
+// A chrome is a browser, and a service with an agent that it can call.
 type chrome struct {
-	ctx   context.Context //nolint:containedctx // the browser's, by which tabs are opened
-	house *house
-	api   *demo.Client
+	ctx    context.Context //nolint:containedctx // the browser's, by which tabs are opened
+	server *server
+	api    *demo.Client
 }
 
-// openChrome starts Chromium, whose microphone says lines: the first 4 s after it
-// is opened, and the others each 5 s after the one before.
+// openChrome starts Chromium, whose microphone plays lines: the first one 4 s after it is opened, the others
+// 5 s apart.
 func openChrome(t *testing.T, lines ...string) chrome {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -63,8 +63,10 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
-	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) { c.Talk = []config.TalkAgent{{Org: "demo", Name: "demo"}} })
-	c := chrome{ctx, h, api}
+	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) {
+		c.Talk, c.Hosts = []config.TalkAgent{{Org: "demo", Name: "demo"}}, []string{"insecure.test"}
+	})
+	c := chrome{ctx, srv, api}
 	for host, setting := range map[string]browser.PermissionSetting{"127.0.0.1": "granted", "localhost": "denied"} {
 		if _, err := chromedp.Run(ctx, func(ctx context.Context, _ *chromedp.Target) (cdp.Empty, error) {
 			return chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
@@ -77,9 +79,9 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	return c
 }
 
-// at is the service by another name of this machine.
+// at returns the URL of the service under another name of this machine.
 func (c chrome) at(host string) string {
-	return strings.Replace(c.house.publicURL, "127.0.0.1", host, 1)
+	return strings.Replace(c.server.publicURL, "127.0.0.1", host, 1)
 }
 
 func writeMicrophone(t *testing.T, path string, lines []string) {
@@ -88,7 +90,7 @@ func writeMicrophone(t *testing.T, path string, lines []string) {
 	var pcm []int16
 	for i, line := range lines {
 		pcm = append(pcm, make([]int16, rate*max(4, 5*min(i, 1)))...)
-		said, _ := tone.Say(rate, line)
+		said, _ := tone.Encode(rate, line)
 		pcm = append(pcm, said...)
 	}
 	pcm = append(pcm, make([]int16, rate*60)...)
@@ -113,18 +115,18 @@ func writeMicrophone(t *testing.T, path string, lines []string) {
 	}
 }
 
-// A tab is a page of the browser, and what stands in it to test it by.
+// A tab is a page of the browser with the test probe.
 type tab struct {
 	t   testing.TB
 	ctx context.Context //nolint:containedctx // the tab's
 }
 
-// open opens a page in a tab of its own; options are those of probe.js.
+// open opens a page in a new tab; options are those of probe.js.
 func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
 	t.Helper()
 	ctx, leave := chromedp.NewContext(c.ctx)
 	t.Cleanup(leave)
-	probe, err := os.ReadFile("api/talk/testdata/probe.js")
+	probe, err := os.ReadFile("api/talkpage/testdata/probe.js")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
 // talk opens /talk.
 func (c chrome) talk(t testing.TB, options map[string]any) tab {
 	t.Helper()
-	return c.open(t, c.house.publicURL+"/talk", options)
+	return c.open(t, c.server.publicURL+"/talk", options)
 }
 
 func (p tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -155,7 +157,7 @@ func (p tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval runs JavaScript, and waits for what it promises.
+// eval runs JavaScript and awaits its result.
 func eval[T any](p tab, script string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script, func(e *runtime.EvaluateParams) {
@@ -174,16 +176,16 @@ func (p tab) run(script string) {
 	eval[chromedp.Void](p, script)
 }
 
-// until waits until an expression holds in the page.
+// until waits for an expression to hold in the page.
 func (p tab) until(what, expression string) {
 	p.t.Helper()
 	p.run("probe.until(() => (" + expression + "), 15000, " + strconv.Quote(what) + ").then(() => {})")
 }
 
-// say says words into the page's microphone, and returns when they are said.
+// say plays words into the page's microphone and returns when they end.
 func (p tab) say(text string) {
 	p.t.Helper()
-	pcm, _ := tone.Say(ear, text)
+	pcm, _ := tone.Encode(ear, text)
 	b := make([]byte, 0, 2*len(pcm))
 	for _, v := range pcm {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
@@ -191,14 +193,14 @@ func (p tab) say(text string) {
 	p.run("probe.say('" + base64.StdEncoding.EncodeToString(b) + "').then(() => {})")
 }
 
-// ask says words, and returns when the agent has answered.
+// ask plays words and returns when the agent has answered.
 func (p tab) ask(text string) {
 	p.t.Helper()
 	p.say(text)
 	p.run("probe.spoke(performance.now())")
 }
 
-// heard are the words that the page could play.
+// heard returns the words that the page received.
 func (p tab) heard() string {
 	p.t.Helper()
 	b, err := base64.StdEncoding.DecodeString(eval[string](p, "probe.sound()"))
@@ -212,38 +214,37 @@ func (p tab) heard() string {
 	return said(pcm, ear)
 }
 
-// A joining is what became of Parley.join.
+// A joining is the result of Parley.join.
 type joining struct {
 	Took          float64 // ms, of one that succeeded
 	Code, Message string  // of one that did not
 }
 
-// join joins a new call by the client alone.
+// join joins a new call with the client module alone.
 func (p tab) join(w webTicket) joining {
 	p.t.Helper()
 	return eval[joining](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+"})")
 }
 
-// recorded are the caller's words in a call's recording.
+// recorded returns the caller's words in the recording of a call.
 func (c chrome) recorded(t testing.TB, id string) string {
 	t.Helper()
 	ready(t, c.api, id)
-	left, _, rate, err := record.Read(filepath.Join(c.house.config.DataDir, "bucket", "recordings", id+".wav"))
+	left, _, rate, err := recorder.Read(filepath.Join(c.server.config.DataDir, "bucket", "recordings", id+".wav"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return said(left, rate)
 }
 
-// onPage is the call that the page of /talk is in.
+// onPage returns the id of the call on /talk.
 func (p tab) onPage() string {
 	p.t.Helper()
 	return eval[string](p, "document.documentElement.dataset.call")
 }
 
-// has tells whether somebody said something, as far as sound that a browser stretched
-// and squeezed can be read: a quarter of the characters may be others, too many or
-// too few.
+// has reports whether words contain a phrase. A browser stretches audio, so up to a quarter of the characters
+// may differ, be missing or be extra.
 func has(said, want string) bool {
 	before := make([]int, len(said)+1) // of the best match that ends at each place
 	for i := range len(want) {

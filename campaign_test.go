@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// progress is how far a campaign is, as the API shows it.
+// progress is the progress of a campaign, as the API returns it.
 type progress struct {
 	Status      string         `json:"status"`
 	ByState     map[string]int `json:"by_state"`
@@ -29,27 +29,27 @@ type progress struct {
 	} `json:"counters"`
 }
 
-// openAllDay has the demo's organization call Kazakhstan at any hour.
-func (h *house) openAllDay(t *testing.T) {
+// openAllDay allows the demo's organization to call Kazakhstan at any hour.
+func (srv *server) openAllDay(t *testing.T) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(`organizations:
 - name: demo
   timezone: Asia/Almaty
   market: kz
-  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "23:59"}
+  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "24:00"}
   trunks:
   - name: demo
     subgroups: [{name: default, allowed_destinations: ["1", "7"], agents: [demo], concurrent_calls: 20, calls_per_minute: 6000}]
 `))
 	if err == nil {
-		err = apply.Apply(t.Context(), h.db.Pool, spec, apply.Options{AllowInsecure: true})
+		err = apply.Apply(t.Context(), srv.db.Pool, spec, apply.Options{AllowInsecure: true})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// campaign creates one with a list of numbers.
+// campaign creates a campaign with a list of numbers.
 func campaign(t *testing.T, api *demo.Client, more map[string]any, numbers ...string) (id string) {
 	t.Helper()
 	var rows []map[string]any
@@ -74,13 +74,13 @@ func campaign(t *testing.T, api *demo.Client, more map[string]any, numbers ...st
 	return c.CampaignID
 }
 
-// An asking counts the requests that a carrier got, by number.
+// An asking counts the requests to a carrier, by number.
 type asking struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
-// answer refuses and counts.
+// answer counts a request and refuses it.
 func (a *asking) answer(i siptest.Invite) siptest.Script {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,15 +91,14 @@ func (a *asking) answer(i siptest.Invite) siptest.Script {
 	return siptest.Script{Status: 486}
 }
 
-// numbers are those that were asked for.
+// numbers returns the requested numbers.
 func (a *asking) numbers() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.of)
 }
 
-// TestCampaign calls a list to its end: one is reached, one is busy twice, one
-// has no such number.
+// TestCampaign calls a list to its end: one number answers, one is busy twice, one does not exist.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	var a asking
@@ -113,8 +112,8 @@ func TestCampaign(t *testing.T) {
 		}
 		return s
 	}})
-	h, api := startHouse(t, c.Addr().String())
-	h.openAllDay(t)
+	srv, api := startServer(t, c.Addr().String())
+	srv.openAllDay(t)
 	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 2, "interval_s": 60}}, "+77012345671", "+77012345672", "+77012345673")
 	var p progress
 	soon(t, "all are called", func() bool {
@@ -132,7 +131,7 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// many are so many numbers.
+// many returns n numbers.
 func many(n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("+7701234%04d", i))
@@ -140,13 +139,13 @@ func many(n int) (all []string) {
 	return all
 }
 
-// TestCampaignStops: a second after a pause, a withdrawal or a number's coming
-// onto the list was answered, nobody is called whom that concerns.
+// TestCampaignStops: one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
+// called.
 func TestCampaignStops(t *testing.T) {
 	t.Parallel()
 	var a asking
-	h, api := startHouse(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
-	h.openAllDay(t)
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
+	srv.openAllDay(t)
 	do := func(path string, body any) {
 		if err := api.Do(t.Context(), http.MethodPost, path, body, &map[string]any{}); err != nil {
 			t.Fatal(err)
@@ -161,7 +160,7 @@ func TestCampaignStops(t *testing.T) {
 	left := slices.DeleteFunc(many(60), func(number string) bool { return was[number[1:]] > 0 }) // whose turn comes first is chance
 	withdrawn, listed := left[0], left[1]
 	do("/v1/contacts/withdraw", map[string]any{"phones": []string{withdrawn}})
-	h.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, suppression: [%q]}]`, listed))
+	srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, suppression: [%q]}]`, listed))
 	time.Sleep(time.Second)
 	if after := len(a.numbers()); after != before {
 		t.Errorf("%d more are called after the pause", after-before)
@@ -186,14 +185,14 @@ func TestCampaignStops(t *testing.T) {
 	}
 }
 
-// TestCampaignHolds: a number that was called as often as may be is held for it,
-// whoever called it; and nobody is called outside working hours.
+// TestCampaignHolds: a number that has reached its frequency cap is held, whatever campaign called it; and no
+// number is called outside working hours.
 func TestCampaignHolds(t *testing.T) {
 	t.Parallel()
 	var a asking
-	h, api := startHouse(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
-	h.openAllDay(t)
-	h.applyFile(t, "organizations: [{name: demo, frequency_caps: {enabled: true, daily: 2, rolling_7d: 7}}]")
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
+	srv.openAllDay(t)
+	srv.applyFile(t, "organizations: [{name: demo, frequency_caps: {enabled: true, daily: 2, rolling_7d: 7}}]")
 	for range 2 {
 		var c asked
 		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+77012340000"}, &c); err != nil {
@@ -206,8 +205,8 @@ func TestCampaignHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tomorrow := (int(time.Now().In(zone).Weekday()) + 7) % 7 // 0 is Monday
-	closed := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{tomorrow}, "start": "00:00", "end": "23:00"}}}, "+77012340002")
+	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days: not now, nor after midnight
+	closed := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, "+77012340002")
 	var p, q progress
 	soon(t, "one is held, one is called", func() bool {
 		p, q = progress{}, progress{}
@@ -226,15 +225,15 @@ func TestCampaignHolds(t *testing.T) {
 	}
 }
 
-// TestSoakPace: over ten minutes as many calls leave as were asked for, to one in
-// a hundred, evenly from the first minute on.
+// TestSoakPace: over ten minutes the requested number of calls starts, within one percent, evenly from the first
+// minute on.
 func TestSoakPace(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
 	var mu sync.Mutex
 	var left []time.Time
-	h, api := startHouse(t, carrier(t, &siptest.Carrier{
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{
 		OnInvite: func(i siptest.Invite) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -242,7 +241,7 @@ func TestSoakPace(t *testing.T) {
 		},
 		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
 	}).Addr().String())
-	h.openAllDay(t)
+	srv.openAllDay(t)
 	campaign(t, api, nil, many(2200)...)
 	const lasts, perMinute = 10 * time.Minute, 200
 	soon(t, "the first call leaves", func() bool { mu.Lock(); defer mu.Unlock(); return len(left) > 0 })

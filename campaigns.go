@@ -2,91 +2,84 @@ package main
 
 import (
 	"cmp"
-	"context"
+	"maps"
 	"os/user"
 	"path/filepath"
+	"slices"
 
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/campaigns"
-	"github.com/parley-voice/parley/campaigns/book"
-	"github.com/parley-voice/parley/campaigns/command"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/dialler"
-	"github.com/parley-voice/parley/campaigns/lists"
-	"github.com/parley-voice/parley/campaigns/optout"
+	"github.com/parley-voice/parley/campaigns/campaigncli"
+	"github.com/parley-voice/parley/campaigns/dialer"
+	"github.com/parley-voice/parley/campaigns/dialer/pgqueue"
+	"github.com/parley-voice/parley/campaigns/dnc"
+	"github.com/parley-voice/parley/campaigns/marketstore"
 	"github.com/parley-voice/parley/campaigns/outcome"
-	"github.com/parley-voice/parley/campaigns/packages"
+	"github.com/parley-voice/parley/campaigns/routehealth"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/campaigns/watch"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
-	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/sip/proxy"
 )
 
-// openLists opens the do-not-call lists, and has single calls held against them.
-func (h *house) openLists() {
-	h.lists = shelf(h.config, h.db, h.spool.Bucket)
-	h.lists.Wake, h.lists.Log = h.bell.On(lists.Bell), h.log
-	h.desk.Screen = &lists.Single{Shelf: h.lists}
+// openDNC opens the do-not-call catalog; single calls are screened by it too.
+func (srv *server) openDNC() {
+	srv.dnc = openCatalog(srv.config, srv.db, srv.spool.Bucket)
+	srv.dnc.Wake, srv.dnc.Log = srv.notifications.Subscribe(dnc.Channel), srv.log
+	srv.admission.Screener = &dnc.CallScreen{Catalog: srv.dnc}
 }
 
-// openCampaigns builds campaigns: their desk, and what dials them beside the dial
-// queue of single calls.
-func (h *house) openCampaigns(at control.Place) control.Queue {
-	c, listed, markets := h.config, &store.Store{Pool: h.db.Pool}, &packages.Packages{}
-	h.campaigns = &desk.Desk{
-		Pool: h.db.Pool, Store: listed, Bucket: h.spool.Bucket, Markets: markets, Registries: h.lists.Registries,
-		MostRows: c.CampaignRows, MostCalls: c.BatchRows, MostAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
+// openCampaigns builds the campaign service and returns a queue that combines single calls
+// with the contacts of campaigns.
+func (srv *server) openCampaigns(at control.NodeID) control.Queue {
+	c, listed, markets := srv.config, &store.Store{Pool: srv.db.Pool}, &marketstore.Store{}
+	srv.campaigns = &service.Service{
+		Pool: srv.db.Pool, Store: listed, Bucket: srv.spool.Bucket, Markets: markets, Registries: srv.dnc.Registries,
+		MaxRows: c.CampaignRows, MaxCalls: c.BatchRows, MaxAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
+		CanRecord: srv.agents.canRecord, CanTalk: srv.agents.check,
 	}
-	h.outcomes = &outcome.Ledger{Pool: h.db.Pool, Store: listed}
-	h.store.Undo, h.store.Anywhere, h.optOuts = h.outcomes.Undo, []string{"contact"}, &optout.Desk{Pool: h.db.Pool, Store: listed}
-	h.routes = &watch.Watch{
-		Pool: h.db.Pool, Rules: c.Breaker, Owner: at.Owner, Progress: h.campaigns.Progress, IdleAfter: c.IdleAfter, Log: h.log,
-		Down: func(t trunks.Trunk) bool { return h.ua.Standing(t.Line()) == string(proxy.Down) },
+	srv.outcomes = &outcome.Recorder{Pool: srv.db.Pool, Store: listed, Log: srv.log}
+	srv.optOuts = &outcome.OptOutRecorder{Pool: srv.db.Pool, Store: listed}
+	srv.store.Agents = srv.agents.monitor
+	srv.store.Undo = srv.outcomes.Undo
+	srv.store.PausedTrunks = func() []string { return slices.Collect(maps.Keys(srv.pausedTrunks())) }
+	srv.routeHealth = &routehealth.Monitor{
+		Pool: srv.db.Pool, Rules: c.Breaker, Owner: at.Owner, IdleAfter: c.IdleAfter, Log: srv.log,
+		Progress: srv.campaigns.Progress, CanTalk: srv.agents.monitor.IsReady, Paused: srv.pausedTrunks,
+		Down: func(t trunks.Trunk) bool { return srv.ua.TrunkStatus(t.MediaTrunk()) == string(proxy.Down) },
 	}
-	return &dialler.Queue{Queue: h.store, Dialler: &dialler.Dialler{Book: &book.Book{
-		Pool: h.db.Dial, Store: listed, Claims: h.store, Markets: markets, Screen: &lists.Single{Shelf: h.lists, Always: true}, Registries: h.lists.Registries,
-		Place: at, Lease: c.Lease,
-		Unreachable: h.routes.Unreachable, Able: h.able, Log: h.log,
+	return &dialer.Queue{Queue: srv.store, Dialer: &dialer.Dialer{Store: &pgqueue.Queue{
+		Pool: srv.db.DialPool, Store: listed, Claims: srv.store, Place: at, Lease: c.Lease, Log: srv.log,
+		Markets: markets, Registries: srv.dnc.Registries, Screen: &dnc.CallScreen{Catalog: srv.dnc, Always: true},
+		SentHash:    func(orgID, number string) [16]byte { return srv.failover.NumberHash(orgID, number) },
+		Unreachable: srv.routeHealth.Unreachable, Paused: srv.isPaused,
+		CanTalk: srv.agents.canCall, ProvidersVerified: srv.agents.monitor.IsVerified,
 	}}}
 }
 
-// able says what keeps this server from talking as a version of an agent.
-func (h *house) able(ctx context.Context, agentID string, version int) error {
-	d, err := agents.ReadVersion(ctx, h.db.Dial, agentID, version)
-	if err == nil {
-		err = h.agent.Check(d.Speech)
-	}
-	if err == nil {
-		_, err = tools.Build(d.Definitions(), h.store.Reach, h.store.Asks)
-	}
-	return err
-}
-
-// showCampaigns builds the face of campaigns beside that of calls.
-func (h *house) showCampaigns(server *api.Server, key []byte) {
+// addCampaignAPI adds the campaign endpoints to the API.
+func (srv *server) addCampaignAPI(server *api.Server, key []byte) {
 	server.Campaigns = &campaigns.Campaigns{
-		Desk: h.campaigns, Store: h.campaigns.Store, Keys: h.keys, Schemas: server.Calls.Schemas, CursorKey: key,
+		Desk: srv.campaigns, Store: srv.campaigns.Store, Keys: srv.keys, Schemas: server.Calls.Schemas, CursorKey: key,
 	}
 }
 
-// shelf is where do-not-call registries are.
-func shelf(c config.Config, d *db.DB, files lists.Bucket) *lists.Shelf {
-	return &lists.Shelf{Pool: d.Pool, Bucket: files, Dir: filepath.Join(c.DataDir, "registries")}
+// openCatalog returns the catalog of do-not-call registries; they are cached in the data folder.
+func openCatalog(c config.Config, d *db.DB, files dnc.Bucket) *dnc.Catalog {
+	return &dnc.Catalog{Pool: d.Pool, Bucket: files, Dir: filepath.Join(c.DataDir, "registries")}
 }
 
-// terminal is what commands write to.
-func (w *world) terminal() *command.Terminal {
-	return &command.Terminal{Out: w.out, Errs: w.errs, Bar: func(unit string) func(done, all int) { return progressBar(w.errs, unit) }}
+// terminal returns the output of campaign commands.
+func (e *env) terminal() *campaigncli.Terminal {
+	return &campaigncli.Terminal{Out: e.out, Errs: e.errs, Bar: func(unit string) func(done, all int) { return progressBar(e.errs, unit) }}
 }
 
-// operate opens what commands about campaigns work with.
-func (w *world) operate() (*command.Desk, error) {
-	c, d, files, err := w.opened()
+// campaignEnv opens what campaign commands need.
+func (e *env) campaignEnv() (*campaigncli.Env, error) {
+	c, d, files, err := e.openStores()
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +87,16 @@ func (w *world) operate() (*command.Desk, error) {
 	if u, unknown := user.Current(); unknown == nil {
 		by = u.Username
 	}
-	return &command.Desk{Terminal: *w.terminal(), Pool: d.Pool, Lists: shelf(c, d, files), By: by}, nil
+	return &campaigncli.Env{Terminal: *e.terminal(), Pool: d.Pool, Lists: openCatalog(c, d, files), By: by}, nil
 }
 
-// client is what commands about a running server work with.
-func (w *world) client() (*command.Client, error) {
-	c, err := w.config()
+// apiClient returns a client of a running server.
+func (e *env) apiClient() (*campaigncli.Client, error) {
+	c, err := e.config()
 	if err != nil {
 		return nil, err
 	}
-	return &command.Client{
-		Terminal: *w.terminal(), URL: cmp.Or(c.APIURL, c.PublicURL, "http://"+c.HTTPAddr), Key: func() string { return string(c.APIKey) },
+	return &campaigncli.Client{
+		Terminal: *e.terminal(), URL: cmp.Or(c.APIURL, c.PublicURL, "http://"+c.HTTPAddr), Key: func() string { return string(c.APIKey) },
 	}, nil
 }

@@ -16,18 +16,19 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/calltrace"
 	"github.com/parley-voice/parley/control/config"
-	"github.com/parley-voice/parley/control/quality"
-	"github.com/parley-voice/parley/control/trace"
+	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// canary is a trunk's password: nothing may print it.
+// canary is a trunk's password: it must never be printed.
 const canary = "canary-of-a-password"
 
-// carrier takes calls as it is told.
+// carrier starts a carrier with scripted answers.
 func carrier(t testing.TB, c *siptest.Carrier) *siptest.Carrier {
 	t.Helper()
 	c.Listen = "127.0.0.1:0"
@@ -42,7 +43,7 @@ func carrier(t testing.TB, c *siptest.Carrier) *siptest.Carrier {
 	return c
 }
 
-// listening is a party that hangs up after a while, and never speaks.
+// listening is a callee that hangs up after a while and never speaks.
 func listening(d time.Duration) func(context.Context, media.Leg) {
 	return func(ctx context.Context, _ media.Leg) {
 		select {
@@ -52,45 +53,45 @@ func listening(d time.Duration) func(context.Context, media.Leg) {
 	}
 }
 
-// parley runs a command beside the service.
-func (h *house) parley(t testing.TB, args ...string) (code int, out, errs string) {
+// parley runs a command on the database of the service.
+func (srv *server) parley(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
-	return h.parleyAs(t, nil, args...)
+	return srv.parleyAs(t, nil, args...)
 }
 
 // parleyAs runs a command with more settings.
-func (h *house) parleyAs(t testing.TB, environ []string, args ...string) (code int, out, errs string) {
+func (srv *server) parleyAs(t testing.TB, environ []string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	environ = append([]string{"PARLEY_DATA_DIR=" + h.config.DataDir}, environ...)
-	code = run(&world{Context: t.Context(), out: &o, errs: &e, environ: environ}, args)
+	environ = append([]string{"PARLEY_DATA_DIR=" + srv.config.DataDir}, environ...)
+	code = run(&env{Context: t.Context(), out: &o, errs: &e, environ: environ}, args)
 	return code, o.String(), e.String()
 }
 
-// applyTrunk changes the trunk of the demo, as an operator does.
-func (h *house) applyTrunk(t testing.TB, keys string) {
+// applyTrunk changes the trunk of the demo by the operator's file.
+func (srv *server) applyTrunk(t testing.TB, keys string) {
 	t.Helper()
-	h.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
+	srv.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
 }
 
 // applyFile applies an operator's file.
-func (h *house) applyFile(t testing.TB, text string) {
+func (srv *server) applyFile(t testing.TB, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := h.parley(t, "apply", "-f", file); code != 0 {
+	if code, _, errs := srv.parley(t, "apply", "-f", file); code != 0 {
 		t.Fatalf("apply exits with %d: %s", code, errs)
 	}
 }
 
-// asked is a call as the API shows it.
+// asked is a call as the API returns it.
 type asked struct {
-	CallID  string           `json:"call_id"`
-	Status  string           `json:"status"`
-	Reason  string           `json:"disconnection_reason"`
-	Quality *quality.Quality `json:"quality"`
+	CallID  string                `json:"call_id"`
+	Status  string                `json:"status"`
+	Reason  string                `json:"disconnection_reason"`
+	Quality *control.AudioQuality `json:"quality"`
 }
 
 // dial places a call and waits until it is over.
@@ -107,13 +108,13 @@ func dial(t *testing.T, api *demo.Client) asked {
 	return c
 }
 
-// soon waits for what another goroutine brings about.
+// soon waits for a condition.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	soonFor(t, 10*time.Second, what, is)
 }
 
-// soonFor waits for as long as that may take.
+// soonFor waits up to d for a condition.
 func soonFor(t *testing.T, longest time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -128,20 +129,20 @@ func soonFor(t *testing.T, longest time.Duration, what string, is func() bool) {
 	}
 }
 
-// traced waits for a call's signalling.
-func (h *house) traced(t *testing.T, id string) string {
+// traced waits for the SIP trace of a call.
+func (srv *server) traced(t *testing.T, id string) string {
 	t.Helper()
 	text := ""
 	soon(t, "parley call trace "+id, func() bool {
-		code, out, _ := h.parley(t, "call", "trace", id)
+		code, out, _ := srv.parley(t, "call", "trace", id)
 		text = out
 		return code == 0
 	})
 	return text
 }
 
-// TestCarrier places a call on a trunk whose first proxy refuses it, registers
-// at the second, and finds quality, signalling and metrics of it.
+// TestCarrier places a call on a trunk whose first proxy refuses it and which registers at the second, and checks
+// quality, trace and metrics.
 func TestCarrier(t *testing.T) {
 	t.Parallel()
 	full := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -154,8 +155,8 @@ func TestCarrier(t *testing.T) {
 			Status:    http.StatusOK, Talk: listening(1500 * time.Millisecond),
 		}
 	}})
-	h, api := startHouse(t, full.Addr().String())
-	h.applyTrunk(t, fmt.Sprintf(`proxy: %q, backups: [%q], username: acme, password: %s, realm: carrier.example, register: true,
+	srv, api := startServer(t, full.Addr().String())
+	srv.applyTrunk(t, fmt.Sprintf(`proxy: %q, backups: [%q], username: acme, password: %s, realm: carrier.example, register: true,
 		codecs: [pcma], asserted_identity: true, headers: {X-Customer: "acme 7"}`, full.Proxy(), open.Proxy(), canary))
 	soon(t, "a registration", func() bool { return len(registrar.Bindings()) > 0 })
 
@@ -172,8 +173,8 @@ func TestCarrier(t *testing.T) {
 		t.Errorf("the carrier took %+v", took)
 	}
 
-	h.checkLadder(t, call.CallID, full.Addr().String(), open.Addr().String())
-	text := fetch(t, "http://"+h.listenM.Addr().String()+"/metrics")
+	srv.checkLadder(t, call.CallID, full.Addr().String(), open.Addr().String())
+	text := fetch(t, srv.http.metricsURL())
 	for _, want := range []string{
 		`parley_sip_invites_total{status="503"} 1`, `parley_sip_invites_total{status="200"} 1`, `parley_sip_legs_ended_total{cause="remote"} 1`,
 		`parley_rtp_mos_count{direction="received"} 1`, `parley_sip_registers_total{result="ok"} 1`,
@@ -186,14 +187,14 @@ func TestCarrier(t *testing.T) {
 		t.Error("/metrics tells the password")
 	}
 
-	h.applyTrunk(t, "register: false")
+	srv.applyTrunk(t, "register: false")
 	soon(t, "a leave", func() bool { all := registrar.Bindings(); return all[len(all)-1].Interval == 0 })
 }
 
-// checkLadder holds the trace of a call to what was sent, and to no secret.
-func (h *house) checkLadder(t *testing.T, id, first, second string) {
+// checkLadder compares the trace of a call with the messages that were sent, and checks that it has no secret.
+func (srv *server) checkLadder(t *testing.T, id, first, second string) {
 	t.Helper()
-	text := h.traced(t, id)
+	text := srv.traced(t, id)
 	if strings.Contains(text, canary) || !strings.Contains(text, "sip:"+strings.TrimPrefix(demo.Number, "+")) {
 		t.Errorf("a trace shows numbers and no password:\n%s", text)
 	}
@@ -222,28 +223,28 @@ func (h *house) checkLadder(t *testing.T, id, first, second string) {
 		t.Errorf("the columns are not aligned:\n%s", text)
 	}
 
-	code, out, errs := h.parley(t, "call", "trace", "--json", id)
-	var rungs []trace.Rung
+	code, out, errs := srv.parley(t, "call", "trace", "--json", id)
+	var rungs []calltrace.Rung
 	if err := json.Unmarshal([]byte(out), &rungs); err != nil || code != 0 || len(rungs) < len(want) || strings.Contains(out, canary) {
 		t.Errorf("--json exits with %d, %v: %s%s", code, err, out, errs)
 	}
-	if code, out, errs = h.parley(t, "call", "trace", "call_none"); code != 1 || out != "" || !strings.Contains(errs, "call_none: call_not_found") {
+	if code, out, errs = srv.parley(t, "call", "trace", "call_none"); code != 1 || out != "" || !strings.Contains(errs, "call_none: call_not_found") {
 		t.Errorf("of no call: exit %d, %q, %q", code, out, errs)
 	}
 }
 
-// TestCarrierRefuses: a call that nobody answers has a ladder, and no quality.
+// TestCarrierRefuses: an unanswered call has a trace, and no quality.
 func TestCarrierRefuses(t *testing.T) {
 	t.Parallel()
 	busy := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 486, Reason: "Busy Here"}
 	}})
-	h, api := startHouse(t, busy.Addr().String())
+	srv, api := startServer(t, busy.Addr().String())
 	call := dial(t, api)
 	if call.Status != "failed" || call.Reason != "busy" || call.Quality != nil {
 		t.Errorf("%+v", call)
 	}
-	text := h.traced(t, call.CallID)
+	text := srv.traced(t, call.CallID)
 	for _, want := range []string{"INVITE sip:", "486 Busy Here"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -251,8 +252,25 @@ func TestCarrierRefuses(t *testing.T) {
 	}
 }
 
-// TestCarrierOverTLS speaks TLS and SRTP by the settings of process and trunk,
-// and signs the call.
+// TestRealmIsStored: the realm of a carrier's challenge is stored in the database, and apply warns about a trunk
+// without a realm.
+func TestRealmIsStored(t *testing.T) {
+	t.Parallel()
+	asking := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "p"}}
+	}})
+	srv, api := startServer(t, asking.Addr().String())
+	srv.applyTrunk(t, fmt.Sprintf("proxy: %q, username: u, password: p", asking.Proxy()))
+	if call := dial(t, api); call.Reason != "busy" {
+		t.Errorf("%+v", call)
+	}
+	soon(t, "a realm that is stored", func() bool {
+		realm, err := trunks.Realm(t.Context(), srv.db.Pool, asking.Proxy())
+		return err == nil && realm == "carrier.example"
+	})
+}
+
+// TestCarrierOverTLS uses TLS and SRTP by the settings of process and trunk, and signs the call.
 func TestCarrierOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -267,17 +285,17 @@ func TestCarrierOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	safe := carrier(t, &siptest.Carrier{
-		Secure: endpoint.Secure{Listen: "127.0.0.1:0", Certificate: &pair},
+		TLS: endpoint.TLS{Listen: "127.0.0.1:0", Certificate: &pair},
 		Answer: func(siptest.Invite) siptest.Script {
 			return siptest.Script{Status: http.StatusOK, Talk: listening(time.Second)}
 		},
 	})
-	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) {
-		c.SIPTLS = config.Secure{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
+	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) {
+		c.SIPTLS = config.TLSFiles{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
 		c.Stir = config.Stir{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
 	})
-	h.applyTrunk(t, fmt.Sprintf(`proxy: %q, encryption: srtp, attest: {"+12025550100": A}, subgroups: [{name: default, dial_prefix: "9"}]`, safe.SecureProxy()))
-	soon(t, "an attestation", func() bool { return h.upkeep.Attest("+12025550100") == "A" })
+	srv.applyTrunk(t, fmt.Sprintf(`proxy: %q, encryption: srtp, attest: {"+12025550100": A}, subgroups: [{name: default, dial_prefix: "9"}]`, safe.TLSProxy()))
+	soon(t, "an attestation", func() bool { return srv.trunkReconciler.Attest("+12025550100") == "A" })
 	call := dial(t, api)
 	if call.Status != "ended" || call.Quality == nil || call.Quality.Received.Packets == nil || *call.Quality.Received.Packets < 20 {
 		t.Errorf("%+v", call)
@@ -286,24 +304,25 @@ func TestCarrierOverTLS(t *testing.T) {
 	if len(took) != 1 || took[0].Transport != "TLS" || !strings.HasPrefix(took[0].To, "9") || !strings.Contains(took[0].Headers["Identity"], "info=<https://cert.example/a.pem>") {
 		t.Fatalf("the carrier took %+v", took)
 	}
-	if text := h.traced(t, call.CallID); !strings.Contains(text, "/TLS") || !strings.Contains(text, "RTP/SAVP") || strings.Contains(text, "inline:") {
+	if text := srv.traced(t, call.CallID); !strings.Contains(text, "/TLS") || !strings.Contains(text, "RTP/SAVP") || strings.Contains(text, "inline:") {
 		t.Errorf("the trace shows TLS and SRTP, and no key:\n%s", text)
 	}
-	text := fetch(t, "http://"+h.listenM.Addr().String()+"/metrics")
+	text := fetch(t, srv.http.metricsURL())
 	if !strings.Contains(text, "parley_srtp_unauthenticated_packets_total 0\n") {
 		t.Error("packets were not authentic")
 	}
 }
 
-// TestApplyRefusesWhatSIPDoes: what no call could go through is refused when it
-// is written down.
+// TestApplyRefusesWhatSIPDoes: apply rejects a trunk through which no call is possible.
 func TestApplyRefusesWhatSIPDoes(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
 	for keys, want := range map[string]string{
-		`proxy: "sip:a.example;transport=carrier-pigeon"`:        "transport is none of udp, tcp and tls",
+		`proxy: "sip:a.example;transport=carrier-pigeon"`:        "the transport must be udp, tcp or tls",
 		`proxy: "sip:a.example", backups: ["sip:b:99999"]`:       "sip:b:99999",
-		`proxy: "sip:a.example", headers: {Via: there}`:          "header Via is not the caller's to set",
+		`proxy: "sip:[2001:db8::7]"`:                             "2001:db8::7 is an IPv6 address, and SIP uses IPv4 only",
+		`proxy: "sip:a.example", backups: ["sip:[::1]:5060"]`:    "IPv6 address",
+		`proxy: "sip:a.example", headers: {Via: there}`:          "header Via cannot be set",
 		`proxy: "sip:a.example", headers: {X-A: "b\r\nEvil: c"}`: "control character",
 		`proxy: "sip:a.example", headers: {"X A": b}`:            "header name",
 	} {
@@ -312,9 +331,26 @@ func TestApplyRefusesWhatSIPDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		code := run(&world{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
+		code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
 		if code != 1 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: exit %d, %s", keys, code, out.String())
 		}
+	}
+}
+
+// TestApplyWarns: apply warns about settings that are allowed but not advised, and applies them.
+func TestApplyWarns(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	file := filepath.Join(dir, "trunk.yaml")
+	text := "organizations: [{name: a, trunks: [{name: x, proxy: \"sip:a.example\", username: u, password: " + canary + "}]}]"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
+	if code != 0 || !strings.HasPrefix(out.String(), `warning: trunk "x" has a username and no realm`) ||
+		!strings.Contains(out.String(), "applied 1 organizations") || strings.Contains(out.String(), canary) {
+		t.Errorf("exit %d, %s", code, out.String())
 	}
 }

@@ -7,25 +7,26 @@ import (
 	"github.com/parley-voice/parley/sip/leg"
 )
 
-// A meter tells the metrics what a UA measures.
+// A meter passes measurements of SIP calls to the metrics.
 type meter struct{ *metrics.Metrics }
 
 // Ended implements sip.Meter.
 func (m meter) Ended(end leg.Ending) {
-	m.LegEnded(metrics.Leg{Cause: end.Cause, Lasted: end.Lasted, Bye: end.Bye, Unanswered: end.Unanswered, Quality: end.Quality})
+	m.LegEnded(metrics.Leg{Cause: end.Cause, Lasted: end.Duration, Bye: end.ByeDelay, Unanswered: end.IsByeUnanswered, Quality: end.Quality})
 }
 
-// carriers is how it stands with them.
+// carriers returns the state of proxies and registrations.
 func carriers(ua *sip.UA) metrics.Carriers {
 	in := ua.Ingress()
 	c := metrics.Carriers{
-		Places:        map[string]int64{"up": 0, "down": 0, "barred": 0},
+		Addresses:     map[string]int64{"up": 0, "down": 0, "barred": 0},
 		Registrations: map[string]int64{"registered": 0, "failed": 0, "pending": 0},
-		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited, Unaccepted: in.Unaccepted, Refused: in.Refused,
+		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited,
+		Unaccepted: in.Unaccepted, Foreign: in.Foreign, Refused: in.Refused,
 	}
 	c.Up, c.Dialling = ua.Calls()
-	for _, p := range ua.Places() {
-		c.Places[map[health.Verdict]string{health.Up: "up", health.Down: "down", health.Barred: "barred"}[p.Verdict]]++
+	for _, p := range ua.ProxyStates() {
+		c.Addresses[map[health.Status]string{health.Up: "up", health.Down: "down", health.Paused: "barred"}[p.Status]]++
 	}
 	for _, r := range ua.Registrations() {
 		switch {

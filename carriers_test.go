@@ -7,19 +7,19 @@ import (
 
 	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCarriers counts what a UA knows of its trunks.
+// TestCarriers counts the trunks' proxies and registrations of a UA.
 func TestCarriers(t *testing.T) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := rtp.NewTransport(&pace.Clock{}, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
+	transport, err := rtp.NewTransport(&mediaclock.Clock{}, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func TestCarriers(t *testing.T) {
 	if err := ua.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ua.Keep([]media.Trunk{{Proxy: carrier.Proxy(), Register: true, Username: "u", Password: "p"}})
+	ua.SetTrunks([]media.Trunk{{Proxy: carrier.Proxy(), Register: true, Username: "u", Password: "p"}})
 	for limit := time.After(10 * time.Second); ; {
-		if c := carriers(ua); c.Places["up"] == 1 && c.Registrations["failed"] == 1 {
+		if c := carriers(ua); c.Addresses["up"] == 1 && c.Registrations["failed"] == 1 {
 			break
 		}
 		select {

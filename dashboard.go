@@ -7,51 +7,69 @@ import (
 	"github.com/parley-voice/parley/api/dashboard"
 	"github.com/parley-voice/parley/api/dashboard/live"
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/agents"
+	files "github.com/parley-voice/parley/campaigns/importfiles"
+	"github.com/parley-voice/parley/campaigns/uploads"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/store"
 )
 
-// showDashboard builds the operator's pages, unless they are switched off.
-func (h *house) showDashboard(ctx context.Context, server *api.Server) error {
-	if !h.config.Dashboard {
+// addDashboard adds the dashboard unless it is off.
+func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
+	if !srv.config.Dashboard {
 		return nil
 	}
-	key, err := h.store.SharedKey(ctx, "forms")
+	key, err := store.SharedKey(ctx, srv.db.Pool, "forms")
 	if err != nil {
 		return err
 	}
+	options := applyOptions(srv.config)
+	options.CheckProviders = checkProviders(srv.providers)
 	d := &dashboard.Dashboard{
-		DB: h.db, Key: key, Root: h.config.RootOrg, PublicURL: h.publicURL, Apply: applyOptions(h.config), Talk: h.config.Talk, Standing: h.ua.Standing, Lists: h.lists, Log: h.log,
-		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: h.store, Bucket: h.spool.Bucket,
-		Leaving:   func() bool { return !h.node.Accepting() },
-		Providers: h.standings,
-		Check:     func(d agents.Definition) error { return h.agent.Check(d.Speech) },
+		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, Apply: options, Talk: srv.config.Talk,
+		Standing: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
+		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
+		Leaving:   func() bool { return !srv.node.Accepting() },
+		Providers: srv.providerStatus,
+		Check:     checkProviders(srv.providers),
 	}
+	srv.imports = &uploads.Imports{
+		Pool: srv.db.Pool, Desk: srv.campaigns,
+		Uploads: &uploads.Uploads{Sources: &files.Store{Pool: srv.db.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+		Admit:   server.Campaigns.ReadList, Log: srv.log,
+	}
+	d.Imports = srv.imports
 	server.Dashboard, err = d.Handler()
 	return err
 }
 
-// standings are the providers that agents asked.
-func (h *house) standings() []live.Provider {
-	does := map[string]string{"asr": "hears", "llm": "thinks", "tts": "speaks"}
+// providerStatus returns the state of each provider that calls have used.
+func (srv *server) providerStatus() []live.Provider {
+	does := map[string]string{"asr": "speech-to-text", "llm": "model", "tts": "voice"}
 	var all []live.Provider
-	for _, s := range h.agent.Guards.Standings() {
-		all = append(all, live.Provider{Does: does[s.Seam], Name: s.Name, Asked: s.Asked, Most: s.Most, Open: s.Open, Tried: s.Tried, Until: s.Until})
+	for _, s := range srv.agent.Guards.Statuses() {
+		all = append(
+			all,
+			live.Provider{Does: does[s.Kind], Name: s.Name, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until},
+		)
 	}
 	return all
 }
 
-// demoOperator has the demo's operator sign in with a new password.
-func demoOperator(ctx context.Context, h *house) (string, error) {
-	org, err := access.FindOrganization(ctx, h.db.Pool, "demo")
+// demoOperator creates the demo's operator, or resets the password, and returns it.
+func demoOperator(ctx context.Context, srv *server) (string, error) {
+	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, "demo")
 	if err != nil {
 		return "", err
 	}
 	password := operator.NewPassword()
-	if m, unknown := operator.Find(ctx, h.db.Pool, org, demo.Operator); unknown == nil {
-		return string(password), operator.SetPassword(ctx, h.db.Pool, m.ID, password)
+	if m, unknown := operator.Find(ctx, srv.db.Pool, org, demo.Operator); unknown == nil {
+		return string(password), operator.SetPassword(ctx, srv.db.Pool, m.ID, password)
 	}
-	_, _, err = operator.Create(ctx, h.db.Pool, operator.Newcomer{Email: demo.Operator, OrgID: org, Role: operator.Owner, Password: password})
+	_, _, err = operator.Create(
+		ctx,
+		srv.db.Pool,
+		operator.NewMember{Email: demo.Operator, OrgID: org, Role: operator.Owner, Password: password},
+	)
 	return string(password), err
 }

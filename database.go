@@ -5,28 +5,32 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/recording"
-	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/control/secretbox"
 )
 
-// openDatabase opens the database of a configuration, with the keys to the
-// secrets in it. At most conns connections are made; 0 is the usual number.
-func openDatabase(ctx context.Context, c config.Config, conns int32, log *slog.Logger) (*db.DB, error) {
-	box := &seal.Box{}
-	d, err := db.Open(ctx, db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Prepare: box.Prepare, Log: log})
+// openDatabase opens the database of c and loads the keys that decrypt its secrets. It makes at
+// most conns connections; 0 means the default. It waits up to wait for the database.
+func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.Duration, log *slog.Logger) (*db.DB, error) {
+	box := &secretbox.Box{}
+	d, err := db.Open(
+		ctx,
+		db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait, Prepare: box.Prepare, Log: log},
+	)
 	if err != nil {
 		return nil, err
 	}
-	keys := seal.Source{Keys: c.SealKey, Log: log}
+	keys := secretbox.Source{Keys: c.SealKey, Log: log}
 	if c.DatabaseURL == "" {
 		keys.File = filepath.Join(c.DataDir, "seal.key")
 	}
 	if err = box.Load(ctx, d.Pool, keys); err != nil {
 		d.Close()
-		if _, wrong := errors.AsType[*seal.UnknownKeyError](err); wrong {
+		if _, wrong := errors.AsType[*secretbox.UnknownKeyError](err); wrong {
 			return nil, configError{err}
 		}
 		return nil, err
@@ -34,7 +38,7 @@ func openDatabase(ctx context.Context, c config.Config, conns int32, log *slog.L
 	return d, nil
 }
 
-// bucket is where recordings are kept.
+// bucket opens the storage of recordings.
 func bucket(c config.Config) (recording.Bucket, error) {
 	return recording.Open(c.BucketURL, filepath.Join(c.DataDir, "bucket"), c.S3)
 }

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/control/db/dbtest"
-	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
 )
 
-// TestSealKey: a database that was sealed with a key is not opened without it.
+// TestSealKey: a database that was encrypted with a key does not open without it.
 func TestSealKey(t *testing.T) {
 	c := testConfig(t)
-	c.DatabaseURL, c.SealKey = media.Secret(dbtest.URL(t)), seal.Generate()
+	c.DatabaseURL, c.SealKey = media.Secret(dbtest.URL(t)), secretbox.Generate()
 	log := slog.New(slog.DiscardHandler)
-	d, err := openDatabase(t.Context(), c, 2, log)
+	d, err := openDatabase(t.Context(), c, 2, 0, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +26,8 @@ func TestSealKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Close()
-	c.SealKey = seal.Generate()
-	if _, err = openDatabase(t.Context(), c, 2, log); err == nil || !strings.Contains(err.Error(), "is not among PARLEY_SEAL_KEY") {
+	c.SealKey = secretbox.Generate()
+	if _, err = openDatabase(t.Context(), c, 2, 0, log); err == nil || !strings.Contains(err.Error(), "is not among PARLEY_SEAL_KEY") {
 		t.Errorf("with another key: %v", err)
 	}
 }

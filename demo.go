@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/sip/siptest"
@@ -21,38 +21,38 @@ type demoCmd struct {
 
 // Run places one real call over SIP and RTP on this machine, through the HTTP
 // API, and shows it while it happens.
-func (d demoCmd) Run(w *world) error {
-	c, err := demoConfig(w)
+func (d demoCmd) Run(e *env) error {
+	c, err := demoConfig(e)
 	if err != nil {
 		return err
 	}
-	s := &demo.Show{Out: w.out, Colour: isTerminal(w.out)}
+	s := &demo.Show{Out: e.out, Colour: isTerminal(e.out)}
 	s.Title(c.DataDir)
 	carrier := demo.Carrier()
 	if err = carrier.Start(); err != nil {
 		return fmt.Errorf("carrier: %w", err)
 	}
 	defer func() { _ = carrier.Close() }() // loopback only
-	receiver, err := demo.StartReceiver(w)
+	receiver, err := demo.StartReceiver(e)
 	if err != nil {
 		return fmt.Errorf("webhook receiver: %w", err)
 	}
 	defer receiver.Close()
-	h, err := build(w, c, w.log(c.LogLevel))
+	srv, err := newServer(e, c, e.log(c.LogLevel))
 	if err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		h.stop(ctx)
+		srv.stop(ctx)
 	}()
-	key, err := d.furnish(w, h, carrier, receiver)
+	key, err := d.furnish(e, srv, carrier, receiver)
 	if err != nil {
 		return err
 	}
-	s.Stage(carrier.Addr().String(), h.publicURL)
-	if err = s.Call(w, &demo.Client{URL: h.publicURL, Key: key}, receiver, h.config.DataDir); err != nil {
+	s.Participants(carrier.Addr().String(), srv.publicURL)
+	if err = s.Call(e, &demo.Client{URL: srv.publicURL, Key: key}, receiver, srv.config.DataDir); err != nil {
 		return err
 	}
 	if d.Once {
@@ -60,19 +60,24 @@ func (d demoCmd) Run(w *world) error {
 	}
 	var password string
 	if c.Dashboard {
-		if password, err = demoOperator(w, h); err != nil {
+		if password, err = demoOperator(e, srv); err != nil {
 			return err
 		}
 	}
-	s.GoOn(h.publicURL, demo.Pages{Talk: h.web.talk != nil, Operator: demo.Operator, Password: password}, "http://"+h.listenM.Addr().String()+"/metrics", key)
-	<-w.Done()
+	s.NextSteps(
+		srv.publicURL,
+		demo.Pages{Talk: srv.web.talk != nil, Operator: demo.Operator, Password: password},
+		srv.http.metricsURL(),
+		key,
+	)
+	<-e.Done()
 	return nil
 }
 
 // demoConfig is the operator's configuration, on this machine only and with
 // free ports where the usual ones are taken.
-func demoConfig(w *world) (config.Config, error) {
-	c, err := w.config()
+func demoConfig(e *env) (config.Config, error) {
+	c, err := e.config()
 	if err != nil {
 		return c, err
 	}
@@ -87,10 +92,10 @@ func demoConfig(w *world) (config.Config, error) {
 		c.LogLevel = "error"
 	}
 	for _, addr := range []*string{&c.HTTPAddr, &c.MetricsAddr} {
-		*addr = demo.FreeAddr(w, "tcp", *addr)
+		*addr = demo.FreeAddr(e, "tcp", *addr)
 	}
-	c.SIPAddr = demo.FreeAddr(w, "udp", c.SIPAddr)
-	if addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.WebRTC.UDP)); c.WebRTC.UDP > 0 && demo.FreeAddr(w, "udp", addr) != addr {
+	c.SIPAddr = demo.FreeAddr(e, "udp", c.SIPAddr)
+	if addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.WebRTC.UDP)); c.WebRTC.UDP > 0 && demo.FreeAddr(e, "udp", addr) != addr {
 		c.WebRTC.UDP = 0
 	}
 	c.AllowInsecureWebhooks = true
@@ -101,19 +106,19 @@ func demoConfig(w *world) (config.Config, error) {
 }
 
 // furnish brings in the demo's organization and a key for it.
-func (d demoCmd) furnish(ctx context.Context, h *house, carrier *siptest.Carrier, receiver *demo.Receiver) (string, error) {
+func (d demoCmd) furnish(ctx context.Context, srv *server, carrier *siptest.Carrier, receiver *demo.Receiver) (string, error) {
 	file := fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr())
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {
 		return "", err
 	}
-	if err = apply.Apply(ctx, h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+	if err = apply.Apply(ctx, srv.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		return "", err
 	}
-	org, err := access.FindOrganization(ctx, h.db.Pool, "demo")
+	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, "demo")
 	if err != nil {
 		return "", err
 	}
-	_, secret, err := access.CreateKey(ctx, h.db.Pool, access.Key{OrgID: org, Name: "demo", RateLimit: access.RateOff})
+	_, secret, err := apikeys.CreateKey(ctx, srv.db.Pool, apikeys.Key{OrgID: org, Name: "demo", RateLimit: apikeys.RateOff})
 	return string(secret), err
 }

@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// interrupts is a callee that says hello, then talks over the agent, and hangs up
-// after a while.
+// interrupts is a callee that says hello, then talks over the agent, and hangs up after a while.
 func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	rate := leg.Rate()
-	hello, _ := tone.Say(rate, "hello")
-	over, _ := tone.Say(rate, "stop it please")
+	hello, _ := tone.Encode(rate, "hello")
+	over, _ := tone.Encode(rate, "stop it please")
 	m.greeting = slices.Concat(make([]int16, rate/2), hello, make([]int16, 3*rate), over, make([]int16, rate), over)
 	leg.Play(m)
 	ctx, cancel := context.WithTimeout(ctx, 13*time.Second)
@@ -34,8 +33,8 @@ func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	}
 }
 
-// TestDisclosure: a call that is ordered with a disclosure begins with it, on the
-// wire, though the callee talks over it.
+// TestDisclosure: a call that is ordered with a disclosure starts with it, on the wire, although the callee talks
+// over it.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()
 	inTime(t, disclosed)
@@ -46,13 +45,13 @@ func disclosed(t testing.TB) {
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: http.StatusOK, Talk: callee.interrupts}
 	}})
-	h, api := startHouse(t, c.Addr().String())
-	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	srv, api := startServer(t, c.Addr().String())
+	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const text = "this is anna calling for acme. i am an automated voice. this call is recorded. press nine."
-	placed, err := h.desk.Place(t.Context(), org, place.Order{Agent: "demo", To: demo.Number, Disclosure: text}, nil)
+	placed, err := srv.admission.Place(t.Context(), org, admission.Order{Agent: "demo", To: demo.Number, Disclosure: text}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

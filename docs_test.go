@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -27,7 +30,44 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestSettingsAreDocumented: every key has its row, and every row its key.
+// TestStatesAreDocumented compares the charts of docs/states.md with the code.
+func TestStatesAreDocumented(t *testing.T) {
+	doc := read(t, "docs/states.md")
+	drawn := map[[2]string]bool{}
+	for _, edge := range regexp.MustCompile(`(?m)^    (\w+) --> (\w+)`).FindAllStringSubmatch(doc, -1) {
+		drawn[[2]string{edge[1], edge[2]}] = true
+	}
+	all := []control.AttemptState{
+		control.Scheduled, control.Claimed, control.Intent, control.Sent, control.Rang, control.Answered, control.Closed, control.Unknown,
+	}
+	for _, from := range all {
+		for _, to := range all {
+			if edge := [2]string{string(from), string(to)}; drawn[edge] != control.CanMove(from, to) {
+				t.Errorf("%v: drawn %v, possible %v", edge, drawn[edge], control.CanMove(from, to))
+			}
+		}
+	}
+	effects := map[string]campaigns.Effect{
+		"–": campaigns.Impossible, "no change": campaigns.NoChange, "if the launch checks pass": campaigns.IfChecksPass, "applies": campaigns.Applies,
+	}
+	for _, s := range []campaigns.Status{
+		campaigns.Draft, campaigns.Scheduled, campaigns.Running, campaigns.Paused, campaigns.Completed, campaigns.Canceled,
+	} {
+		row := regexp.MustCompile("(?m)^\\| `" + string(s) + "` \\| (.*) \\|$").FindStringSubmatch(doc)
+		if row == nil {
+			t.Errorf("docs/states.md has no row %s", s)
+			continue
+		}
+		for i, text := range strings.Split(row[1], " | ") {
+			action := []campaigns.Action{campaigns.Launch, campaigns.Pause, campaigns.Resume, campaigns.Cancel, campaigns.AddCalls}[i]
+			if effect, known := effects[text]; !known || effect != campaigns.EffectOf(s, action) {
+				t.Errorf("docs/states.md: %s, column %d says %q, the effect is %d", s, i+1, text, campaigns.EffectOf(s, action))
+			}
+		}
+	}
+}
+
+// TestSettingsAreDocumented: every setting has a row, and every row a setting.
 func TestSettingsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	for key := range config.Settings() {
@@ -38,6 +78,25 @@ func TestSettingsAreDocumented(t *testing.T) {
 	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
 		if _, ok := config.Settings()[key[1]]; !ok {
 			t.Errorf("docs/configuration.md explains %s, which is no setting", key[1])
+		}
+	}
+}
+
+// TestOrganizationsAreDocumented: every key of an organization has its row.
+func TestOrganizationsAreDocumented(t *testing.T) {
+	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Organizations")
+	if doc, _, _ = strings.Cut(doc, "\n### "); !ok {
+		t.Fatal("docs/configuration.md has no part about organizations")
+	}
+	keys := []string{}
+	for _, of := range []reflect.Type{reflect.TypeFor[apply.Organization](), reflect.TypeFor[apply.Window](), reflect.TypeFor[apply.Caps](), reflect.TypeFor[apply.Disclosures](), reflect.TypeFor[apply.OrgLimits](), reflect.TypeFor[retention.Rules]()} {
+		for f := range of.Fields() {
+			keys = append(keys, f.Tag.Get("yaml"))
+		}
+	}
+	for _, key := range keys {
+		if !regexp.MustCompile("(?m)^\\|.*`" + key + "\\b").MatchString(doc) {
+			t.Errorf("docs/configuration.md does not explain %s of an organization", key)
 		}
 	}
 }
@@ -94,7 +153,7 @@ func TestReadme(t *testing.T) {
 func TestCommandsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	var out bytes.Buffer
-	if code := run(&world{Context: t.Context(), out: &out, errs: &out}, []string{"--help"}); code != 0 {
+	if code := run(&env{Context: t.Context(), out: &out, errs: &out}, []string{"--help"}); code != 0 {
 		t.Fatalf("--help exits with %d", code)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)?)`).FindAllStringSubmatch(out.String(), -1) {
@@ -173,8 +232,12 @@ func TestExitCodes(t *testing.T) {
 		args []string
 		want int
 	}{
+		{nil, 0},
 		{[]string{"version"}, 0},
 		{[]string{"--help"}, 0},
+		{[]string{"help"}, 0},
+		{[]string{"help", "failover", "release"}, 0},
+		{[]string{"help", "nonsense"}, 2},
 		{[]string{"nonsense"}, 2},
 		{[]string{"key", "create"}, 2},
 		{[]string{"--config", "/no/such/file", "serve"}, 2},
@@ -182,13 +245,13 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"call", "trace"}, 2},
 	} {
 		var out bytes.Buffer
-		if got := run(&world{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {
+		if got := run(&env{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args)); got != c.want {
 			t.Errorf("parley %v exits with %d, want %d: %s", c.args, got, c.want, out.String())
 		}
 	}
 }
 
-// TestReliabilityNamesTests: what is said to be held by a test is.
+// TestReliabilityNamesTests: every test that the pages name exists.
 func TestReliabilityNamesTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
@@ -203,13 +266,34 @@ func TestReliabilityNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(read(t, "docs/reliability.md"), -1)
-	if len(named) < 50 {
-		t.Errorf("%d tests are named", len(named))
+	for page, least := range map[string]int{"docs/reliability.md": 50, "docs/security.md": 4} {
+		named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(read(t, page), -1)
+		if len(named) < least {
+			t.Errorf("%s names %d tests", page, len(named))
+		}
+		for _, n := range named {
+			if !defined[n[1]] {
+				t.Errorf("%s names %s, which there is not", page, n[1])
+			}
+		}
 	}
-	for _, n := range named {
-		if !defined[n[1]] {
-			t.Errorf("docs/reliability.md names %s, which there is not", n[1])
+}
+
+// TestCommandLine checks the output of command lines that are incomplete, invalid or request JSON.
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "Usage: parley <command>"},
+		{[]string{"version", "--json"}, `"version":"dev"`},
+		{[]string{"key", "create", "--org", "a", "--rate-limit", "-3"}, `"-3": accepted: requests per minute`},
+		{[]string{"key", "create", "--org", "a", "--rate-limit", "--privileged"}, "--rate-limit: expected a value"},
+	} {
+		var out bytes.Buffer
+		run(&env{Context: t.Context(), out: &out, errs: &out, environ: nil}, slices.Clone(c.args))
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("parley %v prints %q, want %q in it", c.args, out.String(), c.want)
 		}
 	}
 }

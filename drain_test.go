@@ -19,25 +19,25 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCampaignDrains: a server that is told to go takes no contact any more, lets
-// the calls go on, and ends those that are left when its time is up.
+// TestCampaignDrains: a server that shuts down claims no more contacts, lets live calls continue, and ends the
+// rest when its time is up.
 func TestCampaignDrains(t *testing.T) {
 	t.Parallel()
 	var a asking
 	var up, hungUp atomic.Int64
-	h, api := startHouse(t, carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
 		a.answer(i)
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, _ media.Leg) {
 			up.Add(1)
-			<-ctx.Done() // until the other side hangs up
+			<-ctx.Done() // until the remote side hangs up
 			hungUp.Add(1)
 		}}
 	}}).Addr().String())
-	h.openAllDay(t)
+	srv.openAllDay(t)
 	id := campaign(t, api, nil, many(60)...)
 	soon(t, "calls are on", func() bool { return up.Load() >= 3 })
-	h.drain()
-	<-time.After(500 * time.Millisecond) // what was claimed may still leave
+	srv.drain()
+	<-time.After(500 * time.Millisecond) // claimed calls may still be sent
 	asked := len(a.numbers())
 	<-time.After(2 * time.Second)
 	if got := len(a.numbers()); got != asked {
@@ -48,7 +48,7 @@ func TestCampaignDrains(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	h.node.Stop(ctx)
+	srv.node.Stop(ctx)
 	soon(t, "the calls are ended", func() bool { return hungUp.Load() == int64(asked) })
 	var p progress
 	soon(t, "their contacts know", func() bool {
@@ -62,13 +62,13 @@ func TestCampaignDrains(t *testing.T) {
 		t.Errorf("after %d calls: %+v", asked, p)
 	}
 	var n int
-	err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls WHERE status = 'ended' AND disconnection_reason = 'shutdown'").Scan(&n)
+	err := srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls WHERE status = 'ended' AND disconnection_reason = 'shutdown'").Scan(&n)
 	if err != nil || n != asked {
 		t.Errorf("%d of %d calls ended for the shutdown (%v)", n, asked, err)
 	}
 }
 
-// A rolling is two servers that are restarted, one after the other, under load.
+// A rolling is two servers that are restarted in turn under load.
 type rolling struct {
 	*soak
 
@@ -79,12 +79,11 @@ type rolling struct {
 
 const (
 	rolls       = 3
-	rollingPace = 100 // calls a minute of the campaign; single calls come beside them
+	rollingPace = 100 // campaign calls per minute; single calls are added
 )
 
-// TestSoakRolling restarts two servers in turn, three times, while a campaign and
-// single calls keep them busy: no call is dropped, none rings twice, and whoever
-// asks again where one server is away has every order taken.
+// TestSoakRolling restarts two servers in turn, three times, while a campaign and single calls keep them busy: no
+// call is dropped, none rings twice, and every order that is repeated at the other server is accepted.
 func TestSoakRolling(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
@@ -136,7 +135,7 @@ func TestSoakRolling(t *testing.T) {
 	r.judge(orders)
 }
 
-// begin starts a server and waits until it takes requests.
+// begin starts a server and waits until it accepts requests.
 func (r *rolling) begin(i int) {
 	r.servers[i] = serveAs(r.t, r.environ[i])
 	url := r.api.URL
@@ -145,8 +144,8 @@ func (r *rolling) begin(i int) {
 	r.api.URL = url
 }
 
-// order asks for single calls of either server in turn, and again of the other
-// where one does not take the order. It returns how many were taken.
+// order places single calls at the servers in turn, and repeats an order at the other one if it is not accepted.
+// It returns how many were accepted.
 func (r *rolling) order(ctx context.Context) (orders, again int) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -167,7 +166,7 @@ func (r *rolling) order(ctx context.Context) (orders, again int) {
 	}
 }
 
-// place asks a server for a call, and tells whether it took the order.
+// place orders a call and reports whether the server accepted it.
 func (r *rolling) place(n int, url string) bool {
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, url+"/v1/calls/phone", strings.NewReader(fmt.Sprintf(`{"agent_id":"demo","to_number":"+7701999%04d"}`, n)))
 	if err != nil {
@@ -187,7 +186,7 @@ func (r *rolling) place(n int, url string) bool {
 	return resp.StatusCode == http.StatusAccepted
 }
 
-// judge holds what was seen to what was promised.
+// judge compares the observed calls with the promises.
 func (r *rolling) judge(orders int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

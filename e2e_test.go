@@ -17,16 +17,15 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/recorder"
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// openDir is a folder that the database's user may enter: t.TempDir's parents
-// are root's alone.
+// openDir returns a folder that the database's user can enter: the parents of t.TempDir belong to root.
 func openDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // see above
@@ -44,10 +43,10 @@ func openDir(t testing.TB) string {
 	return dir
 }
 
-// said are the words that a channel of a recording holds.
+// said returns the words in one channel of a recording.
 func said(pcm []int16, rate int) string {
 	var words []string
-	for _, w := range tone.NewHearer(rate).Hear(append(pcm, make([]int16, rate)...)) {
+	for _, w := range tone.NewDecoder(rate).Decode(append(pcm, make([]int16, rate)...)) {
 		words = append(words, w.Text)
 	}
 	return strings.Join(words, " ")
@@ -58,8 +57,7 @@ var (
 	phase    = regexp.MustCompile(`[a-z]+ (\d+)`)
 )
 
-// TestDemo places the demo's call and holds what it prints, and the recording
-// it leaves, to what was said.
+// TestDemo places the demo's call and compares its output and its recording with the conversation.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	inTime(t, demoCall)
@@ -71,7 +69,7 @@ func demoCall(t testing.TB) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()
-	code := run(&world{Context: ctx, out: &out, errs: &errs, environ: []string{
+	code := run(&env{Context: ctx, out: &out, errs: &errs, environ: []string{
 		"PARLEY_DATA_DIR=" + dir, "PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0",
 	}}, []string{"demo", "--once"})
 	if code != 0 {
@@ -92,8 +90,7 @@ func demoCall(t testing.TB) {
 			sum += ms
 		}
 		total, _ := strconv.ParseFloat(m[3], 64)
-		// Each phase is printed to the millisecond; what the API says is held
-		// to a tighter bound elsewhere.
+		// The demo prints milliseconds; another test checks the API's values more tightly.
 		if math.Abs(sum-total) > 1+float64(len(parts))/2 {
 			t.Errorf("phases sum to %v: %s", sum, m[0])
 		}
@@ -102,7 +99,7 @@ func demoCall(t testing.TB) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("recordings %v, %v", files, err)
 	}
-	left, right, rate, err := record.Read(files[0])
+	left, right, rate, err := recorder.Read(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,41 +111,41 @@ func demoCall(t testing.TB) {
 	}
 }
 
-// startHouse runs the whole service on free ports, with a trunk to proxy.
-func startHouse(t testing.TB, proxy string, change ...func(*config.Config)) (*house, *demo.Client) {
+// startServer runs the whole service on free ports, with a trunk to proxy.
+func startServer(t testing.TB, proxy string, change ...func(*config.Config)) (*server, *demo.Client) {
 	t.Helper()
 	c := testConfig(t)
 	for _, f := range change {
 		f(&c)
 	}
-	h, err := build(t.Context(), c, slog.New(slog.DiscardHandler))
+	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		h.stop(ctx)
+		srv.stop(ctx)
 	})
 	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(demo.File, "127.0.0.1:9", demo.Secret, proxy)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = apply.Apply(t.Context(), h.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+	if err = apply.Apply(t.Context(), srv.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		t.Fatal(err)
 	}
-	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, secret, err := access.CreateKey(t.Context(), h.db.Pool, access.Key{OrgID: org, RateLimit: access.RateOff})
+	_, secret, err := apikeys.CreateKey(t.Context(), srv.db.Pool, apikeys.Key{OrgID: org, RateLimit: apikeys.RateOff})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, &demo.Client{URL: h.publicURL, Key: string(secret)}
+	return srv, &demo.Client{URL: srv.publicURL, Key: string(secret)}
 }
 
-// finished waits until a call is over and returns it and its turns.
+// finished waits for a call to end and returns it with its turns.
 func finished(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -174,9 +171,8 @@ func finished(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn) 
 	}
 }
 
-// sippScenario is a callee that answers, says two things at fixed times whatever
-// it hears, and hangs up. The trunk's upkeep asks it how it is, once: that is a
-// call of its own to it.
+// sippScenario is a callee that answers, speaks twice at fixed times, and hangs up. The OPTIONS that the trunk
+// sends counts as a call of its own for sipp.
 const sippScenario = `<?xml version="1.0" encoding="ISO-8859-1" ?>
 <scenario name="callee">
   <recv request="OPTIONS" optional="true" next="1"/>
@@ -248,7 +244,7 @@ Content-Length: 0
 </scenario>
 `
 
-// TestSipp calls a phone that we did not write.
+// TestSipp calls a phone of another project.
 func TestSipp(t *testing.T) {
 	t.Parallel()
 	inTime(t, sippCall)
@@ -261,7 +257,7 @@ func sippCall(t testing.TB) {
 	}
 	dir := t.TempDir()
 	file := func(name, text string) string {
-		pcm, _ := tone.Say(8000, text)
+		pcm, _ := tone.Encode(8000, text)
 		pcm = append(pcm, make([]int16, 1600)...) // a phone does not stop at the last voiced sample
 		b := make([]byte, len(pcm))
 		codec.PCMU{}.Encode(b, pcm)
@@ -289,7 +285,7 @@ func sippCall(t testing.TB) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_, api := startHouse(t, "127.0.0.1:"+port)
+	_, api := startServer(t, "127.0.0.1:"+port)
 	var placed demo.Call
 	if err := api.Do(t.Context(), "POST", "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed); err != nil {
 		t.Fatal(err)
@@ -321,7 +317,7 @@ func sippCall(t testing.TB) {
 	}
 }
 
-// freePort is a UDP port that was free a moment ago, even and with the next free too.
+// freePort returns an even UDP port that is free, and so is the next one.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 50 {

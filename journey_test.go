@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/operator"
@@ -21,34 +21,34 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A clerk is an operator with a browser, at the pages of an organization.
+// A clerk is an operator with a browser, on the pages of an organization.
 type clerk struct {
 	t      *testing.T
 	client *http.Client
 	at     string // the organization's pages
 }
 
-// clerk gives somebody a role in the demo's organization and signs in as them.
-func (h *house) clerk(t *testing.T) *clerk {
+// clerk creates an operator with a role in the demo's organization and signs in.
+func (srv *server) clerk(t *testing.T) *clerk {
 	t.Helper()
-	org, err := access.FindOrganization(t.Context(), h.db.Pool, "demo")
+	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := operator.Newcomer{Email: "ada@example.com", OrgID: org, Role: operator.Operator, Password: "correct horse battery", Cost: operator.Cost{Passes: 1, Memory: 8}}
-	if _, _, err = operator.Create(t.Context(), h.db.Pool, who); err != nil {
+	who := operator.NewMember{Email: "ada@example.com", OrgID: org, Role: operator.Operator, Password: "correct horse battery", Cost: operator.Cost{Passes: 1, Memory: 8}}
+	if _, _, err = operator.Create(t.Context(), srv.db.Pool, who); err != nil {
 		t.Fatal(err)
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &clerk{t, &http.Client{Jar: jar}, h.publicURL + "/dashboard/" + org + "/"}
-	c.send(h.publicURL+"/dashboard/sign-in", "email", who.Email, "password", string(who.Password))
+	c := &clerk{t, &http.Client{Jar: jar}, srv.publicURL + "/dashboard/" + org + "/"}
+	c.send(srv.publicURL+"/dashboard/sign-in", "email", who.Email, "password", string(who.Password))
 	return c
 }
 
-// do asks for a page, as a browser does, and returns where it led and what it says.
+// do requests a page as a browser does, and returns the final path and the text.
 func (c *clerk) do(method, path, kind string, body io.Reader) (*url.URL, string) {
 	c.t.Helper()
 	if !strings.HasPrefix(path, "http") {
@@ -78,7 +78,7 @@ func (c *clerk) get(path string) string {
 	return page
 }
 
-// send sends a form of pairs of names and values.
+// send submits a form of name and value pairs.
 func (c *clerk) send(path string, pairs ...string) (*url.URL, string) {
 	c.t.Helper()
 	form := url.Values{}
@@ -102,7 +102,7 @@ func (c *clerk) upload(path, field, text string, pairs ...string) (*url.URL, str
 	return c.do(http.MethodPost, path, w.FormDataContentType(), &body)
 }
 
-// value is that of a hidden field of a page.
+// value returns the value of a hidden field.
 func (c *clerk) value(page, name string) string {
 	c.t.Helper()
 	m := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)
@@ -114,13 +114,13 @@ func (c *clerk) value(page, name string) string {
 
 var tags = regexp.MustCompile(`(?s)<[^>]*>|\s+`)
 
-// plain is what of a page can be read.
+// plain returns the readable text of a page.
 func plain(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestJourney makes a campaign in the dashboard alone, from its file on: the carrier is
-// asked for its numbers, its page tells what came of them, and its pause counts.
+// TestJourney runs a campaign from the dashboard alone: the carrier gets its numbers, the page shows the results,
+// and a pause takes effect.
 func TestJourney(t *testing.T) {
 	t.Parallel()
 	var a asking
@@ -131,12 +131,12 @@ func TestJourney(t *testing.T) {
 		}
 		return s // busy, and waits for another attempt
 	}})
-	h, api := startHouse(t, c.Addr().String(), func(c *config.Config) { c.DatabaseURL = media.Secret(dbtest.URL(t)) })
-	h.openAllDay(t)
-	ada := h.clerk(t)
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.DatabaseURL = media.Secret(dbtest.URL(t)) })
+	srv.openAllDay(t)
+	ada := srv.clerk(t)
 
 	at, page := ada.upload("campaigns/new", "rows", "Mobile,Who\n+77012345671,Ada\n+77012345672,Bob\nnonsense,Eve\n", "once", ada.value(ada.get("campaigns/new"), "once"))
-	if !strings.Contains(plain(page), "2 can be called") || !strings.Contains(plain(page), "1 cannot be called") {
+	if !strings.Contains(plain(page), "2 will be called") || !strings.Contains(plain(page), "1 invalid") {
 		t.Fatalf("%s says %s", at, plain(page))
 	}
 	draft := "campaigns/draft?" + url.Values{"upload": at.Query()["upload"], "c0": {"phone"}, "c1": {"name"}}.Encode()
@@ -147,14 +147,14 @@ func TestJourney(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(at.Path, "/campaigns/")
 	list := ada.value(page, "import")
-	if _, page = ada.send("campaigns/"+id+"/launch", "import", list, "attest", "on"); !strings.Contains(plain(page), "It is launched.") {
+	if _, page = ada.send("campaigns/"+id+"/launch", "import", list, "attest", "on"); !strings.Contains(plain(page), "Campaign launched.") {
 		t.Fatalf("launched it says %s", plain(page))
 	}
 	soon(t, "its page tells what came of both", func() bool {
 		page = plain(ada.get("campaigns/" + id))
-		return strings.Contains(page, "Answered by a person 1") && strings.Contains(page, "Busy 1") && strings.Contains(page, "1 done")
+		return strings.Contains(page, "Answered by a person 1") && strings.Contains(page, "Busy 1") && strings.Contains(page, "1 Completed")
 	})
-	if !strings.Contains(page, "They wait for the next attempt") || !strings.Contains(page, "2 of 200 calls in the last minute") {
+	if !strings.Contains(page, "Waiting for the next attempt") || !strings.Contains(page, "2 of 200 calls in the last minute") {
 		t.Errorf("its page says %s", page)
 	}
 	if calls := plain(ada.get("calls?campaign_id=" + id + "&status=ended")); !strings.Contains(calls, "77012345671") || strings.Contains(calls, "77012345672") {
@@ -164,7 +164,7 @@ func TestJourney(t *testing.T) {
 		t.Errorf("the report is %s", report)
 	}
 
-	if _, page = ada.send("campaigns/" + id + "/pause"); !strings.Contains(plain(page), "It is paused: nobody new is called.") {
+	if _, page = ada.send("campaigns/" + id + "/pause"); !strings.Contains(plain(page), "Paused: no new calls.") {
 		t.Errorf("paused it says %s", plain(page))
 	}
 	var shown struct{ Status string }

@@ -7,28 +7,28 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
 type keyCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Issue an API key: its secret goes to standard output, once; its id to standard error."`
-	List   keyListCmd   `cmd:"" help:"List the keys."`
-	Set    keySetCmd    `cmd:"" help:"Change a key's rate limit, from its next request on."`
-	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key, from its next request on."`
+	Create keyCreateCmd `cmd:"" help:"Create an API key. Prints its secret once to standard output, its id to standard error."`
+	List   keyListCmd   `cmd:"" help:"List API keys."`
+	Set    keySetCmd    `cmd:"" help:"Change the rate limit of a key."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key at once."`
 }
 
-// A rateLimit is requests a minute: N, 0 for the platform's limit, or off.
+// A rateLimit is in requests per minute: N, 0 for the platform's limit, or off.
 type rateLimit int
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *rateLimit) UnmarshalText(b []byte) error {
 	if string(b) == "off" {
-		*r = access.RateOff
+		*r = apikeys.RateOff
 		return nil
 	}
 	n, err := strconv.Atoi(string(b))
 	if err != nil || n < 0 {
-		return fmt.Errorf("%q: accepted: requests a minute, 0 for the platform's limit, or off", b)
+		return fmt.Errorf("%q: accepted: requests per minute, 0 for the platform's limit, or off", b)
 	}
 	*r = rateLimit(n)
 	return nil
@@ -36,9 +36,9 @@ func (r *rateLimit) UnmarshalText(b []byte) error {
 
 func (r rateLimit) String() string {
 	switch r {
-	case access.RateOff:
+	case apikeys.RateOff:
 		return "off"
-	case access.RateDefault:
+	case apikeys.RateDefault:
 		return "default"
 	default:
 		return strconv.Itoa(int(r))
@@ -47,47 +47,47 @@ func (r rateLimit) String() string {
 
 type keyCreateCmd struct {
 	Org        string    `required:"" help:"Name of the organization."`
-	Name       string    `help:"What the key is for."`
-	RateLimit  rateLimit `help:"Requests a minute; 0 for the platform's limit, or off." default:"0"`
+	Name       string    `help:"Purpose of the key."`
+	RateLimit  rateLimit `help:"Requests per minute; 0 for the platform's limit, or off." default:"0"`
 	Privileged bool      `help:"Allow operations of the root organization."`
 }
 
 // Run issues a key.
-func (c keyCreateCmd) Run(w *world) error {
-	d, err := w.open()
+func (c keyCreateCmd) Run(e *env) error {
+	d, err := e.open()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	org, err := access.FindOrganization(w, d.Pool, c.Org)
+	org, err := apikeys.FindOrganization(e, d.Pool, c.Org)
 	if err != nil {
 		return err
 	}
-	id, secret, err := access.CreateKey(w, d.Pool, access.Key{
+	id, secret, err := apikeys.CreateKey(e, d.Pool, apikeys.Key{
 		OrgID: org, Name: c.Name, RateLimit: int(c.RateLimit), Privileged: c.Privileged,
 	})
 	if err != nil {
 		return err
 	}
-	_, errID := fmt.Fprintln(w.errs, id)
-	_, errSecret := fmt.Fprintln(w.out, string(secret))
+	_, errID := fmt.Fprintln(e.errs, id)
+	_, errSecret := fmt.Fprintln(e.out, string(secret))
 	return errors.Join(errID, errSecret)
 }
 
 type keyListCmd struct{}
 
-// Run lists the keys, without their secrets: nobody has those.
-func (keyListCmd) Run(w *world) error {
-	d, err := w.open()
+// Run lists the keys. Their secrets are not stored.
+func (keyListCmd) Run(e *env) error {
+	d, err := e.open()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	keys, err := access.ListKeys(w, d.Pool)
+	keys, err := apikeys.ListKeys(e, d.Pool)
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w.out, 0, 4, 2, ' ', 0)
+	t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tORGANIZATION\tNAME\tRATE LIMIT\tCREATED\tLAST USED\tREVOKED")
 	for _, k := range keys {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.OrgName, k.Name, rateLimit(k.RateLimit),
@@ -105,17 +105,17 @@ func day(t *time.Time) string {
 
 type keySetCmd struct {
 	ID        string    `arg:""`
-	RateLimit rateLimit `required:"" help:"Requests a minute; 0 for the platform's limit, or off."`
+	RateLimit rateLimit `required:"" help:"Requests per minute; 0 for the platform's limit, or off."`
 }
 
 // Run changes a key's limit.
-func (c keySetCmd) Run(w *world) error {
-	d, err := w.open()
+func (c keySetCmd) Run(e *env) error {
+	d, err := e.open()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return access.SetRateLimit(w, d.Pool, c.ID, int(c.RateLimit))
+	return apikeys.SetRateLimit(e, d.Pool, c.ID, int(c.RateLimit))
 }
 
 type keyRevokeCmd struct {
@@ -123,11 +123,11 @@ type keyRevokeCmd struct {
 }
 
 // Run revokes a key.
-func (c keyRevokeCmd) Run(w *world) error {
-	d, err := w.open()
+func (c keyRevokeCmd) Run(e *env) error {
+	d, err := e.open()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return access.Revoke(w, d.Pool, c.ID)
+	return apikeys.Revoke(e, d.Pool, c.ID)
 }

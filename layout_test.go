@@ -8,16 +8,18 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "github.com/parley-voice/parley/"
 
-// floors is the plan of the house. A package may import packages of its own
-// wing (the first folder of its path) and of the wings named here, nothing else.
+// floors is the order of the layers. A package may import packages of its own top-level
+// folder and of the folders listed here, nothing else.
 var floors = map[string][]string{
 	"media":     {},
 	"sip":       {"media"},
@@ -29,22 +31,23 @@ var floors = map[string][]string{
 	"bench":     {"media", "sip", "webrtc", "pipeline"},
 }
 
-// rooms holds some packages to less than their wing may.
-var rooms = map[string][]string{
-	"media":               {},
-	"pipeline/turn":       {"pipeline/eot"},        // pure
-	"pipeline/eot":        {"pipeline/eot/ending"}, // pure
-	"pipeline/eot/ending": {},
-	"control/db":          {},
-	"control/breaker":     {}, // pure
-	"campaigns/rows":      {"campaigns/market"},
-	"campaigns/market":    {}, // pure
-	"campaigns/registry":  {},
-	"campaigns/retry":     {}, // pure
-	"campaigns/checks":    {}, // pure
+// narrower lists packages that may import less than their folder may.
+var narrower = map[string][]string{
+	"media":                  {},
+	"pipeline/turn":          {"pipeline/eot"},       // pure
+	"pipeline/eot":           {"pipeline/eot/model"}, // pure
+	"pipeline/eot/model":     {},
+	"control/db":             {},
+	"control/circuitbreaker": {}, // pure
+	"campaigns/contactfile":  {"campaigns/market"},
+	"campaigns/market":       {"control/phonenumber"}, // pure
+	"campaigns/dnc/registry": {"control/phonenumber"},
+	"control/phonenumber":    {}, // pure
+	"campaigns/retry":        {}, // pure
+	"campaigns/launchcheck":  {}, // pure
 }
 
-// outside says where some foreign modules may be known.
+// outside lists the folders that may import some third-party modules.
 var outside = map[string][]string{
 	"github.com/pion/":               {"media", "webrtc", "bench"},
 	"github.com/emiago/":             {"sip", "bench"},
@@ -55,27 +58,40 @@ var outside = map[string][]string{
 	"github.com/minio/":              {"control"},
 }
 
-// pure packages decide; the clock, the network and the disk stand outside.
+// pure lists packages that only decide, and the imports that would give them a clock, a network
+// or a disk.
 var pure = map[string][]string{
-	"pipeline/turn":       {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
-	"pipeline/amd":        {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
-	"control/breaker":     {"net", "net/http", "os", "database/sql", "math/rand", "context"},
-	"campaigns/market":    {"net", "net/http", "os", "database/sql", "math/rand", "context"},
-	"campaigns/retry":     {"net", "net/http", "os", "database/sql", "math/rand", "context"},
-	"campaigns/checks":    {"net", "net/http", "os", "database/sql", "math/rand", "context"},
-	"pipeline/eot":        {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
-	"pipeline/eot/ending": {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"pipeline/turn":          {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"sip/health":             {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"sip/timer":              {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"pipeline/amd":           {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"control/circuitbreaker": {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"control/phonenumber":    {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"campaigns/market":       {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"campaigns/retry":        {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"campaigns/launchcheck":  {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"pipeline/eot":           {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"pipeline/eot/model":     {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 }
 
-// The caps of a room.
+// Caps of non-test code. A package is as large as its one job.
 const (
-	packageCap = 1500 // lines of code
-	fileCap    = 400  // lines
-	funcCap    = 70   // lines
-	cycloCap   = 15
+	fileCap   = 500 // lines
+	lineCap   = 140 // characters, outside raw strings
+	funcCap   = 70  // lines
+	cycloCap  = 15
+	methodCap = 40 // of a type
+	fieldCap  = 40 // of a struct type with methods
 )
 
-// source is one parsed Go file of the house.
+// manyFields lists types with methods and more than fieldCap fields: plain records, whose fields
+// are the columns of a table or the settings of a file.
+var manyFields = map[string]string{
+	"control.Call":          "the columns of the table calls",
+	"control/config.Config": "the settings of a process",
+}
+
+// A source is one parsed Go file outside tests.
 type source struct {
 	name, pkg string // slash-separated, from the root
 	file      *ast.File
@@ -113,9 +129,60 @@ func sources(t *testing.T) []source {
 		t.Fatal(err)
 	}
 	if len(all) < 10 {
-		t.Fatalf("found %d Go files: the test does not see the house", len(all))
+		t.Fatalf("found %d Go files: the test does not see the project", len(all))
 	}
 	return all
+}
+
+// TestTablesNamePackages fails where a table of this file, or a path in a file of the
+// build, names a package that does not exist: a rename must not switch a rule off.
+func TestTablesNamePackages(t *testing.T) {
+	exists := map[string]bool{}
+	for _, s := range sources(t) {
+		for dir := s.pkg; dir != "."; dir = path.Dir(dir) {
+			exists[dir] = true
+		}
+	}
+	check := func(where, name string) {
+		if !exists[name] {
+			t.Errorf("%s names %s, which is no package", where, name)
+		}
+	}
+	for _, table := range []struct {
+		name string
+		rows map[string][]string
+		own  bool // the values are packages of this module too
+	}{{"floors", floors, true}, {"narrower", narrower, true}, {"outside", outside, true}, {"pure", pure, false}} {
+		for key, values := range table.rows {
+			if table.name != "outside" {
+				check(table.name, key)
+			}
+			for _, v := range values {
+				if table.own {
+					check(table.name, v)
+				}
+			}
+		}
+	}
+	for file, pattern := range map[string]string{
+		"Makefile":      `\./([a-z][a-z0-9/]+)`,
+		".golangci.yml": `(?:parley-voice/parley/|\*\*/|path: \^)([a-z][a-z0-9/]+)`,
+	} {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1) {
+			check(file, strings.TrimSuffix(m[1], "/"))
+		}
+	}
+	for file, variable := range map[string]string{".ci/calm": "long", ".ci/quick": "slow"} {
+		lists := regexp.MustCompile(`(?m)^`+variable+`\+?='\|?(.*)'$`).FindAllStringSubmatch(read(t, file), -1)
+		if lists == nil {
+			t.Fatalf("%s has no line %s='…'", file, variable)
+		}
+		for _, list := range lists {
+			for name := range strings.SplitSeq(strings.ReplaceAll(list[1], "(/.*)?", ""), "|") {
+				check(file, name)
+			}
+		}
+	}
 }
 
 func TestTopLevel(t *testing.T) {
@@ -126,7 +193,7 @@ func TestTopLevel(t *testing.T) {
 	}
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(allowed, e.Name()) {
-			t.Errorf("folder %s: the house has %v only", e.Name(), allowed)
+			t.Errorf("folder %s: only %v are allowed", e.Name(), allowed)
 		}
 	}
 }
@@ -142,10 +209,10 @@ func TestFloors(t *testing.T) {
 				checkFloor(t, s, to)
 				continue
 			}
-			wing, _, _ := strings.Cut(s.pkg, "/")
+			folder, _, _ := strings.Cut(s.pkg, "/")
 			for prefix, may := range outside {
-				if strings.HasPrefix(imp, prefix) && !slices.Contains(may, wing) {
-					t.Errorf("%s imports %s: it is known to %v only", s.name, imp, may)
+				if strings.HasPrefix(imp, prefix) && !slices.Contains(may, folder) {
+					t.Errorf("%s imports %s: only %v may import it", s.name, imp, may)
 				}
 			}
 			if slices.Contains(pure[s.pkg], imp) {
@@ -157,24 +224,22 @@ func TestFloors(t *testing.T) {
 
 func checkFloor(t *testing.T, s source, to string) {
 	t.Helper()
-	wing, _, _ := strings.Cut(s.pkg, "/")
-	toWing, _, _ := strings.Cut(to, "/")
-	switch may, held := rooms[s.pkg]; {
-	case s.pkg == ".": // main stands above all
+	folder, _, _ := strings.Cut(s.pkg, "/")
+	toFolder, _, _ := strings.Cut(to, "/")
+	switch may, held := narrower[s.pkg]; {
+	case s.pkg == ".": // main may import everything
 	case held && !slices.Contains(may, to):
 		t.Errorf("%s imports %s: %s may import %v only", s.name, to, s.pkg, may)
-	case !held && wing != toWing && !slices.Contains(floors[wing], toWing):
-		t.Errorf("%s imports %s: %s may import %v only", s.name, to, wing, floors[wing])
+	case !held && folder != toFolder && !slices.Contains(floors[folder], toFolder):
+		t.Errorf("%s imports %s: %s may import %v only", s.name, to, folder, floors[folder])
 	}
 }
 
 func TestCaps(t *testing.T) {
-	lines := map[string]int{}
 	for _, s := range sources(t) {
 		if n := strings.Count(string(s.text), "\n"); n > fileCap {
 			t.Errorf("%s has %d lines, cap %d: split it by job", s.name, n, fileCap)
 		}
-		lines[s.pkg] += codeLines(s)
 		for _, d := range s.file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Body == nil {
@@ -189,30 +254,82 @@ func TestCaps(t *testing.T) {
 			}
 		}
 	}
-	for pkg, n := range lines {
-		if n > packageCap {
-			t.Errorf("%s has %d lines of code, cap %d: split it by job", pkg, n, packageCap)
+}
+
+// wordLists lists files of words and phrases, whose lines may be longer.
+var wordLists = []string{"pipeline/amd/phrases.go", "pipeline/eot/english.go", "pipeline/eot/lexicon.go"}
+
+func TestLines(t *testing.T) {
+	for _, s := range sources(t) {
+		if slices.Contains(wordLists, s.name) {
+			continue
+		}
+		raw := map[int]bool{}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.HasPrefix(lit.Value, "`") {
+				for l := s.fset.Position(lit.Pos()).Line; l <= s.fset.Position(lit.End()).Line; l++ {
+					raw[l] = true
+				}
+			}
+			return true
+		})
+		n := 0
+		for line := range strings.Lines(string(s.text)) {
+			n++
+			if length := utf8.RuneCountInString(strings.TrimRight(line, "\n")); length > lineCap && !raw[n] {
+				t.Errorf("%s:%d has %d characters, cap %d", s.name, n, length, lineCap)
+			}
 		}
 	}
 }
 
-// codeLines counts the lines that are neither blank nor comment alone.
-func codeLines(s source) int {
-	comment := map[int]bool{}
-	for _, g := range s.file.Comments {
-		for l := s.fset.Position(g.Pos()).Line; l <= s.fset.Position(g.End()).Line; l++ {
-			comment[l] = true
+func TestTypes(t *testing.T) {
+	methods, fields := map[string]int{}, map[string]int{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					methods[s.pkg+"."+receiver(d.Recv.List[0].Type)]++
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if ts, ok := spec.(*ast.TypeSpec); ok {
+						if st, ok := ts.Type.(*ast.StructType); ok {
+							fields[s.pkg+"."+ts.Name.Name] = st.Fields.NumFields()
+						}
+					}
+				}
+			}
 		}
 	}
-	n := 0
-	for i, l := range strings.Split(string(s.text), "\n") {
-		l = strings.TrimSpace(l)
-		if l == "" || comment[i+1] && (strings.HasPrefix(l, "//") || strings.HasPrefix(l, "/*") || strings.HasPrefix(l, "*")) {
-			continue
+	for name, n := range methods {
+		if n > methodCap {
+			t.Errorf("type %s has %d methods, cap %d: split it by the state it owns", name, n, methodCap)
 		}
-		n++
+		if fields[name] > fieldCap && manyFields[name] == "" {
+			t.Errorf("type %s has %d fields, cap %d: group those that are used together", name, fields[name], fieldCap)
+		}
 	}
-	return n
+	for name := range manyFields {
+		if fields[name] <= fieldCap || methods[name] == 0 {
+			t.Errorf("manyFields names %s, which needs no exception", name)
+		}
+	}
+}
+
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
 }
 
 func cyclomatic(f *ast.FuncDecl) int {

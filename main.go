@@ -9,135 +9,191 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
-	_ "time/tzdata" // a host's old zone data must not shift a legal window
+	_ "time/tzdata" // outdated zone data of the host must not shift a legal window
 
 	"github.com/alecthomas/kong"
 
-	bench "github.com/parley-voice/parley/bench/command"
-	"github.com/parley-voice/parley/campaigns/command"
+	bench "github.com/parley-voice/parley/bench/benchcli"
+	"github.com/parley-voice/parley/campaigns/campaigncli"
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/desk"
 	"github.com/parley-voice/parley/control/recording"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-// cli is the command line. Each sub-command has a file of its own.
-type cli struct {
+// commands is the command line. Each command is defined in its own file.
+type commands struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
-	Serve    serveCmd         `cmd:"" help:"Serve the API, dial and talk, until SIGTERM."`
-	Demo     demoCmd          `cmd:"" help:"Place one real call on this machine, show it, and keep serving."`
-	Apply    applyCmd         `cmd:"" help:"Create or update what an operator owns, from a YAML file."`
-	Key      keyCmd           `cmd:"" help:"API keys."`
-	Operator desk.Operator    `cmd:"" help:"Operators of the dashboard."`
-	Agent    desk.Agent       `cmd:"" help:"Agents."`
-	Call     desk.Call        `cmd:"" help:"Calls."`
-	Webhook  desk.Webhook     `cmd:"" help:"Webhook endpoints, and the notices on their way to them."`
-	Campaign command.Campaign `cmd:"" help:"Campaigns."`
-	Simulate command.Simulate `cmd:"" help:"Run campaigns through years of virtual time, and have every call judged."`
-	DNC      command.DNC      `cmd:"" name:"dnc" help:"Do-not-call lists."`
-	Market   command.Market   `cmd:"" help:"Rules of markets."`
-	Erase    desk.Erase       `cmd:"" help:"Erase calls: what was said in them, their recordings and notices."`
-	Replay   replayCmd        `cmd:"" help:"Step the turn machine through a call's turn log."`
-	Bench    bench.Bench      `cmd:"" help:"Measure."`
-	Version  versionCmd       `cmd:"" help:"Print the version."`
+	Serve    serveCmd             `cmd:"" help:"Run the server until SIGTERM."`
+	Demo     demoCmd              `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving."`
+	Apply    applyCmd             `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file."`
+	Key      keyCmd               `cmd:"" help:"Manage API keys."`
+	Links    linksCmd             `cmd:"" help:"Manage links to recordings."`
+	Operator admincli.Operator    `cmd:"" help:"Manage dashboard operators."`
+	Agent    admincli.Agent       `cmd:"" help:"Manage agents."`
+	Call     admincli.Call        `cmd:"" help:"Show calls."`
+	Webhook  admincli.Webhook     `cmd:"" help:"Manage webhook endpoints and deliveries."`
+	Campaign campaigncli.Campaign `cmd:"" help:"Manage campaigns."`
+	Simulate campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules."`
+	DNC      campaigncli.DNC      `cmd:"" name:"dnc" help:"Manage do-not-call lists."`
+	Market   campaigncli.Market   `cmd:"" help:"Manage market rules."`
+	Failover admincli.Failover    `cmd:"" help:"Show and release calls held after a database failover."`
+	Erase    admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
+	Replay   replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
+	Bench    bench.Bench          `cmd:"" help:"Run benchmarks."`
+	Version  versionCmd           `cmd:"" help:"Print the version."`
 }
 
-// world is what a sub-command gets from its process.
-type world struct {
-	context.Context //nolint:containedctx // the process's own, an argument of every command
+// env is the process environment of a command.
+type env struct {
+	context.Context //nolint:containedctx // the context of the process, an argument of every command
 	out, errs       io.Writer
 	environ         []string
 	file            string
-	close           func() // the database that a command asked for; nil where none did
+	close           func() // closes the database; nil if no command opened it
+	level           slog.LevelVar
 }
 
-// desk opens what most commands work with.
-func (w *world) desk() (*desk.Desk, error) {
-	c, d, calls, err := w.opened()
+// adminEnv opens what most commands need.
+func (e *env) adminEnv() (*admincli.Env, error) {
+	c, d, calls, err := e.openStores()
 	if err != nil {
 		return nil, err
 	}
-	return &desk.Desk{Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: w.out}, nil
+	return &admincli.Env{
+		Pool:           d.Pool,
+		AllowInsecure:  c.AllowInsecureWebhooks,
+		CheckProviders: checkProviders(configured(c)),
+		Bucket:         calls,
+		In:             os.Stdin,
+		Out:            e.out,
+	}, nil
 }
 
-// opened opens the configuration's database and bucket, until the command ends.
-func (w *world) opened() (c config.Config, d *db.DB, files recording.Bucket, err error) {
-	if c, err = w.config(); err != nil {
+// openStores opens the database and the bucket until the command ends.
+func (e *env) openStores() (c config.Config, d *db.DB, files recording.Bucket, err error) {
+	if c, err = e.config(); err != nil {
 		return c, nil, nil, err
 	}
 	if files, err = bucket(c); err != nil {
 		return c, nil, nil, err
 	}
-	if d, err = w.database(c); err != nil {
+	if d, err = e.database(c); err != nil {
 		return c, nil, nil, err
 	}
-	w.close = d.Close
+	e.close = d.Close
 	return c, d, files, nil
 }
 
-// config loads what the operator set.
-func (w *world) config() (config.Config, error) {
-	c, err := config.Load(w.file, w.environ)
+// config loads the settings.
+func (e *env) config() (config.Config, error) {
+	c, err := config.Load(e.file, e.environ)
 	if err != nil {
 		return c, configError{err}
 	}
 	return c, nil
 }
 
-// configError marks what the operator must mend.
+// configError marks an error in the settings; the exit code is 2.
 type configError struct{ error }
 
-// log writes lines that people read.
-func (w *world) log(level string) *slog.Logger {
+// log returns a logger of text lines at the given level; setLevel changes it.
+func (e *env) log(level string) *slog.Logger {
+	e.setLevel(level)
+	return slog.New(slog.NewTextHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
+}
+
+// setLevel sets the level of the log; config.Load checked it.
+func (e *env) setLevel(level string) {
 	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // config.Load checked it
-	return slog.New(slog.NewTextHandler(w.errs, &slog.HandlerOptions{Level: l}))
+	_ = l.UnmarshalText([]byte(level))
+	e.level.Set(l)
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(&world{Context: ctx, out: os.Stdout, errs: os.Stderr, environ: os.Environ()}, os.Args[1:])
+	code := run(&env{Context: ctx, out: os.Stdout, errs: os.Stderr, environ: os.Environ()}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// run runs one command line and returns its exit code: 0, 1 where it failed,
-// and 2 where the command line or the configuration is wrong.
-func run(w *world, args []string) int {
-	var c cli
+// negative matches a negative number, which the parser would treat as a flag.
+var negative = regexp.MustCompile(`^-\d+$`)
+
+// arguments rewrites a command line for the parser: an empty one and the word help
+// become --help, and a negative number becomes the value of the flag before it.
+func arguments(args []string) []string {
+	if len(args) == 0 {
+		return []string{"--help"}
+	}
+	if args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	var all []string
+	for _, a := range args {
+		if last := len(all) - 1; last >= 0 && negative.MatchString(a) && strings.HasPrefix(all[last], "--") && !strings.Contains(all[last], "=") {
+			all[last] += "=" + a
+			continue
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// run executes one command line and returns its exit code: 0 on success, 1 on failure, 2 if the
+// command line or the settings are invalid.
+func run(e *env, args []string) int {
+	var c commands
 	exit := -1
-	parser, err := kong.New(&c, kong.Name("parley"), kong.Writers(w.out, w.errs), kong.Exit(func(code int) { exit = code }),
-		kong.Description("Outbound phone calls handled by a voice agent."), kong.UsageOnError(),
-		kong.BindTo(w.Context, (*context.Context)(nil)), kong.BindSingletonProvider(w.desk), kong.BindSingletonProvider(w.operate), kong.BindSingletonProvider(w.client), kong.BindSingletonProvider(w.terminal), kong.BindSingletonProvider(w.bench))
+	parser, err := kong.New(
+		&c,
+		kong.Name("parley"),
+		kong.Writers(e.out, e.errs),
+		kong.Exit(func(code int) { exit = code }),
+		kong.Description("Outbound phone calls handled by a voice agent."),
+		kong.UsageOnError(),
+		kong.BindTo(
+			e.Context,
+			(*context.Context)(nil),
+		),
+		kong.BindSingletonProvider(e.adminEnv),
+		kong.BindSingletonProvider(e.campaignEnv),
+		kong.BindSingletonProvider(e.apiClient),
+		kong.BindSingletonProvider(e.terminal),
+		kong.BindSingletonProvider(e.bench),
+	)
 	if err != nil {
-		fmt.Fprintln(w.errs, "parley:", err)
+		fmt.Fprintln(e.errs, "parley:", err)
 		return 2
 	}
-	ctx, err := parser.Parse(args)
-	if exit >= 0 { // --help was asked
+	ctx, err := parser.Parse(arguments(args))
+	if exit >= 0 { // --help was printed
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(w.errs, "parley:", err)
+		fmt.Fprintln(e.errs, "parley:", strings.ReplaceAll(err.Error(), "expected value value", "expected a value"))
 		return 2
 	}
-	w.file = c.Config
-	err = ctx.Run(w)
-	if w.close != nil {
-		w.close()
+	e.file = c.Config
+	err = ctx.Run(e)
+	if e.close != nil {
+		e.close()
 	}
 	var wrong configError
 	switch {
 	case errors.As(err, &wrong):
-		fmt.Fprintln(w.errs, "parley:", err)
+		fmt.Fprintln(e.errs, "parley:", err)
 		return 2
 	case err != nil && !errors.Is(err, context.Canceled):
-		fmt.Fprintln(w.errs, "parley:", err)
+		fmt.Fprintln(e.errs, "parley:", err)
 		return 1
 	default:
 		return 0

@@ -20,15 +20,15 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-// TestOperators: what operators load by command, a running server goes by on its
-// next request, in campaigns and in calls of their own.
+// TestOperators: a running server uses what operators load by command from its next request on, in campaigns and
+// in single calls.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	c := carrier(t, &siptest.Carrier{})
-	h, api := startHouse(t, c.Proxy())
+	srv, api := startServer(t, c.Proxy())
 	do := func(want string, args ...string) string {
 		t.Helper()
-		code, out, errs := h.parley(t, args...)
+		code, out, errs := srv.parley(t, args...)
 		if all := out + errs; code != 0 || !strings.Contains(all, want) {
 			t.Fatalf("parley %s exits with %d: %s, want %q", strings.Join(args, " "), code, all, want)
 		}
@@ -36,23 +36,23 @@ func TestOperators(t *testing.T) {
 	}
 	fails := func(want string, args ...string) {
 		t.Helper()
-		if code, out, errs := h.parley(t, args...); code == 0 || !strings.Contains(out+errs, want) {
+		if code, out, errs := srv.parley(t, args...); code == 0 || !strings.Contains(out+errs, want) {
 			t.Errorf("parley %s exits with %d: %s%s, want %q", strings.Join(args, " "), code, out, errs, want)
 		}
 	}
-	environ := []string{"PARLEY_API_URL=" + h.publicURL, "PARLEY_API_KEY=" + api.Key}
+	environ := []string{"PARLEY_API_URL=" + srv.publicURL, "PARLEY_API_KEY=" + api.Key}
 	rows := write(t, "rows.csv", "\ufeffТелефон;name;first_name\n2025550123;Ada;Ada\n2025550124;Bob;Bob\n2025550177;Carl;Carl\n12;Eve;Eve\n=HYPERLINK(1);x;x\n")
 	create := func(args ...string) (int, string) {
 		t.Helper()
-		code, out, errs := h.parleyAs(t, environ, append([]string{"campaign", "create", "-f", rows, "--agent", "demo", "--pace", "20", "--attest"}, args...)...)
+		code, out, errs := srv.parleyAs(t, environ, append([]string{"campaign", "create", "-f", rows, "--agent", "demo", "--pace", "20", "--attest"}, args...)...)
 		return code, out + errs
 	}
 
 	if code, out := create(); code == 0 || !strings.Contains(out, "market_package_not_installed") {
 		t.Errorf("without a market: %d %s", code, out)
 	}
-	fails("no such market package", "market", "install", "--org", "demo", "mars")
-	do("demo goes by us-", "market", "install", "--org", "demo", "us")
+	fails("market package not found", "market", "install", "--org", "demo", "mars")
+	do("demo uses us-", "market", "install", "--org", "demo", "us")
 	do("demo", "market", "list")
 
 	fails("no such registry", "dnc", "load", "--registry", "us", rows)
@@ -60,7 +60,7 @@ func TestOperators(t *testing.T) {
 	do("1 number in 2 area codes", "dnc", "load", "--registry", "us_national", "--area-codes", "212,202", write(t, "list.txt", "2025550123\n"))
 	do("us_national", "dnc", "status")
 	do("not listed", "dnc", "status", "+12025550124")
-	do("demo's own list: 1 number", "dnc", "load", "--org", "demo", write(t, "own.csv", "phone\n+1 202 555 0124\n"))
+	do("suppression list of demo: 1 number", "dnc", "load", "--org", "demo", write(t, "own.csv", "phone\n+1 202 555 0124\n"))
 	do("org_suppression", "dnc", "list")
 
 	code, out := create("--name", "first")
@@ -103,15 +103,15 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do("goes by us-ours-", "market", "install", "--org", "demo", folder)
+	do("uses us-ours-", "market", "install", "--org", "demo", folder)
 	if code, out = create("--name", "ours"); code != 0 {
 		t.Errorf("%d %s", code, out)
 	}
 	var rules string
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT rules FROM imports ORDER BY created_at DESC LIMIT 1").Scan(&rules); err != nil || !strings.HasPrefix(rules, "us-ours-") {
+	if err := srv.db.Pool.QueryRow(t.Context(), "SELECT rules FROM imports ORDER BY created_at DESC LIMIT 1").Scan(&rules); err != nil || !strings.HasPrefix(rules, "us-ours-") {
 		t.Errorf("the list was read by %q, %v", rules, err)
 	}
-	do("0 numbers to ask about", "dnc", "reassigned", "export", "--org", "demo")
-	do("1 result, 1 reassigned since", "dnc", "reassigned", "import", "--org", "demo", write(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
-	do("of another market: they call nobody", "market", "install", "--org", "demo", "kz")
+	do("0 numbers to query", "dnc", "reassigned", "export", "--org", "demo")
+	do("1 result, 1 reassigned", "dnc", "reassigned", "import", "--org", "demo", write(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
+	do("of another market cannot dial", "market", "install", "--org", "demo", "kz")
 }

@@ -18,8 +18,7 @@ import (
 
 const unwilling = "+77012349901"
 
-// refuses is a callee that listens for a while, does not want to be called again,
-// and listens on.
+// refuses is a callee that listens for a while, asks not to be called again, and keeps listening.
 func refuses(after time.Duration, how func(media.Leg)) func(context.Context, media.Leg) {
 	return func(ctx context.Context, leg media.Leg) {
 		ctx, cancel := context.WithTimeout(ctx, 12*time.Second)
@@ -40,13 +39,12 @@ func presses9(leg media.Leg) {
 }
 
 func saysSo(leg media.Leg) {
-	pcm, _ := tone.Say(leg.Rate(), "take me off your list")
+	pcm, _ := tone.Encode(leg.Rate(), "take me off your list")
 	leg.Play(&machine{greeting: slices.Concat(pcm, make([]int16, 2*leg.Rate()), pcm)}) // a machine under load may not get it at once
 }
 
-// TestOptOut: who presses the key that the disclosure names, or says so, is on the
-// organization's list while the call is still on, and is called by no campaign of
-// it any more, nor by anybody else. So it is in a call of no campaign.
+// TestOptOut: a callee who presses the key of the disclosure, or says so, is on the organization's list during the
+// call and is not called again by any campaign or single call. The same holds for a single call.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(media.Leg){"key": presses9, "speech": saysSo} {
@@ -55,18 +53,18 @@ func TestOptOut(t *testing.T) {
 			c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 				return siptest.Script{Status: http.StatusOK, Talk: refuses(2*time.Second, how)}
 			}})
-			h, api := startHouse(t, c.Addr().String())
-			h.openAllDay(t)
+			srv, api := startServer(t, c.Addr().String())
+			srv.openAllDay(t)
 			zone, err := time.LoadLocation("Asia/Almaty")
 			if err != nil {
 				t.Fatal(err)
 			}
-			tomorrow := (int(time.Now().In(zone).Weekday()) + 7) % 7 // 0 is Monday
-			other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{tomorrow}, "start": "00:00", "end": "23:00"}}}, unwilling, "+77012349902")
+			later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days: not now, nor after midnight
+			other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, unwilling, "+77012349902")
 			id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, unwilling)
 			var during string
 			soonFor(t, 20*time.Second, "it is kept", func() bool {
-				return h.db.Pool.QueryRow(t.Context(), `SELECT c.status FROM opt_outs o JOIN suppressions USING (org_id, number) JOIN calls c ON c.id = o.call_id
+				return srv.db.Pool.QueryRow(t.Context(), `SELECT c.status FROM opt_outs o JOIN suppressions USING (org_id, number) JOIN calls c ON c.id = o.call_id
 					WHERE o.source = $1`, name).Scan(&during) == nil
 			})
 			if during != string(control.Ongoing) {
@@ -96,7 +94,7 @@ func TestOptOut(t *testing.T) {
 				}
 				call, _ := finished(t, api, single.CallID)
 				var n int
-				err = h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM opt_outs JOIN suppressions USING (org_id, number) WHERE number = '77012349903'").Scan(&n)
+				err = srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM opt_outs JOIN suppressions USING (org_id, number) WHERE number = '77012349903'").Scan(&n)
 				if err != nil || n != 1 || call.Reason != "agent_hangup" {
 					t.Errorf("a call of no campaign: %d are kept, %v; it ended by %s: %+v", n, err, call.Reason, call.Transcript)
 				}
@@ -105,8 +103,8 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestOptOutKilled: the service is killed as soon as an opt-out can be seen; nobody
-// calls the number after that, though its contact had attempts left.
+// TestOptOutKilled: the service is killed as soon as an opt-out is visible; the number is not called after that,
+// although its contact had attempts left.
 func TestOptOutKilled(t *testing.T) {
 	t.Parallel()
 	var a asking
@@ -117,7 +115,7 @@ func TestOptOutKilled(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }() // who was killed does not answer
+	defer func() { _ = c.Close() }() // a killed server does not answer
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer receiver.Close()
 	s := &soak{t: t}

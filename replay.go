@@ -5,31 +5,31 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/parley-voice/parley/pipeline/turnlog"
+	"github.com/parley-voice/parley/pipeline/turn/turnlog"
 )
 
 type replayCmd struct {
-	File string `arg:"" help:"Turn log of a call, as PARLEY_TURN_LOGS keeps it." type:"existingfile"`
+	File string `arg:"" help:"Turn log of a call, from the folder PARLEY_TURN_LOGS." type:"existingfile"`
 }
 
-// Run shows what happened and what the machine made of it.
-func (c replayCmd) Run(w *world) error {
+// Run prints the events and the actions of the machine.
+func (c replayCmd) Run(e *env) error {
 	f, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := turnlog.Replay(f, w.out); err != nil {
+	if err := turnlog.Replay(f, e.out); err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return nil
 }
 
-// openTurnLogs has the agent keep turn logs, where the operator asked for them.
-func (h *house) openTurnLogs(context.Context) error {
-	if h.config.TurnLogs == "" {
+// openTurnLogs makes the agent write turn logs if PARLEY_TURN_LOGS is set.
+func (srv *server) openTurnLogs(context.Context) error {
+	if srv.config.TurnLogs == "" {
 		return nil
 	}
-	h.agent.Journal = turnlog.Logs(h.config.TurnLogs)
-	return os.MkdirAll(h.config.TurnLogs, 0o700)
+	srv.agent.OpenTurnLog = turnlog.Dir(srv.config.TurnLogs)
+	return os.MkdirAll(srv.config.TurnLogs, 0o700)
 }

@@ -6,33 +6,32 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control/config"
-	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/shaken"
+	"github.com/parley-voice/parley/sip/stirshaken"
 )
 
-// signer reads the files that calls are signed with; it is nil where nothing is set. attest is how sure we
-// are of a caller number. Its errors name the setting that is wrong.
-func signer(s config.Stir, attest func(from string) string, now time.Time) (sip.Signer, error) {
+// signer loads the STIR key and certificate; it returns nil if none is set. attest returns the
+// attestation level of a caller number. Errors name the wrong setting.
+func signer(s config.Stir, attest func(from string) string, now time.Time) (*stirshaken.Signer, error) {
 	switch {
 	case s == config.Stir{}:
 		return nil, nil
 	case s.Key == "" || s.Cert == "" || s.X5U == "":
 		return nil, errors.New("PARLEY_STIR_KEY, PARLEY_STIR_CERT and PARLEY_STIR_X5U: one is missing; accepted: all of them, or none")
 	}
-	if err := shaken.CheckURL(s.X5U); err != nil {
+	if err := stirshaken.CheckURL(s.X5U); err != nil {
 		return nil, fmt.Errorf("PARLEY_STIR_X5U: %w; accepted: an https URL", err)
 	}
-	key, _, err := shaken.Load(s.Key, s.Cert, now)
+	key, _, err := stirshaken.Load(s.Key, s.Cert, now)
 	if err != nil {
 		return nil, fmt.Errorf("PARLEY_STIR_KEY, PARLEY_STIR_CERT: %w; accepted: a P-256 key and its certificate, in PEM", err)
 	}
-	level := func(from string) shaken.Level { return shaken.Level(attest(from)) }
-	return &shaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
+	level := func(from string) stirshaken.Level { return stirshaken.Level(attest(from)) }
+	return &stirshaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
 }
 
-// secure is how SIP is spoken over TLS.
-func secure(s config.Secure) (endpoint.Secure, error) {
+// secure returns the TLS settings of SIP.
+func secure(s config.TLSFiles) (endpoint.TLS, error) {
 	pair, roots, err := s.Load()
-	return endpoint.Secure{Listen: s.Addr, Certificate: pair, Roots: roots}, err
+	return endpoint.TLS{Listen: s.Addr, Certificate: pair, Roots: roots}, err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/control/config"
 )
 
-// pemPair is a certificate of 127.0.0.1 that is its own root, and its key.
+// pemPair returns a self-signed certificate of 127.0.0.1 and its key.
 func pemPair(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -39,7 +39,7 @@ func pemPair(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
-// TestStirConfig signs a call, and names what it cannot sign with.
+// TestStirConfig signs a call, and rejects invalid settings by name.
 func TestStirConfig(t *testing.T) {
 	dir := t.TempDir()
 	certPEM, keyPEM := pemPair(t)
@@ -61,7 +61,7 @@ func TestStirConfig(t *testing.T) {
 		"an URL that is open":  {config.Stir{Key: good.Key, Cert: good.Cert, X5U: "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
 		"another's key":        {config.Stir{Key: dir + "/other", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
 		"no such key":          {config.Stir{Key: dir + "/none", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"a certificate of old": {good, time.Now().Add(2 * time.Hour), "not good after"},
+		"a certificate of old": {good, time.Now().Add(2 * time.Hour), "not valid after"},
 	} {
 		if s, err := signer(row.s, attest, row.now); s != nil || err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ") {
 			t.Errorf("%s: %v, %v", name, s, err)
@@ -82,7 +82,7 @@ func TestStirConfig(t *testing.T) {
 	}
 }
 
-// TestSecureConfig: files that are no use are named by their setting.
+// TestSecureConfig: invalid files are reported by their setting.
 func TestSecureConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, text []byte) string {
@@ -95,19 +95,19 @@ func TestSecureConfig(t *testing.T) {
 	certPEM, keyPEM := pemPair(t)
 	cert, key, junk := file("cert.pem", certPEM), file("key.pem", keyPEM), file("junk.pem", []byte("junk"))
 	for name, row := range map[string]struct {
-		s    config.Secure
+		s    config.TLSFiles
 		want string
 	}{
-		"nothing":                  {config.Secure{}, ""},
-		"roots alone":              {config.Secure{CA: cert}, ""},
-		"all":                      {config.Secure{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
-		"a certificate, no key":    {config.Secure{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
-		"a key, no certificate":    {config.Secure{Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no certificate to show":   {config.Secure{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
-		"a certificate of junk":    {config.Secure{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no such file":             {config.Secure{Cert: cert, Key: dir + "/none"}, "none"},
-		"roots of junk":            {config.Secure{CA: junk}, "PARLEY_SIP_TLS_CA"},
-		"roots that are not there": {config.Secure{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
+		"nothing":                  {config.TLSFiles{}, ""},
+		"roots alone":              {config.TLSFiles{CA: cert}, ""},
+		"all":                      {config.TLSFiles{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
+		"a certificate, no key":    {config.TLSFiles{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
+		"a key, no certificate":    {config.TLSFiles{Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no certificate to show":   {config.TLSFiles{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
+		"a certificate of junk":    {config.TLSFiles{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no such file":             {config.TLSFiles{Cert: cert, Key: dir + "/none"}, "none"},
+		"roots of junk":            {config.TLSFiles{CA: junk}, "PARLEY_SIP_TLS_CA"},
+		"roots that are not there": {config.TLSFiles{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
 	} {
 		got, err := secure(row.s)
 		if (err != nil) != (row.want != "") || err != nil && (!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ")) {

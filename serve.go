@@ -4,31 +4,49 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
 type serveCmd struct{}
 
-// Run serves until SIGTERM or Ctrl-C, then lets the calls finish. A second
-// signal ends them.
-func (serveCmd) Run(w *world) error {
-	c, err := w.config()
+// Run serves until SIGTERM or Ctrl-C, then waits for live calls to end. A second signal ends
+// them. SIGHUP reloads.
+func (serveCmd) Run(e *env) error {
+	c, err := e.config()
 	if err != nil {
 		return err
 	}
-	log := w.log(c.LogLevel)
-	h, err := build(w, c, log)
+	log := e.log(c.LogLevel)
+	signal.Ignore(syscall.SIGPIPE) // a closed log pipe must not end calls
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	srv, err := newServer(e, c, log)
 	if err != nil {
 		return err
 	}
-	log.Info("parley ready", "url", h.publicURL, "sip", h.ua.Addr().String(), "metrics", "http://"+h.listenM.Addr().String()+"/metrics")
-	<-w.Done()
-	log.Info("draining: no new calls; a second signal ends those that are on", "for", c.DrainTimeout.String())
+	var reloads sync.WaitGroup
+	defer reloads.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	reloads.Go(func() { srv.reloadOn(hangups, ended, e) })
+	log.Info(
+		"parley ready",
+		"url",
+		srv.publicURL,
+		"sip",
+		srv.ua.Addr().String(),
+		"metrics",
+		srv.http.metricsURL(),
+	)
+	<-e.Done()
+	log.Info("draining: no new calls; a second signal ends live calls", "timeout", c.DrainTimeout.String())
 	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(again, c.DrainTimeout)
 	defer cancel()
-	h.stop(ctx)
+	srv.stop(ctx)
 	log.Info("parley stopped")
 	return nil
 }

@@ -21,9 +21,8 @@ const (
 	campaignKills    = 40
 )
 
-// TestSoakCampaign has two servers call a list, of which now one and now the
-// other is killed: no attempt rings twice, no contact is called at the same time
-// by both, and each comes to an end or waits for its next attempt.
+// TestSoakCampaign calls a list from two servers that are killed in turn: no attempt rings twice, no contact is
+// called by both at once, and each is completed or waits for its next attempt.
 func TestSoakCampaign(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
@@ -59,7 +58,7 @@ func TestSoakCampaign(t *testing.T) {
 	s.judgeCampaign(kills)
 }
 
-// serveAs runs a server with settings of its own.
+// serveAs runs a server with the given settings.
 func serveAs(t *testing.T, environ []string) *exec.Cmd {
 	t.Helper()
 	cmd, _, lines := child(t, "parley", "serve")
@@ -75,12 +74,12 @@ func serveAs(t *testing.T, environ []string) *exec.Cmd {
 	return cmd
 }
 
-// openCampaigns has the organization call Kazakhstan at any hour, fast.
+// openCampaigns allows the organization to call Kazakhstan at any hour, fast.
 func (s *soak) openCampaigns() {
 	spec, err := apply.Parse(strings.NewReader(`organizations:
 - name: demo
   market: kz
-  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "23:59"}
+  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "24:00"}
   trunks:
   - name: demo
     subgroups: [{name: default, allowed_destinations: ["7"], agents: [demo], concurrent_calls: 500, calls_per_minute: 6000}]
@@ -96,7 +95,7 @@ func (s *soak) openCampaigns() {
 	}
 }
 
-// drained waits until nobody of a campaign is left.
+// drained waits until no contact of a campaign is left.
 func (s *soak) drained(id string) {
 	deadline := time.After(15 * time.Minute)
 	tick := time.NewTicker(time.Second)
@@ -115,7 +114,7 @@ func (s *soak) drained(id string) {
 	}
 }
 
-// judgeCampaign holds what was seen to what was promised.
+// judgeCampaign compares the observed calls with the promises.
 func (s *soak) judgeCampaign(kills []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,9 +144,8 @@ func (s *soak) judgeCampaign(kills []time.Time) {
 		campaignKills, campaignContacts, attempts, twice, unknown)
 }
 
-// settled is how long it took at most from the death of a server until the contacts of
-// its attempts had gone on. Which of them died is not looked at: what is counted is
-// from the first death after the call was made, which may have been the other's.
+// settled returns the longest time from the death of a server to the next state of its contacts. It counts from
+// the first death after the call was made, although the other server may have died.
 func (s *soak) settled(kills []time.Time) (most time.Duration) {
 	rows, err := s.db.Pool.Query(s.t.Context(), `SELECT c.created_at, e.done_at FROM calls c JOIN events e ON e.call_id = c.id
 		WHERE c.disconnection_reason = 'unknown_after_restart'`)

@@ -20,9 +20,8 @@ const (
 	keyOrders = 200 // at a time, with one key
 )
 
-// TestSoakKey gives the same order 200 times at once, with one Idempotency-Key,
-// to a service that is killed meanwhile: one call, whose one attempt rings once,
-// and everybody is told of that call.
+// TestSoakKey sends the same order 200 times at once, with one Idempotency-Key, to a service that is killed
+// repeatedly: one call, one attempt that rings once, and every request returns that call.
 func TestSoakKey(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
@@ -38,7 +37,7 @@ func TestSoakKey(t *testing.T) {
 			orders.Go(func() { answers.Store(s.insist(fmt.Sprintf("key-%d", round)), true) })
 		}
 		for range 3 {
-			// While orders are taken, and while nobody is there to take them.
+			// Kills during accepted orders, and while the service is down.
 			<-time.After(time.Duration(rand.IntN(700)) * time.Millisecond)
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // killed
@@ -66,7 +65,7 @@ func TestSoakKey(t *testing.T) {
 	s.judge(kills)
 }
 
-// insist gives an order until it is accepted, and returns the answer.
+// insist repeats an order until it is accepted and returns the response.
 func (s *soak) insist(key string) string {
 	body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
 	for {
@@ -95,7 +94,7 @@ func (s *soak) order(ctx context.Context, body, key string) (status int, text st
 	req.Header.Set("Idempotency-Key", key)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, "", err // nobody is there
+		return 0, "", err // the service is down
 	}
 	defer func() { _ = resp.Body.Close() }() // read to its end
 	got, err := io.ReadAll(resp.Body)

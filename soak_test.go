@@ -18,15 +18,15 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestMain lets the test binary be other processes too: the service, so that it
-// can be killed, and a carrier that outlives it.
+// TestMain lets the test binary run as other processes: the service, so that it can be killed, and a carrier that
+// survives it.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PARLEYTEST_ROLE") {
 	case "parley":
@@ -37,26 +37,25 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	default:
-		dbtest.Main(m)
+		dbtest.Main(m, func() { repeats.print(os.Stdout) })
 	}
 }
 
-// A sighting is what the carrier saw of an attempt.
+// A sighting is the carrier's view of an attempt.
 type sighting struct {
 	ID     string `json:"id"`
 	Branch string `json:"branch"`
 	Rang   bool   `json:"rang"`
 }
 
-// carrierProcess takes calls until its standard input ends, and tells every
-// INVITE and every ring.
+// carrierProcess accepts calls until its standard input ends, and prints every INVITE and every ring.
 func carrierProcess() error {
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
 	tell := func(in siptest.Invite, rang bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(sighting{in.ID, in.Branch, rang}) // who reads is gone, and so are we soon
+		_ = out.Encode(sighting{in.ID, in.Branch, rang}) // the reader has ended; this process ends soon
 	}
 	c := &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
@@ -73,7 +72,7 @@ func carrierProcess() error {
 	return err
 }
 
-// randomCallee is busy, does not answer for long, hangs up soon, or talks.
+// randomCallee is busy, does not answer for a while, hangs up soon, or talks.
 func randomCallee(siptest.Invite) siptest.Script {
 	ring := time.Duration(rand.IntN(600)) * time.Millisecond
 	switch rand.IntN(5) {
@@ -82,7 +81,7 @@ func randomCallee(siptest.Invite) siptest.Script {
 	case 1:
 		return siptest.Script{Ring: ring, After: 3 * time.Second, Status: http.StatusServiceUnavailable}
 	case 2:
-		return siptest.Script{Ring: ring, After: ring, Status: http.StatusOK, Talk: siptest.Person{Patience: time.Second}.Talk}
+		return siptest.Script{Ring: ring, After: ring, Status: http.StatusOK, Talk: siptest.Person{GiveUpAfter: time.Second}.Talk}
 	default:
 		return siptest.Script{Ring: ring, After: ring, Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk}
 	}
@@ -128,10 +127,9 @@ type soak struct {
 	log   []string
 }
 
-// TestSoakKill kills the service at random points while it works through a
-// queue of calls, and holds what the carrier and the webhook's receiver saw to
-// the promise: no attempt rings twice, every call comes to its end, and every
-// end is told exactly once.
+// TestSoakKill kills the service at random points while it works through a queue of calls, and compares the views of
+// the carrier and of the webhook receiver with the promises: no attempt rings twice, every call ends, and every
+// end is sent exactly once.
 func TestSoakKill(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
@@ -142,7 +140,7 @@ func TestSoakKill(t *testing.T) {
 	kills := 0
 	for kills < soakKills {
 		cmd := s.serve()
-		// Some die before they are ready, most while calls are on.
+		// Some are killed before they are ready, most during calls.
 		<-time.After(time.Duration(200+rand.IntN(3800)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
@@ -157,8 +155,8 @@ func TestSoakKill(t *testing.T) {
 	s.judge(kills)
 }
 
-// newSoak starts what outlives the service: a carrier and a receiver of
-// webhooks. over ends them, and returns when all that they tell is known.
+// newSoak starts the processes that survive the service: a carrier and a webhook receiver. over stops them and
+// returns when their reports are complete.
 func newSoak(t *testing.T, calls int) (s *soak, over func()) {
 	t.Helper()
 	s = &soak{t: t, calls: calls, hooks: map[string]map[string]bool{}}
@@ -182,7 +180,7 @@ func newSoak(t *testing.T, calls int) (s *soak, over func()) {
 	}
 }
 
-// end has the last process end in peace.
+// end stops the last process gracefully.
 func (s *soak) end(last *exec.Cmd) {
 	_ = last.Process.Signal(syscall.SIGTERM)
 	if err := last.Wait(); err != nil {
@@ -190,7 +188,7 @@ func (s *soak) end(last *exec.Cmd) {
 	}
 }
 
-// watch keeps what the carrier tells.
+// watch stores the carrier's reports.
 func (s *soak) watch(lines *bufio.Scanner) {
 	for lines.Scan() {
 		var x sighting
@@ -202,7 +200,7 @@ func (s *soak) watch(lines *bufio.Scanner) {
 	}
 }
 
-// hook keeps what webhooks tell.
+// hook stores received webhooks.
 func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
@@ -222,8 +220,7 @@ func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// furnish makes the organization, with a pace that spreads the calls over the
-// kills.
+// furnish creates the organization, with a pace that spreads the calls over the kills.
 func (s *soak) furnish(proxy, hook string) {
 	t := s.t
 	url := dbtest.URL(t)
@@ -242,11 +239,11 @@ func (s *soak) furnish(proxy, hook string) {
 	if err = apply.Apply(t.Context(), d.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		t.Fatal(err)
 	}
-	org, err := access.FindOrganization(t.Context(), d.Pool, "demo")
+	org, err := apikeys.FindOrganization(t.Context(), d.Pool, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, secret, err := access.CreateKey(t.Context(), d.Pool, access.Key{OrgID: org, RateLimit: access.RateOff})
+	_, secret, err := apikeys.CreateKey(t.Context(), d.Pool, apikeys.Key{OrgID: org, RateLimit: apikeys.RateOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,8 +256,8 @@ func (s *soak) furnish(proxy, hook string) {
 	}
 }
 
-func (s *soak) serve() *exec.Cmd {
-	cmd, _, lines := child(s.t, "parley", "serve")
+func (s *soak) serve(flags ...string) *exec.Cmd {
+	cmd, _, lines := child(s.t, "parley", append(flags, "serve")...)
 	cmd.Env = append(os.Environ(), s.environ...)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -275,8 +272,8 @@ func (s *soak) serve() *exec.Cmd {
 	return cmd
 }
 
-// placeAll orders the calls, again and again where the service is away: the
-// Idempotency-Key makes one call of each.
+// placeAll orders the calls, and repeats orders while the service is down: the Idempotency-Key makes one call of
+// each.
 func (s *soak) placeAll() {
 	for i := range s.calls {
 		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
@@ -329,7 +326,7 @@ func (s *soak) ready() {
 	}
 }
 
-// count asks the database.
+// count queries the database.
 func (s *soak) count(sql string) int {
 	var n int
 	if err := s.db.Pool.QueryRow(s.t.Context(), sql).Scan(&n); err != nil {
@@ -338,7 +335,7 @@ func (s *soak) count(sql string) int {
 	return n
 }
 
-// settle waits until every call is over and every end is told.
+// settle waits until every call has ended and every end is sent.
 func (s *soak) settle() {
 	deadline := time.After(4 * time.Minute)
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -360,8 +357,8 @@ func (s *soak) settle() {
 	}
 }
 
-// rangTwice counts the attempts that the carrier saw, those that rang, and those
-// of which it saw more than one request or ring, which are faults.
+// rangTwice counts the attempts at the carrier, those that rang, and those with more than one request or ring, which
+// are faults.
 func (s *soak) rangTwice() (attempts, rang, twice int) {
 	branches, rings := map[string]map[string]bool{}, map[string]int{}
 	for _, x := range s.seen {
@@ -382,7 +379,7 @@ func (s *soak) rangTwice() (attempts, rang, twice int) {
 	return len(branches), len(rings), twice
 }
 
-// judge holds what was seen to what was promised.
+// judge compares the observed calls with the promises.
 func (s *soak) judge(kills int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
-// TestSoakWeb holds many web calls at a time, each of which asks something, and
-// tells what one costs the server a second. Its providers are another process.
+// TestSoakWeb holds many concurrent web calls with questions and prints their CPU cost per second. The providers run
+// in another process.
 func TestSoakWeb(t *testing.T) {
 	calls, _ := strconv.Atoi(os.Getenv("PARLEYTEST_WEB_CALLS"))
 	if calls == 0 {
@@ -72,7 +72,7 @@ func TestSoakWeb(t *testing.T) {
 	var lost, packets, over int64
 	for _, br := range all {
 		q := br.Leg.Quality()
-		lost, packets = lost+q.Heard.Lost, packets+q.Heard.Packets
+		lost, packets = lost+q.Received.Lost, packets+q.Received.Packets
 		if br.Leg.Cause() != "" {
 			over++
 		}
@@ -88,10 +88,9 @@ func TestSoakWeb(t *testing.T) {
 	}
 }
 
-// asks asks something, again and again, and counts the frames that come and the
-// answers that begin.
+// asks repeats a question and counts the received frames and the answers.
 func asks(br *webrtctest.Browser, frames, answers *atomic.Int64) {
-	pcm, _ := tone.Say(br.Leg.Rate(), "when do you open")
+	pcm, _ := tone.Encode(br.Leg.Rate(), "when do you open")
 	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
 	quiet := 0
 	var say []int16
@@ -120,7 +119,7 @@ func asks(br *webrtctest.Browser, frames, answers *atomic.Int64) {
 	}
 }
 
-// spent is the processor time of a process so far.
+// spent returns the CPU time of a process.
 func spent(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -14,18 +14,17 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A stopper stops campaigns while they dial, and looks for requests that leave too
-// late.
+// A stopper stops campaigns while they dial, and looks for requests that are sent too late.
 type stopper struct {
-	house *house
-	api   *demo.Client
+	server *server
+	api    *demo.Client
 
 	mu   sync.Mutex
 	left map[string]time.Time // when the last request for a number left
 	n    int                  // numbers that were used
 }
 
-// stopVerbs are what keeps contacts from being called.
+// stopVerbs are the ways to stop contacts from being called.
 func stopVerbs() []string { return []string{"pause", "cancel", "withdraw", "list"} }
 
 const (
@@ -44,19 +43,19 @@ func newStopper(t *testing.T) *stopper {
 		},
 		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
 	})
-	s.house, s.api = startHouse(t, c.Addr().String())
-	s.house.openAllDay(t)
+	s.server, s.api = startServer(t, c.Addr().String())
+	s.server.openAllDay(t)
 	return s
 }
 
-// A stop is a campaign that is stopped, and what was seen of it.
+// A stop is a campaign that is stopped, and the requests that were observed.
 type stop struct {
 	verb, id string
-	stopped  []string // whom it concerns
+	stopped  []string // the contacts that it stops
 	answered time.Time
 }
 
-// begin has a campaign dial.
+// begin starts a campaign.
 func (s *stopper) begin(t *testing.T, verb string) *stop {
 	t.Helper()
 	x := &stop{verb: verb}
@@ -75,7 +74,7 @@ func (s *stopper) post(t *testing.T, path string, body any) {
 	}
 }
 
-// do stops it, some contacts of it or all.
+// do stops some contacts of the campaign, or all.
 func (s *stopper) do(t *testing.T, x *stop) {
 	t.Helper()
 	switch x.verb {
@@ -86,13 +85,13 @@ func (s *stopper) do(t *testing.T, x *stop) {
 		s.post(t, "/v1/contacts/withdraw", map[string]any{"phones": x.stopped})
 	case "list":
 		x.stopped = x.stopped[rand.IntN(4):]
-		s.house.applyFile(t, `organizations: [{name: demo, suppression: ["`+strings.Join(x.stopped, `", "`)+`"]}]`)
+		s.server.applyFile(t, `organizations: [{name: demo, suppression: ["`+strings.Join(x.stopped, `", "`)+`"]}]`)
 	}
 	x.answered = time.Now()
 }
 
-// seen is how long after the answer the last request left for somebody whom that
-// concerns, negative where none did, and how many had left before.
+// seen returns the time from the response to the last request for a stopped contact, negative if there was no such
+// request, and the number of earlier requests.
 func (s *stopper) seen(x *stop) (late time.Duration, before int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +108,8 @@ func (s *stopper) seen(x *stop) (late time.Duration, before int) {
 	return late, before
 }
 
-// TestStops: whatever the moment of a pause, a cancellation, a withdrawal or a
-// number's coming onto the list, nobody whom it concerns is called a second after
-// it was answered. The soak does each thirty times.
+// TestStops: after a pause, a cancellation, a withdrawal or a suppression at any moment, no stopped contact is called
+// later than a second after the response. The soak repeats each thirty times.
 func TestStops(t *testing.T) {
 	rounds := 1
 	if os.Getenv("PARLEYTEST_SOAK") != "" {

@@ -6,29 +6,28 @@ import (
 	"strings"
 
 	"github.com/parley-voice/parley/api/calls"
-	"github.com/parley-voice/parley/api/talk"
-	"github.com/parley-voice/parley/webrtc/client"
+	"github.com/parley-voice/parley/api/talkpage"
+	"github.com/parley-voice/parley/webrtc/jsclient"
 )
 
-// showPages makes what browsers load: the client, and /talk where agents are
-// named that visitors may talk with.
-func (h *house) showPages(tickets calls.Tickets) (err error) {
-	agents := h.config.Talk
+// addPages adds the browser client, and the /talk page if PARLEY_TALK_AGENTS names agents.
+func (srv *server) addPages(tickets calls.Tickets) (err error) {
+	agents := srv.config.Talk
 	switch {
-	case h.web.server == nil && len(agents) > 0:
+	case srv.web.server == nil && len(agents) > 0:
 		return configError{errors.New("PARLEY_TALK_AGENTS: set, and PARLEY_WEBRTC_UDP_PORT is off")}
-	case h.web.server == nil:
+	case srv.web.server == nil:
 		return nil
 	}
-	h.web.client = client.Handler()
+	srv.web.client = jsclient.Handler()
 	if len(agents) > 0 {
-		v := &talk.Visitors{Agents: agents, DB: h.db.Pool, Desk: h.desk, Tickets: tickets}
-		h.web.talk, err = (&talk.Page{Agents: v.Names(), Caller: v, PublicURL: h.publicURL, Log: h.log}).Handler()
+		v := &talkpage.Visitors{Agents: agents, DB: srv.db.Pool, Desk: srv.admission, Tickets: tickets}
+		srv.web.talk, err = (&talkpage.Page{Agents: v.Names(), Caller: v, PublicURL: srv.publicURL, Log: srv.log}).Handler()
 	}
 	return err
 }
 
-// page is the handler of a path of those pages; nil where it is none.
+// page returns the handler of a page or script; nil for any other path.
 func (w *web) page(path string) http.Handler {
 	switch {
 	case path == "/rtc/parley.js" || path == "/rtc/parley.d.ts":

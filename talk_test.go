@@ -23,13 +23,40 @@ func status(t *testing.T, url string) int {
 	return resp.StatusCode
 }
 
-// TestTalkIsOff: where no agent is named there is no such page, and nobody gets a
-// token; the client is there for pages of others.
+// TestTalkIsOff: without named agents /talk does not exist and gives no tokens; the client module is served anyway.
 func TestTalkIsOff(t *testing.T) {
-	h, _ := startHouse(t, "127.0.0.1:9")
+	srv, _ := startServer(t, "127.0.0.1:9")
 	for path, want := range map[string]int{"/talk": 404, "/talk/token": 404, "/talk/talk.js": 404, "/rtc/parley.js": 200, "/rtc/parley.d.ts": 200} {
-		if got := status(t, h.publicURL+path); got != want {
+		if got := status(t, srv.publicURL+path); got != want {
 			t.Errorf("%s answers %d, want %d", path, got, want)
+		}
+	}
+}
+
+// TestHostsOfListeners: no listener answers a host name that was rebound to its address.
+func TestHostsOfListeners(t *testing.T) {
+	srv, _ := startServer(t, "127.0.0.1:9")
+	metrics := "http://" + srv.http.metricsListener.Addr().String()
+	for _, url := range []string{
+		srv.publicURL + "/talk/token", srv.publicURL + "/openapi.json", srv.publicURL + "/v1/calls", srv.publicURL + "/dashboard", srv.publicURL + "/rtc", srv.publicURL + "/rtc/whip",
+		metrics + "/metrics", metrics + "/debug/pprof/goroutine",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "rebind.evil.example"
+		req.Header.Set("Origin", "http://rebind.evil.example")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s answers %d", url, resp.StatusCode)
+		}
+		if got := status(t, url); got == http.StatusMisdirectedRequest {
+			t.Errorf("%s by its address: %d", url, got)
 		}
 	}
 }
@@ -46,9 +73,9 @@ func TestTalkSettings(t *testing.T) {
 	}
 	c = testConfig(t)
 	c.WebRTC.UDP, c.Talk = config.Off, []config.TalkAgent{{Org: "demo", Name: "demo"}}
-	if h, err := build(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "PARLEY_TALK_AGENTS") {
-		if h != nil {
-			h.close()
+	if srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "PARLEY_TALK_AGENTS") {
+		if srv != nil {
+			srv.close()
 		}
 		t.Errorf("a page without web calls: %v", err)
 	}

@@ -7,18 +7,18 @@ import (
 	"strings"
 	"time"
 
-	bench "github.com/parley-voice/parley/bench/command"
+	bench "github.com/parley-voice/parley/bench/benchcli"
 )
 
-// bench is what measuring commands run in.
-func (w *world) bench() *bench.Terminal {
+// bench returns the terminal of benchmark commands.
+func (e *env) bench() *bench.Terminal {
 	return &bench.Terminal{
-		In: os.Stdin, Out: w.out, Errs: w.errs, Version: version,
-		Bar: func(unit string) func(done, all int) { return progressBar(w.errs, unit) },
+		In: os.Stdin, Out: e.out, Errs: e.errs, Version: version,
+		Bar: func(unit string) func(done, all int) { return progressBar(e.errs, unit) },
 	}
 }
 
-// isTerminal tells whether somebody looks at what is written to out.
+// isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -28,8 +28,7 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progressBar draws how much of a long work is done, where somebody looks; else
-// it is silent.
+// progressBar returns a function that draws progress on a terminal; elsewhere it does nothing.
 func progressBar(out io.Writer, unit string) func(done, all int) {
 	if !isTerminal(out) {
 		return func(int, int) {}

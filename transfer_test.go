@@ -11,27 +11,27 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestTransfer hands a party over whose side refuses REFER: a second leg rings
-// the colleague, and the two are joined. One who is busy is told of.
+// TestTransfer transfers a callee whose carrier refuses REFER: a second leg rings the target, and the two are bridged.
+// A busy target is reported to the caller.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	inTime(t, transfers)
 }
 
 func transfers(t testing.TB) {
-	script := fake.Typical()
-	script.Call = func(messages []fake.Message) (name, arguments string) {
+	script := fakeprovider.Typical()
+	script.Call = func(messages []fakeprovider.Message) (name, arguments string) {
 		if last := messages[len(messages)-1]; last.Role == "user" && strings.Contains(last.Content, "person") {
 			return "transfer_call", `{"to":"support"}`
 		}
 		return "", ""
 	}
-	script.Reply = func([]fake.Message) string { return "well." }
-	providers, err := fake.Start(t.Context(), "127.0.0.1:0", script)
+	script.Reply = func([]fakeprovider.Message) string { return "well." }
+	providers, err := fakeprovider.Start(t.Context(), "127.0.0.1:0", script)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +48,13 @@ func transfers(t testing.TB) {
 			listening(5*time.Second)(ctx, leg)
 		}}
 	}})
-	h, api := startHouse(t, c.Addr().String(), func(c *config.Config) { c.Accounts.Fake = providers.Addr() })
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Accounts.Fake = providers.Addr() })
 	for _, row := range []struct{ number, reason, status string }{
 		{"+12025550111", "transferred", "answered"},
 		{"+12025550112", "", "failed"},
 		{"+442071838750", "", "failed"}, // the subgroup does not allow it
 	} {
-		h.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, agents: [{name: demo, published: true, voicemail: continue,
+		srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, agents: [{name: demo, published: true, voicemail: continue,
 			tools: [{type: transfer_call, destinations: [{label: support, number: %q}]}]}]}]`, row.number))
 		var call struct {
 			asked
@@ -90,7 +90,7 @@ func transfers(t testing.TB) {
 		}
 	}
 	var alive int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE state NOT IN ('ended')").Scan(&alive); err != nil || alive != 0 {
+	if err := srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE state NOT IN ('ended')").Scan(&alive); err != nil || alive != 0 {
 		t.Errorf("%d attempts are left: %v", alive, err)
 	}
 }

@@ -1,14 +1,21 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 )
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
 
 // Run prints the version.
-func (versionCmd) Run(w *world) error {
-	_, err := fmt.Fprintf(w.out, "parley %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (c versionCmd) Run(e *env) error {
+	if c.JSON {
+		return json.NewEncoder(e.out).
+			Encode(map[string]string{"version": version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+	}
+	_, err := fmt.Fprintf(e.out, "parley %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

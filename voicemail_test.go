@@ -34,7 +34,7 @@ func (m *machine) FillFrame(f media.Frame, _ time.Time) {
 // talk implements siptest's Script.Talk.
 func (m *machine) talk(_ context.Context, leg media.Leg) {
 	rate := leg.Rate()
-	words, _ := tone.Say(rate, "please leave a message after the tone")
+	words, _ := tone.Encode(rate, "please leave a message after the tone")
 	m.greeting = slices.Concat(make([]int16, rate/2), words, make([]int16, rate), tone.Sine(rate, rate/3, 1000, 0.2))
 	leg.Play(m)
 	f := make(media.Frame, media.FrameLen(rate))
@@ -51,7 +51,7 @@ func (m *machine) heard() string {
 	return said(append(m.recorded, make([]int16, m.rate/10)...), m.rate)
 }
 
-// TestVoicemail leaves a message on a machine, and hangs up on another.
+// TestVoicemail leaves a message on one answering machine and hangs up on another.
 func TestVoicemail(t *testing.T) {
 	t.Parallel()
 	inTime(t, voicemails)
@@ -65,8 +65,8 @@ func voicemails(t testing.TB) {
 		machines <- m
 		return siptest.Script{Status: http.StatusOK, Talk: m.talk}
 	}})
-	h, api := startHouse(t, c.Addr().String())
-	h.applyFile(t, `organizations: [{name: demo, agents: [{name: demo, published: true, voicemail_message: "`+message+`"}]}]`)
+	srv, api := startServer(t, c.Addr().String())
+	srv.applyFile(t, `organizations: [{name: demo, agents: [{name: demo, published: true, voicemail_message: "`+message+`"}]}]`)
 	for policy, want := range map[string]string{"leave_message": "voicemail_dropped", "hangup": "voicemail_reached"} {
 		var call struct {
 			asked

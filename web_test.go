@@ -15,11 +15,11 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/webrtc/ice"
-	"github.com/parley-voice/parley/webrtc/signalling"
+	"github.com/parley-voice/parley/webrtc/signaling"
 	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
@@ -44,12 +44,12 @@ func ticket(t testing.TB, api *demo.Client) webTicket {
 	return w
 }
 
-// browsers is what web calls are joined from.
-type browsers struct{ clock *pace.Clock }
+// browsers joins web calls.
+type browsers struct{ clock *mediaclock.Clock }
 
 func openBrowsers(t testing.TB) browsers {
 	t.Helper()
-	b := browsers{&pace.Clock{Precise: true}}
+	b := browsers{&mediaclock.Clock{Precise: true}}
 	ctx, quit := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { b.clock.Run(ctx); close(over) }()
@@ -59,7 +59,7 @@ func openBrowsers(t testing.TB) browsers {
 
 func (b browsers) open(t testing.TB, w webTicket) *webrtctest.Browser {
 	t.Helper()
-	// Each has a port of its own: packets are told apart by where they come from.
+	// Each browser has its own port: the source distinguishes the packets of calls.
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +78,12 @@ func join(t testing.TB, br *webrtctest.Browser) {
 	}
 }
 
-// TestWebCall: a browser joins, is greeted, is understood and answered, and what
-// it was told is what is kept.
+// TestWebCall: a browser joins, is greeted, is understood and answered; its events equal the stored ones.
 func TestWebCall(t *testing.T) { inTime(t, webCall) }
 
 func webCall(t testing.TB) {
 	t.Helper()
-	_, api := startHouse(t, "127.0.0.1:9")
+	_, api := startServer(t, "127.0.0.1:9")
 	w := ticket(t, api)
 	if w.Status != "queued" || !strings.HasPrefix(w.URL, "ws://") || !strings.HasSuffix(w.URL, "/rtc?v=1") {
 		t.Errorf("%+v", w)
@@ -93,8 +92,8 @@ func webCall(t testing.TB) {
 	join(t, br)
 	var exchanges []siptest.Exchange
 	siptest.Person{
-		Lines: []string{"when do you open", "have you the odyssey"},
-		Heard: func(x siptest.Exchange) { exchanges = append(exchanges, x) },
+		Lines:      []string{"when do you open", "have you the odyssey"},
+		OnExchange: func(x siptest.Exchange) { exchanges = append(exchanges, x) },
 	}.Talk(t.Context(), br.Leg)
 	if len(exchanges) != 3 {
 		t.Errorf("%d exchanges", len(exchanges))
@@ -120,7 +119,7 @@ func webCall(t testing.TB) {
 		t.Errorf("%+v %v", bye, err)
 	}
 	told := 0
-	for _, m := range br.Heard() {
+	for _, m := range br.Messages() {
 		if m.Event == "turn" {
 			told++
 		}
@@ -129,7 +128,7 @@ func webCall(t testing.TB) {
 		t.Errorf("the browser was told of %d turns, %d are kept", told, len(turns))
 	}
 	for _, state := range []string{"listening", "thinking", "speaking"} {
-		if !slices.ContainsFunc(br.Heard(), func(m webrtctest.Message) bool { return m.State == state }) {
+		if !slices.ContainsFunc(br.Messages(), func(m webrtctest.Message) bool { return m.State == state }) {
 			t.Errorf("the browser was never told %s", state)
 		}
 	}
@@ -142,24 +141,23 @@ func webCall(t testing.TB) {
 	}
 }
 
-// TestWebCallThroughRelay: the order names our relay, and a browser that may go no
-// other way has its call.
+// TestWebCallThroughRelay: the order names the built-in relay, and a browser with no other path has its call.
 func TestWebCallThroughRelay(t *testing.T) {
-	h, api := startHouse(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
+	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
 	w := ticket(t, api)
 	if len(w.Servers) != 1 || len(w.Servers[0].URLs) != 1 || !strings.HasPrefix(w.Servers[0].URLs[0], "turn:127.0.0.1:") {
 		t.Fatalf("%+v", w.Servers)
 	}
 	b := openBrowsers(t)
 	br := b.open(t, w)
-	own, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), Through: w.Servers})
+	own, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), RelayServers: w.Servers})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { br.Close(); _ = own.Close() })
 	br.Connector = own
 	join(t, br)
-	if h.web.relay.Allocations() == 0 {
+	if srv.web.relay.Allocations() == 0 {
 		t.Error("nothing goes through the relay")
 	}
 	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
@@ -199,18 +197,18 @@ func ready(t testing.TB, api *demo.Client, id string) {
 	}
 }
 
-// TestWebBargeIn: who speaks into the agent's words is let speak.
+// TestWebBargeIn: a caller interrupts the agent.
 func TestWebBargeIn(t *testing.T) { inTime(t, webBargeIn) }
 
 func webBargeIn(t testing.TB) {
 	t.Helper()
-	_, api := startHouse(t, "127.0.0.1:9")
+	_, api := startServer(t, "127.0.0.1:9")
 	w := ticket(t, api)
 	br := openBrowsers(t).open(t, w)
 	join(t, br)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	go func() { // somebody hears it; ends with the leg
+	go func() { // ends with the leg
 		f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
 		for br.Leg.ReadFrame(f) == nil { //nolint:revive // it is let pass
 		}
@@ -218,7 +216,7 @@ func webBargeIn(t testing.TB) {
 	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.State == "speaking" }); err != nil {
 		t.Fatal(err)
 	}
-	pcm, _ := tone.Say(br.Leg.Rate(), "stop stop please when do you open")
+	pcm, _ := tone.Encode(br.Leg.Rate(), "stop stop please when do you open")
 	br.Leg.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
 		n := copy(f, pcm)
 		clear(f[n:])
@@ -232,7 +230,7 @@ func webBargeIn(t testing.TB) {
 	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.Role == "caller" && m.Final }); err != nil {
 		t.Errorf("the caller was not understood: %v", err)
 	}
-	for _, m := range br.Heard() {
+	for _, m := range br.Messages() {
 		if m.Role == "caller" && !m.Final {
 			return
 		}
@@ -240,17 +238,17 @@ func webBargeIn(t testing.TB) {
 	t.Error("the browser saw no words as they came")
 }
 
-// halted are calls that end before they are dialled.
-type halted chan *signalling.Session
+// halted are calls that end before dialing.
+type halted chan *signaling.Session
 
-func (h halted) Begin(_ context.Context, _ token.Claims, s *signalling.Session) error {
-	h <- s
+func (srv halted) Begin(_ context.Context, _ token.Claims, s *signaling.Session) error {
+	srv <- s
 	return nil
 }
 
-// TestWebCallThatIsNotDialled: a browser whose call ends before it is dialled is
-// hung up on and told why, and nothing is left of it.
-func TestWebCallThatIsNotDialled(t *testing.T) {
+// TestWebCallThatIsNotDialed: a browser whose call ends before dialing is disconnected with the reason, and nothing
+// is left.
+func TestWebCallThatIsNotDialed(t *testing.T) {
 	b := openBrowsers(t)
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
@@ -258,21 +256,21 @@ func TestWebCallThatIsNotDialled(t *testing.T) {
 	}
 	defer func() { _ = endpoint.Close() }()
 	seated, key := make(halted, 1), token.Key("0123456789abcdef0123456789abcdef")
-	server := &signalling.Server{Calls: seated, Connector: endpoint, Clock: b.clock, Key: key}
+	server := &signaling.Server{Calls: seated, Connector: endpoint, Clock: b.clock, Key: key}
 	defer server.Close()
 	web := httptest.NewServer(server)
 	defer web.Close()
-	br := b.open(t, webTicket{URL: "ws" + strings.TrimPrefix(web.URL, "http"), Token: key.Sign(key.For("call_a", time.Now().Add(time.Minute)))})
+	br := b.open(t, webTicket{URL: "ws" + strings.TrimPrefix(web.URL, "http"), Token: key.Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))})
 	join(t, br)
 	var claim control.Claim
 	s := <-seated
-	seat(&claim, s)
-	claim.Over(control.Final{Status: control.Ended, Reason: control.ReasonInternalError})
+	attachBrowser(&claim, s)
+	claim.OnEnd(control.CallResult{Status: control.Ended, Reason: control.ReasonInternalError})
 	if m, err := br.Wait(t.Context(), 0, func(m webrtctest.Message) bool { return m.Type == "bye" }); err != nil || m.Reason != "internal_error" {
 		t.Errorf("%+v %v", m, err)
 	}
 	select {
-	case <-s.Leg.Over():
+	case <-s.Leg.Done():
 	default:
 		t.Error("its leg is left")
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -149,7 +149,7 @@ func TestCallShape(t *testing.T) {
 	h := newHouse(t)
 	id := h.place()
 	const summary = `agent_id agent_version analysis_error analysis_status answered_at answered_by attempt call_analysis call_id call_type campaign_id contact_id created_at
-		dialed_at direction disconnection_reason duration_s ended_at from_number hangup_by metadata quality recording_channels recording_status recording_url ring_s
+		dialed_at direction disconnection_reason duration_s ended_at from_number hangup_by metadata quality recording_channels recording_status recording_truncated recording_url ring_s
 		ringing_at route_id sip_reason sip_status status to_number transfer trunk_id`
 	check := func(what string, c map[string]any, keys string) {
 		t.Helper()
@@ -177,13 +177,13 @@ func TestEndOfARingingAndAnOngoingCall(t *testing.T) {
 	}{
 		{"ringing", "ringing", "failed", "cancelled", func(ctx context.Context, _ media.Target, _ func(media.Progress)) (media.Leg, error) {
 			<-ctx.Done()
-			return nil, &media.DialError{Cause: media.Cancelled, Status: 487, Reason: "Request Terminated"}
+			return nil, &media.DialError{Cause: media.Canceled, Status: 487, Reason: "Request Terminated"}
 		}},
 		{"ongoing", "ongoing", "ended", "api_hangup", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHouse(t)
-			h.node(&carrier{dial: tt.dial}, chat(func(ctx context.Context, _ pipeline.Brief) (pipeline.Outcome, error) {
+			h.node(&carrier{dial: tt.dial}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 				<-ctx.Done()
 				return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 			}), nil)
@@ -200,10 +200,10 @@ func TestEndOfARingingAndAnOngoingCall(t *testing.T) {
 	}
 }
 
-// TestEndOnAnotherNode asks a face that has no calls of its own.
+// TestEndOnAnotherNode ends a call through a server that does not hold it.
 func TestEndOnAnotherNode(t *testing.T) {
 	h := newHouse(t)
-	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.Brief) (pipeline.Outcome, error) {
+	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 		<-ctx.Done()
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
@@ -241,8 +241,8 @@ func TestFailedCalls(t *testing.T) {
 
 func TestDrainEndsCallsPolitely(t *testing.T) {
 	h := newHouse(t)
-	n := h.node(&carrier{}, chat(func(_ context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
-		<-b.Leave // says goodbye
+	n := h.node(&carrier{}, chat(func(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+		<-b.Drain // says goodbye
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
 	id := h.place()
@@ -273,7 +273,7 @@ func TestWireFormOfTimes(t *testing.T) {
 		{time.Unix(1795222586, 0), "1795222586"},
 		{time.UnixMilli(1795222586123), "1795222586.123"},
 	} {
-		if got, err := json.Marshal(view.Epoch(tt.at)); err != nil || string(got) != tt.want {
+		if got, err := json.Marshal(callview.Epoch(tt.at)); err != nil || string(got) != tt.want {
 			t.Errorf("%v: %s %v", tt.at, got, err)
 		}
 	}

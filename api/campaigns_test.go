@@ -151,7 +151,7 @@ func TestCampaignDraft(t *testing.T) {
 	if got := launch(`{"attestation":{"import_id":"` + imp + `"}}`); got.status != http.StatusOK {
 		t.Errorf("a second launch: %d %s", got.status, got.body)
 	}
-	// The frozen screen stays, whatever the lists say later.
+	// The stored screening does not change with the lists.
 	if _, err := h.db.Pool.Exec(t.Context(), "DELETE FROM suppressions"); err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +167,8 @@ func TestCampaignDraft(t *testing.T) {
 	}
 }
 
-// TestCampaignRefusals: what is refused before the campaign exists leaves
-// nothing and frees the key; after it, the campaign stays and so does the key.
+// TestCampaignRefusals: a rejection before the campaign exists stores nothing and frees the key; after it, the campaign and
+// the key stay.
 func TestCampaignRefusals(t *testing.T) {
 	h := newHouse(t)
 	for body, code := range map[string]string{

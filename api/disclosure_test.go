@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/disclosure"
+	"github.com/parley-voice/parley/campaigns/dialer/pgqueue"
 )
 
-// TestDisclosures: a campaign's calls begin with what the law wants said, unless
-// the campaign or its organization switched that off, which is told.
+// TestDisclosures: a campaign's calls start with the required disclosures, unless the campaign or its organization disabled
+// them, which is shown.
 func TestDisclosures(t *testing.T) {
 	h := newHouse(t)
 	h.install("us")
@@ -22,11 +22,11 @@ func TestDisclosures(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}
-		said, err := disclosure.Of(t.Context(), h.db.Pool, h.campaigns.Store, c, rules)
+		said, err := pgqueue.LoadDisclosure(t.Context(), h.db.Pool, h.campaigns.Store, c, rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _ := said.In(language)
+		got, _ := said.Text(language)
 		return got
 	}
 	set := func(sql string) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
 const good = `{"agent_id":"sales","to_number":"+12025550123"`
@@ -244,7 +244,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 func TestKeysAndRate(t *testing.T) {
 	h := newHouse(t)
 	h.api.RateLimit = 3
-	id, secret, err := access.CreateKey(t.Context(), h.db.Pool, access.Key{OrgID: h.org})
+	id, secret, err := apikeys.CreateKey(t.Context(), h.db.Pool, apikeys.Key{OrgID: h.org})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,19 +259,19 @@ func TestKeysAndRate(t *testing.T) {
 		}
 	}
 	// A limit counts from the next request on; so does a revocation.
-	if err = access.SetRateLimit(t.Context(), h.db.Pool, id, 4); err != nil {
+	if err = apikeys.SetRateLimit(t.Context(), h.db.Pool, id, 4); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.do("GET", "/v1/calls", "", as...); a.status != 200 {
 		t.Errorf("after the limit was raised: %d", a.status)
 	}
-	if err = access.Revoke(t.Context(), h.db.Pool, id); err != nil {
+	if err = apikeys.Revoke(t.Context(), h.db.Pool, id); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.do("GET", "/v1/calls", "", as...); a.status != 401 || a.code() != "api_key_revoked" {
 		t.Errorf("after the revocation: %d %s", a.status, a.body)
 	}
-	keys, err := access.ListKeys(t.Context(), h.db.Pool)
+	keys, err := apikeys.ListKeys(t.Context(), h.db.Pool)
 	if err != nil || len(keys) != 2 || keys[1].LastUsedAt == nil || keys[1].RevokedAt == nil {
 		t.Errorf("keys %+v: %v", keys, err)
 	}

@@ -19,23 +19,23 @@ import (
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
+	"github.com/parley-voice/parley/api/dialingroutes"
 	"github.com/parley-voice/parley/api/recordings"
-	"github.com/parley-voice/parley/api/routes"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/packages"
+	"github.com/parley-voice/parley/campaigns/marketstore"
+	"github.com/parley-voice/parley/campaigns/service"
 	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/idempotency"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
-	"github.com/parley-voice/parley/control/view"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -47,10 +47,10 @@ type house struct {
 	t         *testing.T
 	db        *db.DB
 	store     *store.Store
-	desk      *place.Desk
+	desk      *admission.Controller
 	live      *control.Live
 	bucket    *recording.Folder
-	campaigns *desk.Desk
+	campaigns *service.Service
 	api       *api.Server
 	web       *httptest.Server
 
@@ -69,29 +69,29 @@ func newHouse(t *testing.T) *house {
 	t.Cleanup(func() { goleak.VerifyNone(t, others) })
 	h := &house{t: t, db: dbtest.New(t), live: &control.Live{}}
 	h.store = &store.Store{Pool: h.db.Pool}
-	h.desk = &place.Desk{Pool: h.db.Pool, Store: h.store}
+	h.desk = &admission.Controller{Pool: h.db.Pool, Store: h.store}
 	h.bucket = &recording.Folder{Dir: t.TempDir()}
 	h.org, h.key = h.organization("acme")
 	h.agent(h.org, "sales", true)
 	h.trunk, h.route = h.subgroup(h.org, "main", "default", []string{"1"}, "sales")
 
 	log := slog.New(slog.NewJSONHandler(h, nil))
-	key, err := h.store.SharedKey(t.Context(), "links")
+	key, err := store.SharedKey(t.Context(), h.db.Pool, "links")
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := &recordings.Recordings{Calls: h.store, Bucket: h.bucket, Key: key}
+	links := &recordings.Recordings{Calls: h.store, Bucket: h.bucket, Key: func() []byte { return key }}
 	h.api = &api.Server{
-		Keys: &access.Keys{Pool: h.db.Pool}, Limiter: &access.Limiter{Pool: h.db.Pool}, RateLimit: access.RateOff, Recordings: links, Log: log,
+		Keys: &apikeys.Keys{Pool: h.db.Pool}, Limiter: &apikeys.Limiter{Pool: h.db.Pool}, RateLimit: apikeys.RateOff, Recordings: links, Log: log,
 		Calls: &calls.Calls{
 			Desk: h.desk, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
-			View: view.View{Link: links.Link}, Live: h.live, CursorKey: key,
+			View: callview.View{Link: links.Link}, Live: h.live, CursorKey: key,
 		},
 	}
-	h.api.Routes = &routes.Routes{Desk: h.desk}
+	h.api.Routes = &dialingroutes.Routes{Desk: h.desk}
 	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
 	listed := &campaignstore.Store{Pool: h.db.Pool}
-	h.campaigns = &desk.Desk{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: &packages.Packages{}}
+	h.campaigns = &service.Service{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: &marketstore.Store{}}
 	h.api.Campaigns = &campaigns.Campaigns{Desk: h.campaigns, Store: listed, Keys: h.api.Calls.Keys, Schemas: h.api.Calls.Schemas, CursorKey: key}
 	handler, err := h.api.Handler()
 	if err != nil {
@@ -118,11 +118,11 @@ func (h *house) logged() string {
 
 func (h *house) organization(name string) (id, key string) {
 	h.t.Helper()
-	id, err := access.EnsureOrganization(h.t.Context(), h.db.Pool, name)
+	id, err := apikeys.EnsureOrganization(h.t.Context(), h.db.Pool, name)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	_, secret, err := access.CreateKey(h.t.Context(), h.db.Pool, access.Key{OrgID: id})
+	_, secret, err := apikeys.CreateKey(h.t.Context(), h.db.Pool, apikeys.Key{OrgID: id})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -257,14 +257,14 @@ func (h *house) await(id, status string) map[string]any {
 }
 
 // node starts a node with a dialer and a talker; it stops with the test.
-func (h *house) node(d control.Dialer, talker control.Talker, taper control.Taper) *control.Node {
+func (h *house) node(d control.Dialer, talker control.Talker, taper control.Recorder) *control.Node {
 	h.t.Helper()
-	bell := &db.Bell{Pool: h.db.Pool}
+	bell := &db.Listener{Pool: h.db.Pool}
 	n := &control.Node{
-		Place: control.Place{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.store,
+		ID: control.NodeID{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.store,
 		Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
-		Wake: bell.On(store.BellQueue), WakeEnds: bell.On(store.BellEnds),
-		Runner: &control.Runner{Ledger: h.store, Dialer: d, Talker: talker, Taper: taper, Live: h.live, Margin: time.Second, Legs: h.desk},
+		Wake: bell.Subscribe(store.ChannelQueue), WakeEnds: bell.Subscribe(store.ChannelEnds),
+		Runner: &control.Runner{Attempts: h.store, Dialer: d, Talker: talker, Recorder: taper, Live: h.live, Margin: time.Second, Legs: h.desk},
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var over sync.WaitGroup
@@ -332,22 +332,22 @@ func (l *leg) Cause() media.Cause {
 }
 
 // A chat is a scripted Talker.
-type chat func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error)
+type chat func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error)
 
-func (c chat) Talk(ctx context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
+func (c chat) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	return c(ctx, b)
 }
 
 // shortChat says two lines and ends as the caller hangs up.
-func shortChat(_ context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+func shortChat(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	lines := []pipeline.Line{
 		{Role: pipeline.RoleAgent, Text: b.Greeting, Start: 100 * time.Millisecond, End: time.Second},
 		{Role: pipeline.RoleCaller, Text: "No, thanks.", Start: 2 * time.Second, End: 3 * time.Second, Turn: 1},
 	}
 	turn := pipeline.Turn{Number: 0, Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}}, Ending: pipeline.Answered}
 	for _, l := range lines {
-		b.Watch.Said(l)
+		b.Observer.OnLine(l)
 	}
-	b.Watch.Turned(turn)
+	b.Observer.OnTurn(turn)
 	return pipeline.Outcome{Lines: lines, Turns: []pipeline.Turn{turn}, Reason: pipeline.CallerHungUp}, nil
 }

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
 )
 
-// Listen has what is no HTTP be answered like other errors: the server of the
-// standard library answers it in plain text, before any handler is asked. It bounds
-// what waits in the kernel of a connection, so that Patient sees what is taken.
+// Listen answers malformed HTTP with the API's error format; net/http would write plain
+// text before calling any handler. It also bounds the kernel's send buffer so that Patient
+// notices slow readers.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -28,16 +28,18 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(unsentMost) // where it fails it is as large as the kernel likes
+		_ = tcp.SetWriteBuffer(unsentMost) // on failure the kernel's default stays
 	}
 	return conn{c}, nil
 }
 
 type conn struct{ net.Conn }
 
-// refusal is the whole of what the server writes to a connection that it then
-// closes. An answer of ours has other headers between.
-var refusal = regexp.MustCompile(`^HTTP/1\.1 ([45]\d\d) [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n([^\r\n]*)$`)
+// refusal matches what net/http writes to malformed requests before it closes the
+// connection. Responses of handlers have other headers in between.
+var refusal = regexp.MustCompile(
+	`^HTTP/1\.1 ([45]\d\d) [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n([^\r\n]*)$`,
+)
 
 // Write implements net.Conn.
 func (c conn) Write(b []byte) (int, error) {
@@ -52,12 +54,20 @@ func (c conn) Write(b []byte) (int, error) {
 	if err != nil {
 		return c.Conn.Write(b)
 	}
-	body, err := json.Marshal(respond.Plain(status, string(m[2])))
+	body, err := json.Marshal(response.Plain(status, string(m[2])))
 	if err != nil {
 		return c.Conn.Write(b)
 	}
-	_, err = fmt.Fprintf(c.Conn, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		status, http.StatusText(status), control.NewID("req_", time.Now()), len(body), body)
+	_, err = fmt.Fprintf(
+		c.Conn,
+		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nCache-Control: no-store\r\n"+
+			"Content-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status,
+		http.StatusText(status),
+		control.NewID("req_", time.Now()),
+		len(body),
+		body,
+	)
 	return len(b), err
 }
 
@@ -65,10 +75,10 @@ func startsLikeRefusal(b []byte) bool {
 	return len(b) > 10 && string(b[:9]) == "HTTP/1.1 " && (b[9] == '4' || b[9] == '5')
 }
 
-// ReadFrom lets files go out by the kernel.
+// ReadFrom keeps sendfile working.
 func (c conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
-// CloseWrite lets what was written last arrive before the connection goes.
+// CloseWrite delivers the last bytes before the connection closes.
 func (c conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

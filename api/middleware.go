@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -12,21 +13,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/budget"
 )
 
-// keyOf is where a request's key is in its context.
+// keyOf is the context key of the API key.
 type keyOf struct{}
 
-// A handler answers, or returns the error to be answered.
+// A handler writes a response or returns an error.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// methods are the handlers of one path.
+// methods are the handlers of a path by method.
 type methods map[string]handler
 
-// open serves a path by the request's method. No methods at all is no path.
+// open dispatches by method. Without methods the path is 404.
 func (s *Server) open(by methods) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, ok := by[r.Method]
@@ -35,13 +38,13 @@ func (s *Server) open(by methods) http.Handler {
 		}
 		switch {
 		case len(by) == 0:
-			respond.Error(w, r, s.Log, &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"})
+			response.Error(w, r, s.Log, &response.PlainError{Status: http.StatusNotFound, Message: "path not found"})
 		case !ok:
 			w.Header().Set("Allow", allow(by))
-			respond.Error(w, r, s.Log, &respond.PlainError{Status: http.StatusMethodNotAllowed, Message: "use " + allow(by)})
+			response.Error(w, r, s.Log, &response.PlainError{Status: http.StatusMethodNotAllowed, Message: "use " + allow(by)})
 		default:
 			if err := h(w, r); err != nil {
-				respond.Error(w, r, s.Log, err)
+				response.Error(w, r, s.Log, err)
 			}
 		}
 	})
@@ -59,8 +62,8 @@ func allow(by methods) string {
 	return strings.Join(all, ", ")
 }
 
-// outer is around every request: its id, its panics, its log line, and for
-// /v1 its key and rate.
+// outer wraps all requests: request id, panics, log line, and for /v1 the API key and
+// rate limit.
 func (s *Server) outer(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -85,21 +88,35 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 			r = r.WithContext(ctx)
 			admitted, err := s.admit(rec, r)
 			if err != nil {
-				respond.Error(rec, r, s.Log, err)
+				response.Error(rec, r, s.Log, err)
 				return
 			}
 			r = admitted
+			body := s.counted(r)
+			defer body.Release()
+			r.Body = body
 		}
 		// Paths match exactly; the mux would redirect the ones it can clean.
 		if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
-			respond.Error(rec, r, s.Log, &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"})
+			response.Error(rec, r, s.Log, &response.PlainError{Status: http.StatusNotFound, Message: "path not found"})
 			return
 		}
 		mux.ServeHTTP(rec, r)
 	})
 }
 
-// timeout is how long a request of a route may take.
+// counted reserves budget for a request body while it is read. A form's file goes to
+// disk; only the preceding parts count.
+func (s *Server) counted(r *http.Request) *budget.Body {
+	key, _ := r.Context().Value(keyOf{}).(apikeys.Key)
+	most := int64(schema.MaxCampaign)
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" {
+		most = schema.MaxBody
+	}
+	return s.Budget.Body(r.Body, key.OrgID, r.ContentLength, most)
+}
+
+// timeout returns the time limit of a route.
 func (s *Server) timeout(method, route string) time.Duration {
 	t := s.Timeout
 	if t == 0 {
@@ -122,14 +139,14 @@ func (s *Server) panicked(w *recorder, r *http.Request, id string, p any) {
 	}
 	s.Log.ErrorContext(r.Context(), "panic", "id", id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if w.status == 0 {
-		respond.Error(w, r, s.Log, errors.New("panic"))
+		response.Error(w, r, s.Log, errors.New("panic"))
 	}
 }
 
-// admit authenticates a request, counts it, and gives it its key.
+// admit authenticates a request and applies the rate limit.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
 	if len(r.Header.Values("Authorization")) > 1 {
-		return nil, control.Refuse(control.CodeKeyRequired, "send one Authorization header")
+		return nil, control.Refuse(control.CodeKeyRequired, "send exactly one Authorization header")
 	}
 	key, err := s.Keys.Authenticate(r.Context(), r.Header.Get("Authorization"))
 	if err != nil {
@@ -142,20 +159,21 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, e
 	if quota.Limit > 0 {
 		w.Header().Set("X-Ratelimit-Limit", strconv.Itoa(quota.Limit))
 		w.Header().Set("X-Ratelimit-Remaining", strconv.Itoa(quota.Remaining))
-		w.Header().Set("X-Ratelimit-Reset", respond.Unix(quota.Reset))
+		w.Header().Set("X-Ratelimit-Reset", response.Unix(quota.Reset))
 	}
 	if !ok {
 		return nil, &control.Error{
-			Code: control.CodeKeyRateLimit, Message: "too many requests of this API key in 60 seconds", RetryAfter: access.Window,
+			Code: control.CodeKeyRateLimit, Message: "this API key exceeded its requests per 60 seconds; retry after Retry-After",
+			RetryAfter: apikeys.Window,
 		}
 	}
 	return r.WithContext(context.WithValue(r.Context(), keyOf{}, key)), nil
 }
 
-// limit is the requests a minute of a key, 0 for no limit.
-func (s *Server) limit(key access.Key) int {
+// limit returns the requests per minute of a key, 0 for no limit.
+func (s *Server) limit(key apikeys.Key) int {
 	switch {
-	case s.RateLimit == access.RateOff || key.RateLimit == access.RateOff:
+	case s.RateLimit == apikeys.RateOff || key.RateLimit == apikeys.RateOff:
 		return 0
 	case key.RateLimit > 0:
 		return key.RateLimit
@@ -166,7 +184,7 @@ func (s *Server) limit(key access.Key) int {
 	}
 }
 
-// A recorder remembers the status that was answered.
+// A recorder records the status of the response.
 type recorder struct {
 	http.ResponseWriter
 
@@ -189,5 +207,5 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

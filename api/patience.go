@@ -5,30 +5,28 @@ import (
 	"time"
 )
 
-// An answer goes out in pieces, each of which must be taken within so long. So a
-// reader that is slow, or a stream that seldom has anything to say, may take as
-// long as it likes; one that takes nothing any more loses its connection. A kernel
-// wakes who writes when a third of its buffer is free again: left to itself it lets
-// that grow to megabytes, which a slow reader does not take in so long.
+// Responses are written in pieces, each with its own deadline. Slow readers and quiet
+// streams may take any time; a client that reads nothing loses its connection. The kernel
+// wakes a writer when a third of its buffer is free; with the default buffer of megabytes
+// a slow reader would miss the deadline.
 const (
 	takenWithin = 30 * time.Second
 	pieceSize   = 32 << 10
 	unsentMost  = 64 << 10
 )
 
-// Patient has answers of h wait so long for who asked, and no longer. It is not for
-// what takes connections over.
+// Patient gives each write of h this deadline. Not for handlers that hijack connections.
 func Patient(h http.Handler) http.Handler { return waiting(h, takenWithin) }
 
 func waiting(h http.Handler, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &patient{ResponseWriter: w, control: http.NewResponseController(w), within: within}
-		defer p.wait() // for what is written once the handler is done
+		defer p.wait() // for writes after the handler returns
 		h.ServeHTTP(p, r)
 	})
 }
 
-// A patient writer gives each piece the same time.
+// A patient writer renews the deadline before each piece.
 type patient struct {
 	http.ResponseWriter
 
@@ -36,8 +34,7 @@ type patient struct {
 	within  time.Duration
 }
 
-// wait gives what is written next its time. Where the connection knows no
-// deadlines it may wait for ever.
+// wait sets the deadline of the next write, if the connection supports it.
 func (p *patient) wait() { _ = p.control.SetWriteDeadline(time.Now().Add(p.within)) }
 
 // Write implements http.ResponseWriter.
@@ -51,11 +48,11 @@ func (p *patient) Write(b []byte) (n int, err error) {
 	}
 }
 
-// FlushError is for http.ResponseController.
+// FlushError supports http.ResponseController.
 func (p *patient) FlushError() error {
 	p.wait()
 	return p.control.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -1,71 +1,70 @@
-// Package api is the HTTP face of the service: /v1 behind API keys, and beside
-// it the schema, its explorer, recordings and the health of the process.
+// Package api is the HTTP server: /v1 with API keys, the schema and its explorer,
+// recordings, and health checks.
 package api
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
+	"github.com/parley-voice/parley/api/dialingroutes"
 	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
-	"github.com/parley-voice/parley/api/respond"
-	"github.com/parley-voice/parley/api/routes"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/budget"
 )
 
-// A Server answers HTTP.
+// A Server serves HTTP.
 type Server struct {
-	Keys       *access.Keys
-	Limiter    *access.Limiter
+	Keys       *apikeys.Keys
+	Limiter    *apikeys.Limiter
 	Calls      *calls.Calls
-	Routes     *routes.Routes
+	Routes     *dialingroutes.Routes
 	Admin      *admin.Admin
 	Campaigns  *campaigns.Campaigns
 	Recordings *recordings.Recordings
-	// Dashboard serves /dashboard and all below it; nil is none.
+	// Dashboard serves /dashboard; nil disables it.
 	Dashboard http.Handler
-	// RateLimit is the platform's requests a minute of one key; 0 means 60,
-	// access.RateOff none, also for keys with a limit of their own.
+	// RateLimit is the default of requests per minute and key; 0 means 60.
+	// apikeys.RateOff disables all limits, also those of keys.
 	RateLimit int
 	// PublicURL is the address of the service in the OpenAPI document.
 	PublicURL string
-	// Ready says what keeps the process from its work; nil is always ready.
+	// Ready returns why the process is not ready; nil is always ready.
 	Ready func(context.Context) error
-	// Observe, where set, is told of every answer: the route's pattern, the
-	// status, and how long it took.
+	// Observe, if set, receives the route pattern, status and duration of each response.
 	Observe func(route, method string, status int, took time.Duration)
-	// Timeout is how long a request of /v1 may take, beside the wait of an end
-	// request for its call's end; 0 means 10 s, and 12 times that for a list. One
-	// that takes longer, as where the database hangs, is answered 503.
+	// Timeout limits a /v1 request, without the wait of an end request; 0 means 10 s.
+	// Lists get 12 times that. Later responses are 503.
 	Timeout time.Duration
-	Log     *slog.Logger
+	// Budget limits the memory of request bodies; nil uses the default size.
+	Budget *budget.Budget
+	Log    *slog.Logger
 }
 
-// A keyed handler serves requests of a known key.
-type keyed func(w http.ResponseWriter, r *http.Request, key access.Key) error
+// A keyed handler serves authenticated requests.
+type keyed func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error
 
-// EndRoute is the path whose requests wait for something else than the database.
+// EndRoute is the route whose requests wait for the end of a call.
 const EndRoute = "/v1/calls/{id}/end"
 
-// listRoute is the path by which lists come; one may take so many times as long
-// as another request.
+// listRoute is the route of list uploads, which get a multiple of the timeout.
 const (
 	listRoute = "/v1/campaigns"
 	listShare = 12
 )
 
-// Handler returns the whole face. It fails where the OpenAPI document cannot
-// be built.
+// Handler returns the handler of all routes. It fails if the OpenAPI document cannot be
+// built.
 func (s *Server) Handler() (http.Handler, error) {
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
+	s.complete()
 	doc, err := openapi.New(s.Calls.Schemas, s.PublicURL)
 	if err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		open := methods{}
 		for method, h := range by {
 			open[method] = func(w http.ResponseWriter, r *http.Request) error {
-				key, _ := r.Context().Value(keyOf{}).(access.Key)
+				key, _ := r.Context().Value(keyOf{}).(apikeys.Key)
 				return h(w, r, key)
 			}
 		}
@@ -105,17 +104,17 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/imports/{id}/report", map[string]keyed{"GET": k.Report})
 
 	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		respond.Bytes(w, http.StatusOK, doc.JSON)
+		response.Bytes(w, http.StatusOK, doc.JSON)
 		return nil
 	}}))
 	mux.Handle("/openapi-3.0.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		respond.Bytes(w, http.StatusOK, doc.JSON30)
+		response.Bytes(w, http.StatusOK, doc.JSON30)
 		return nil
 	}}))
 	mux.Handle("/docs", s.open(methods{"GET": docs.Page}))
 	mux.Handle("/docs/{file}", s.open(methods{"GET": docs.File}))
 	mux.Handle("/healthz", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		respond.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		response.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return nil
 	}}))
 	mux.Handle("/readyz", s.open(methods{"GET": s.ready}))
@@ -123,6 +122,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		mux.Handle("/recordings/{file}", s.open(methods{"GET": s.Recordings.Serve}))
 	}
 	if s.Dashboard != nil {
+		mux.Handle("/{$}", http.HandlerFunc(s.home))
 		mux.Handle("/dashboard", s.Dashboard)
 		mux.Handle("/dashboard/", s.Dashboard)
 	}
@@ -130,7 +130,30 @@ func (s *Server) Handler() (http.Handler, error) {
 	return s.outer(mux), nil
 }
 
-// administer opens the paths of the root organization.
+// home redirects browsers to the dashboard; other clients get 404.
+func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !looks || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.open(nil).ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", "Accept")
+	http.Redirect(w, r, "/dashboard", http.StatusFound)
+}
+
+// complete sets defaults.
+func (s *Server) complete() {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	if s.Budget == nil {
+		s.Budget = &budget.Budget{}
+	}
+	s.Campaigns.Budget = s.Budget
+}
+
+// administer adds the /v1/admin routes.
 func (s *Server) administer(v1 func(path string, by map[string]keyed)) {
 	a := s.Admin
 	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }
@@ -150,9 +173,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 		defer cancel()
 		if err := s.Ready(ctx); err != nil {
 			s.Log.WarnContext(ctx, "not ready", "err", err)
-			return &respond.PlainError{Status: http.StatusServiceUnavailable, Message: "not ready"}
+			return &response.PlainError{Status: http.StatusServiceUnavailable, Message: "not ready"}
 		}
 	}
-	respond.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	response.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 	return nil
 }

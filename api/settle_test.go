@@ -15,7 +15,7 @@ func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
 	left := map[control.AttemptState]string{}
 	for _, at := range []control.AttemptState{control.Claimed, control.Intent, control.Rang, control.Answered} {
 		left[at] = h.place()
-		all, err := h.store.Claim(ctx, control.Place{Owner: "dead", Home: "here"}, time.Millisecond, 1)
+		all, err := h.store.Claim(ctx, control.NodeID{Owner: "dead", Home: "here"}, time.Millisecond, 1)
 		if err != nil || len(all) != 1 || all[0].Call.ID != left[at] {
 			t.Fatalf("claim: %v %v", all, err)
 		}

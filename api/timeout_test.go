@@ -54,7 +54,7 @@ func TestEndMayWaitLongerThanOtherRequests(t *testing.T) {
 	h := newHouse(t)
 	h.api.Timeout, h.api.Calls.EndWait = time.Second, 20*time.Second
 	asked, over := make(chan struct{}), make(chan struct{})
-	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.Brief) (pipeline.Outcome, error) {
+	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 		<-ctx.Done()
 		close(asked)
 		<-over

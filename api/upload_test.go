@@ -72,7 +72,7 @@ func TestUpload(t *testing.T) {
 func TestUploadRefusals(t *testing.T) {
 	h := newHouse(t)
 	h.install("us")
-	h.campaigns.MostInFile = 3
+	h.campaigns.MaxFileRows = 3
 	row := "2125550123\n"
 	for name, c := range map[string]struct {
 		more  string

@@ -15,9 +15,10 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apply"
-	"github.com/parley-voice/parley/control/follow"
+	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/outbox"
 	"github.com/parley-voice/parley/control/recording"
-	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
@@ -71,16 +72,16 @@ func TestWholeCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spool := &recording.Spool{Dir: t.TempDir(), Bucket: h.bucket, Ledger: h.store}
+	spool := &recording.Spool{Dir: t.TempDir(), Bucket: h.bucket, Calls: h.store}
 	if err := spool.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h.node(&carrier{}, chat(shortChat), spool)
-	followers := &follow.Followers{
-		Outbox: h.store, Home: "here", Poll: 20 * time.Millisecond,
+	followers := &outbox.Dispatcher{
+		Outbox: &store.EventStore{Pool: h.db.Pool}, Home: "here", Poll: 20 * time.Millisecond,
 		Steps: []control.Step{
-			{Name: "recording", Follower: spool},
-			{Name: "webhook", Follower: &webhook.Notifier{Type: webhook.CallEnded, Pool: h.db.Pool, Calls: h.store, View: view.View{Link: h.api.Recordings.Link}}},
+			{Name: "recording", Handler: spool},
+			{Name: "webhook", Handler: &webhook.Notifier{Type: webhook.CallEnded, Pool: h.db.Pool, Calls: h.store, View: callview.View{Link: h.api.Recordings.Link}}},
 		},
 	}
 	sender := &webhook.Sender{Pool: h.db.Pool, Owner: "n", AllowInsecure: true, Poll: 20 * time.Millisecond}
@@ -201,7 +202,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 	if req := phone["required"].([]any); len(req) != 2 {
 		t.Errorf("required %v", req)
 	}
-	// What the document shows as an example is what the service answers.
+	// The examples of the document are real responses.
 	shown := paths["/v1/calls/phone"].(map[string]any)["post"].(map[string]any)["responses"].(map[string]any)["202"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["example"].(map[string]any)
 	got := h.do("GET", "/v1/calls/"+h.place(), "").json(t)
 	for k := range got {

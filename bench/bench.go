@@ -1,4 +1,4 @@
-// Package bench measures Parley from outside: what a call costs on the wire,
-// how long the caller waits for an answer, and what of that is ours. It plays
-// the far end itself and never looks inside.
+// Package bench measures Parley from outside: the cost of a call on the wire, the
+// response time callers hear, and Parley's share of it. It plays the far end
+// itself and shares no code with the measured side.
 package bench

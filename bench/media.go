@@ -14,39 +14,38 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/wait"
-	"github.com/parley-voice/parley/bench/wire"
 )
 
-// MediaOptions say what a media bench measures.
+// MediaOptions configure Media.
 type MediaOptions struct {
-	Calls  []int         // how many calls at a time
-	Runs   int           // of each design, interleaved; the median counts
-	Warm   time.Duration // before a run is measured
-	Length time.Duration // of what is measured
-	// Child starts the measured process: the command line of Plane.
+	Calls  []int         // concurrent calls of each step
+	Runs   int           // per design, interleaved; the median counts
+	Warm   time.Duration // before each measurement
+	Length time.Duration // of each measurement
+	// Child returns the command that runs Plane for d.
 	Child func(ctx context.Context, d Design) *exec.Cmd
-	// Progress is told of every run that is over.
+	// Progress is called after every run; nil disables it.
 	Progress func(done, all int)
 }
 
-// A MediaResult is what one design cost at one load: of each figure the median
-// over the runs, and of some the extremes.
+// A MediaResult is the cost of one design at one load: medians over the runs, and
+// some extremes.
 type MediaResult struct {
 	Calls     int
 	Design    Design
-	CPU       time.Duration // of the process, for one call for one second
+	CPU       time.Duration // of the process, per call and second
 	Low, High time.Duration // of CPU
-	Sent      float64       // share of the packets due that came
+	Sent      float64       // share of the due packets that arrived
 	Least     float64       // of Sent
-	P99, P999 time.Duration // between two packets of one stream
+	P99, P999 time.Duration // gap between two packets of one stream
 	Worst     time.Duration // of P999
-	RSS       int64         // bytes a call; the process without calls is not counted
-	Late      int64         // ticks of the media clock that began more than a tick late, at worst
-	// FarLate is how late each tick of the far end's began, in all runs.
+	RSS       int64         // bytes per call, without those of the idle process
+	Late      int64         // ticks of the media clock more than one tick late; the maximum of all runs
+	// FarLate is the lateness of each tick of the far end, in all runs.
 	FarLate []time.Duration
 }
 
-// Media measures what a call costs, in every design and at every load.
+// Media measures the cost of a call for every design and load.
 func Media(ctx context.Context, o MediaOptions) ([]MediaResult, error) {
 	designs := []Design{Floor, Legs}
 	all, done := len(o.Calls)*len(designs)*o.Runs, 0
@@ -86,7 +85,7 @@ func median(runs []MediaResult) MediaResult {
 	return m
 }
 
-// spread returns the least, the median and the greatest of a figure.
+// spread returns the minimum, median and maximum of a figure.
 func spread[T cmp.Ordered](runs []MediaResult, figure func(MediaResult) T) (low, mid, high T) {
 	var all []T
 	for _, r := range runs {
@@ -127,7 +126,7 @@ func (o MediaOptions) start(ctx context.Context, d Design, ports []int) (*child,
 	return c, own, nil
 }
 
-// ask writes a line and reads the answer.
+// ask writes a line and reads the reply.
 func (c *child) ask(question, answer any) error {
 	if err := json.NewEncoder(c.in).Encode(question); err != nil {
 		return err
@@ -140,12 +139,12 @@ func (c *child) ask(question, answer any) error {
 
 func (c *child) end() {
 	_ = c.in.Close()
-	_ = c.cmd.Wait() // its last words are on stderr
+	_ = c.cmd.Wait() // errors are on stderr
 }
 
 // run measures one design once.
 func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, error) {
-	far, err := wire.Open(n)
+	far, err := openStreams(n)
 	if err != nil {
 		return MediaResult{}, err
 	}
@@ -156,7 +155,7 @@ func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, er
 	}
 	defer c.end()
 	var measuring atomic.Bool
-	stop, over := make(chan struct{}), make(chan wire.Report, 1)
+	stop, over := make(chan struct{}), make(chan streamReport, 1)
 	go func() { over <- far.Run(ports, stop, func(time.Time) bool { return measuring.Load() }) }()
 	wait.For(ctx, o.Warm)
 	var before, after usage

@@ -1,33 +1,32 @@
-// Package campaigns calls lists of people: what a campaign is, which of them
-// can be, and how one moves from draft to its end. What decides here is pure;
-// the database stands in campaigns/store.
+// Package campaigns defines campaigns and their contacts: their validation, their
+// statuses, and the effects of actions. It is pure; campaigns/store has the SQL.
 package campaigns
 
 import (
 	"time"
 
+	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/retry"
-	"github.com/parley-voice/parley/campaigns/rows"
 )
 
-// A Status is where a campaign stands.
+// A Status is the status of a campaign.
 type Status string
 
 // Statuses.
 const (
 	Draft     Status = "draft"
-	Scheduled Status = "scheduled" // launched, to begin at StartsAt
+	Scheduled Status = "scheduled" // launched; starts at StartsAt
 	Running   Status = "running"
 	Paused    Status = "paused"
 	Completed Status = "completed"
-	Cancelled Status = "cancelled"
+	Canceled  Status = "cancelled"
 )
 
-// Over tells that nothing happens to a campaign any more.
-func (s Status) Over() bool { return s == Completed || s == Cancelled }
+// IsOver reports whether the campaign is completed or canceled.
+func (s Status) IsOver() bool { return s == Completed || s == Canceled }
 
-// A Via is the channel by which something was done.
+// A Via is the channel of a request.
 type Via string
 
 // Channels.
@@ -50,23 +49,23 @@ const (
 	Skip  = "skip"  // launch without them
 )
 
-// Reasons why a campaign is over.
+// Reasons for the end of a campaign.
 const (
 	QueueDrained = "queue_drained"
 	EndsAtCame   = "ends_at"
 	ByClient     = "client_cancel"
 )
 
-// A Campaign calls the people of a list through one route. Zero times stand
-// for what is not set or has not happened.
+// A Campaign calls the contacts of a list through one route. Zero times mean not set or
+// not happened.
 type Campaign struct {
 	ID, OrgID               string
 	Status                  Status
 	StatusReason            string
 	CreatedVia, LaunchedVia Via // LaunchedVia is empty before the first launch
 	Name                    string
-	AgentID                 string // ours; the API's agent_id is AgentName
-	AgentName               string // as the agent is called now
+	AgentID                 string // internal; the API's agent_id is AgentName
+	AgentName               string // current name of the agent
 	AgentVersion            int    // frozen at the launch, 0 before
 	Timezone                string
 	TimezoneSource          string
@@ -75,28 +74,27 @@ type Campaign struct {
 	CallsPerMinute          int
 	Classification          market.Classification
 	Retry                   retry.Config
-	Duplicates              rows.DuplicateAction
+	Duplicates              contactfile.DuplicateAction
 	ContactTimezone         bool
 	WorkingHours            []Shift
 	Binding                 Binding
 	DNC                     string // Block or Skip
 	LaunchImportID          string
-	SeenFingerprint         string // of the screen that was shown last, of a draft
+	SeenFingerprint         string // of the screening shown last, of a draft
 	Market                  string // code of the package, empty for none
 
-	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CancelledAt time.Time
+	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CanceledAt time.Time
 }
 
-// A Binding is the line that a campaign calls through.
+// A Binding is the route of a campaign's calls.
 type Binding struct {
 	TrunkID    string `json:"trunk_id"`
 	RouteID    string `json:"route_id"`
 	FromNumber string `json:"from_number"`
 }
 
-// ConsentTier is the consent that the calls need: pewc, prior express written
-// consent, for marketing; pec, prior express consent, for the rest (47 CFR
-// 64.1200(a)(2), FCC 24-17).
+// ConsentTier returns the required consent: pewc, prior express written consent, for
+// marketing; pec, prior express consent, otherwise (47 CFR 64.1200(a)(2), FCC 24-17).
 func (c Campaign) ConsentTier() string {
 	if c.Classification == market.Marketing {
 		return "pewc"
@@ -104,8 +102,8 @@ func (c Campaign) ConsentTier() string {
 	return "pec"
 }
 
-// Launched is the status that a launch leads to.
-func (c Campaign) Launched(now time.Time) Status {
+// LaunchStatus returns the status after a launch.
+func (c Campaign) LaunchStatus(now time.Time) Status {
 	if c.StartsAt.After(now) {
 		return Scheduled
 	}

@@ -3,20 +3,20 @@ package campaigns
 import (
 	"time"
 
-	"github.com/parley-voice/parley/campaigns/rows"
-	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
 )
 
-// A State is where a contact stands in its campaign.
+// A State is the state of a contact.
 type State string
 
 // States.
 const (
-	Pending    State = "pending"  // waits to be called, again too
-	InCall     State = "in_call"  // is being called
-	Awaiting   State = "awaiting" // was talked to; the analysis decides
+	Pending    State = "pending" // waiting for a call or a retry
+	InCall     State = "in_call"
+	Awaiting   State = "awaiting" // reached; waits for the analysis
 	Done       State = "done"
-	Exhausted  State = "exhausted" // not reached, and no attempt is left
+	Exhausted  State = "exhausted" // not reached, no attempt left
 	Suppressed State = "suppressed"
 )
 
@@ -39,44 +39,43 @@ const (
 	FileImport   = "file"
 )
 
-// An Import is a list that was handed over, and what became of it.
+// An Import is a list that was sent, and its result.
 type Import struct {
 	ID, OrgID, CampaignID string
 	Kind                  string
-	Accepted              bool   // else it was refused
-	RefusalCode           string // why
+	Accepted              bool // otherwise refused
+	RefusalCode           string
 	Via                   Via
 	RowsSeen              int
 	AcceptedRows          int
 	Warned, Rejected      int
 	Duplicates            int
-	SourceKey             string         // of the rows as they came, in the bucket; empty where they were not kept
-	Screen                *screen.Screen // of a batch, frozen
-	Rules                 string         // the version of the market's rules by which it was read
+	SourceKey             string            // of the original rows in the bucket; empty if they are not stored
+	Screen                *screening.Screen // of a batch, frozen
+	Rules                 string            // version of the market rules
 	CreatedAt             time.Time
 }
 
-// A Contact is somebody to call.
+// A Contact is a person to call.
 type Contact struct {
 	ID     string
-	Row    *rows.Row
+	Row    *contactfile.Row
 	State  State
 	Reason string // of the suppression
 }
 
-// Counts are how many contacts of a campaign are in each state, and some that
-// matter beside.
+// Counts are the contacts of a campaign by state.
 type Counts struct {
 	ByState   map[State]int
 	ByReason  map[string]int // of the suppressed
-	AtLaunch  int            // suppressed at the launch for a do-not-call list
-	Ambiguous int            // in several time zones, and not suppressed
+	AtLaunch  int            // suppressed at the launch by a do-not-call list
+	Ambiguous int            // possible in several time zones, and not suppressed
 	Redials   int            // waiting for another attempt
 	Capped    map[string]int // suppressed by a frequency cap, by its name
 }
 
-// All is how many contacts there are.
-func (c Counts) All() int {
+// Total returns the number of contacts.
+func (c Counts) Total() int {
 	n := 0
 	for _, k := range c.ByState {
 		n += k

@@ -6,33 +6,41 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
-// A Next is where a contact goes after a call.
+// A Next is the state of a contact after a call.
 type Next struct {
-	State State
-	At    time.Time // of the next attempt, where it is Pending
-	// Reason is that of a suppression.
-	Reason string
-	Rule   int // of the retry configuration, that brings the attempt; -1 for none
+	State  State
+	At     time.Time // of the next attempt, if Pending
+	Reason string    // of a suppression
+	Fault  string    // of the last attempt, if none is left
+	Rule   int       // index of the retry rule of the attempt; -1 for none
 }
 
-// After decides where a contact goes after a call that ended at an instant.
-// Where the campaign is over nobody is called again.
-func (c Campaign) After(t retry.Tried, ended time.Time) Next {
+// NextAfter decides the next state after a call. A campaign that is over calls no
+// contact again.
+func (c Campaign) NextAfter(t retry.History, ended time.Time) Next {
 	d := c.Retry.Next(t, ended)
 	switch {
-	case d.Redial && !c.Status.Over():
+	case d.Redial && !c.Status.IsOver():
 		return Next{State: Pending, At: d.At, Rule: d.Rule}
-	case d.Redial, d.Rule >= 0 && !d.Stopped: // it would be, and no attempt is left
+	case d.Redial, d.Rule >= 0 && !d.Stopped: // a redial is due, but no attempt is left
 		return Next{State: Exhausted, Rule: -1}
-	case d.Stopped, t.Outcome.Conversation():
+	case d.Stopped, t.Outcome.IsConversation():
 		return Next{State: Done, Rule: -1}
 	default:
 		return Next{State: Exhausted, Rule: -1}
 	}
 }
 
-// Unless has a contact that asked not to be called again go nowhere else.
-func (n Next) Unless(optedOut bool) Next {
+// WithFault sets the fault of a contact that has no attempt left.
+func (n Next) WithFault(fault string) Next {
+	if n.State == Exhausted {
+		n.Fault = fault
+	}
+	return n
+}
+
+// UnlessOptedOut suppresses a contact that opted out.
+func (n Next) UnlessOptedOut(optedOut bool) Next {
 	if optedOut {
 		return Next{State: Suppressed, Reason: OptedOut, Rule: -1}
 	}

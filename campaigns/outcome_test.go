@@ -28,13 +28,13 @@ func TestAfter(t *testing.T) {
 		{"no number", Running, twice, 1, retry.InvalidNumber, Exhausted},
 		{"declined", Running, twice, 1, retry.Declined, Exhausted},
 		{"not answered, too late", Completed, twice, 1, retry.NoAnswer, Exhausted},
-		{"talked to, too late", Cancelled, twice, 1, retry.Answered, Done},
+		{"talked to, too late", Canceled, twice, 1, retry.Answered, Done},
 		{"a rule stops", Running, expert, 1, retry.Declined, Done},
 		{"a rule wants more", Running, expert, 1, retry.Answered, Pending},
 		{"a rule wants more than there is", Running, expert, 2, retry.Answered, Exhausted},
 		{"no rule speaks of it", Running, expert, 1, retry.Busy, Exhausted},
 	} {
-		got := Campaign{Status: x.status, Retry: x.config}.After(retry.Tried{Dials: x.dials, Outcome: x.outcome}, ended)
+		got := Campaign{Status: x.status, Retry: x.config}.NextAfter(retry.History{Dials: x.dials, Outcome: x.outcome}, ended)
 		if got.State != x.want || (got.State == Pending) == got.At.IsZero() {
 			t.Errorf("%s: %+v, want %s", x.name, got, x.want)
 		}
@@ -56,10 +56,10 @@ func TestDue(t *testing.T) {
 		{Running, time.Time{}, late, Running},
 		{Running, time.Time{}, now, Completed},
 		{Paused, time.Time{}, early, Completed},
-		{Cancelled, time.Time{}, early, Cancelled},
+		{Canceled, time.Time{}, early, Canceled},
 		{Completed, time.Time{}, early, Completed},
 	} {
-		got, reason := Campaign{Status: x.status, StartsAt: x.starts, EndsAt: x.ends}.Due(now)
+		got, reason := Campaign{Status: x.status, StartsAt: x.starts, EndsAt: x.ends}.StatusAt(now)
 		if got != x.want || (reason == EndsAtCame) != (got == Completed && x.status != Completed) {
 			t.Errorf("%s from %v to %v becomes %s, %q", x.status, x.starts, x.ends, got, reason)
 		}

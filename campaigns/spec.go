@@ -8,21 +8,20 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/retry"
-	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/admission"
 )
 
-// Horizon is how far ahead an open campaign may end.
+// Horizon bounds the end of an open campaign.
 const Horizon = 30 * 24 * time.Hour
 
-// longestName is the length of a campaign's name in characters.
+// longestName bounds a campaign's name, in characters.
 const longestName = 80
 
-// A Spec is a campaign as it is asked for. Empty strings, zero times and nil
-// stand for what is not said.
+// A Spec is the request for a campaign. Empty strings, zero times and nil mean not set.
 type Spec struct {
 	Name, Agent            string
 	CallsPerMinute         float64
@@ -40,34 +39,34 @@ type Spec struct {
 	Rows                   int // of planned calls
 }
 
-// Surroundings are what a spec is held against.
-type Surroundings struct {
+// Facts are the data that a spec is validated against.
+type Facts struct {
 	Now     time.Time
 	Horizon time.Duration // of open campaigns; 0 means Horizon
-	// Agent is the id of the agent of the spec's name, empty if there is none.
+	// Agent is the id of the spec's agent, empty if unknown.
 	Agent  string
-	Routes []place.Trunk // that the agent may call through
-	// Zone is the organization's, Window when it calls.
+	Routes []admission.Trunk // that the agent may call through
+	// Zone and Window are the organization's time zone and calling window.
 	Zone   string
 	Window market.Week
-	// Market is the organization's package, nil for none; Places are where the
-	// contacts of the spec are.
+	// Market is the organization's package, nil for none. Places are the locations
+	// of the contacts.
 	Market   *market.Package
-	Places   []market.Place
-	MostRows int // 0 any
+	Places   []market.Location
+	MostRows int // 0 means no limit
 }
 
-// CheckDNC refuses a decision that is none.
+// CheckDNC refuses a decision other than block or skip.
 func CheckDNC(decision string) error {
 	if decision == "" || decision == Block || decision == Skip {
 		return nil
 	}
-	return control.Refuse(control.CodeDNCDecision, fmt.Sprintf("dnc is block or skip, not %q", decision))
+	return control.Refuse(control.CodeDNCDecision, fmt.Sprintf("dnc must be block or skip, not %q", decision))
 }
 
-// Settle makes a campaign of a spec, or refuses it with the first of the
-// contract's codes that applies, in the contract's order.
-func (s Spec) Settle(w Surroundings) (Campaign, error) {
+// Settle validates a spec and returns the campaign. It refuses with the first
+// applicable code in the order of the API contract.
+func (s Spec) Settle(w Facts) (Campaign, error) {
 	c := Campaign{
 		Status: Draft, Name: strings.TrimSpace(s.Name), AgentID: w.Agent, AgentName: s.Agent,
 		StartsAt: s.StartsAt, EndsAt: s.EndsAt, Open: s.Open, ContactTimezone: s.ContactTimezone,
@@ -76,7 +75,7 @@ func (s Spec) Settle(w Surroundings) (Campaign, error) {
 	if w.Market != nil {
 		c.Market = w.Market.Code
 	}
-	for _, step := range []func(*Campaign, Surroundings) error{
+	for _, step := range []func(*Campaign, Facts) error{
 		s.window, s.agent, s.zone, s.binding, s.hoursWithin, s.form, s.classification,
 	} {
 		if err := step(&c, w); err != nil {
@@ -86,32 +85,32 @@ func (s Spec) Settle(w Surroundings) (Campaign, error) {
 	return c, nil
 }
 
-// window is step 4.
-func (s Spec) window(_ *Campaign, w Surroundings) error {
+// window is step 4 of the contract's order.
+func (s Spec) window(_ *Campaign, w Facts) error {
 	horizon := w.Horizon
 	if horizon == 0 {
 		horizon = Horizon
 	}
 	switch {
 	case !s.StartsAt.IsZero() && !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt):
-		return control.Refuse(control.CodeCampaignWindow, "ends_at is not later than starts_at")
+		return control.Refuse(control.CodeCampaignWindow, "ends_at must be later than starts_at")
 	case s.Open && s.EndsAt.IsZero():
-		return control.Refuse(control.CodeOpenEndRequired, "a campaign that accepts call additions needs ends_at")
+		return control.Refuse(control.CodeOpenEndRequired, "ends_at is required with accepts_call_additions")
 	case s.Open && s.EndsAt.After(w.Now.Add(horizon)):
-		return control.Refuse(control.CodeOpenEndTooFar, fmt.Sprintf("a campaign that accepts call additions ends within %v", horizon))
+		return control.Refuse(control.CodeOpenEndTooFar, fmt.Sprintf("ends_at must be within %v with accepts_call_additions", horizon))
 	default:
 		return nil
 	}
 }
 
-func (s Spec) agent(_ *Campaign, w Surroundings) error {
+func (s Spec) agent(_ *Campaign, w Facts) error {
 	if w.Agent == "" {
-		return control.Refuse(control.CodeCampaignAgentUnknown, "no agent of this name")
+		return control.Refuse(control.CodeCampaignAgentUnknown, "agent_id names no agent of the organization")
 	}
 	return nil
 }
 
-func (s Spec) zone(c *Campaign, w Surroundings) error {
+func (s Spec) zone(c *Campaign, w Facts) error {
 	if strings.TrimSpace(s.Timezone) == "" {
 		c.Timezone, c.TimezoneSource = w.Zone, ZoneOfOrganization
 		return nil
@@ -124,11 +123,11 @@ func (s Spec) zone(c *Campaign, w Surroundings) error {
 }
 
 // binding is step 6.
-func (s Spec) binding(c *Campaign, w Surroundings) error {
+func (s Spec) binding(c *Campaign, w Facts) error {
 	if s.TrunkID == "" && (s.RouteID != "" || s.From != "") {
-		return control.Refuse(control.CodeBindingIncomplete, "route_id and from_number go with a trunk_id")
+		return control.Refuse(control.CodeBindingIncomplete, "route_id and from_number require trunk_id")
 	}
-	var ways []Binding
+	var matches []Binding
 	for _, t := range w.Routes {
 		if s.TrunkID != "" && t.ID != s.TrunkID {
 			continue
@@ -138,24 +137,24 @@ func (s Spec) binding(c *Campaign, w Surroundings) error {
 			if from == "" || s.RouteID != "" && g.ID != s.RouteID {
 				continue
 			}
-			ways = append(ways, Binding{TrunkID: t.ID, RouteID: g.ID, FromNumber: from})
+			matches = append(matches, Binding{TrunkID: t.ID, RouteID: g.ID, FromNumber: from})
 		}
 	}
-	switch len(ways) {
+	switch len(matches) {
 	case 0:
-		return control.Refuse(control.CodeRouteUnresolved, "no trunk and subgroup of the agent fits trunk_id, route_id and from_number")
+		return control.Refuse(control.CodeRouteUnresolved, "no trunk and subgroup of the agent match trunk_id, route_id and from_number")
 	case 1:
-		c.Binding = ways[0]
+		c.Binding = matches[0]
 		return nil
 	default:
-		return control.Refuse(control.CodeRouteAmbiguous, fmt.Sprintf("%d subgroups fit: name one with trunk_id and route_id", len(ways)))
+		return control.Refuse(control.CodeRouteAmbiguous, fmt.Sprintf("%d subgroups match: choose one with trunk_id and route_id", len(matches)))
 	}
 }
 
-// caller is the number of a pool that was asked for, the first where none was.
-func caller(pool []string, asked string) string {
+// caller returns the requested number of a pool, or its first if none is requested.
+func caller(pool []string, requested string) string {
 	i := slices.IndexFunc(pool, func(n string) bool {
-		return asked == "" || control.Digits(n) == control.Digits(asked)
+		return requested == "" || control.Digits(n) == control.Digits(requested)
 	})
 	if i < 0 {
 		return ""
@@ -163,8 +162,8 @@ func caller(pool []string, asked string) string {
 	return pool[i]
 }
 
-// hoursWithin is step 7. It looks at rows of the right form alone.
-func (s Spec) hoursWithin(_ *Campaign, w Surroundings) error {
+// hoursWithin is step 7. It ignores malformed rows; form refuses them.
+func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
 	class := market.Classification(orElse(s.Classification, string(market.Marketing)))
 	floor := w.Window
 	if w.Market != nil {
@@ -172,20 +171,20 @@ func (s Spec) hoursWithin(_ *Campaign, w Surroundings) error {
 	}
 	for i, row := range s.WorkingHours {
 		h, shift, err := row.hours()
-		if err == nil && shift.wider(h, floor) {
+		if err == nil && shift.isWider(h, floor) {
 			return control.Refuse(control.CodeHoursWider, fmt.Sprintf(
-				"working_hours[%d], %s to %s, is wider than the calling window, which is %s", i, shift.Start, shift.End, show(floor, shift.Days)))
+				"working_hours[%d], %s to %s, exceeds the calling window: %s", i, shift.Start, shift.End, show(floor, shift.Days)))
 		}
 	}
 	return nil
 }
 
-// show is a floor on some days, to be read.
+// show formats a floor on some days.
 func show(floor market.Week, days []int) string {
 	var all []string
 	for _, d := range days {
 		text := "none"
-		if h := floor[d]; !h.None() {
+		if h := floor[d]; !h.IsEmpty() {
 			text = h.From.String() + "-" + h.To.String()
 		}
 		all = append(all, []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}[d]+" "+text)
@@ -193,22 +192,22 @@ func show(floor market.Week, days []int) string {
 	return strings.Join(all, ", ")
 }
 
-// Paces are the tiers of calls per minute.
+// Paces returns the accepted calls per minute.
 func Paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
 
 // form is the first half of step 8.
-func (s Spec) form(c *Campaign, w Surroundings) error {
+func (s Spec) form(c *Campaign, w Facts) error {
 	bad := func(format string, args ...any) error {
 		return control.Refuse(control.CodeCampaignSpec, fmt.Sprintf(format, args...))
 	}
 	if n := utf8.RuneCountInString(c.Name); n < 1 || n > longestName {
-		return bad("name has 1 to %d characters, not %d", longestName, n)
+		return bad("name must have 1 to %d characters, not %d", longestName, n)
 	}
 	if !slices.Contains(Paces(), s.CallsPerMinute) {
-		return bad("calls_per_minute is one of %v, not %v", Paces(), s.CallsPerMinute)
+		return bad("calls_per_minute must be one of %v, not %v", Paces(), s.CallsPerMinute)
 	}
 	if w.MostRows > 0 && s.Rows > w.MostRows {
-		return bad("planned_calls has at most %d rows, not %d", w.MostRows, s.Rows)
+		return bad("the list has more than %d rows", w.MostRows)
 	}
 	var err error
 	if c.Retry, err = retry.Parse(retry.Strategy(orElse(s.Strategy, string(retry.Standard))), s.Retry); err != nil {
@@ -222,17 +221,23 @@ func (s Spec) form(c *Campaign, w Surroundings) error {
 		}
 		c.WorkingHours = append(c.WorkingHours, shift)
 	}
-	c.Duplicates = rows.DuplicateAction(orElse(s.Duplicates, string(rows.RejectDuplicates)))
-	if !slices.Contains([]rows.DuplicateAction{rows.RejectDuplicates, rows.KeepFirst, rows.KeepLast}, c.Duplicates) {
-		return bad("duplicate_action is reject, keep_first or keep_last, not %q", s.Duplicates)
+	c.Duplicates = contactfile.DuplicateAction(orElse(s.Duplicates, string(contactfile.RejectDuplicates)))
+	if !slices.Contains(
+		[]contactfile.DuplicateAction{contactfile.RejectDuplicates, contactfile.KeepFirst, contactfile.KeepLast},
+		c.Duplicates,
+	) {
+		return bad("duplicate_action must be reject, keep_first or keep_last, not %q", s.Duplicates)
 	}
 	return nil
 }
 
-func (s Spec) classification(c *Campaign, _ Surroundings) error {
+func (s Spec) classification(c *Campaign, _ Facts) error {
 	c.Classification = market.Classification(orElse(s.Classification, string(market.Marketing)))
 	if !slices.Contains(market.Classifications(), c.Classification) {
-		return control.Refuse(control.CodeCampaignClassification, fmt.Sprintf("classification is one of %v, not %q", market.Classifications(), s.Classification))
+		return control.Refuse(
+			control.CodeCampaignClassification,
+			fmt.Sprintf("classification must be one of %v, not %q", market.Classifications(), s.Classification),
+		)
 	}
 	return nil
 }

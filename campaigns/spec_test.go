@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/market"
-	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/admission"
 )
 
 func now() time.Time { return time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC) }
 
-// around is an organization in New York with one trunk and one subgroup.
-func around(tb testing.TB) Surroundings {
+// around returns the facts of an organization in New York with one trunk and one
+// subgroup.
+func around(tb testing.TB) Facts {
 	tb.Helper()
 	us, err := market.Load("us")
 	if err != nil {
@@ -25,9 +26,9 @@ func around(tb testing.TB) Surroundings {
 	for i := range window {
 		window[i] = market.Hours{From: 9 * 60, To: 21 * 60}
 	}
-	return Surroundings{
+	return Facts{
 		Now: now(), Agent: "agt_1", Zone: "America/New_York", Window: window, Market: us, MostRows: 5,
-		Routes: []place.Trunk{{ID: "trk_1", Subgroups: []place.Subgroup{{ID: "rte_1", CallerNumbers: []string{"+12025550100", "+12025550101"}}}}},
+		Routes: []admission.Trunk{{ID: "trk_1", Subgroups: []admission.Subgroup{{ID: "rte_1", CallerNumbers: []string{"+12025550100", "+12025550101"}}}}},
 	}
 }
 
@@ -40,20 +41,20 @@ func TestSettle(t *testing.T) {
 	}
 	if c.Name != "Spring" || c.Timezone != "America/New_York" || c.TimezoneSource != "organization" || c.Status != Draft ||
 		c.Binding != (Binding{"trk_1", "rte_1", "+12025550100"}) || c.ConsentTier() != "pewc" || c.DNC != Block ||
-		c.Duplicates != rows.RejectDuplicates || c.Retry.Attempts != 1 || c.WorkingHours == nil || c.Market != "us" {
+		c.Duplicates != contactfile.RejectDuplicates || c.Retry.Attempts != 1 || c.WorkingHours == nil || c.Market != "us" {
 		t.Errorf("%+v", c)
 	}
-	if c.Launched(now()) != Running {
+	if c.LaunchStatus(now()) != Running {
 		t.Error("a campaign without a start does not run at once")
 	}
 	c.StartsAt = now().Add(time.Second)
-	if c.Launched(now()) != Scheduled {
+	if c.LaunchStatus(now()) != Scheduled {
 		t.Error("a campaign that starts later is not scheduled")
 	}
 }
 
-// TestRefusals: each refusal has its code, and of several the first of the
-// contract's order.
+// TestRefusals: each refusal has its code; of several the first in the contract's order
+// applies.
 func TestRefusals(t *testing.T) {
 	hours := func(days string, start, end string) []Shift {
 		s := Shift{Start: start, End: end}
@@ -64,52 +65,52 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*Spec, *Surroundings)
+		change func(*Spec, *Facts)
 		want   control.Code
 	}{
-		{"ends before it starts", func(s *Spec, _ *Surroundings) { s.StartsAt, s.EndsAt = now(), now() }, control.CodeCampaignWindow},
-		{"ends in the past, starts now", func(s *Spec, _ *Surroundings) { s.EndsAt = now().Add(-time.Hour) }, ""},
-		{"open without an end", func(s *Spec, _ *Surroundings) { s.Open = true }, control.CodeOpenEndRequired},
-		{"open to the horizon", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon) }, ""},
-		{"open for too long", func(s *Spec, _ *Surroundings) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, control.CodeOpenEndTooFar},
-		{"no agent", func(s *Spec, w *Surroundings) { w.Agent = ""; s.Timezone = "Mars/Base" }, control.CodeCampaignAgentUnknown},
-		{"no agent, incomplete binding", func(s *Spec, w *Surroundings) { w.Agent = ""; s.RouteID = "rte_1" }, control.CodeCampaignAgentUnknown},
-		{"no zone", func(s *Spec, _ *Surroundings) { s.Timezone = "Etc/GMT-5" }, control.CodeCampaignTimezone},
-		{"a blank zone", func(s *Spec, _ *Surroundings) { s.Timezone = " " }, ""},
-		{"a route without its trunk", func(s *Spec, _ *Surroundings) { s.RouteID = "rte_1" }, control.CodeBindingIncomplete},
-		{"a number without its trunk", func(s *Spec, w *Surroundings) { s.From, w.Routes = "+12025550100", nil }, control.CodeBindingIncomplete},
-		{"no route", func(_ *Spec, w *Surroundings) { w.Routes = nil }, control.CodeRouteUnresolved},
-		{"another trunk", func(s *Spec, _ *Surroundings) { s.TrunkID = "trk_2" }, control.CodeRouteUnresolved},
-		{"another number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "+12025550199" }, control.CodeRouteUnresolved},
-		{"its second number", func(s *Spec, _ *Surroundings) { s.TrunkID, s.From = "trk_1", "12025550101" }, ""},
-		{"two routes", func(_ *Spec, w *Surroundings) {
-			w.Routes[0].Subgroups = append(w.Routes[0].Subgroups, place.Subgroup{ID: "rte_2", CallerNumbers: []string{"+1"}})
+		{"ends before it starts", func(s *Spec, _ *Facts) { s.StartsAt, s.EndsAt = now(), now() }, control.CodeCampaignWindow},
+		{"ends in the past, starts now", func(s *Spec, _ *Facts) { s.EndsAt = now().Add(-time.Hour) }, ""},
+		{"open without an end", func(s *Spec, _ *Facts) { s.Open = true }, control.CodeOpenEndRequired},
+		{"open to the horizon", func(s *Spec, _ *Facts) { s.Open, s.EndsAt = true, now().Add(Horizon) }, ""},
+		{"open for too long", func(s *Spec, _ *Facts) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, control.CodeOpenEndTooFar},
+		{"no agent", func(s *Spec, w *Facts) { w.Agent = ""; s.Timezone = "Mars/Base" }, control.CodeCampaignAgentUnknown},
+		{"no agent, incomplete binding", func(s *Spec, w *Facts) { w.Agent = ""; s.RouteID = "rte_1" }, control.CodeCampaignAgentUnknown},
+		{"no zone", func(s *Spec, _ *Facts) { s.Timezone = "Etc/GMT-5" }, control.CodeCampaignTimezone},
+		{"a blank zone", func(s *Spec, _ *Facts) { s.Timezone = " " }, ""},
+		{"a route without its trunk", func(s *Spec, _ *Facts) { s.RouteID = "rte_1" }, control.CodeBindingIncomplete},
+		{"a number without its trunk", func(s *Spec, w *Facts) { s.From, w.Routes = "+12025550100", nil }, control.CodeBindingIncomplete},
+		{"no route", func(_ *Spec, w *Facts) { w.Routes = nil }, control.CodeRouteUnresolved},
+		{"another trunk", func(s *Spec, _ *Facts) { s.TrunkID = "trk_2" }, control.CodeRouteUnresolved},
+		{"another number", func(s *Spec, _ *Facts) { s.TrunkID, s.From = "trk_1", "+12025550199" }, control.CodeRouteUnresolved},
+		{"its second number", func(s *Spec, _ *Facts) { s.TrunkID, s.From = "trk_1", "12025550101" }, ""},
+		{"two routes", func(_ *Spec, w *Facts) {
+			w.Routes[0].Subgroups = append(w.Routes[0].Subgroups, admission.Subgroup{ID: "rte_2", CallerNumbers: []string{"+1"}})
 		}, control.CodeRouteAmbiguous},
-		{"wide hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "07:00", "22:00") }, control.CodeHoursWider},
-		{"narrow hours", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0,4]", "10:00", "17:00") }, ""},
-		{"a wide row and a broken one", func(s *Spec, _ *Surroundings) {
+		{"wide hours", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[0]", "07:00", "22:00") }, control.CodeHoursWider},
+		{"narrow hours", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[0,4]", "10:00", "17:00") }, ""},
+		{"a wide row and a broken one", func(s *Spec, _ *Facts) {
 			s.WorkingHours = append(hours("[0]", "9", "17:00"), hours("[6]", "07:00", "10:00")...)
 		}, control.CodeHoursWider},
-		{"all in Rhode Island, Sunday", func(s *Spec, w *Surroundings) {
-			w.Places, s.WorkingHours = []market.Place{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
+		{"all in Rhode Island, Sunday", func(s *Spec, w *Facts) {
+			w.Places, s.WorkingHours = []market.Location{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
 		}, control.CodeHoursWider},
-		{"no market, the organization's window", func(s *Spec, w *Surroundings) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, control.CodeHoursWider},
-		{"a broken row", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, control.CodeCampaignSpec},
-		{"a row without days", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[]", "10:00", "11:00") }, control.CodeCampaignSpec},
-		{"a day that is none", func(s *Spec, _ *Surroundings) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, control.CodeCampaignSpec},
-		{"no name", func(s *Spec, _ *Surroundings) { s.Name = "  " }, control.CodeCampaignSpec},
-		{"80 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 80) + " " }, ""},
-		{"81 characters", func(s *Spec, _ *Surroundings) { s.Name = strings.Repeat("ы", 81) }, control.CodeCampaignSpec},
-		{"a pace that is no tier", func(s *Spec, _ *Surroundings) { s.CallsPerMinute = 3 }, control.CodeCampaignSpec},
-		{"retries", func(s *Spec, _ *Surroundings) { s.Retry = json.RawMessage(`{"attempts":0}`) }, control.CodeCampaignSpec},
-		{"a strategy", func(s *Spec, _ *Surroundings) { s.Strategy = "clever" }, control.CodeCampaignSpec},
-		{"duplicates", func(s *Spec, _ *Surroundings) { s.Duplicates = "keep" }, control.CodeCampaignSpec},
-		{"rows", func(s *Spec, _ *Surroundings) { s.Rows = 6 }, control.CodeCampaignSpec},
-		{"classification", func(s *Spec, _ *Surroundings) { s.Classification = "fun" }, control.CodeCampaignClassification},
-		{"classification and wide hours", func(s *Spec, _ *Surroundings) {
+		{"no market, the organization's window", func(s *Spec, w *Facts) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, control.CodeHoursWider},
+		{"a broken row", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, control.CodeCampaignSpec},
+		{"a row without days", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[]", "10:00", "11:00") }, control.CodeCampaignSpec},
+		{"a day that is none", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, control.CodeCampaignSpec},
+		{"no name", func(s *Spec, _ *Facts) { s.Name = "  " }, control.CodeCampaignSpec},
+		{"80 characters", func(s *Spec, _ *Facts) { s.Name = strings.Repeat("ы", 80) + " " }, ""},
+		{"81 characters", func(s *Spec, _ *Facts) { s.Name = strings.Repeat("ы", 81) }, control.CodeCampaignSpec},
+		{"a pace that is no tier", func(s *Spec, _ *Facts) { s.CallsPerMinute = 3 }, control.CodeCampaignSpec},
+		{"retries", func(s *Spec, _ *Facts) { s.Retry = json.RawMessage(`{"attempts":0}`) }, control.CodeCampaignSpec},
+		{"a strategy", func(s *Spec, _ *Facts) { s.Strategy = "clever" }, control.CodeCampaignSpec},
+		{"duplicates", func(s *Spec, _ *Facts) { s.Duplicates = "keep" }, control.CodeCampaignSpec},
+		{"rows", func(s *Spec, _ *Facts) { s.Rows = 6 }, control.CodeCampaignSpec},
+		{"classification", func(s *Spec, _ *Facts) { s.Classification = "fun" }, control.CodeCampaignClassification},
+		{"classification and wide hours", func(s *Spec, _ *Facts) {
 			s.Classification, s.WorkingHours = "fun", hours("[0]", "07:00", "22:00")
 		}, control.CodeHoursWider},
-		{"name and classification", func(s *Spec, _ *Surroundings) { s.Name, s.Classification = "", "fun" }, control.CodeCampaignSpec},
+		{"name and classification", func(s *Spec, _ *Facts) { s.Name, s.Classification = "", "fun" }, control.CodeCampaignSpec},
 	} {
 		s, w := good(), around(t)
 		c.change(&s, &w)
@@ -133,32 +134,32 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAllowed(t *testing.T) {
-	for s, want := range map[Status][5]Move{
-		Draft:     {Checked, Impossible, Impossible, Happens, Happens},
-		Scheduled: {Already, Impossible, Impossible, Happens, Happens},
-		Running:   {Already, Happens, Already, Happens, Happens},
-		Paused:    {Impossible, Already, Checked, Happens, Happens},
+	for s, want := range map[Status][5]Effect{
+		Draft:     {IfChecksPass, Impossible, Impossible, Applies, Applies},
+		Scheduled: {NoChange, Impossible, Impossible, Applies, Applies},
+		Running:   {NoChange, Applies, NoChange, Applies, Applies},
+		Paused:    {Impossible, NoChange, IfChecksPass, Applies, Applies},
 		Completed: {},
-		Cancelled: {Launch: Impossible, Cancel: Already},
+		Canceled:  {Launch: Impossible, Cancel: NoChange},
 	} {
 		for a, m := range want {
-			if got := Allowed(s, Action(a)); got != m {
+			if got := EffectOf(s, Action(a)); got != m {
 				t.Errorf("%s, action %d: %d, want %d", s, a, got, m)
 			}
 		}
-		if s.Over() != (s == Completed || s == Cancelled) {
-			t.Errorf("%s is over: %v", s, s.Over())
+		if s.IsOver() != (s == Completed || s == Canceled) {
+			t.Errorf("%s is over: %v", s, s.IsOver())
 		}
 	}
 }
 
 func TestWorking(t *testing.T) {
 	c := Campaign{}
-	if h := c.Working(6); len(h) != 1 || h[0].None() {
+	if h := c.HoursOn(6); len(h) != 1 || h[0].IsEmpty() {
 		t.Errorf("no hours of its own: %v", h)
 	}
 	c.WorkingHours = []Shift{{Days: []int{0, 1}, Start: "09:00", End: "12:00"}, {Days: []int{0}, Start: "13:00", End: "17:00"}}
-	if len(c.Working(0)) != 2 || len(c.Working(1)) != 1 || len(c.Working(2)) != 0 {
-		t.Errorf("%v %v %v", c.Working(0), c.Working(1), c.Working(2))
+	if len(c.HoursOn(0)) != 2 || len(c.HoursOn(1)) != 1 || len(c.HoursOn(2)) != 0 {
+		t.Errorf("%v %v %v", c.HoursOn(0), c.HoursOn(1), c.HoursOn(2))
 	}
 }

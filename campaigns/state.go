@@ -2,7 +2,7 @@ package campaigns
 
 import "time"
 
-// An Action is something that is asked of a campaign.
+// An Action is an operation on a campaign.
 type Action uint8
 
 // Actions.
@@ -14,36 +14,36 @@ const (
 	AddCalls
 )
 
-// A Move is what an action does in a status.
-type Move uint8
+// An Effect is the effect of an action in a status.
+type Effect uint8
 
-// Moves.
+// Effects.
 const (
-	Impossible Move = iota // 409 campaign_transition_invalid; for AddCalls campaign_closed
-	Already                // 200, nothing changes
-	Checked                // it happens if the launch checks pass
-	Happens
+	Impossible   Effect = iota // 409 campaign_transition_invalid; for AddCalls campaign_closed
+	NoChange                   // 200
+	IfChecksPass               // depends on the launch checks
+	Applies
 )
 
-// Allowed tells what an action does to a campaign in a status.
-func Allowed(s Status, a Action) Move {
-	return map[Action]map[Status]Move{
-		Launch:   {Draft: Checked, Scheduled: Already, Running: Already},
-		Pause:    {Running: Happens, Paused: Already},
-		Resume:   {Running: Already, Paused: Checked},
-		Cancel:   {Draft: Happens, Scheduled: Happens, Running: Happens, Paused: Happens, Cancelled: Already},
-		AddCalls: {Draft: Happens, Scheduled: Happens, Running: Happens, Paused: Happens},
+// EffectOf returns the effect of an action in a status.
+func EffectOf(s Status, a Action) Effect {
+	return map[Action]map[Status]Effect{
+		Launch:   {Draft: IfChecksPass, Scheduled: NoChange, Running: NoChange},
+		Pause:    {Running: Applies, Paused: NoChange},
+		Resume:   {Running: NoChange, Paused: IfChecksPass},
+		Cancel:   {Draft: Applies, Scheduled: Applies, Running: Applies, Paused: Applies, Canceled: NoChange},
+		AddCalls: {Draft: Applies, Scheduled: Applies, Running: Applies, Paused: Applies},
 	}[a][s]
 }
 
-// Live tells that a campaign was launched and is not over.
-func (s Status) Live() bool { return s == Scheduled || s == Running || s == Paused }
+// IsLive reports whether the campaign was launched and is not over.
+func (s Status) IsLive() bool { return s == Scheduled || s == Running || s == Paused }
 
-// Due is the status that time alone brings a campaign to, with the reason where
-// it is over by it. Reaching EndsAt closes whatever was launched.
-func (c Campaign) Due(now time.Time) (Status, string) {
+// StatusAt returns the status by time alone, and the reason if the campaign is over.
+// EndsAt ends every launched campaign.
+func (c Campaign) StatusAt(now time.Time) (Status, string) {
 	switch {
-	case c.Status.Live() && !c.EndsAt.IsZero() && !c.EndsAt.After(now):
+	case c.Status.IsLive() && !c.EndsAt.IsZero() && !c.EndsAt.After(now):
 		return Completed, EndsAtCame
 	case c.Status == Scheduled && !c.StartsAt.After(now):
 		return Running, ""

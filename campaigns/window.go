@@ -6,13 +6,13 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// lookedAhead is how many days a window is looked for.
-const lookedAhead = 14
+// searchDays bounds the search for an opening.
+const searchDays = 14
 
-// Opens returns the first instant from now on at which the campaign's working
-// hours and a floor, both in its zone, allow calls, and whether there is one
-// before it ends, within two weeks.
-func (c Campaign) Opens(now time.Time, floor market.Week) (time.Time, bool) {
+// NextOpen returns the first time at which working hours and a floor, both in the
+// campaign's zone, allow calls, and whether there is one before its end within two
+// weeks.
+func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 	zone, err := time.LoadLocation(c.Timezone)
 	if err != nil {
 		return time.Time{}, false
@@ -22,10 +22,10 @@ func (c Campaign) Opens(now time.Time, floor market.Week) (time.Time, bool) {
 		from = c.StartsAt
 	}
 	local := from.In(zone)
-	for d := range lookedAhead + 1 {
+	for d := range searchDays + 1 {
 		day := time.Date(local.Year(), local.Month(), local.Day()+d, 12, 0, 0, 0, zone)
-		for _, h := range c.Working(market.Weekday(day)) {
-			if h = h.And(floor[market.Weekday(day)]); h.None() {
+		for _, h := range c.HoursOn(market.Weekday(day)) {
+			if h = h.And(floor[market.Weekday(day)]); h.IsEmpty() {
 				continue
 			}
 			begin, end := at(day, h.From), at(day, h.To)
@@ -40,7 +40,7 @@ func (c Campaign) Opens(now time.Time, floor market.Week) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// at is a time of a day.
+// at returns a time of a day.
 func at(day time.Time, c market.Clock) time.Time {
 	return time.Date(day.Year(), day.Month(), day.Day(), int(c)/60, int(c)%60, 0, 0, day.Location())
 }

@@ -43,7 +43,7 @@ func TestOpens(t *testing.T) {
 		{"no floor", "2026-11-20 12:00", "", "", office, market.Week{}, ""},
 	} {
 		k := Campaign{Timezone: "America/New_York", StartsAt: when(c.starts), EndsAt: when(c.ends), WorkingHours: c.hours}
-		got, ok := k.Opens(when(c.now), c.floor)
+		got, ok := k.NextOpen(when(c.now), c.floor)
 		if ok != (c.want != "") || ok && !got.Equal(when(c.want)) {
 			t.Errorf("%s: %v %v, want %q", c.name, got.In(zone), ok, c.want)
 		}

@@ -2,38 +2,38 @@ package control
 
 import "slices"
 
-// An AttemptState is where an attempt to reach a phone stands.
+// AttemptState is the state of an attempt to reach a phone.
 type AttemptState string
 
-// States of an attempt, in the order in which they pass.
+// States of an attempt, in order.
 const (
 	Scheduled AttemptState = "scheduled" // waits in the dial queue
-	Claimed   AttemptState = "claimed"   // a node holds it under a lease
-	Intent    AttemptState = "intent"    // committed before the request leaves: from here on it may ring
+	Claimed   AttemptState = "claimed"   // leased by a node
+	Intent    AttemptState = "intent"    // committed before the INVITE leaves; from here on the phone may ring
 	Sent      AttemptState = "sent"
 	Rang      AttemptState = "ringing"
 	Answered  AttemptState = "answered"
 	Closed    AttemptState = "ended"
-	// Unknown: its node was lost between intent and answer. It may have rung,
-	// so it is never dialled again.
+	// Unknown: the node was lost between intent and answer. The phone may have rung, so
+	// the attempt is never dialed again.
 	Unknown AttemptState = "unknown"
 )
 
-// moves holds every transition of an attempt.
+// moves lists every allowed transition of an attempt.
 var moves = map[AttemptState][]AttemptState{ //nolint:gochecknoglobals // read-only table
-	Scheduled: {Claimed, Closed},                                  // claimed; cancelled or expired
-	Claimed:   {Intent, Scheduled, Closed},                        // about to dial; lease lapsed; cancelled
-	Intent:    {Sent, Rang, Answered, Closed, Unknown, Scheduled}, // Scheduled: the node itself knows that nothing left
+	Scheduled: {Claimed, Closed},                                  // claimed; canceled or expired
+	Claimed:   {Intent, Scheduled, Closed},                        // about to dial; lease lapsed; canceled
+	Intent:    {Sent, Rang, Answered, Closed, Unknown, Scheduled}, // Scheduled: the node knows that nothing was sent
 	Sent:      {Rang, Answered, Closed, Unknown},
 	Rang:      {Answered, Closed, Unknown},
 	Answered:  {Closed},
 }
 
-// May reports whether an attempt may go from one state to another.
-func May(from, to AttemptState) bool { return slices.Contains(moves[from], to) }
+// CanMove reports whether an attempt may go from one state to another.
+func CanMove(from, to AttemptState) bool { return slices.Contains(moves[from], to) }
 
-// Before returns the states from which an attempt may reach to, sorted.
-func Before(to AttemptState) []AttemptState {
+// StatesBefore returns the states from which an attempt may reach to, sorted.
+func StatesBefore(to AttemptState) []AttemptState {
 	var from []AttemptState
 	for s, next := range moves {
 		if slices.Contains(next, to) {
@@ -44,11 +44,11 @@ func Before(to AttemptState) []AttemptState {
 	return from
 }
 
-// Alive returns the states in which a node holds an attempt under a lease.
-func Alive() []AttemptState { return []AttemptState{Claimed, Intent, Sent, Rang, Answered} }
+// HeldStates returns the states in which a node leases an attempt.
+func HeldStates() []AttemptState { return []AttemptState{Claimed, Intent, Sent, Rang, Answered} }
 
-// A Lease is a node's hold on an attempt. Every write names it, and fails with
-// ErrFenced once it is no longer true.
+// Lease is a node's claim on an attempt. Every write names it and fails with ErrFenced
+// after the lease is lost.
 type Lease struct {
 	AttemptID string
 	CallID    string
@@ -56,10 +56,10 @@ type Lease struct {
 	Epoch     int64
 }
 
-// A Place is one node.
-type Place struct {
-	// Owner is new with every process.
+// NodeID identifies a node.
+type NodeID struct {
+	// Owner differs for every process.
 	Owner string
-	// Home is the same for all processes of one data directory.
+	// Home is the same for all processes of a data directory.
 	Home string
 }

@@ -1,41 +1,42 @@
-// Package control places calls and keeps their records: the durable dial
-// queue, the runner that takes one call from its claim to its end, the
-// settlement of what crashed nodes left, and the events that others follow.
+// Package control places calls and keeps their records: the durable dial queue, the runner
+// that takes a call from its claim to its end, the settlement of calls of lost nodes, and
+// the events of calls.
 package control
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Status is where a call stands.
+// Status is the status of a call.
 type Status string
 
 // Statuses.
 const (
-	Queued  Status = "queued"  // accepted; nothing rings yet
-	Ringing Status = "ringing" // the party's phone rings
-	Ongoing Status = "ongoing" // the party answered
-	Ended   Status = "ended"   // a conversation took place
-	Failed  Status = "failed"  // none did
+	Queued  Status = "queued"  // accepted, not ringing yet
+	Ringing Status = "ringing" // the callee's phone rings
+	Ongoing Status = "ongoing" // the callee answered
+	Ended   Status = "ended"   // after a conversation
+	Failed  Status = "failed"  // without a conversation
 )
 
 // Types of calls.
 const (
 	Phone = "phone"
-	Web   = "web" // of a browser that joins by a token; it never rings, and never fails
+	Web   = "web" // joined by a browser with a token; never rings or fails
 )
 
-// Over reports whether nothing happens to the call any more.
+// Over reports whether the call has ended or failed.
 func (s Status) Over() bool { return s == Ended || s == Failed }
 
-// A Reason is why a call is over.
+// Reason is the disconnection reason of a call.
 type Reason string
 
-// Reasons of calls that ended beyond those of a conversation
-// (pipeline.Reason), and of calls that failed beyond those of a leg
+// Reasons in addition to those of a conversation (pipeline.Reason) and of a leg
 // (media.Cause).
 const (
 	ReasonShutdown      Reason = "shutdown"
@@ -44,12 +45,15 @@ const (
 	ReasonUnknown       Reason = "unknown_after_restart"
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"
-	ReasonCallerNumber  Reason = "caller_number_unavailable" // its way may not show it any more
+	ReasonCallerNumber  Reason = "caller_number_unavailable" // the route may no longer show it
 	ReasonInternalError Reason = "internal_error"
+	// ReasonNotConfigured: the server lacks a provider of the agent.
+	ReasonNotConfigured Reason = "provider_not_configured"
+	ReasonAgentError           = Reason(pipeline.AgentError)
 	ReasonNeverJoined   Reason = "never_joined" // of web calls
 )
 
-// A Side is who ended a call.
+// Side is the party that ended a call.
 type Side string
 
 // Sides.
@@ -61,32 +65,31 @@ const (
 	SideCarrier Side = "carrier"
 )
 
-// A RecordingStatus is where a call's recording stands.
+// RecordingStatus is the status of a call's recording.
 type RecordingStatus string
 
 // Recording statuses.
 const (
-	RecordingNone       RecordingStatus = "none"        // not begun
-	RecordingInProgress RecordingStatus = "in_progress" // the call is on
-	RecordingFinalizing RecordingStatus = "finalizing"  // the call is over
+	RecordingNone       RecordingStatus = "none"        // not started
+	RecordingInProgress RecordingStatus = "in_progress" // during the call
+	RecordingFinalizing RecordingStatus = "finalizing"  // after the call
 	RecordingReady      RecordingStatus = "ready"
 	RecordingFailed     RecordingStatus = "failed"
 	RecordingDisabled   RecordingStatus = "disabled"
 )
 
-// A Call is the record of one call. Zero times and empty strings stand for
-// what has not happened or is not known.
+// Call is the record of one call. Zero values mean "not yet" or "unknown".
 type Call struct {
 	ID, OrgID    string
 	Type         string // Phone or Web
 	Status       Status
 	AgentID      string
-	AgentName    string // as the agent is called now
+	AgentName    string // the agent's current name
 	AgentVersion int
 
-	To         string // digits, as normalised
+	To         string // normalized digits
 	From       string
-	DialNumber string // what the carrier is asked for: To with the prefix
+	DialNumber string // To with the dial prefix, as sent to the carrier
 	TrunkID    string
 	RouteID    string
 
@@ -99,8 +102,8 @@ type Call struct {
 	RingFor     time.Duration
 	MaxDuration time.Duration
 	Voicemail   string
-	Disclosure  string // said before the greeting; empty for none
-	OptOut      OptOutWays
+	Disclosure  string // spoken before the greeting; empty means none
+	OptOut      OptOutOptions
 
 	CreatedAt, DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
 
@@ -110,18 +113,32 @@ type Call struct {
 	SIPStatus  int
 	SIPReason  string
 	Transfer   json.RawMessage
-	Quality    json.RawMessage // a quality.Quality
-	AMD        json.RawMessage // how AnsweredBy is known: confidence, evidence, amd_ms
+	Quality    json.RawMessage // an AudioQuality
+	AMD        json.RawMessage // basis of AnsweredBy: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus
-	RecordingKey    string // in the bucket
+	Truncated       bool   // the recording holds only the beginning of the call
+	RecordingKey    string // key in the bucket
 	Analysis        json.RawMessage
 	AnalysisStatus  string
-	AnalysisError   string // why it failed
+	AnalysisError   string // reason of a failed analysis
 }
 
-// Words are what was said in a call and what its turns cost, as stored.
-type Words struct {
+// EndedByFault reports whether the call was answered and ended by a fault of this service.
+func (c *Call) EndedByFault() bool {
+	return !c.AnsweredAt.IsZero() && (c.Reason == ReasonAgentError || c.Reason == ReasonInternalError)
+}
+
+// Transcript holds the stored lines of a call and the metrics of its turns.
+type Transcript struct {
 	Lines []pipeline.Line
 	Turns []json.RawMessage // items of GET /v1/calls/{id}/turns
+}
+
+// HasCompleteSentence reports whether the agent finished a sentence. The lines hold only
+// words that were played.
+func (w Transcript) HasCompleteSentence() bool {
+	return slices.ContainsFunc(w.Lines, func(l pipeline.Line) bool {
+		return l.Role == pipeline.RoleAgent && l.Text != "" && (!l.Interrupted || strings.ContainsAny(l.Text, ".?!…。？！"))
+	})
 }

@@ -1,6 +1,6 @@
 package control
 
-// A Code names why a request was refused, as the API spells it.
+// Code is the API's code of a refusal.
 type Code string
 
 // Codes of requests as such.
@@ -13,7 +13,8 @@ const (
 	CodePrivilegedKey       Code = "privileged_key_required"
 	CodeRootOrgKey          Code = "root_org_key_required"
 	CodeInvalidRequest      Code = "invalid_request"
-	CodeRequestTooLarge     Code = "request_too_large" // not in the contract: it allows for more
+	CodeRequestTooLarge     Code = "request_too_large"       // beyond the contract, which allows more codes
+	CodeRequestBudget       Code = "request_budget_exceeded" // beyond the contract, which allows more codes
 	CodeIdempotencyRequired Code = "idempotency_key_required"
 	CodeIdempotencyReuse    Code = "idempotency_key_reuse"
 	CodeIdempotencyInFlight Code = "idempotency_key_in_flight"
@@ -35,14 +36,14 @@ const (
 	CodeDestinationNotAllowed Code = "destination_not_allowed"
 	CodeSubgroupConcurrency   Code = "subgroup_concurrency_limit"
 	CodeSubgroupRate          Code = "subgroup_rate_limit"
-	CodeOrganizationLimit     Code = "organization_daily_limit" // not in the contract either
+	CodeOrganizationLimit     Code = "organization_daily_limit" // beyond the contract
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
 	CodeAgentNotFound         Code = "agent_not_found" // web calls only
 	CodeAgentDispatch         Code = "agent_dispatch_failed"
 	CodeDialFailed            Code = "dial_failed"
 	CodeCallNotFound          Code = "call_not_found"
-	// Of who joins a web call; told to browsers, not by /v1.
+	// For browsers that join a web call; not used by /v1.
 	CodeTicketInvalid Code = "token_invalid"
 	CodeTicketExpired Code = "token_expired"
 	CodeTicketUsed    Code = "token_used"

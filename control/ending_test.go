@@ -20,7 +20,7 @@ func TestEveryReasonIsTold(t *testing.T) {
 		t.Fatalf("only %d reasons are found: %v", len(all), all)
 	}
 	for _, why := range all {
-		if got, by := conversed(why, errAsked); got != Reason(why) || by == "" {
+		if got, by := endReason(why, errEndRequested); got != Reason(why) || by == "" {
 			t.Errorf("%s is told as %s, by %q", why, got, by)
 		}
 	}
@@ -67,12 +67,12 @@ func reasons(t *testing.T) []pipeline.Reason {
 
 func TestHandedOver(t *testing.T) {
 	at := time.UnixMilli(1795222586123)
-	for want, h := range map[string]*pipeline.Handover{
+	for want, h := range map[string]*pipeline.TransferResult{
 		"": nil,
 		`{"type":"cold","to":"+12025550111","status":"answered","bridged":true,"at":1795222586.123}`: {To: "+12025550111", Bridged: true, Answered: true, At: at},
 		`{"type":"cold","to":"+12025550111","status":"failed","bridged":false,"at":1795222586}`:      {To: "+12025550111", At: at.Truncate(time.Second)},
 	} {
-		if got := handedOver(h); string(got) != want {
+		if got := transferJSON(h); string(got) != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

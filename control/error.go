@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// An Error is a refusal that its causer may read.
+// Error is a refusal whose message may be shown to the client.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter, where positive, is when to try again.
+	// RetryAfter suggests when to retry; 0 means no suggestion.
 	RetryAfter time.Duration
 }
 
@@ -19,7 +19,7 @@ func Refuse(code Code, message string) *Error { return &Error{Code: code, Messag
 // Error implements error.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// CodeOf returns the code of a refusal, and CodeInternal for any other error.
+// CodeOf returns the code of a refusal; CodeInternal for other errors.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -27,16 +27,16 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// ErrFenced is returned by a write of a node that no longer owns the attempt:
-// its lease lapsed and somebody else settled it.
-var ErrFenced = errors.New("the attempt belongs to someone else by now")
+// ErrFenced is returned by a write of a node whose lease has lapsed and was settled by
+// another node.
+var ErrFenced = errors.New("the attempt belongs to another node")
 
-// ErrStopped is returned where the campaign of a call was paused, or is over, since
-// the call was taken: nothing has left.
-var ErrStopped = errors.New("the call's campaign does not run any more")
+// ErrStopped is returned if the call's campaign was paused or ended after the claim.
+// Nothing was sent.
+var ErrStopped = errors.New("the campaign of the call is not running")
 
-// A HaltError is why an attempt that was about to dial must not.
+// HaltError tells why an attempt must not be dialed.
 type HaltError struct{ Reason Reason }
 
 // Error implements error.
-func (h *HaltError) Error() string { return "the call must not be dialled: " + string(h.Reason) }
+func (h *HaltError) Error() string { return "the call must not be dialed: " + string(h.Reason) }

@@ -8,13 +8,13 @@ import (
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewID returns prefix followed by 26 characters that sort by now, to the
-// millisecond, and then at random: the body of a ULID.
+// NewID returns prefix followed by a 26-character ULID of now: sorted by the millisecond,
+// then random.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
 	_, _ = rand.Read(b[6:]) // never fails since Go 1.24
-	// 128 bits from the left in groups of five; the first group has three.
+	// Groups of five bits from the left; the first group has three.
 	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 	var out [26]byte
 	for i := 25; i >= 0; i-- {

@@ -13,6 +13,7 @@ import (
 // A tardy dialer comes too late, before or after it said that it sends.
 type tardy struct {
 	sends bool
+	why   error
 	to    media.Target
 }
 
@@ -21,7 +22,7 @@ func (d *tardy) Dial(_ context.Context, to media.Target, progress func(media.Pro
 	if d.sends {
 		progress(media.Sent)
 	}
-	return nil, &media.DialError{Cause: media.Failure, Err: media.ErrTooLate}
+	return nil, &media.DialError{Cause: media.Failure, Err: d.why}
 }
 
 // TestRunnerGivesBackWhatDidNotLeave: the dialer is told until when the request
@@ -30,19 +31,22 @@ func (d *tardy) Dial(_ context.Context, to media.Target, progress func(media.Pro
 func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
 	for _, tt := range []struct {
 		sends bool
+		why   error
 		want  []string
 	}{
-		{false, []string{"intent", "release"}},
-		{true, []string{"intent", "sent", "finish"}},
+		{false, media.ErrTooLate, []string{"intent", "release"}},
+		{true, media.ErrTooLate, []string{"intent", "sent", "finish"}},
+		{false, media.ErrPaused, []string{"intent", "release"}},
+		{true, media.ErrPaused, []string{"intent", "sent", "finish"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, d, c := &book{}, &tardy{sends: tt.sends}, newClaim()
-			r := &Runner{Ledger: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
+			b, d, c := &book{}, &tardy{sends: tt.sends, why: tt.why}, newClaim()
+			r := &Runner{Attempts: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
 			if err := r.Run(t.Context(), c); err != nil {
 				t.Error(err)
 			}
 			if !slices.Equal(b.wrote, tt.want) || tt.sends && b.final.Reason != ReasonInternalError {
-				t.Errorf("sent %v: wrote %v, want %v; final %+v", tt.sends, b.wrote, tt.want, b.final)
+				t.Errorf("sent %v, %v: wrote %v, want %v; final %+v", tt.sends, tt.why, b.wrote, tt.want, b.final)
 			}
 			if want := c.Until.Add(-4 * time.Second); !d.to.NotAfter.Equal(want) || c.Until.Sub(d.to.NotAfter) != 4*time.Second {
 				t.Errorf("not after %v, want %v", d.to.NotAfter, want)
@@ -62,9 +66,9 @@ func TestRunnerKeepsToTheHours(t *testing.T) {
 		{0, []string{"intent", "release"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, d, c := &book{}, &tardy{}, newClaim()
+			b, d, c := &book{}, &tardy{why: media.ErrTooLate}, newClaim()
 			c.NotAfter = time.Now().Add(tt.ends)
-			r := &Runner{Ledger: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
+			r := &Runner{Attempts: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
 			if err := r.Run(t.Context(), c); err != nil {
 				t.Error(err)
 			}

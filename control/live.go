@@ -6,35 +6,35 @@ import (
 	"sync"
 )
 
-// Why a running call is made to end; the cause of its context.
+// Cancellation causes of a running call.
 var (
-	errAsked     = errors.New("asked to end")
-	errShutdown  = errors.New("the node shuts down")
-	errLeaseLost = errors.New("the lease is lost")
+	errEndRequested = errors.New("end requested")
+	errShutdown     = errors.New("node shutting down")
+	errLeaseLost    = errors.New("lease lost")
 )
 
-// Live is the table of the calls on this node. Its zero value is ready.
+// Live is the table of the calls on this node. The zero value is ready to use.
 type Live struct {
 	mu    sync.Mutex
 	calls map[string]*liveCall // by call id
 }
 
 type liveCall struct {
-	lease Lease
-	end   context.CancelCauseFunc
-	leave chan struct{} // closed when the agent is to say goodbye
-	over  chan struct{} // closed when the call's record is written
+	lease   Lease
+	end     context.CancelCauseFunc
+	goodbye chan struct{} // closed to make the agent say goodbye
+	ended   chan struct{} // closed after the result is written
 }
 
-// Count returns how many calls are on.
+// Count returns the number of running calls.
 func (l *Live) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.calls)
 }
 
-// End makes a call end. The channel it returns is closed when the call's end
-// is written down; it is nil if the call is not on this node.
+// End ends a call. The returned channel is closed after the result is written; it is nil
+// if the call is not on this node.
 func (l *Live) End(callID string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,12 +42,12 @@ func (l *Live) End(callID string) <-chan struct{} {
 	if !ok {
 		return nil
 	}
-	c.end(errAsked)
-	return c.over
+	c.end(errEndRequested)
+	return c.ended
 }
 
-func (l *Live) enter(lease Lease, end context.CancelCauseFunc) *liveCall {
-	c := &liveCall{lease: lease, end: end, leave: make(chan struct{}), over: make(chan struct{})}
+func (l *Live) add(lease Lease, end context.CancelCauseFunc) *liveCall {
+	c := &liveCall{lease: lease, end: end, goodbye: make(chan struct{}), ended: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.calls == nil {
@@ -57,16 +57,16 @@ func (l *Live) enter(lease Lease, end context.CancelCauseFunc) *liveCall {
 	return c
 }
 
-func (l *Live) leave(c *liveCall) {
+func (l *Live) remove(c *liveCall) {
 	l.mu.Lock()
 	if l.calls[c.lease.CallID] == c {
 		delete(l.calls, c.lease.CallID)
 	}
 	l.mu.Unlock()
-	close(c.over)
+	close(c.ended)
 }
 
-// attempts returns the ids of the attempts that this node makes.
+// attempts returns the ids of the attempts of this node.
 func (l *Live) attempts() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +77,24 @@ func (l *Live) attempts() []string {
 	return ids
 }
 
-// keepOnly ends those of the asked-for attempts that are not held any more.
-func (l *Live) keepOnly(asked []string, held []Lease) {
+// allHeld reports whether endLost would end no call.
+func (l *Live) allHeld(asked []string, held []Lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lost(asked, held)) == 0
+}
+
+// endLost ends the asked attempts that are not in held.
+func (l *Live) endLost(asked []string, held []Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.lost(asked, held) {
+		c.end(errLeaseLost)
+	}
+}
+
+// lost returns the calls of asked attempts that are not in held. The lock is held.
+func (l *Live) lost(asked []string, held []Lease) (all []*liveCall) {
 	epochs := map[string]int64{}
 	for _, h := range held {
 		epochs[h.AttemptID] = h.Epoch
@@ -87,21 +103,20 @@ func (l *Live) keepOnly(asked []string, held []Lease) {
 	for _, id := range asked {
 		want[id] = true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, c := range l.calls {
 		if epoch, ok := epochs[c.lease.AttemptID]; want[c.lease.AttemptID] && (!ok || epoch != c.lease.Epoch) {
-			c.end(errLeaseLost)
+			all = append(all, c)
 		}
 	}
+	return all
 }
 
-// leaveAll has the agents of all calls say goodbye. It is for once.
-func (l *Live) leaveAll() {
+// sayGoodbye makes all agents say goodbye. Call it once.
+func (l *Live) sayGoodbye() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
-		close(c.leave)
+		close(c.goodbye)
 	}
 }
 

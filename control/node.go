@@ -4,56 +4,57 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A Node claims attempts from the dial queue and runs them, keeps its leases,
-// and settles what lost nodes left behind.
+// Node claims attempts from the dial queue, runs them, renews its leases and settles the
+// attempts of lost nodes.
 type Node struct {
-	Place  Place
+	ID     NodeID
 	Queue  Queue
 	Runner *Runner
-	// Lease is how long a claim lasts without a sign of life; 0 means 15 s. A
-	// third of it passes between two signs.
+	// Lease is the lifetime of a claim; 0 means 15 s. It is renewed every third of that.
 	Lease time.Duration
-	// Poll is how often the queue is looked at without being woken; 0 means 1 s.
+	// Poll is the interval of queue checks without a wake-up; 0 means 1 s.
 	Poll time.Duration
-	// MaxCalls bounds the calls on this node; 0 means 1000.
+	// MaxCalls limits the calls of this node; 0 means 1000.
 	MaxCalls int
-	// Share, where set, says how many calls to take from the queue at once, and how
-	// long to wait before the next: others may need the machine more.
-	Share func() (most int, apart time.Duration)
-	// Wake and WakeEnds, where set, say that the queue, or what is asked to
-	// end, may have changed.
+	// Batch returns how many calls to claim at once and the pause before the next claim;
+	// nil claims up to 32 without a pause.
+	Batch func() (most int, apart time.Duration)
+	// Wake and WakeEnds signal changes of the queue and new end requests; both may be nil.
 	Wake, WakeEnds <-chan struct{}
-	Log            *slog.Logger
+	// Continuity detects that the database reverted to an earlier state; nil disables it.
+	Continuity Continuity
+	Log        *slog.Logger
 
-	mu      sync.Mutex
-	stop    chan struct{} // closed when nothing more is to be claimed
-	claimed chan struct{} // closed when nothing more is claimed
-	calls   sync.WaitGroup
-	running atomic.Int64
-	tasks   sync.WaitGroup
-	quit    context.CancelFunc
-	giveUp  context.CancelFunc // ends the claim under way
+	mu          sync.Mutex
+	stop        chan struct{} // closed to stop claiming
+	claimed     chan struct{} // closed after the last claim
+	calls       sync.WaitGroup
+	running     atomic.Int64
+	tasks       sync.WaitGroup
+	quit        context.CancelFunc
+	cancelClaim context.CancelFunc // cancels the running claim
 }
 
-// Start begins to claim. The node runs until Stop.
+// Start starts claiming. The node runs until Stop.
 func (n *Node) Start(ctx context.Context) {
 	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
 	asking, giveUp := context.WithCancel(ctx)
-	n.giveUp = giveUp
+	n.cancelClaim = giveUp
 	n.mu.Lock()
 	n.stop, n.claimed = make(chan struct{}), make(chan struct{})
 	n.mu.Unlock()
-	n.tasks.Go(func() { n.claim(ctx, asking); close(n.claimed) })
-	n.tasks.Go(func() { n.keep(ctx) })
-	n.tasks.Go(func() { n.hearEnds(ctx) })
+	n.tasks.Go(func() { n.claimWhenReady(ctx, asking); close(n.claimed) })
+	n.tasks.Go(func() { n.maintain(ctx) })
+	n.tasks.Go(func() { n.pollEndRequests(ctx) })
 }
 
-// Accepting reports whether the node still claims.
+// Accepting reports whether the node still claims calls.
 func (n *Node) Accepting() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,12 +69,12 @@ func (n *Node) Accepting() bool {
 	}
 }
 
-// Drain stops claiming and leaves the calls that are on alone.
+// Drain stops claiming. Running calls continue.
 func (n *Node) Drain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.stop == nil {
-		return // it never started
+		return // not started
 	}
 	select {
 	case <-n.stop:
@@ -82,22 +83,21 @@ func (n *Node) Drain() {
 	}
 }
 
-// goodbyeFor is how long agents have for their goodbyes.
-const goodbyeFor = 15 * time.Second
+// goodbyeTimeout bounds the goodbyes of agents at shutdown.
+const goodbyeTimeout = 15 * time.Second
 
-// Stop drains, waits for the calls until ctx ends, then ends them, and returns
-// when all is over. Where the time of ctx is up, and nobody cancelled it, the
-// agents say goodbye first. The leases are kept meanwhile.
+// Stop drains, waits for the calls until ctx ends, then ends them. If ctx reached its
+// deadline, agents say goodbye first. Leases are renewed until all calls have ended.
 func (n *Node) Stop(ctx context.Context) {
 	if n.quit == nil {
-		return // it never started
+		return // not started
 	}
 	n.Drain()
-	// Before the claim under way is over, a call may still begin.
+	// A running claim may still start a call.
 	select {
 	case <-n.claimed:
 	case <-ctx.Done():
-		n.giveUp()
+		n.cancelClaim()
 		<-n.claimed
 	}
 	over := make(chan struct{})
@@ -106,38 +106,63 @@ func (n *Node) Stop(ctx context.Context) {
 	case <-over:
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			n.Runner.Live.leaveAll()
+			n.Runner.Live.sayGoodbye()
 			select {
 			case <-over:
-			case <-time.After(goodbyeFor):
+			case <-time.After(goodbyeTimeout):
 			}
 		}
 		n.Runner.Live.endAll(errShutdown)
 		<-over
 	}
-	n.giveUp()
+	n.cancelClaim()
 	n.quit()
 	n.tasks.Wait()
 	n.Runner.Wait()
 }
 
-// claim takes work while there is some, and then waits for more. The queue is
-// asked under asking, the calls run under ctx.
+// claimWhenReady starts claiming after the first successful continuity check.
+func (n *Node) claimWhenReady(ctx, asking context.Context) {
+	for n.Accepting() {
+		if _, err := n.check(asking); err == nil {
+			n.claim(ctx, asking)
+			return
+		} else if asking.Err() == nil {
+			n.log().WarnContext(ctx, "dialing paused: failed to check whether the database reverted to an earlier state", "err", err)
+		}
+		n.sleep(n.poll(), nil)
+	}
+}
+
+// check runs the continuity check, which restores forgotten calls.
+func (n *Node) check(ctx context.Context) (ContinuityStatus, error) {
+	if n.Continuity == nil {
+		return ContinuityStatus{Open: true}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return n.Continuity.Check(ctx)
+}
+
+// checkTimeout bounds a check, which may restore thousands of calls.
+const checkTimeout = 30 * time.Second
+
+// claim claims until the node stops. Queries use asking; calls run under ctx.
 func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
-		most, apart := n.share()
+		most, apart := n.batch()
 		got, wait := n.next(ctx, asking, most)
 		switch {
 		case !got:
-			n.rest(wait, n.Wake)
+			n.sleep(wait, n.Wake)
 		case apart > 0:
-			n.rest(apart, nil)
+			n.sleep(apart, nil)
 		}
 	}
 }
 
-// rest waits, until it is woken or the node stops.
-func (n *Node) rest(wait time.Duration, wake <-chan struct{}) {
+// sleep waits until a wake-up or the node stops.
+func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -147,43 +172,43 @@ func (n *Node) rest(wait time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// claimAtOnce is how many calls a node takes from the queue at a time, at most.
+// claimAtOnce is the most calls claimed at a time.
 const claimAtOnce = 32
 
-func (n *Node) share() (int, time.Duration) {
-	if n.Share == nil {
+func (n *Node) batch() (int, time.Duration) {
+	if n.Batch == nil {
 		return claimAtOnce, 0
 	}
-	return n.Share()
+	return n.Batch()
 }
 
-// next claims calls, or says how long to wait for one.
+// next claims calls, or returns how long to wait for one.
 func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
-	if n.room() <= 0 {
+	if n.capacity() <= 0 {
 		return false, n.poll()
 	}
 	got, err := n.claimSome(ctx, asking, most)
 	if err != nil && asking.Err() == nil {
-		n.log().WarnContext(ctx, "the dial queue does not answer", "err", err)
+		n.log().WarnContext(ctx, "failed to claim from the dial queue", "err", err)
 	}
 	if got || err != nil {
 		return got, n.poll()
 	}
 	wait := n.due(asking, n.poll())
 	if wait == n.poll() {
-		// What became due while we asked is not in the answer.
+		// A call may have become due during the query.
 		got, _ = n.claimSome(ctx, asking, most)
 	}
 	return got, wait
 }
 
-// due is how long nothing can be claimed for the pacing, at most limit.
+// due returns how long pacing blocks all queued calls, at most limit.
 func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 	short, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
 	wait, err := n.Queue.Due(short, limit)
 	if err != nil {
-		return limit // the next claim tells what is wrong
+		return limit // the next claim logs the error
 	}
 	return wait
 }
@@ -192,11 +217,16 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	if !n.Accepting() {
 		return false, nil
 	}
+	if n.Continuity != nil {
+		if err := n.Continuity.Err(); err != nil {
+			return false, err
+		}
+	}
 	short, cancel := context.WithTimeout(asking, n.lease()/3)
 	defer cancel()
-	claims, err := n.Queue.Claim(short, n.Place, n.lease(), min(most, n.room()))
+	claims, err := n.Queue.Claim(short, n.ID, n.lease(), min(most, n.capacity()))
 	for _, c := range claims {
-		if !n.Accepting() { // it stopped while it asked
+		if !n.Accepting() { // stopped during the claim
 			err = errors.Join(err, n.Runner.giveBack(ctx, c.Lease))
 			continue
 		}
@@ -205,31 +235,36 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	return len(claims) > 0 && n.Accepting(), err
 }
 
-// run makes an attempt beside the others.
+// run runs an attempt in its own goroutine.
 func (n *Node) run(ctx context.Context, c *Claim) {
 	n.running.Add(1)
 	n.calls.Go(func() {
 		defer n.running.Add(-1)
 		if err := n.Runner.Run(ctx, c); errors.Is(err, ErrFenced) {
-			n.log().WarnContext(ctx, "the call was settled by another node", "call", c.Call.ID)
+			n.log().WarnContext(ctx, "call was settled by another node", "call", c.Call.ID)
 		} else if err != nil {
-			n.log().ErrorContext(ctx, "the call broke", "call", c.Call.ID, "err", err)
+			n.log().ErrorContext(ctx, "call failed", "call", c.Call.ID, "err", err)
 		}
 	})
 }
 
-// keep renews the leases and settles those of others.
-func (n *Node) keep(ctx context.Context) {
+// maintain renews the leases of this node and settles those of others.
+func (n *Node) maintain(ctx context.Context) {
 	tick := time.NewTicker(n.lease() / 3)
 	defer tick.Stop()
-	var queue contact
+	var queue streak
 	for {
-		if err := n.renew(ctx); err != nil {
-			// The calls go on from memory; nothing new is dialled while the
-			// queue cannot be read.
-			n.log().WarnContext(ctx, "the leases are not renewed", "err", err)
-			queue.lost()
-		} else if queue.heard(time.Now(), n.lease()) >= n.lease() {
+		standing, err := n.check(ctx)
+		if err == nil {
+			err = n.renew(ctx, standing)
+		}
+		if err != nil {
+			// Running calls continue; nothing new is dialed while the queue cannot be read.
+			n.log().WarnContext(ctx, "failed to renew leases", "err", err)
+			queue.reset()
+		} else if !standing.Open {
+			queue.reset() // other nodes are still restoring calls
+		} else if queue.extend(time.Now(), n.lease()) >= n.lease() {
 			n.settle(ctx)
 		}
 		select {
@@ -240,17 +275,27 @@ func (n *Node) keep(ctx context.Context) {
 	}
 }
 
-// renew asks the queue also where there is nothing to renew: that it answers
-// is what allows to settle.
-func (n *Node) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, n.lease()/3)
+// renew queries the queue even without leases: settling requires that it answers.
+func (n *Node) renew(ctx context.Context, before ContinuityStatus) error {
+	short, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
 	mine := n.Runner.Live.attempts()
-	held, err := n.Queue.Renew(ctx, n.Place.Owner, mine, n.lease())
-	if err == nil {
-		n.Runner.Live.keepOnly(mine, held)
+	held, err := n.Queue.Renew(short, n.ID.Owner, mine, n.lease())
+	if err != nil || n.Continuity == nil {
+		if err == nil {
+			n.Runner.Live.endLost(mine, held)
+		}
+		return err
 	}
-	return err
+	if n.Runner.Live.allHeld(mine, held) {
+		return nil
+	}
+	// If the database reverted since the last check, the calls are missing, not the leases.
+	if now, err := n.check(ctx); err != nil || now.Changes != before.Changes {
+		return err
+	}
+	n.Runner.Live.endLost(slices.DeleteFunc(mine, n.Continuity.IsDetached), held)
+	return nil
 }
 
 func (n *Node) settle(ctx context.Context) {
@@ -258,21 +303,21 @@ func (n *Node) settle(ctx context.Context) {
 	defer cancel()
 	settled, err := n.Queue.Settle(ctx, n.Runner.Live.attempts())
 	if err != nil && ctx.Err() == nil {
-		n.log().WarnContext(ctx, "lapsed leases are not settled", "err", err)
+		n.log().WarnContext(ctx, "failed to settle lapsed leases", "err", err)
 	}
 	if settled > 0 {
-		n.log().WarnContext(ctx, "settled what was left behind", "attempts", settled)
+		n.log().WarnContext(ctx, "settled attempts of lost nodes", "attempts", settled)
 	}
 }
 
-// A contact is since when the queue has answered without a gap. While it does
-// not answer, the leases of nodes lapse that are alive; so nobody is taken for
-// lost before all had a lease's time to renew.
-type contact struct{ since, last time.Time }
+// streak measures how long the queue has answered without a gap. While it does not answer,
+// leases of live nodes lapse too; so nothing is settled until every node had one lease
+// time to renew.
+type streak struct{ since, last time.Time }
 
-// heard notes an answer, and returns how long the contact has held. A renewal
-// that comes a sixth of a lease late may have been kept from coming.
-func (c *contact) heard(now time.Time, lease time.Duration) time.Duration {
+// extend records an answer and returns the length of the streak. A renewal that is a sixth
+// of a lease late counts as a gap.
+func (c *streak) extend(now time.Time, lease time.Duration) time.Duration {
 	if c.since.IsZero() || now.Sub(c.last) > lease/2 {
 		c.since = now
 	}
@@ -280,10 +325,10 @@ func (c *contact) heard(now time.Time, lease time.Duration) time.Duration {
 	return now.Sub(c.since)
 }
 
-func (c *contact) lost() { *c = contact{} }
+func (c *streak) reset() { *c = streak{} }
 
-// hearEnds ends the calls of this node that were asked to end elsewhere.
-func (n *Node) hearEnds(ctx context.Context) {
+// pollEndRequests ends calls of this node that were asked to end through other nodes.
+func (n *Node) pollEndRequests(ctx context.Context) {
 	tick := time.NewTicker(n.poll())
 	defer tick.Stop()
 	for {
@@ -297,10 +342,10 @@ func (n *Node) hearEnds(ctx context.Context) {
 			continue
 		}
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
-		ids, err := n.Queue.ToEnd(short, n.Place.Owner)
+		ids, err := n.Queue.EndRequests(short, n.ID.Owner)
 		cancel()
 		if err != nil {
-			continue // the next look tells; the renewal logs what is wrong
+			continue // retried at the next tick; renewal logs the error
 		}
 		for _, id := range ids {
 			n.Runner.Live.End(id)
@@ -311,8 +356,8 @@ func (n *Node) hearEnds(ctx context.Context) {
 func (n *Node) lease() time.Duration { return orElse(n.Lease, 15*time.Second) }
 func (n *Node) poll() time.Duration  { return orElse(n.Poll, time.Second) }
 
-// room is how many more calls the node may have.
-func (n *Node) room() int { return orElse(n.MaxCalls, 1000) - int(n.running.Load()) }
+// capacity returns how many more calls the node may take.
+func (n *Node) capacity() int { return orElse(n.MaxCalls, 1000) - int(n.running.Load()) }
 
 func (n *Node) log() *slog.Logger {
 	if n.Log == nil {

@@ -43,7 +43,7 @@ func (q *line) err() error {
 	return nil
 }
 
-func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration, most int) ([]*Claim, error) {
+func (q *line) Claim(ctx context.Context, _ NodeID, _ time.Duration, most int) ([]*Claim, error) {
 	q.mu.Lock()
 	q.asked = append(q.asked, most)
 	q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *line) Claim(ctx context.Context, _ Place, _ time.Duration, most int) ([
 	return []*Claim{c}, err
 }
 func (q *line) Due(_ context.Context, l time.Duration) (time.Duration, error) { return l, q.err() }
-func (q *line) ToEnd(context.Context, string) ([]string, error)               { return nil, q.err() }
+func (q *line) EndRequests(context.Context, string) ([]string, error)         { return nil, q.err() }
 
 func (q *line) Renew(context.Context, string, []string, time.Duration) ([]Lease, error) {
 	return nil, q.err()
@@ -117,9 +117,9 @@ func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
 			return newClaim(), nil
 		}}
 		b := &book{}
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
 			t.Error("dialled while the node stops")
-			return nil, &media.DialError{Cause: media.Cancelled}
+			return nil, &media.DialError{Cause: media.Canceled}
 		})}
 		n := &Node{Queue: q, Runner: r}
 		n.Start(t.Context())
@@ -154,11 +154,11 @@ func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
 				return newClaim(), nil
 			}}
 			over := make(chan struct{})
-			r := &Runner{Ledger: &book{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+			r := &Runner{Attempts: &book{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
 				<-over
 				return nil, &media.DialError{Cause: media.Busy}
 			})}
-			n := &Node{Queue: q, Runner: r, MaxCalls: 100, Lease: time.Hour, Share: func() (int, time.Duration) { return tt.share, tt.apart }}
+			n := &Node{Queue: q, Runner: r, MaxCalls: 100, Lease: time.Hour, Batch: func() (int, time.Duration) { return tt.share, tt.apart }}
 			n.Start(t.Context())
 			<-time.After(time.Second - time.Millisecond)
 			n.Drain()
@@ -185,7 +185,7 @@ func TestNodeStopDoesNotWaitForAQueueThatHangs(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
-		n := &Node{Queue: q, Runner: &Runner{Ledger: &book{}, Live: &Live{}}, Lease: time.Hour}
+		n := &Node{Queue: q, Runner: &Runner{Attempts: &book{}, Live: &Live{}}, Lease: time.Hour}
 		n.Start(t.Context())
 		<-asked
 		began := time.Now()
@@ -208,7 +208,7 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 		took    time.Duration // of the stop, from when the waiting was over
 	}{
 		{"the time is up", 3 * time.Second, false, 3 * time.Second},
-		{"an agent without end", time.Hour, false, goodbyeFor},
+		{"an agent without end", time.Hour, false, goodbyeTimeout},
 		{"a second signal", 3 * time.Second, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,9 +223,9 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 				return nil, ctx.Err()
 			}}
 			b := &book{}
-			r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(ctx context.Context, br pipeline.Brief) (pipeline.Outcome, error) {
+			r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(ctx context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 				select {
-				case <-br.Leave:
+				case <-br.Drain:
 				case <-ctx.Done():
 				}
 				select {

@@ -2,7 +2,7 @@ package control
 
 import "strings"
 
-// Digits returns the digits of s, 0 to 9, and nothing else of it.
+// Digits returns the ASCII digits of s.
 func Digits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

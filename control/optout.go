@@ -8,43 +8,45 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// OptOutWays are how the party of a call has itself not called again, beside
-// saying so in English.
-type OptOutWays struct {
-	Key     string   `json:"key,omitempty"`     // that the disclosure names
+// OptOutOptions are ways to opt out in addition to saying so in English.
+type OptOutOptions struct {
+	Key     string   `json:"key,omitempty"`     // the key named in the disclosure
 	Phrases []string `json:"phrases,omitempty"` // in other languages
 }
 
-// An OptOut is that somebody asked an organization not to be called again.
+// OptOut is a request to an organization not to call a number again.
 type OptOut struct {
 	OrgID, Number string // digits
-	CallID        string // in which it was asked
+	CallID        string // the call in which it was made
 	Source        pipeline.OptOutSource
-	Said          string // the words that asked, where there were any
+	Words         string // the callee's words, if any
 	At            time.Time
 }
 
-// OptOutAnalysis is the source of what the analysis of a call says.
+// OptOutAnalysis is the source of opt-outs found by the analysis of a call.
 const OptOutAnalysis = pipeline.OptOutAnalysis
 
-// OptOuts keeps who asked not to be called again. It returns once nobody of the
-// organization calls the number any more, whatever breaks. To keep it again
-// changes nothing.
-type OptOuts interface {
+// OptOutStore stores opt-outs. OptOut returns once no call of the organization can reach
+// the number any more. It is idempotent.
+type OptOutStore interface {
 	OptOut(ctx context.Context, o OptOut) error
 }
 
-// optOuts has the party of a claim listened to, where somebody keeps what it asks.
-func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOuts {
-	o := c.Brief.OptOuts
-	if r.OptOuts == nil || c.Call.Type == Web { // who joins by a browser was not called
+// optOuts returns the opt-out settings of a claim; opt-outs are stored by r.OptOuts, if
+// set.
+func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOutConfig {
+	o := c.Session.OptOuts
+	if r.OptOuts == nil || c.Call.Type == Web { // a browser user was not called
 		return o
 	}
-	o.Keep = func(ctx context.Context, asked pipeline.OptOut) error {
-		return r.persist(ctx, func(ctx context.Context) error {
-			err := r.OptOuts.OptOut(ctx, OptOut{OrgID: c.Call.OrgID, Number: c.Call.To, CallID: c.Call.ID, Source: asked.Source, Said: asked.Said, At: asked.At})
+	o.Store = func(ctx context.Context, asked pipeline.OptOut) error {
+		return r.writeWithRetry(ctx, func(ctx context.Context) error {
+			err := r.OptOuts.OptOut(
+				ctx,
+				OptOut{OrgID: c.Call.OrgID, Number: c.Call.To, CallID: c.Call.ID, Source: asked.Source, Words: asked.Text, At: asked.At},
+			)
 			if err != nil {
-				log.WarnContext(ctx, "an opt-out is not written yet", "err", err)
+				log.WarnContext(ctx, "failed to store an opt-out; retrying", "err", err)
 			}
 			return err
 		})
@@ -52,9 +54,9 @@ func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOuts {
 	return o
 }
 
-// persist tries for long what must be written.
-func (r *Runner) persist(ctx context.Context, write func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.finishFor())
+// writeWithRetry retries write for up to finishTimeout, even after ctx has ended.
+func (r *Runner) writeWithRetry(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.finishTimeout())
 	defer cancel()
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		err := write(ctx)

@@ -3,113 +3,111 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Dialer reaches phones. The context ends the dialling, and nothing after
-// it; an error says why no leg came to be (*media.DialError where it knows).
-// Progress is reported from any goroutine before Dial returns. No request leaves
-// after to.NotAfter; one that came too late fails with media.ErrTooLate, without
-// media.Sent where nothing of it has left.
+// Dialer dials phones. ctx ends the dialing only. An error tells why no leg was
+// established (*media.DialError if known). progress may be called from any goroutine
+// before Dial returns. No INVITE leaves after to.NotAfter: the call then fails with
+// media.ErrTooLate, and with media.ErrPaused while the carrier asked for a pause; neither
+// reports media.Sent.
 type Dialer interface {
 	Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }
 
-// A Talker holds the conversation on a leg. It returns when all is over: the
-// leg ended, or the context did.
+// Talker holds the conversation on a leg. Talk returns when the leg or the context has
+// ended.
 type Talker interface {
-	Talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (pipeline.Outcome, error)
+	Talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error)
 }
 
-// A Taper records legs. What is said on the leg it returns is on the tape.
-type Taper interface {
-	Tape(callID string, leg media.Leg) (media.Leg, Tape, error)
+// Recorder records legs. Record returns a leg whose audio in both directions is recorded.
+type Recorder interface {
+	Record(callID string, leg media.Leg) (media.Leg, Recording, error)
 }
 
-// A Tape is one recording under way.
-type Tape interface {
-	// Close finishes the recording and returns its file. It returns "" where
-	// there is nothing in it.
+// Recording is a recording in progress.
+type Recording interface {
+	// Close finishes the recording and returns its file, "" if it is empty. With
+	// ErrTruncated the file holds only the beginning.
 	Close() (path string, err error)
 }
 
-// A Claim is an attempt that this node is to make, and all it needs for it.
+// ErrTruncated is returned if the rest of a recording could not be written.
+var ErrTruncated = errors.New("recording is truncated")
+
+// Claim is an attempt that this node has to make, with everything needed for it.
 type Claim struct {
-	Call   Call
-	Lease  Lease
-	Target media.Target
-	Brief  pipeline.Brief
-	Record bool
-	// Dialer, where set, opens the line in place of the node's.
+	Call    Call
+	Lease   Lease
+	Target  media.Target
+	Session pipeline.SessionConfig
+	Record  bool
+	// Dialer replaces the node's dialer; may be nil.
 	Dialer Dialer
-	// Watch, where set, is told of the conversation too.
-	Watch pipeline.Watcher
-	// Drop, where set, hangs up who is on the line already, should it not be dialled;
-	// it is called before the end is written, which may take long.
-	Drop func()
-	// Over, where set, is told of the call's end, once it is written.
-	Over func(Final)
-	// NotAfter, where set, is the moment after which the request must not leave: the
-	// hours in which it may end, say.
+	// Watcher also receives the events of the conversation; may be nil.
+	Watcher pipeline.Observer
+	// HangUp ends a connection that exists already if the call is not dialed. It runs
+	// before the result is written, which may take long. May be nil.
+	HangUp func()
+	// OnEnd receives the result after it is written; may be nil.
+	OnEnd func(CallResult)
+	// NotAfter is the latest time to send the request, such as the end of calling hours;
+	// zero means no limit.
 	NotAfter time.Time
-	// Until is when the lease lapses, on this process's monotonic clock and
-	// never later than on the database's.
+	// Until is the end of the lease on this process's monotonic clock, never later than
+	// on the database's clock.
 	Until time.Time
 }
 
-// A Queue is the dial queue.
+// Queue is the dial queue.
 type Queue interface {
-	// Claim takes attempts that may be dialled now, at most so many and one a
-	// subgroup; none where there is none.
-	Claim(ctx context.Context, p Place, lease time.Duration, most int) ([]*Claim, error)
-	// Due returns how long it takes until a queued attempt may be claimed for
-	// all that the pacing says, at most limit.
+	// Claim leases up to most attempts that may be dialed now, one per subgroup.
+	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
+	// Due returns how long pacing blocks all queued attempts, at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)
-	// Renew prolongs the leases of the attempts named and returns those that
-	// are still the owner's.
+	// Renew extends the leases of the named attempts and returns those still held.
 	Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]Lease, error)
-	// Settle ends or reschedules what nodes left behind whose leases lapsed,
-	// and expires what waited too long. It leaves the attempts named alone.
+	// Settle ends or reschedules attempts with lapsed leases and expires those that
+	// waited too long. It skips the attempts in keep.
 	Settle(ctx context.Context, keep []string) (int, error)
-	// ToEnd returns which of the owner's calls were asked to end.
-	ToEnd(ctx context.Context, owner string) ([]string, error)
+	// EndRequests returns the owner's calls that were asked to end.
+	EndRequests(ctx context.Context, owner string) ([]string, error)
 }
 
-// A Ledger is where a node writes down what happens to its attempt. All of it
-// fails with ErrFenced once the attempt is not the node's any more.
-type Ledger interface {
-	// Intent commits that the request is about to leave. It returns a *HaltError
-	// where the call must not be dialled after all, and ErrStopped where it must
-	// not be dialled now.
+// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after
+// the lease is lost.
+type AttemptStore interface {
+	// Intent commits that the request is about to leave. It returns a *HaltError if the
+	// call must not be dialed, and ErrStopped if it must not be dialed now.
 	Intent(ctx context.Context, l Lease) error
-	// Release gives an attempt back to the queue of which nothing has left.
+	// Release returns an attempt to the queue if nothing was sent.
 	Release(ctx context.Context, l Lease) error
-	// Mark moves the attempt on, and its call with it. A state that was passed
-	// already is no error.
+	// Mark advances the attempt and its call. A state that was passed already is ignored.
 	Mark(ctx context.Context, l Lease, s AttemptState, at time.Time) error
-	// Note keeps lines and turns as they come.
+	// Note stores lines and turns during the call.
 	Note(ctx context.Context, l Lease, n Notes) error
-	// Finish ends attempt and call, writes the whole conversation and the
-	// event of the end, in one transaction.
-	Finish(ctx context.Context, l Lease, f Final) error
+	// Finish ends attempt and call and writes the transcript and the end event in one
+	// transaction.
+	Finish(ctx context.Context, l Lease, f CallResult) error
 }
 
-// Notes are some lines and turns of a conversation that goes on.
+// Notes are some lines and turns of a running conversation.
 type Notes struct {
 	Lines []pipeline.Line
 	Turns []pipeline.Turn
-	// FirstLine and FirstTurn are the places of the first ones.
+	// FirstLine and FirstTurn are the indexes of the first ones.
 	FirstLine, FirstTurn int
-	// Begins says that the call is ongoing from now on, as web calls are from their
-	// first words.
+	// Begins makes the call ongoing, as for the first line of a web call.
 	Begins bool
 }
 
-// A Final is how a call ended.
-type Final struct {
+// CallResult is the result of a call.
+type CallResult struct {
 	Status    Status
 	Reason    Reason
 	HangupBy  Side
@@ -119,11 +117,12 @@ type Final struct {
 	DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
 
 	Recording RecordingStatus
+	Truncated bool // only the beginning of the call was recorded
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
-	Quality   json.RawMessage // a quality.Quality; nil where nobody measured
-	Transfer  json.RawMessage // the handing over that was tried last; nil where none was
+	Quality   json.RawMessage // an AudioQuality; nil if not measured
+	Transfer  json.RawMessage // the last transfer; nil for none
 
-	AnsweredBy string          // empty where nobody looked
-	AMD        json.RawMessage // how that is known; nil likewise
+	AnsweredBy string          // empty if not determined
+	AMD        json.RawMessage // its basis, or nil
 }

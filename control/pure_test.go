@@ -24,7 +24,7 @@ func TestMoves(t *testing.T) {
 				got += " "
 			}
 			got += string(to)
-			if !May(from, to) || !slices.Contains(Before(to), from) {
+			if !CanMove(from, to) || !slices.Contains(StatesBefore(to), from) {
 				t.Errorf("%s to %s: the tables disagree", from, to)
 			}
 		}
@@ -32,8 +32,8 @@ func TestMoves(t *testing.T) {
 			t.Errorf("from %s: %s, want %s", from, got, text)
 		}
 	}
-	for _, s := range Alive() {
-		if !May(s, Closed) {
+	for _, s := range HeldStates() {
+		if !CanMove(s, Closed) {
 			t.Errorf("a node cannot end an attempt that is %s", s)
 		}
 	}
@@ -43,7 +43,7 @@ func TestMoves(t *testing.T) {
 // attempt is never in the queue again, but by its own node's word.
 func TestNeverBackFromIntent(t *testing.T) {
 	for _, s := range []AttemptState{Sent, Rang, Answered, Closed, Unknown} {
-		if May(s, Scheduled) || May(s, Claimed) {
+		if CanMove(s, Scheduled) || CanMove(s, Claimed) {
 			t.Errorf("%s may be dialled again", s)
 		}
 	}
@@ -91,14 +91,14 @@ func TestEndings(t *testing.T) {
 	}{
 		{pipeline.CallerHungUp, nil, "callee_hangup", SideCallee},
 		{pipeline.AgentHungUp, nil, "agent_hangup", SideAgent},
-		{pipeline.Stopped, errAsked, "api_hangup", SideAPI},
+		{pipeline.Stopped, errEndRequested, "api_hangup", SideAPI},
 		{pipeline.Stopped, errShutdown, ReasonShutdown, SideSystem},
 		{pipeline.Stopped, nil, ReasonShutdown, SideSystem},
-		{pipeline.TooLong, nil, "max_duration", SideSystem},
+		{pipeline.MaxDurationReached, nil, "max_duration", SideSystem},
 		{pipeline.Inactive, nil, "inactivity", SideSystem},
 		{pipeline.NoMedia, nil, "media_timeout", SideSystem},
 		{pipeline.AgentError, nil, "agent_error", SideSystem},
-		{pipeline.HandedOver, nil, "transferred", SideAgent},
+		{pipeline.Transferred, nil, "transferred", SideAgent},
 		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
 		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
 		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
@@ -107,7 +107,7 @@ func TestEndings(t *testing.T) {
 		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
 		{"", errors.New("x"), "agent_error", SideSystem},
 	} {
-		if r, by := conversed(tt.why, tt.cause); r != tt.reason || by != tt.by {
+		if r, by := endReason(tt.why, tt.cause); r != tt.reason || by != tt.by {
 			t.Errorf("%s, %v: %s by %s", tt.why, tt.cause, r, by)
 		}
 	}
@@ -124,14 +124,14 @@ func TestEndings(t *testing.T) {
 		{&media.DialError{Cause: media.AuthFailed}, nil, "auth_failed", SideCarrier},
 		{&media.DialError{Cause: media.Congestion}, nil, "congestion", SideCarrier},
 		{&media.DialError{Cause: media.Redirected}, nil, "redirect_refused", SideCarrier},
-		{&media.DialError{Cause: media.Cancelled}, errAsked, ReasonCancelled, SideAPI},
-		{&media.DialError{Cause: media.Cancelled}, errShutdown, ReasonCancelled, SideSystem},
+		{&media.DialError{Cause: media.Canceled}, errEndRequested, ReasonCancelled, SideAPI},
+		{&media.DialError{Cause: media.Canceled}, errShutdown, ReasonCancelled, SideSystem},
 		{&media.DialError{Cause: media.Failure}, nil, ReasonInternalError, SideSystem},
-		{errors.New("x"), errAsked, ReasonCancelled, SideAPI},
+		{errors.New("x"), errEndRequested, ReasonCancelled, SideAPI},
 		{errors.New("x"), nil, ReasonInternalError, SideSystem},
 	} {
-		var f Final
-		if unanswered(tt.err, tt.cause, &f); f.Status != Failed || f.Reason != tt.reason || f.HangupBy != tt.by {
+		var f CallResult
+		if setFailure(tt.err, tt.cause, &f); f.Status != Failed || f.Reason != tt.reason || f.HangupBy != tt.by {
 			t.Errorf("%v, %v: %s by %s", tt.err, tt.cause, f.Reason, f.HangupBy)
 		}
 	}
@@ -146,10 +146,10 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestAnsweredBy(t *testing.T) {
-	if party, amd := answeredBy(nil); party != "" || amd != nil {
+	if party, amd := amdJSON(nil); party != "" || amd != nil {
 		t.Errorf("nobody looked: %q, %s", party, amd)
 	}
-	party, amd := answeredBy(&pipeline.AnsweredBy{Party: "voicemail", Confidence: 0.97, Evidence: "beep", After: 2520 * time.Millisecond})
+	party, amd := amdJSON(&pipeline.AnsweredBy{Party: "voicemail", Confidence: 0.97, Evidence: "beep", After: 2520 * time.Millisecond})
 	if want := `{"amd_ms":2520,"confidence":0.97,"evidence":"beep"}`; party != "voicemail" || string(amd) != want {
 		t.Errorf("%q, %s, want %s", party, amd, want)
 	}

@@ -9,113 +9,129 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Runner takes calls from their claim to their end.
+// Runner takes calls from their claim to their end.
 type Runner struct {
-	Ledger Ledger
-	Dialer Dialer
-	Talker Talker
-	// Taper records calls; without one nothing is recorded.
-	Taper Taper
-	Live  *Live
-	// Check, where set, says what is wrong with a brief. A call with a brief
-	// that cannot be talked by is not dialled: nobody shall pick up to silence.
-	Check func(pipeline.Brief) error
-	// Margin is how much of the lease must be left when the request leaves;
-	// 0 means 5 s.
+	Attempts AttemptStore
+	Dialer   Dialer
+	Talker   Talker
+	// Recorder records calls; nil records nothing.
+	Recorder Recorder
+	Live     *Live
+	// Check validates a session before dialing, so that no callee hears silence; nil skips
+	// the check.
+	Check func(pipeline.SessionConfig) error
+	// Margin is the rest of the lease required when the request leaves; 0 means 5 s.
 	Margin time.Duration
-	// FinishFor bounds how long a call's end is tried to be written while the
-	// database is away; 0 means 10 min.
-	FinishFor time.Duration
-	// Legs, where set, keeps second legs, to which parties are handed over.
-	Legs Legs
-	// OptOuts, where set, keeps who asks not to be called again.
-	OptOuts OptOuts
-	// Tracer, where set, keeps the signalling of calls.
+	// FinishTimeout bounds the retries of writing a result; 0 means 10 min.
+	FinishTimeout time.Duration
+	// Legs stores transfer legs; nil disables bridged transfers.
+	Legs LegStore
+	// OptOuts stores opt-outs; may be nil.
+	OptOuts OptOutStore
+	// Tracer stores the signaling of calls; may be nil.
 	Tracer Tracer
-	Log    *slog.Logger
+	// SendLog records what was sent outside the database; may be nil.
+	SendLog SendLog
+	Log     *slog.Logger
 
-	tracing sync.WaitGroup
+	background sync.WaitGroup // work that outlives a call
 }
 
-// Run makes one attempt: intent, dial, talk, end, in a straight line. It
-// returns when the end is written, or nothing more is to be written. The end
-// of ctx ends the call.
+// Run makes one attempt: intent, dial, conversation, result. It returns after the result
+// is written or nothing is left to write. Canceling ctx ends the call.
 func (r *Runner) Run(ctx context.Context, c *Claim) error {
-	var f Final
+	var f CallResult
 	err := r.run(ctx, c, &f)
-	if c.Over != nil {
-		c.Over(f)
+	if c.OnEnd != nil {
+		c.OnEnd(f)
 	}
 	return err
 }
 
-// run fills in f how the call ended.
-func (r *Runner) run(ctx context.Context, c *Claim, f *Final) error {
+// run fills in f.
+func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
+	if err := r.sendLog().Allow(ctx, c); err != nil {
+		return errors.Join(fmt.Errorf("call %s: %w", c.Call.ID, err), r.release(ctx, c, f))
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	live := r.Live.enter(c.Lease, end)
-	c.Brief.Leave = live.leave
-	defer r.Live.leave(live)
+	live := r.Live.add(c.Lease, end)
+	c.Session.Drain = live.goodbye
+	defer r.Live.remove(live)
 	log := r.log().With("call", c.Call.ID, "attempt", c.Lease.AttemptID)
 
 	if r.Check != nil {
-		if err := r.Check(c.Brief); err != nil {
-			log.ErrorContext(ctx, "the call is not dialled: its agent cannot talk", "err", err)
-			*f = halted(ReasonInternalError)
+		if err := r.Check(c.Session); err != nil {
+			log.ErrorContext(ctx, "call not dialed: the agent cannot talk", "err", err)
+			*f = stoppedResult(ReasonNotConfigured)
 			return r.finish(ctx, log, c, f)
 		}
 	}
 	var halt *HaltError
-	switch err := r.Ledger.Intent(ctx, c.Lease); {
+	switch err := r.Attempts.Intent(ctx, c.Lease); {
 	case errors.As(err, &halt):
-		*f = halted(halt.Reason)
+		*f = stoppedResult(halt.Reason)
 		return r.finish(ctx, log, c, f)
 	case errors.Is(err, ErrFenced):
-		return nil // it was cancelled, or settled by another node
+		return nil // canceled, or settled by another node
 	case errors.Is(err, ErrStopped):
 		return r.release(ctx, c, f)
 	case err != nil:
-		// Whether the intent is committed is not known, but no packet left.
+		// The intent may or may not be committed, but no packet was sent.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))
 	}
-	// A process that was stopped between its claim and here must not dial. The
-	// dialer looks again when the request leaves.
+	// A process that was suspended since its claim must not dial. The dialer checks again
+	// when the request leaves.
 	c.Target.NotAfter = c.Until.Add(-r.margin())
 	if end := c.NotAfter; !end.IsZero() && end.Before(c.Target.NotAfter) {
 		c.Target.NotAfter = end
 	}
 	if !time.Now().Before(c.Target.NotAfter) {
-		log.WarnContext(ctx, "too little time is left to dial")
+		log.WarnContext(ctx, "call not dialed: too little of the lease is left")
 		return r.release(ctx, c, f)
 	}
 
-	j := openJournal(ctx, r.Ledger, c.Lease, log)
+	return r.attempt(ctx, log, c, f)
+}
+
+// attempt dials, talks and finishes after the intent is committed.
+func (r *Runner) attempt(ctx context.Context, log *slog.Logger, c *Claim, f *CallResult) error {
+	if err := r.sendLog().RecordIntent(ctx, c); err != nil {
+		return errors.Join(fmt.Errorf("not dialed: %w", err), r.returnUnsent(ctx, c, f))
+	}
+	defer func() { r.sendLog().RecordState(c.Lease, Closed, f.EndedAt) }()
+	j := openCallLog(ctx, r.Attempts, c.Lease, log)
 	j.web = c.Call.Type == Web
+	j.onMove = func(s AttemptState, at time.Time) { r.sendLog().RecordState(c.Lease, s, at) }
 	leg, err := r.dial(ctx, c, j, f)
-	if errors.Is(err, media.ErrTooLate) && f.DialedAt.IsZero() { // nothing has left
+	if f.DialedAt.IsZero() && mayDialLater(err) {
 		j.close()
-		log.WarnContext(ctx, "too little time was left when the request was to leave")
-		return r.release(ctx, c, f)
+		log.WarnContext(ctx, "call returned to the dial queue", "err", err)
+		return r.returnUnsent(ctx, c, f)
 	}
 	if err == nil {
-		r.converse(ctx, log, c, leg, j, f)
+		r.runConversation(ctx, log, c, leg, j, f)
 	}
 	j.close()
 	defer r.trace(ctx, log, c.Lease, leg, err)
-	if errors.Is(context.Cause(ctx), errLeaseLost) && f.AnsweredAt.IsZero() { // a conversation is told of all the same
+	if errors.Is(context.Cause(ctx), errLeaseLost) && f.AnsweredAt.IsZero() { // the result of a conversation is written anyway
 		return ErrFenced
 	}
 	return r.finish(ctx, log, c, f)
 }
 
-// dial fills in f what is known of the attempt, all of it if nobody answered.
-func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (media.Leg, error) {
-	var mu sync.Mutex // progress comes from the dialer's goroutines
+// mayDialLater reports whether a call that was not sent may wait in the queue.
+func mayDialLater(err error) bool {
+	return errors.Is(err, media.ErrTooLate) || errors.Is(err, media.ErrPaused)
+}
+
+// dial fills in what is known of the attempt; all of f if it was not answered.
+func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) (media.Leg, error) {
+	var mu sync.Mutex // progress is called from other goroutines
 	progress := func(p media.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -138,109 +154,166 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *journal, f *Final) (medi
 	defer mu.Unlock()
 	now := time.Now()
 	if err != nil {
-		unanswered(err, context.Cause(ctx), f)
+		setFailure(err, context.Cause(ctx), f)
 		f.EndedAt = now
 		f.Recording = RecordingNone
-		if !c.Record || r.Taper == nil {
+		if !c.Record || r.Recorder == nil {
 			f.Recording = RecordingDisabled
 		}
 		return nil, err
 	}
 	f.AnsweredAt = now
-	if f.DialedAt.IsZero() && c.Call.Type != Web { // a browser comes by itself
+	if f.DialedAt.IsZero() && c.Call.Type != Web { // a browser connects by itself
 		f.DialedAt = now
 	}
 	j.mark(Answered, now)
 	return leg, nil
 }
 
-// converse talks, records, and fills in how it went.
-func (r *Runner) converse(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *journal, f *Final) {
+// runConversation talks, records, and fills in the result.
+func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *callLog, f *CallResult) {
 	f.Recording = RecordingDisabled
-	wire := leg // a tape may not tell what the leg does
-	var tape Tape
-	if c.Record && r.Taper != nil {
-		taped, t, err := r.Taper.Tape(c.Call.ID, leg)
+	wire := leg // the recorded leg may lack optional interfaces
+	var tape Recording
+	if c.Record && r.Recorder != nil {
+		taped, t, err := r.Recorder.Record(c.Call.ID, leg)
 		if err != nil {
-			// A full disk must not cost the call.
-			log.ErrorContext(ctx, "the call cannot be recorded", "err", err)
+			// A full disk must not end the call.
+			log.ErrorContext(ctx, "failed to start the recording", "err", err)
 			f.Recording = RecordingFailed
 		} else {
 			leg, tape = taped, t
 		}
 	}
-	b := c.Brief
-	var others seconds
-	defer r.traceSeconds(ctx, log, &others)
-	b.CallID, b.AnsweredAt, b.Watch, b.Bridge = c.Call.ID, f.AnsweredAt, pipeline.Both(j, c.Watch), r.bridge(log, c, &others)
+	b := c.Session
+	var others transferLegs
+	defer r.traceTransferLegs(ctx, log, &others)
+	b.CallID, b.AnsweredAt = c.Call.ID, f.AnsweredAt
+	b.Observer, b.Bridge = pipeline.CombineObservers(j, c.Watcher), r.transferDialer(log, c, &others)
 	b.OptOuts = r.optOuts(log, c)
 	out, err := r.talk(ctx, leg, b)
-	_ = leg.Hangup(media.LocalHangup) // harmless where it ended already
+	_ = leg.Hangup(media.LocalHangup) // no effect after the end
 	f.EndedAt = time.Now()
-	f.Quality = quality.Of(wire)
+	f.Quality = EncodeQuality(wire)
 	if err == nil {
 		err = out.Err
 	}
 	if err != nil && ctx.Err() == nil {
-		log.WarnContext(ctx, "the conversation broke", "err", err)
+		log.WarnContext(ctx, "conversation failed", "err", err)
 	}
 	f.Status, f.Lines, f.Turns = Ended, out.Lines, out.Turns
-	f.Reason, f.HangupBy = conversed(out.Reason, context.Cause(ctx))
-	f.Transfer = handedOver(out.Transfer)
-	f.AnsweredBy, f.AMD = answeredBy(out.AnsweredBy)
-	if tape == nil {
-		return
-	}
-	f.Recording = RecordingFinalizing
-	if path, err := tape.Close(); err != nil || path == "" {
-		log.ErrorContext(ctx, "the recording is lost", "err", err)
-		f.Recording = RecordingFailed
+	f.Reason, f.HangupBy = endReason(out.Reason, context.Cause(ctx))
+	f.Transfer = transferJSON(out.Transfer)
+	f.AnsweredBy, f.AMD = amdJSON(out.AnsweredBy)
+	if tape != nil {
+		r.closeRecording(ctx, log, tape, f)
 	}
 }
 
-// talk keeps a panic of the conversation inside its call.
-func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (out pipeline.Outcome, err error) {
+// closeRecording finishes a recording and sets its status if known within
+// recordingCloseTimeout.
+func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, tape Recording, f *CallResult) {
+	f.Recording = RecordingFinalizing
+	closed := make(chan closedRecording, 1)
+	r.background.Go(func() {
+		path, err := tape.Close()
+		if err != nil || path == "" {
+			log.ErrorContext(ctx, "failed to finish the recording", "file", path, "err", err)
+		}
+		closed <- closedRecording{path, err}
+	})
+	late := time.NewTimer(recordingCloseTimeout)
+	defer late.Stop()
+	select {
+	case c := <-closed:
+		f.Truncated = c.path != "" && errors.Is(c.err, ErrTruncated)
+		if !f.Truncated && (c.err != nil || c.path == "") {
+			f.Recording = RecordingFailed
+		}
+	case <-late.C:
+		log.WarnContext(ctx, "slow disk: call ended before its recording was stored")
+	}
+}
+
+// recordingCloseTimeout bounds the wait for the recording at the end of a call. A slower
+// recording is stored later.
+const recordingCloseTimeout = 2 * time.Second
+
+// closedRecording is the result of Recording.Close.
+type closedRecording struct {
+	path string
+	err  error
+}
+
+// talk turns a panic of the conversation into an error.
+func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (out pipeline.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = pipeline.Outcome{Reason: pipeline.AgentError}
-			err = fmt.Errorf("the conversation panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("conversation panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return r.Talker.Talk(ctx, leg, b)
 }
 
-// finish writes the end down, and tries for long: the call took place.
-func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *Final) error {
+// finish writes the result with retries.
+func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *CallResult) error {
 	l := c.Lease
-	if c.Drop != nil {
-		c.Drop()
+	if c.HangUp != nil {
+		c.HangUp()
 	}
 	if c.Call.Type == Web {
-		neverFails(f)
+		convertToWebResult(f)
+	}
+	if err := r.sendLog().RecordEnd(l, f); err != nil {
+		log.WarnContext(ctx, "failed to write the result to the journal", "err", err)
 	}
 	var fenced error
-	err := r.persist(ctx, func(ctx context.Context) error {
-		err := r.Ledger.Finish(ctx, l, *f)
+	err := r.writeWithRetry(ctx, func(ctx context.Context) error {
+		err := r.Attempts.Finish(ctx, l, *f)
+		if errors.Is(err, ErrFenced) {
+			again, fault := r.sendLog().IsRestored(ctx, l)
+			if fault != nil {
+				return fault
+			}
+			if again {
+				err = r.Attempts.Finish(ctx, l, *f)
+			}
+		}
 		if errors.Is(err, ErrFenced) {
 			fenced = err
 			return nil
 		}
 		if err != nil {
-			log.WarnContext(ctx, "the end of the call is not written yet", "err", err)
+			log.WarnContext(ctx, "failed to write the result of the call; retrying", "err", err)
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the end of call %s is lost: %w", l.CallID, err)
+		return fmt.Errorf("failed to write the result of call %s: %w", l.CallID, err)
 	}
 	return fenced
 }
 
-// release gives a call back of which nothing has left. A browser waits for
-// nobody: its call is over.
-func (r *Runner) release(ctx context.Context, c *Claim, f *Final) error {
+// returnUnsent releases a call whose request did not leave.
+func (r *Runner) returnUnsent(ctx context.Context, c *Claim, f *CallResult) error {
+	if err := r.sendLog().RecordEnd(c.Lease, nil); err != nil {
+		r.log().WarnContext(ctx, "failed to write to the journal that nothing was sent", "call", c.Call.ID, "err", err)
+	}
+	return r.release(ctx, c, f)
+}
+
+func (r *Runner) sendLog() SendLog {
+	if r.SendLog == nil {
+		return noSendLog{}
+	}
+	return r.SendLog
+}
+
+// release returns an unsent call to the queue. A web call ends: its browser does not wait.
+func (r *Runner) release(ctx context.Context, c *Claim, f *CallResult) error {
 	if c.Call.Type == Web {
-		*f = halted(ReasonInternalError)
+		*f = stoppedResult(ReasonInternalError)
 		return r.finish(ctx, r.log(), c, f)
 	}
 	return r.giveBack(ctx, c.Lease)
@@ -249,7 +322,7 @@ func (r *Runner) release(ctx context.Context, c *Claim, f *Final) error {
 func (r *Runner) giveBack(ctx context.Context, l Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := r.Ledger.Release(ctx, l); err != nil && !errors.Is(err, ErrFenced) {
+	if err := r.Attempts.Release(ctx, l); err != nil && !errors.Is(err, ErrFenced) {
 		return fmt.Errorf("release: %w", err)
 	}
 	return nil
@@ -262,11 +335,11 @@ func (r *Runner) margin() time.Duration {
 	return r.Margin
 }
 
-func (r *Runner) finishFor() time.Duration {
-	if r.FinishFor == 0 {
+func (r *Runner) finishTimeout() time.Duration {
+	if r.FinishTimeout == 0 {
 		return 10 * time.Minute
 	}
-	return r.FinishFor
+	return r.FinishTimeout
 }
 
 func (r *Runner) log() *slog.Logger {

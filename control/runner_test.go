@@ -19,7 +19,7 @@ import (
 type book struct {
 	mu       sync.Mutex
 	wrote    []string
-	final    Final
+	final    CallResult
 	intent   error
 	finish   []error // of the first calls of Finish
 	stall    time.Duration
@@ -61,7 +61,7 @@ func (b *book) Note(ctx context.Context, _ Lease, n Notes) error {
 	return nil
 }
 
-func (b *book) Finish(_ context.Context, _ Lease, f Final) error {
+func (b *book) Finish(_ context.Context, _ Lease, f CallResult) error {
 	b.write("finish")
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,9 +80,9 @@ func (d dialFunc) Dial(ctx context.Context, _ media.Target, progress func(media.
 	return d(ctx, progress)
 }
 
-type talkFunc func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error)
+type talkFunc func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error)
 
-func (f talkFunc) Talk(ctx context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
+func (f talkFunc) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	return f(ctx, b)
 }
 
@@ -114,12 +114,12 @@ func TestRunnerInAStraightLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, leg := &book{}, &still{}
 		lines := []pipeline.Line{{Role: pipeline.RoleAgent, Text: "Hello."}}
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(_ context.Context, br pipeline.Brief) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 			if br.CallID != "call_1" || br.AnsweredAt.IsZero() {
 				t.Errorf("brief %+v", br)
 			}
-			br.Watch.Said(lines[0])
-			br.Watch.Turned(pipeline.Turn{})
+			br.Observer.OnLine(lines[0])
+			br.Observer.OnTurn(pipeline.Turn{})
 			return pipeline.Outcome{Lines: lines, Turns: []pipeline.Turn{{}}, Reason: pipeline.AgentHungUp}, nil
 		})}
 		if err := r.Run(t.Context(), newClaim()); err != nil {
@@ -155,7 +155,7 @@ func TestRunnerDoesNotDial(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := tt.book
-				r := &Runner{Ledger: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+				r := &Runner{Attempts: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
 					t.Error("dialled")
 					return nil, errors.New("no")
 				})}
@@ -171,13 +171,13 @@ func TestRunnerDoesNotDial(t *testing.T) {
 func TestRunnerDialsForNoAgentThatCannotTalk(t *testing.T) {
 	b := &book{}
 	r := &Runner{
-		Ledger: b, Live: &Live{}, Check: func(pipeline.Brief) error { return errors.New("no such voice") },
+		Attempts: b, Live: &Live{}, Check: func(pipeline.SessionConfig) error { return errors.New("no such voice") },
 		Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
 			t.Error("dialled")
 			return nil, errors.New("no")
 		}),
 	}
-	if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != ReasonInternalError || !slices.Equal(b.wrote, []string{"finish"}) {
+	if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != ReasonNotConfigured || !slices.Equal(b.wrote, []string{"finish"}) {
 		t.Errorf("%v, wrote %v, final %+v", err, b.wrote, b.final)
 	}
 }
@@ -198,11 +198,11 @@ func TestRunnerDropsWhoWaits(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &book{intent: c.intent, finish: []error{away, away}}
-			r := &Runner{Ledger: b, Live: &Live{}, Check: func(pipeline.Brief) error { return c.check }}
+			r := &Runner{Attempts: b, Live: &Live{}, Check: func(pipeline.SessionConfig) error { return c.check }}
 			claim := newClaim()
 			claim.Call.Type, claim.Until = Web, time.Now().Add(c.until)
-			claim.Drop = func() { b.write("drop") }
-			claim.Over = func(f Final) { b.write("over " + string(f.Status)) }
+			claim.HangUp = func() { b.write("drop") }
+			claim.OnEnd = func(f CallResult) { b.write("over " + string(f.Status)) }
 			_ = r.Run(t.Context(), claim)
 			got := strings.TrimPrefix(strings.Join(b.wrote, " "), "intent ")
 			if got != "drop finish finish finish over ended" {
@@ -216,7 +216,7 @@ func TestRunnerWritesTheEndOnceTheDatabaseIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("the database is away")
 		b := &book{finish: []error{away, away, away, away, away}}
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 			return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
 		})}
 		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "callee_hangup" {
@@ -234,19 +234,19 @@ func TestRunnerWritesTheEndOnceTheDatabaseIsBack(t *testing.T) {
 func TestRunnerStopsWithoutItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, leg := &book{finish: []error{ErrFenced}}, &still{}
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(ctx context.Context, _ pipeline.Brief) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 			<-ctx.Done()
 			return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 		})}
 		over := make(chan error, 1)
 		go func() { over <- r.Run(t.Context(), newClaim()) }()
 		synctest.Wait()
-		r.Live.keepOnly([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 1}})
+		r.Live.endLost([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 1}})
 		synctest.Wait()
 		if r.Live.Count() != 1 {
 			t.Fatal("a call under its lease ended")
 		}
-		r.Live.keepOnly([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 2}})
+		r.Live.endLost([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 2}})
 		if err := <-over; !errors.Is(err, ErrFenced) || leg.hangups == 0 || len(b.finish) > 0 {
 			t.Errorf("%v, %d hangups, wrote %v", err, leg.hangups, b.wrote)
 		}
@@ -256,7 +256,7 @@ func TestRunnerStopsWithoutItsLease(t *testing.T) {
 func TestRunnerSurvivesAPanicOfTheConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, leg := &book{}, &still{}
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 			panic("the model said a word") //nolint:forbidigo // what is tested
 		})}
 		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "agent_error" || b.final.Status != Ended || leg.hangups == 0 {
@@ -270,11 +270,11 @@ func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{noteWait: make(chan struct{})}
 		const said = 1000
-		r := &Runner{Ledger: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(_ context.Context, br pipeline.Brief) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 			began := time.Now()
 			lines := make([]pipeline.Line, said)
 			for _, l := range lines {
-				br.Watch.Said(l)
+				br.Observer.OnLine(l)
 			}
 			if took := time.Since(began); took > 0 {
 				t.Errorf("the conversation waited %v", took)
@@ -285,7 +285,7 @@ func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
 		if err := r.Run(t.Context(), newClaim()); err != nil || len(b.final.Lines) != said {
 			t.Errorf("%v, %d lines at the end", err, len(b.final.Lines))
 		}
-		if took := time.Since(began); took > closeFor {
+		if took := time.Since(began); took > logCloseTimeout {
 			t.Errorf("the end waited %v for the journal", took)
 		}
 	})

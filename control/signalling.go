@@ -9,34 +9,33 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Tracer keeps the signalling of attempts. What it cannot keep is lost, and
-// nothing else is.
+// Tracer stores the signaling of attempts. A failure loses nothing else.
 type Tracer interface {
 	Trace(ctx context.Context, l Lease, ladder []media.Message) error
 }
 
-// The signalling of a call goes on after it: a BYE waits for its answer.
+// Signaling continues after a call: a BYE waits for its response.
 const (
-	ladderFor = 2 * time.Second
-	traceFor  = 5 * time.Second
+	ladderTimeout = 2 * time.Second
+	traceTimeout  = 5 * time.Second
 )
 
-// trace keeps the signalling of an attempt whose end is written, and holds
-// nobody up. leg is nil where nobody answered, and then err says why.
+// trace stores the signaling of a finished attempt in the background. leg is nil if it was
+// not answered; err then tells why.
 func (r *Runner) trace(ctx context.Context, log *slog.Logger, l Lease, leg media.Leg, err error) {
 	if r.Tracer == nil {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	r.tracing.Go(func() {
+	r.background.Go(func() {
 		ladder := signalling(ctx, leg, err)
 		if len(ladder) == 0 {
 			return
 		}
-		short, cancel := context.WithTimeout(ctx, traceFor)
+		short, cancel := context.WithTimeout(ctx, traceTimeout)
 		defer cancel()
 		if err := r.Tracer.Trace(short, l, ladder); err != nil {
-			log.WarnContext(ctx, "the signalling of the call is not kept", "err", err)
+			log.WarnContext(ctx, "failed to store signaling", "err", err)
 		}
 	})
 }
@@ -45,15 +44,15 @@ func signalling(ctx context.Context, leg media.Leg, err error) []media.Message {
 	if refused, ok := errors.AsType[*media.DialError](err); ok {
 		return refused.Ladder
 	}
-	traced, ok := leg.(media.Traced)
+	traced, ok := leg.(media.SignalingTracer)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, ladderFor)
+	ctx, cancel := context.WithTimeout(ctx, ladderTimeout)
 	defer cancel()
 	return traced.Ladder(ctx)
 }
 
-// Wait returns when the signalling of all calls that have ended is kept, or
-// given up: within seconds. No call may be run meanwhile.
-func (r *Runner) Wait() { r.tracing.Wait() }
+// Wait returns within seconds, when all background work of ended calls is done or given
+// up. No call may start meanwhile.
+func (r *Runner) Wait() { r.background.Wait() }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/parley-voice/parley/control/quality"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -64,8 +63,8 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, shelf := &book{}, &shelfOfLadders{err: row.err}
 				r := &Runner{
-					Ledger: b, Live: &Live{}, Dialer: row.dial, Tracer: shelf,
-					Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
+					Attempts: b, Live: &Live{}, Dialer: row.dial, Tracer: shelf,
+					Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 						return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
 					}),
 				}
@@ -80,7 +79,7 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 				if got := shelf.kept["att_1"]; got != row.want {
 					t.Errorf("%d messages kept, want %d", got, row.want)
 				}
-				if d := time.Since(began); d > ladderFor {
+				if d := time.Since(began); d > ladderTimeout {
 					t.Errorf("it took %v", d)
 				}
 			})
@@ -92,8 +91,8 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 func TestRunnerGaugesTheLeg(t *testing.T) {
 	b := &book{}
 	r := &Runner{
-		Ledger: b, Live: &Live{}, Dialer: answer(&gaugedLeg{q: media.Quality{Codec: "G722"}}), Taper: mute{},
-		Talker: talkFunc(func(context.Context, pipeline.Brief) (pipeline.Outcome, error) {
+		Attempts: b, Live: &Live{}, Dialer: answer(&gaugedLeg{q: media.Quality{Codec: "G722"}}), Recorder: mute{},
+		Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 			return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
 		}),
 	}
@@ -102,7 +101,7 @@ func TestRunnerGaugesTheLeg(t *testing.T) {
 	if err := r.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if want := quality.Of(&gaugedLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
+	if want := EncodeQuality(&gaugedLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
 		t.Errorf("%s, want %s", b.final.Quality, want)
 	}
 }
@@ -110,7 +109,7 @@ func TestRunnerGaugesTheLeg(t *testing.T) {
 // mute is a Taper whose tapes hide what the leg can do.
 type mute struct{}
 
-func (mute) Tape(_ string, leg media.Leg) (media.Leg, Tape, error) {
+func (mute) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
 	return struct{ media.Leg }{leg}, mute{}, nil
 }
 func (mute) Close() (string, error) { return "tape", nil }
@@ -128,13 +127,13 @@ func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shelf := &shelfOfLadders{}
-				r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: &legBook{}, Tracer: shelf, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+				r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: &legBook{}, Tracer: shelf, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
 					if to.ID != "att_2" {
 						return &tracedLeg{}, nil
 					}
 					return row.leg, row.err
 				})}
-				r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+				r.Talker = talkFunc(func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 					_, err := b.Bridge(ctx, "+1 2")
 					if !errors.Is(err, row.err) {
 						t.Error(err)
@@ -152,11 +151,3 @@ func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
 		})
 	}
 }
-
-// A gauged leg knows how its audio travelled.
-type gaugedLeg struct {
-	still
-	q media.Quality
-}
-
-func (l *gaugedLeg) Quality() media.Quality { return l.q }

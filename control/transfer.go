@@ -10,47 +10,45 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Legs is where a node writes down the second legs of its calls, to whom their
-// parties are handed over. Such a leg is an attempt of its own: it rings once,
-// too.
-type Legs interface {
-	// OpenLeg commits that a request to a number is about to leave for the party
-	// of a call. It fails with an *Error where the number is forbidden or a limit
-	// of the call's route is reached, and with ErrFenced where the call is not
-	// the node's any more.
-	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (SecondLeg, error)
-	// MoveLeg moves it on. A state that was passed already is no error.
+// LegStore stores transfer legs. A transfer leg is an attempt of its own and is dialed at
+// most once.
+type LegStore interface {
+	// OpenLeg commits that a request to a number is about to leave. It fails with an
+	// *Error if the number is forbidden or a limit of the route is reached, and with
+	// ErrFenced after the call's lease is lost.
+	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error)
+	// MoveLeg advances it. A state that was passed already is ignored.
 	MoveLeg(ctx context.Context, l Lease, to AttemptState) error
 }
 
-// A SecondLeg is one that may be dialled.
-type SecondLeg struct {
+// TransferLeg is a leg that may be dialed.
+type TransferLeg struct {
 	Lease  Lease
 	Number string // digits
-	Dial   string // what the carrier is asked for
-	// Wait is how long the pacing of the route has the request wait.
+	Dial   string // the number sent to the carrier
+	// Wait is the delay required by the pacing of the route.
 	Wait time.Duration
 }
 
-// seconds are the second legs of a call that were answered.
-type seconds struct {
+// transferLegs are the answered transfer legs of a call.
+type transferLegs struct {
 	mu  sync.Mutex
-	all []second
+	all []answeredLeg
 }
 
-type second struct {
+type answeredLeg struct {
 	lease Lease
 	leg   media.Leg
 }
 
-func (s *seconds) add(l Lease, leg media.Leg) {
+func (s *transferLegs) add(l Lease, leg media.Leg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = append(s.all, second{l, leg})
+	s.all = append(s.all, answeredLeg{l, leg})
 }
 
-// traceSeconds keeps the signalling of the second legs of a call that is over.
-func (r *Runner) traceSeconds(ctx context.Context, log *slog.Logger, s *seconds) {
+// traceTransferLegs stores the signaling of transfer legs after the call.
+func (r *Runner) traceTransferLegs(ctx context.Context, log *slog.Logger, s *transferLegs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.all {
@@ -58,9 +56,9 @@ func (r *Runner) traceSeconds(ctx context.Context, log *slog.Logger, s *seconds)
 	}
 }
 
-// bridge reaches numbers on second legs of a call, through the call's trunk, and
-// adds those that were answered to others; nil where nobody keeps them.
-func (r *Runner) bridge(log *slog.Logger, c *Claim, others *seconds) func(context.Context, string) (media.Leg, error) {
+// transferDialer returns a function that dials a number through the call's trunk and adds
+// answered legs to others; nil without a LegStore.
+func (r *Runner) transferDialer(log *slog.Logger, c *Claim, others *transferLegs) func(context.Context, string) (media.Leg, error) {
 	if r.Legs == nil {
 		return nil
 	}
@@ -72,13 +70,13 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim, others *seconds) func(contex
 			return nil, fmt.Errorf("open: %w", err)
 		}
 		told := log.With("second", second.Lease.AttemptID)
-		j := openJournal(ctx, legLedger{legs: r.Legs}, second.Lease, told)
+		j := openCallLog(ctx, legAttempts{legs: r.Legs}, second.Lease, told)
 		defer j.close()
 		pace := time.NewTimer(second.Wait)
 		defer pace.Stop()
 		select {
 		case <-pace.C:
-		case <-ctx.Done(): // the dialer is told
+		case <-ctx.Done(): // Dial fails
 		}
 		to := c.Target
 		to.ID, to.To, to.Number, to.NotAfter = second.Lease.AttemptID, second.Dial, second.Number, until.Add(second.Wait-r.margin())
@@ -88,7 +86,7 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim, others *seconds) func(contex
 				j.mark(Sent, time.Now())
 			case media.Ringing:
 				j.mark(Rang, time.Now())
-			default: // nothing that is kept
+			default: // not stored
 			}
 		})
 		if err != nil {
@@ -96,20 +94,20 @@ func (r *Runner) bridge(log *slog.Logger, c *Claim, others *seconds) func(contex
 			r.trace(ctx, told, second.Lease, nil, err)
 			return nil, err
 		}
-		j.mark(Answered, time.Now()) // the call's end ends it
+		j.mark(Answered, time.Now()) // ends with the call
 		others.add(second.Lease, leg)
 		return leg, nil
 	}
 }
 
-// A legLedger has a journal write about a second leg.
-type legLedger struct {
-	Ledger // none: a second leg has marks alone
+// legAttempts lets a callLog write the states of a transfer leg.
+type legAttempts struct {
+	AttemptStore // nil: a transfer leg has states only
 
-	legs Legs
+	legs LegStore
 }
 
 // Mark implements Ledger.
-func (l legLedger) Mark(ctx context.Context, lease Lease, to AttemptState, _ time.Time) error {
+func (l legAttempts) Mark(ctx context.Context, lease Lease, to AttemptState, _ time.Time) error {
 	return l.legs.MoveLeg(ctx, lease, to)
 }

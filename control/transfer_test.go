@@ -22,11 +22,11 @@ type legBook struct {
 	wait   time.Duration
 }
 
-func (s *legBook) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (SecondLeg, error) {
+func (s *legBook) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrote = append(s.wrote, fmt.Sprintf("open %s for %s, %v", number, l.AttemptID, lease))
-	return SecondLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait}, s.refuse
+	return TransferLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait}, s.refuse
 }
 
 func (s *legBook) MoveLeg(_ context.Context, l Lease, to AttemptState) error {
@@ -65,7 +65,7 @@ func TestSecondLeg(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var second media.Target
 				var took time.Duration
-				r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: row.book, Dialer: phones(func(to media.Target, progress func(media.Progress)) (media.Leg, error) {
+				r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: row.book, Dialer: phones(func(to media.Target, progress func(media.Progress)) (media.Leg, error) {
 					if to.ID != "att_2" {
 						return &still{}, nil
 					}
@@ -74,7 +74,7 @@ func TestSecondLeg(t *testing.T) {
 					progress(media.Ringing)
 					return row.leg, row.err
 				})}
-				r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+				r.Talker = talkFunc(func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 					began := time.Now()
 					leg, err := b.Bridge(ctx, "+1 2")
 					took = time.Since(began)
@@ -84,7 +84,7 @@ func TestSecondLeg(t *testing.T) {
 					return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
 				})
 				c := newClaim()
-				c.Target = media.Target{ID: "att_1", To: "1", From: "+7", Trunk: media.Trunk{Proxy: "sip:a"}, RingFor: time.Minute}
+				c.Target = media.Target{ID: "att_1", To: "1", From: "+7", Trunk: media.Trunk{Proxy: "sip:a"}, RingTimeout: time.Minute}
 				began := time.Now()
 				if err := r.Run(t.Context(), c); err != nil {
 					t.Fatal(err)
@@ -111,13 +111,13 @@ func TestSecondLeg(t *testing.T) {
 func TestSecondLegEndsWithItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &legBook{wait: 4 * time.Second}
-		r := &Runner{Ledger: &book{}, Live: &Live{}, Legs: s, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+		r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: s, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
 			if to.ID == "att_2" {
 				t.Error("it is dialled")
 			}
 			return &still{}, nil
 		})}
-		r.Talker = talkFunc(func(ctx context.Context, b pipeline.Brief) (pipeline.Outcome, error) {
+		r.Talker = talkFunc(func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			if _, err := b.Bridge(short, "2"); err == nil {

@@ -8,18 +8,17 @@ import (
 )
 
 // ErrBusy is returned by a node that takes no more calls.
-var ErrBusy = errors.New("the node takes no more calls")
+var ErrBusy = errors.New("node takes no more calls")
 
-// Room says whether the node would take a call now.
-func (n *Node) Room() bool { return n.Accepting() && n.room() > 0 }
+// HasCapacity reports whether the node would take a call now.
+func (n *Node) HasCapacity() bool { return n.Accepting() && n.capacity() > 0 }
 
-// Take runs a call that was claimed elsewhere than from the queue, beside the
-// others. The end of ctx does not end it. A node that is full, or stops, returns
-// ErrBusy, and the claim is to be finished by whoever made it.
+// Take runs a call that was not claimed from the queue. Canceling ctx does not end it. A
+// full or stopping node returns ErrBusy; the caller then has to finish the claim.
 func (n *Node) Take(ctx context.Context, c *Claim) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stop == nil || n.room() <= 0 {
+	if n.stop == nil || n.capacity() <= 0 {
 		return ErrBusy
 	}
 	select {
@@ -27,12 +26,12 @@ func (n *Node) Take(ctx context.Context, c *Claim) error {
 		return ErrBusy
 	default:
 	}
-	n.run(context.WithoutCancel(ctx), c) // under the lock: whoever stops the node waits for it
+	n.run(context.WithoutCancel(ctx), c) // under the lock, so that Stop waits for it
 	return nil
 }
 
-// neverFails makes the end of a web call one, also where it never came to be.
-func neverFails(f *Final) {
+// convertToWebResult turns a failure into an end: web calls never fail.
+func convertToWebResult(f *CallResult) {
 	if f.Status == Failed {
 		f.Status = Ended
 		if f.Reason == Reason(media.NoAnswer) {
@@ -41,13 +40,13 @@ func neverFails(f *Final) {
 	}
 }
 
-// Talked says whether there was a conversation.
-func (e Event) Talked() bool {
+// HadConversation reports whether the call had a conversation.
+func (e Event) HadConversation() bool {
 	if e.Status != Ended {
 		return false
 	}
 	switch e.Reason {
-	case ReasonNeverJoined, ReasonCancelled, ReasonInternalError: // of web calls, which never fail
+	case ReasonNeverJoined, ReasonCancelled, ReasonInternalError: // web calls, which never fail
 		return false
 	default:
 		return true

@@ -5,13 +5,13 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // an old host must not shift calls by an hour
+	_ "time/tzdata" // do not depend on the host's time zone data
 )
 
 var regionCity = regexp.MustCompile(`^[A-Za-z_]+(/[A-Za-z0-9_+\-]+)+$`)
 
-// Zone returns the time zone of a name like Europe/Berlin, or UTC. Names that
-// stand for a fixed offset, or for whatever the host is set to, are none.
+// Zone returns the time zone of a name like Europe/Berlin, or UTC. It rejects names of
+// fixed offsets and the host's own zone.
 func Zone(name string) (*time.Location, error) {
 	ok := name == "UTC" || name == "Etc/UTC"
 	if !ok && regionCity.MatchString(name) {
@@ -27,5 +27,5 @@ func Zone(name string) (*time.Location, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("%q is no time zone: use a name like America/New_York, or UTC", name)
+	return nil, fmt.Errorf("%q is not a time zone; use a name like America/New_York, or UTC", name)
 }

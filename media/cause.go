@@ -2,20 +2,20 @@ package media
 
 import "fmt"
 
-// A Cause is why a leg ended or never began.
+// A Cause is the reason why a leg ended or was not established.
 type Cause string
 
 // Causes of legs that ended.
 const (
-	LocalHangup  Cause = "local"         // we hung up
-	RemoteHangup Cause = "remote"        // the party or its carrier hung up
-	MediaTimeout Cause = "media_timeout" // nothing was heard of the party for too long
-	Failure      Cause = "failure"       // the leg broke on our side
-	Expired      Cause = "expired"       // the session was not refreshed in time (RFC 4028)
-	Transferred  Cause = "transferred"   // the party was handed over
+	LocalHangup  Cause = "local"         // ended by Parley
+	RemoteHangup Cause = "remote"        // ended by the remote party or its carrier
+	MediaTimeout Cause = "media_timeout" // no media received for too long
+	Failure      Cause = "failure"       // internal error
+	Expired      Cause = "expired"       // session timer ran out (RFC 4028)
+	Transferred  Cause = "transferred"   // the remote party was transferred
 )
 
-// Causes of legs that never began.
+// Causes of legs that were not established.
 const (
 	NoAnswer      Cause = "no_answer"
 	Busy          Cause = "busy"
@@ -25,16 +25,16 @@ const (
 	RouteError    Cause = "route_error"
 	AuthFailed    Cause = "auth_failed"
 	Congestion    Cause = "congestion"
-	Cancelled     Cause = "cancelled"
+	Canceled      Cause = "cancelled"
 	Redirected    Cause = "redirect_refused"
 )
 
-// A DialError is why a leg never began.
+// A DialError reports a leg that was not established.
 type DialError struct {
 	Cause  Cause
-	Status int    // SIP status, 0 where none came
-	Reason string // the carrier's reason phrase, cleaned of control characters
-	Err    error  // what went wrong on our side, where it did
+	Status int    // SIP status; 0 if none was received
+	Reason string // the carrier's reason phrase without control characters
+	Err    error  // internal error, or nil
 	Ladder []Message
 }
 
@@ -50,5 +50,5 @@ func (e *DialError) Error() string {
 	}
 }
 
-// Unwrap returns what went wrong on our side.
+// Unwrap returns the internal error.
 func (e *DialError) Unwrap() error { return e.Err }

@@ -5,60 +5,58 @@ import (
 	"time"
 )
 
-// A Line is the connection that a leg holds to its party.
-type Line interface {
-	// Hangup ends the leg: its reader gets io.EOF and its feed is asked no
-	// more. Only the first call counts; any number is harmless.
+// A Connection is a leg's connection to the remote party.
+type Connection interface {
+	// Hangup ends the leg: ReadFrame returns io.EOF and the feed is not called
+	// again. Only the first call counts; further calls do nothing.
 	Hangup(Cause) error
-	// Cause says why the leg ended, or "" while it lives.
+	// Cause returns why the leg ended, or "" while it is active.
 	Cause() Cause
 }
 
-// A Leg is one party on the line, alive from the moment one holds it. It has
-// one sample rate for life; a leg whose wire speaks another resamples inside.
+// A Leg is the media of one remote party. Its sample rate is fixed; a leg
+// whose codec has another rate resamples internally.
 //
-// Leaving the leg is pulled, not pushed: the leg asks its feed for each frame
-// at the moment that frame is due, so nothing waits in a queue between the
-// feed and the wire, and a feed that falls silent is silent on the wire within
-// one frame.
+// Output is pulled, not pushed: the leg calls its feed for each frame when
+// that frame is due. No queue exists between feed and network, so a feed that
+// stops is silent on the wire within one frame.
 type Leg interface {
 	Source
-	Line
-	// Play makes feed what the party hears from the next frame on. A leg
-	// without a feed sends silence.
+	Connection
+	// Play sets the feed from the next frame on. Without a feed the leg sends
+	// silence.
 	Play(feed Feed)
-	// Digits yields the keys the party presses. It is closed when the leg ends.
+	// Digits yields DTMF digits from the remote party. It is closed when the
+	// leg ends.
 	Digits() <-chan rune
 }
 
-// An Arrival tells when what a leg last read came in. Legs with a network
-// behind them implement it.
+// An Arrival reports arrival times. Legs on a network implement it.
 type Arrival interface {
-	// Arrived returns when the packet that holds the last read frame reached
-	// this machine. It is false where the frame was concealed or silence was
-	// put in its place. It belongs to the goroutine that calls ReadFrame.
+	// Arrived returns when the packet of the frame last read arrived. It
+	// returns false if the frame was concealed or is inserted silence. Only
+	// the goroutine that calls ReadFrame may call it.
 	Arrived() (time.Time, bool)
 }
 
-// A Keypad presses keys that the party's side hears (RFC 4733). Legs that can
-// press them implement it.
+// A Keypad sends DTMF digits (RFC 4733).
 type Keypad interface {
-	// Press sends keys of 0-9 * # and A-D, one after the other, in place of
-	// what the feed says meanwhile. A comma is a pause of half a second. It
-	// returns when the keys are accepted; they are sent on the media clock.
+	// Press queues digits (0-9, *, #, A-D), which replace the feed's audio
+	// while they are sent. A comma pauses for half a second. It returns when
+	// the digits are queued; the media clock sends them.
 	Press(keys string) error
 }
 
-// A Referrer hands its party over to somebody else (RFC 3515).
+// A Referrer transfers its remote party (RFC 3515).
 type Referrer interface {
-	// Refer asks the party's side to call number instead of us. It returns nil
-	// once the other has answered, and then the leg ends with Transferred. On
-	// error the leg goes on.
+	// Refer asks the remote party to call number. It returns nil once that
+	// number has answered; the leg then ends with Transferred. On error the
+	// leg stays active.
 	Refer(ctx context.Context, number string) error
 }
 
-// A Holder stops and resumes the party's audio (RFC 3264 section 8.4).
+// A Holder holds and resumes the remote party's audio (RFC 3264 section 8.4).
 type Holder interface {
-	// Hold puts the party on hold, or takes it off.
+	// Hold puts the remote party on hold, or resumes.
 	Hold(ctx context.Context, on bool) error
 }

@@ -1,10 +1,10 @@
-// Package media is the ground floor: the frame, the two directions it flows,
-// and the leg that carries it. It imports nothing of this project.
+// Package media defines the audio frame, its sources and sinks, and the leg
+// that carries both. It imports no other package of this module.
 package media
 
 import "time"
 
-// FrameTime is the only frame length in the house.
+// FrameTime is the length of every frame.
 const FrameTime = 20 * time.Millisecond
 
 // A Frame is FrameTime of mono 16-bit PCM at the rate of the stream it flows in.
@@ -18,8 +18,8 @@ type Source interface {
 	// Rate is the sample rate in Hz, fixed for the life of the stream.
 	Rate() int
 	// ReadFrame fills f, which must be FrameLen(Rate()) long, and blocks until
-	// a frame is there. It returns io.EOF once the stream has ended. Frames
-	// come in order and without holes: what was lost is concealed.
+	// a frame is available. It returns io.EOF once the stream has ended.
+	// Frames are in order and without gaps: lost audio is concealed.
 	ReadFrame(f Frame) error
 }
 
@@ -30,16 +30,16 @@ type Sink interface {
 	WriteFrame(f Frame) error
 }
 
-// A Feed gives a leg what it sends.
+// A Feed supplies the audio that a leg sends.
 type Feed interface {
-	// FillFrame fills f with the frame that leaves at due, which is now, or later
-	// where the frame's packet must be filled first. It is called on the media
-	// clock for every call of the process: it must not block, allocate or wait
-	// for anyone. Where there is nothing to say it writes silence.
+	// FillFrame fills f with the frame that is sent at due: now, or later if
+	// the frame's packet is not full yet. The media clock calls it for every
+	// call of the process, so it must not block or allocate. It writes silence
+	// if it has no audio.
 	FillFrame(f Frame, due time.Time)
 }
 
-// A FeedFunc is a function that is a Feed.
+// A FeedFunc is a function that implements Feed.
 type FeedFunc func(f Frame, due time.Time)
 
 // FillFrame implements Feed.

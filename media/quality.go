@@ -5,44 +5,46 @@ import (
 	"time"
 )
 
-// A Gauge tells how well a leg's audio travels. Legs with a network behind
-// them implement it.
-type Gauge interface {
-	// Quality may be asked at any time, also after the leg has ended.
+// A QualityReporter reports a leg's audio quality. Legs on a network implement
+// it.
+type QualityReporter interface {
+	// Quality may be called at any time, also after the leg has ended.
 	Quality() Quality
 }
 
-// Quality is how the audio of a leg travelled, both ways, so far.
+// Quality is the audio quality of a leg so far.
 type Quality struct {
-	Codec string // encoding name of the last codec agreed on
+	Codec string // encoding name of the codec last negotiated
 
-	// Heard is what the party sent, as we received it.
-	Sent, Heard Stretch
-	RoundTrip   time.Duration // as of the last report (RFC 3550 section 6.4.1), 0 unknown
-	Concealed   time.Duration // heard time that was made up because packets were missing
-	Underruns   int64         // frames that were not sent in time
+	// Received is measured locally; Sent comes from the remote party's
+	// reports.
+	Sent, Received DirectionQuality
+	RoundTrip      time.Duration // as of the last report (RFC 3550 section 6.4.1); 0 if unknown
+	Concealed      time.Duration // received audio replaced because packets were missing
+	Underruns      int64         // frames not sent in time
+	Ignored        int64         // packets from unexpected addresses
 }
 
-// A Stretch is one direction of a leg's audio on the wire.
-type Stretch struct {
-	Packets int64         // that arrived, as far as the hearing side told
-	Lost    int64         // packets that never did
+// DirectionQuality is the quality of one direction of a leg's audio.
+type DirectionQuality struct {
+	Packets int64         // received, according to the receiver
+	Lost    int64         // lost packets
 	Jitter  time.Duration // interarrival jitter (RFC 3550 section 6.4.1)
-	MOS     float64       // estimated listening quality (ITU-T G.107), 1 to 4.5; 0 unknown
+	MOS     float64       // estimated listening quality (ITU-T G.107), 1 to 4.5; 0 if unknown
 }
 
-// A Message is one rung of a call's signalling ladder. Secrets are left out.
+// A Message is one message of a call's signaling ladder, without secrets.
 type Message struct {
 	At   time.Time
-	Out  bool   // we sent it
+	Out  bool   // sent by Parley
 	Peer string // address and transport: "192.0.2.1:5060/UDP"
-	Line string // the start line, numbers included
-	Note string // what else tells, such as CSeq and the essence of the description
+	Line string // the start line, including numbers
+	Note string // further facts, such as CSeq and a summary of the SDP
 }
 
-// A Traced leg tells the signalling that it lived by.
-type Traced interface {
+// A SignalingTracer returns the signaling messages of a leg.
+type SignalingTracer interface {
 	// Ladder returns the messages, oldest first. After the end of the leg it
-	// waits until the signalling is over too, or ctx ends.
+	// waits until signaling has finished or ctx ends.
 	Ladder(ctx context.Context) []Message
 }

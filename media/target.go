@@ -2,98 +2,114 @@ package media
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 )
 
-// A Target says whom to reach, through whom, and how to appear to them.
+// A Target is a number to dial, the trunk to use, and the caller identity.
 type Target struct {
-	// ID names the attempt; it is the stem of the Call-ID.
+	// ID identifies the attempt; the Call-ID starts with it.
 	ID string
-	// To is what the carrier is asked to dial: digits, prefix included.
+	// To is the user part of the request URI: digits including the trunk's
+	// prefix.
 	To string
-	// Number is the number that To reaches, without what the carrier wants
-	// before it; empty where To is just that.
+	// Number is the dialed number without the trunk's prefix; empty if To has
+	// none.
 	Number string
-	// From is the caller number shown to the party, digits with or without +.
+	// From is the caller number to present, digits with or without +.
 	From string
 	// Trunk is the carrier.
 	Trunk Trunk
-	// RingFor is how long the party may ring; 0 means 45 s.
-	RingFor time.Duration
-	// Headers are added to the request that opens the line.
+	// RingTimeout limits ringing; 0 means 45 s.
+	RingTimeout time.Duration
+	// Headers are added to the INVITE.
 	Headers map[string]string
-	// NotAfter is the moment after which the request must not leave any more;
-	// zero for none. Whoever comes too late fails with ErrTooLate.
+	// NotAfter is the latest time to send the INVITE; zero means no limit. A
+	// later attempt fails with ErrTooLate.
 	NotAfter time.Time
 }
 
-// ErrTooLate is why a request did not leave: its Target's NotAfter had passed.
-var ErrTooLate = errors.New("too late for the request to leave")
+// ErrTooLate means that NotAfter passed before the request was sent.
+var ErrTooLate = errors.New("too late to send the request")
 
-// A Trunk is a carrier that takes calls.
+// ErrPaused means that the request was not sent because the carrier sent
+// Retry-After and no other proxy of the trunk is available.
+var ErrPaused = errors.New("the carrier sent Retry-After")
+
+// A Trunk is a carrier's SIP trunk.
 type Trunk struct {
-	// Proxy is where requests go: "sip:host:port;transport=udp".
+	// Proxy is the URI to send requests to: "sip:host:port;transport=udp".
 	Proxy string
-	// Backups are further proxies, tried in their order where one before
-	// cannot take a call.
+	// Backups are further proxies, tried in order if an earlier one cannot
+	// take a call.
 	Backups []string
-	// Username and Password answer the carrier's challenges, where it has any.
+	// Username and Password answer the carrier's digest challenges.
 	Username string
 	Password Secret
-	// Realm pins the realm whose challenges are answered; empty pins the
-	// first one that the proxy itself sends.
+	// Realm is the only realm whose challenges are answered; if empty, the
+	// first realm that the proxy sends.
 	Realm string
-	// Register has us keep a registration at the proxy (RFC 3261 section 10).
+	// Sources are further networks that in-dialog messages may come from, in
+	// addition to the proxies and the addresses that the carrier names in a
+	// call.
+	Sources []netip.Prefix
+	// Register keeps a registration at the proxy (RFC 3261 section 10).
 	Register bool
-	// Codecs are the encoding names to offer, the preferred first; empty is
-	// all that there are.
+	// Codecs are the encoding names to offer, preferred first; empty means
+	// all.
 	Codecs []string
-	// Encryption is whether audio travels encrypted (RFC 4568).
+	// Encryption selects RTP or SRTP (RFC 4568).
 	Encryption Encryption
-	// Keys is how keys are pressed and heard beside RFC 4733.
-	Keys KeyWay
+	// Keys selects how DTMF is sent and detected in addition to RFC 4733.
+	Keys KeyMode
 	// Asserted adds the caller number as P-Asserted-Identity (RFC 3325).
 	Asserted bool
-	// Private hides the caller number from the party (RFC 3323): it is asserted
-	// to the carrier alone.
+	// Private hides the caller number from the callee (RFC 3323); only the
+	// carrier receives it.
 	Private bool
-	// Diversion is the number that the call is said to be diverted from (RFC
-	// 5806); empty for none.
+	// Diversion is the diverting number (RFC 5806); empty means none.
 	Diversion string
-	// Headers are added to the request that opens the line.
+	// Headers are added to the INVITE.
 	Headers map[string]string
+	// MediaSources are networks that media may come from, in addition to the
+	// SDP address and the signaling addresses. If set, media from any other
+	// network is dropped.
+	MediaSources []netip.Prefix
+	// FirstMedia and MediaGap limit how long no media may arrive: before the
+	// first packet and later. 0 means the user agent's default.
+	FirstMedia, MediaGap time.Duration
 }
 
-// An Encryption is whether audio travels encrypted.
+// An Encryption selects whether audio is encrypted.
 type Encryption string
 
 // Encryptions.
 const (
 	Plain     Encryption = ""         // RTP
-	Encrypted Encryption = "required" // SRTP or no call
+	Encrypted Encryption = "required" // SRTP; without it the call fails
 )
 
-// A KeyWay is how keys travel where RFC 4733 is not all there is.
-type KeyWay string
+// A KeyMode selects how DTMF travels.
+type KeyMode string
 
-// KeyWays.
+// Key modes.
 const (
-	Events KeyWay = ""       // RFC 4733, and INFO where the party sends it
-	InBand KeyWay = "inband" // as tones in the audio, heard and sent
+	Events KeyMode = ""       // RFC 4733; received SIP INFO is accepted too
+	InBand KeyMode = "inband" // tones in the audio, sent and detected
 )
 
-// Progress is what a dialled party does before it answers.
+// Progress is the state of a dialed call before it is answered.
 type Progress string
 
-// Progresses.
+// Progress values.
 const (
-	// Sent: the request is on its way and may ring the party from now on.
+	// Sent: the INVITE was sent and the callee's phone may ring.
 	Sent Progress = "sent"
-	// Ringing: the party's phone rings (180, or 183).
+	// Ringing: the carrier reported 180 or 183.
 	Ringing Progress = "ringing"
 )
 
-// A Secret is a string that never prints.
+// A Secret is a string that is never printed.
 type Secret string
 
 // String implements fmt.Stringer.

@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// Clean is text as anybody may store and show it: valid UTF-8 without control
-// characters, which a provider may send all the same.
+// Clean returns text as valid UTF-8 without control characters, safe to store and show.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -5,33 +5,33 @@ import (
 	"encoding/json"
 )
 
-// A Function is a tool of a call. It may be asked by several goroutines.
+// A Function is a tool of a call. It is safe for concurrent use.
 type Function interface {
 	Spec() Tool
-	// Filler is said while the function takes its time; empty for the usual one.
+	// Filler returns the phrase said while the function runs; empty for the default.
 	Filler() string
-	// Run does it. The arguments were checked against the Spec. An error is told
-	// to the model, so it must hold nothing that the caller may not hear.
-	Run(ctx context.Context, arguments json.RawMessage) (Done, error)
+	// Run executes the function. The arguments match the Spec. An error is passed to the
+	// model, so it must contain nothing that the caller may not hear.
+	Run(ctx context.Context, arguments json.RawMessage) (ToolResult, error)
 }
 
-// Done is what a function did.
-type Done struct {
-	Text string // told to the model
-	Then Then
+// A ToolResult is the result of a function.
+type ToolResult struct {
+	Text     string // for the model
+	FollowUp FollowUp
 }
 
-// Then is what is to happen once the caller has heard the answer. Its zero value
-// is nothing.
-type Then struct {
+// A FollowUp is the action after the caller has heard the answer. The zero value does
+// nothing.
+type FollowUp struct {
 	Step   Step
-	Say    string // said first, beside the model's own words
+	Say    string // said first, in addition to the model's own words
 	Number string // of a Transfer
 	Keys   string // of a Press: 0-9 * # A-D, and commas for pauses of half a second
 	Reason Reason // of a Hangup
 }
 
-// A Step is what happens after an answer.
+// A Step is the kind of a FollowUp.
 type Step string
 
 // Steps.
@@ -41,9 +41,9 @@ const (
 	Press    Step = "press"
 )
 
-// Limits bound what the agent does in one call; 0 is the default.
+// Limits bounds the agent's actions in one call. 0 means the default.
 type Limits struct {
 	Turns     int `json:"turns,omitempty"      yaml:"turns"`      // answers; 200
 	ToolCalls int `json:"tool_calls,omitempty" yaml:"tool_calls"` // 50
-	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // of the model, read and written; 1,000,000
+	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // prompt and completion; 1,000,000
 }

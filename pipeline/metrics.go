@@ -6,63 +6,61 @@ import (
 	"time"
 )
 
-// A Phase is a stretch of a turn, from the caller's last voiced sample to the
-// agent's first audible packet. Phases follow each other without gaps, so their
-// sum is the turn.
+// A Phase is a part of a turn, which lasts from the caller's last voiced sample to the
+// agent's first audible packet. Phases are contiguous, so their sum is the turn.
 type Phase string
 
-// Phases, in the order in which they pass.
+// Phases, in order.
 const (
 	PhaseJitter     Phase = "jitter_ms"     // the last voiced sample waited in the jitter buffer
-	PhaseVAD        Phase = "vad_ms"        // until the verdict that the caller fell silent
+	PhaseVAD        Phase = "vad_ms"        // until the detector reports the end of speech
 	PhaseASR        Phase = "asr_ms"        // until the transcript was usable; 0 if it already was
 	PhaseClassifier Phase = "classifier_ms" // exposed time of the end-of-turn classifier
-	PhaseEOUWait    Phase = "eou_wait_ms"   // waited by policy until the commit
-	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text, without what tools took of it
-	PhaseTool       Phase = "tool_ms"       // tools ran before there was any text
+	PhaseEOUWait    Phase = "eou_wait_ms"   // policy wait before the commit
+	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text, without tool time
+	PhaseTool       Phase = "tool_ms"       // tools ran before the first text
 	PhaseTTS        Phase = "tts_ms"        // until the first audible sample was ready
 	PhaseOut        Phase = "out_ms"        // queue and pacing until its packet left
 )
 
-// A Span is how long one phase took.
+// A Span is the duration of one phase.
 type Span struct {
 	Phase Phase
 	For   time.Duration
 }
 
-// An Ending is how a turn ended. Every turn ends in exactly one.
+// An Ending is the result of a turn. Every turn has exactly one.
 type Ending string
 
 // Endings.
 const (
 	Answered    Ending = "answered"         // the caller heard the whole answer
-	Interrupted Ending = "interrupted"      // the caller spoke into the answer, or left
-	Failed      Ending = "failed"           // a provider broke; the caller heard an apology
-	Silent      Ending = "silent_by_policy" // the agent did something and had nothing to say
+	Interrupted Ending = "interrupted"      // the caller spoke during the answer, or left
+	Failed      Ending = "failed"           // a provider failed; the caller heard an apology
+	Silent      Ending = "silent_by_policy" // the agent acted and had nothing to say
 )
 
-// A Turn is what one caller turn cost, and how it ended. Turn 0 is the greeting.
+// A Turn holds the metrics of one caller turn. Turn 0 is the greeting.
 type Turn struct {
 	Number      int
-	Spans       []Span // only the phases that ran
+	Spans       []Span // only phases that occurred
 	Raw         map[string]time.Duration
 	Ending      Ending
-	Reason      string // why the turn was committed when it was
+	Reason      string // why the turn was committed at that moment
 	Interrupted bool
-	MergedFrom  int  // fragments glued together; 0 where none were
-	Estimated   bool // t0 had to be estimated
-	// Speculations is how many answers were begun before the turn was
-	// committed, and Saved how much sooner the caller heard one for it.
+	MergedFrom  int  // merged fragments; 0 for none
+	Estimated   bool // the start was estimated
+	// Speculations is the number of answers started before the commit. Saved is the
+	// response time gained by them.
 	Speculations int
 	Saved        time.Duration
 	TokensIn     int
 	TokensOut    int
-	Chars        int           // of text given to the voice
-	Tools        time.Duration // functions ran, PhaseTool included
+	Chars        int           // characters sent to the voice
+	Tools        time.Duration // time in functions, including PhaseTool
 }
 
-// Total is the caller's last voiced sample to the agent's first audible
-// packet: the sum of the phases.
+// Total returns the sum of the phases.
 func (t Turn) Total() time.Duration {
 	var sum time.Duration
 	for _, s := range t.Spans {
@@ -71,14 +69,14 @@ func (t Turn) Total() time.Duration {
 	return sum
 }
 
-// Audible tells whether the caller heard anything of the answer; without it
-// there is no turn_ms.
+// Audible reports whether the caller heard any of the answer. Without it there is no
+// turn_ms.
 func (t Turn) Audible() bool {
 	n := len(t.Spans)
 	return n > 0 && t.Spans[n-1].Phase == PhaseOut
 }
 
-// MarshalJSON writes the item of GET /v1/calls/{id}/turns.
+// MarshalJSON writes an item of GET /v1/calls/{id}/turns.
 func (t Turn) MarshalJSON() ([]byte, error) {
 	m := map[string]any{}
 	for _, s := range t.Spans {
@@ -117,7 +115,7 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	return json.Marshal(item)
 }
 
-// Millis is d in milliseconds, to a tenth.
+// Millis returns d in milliseconds, rounded to a tenth.
 func Millis(d time.Duration) float64 {
 	return math.Round(float64(d)/float64(time.Millisecond)*10) / 10
 }

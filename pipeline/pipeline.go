@@ -1,5 +1,5 @@
-// Package pipeline has the words of a conversation: what recognizers, models and
-// voices are asked and answer, what a call's brief is, and what came of it.
+// Package pipeline defines the types of a conversation: the interfaces of recognizers,
+// models and voices, the configuration of a session, and its outcome.
 package pipeline
 
 import (
@@ -17,135 +17,135 @@ type Recognizer interface {
 	Recognize(ctx context.Context, s Stream) (Recognition, error)
 }
 
-// A Stream is what a recognizer is asked to listen to.
+// A Stream configures a recognizer stream.
 type Stream struct {
 	Rate     int    // Hz
-	Model    string // the provider's name for its model; empty for its default
+	Model    string // the provider's model name; empty for its default
 	Language string // BCP 47; empty for the provider's default
 }
 
-// A Recognition is one stream of speech on its way to text. WriteFrame never
-// blocks on the network: a frame that finds the queue full is dropped and
-// counted, and the stream then ends with an error.
+// A Recognition is one stream of speech being transcribed. WriteFrame never blocks: if its
+// queue is full, the frame is dropped and counted, and the stream later ends with an
+// error.
 type Recognition interface {
 	media.Sink
-	// Finalize asks for the final text of all that was written so far.
+	// Finalize requests the final text of all audio written so far.
 	Finalize() error
-	// Results yields what was understood. It is closed when the stream ended;
-	// Close then returns why.
+	// Results delivers transcripts. It is closed when the stream ends; Close then returns
+	// the reason.
 	Results() <-chan Result
-	// Close ends the stream and returns the error that ended it earlier, if
-	// any. It may be called twice.
+	// Close ends the stream and returns the error that ended it earlier, if any. It may be
+	// called twice.
 	Close() error
 }
 
-// Reticent is what a Recognition may be, too: one that tells no words before
-// Finalize asks for them.
-type Reticent interface{ Reticent() bool }
+// FinalizeOnly is an optional interface of a Recognition. It reports true if the stream
+// returns no text before Finalize.
+type FinalizeOnly interface{ FinalizeOnly() bool }
 
-// A Result is what a recognizer understood.
+// A Result is a transcript of a stretch of speech.
 type Result struct {
 	Text  string
-	Final bool // this stretch of speech will not change any more
-	// Finalized marks the answer to Finalize: nothing said before it is open.
+	Final bool // the text will not change any more
+	// Finalized marks the response to Finalize: all earlier audio is final.
 	Finalized bool
-	// Unanswered, of a Finalized result: the recognizer did not answer, nor give
-	// any other sign since it was asked.
+	// Unanswered marks a Finalized result that the recognizer did not send: it was silent
+	// since the request.
 	Unanswered bool
-	// Start and End are the stretch of speech on the stream's own clock.
+	// Start and End are times on the stream's own clock.
 	Start, End time.Duration
 	Words      []Word
 	Confidence float64
-	// EndOfTurn is how sure a recognizer that looks for it is that the caller
-	// has finished (0 to 1); 0 where it does not tell.
+	// EndOfTurn is the probability that the caller has finished, 0 to 1; 0 if the
+	// recognizer does not report it.
 	EndOfTurn float64
 }
 
-// A Word is one word and when it was said.
+// A Word is one word and its times.
 type Word struct {
 	Text       string
 	Start, End time.Duration
 }
 
-// A Model decides what to say.
+// A Model generates replies.
 type Model interface {
-	// Reply streams the answer to the prompt. The sequence ends after the
-	// first error. Breaking off, or the end of ctx, cancels the request.
+	// Reply streams the answer to the prompt. The sequence ends after the first error.
+	// Ending the iteration, or ctx, cancels the request.
 	Reply(ctx context.Context, p Prompt) iter.Seq2[Delta, error]
 }
 
-// A Prompt is what a model is asked.
+// A Prompt is a request to a model.
 type Prompt struct {
 	Model        string
 	Instructions string
 	Messages     []Message // oldest first
 	MaxTokens    int       // 0 for the provider's default
-	Tools        []Tool    // that it may call
-	ToolChoice   string    // the tool that it must call; empty leaves it to the model
+	Tools        []Tool    // that the model may call
+	ToolChoice   string    // tool that it must call; empty for any or none
 }
 
-// A Message is one entry of the history that a model is asked with.
+// A Message is one entry of the history sent to a model.
 type Message struct {
 	Role   Role
 	Text   string
-	Calls  []ToolCall // that the agent made beside its text; of RoleAgent
-	CallID string     // the tool call that Text is the result of; of RoleTool
+	Calls  []ToolCall // calls made along with the text; of RoleAgent
+	CallID string     // tool call whose result Text is; of RoleTool
 }
 
-// A Tool is something that a model may have done.
+// A Tool describes a function to a model.
 type Tool struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // JSON Schema of the arguments
 }
 
-// A ToolCall is a model's wish to have a tool do something.
+// A ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // a JSON object, as the model wrote it
+	Arguments json.RawMessage // as written by the model; normally a JSON object
 }
 
-// A Delta is a piece of an answer.
+// A Delta is a piece of a streamed answer.
 type Delta struct {
 	Text  string
 	Calls []ToolCall // complete ones, at the end of the answer
-	Usage *Usage     // with the last delta, where the provider tells
+	Usage *Usage     // with the last delta, if the provider reports it
 }
 
-// Usage is what an answer cost.
+// Usage counts the tokens of an answer.
 type Usage struct{ PromptTokens, CompletionTokens int }
 
 // A Voice turns text into speech.
 type Voice interface {
 	// Open begins one utterance. ctx bounds its whole life.
-	Open(ctx context.Context, s Style) (Speaking, error)
+	Open(ctx context.Context, s Style) (Synthesis, error)
 }
 
-// A Style is how an utterance is to be spoken.
+// A Style configures an utterance.
 type Style struct {
-	Rate     int    // Hz of the speech that comes out
-	Voice    string // the provider's name for the voice; empty for its default
+	Rate     int    // sample rate of the speech in Hz
+	Voice    string // the provider's voice name; empty for its default
 	Model    string
 	Language string
 }
 
-// A Speaking is one utterance being spoken. Say and Flush belong to one
-// goroutine, Audio to another.
-type Speaking interface {
-	// Say adds text. Text streams: a word may be split between two calls.
-	Say(text string) error
-	// Flush says that the utterance's text is complete.
+// A Synthesis is one utterance being synthesized. Write and Flush belong to one goroutine,
+// Audio to another.
+type Synthesis interface {
+	// Write adds text. A word may be split between two calls.
+	Write(text string) error
+	// Flush declares that the text is complete.
 	Flush() error
-	// Audio yields the speech in order and ends after the last of it, or
-	// after the first error.
+	// Audio yields the speech in order and ends after the last of it or after the first
+	// error.
 	Audio() iter.Seq2[Speech, error]
-	// Close ends the utterance and lets go of what it held.
+	// Close ends the utterance and releases its resources.
 	Close() error
 }
 
-// A Speech is a stretch of audio, and the words that begin in it, timed from
-// the beginning of the utterance.
+// A Speech is a stretch of audio with the words that begin in it, timed from the start of
+// the utterance.
 type Speech struct {
 	PCM   []int16
 	Words []Word

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestIPv6 places a call over IPv6, signalling and media.
 func TestIPv6(t *testing.T) {
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { clock.Run(ctx) })
@@ -33,7 +32,7 @@ func TestIPv6(t *testing.T) {
 	t.Cleanup(transport.Close)
 	carrier := &siptest.Carrier{Listen: "[::1]:0", Media: transport, Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&sine{hz: 440})
+			leg.Play(&toneFeed{hz: 440})
 			<-ctx.Done()
 		}}
 	}}
@@ -50,15 +49,15 @@ func TestIPv6(t *testing.T) {
 		}
 	})
 	for _, via := range []string{"udp", "tcp"} {
-		up, err := ua.Dial(soon(t), media.Target{
+		up, err := ua.Dial(shortContext(t), media.Target{
 			ID: "six-" + via, To: "12025550123", From: "+12025550100",
 			Trunk: media.Trunk{Proxy: "sip:" + carrier.Addr().String() + ";transport=" + via},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
-			t.Errorf("over %s %.2f of the tone is heard: %v", via, got, err)
+		if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
+			t.Errorf("over %s: tone level %.2f: %v", via, got, err)
 		}
 		_ = up.Hangup(media.LocalHangup)
 		if err := drain(up); !errors.Is(err, io.EOF) {
@@ -67,12 +66,12 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestPublicAddress tells carriers the address that they reach us at.
+// TestPublicAddress sends the public address to carriers.
 func TestPublicAddress(t *testing.T) {
-	l := newLineWith(t, &UA{Public: netip.MustParseAddr("192.0.2.7")}, func(siptest.Invite) siptest.Script {
+	l := newEnvWith(t, &UA{Public: netip.MustParseAddr("192.0.2.7")}, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 486}
 	})
-	_, err := l.ua.Dial(soon(t), l.target(), nil)
+	_, err := l.ua.Dial(shortContext(t), l.target(), nil)
 	if causeOf(err) != media.Busy {
 		t.Fatal(err)
 	}

@@ -12,66 +12,69 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// answered takes the first 2xx: it becomes the leg, or is hung up.
-func (a *attempt) answered(res *sip.Response) (*leg.Leg, *media.DialError) {
+// onAnswer handles the first 2xx: it starts the leg, or hangs up.
+func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 	defer close(a.settled)
 	d, err := dialog.FromResponse(a.invite, res)
 	if err != nil {
 		a.session.Close()
-		return nil, failed(media.RouteError, err)
+		return nil, dialError(media.RouteError, err)
 	}
-	phone := a.phone(res)
-	if phone != nil { // its requests go on being counted
+	phone := a.earlyDialog(res)
+	if phone != nil { // keeps counting the CSeq of its requests
 		phone.dialog.Confirm(res)
 		d = phone.dialog
 	}
 	a.mu.Lock()
 	a.forks = map[dialog.Key]*dialog.Dialog{d.Key(): d}
 	a.mu.Unlock()
-	if a.gaveUp != "" {
-		a.drop(d)
-		return nil, failed(a.gaveUp, errors.New("answered after it was given up"))
+	if a.abandonCause != "" {
+		a.hangUp(d)
+		return nil, dialError(a.abandonCause, errors.New("answered after the call was canceled"))
 	}
 	agreed, err := a.agree(res, phone)
 	if err != nil {
 		a.session.Close()
-		a.drop(d)
-		return nil, failed(media.RouteError, err)
+		a.hangUp(d)
+		return nil, dialError(media.RouteError, err)
 	}
 	a.mu.Lock()
-	told := a.told
+	localSDP := a.localSDP
 	a.mu.Unlock()
-	// The leg stands before the ACK leaves: a BYE may follow it at once.
-	up, err := leg.Establish(a.ua.endpoint, leg.Answered{
-		Dialog: d, Session: a.session, Agreement: agreed, Told: told, Wish: a.wish, Keys: a.target.Trunk.Keys, Allow: leg.Allowed(res),
-		Term: timer.Answered(leg.Expires(res), a.least), Least: a.least, Sign: a.authenticate,
-	}, a.ua.rules)
+	// The leg exists before the ACK is sent, since a BYE may follow the ACK at
+	// once.
+	up, err := leg.New(a.ua.endpoint, leg.Config{
+		Dialog: d, Session: a.session, Agreement: agreed, LocalSDP: localSDP, Wish: a.wish, Keys: a.target.Trunk.Keys,
+		Allow:    leg.AllowedMethods(res),
+		Expected: a.expectedSources(res.Source()), FirstMedia: a.target.Trunk.FirstMedia, MediaGap: a.target.Trunk.MediaGap,
+		Timer: timer.FromResponse(leg.SessionExpires(res), a.minSession), MinSession: a.minSession, Authorize: a.addCredentials,
+	}, a.ua.legSettings)
 	if err != nil {
-		a.drop(d)
-		return nil, failed(media.Cancelled, err)
+		a.hangUp(d)
+		return nil, dialError(media.Canceled, err)
 	}
-	if err := a.ack(d); err != nil {
+	if err := a.sendACK(d); err != nil {
 		_ = up.Hangup(media.Failure)
-		return nil, failed(media.Failure, err)
+		return nil, dialError(media.Failure, err)
 	}
 	return up, nil
 }
 
-// agree finds what the answer agreed on. An answer without a description
-// stands by that of the same phone when it rang.
-func (a *attempt) agree(res *sip.Response, phone *early) (sdp.Agreement, error) {
-	theirs, there, err := leg.Description(res)
+// agree negotiates the session of a 2xx. If the 2xx has no description, that of
+// an earlier provisional response of the same dialog applies.
+func (a *attempt) agree(res *sip.Response, phone *earlyDialog) (sdp.Agreement, error) {
+	remote, there, err := leg.ReadSDP(res)
 	switch {
 	case err != nil:
 		return sdp.Agreement{}, err
 	case there:
-		return leg.Agree(a.session, theirs, a.wish)
+		return leg.Agree(a.session, remote, a.wish, a.dest.Hop.Addr.Addr())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if phone != nil && phone.agreed == nil && len(a.early) == 2 {
-		// Some answer under another tag than they rang under.
-		for _, other := range a.early {
+	if phone != nil && phone.agreed == nil && len(a.earlyDialogs) == 2 {
+		// Some carriers answer with another tag than they rang with.
+		for _, other := range a.earlyDialogs {
 			if other.agreed != nil {
 				phone = other
 			}
@@ -83,9 +86,9 @@ func (a *attempt) agree(res *sip.Response, phone *early) (sdp.Agreement, error) 
 	return *phone.agreed, nil
 }
 
-// again takes every further 2xx: the same again is acknowledged again, one of
-// another phone is hung up (RFC 3261 section 13.2.2.4).
-func (a *attempt) again(invite *sip.Request, res *sip.Response) {
+// onRetransmission handles every later 2xx: it acknowledges a retransmission
+// again and hangs up another fork (RFC 3261 section 13.2.2.4).
+func (a *attempt) onRetransmission(invite *sip.Request, res *sip.Response) {
 	<-a.settled
 	d, err := dialog.FromResponse(invite, res)
 	if err != nil {
@@ -98,22 +101,22 @@ func (a *attempt) again(invite *sip.Request, res *sip.Response) {
 	}
 	a.mu.Unlock()
 	if ok {
-		_ = a.ack(known) // where it is lost, the answer comes once more
+		_ = a.sendACK(known) // if it is lost, the 2xx is retransmitted
 		return
 	}
-	a.drop(d)
+	a.hangUp(d)
 }
 
-func (a *attempt) ack(d *dialog.Dialog) error {
+func (a *attempt) sendACK(d *dialog.Dialog) error {
 	ack := d.Ack(a.invite.CSeq().SeqNo)
-	if a.toProxy(ack) {
-		leg.Repay(ack, a.invite)
+	if a.isToProxy(ack) {
+		leg.CopyCredentials(ack, a.invite)
 	}
-	return leg.Ack(a.ua.endpoint, d, ack)
+	return leg.SendACK(a.ua.endpoint, d, ack)
 }
 
-// drop hangs up a call that was answered and is not wanted.
-func (a *attempt) drop(d *dialog.Dialog) {
-	_ = a.ack(d) // where it is lost, the answer comes once more
-	a.ua.endpoint.Go(func() { leg.Bye(a.ua.endpoint, d, a.authenticate) })
+// hangUp ends an answered call that is not wanted.
+func (a *attempt) hangUp(d *dialog.Dialog) {
+	_ = a.sendACK(d) // if it is lost, the 2xx is retransmitted
+	a.ua.endpoint.Go(func() { leg.SendBye(a.ua.endpoint, d, a.addCredentials) })
 }

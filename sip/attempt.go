@@ -14,84 +14,82 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/health"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// An attempt is one call at one place, on its way to an answer. It belongs to
-// the goroutine that runs it, save for what mu guards.
+// An attempt offers one call to one target. It belongs to the goroutine that runs
+// it, except for the fields that mu guards.
 type attempt struct {
-	*dialling
+	*outboundCall
 
-	at      proxy.Place
-	creds   *auth.Credentials
-	session *rtp.Session
-	wish    sdp.Wish
-	told    *sdp.Description // our offer
-	expires time.Duration    // of the session, as asked for
-	least   time.Duration    // that the session may last
-	invite  *sip.Request
-	tx      sip.ClientTransaction
-	sentAt  time.Time
+	dest       proxy.Target
+	creds      *auth.Credentials
+	session    *rtp.Session
+	wish       sdp.Capabilities
+	localSDP   *sdp.Description // the offer
+	interval   time.Duration    // requested session interval
+	minSession time.Duration    // shortest session interval, Min-SE
+	invite     *sip.Request
+	tx         sip.ClientTransaction
+	sentAt     time.Time
 
-	trying    bool // the carrier has said something
-	rang      bool
-	auth      int    // times that credentials were sent for a challenge
-	realm     string // of the last challenge
-	tooSmall  int    // times that the session interval was
-	grown     bool   // the INVITE goes over TCP for its length alone
-	elsewhere bool   // the call may be offered to another place
-	gaveUp    media.Cause
-	cancelled bool             // a CANCEL was sent
-	silent    <-chan time.Time // the carrier should have said something
-	patience  <-chan time.Time // ends the wait of the caller
-	dead      <-chan time.Time // ends the wait of everybody
+	gotResponse        bool // the carrier has sent a response
+	hasRung            bool
+	authCount          int    // credentials sent
+	realm              string // of the last challenge
+	count422           int    // 422 responses
+	isUpgradedToTCP    bool   // the INVITE uses TCP because of its length
+	canFailOver        bool   // the call may be offered to another target
+	abandonCause       media.Cause
+	isCanceled         bool             // a CANCEL was sent
+	firstResponseTimer <-chan time.Time // fires without a first response
+	graceTimer         <-chan time.Time // ends the wait of Dial
+	cancelTimer        <-chan time.Time // ends the wait for the response to a CANCEL
 
-	settled chan struct{} // closed when the first 2xx was dealt with
-	mu      sync.Mutex
-	early   map[string]*early             // by the peer's tag
-	forks   map[dialog.Key]*dialog.Dialog // answered, the first and others
+	settled      chan struct{} // closed when the first 2xx was handled
+	mu           sync.Mutex
+	earlyDialogs map[string]*earlyDialog       // by the peer's tag
+	forks        map[dialog.Key]*dialog.Dialog // answered: the first and others
 }
 
-// address is the place as its health is known by.
-func (a *attempt) address() health.Address {
-	return health.Address{Transport: a.invite.Transport(), At: a.at.Hop.Addr}
+func (a *attempt) healthAddress() health.Address {
+	return health.Address{Transport: a.invite.Transport(), At: a.dest.Hop.Addr}
 }
 
-// run sends the INVITE and sees it through.
 func (a *attempt) run(ctx context.Context) (*leg.Leg, *media.DialError) {
-	if err := a.open(ctx); err != nil {
+	if err := a.start(ctx); err != nil {
 		return nil, err
 	}
 	ring := time.NewTimer(time.Until(a.until))
 	defer ring.Stop()
-	silent := time.NewTimer(silentFor)
+	silent := time.NewTimer(firstResponseTimeout)
 	defer silent.Stop()
-	a.silent = silent.C
-	return a.loop(ctx, ring.C)
+	a.firstResponseTimer = silent.C
+	return a.wait(ctx, ring.C)
 }
 
-// open sends the first INVITE, if it may leave still. Over TCP the connection
-// must be there by then too.
-func (a *attempt) open(ctx context.Context) *media.DialError {
+// start sends the first INVITE unless the target's NotAfter has passed. Over TCP,
+// connecting must end before NotAfter too.
+func (a *attempt) start(ctx context.Context) *media.DialError {
 	within := ctx
 	if limit := a.target.NotAfter; !limit.IsZero() {
 		var cancel context.CancelFunc
 		within, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
-		// A timer may be late on a machine that was stopped; the clock is not.
+		// A timer may fire late on a suspended machine; the clock is right.
 		if !time.Now().Before(limit) {
 			a.session.Close()
-			return failed(media.Failure, media.ErrTooLate)
+			return dialError(media.Failure, media.ErrTooLate)
 		}
 	}
 	if a.until.IsZero() {
 		a.progress(media.Sent)
-		wait := a.target.RingFor
+		wait := a.target.RingTimeout
 		if wait <= 0 {
-			wait = ringFor
+			wait = defaultRingTime
 		}
 		a.until = time.Now().Add(wait)
 	}
@@ -101,160 +99,166 @@ func (a *attempt) open(ctx context.Context) *media.DialError {
 		return nil
 	case ctx.Err() == nil && within.Err() != nil:
 		a.session.Close()
-		return failed(media.Failure, media.ErrTooLate)
+		return dialError(media.Failure, media.ErrTooLate)
 	default:
-		// Nothing has left: another place may be asked.
-		a.elsewhere = ctx.Err() == nil && time.Now().Before(a.until)
-		a.ua.proxies.Health.Silent(a.address(), "no connection", time.Now())
-		return a.broken(ctx, err)
+		// Nothing was sent, so another target may be tried.
+		a.canFailOver = ctx.Err() == nil && time.Now().Before(a.until)
+		a.ua.proxies.Health.RecordNoAnswer(a.healthAddress(), "no connection", time.Now())
+		return a.fail(ctx, err)
 	}
 }
 
-// send begins a transaction for the INVITE, which is signed. The time that
-// connecting takes is time to ring.
+// send starts a transaction for the finalized INVITE. Connecting counts as
+// ringing time.
 func (a *attempt) send(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, a.until)
 	defer cancel()
 	a.sentAt = time.Now()
+	a.sources.AddTarget(a.dest.Hop.Addr.Addr())
 	tx, err := a.ua.endpoint.Send(ctx, a.invite)
-	if err != nil && a.grown && ctx.Err() == nil { // RFC 3261 section 18.1.1
-		a.shrink()
+	if err != nil && a.isUpgradedToTCP && ctx.Err() == nil { // RFC 3261 section 18.1.1
+		a.backToUDP()
 		tx, err = a.ua.endpoint.Send(ctx, a.invite)
 	}
 	if err != nil {
 		return err
 	}
 	invite := a.invite
-	tx.OnRetransmission(func(res *sip.Response) { a.again(invite, res) }) //nolint:contextcheck // what hangs up outlives the caller
+	tx.OnRetransmission(func(res *sip.Response) { a.onRetransmission(invite, res) }) //nolint:contextcheck // the BYE outlives the caller
 	a.tx = tx
 	return nil
 }
 
-// loop waits for what comes next until the attempt has an outcome. It counts
-// no responses: a phone may ring for as long as it likes.
-func (a *attempt) loop(ctx context.Context, ring <-chan time.Time) (*leg.Leg, *media.DialError) {
+// wait handles events until the attempt has an outcome. The number of provisional
+// responses is not bounded.
+func (a *attempt) wait(ctx context.Context, ring <-chan time.Time) (*leg.Leg, *media.DialError) {
 	quit := ctx.Done()
 	for {
 		select {
 		case res := <-a.tx.Responses():
-			if leg, err, over := a.response(ctx, res); over {
-				a.forget()
+			if leg, err, over := a.onResponse(ctx, res); over {
+				a.removeEarlyDialogs()
 				return leg, err
 			}
 		case <-a.tx.Done():
-			a.forget()
-			return nil, a.broken(ctx, a.tx.Err())
-		case <-a.silent:
-			if !a.trying {
-				a.ua.proxies.Health.Silent(a.address(), "no answer to INVITE", time.Now())
+			a.removeEarlyDialogs()
+			return nil, a.fail(ctx, a.tx.Err())
+		case <-a.firstResponseTimer:
+			if !a.gotResponse {
+				a.ua.proxies.Health.RecordNoAnswer(a.healthAddress(), "no answer to INVITE", time.Now())
 			}
 		case <-quit:
 			quit = nil
-			a.giveUp(media.Cancelled) //nolint:contextcheck // what hangs up outlives the caller
+			a.abandon(media.Canceled) //nolint:contextcheck // the BYE outlives the caller
 		case <-ring:
-			a.giveUp(media.NoAnswer) //nolint:contextcheck // what hangs up outlives the caller
-		case <-a.patience:
-			a.patience = nil
-			if a.ua.endpoint.Go(a.linger) {
-				a.lingers = true
-				return nil, failed(a.gaveUp, errors.New("no word from the carrier yet"))
+			a.abandon(media.NoAnswer) //nolint:contextcheck // the BYE outlives the caller
+		case <-a.graceTimer:
+			a.graceTimer = nil
+			if a.ua.endpoint.Go(a.waitInBackground) {
+				a.isLingering = true
+				return nil, dialError(a.abandonCause, errors.New("no response to CANCEL yet"))
 			}
-		case <-a.dead:
+		case <-a.cancelTimer:
 			a.tx.Terminate()
-			a.forget()
-			return nil, a.broken(ctx, errors.New("no final answer to CANCEL"))
+			a.removeEarlyDialogs()
+			return nil, a.fail(ctx, errors.New("no final answer to CANCEL"))
 		}
 	}
 }
 
-// linger sees a call that was given up through, when nobody waits for it.
-func (a *attempt) linger() {
-	a.ua.count(1)
-	defer a.ua.count(-1)
-	defer a.ua.endpoint.Forget(a.callID)
-	_, _ = a.loop(context.Background(), nil)
+func (a *attempt) waitInBackground() {
+	a.ua.addActive(1)
+	defer a.ua.addActive(-1)
+	defer a.ua.endpoint.EndTrace(a.callID)
+	_, _ = a.wait(context.Background(), nil)
 }
 
-// giveUp cancels the call: at once where the carrier has said something, else
-// as soon as it does (RFC 3261 section 9.1).
-func (a *attempt) giveUp(c media.Cause) {
-	if a.gaveUp != "" {
+// abandon cancels the call: at once if the carrier has responded, else with its
+// first response (RFC 3261 section 9.1).
+func (a *attempt) abandon(c media.Cause) {
+	if a.abandonCause != "" {
 		return
 	}
-	a.gaveUp = c
+	a.abandonCause = c
 	a.session.Close()
-	a.patience = time.After(grace)
-	a.cancel()
+	a.graceTimer = time.After(cancelGrace)
+	a.sendCancel()
 }
 
-func (a *attempt) cancel() {
-	if a.gaveUp == "" || !a.trying || a.cancelled {
+func (a *attempt) sendCancel() {
+	if a.abandonCause == "" || !a.gotResponse || a.isCanceled {
 		return
 	}
-	a.cancelled = true
-	a.dead = time.After(cancelFor)
-	req := cancel(a.invite)
+	a.isCanceled = true
+	a.cancelTimer = time.After(cancelTimeout)
+	req := newCancel(a.invite)
 	a.ua.endpoint.Go(func() {
-		// Only the answer to the INVITE counts.
-		_, _ = a.ua.endpoint.Ask(context.Background(), req)
+		// Only the response to the INVITE counts.
+		_, _ = a.ua.endpoint.Do(context.Background(), req)
 	})
 }
 
-// response takes one response. It is over when the attempt has an outcome.
-func (a *attempt) response(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
-	a.ua.endpoint.Received(res)
-	if !a.trying {
-		a.ua.proxies.Health.Answered(a.address(), time.Now())
+// onResponse handles one response. The result is true when the attempt has an
+// outcome.
+func (a *attempt) onResponse(ctx context.Context, res *sip.Response) (*leg.Leg, *media.DialError, bool) {
+	a.ua.endpoint.TraceReceived(res)
+	if !a.gotResponse {
+		a.ua.proxies.Health.RecordAnswer(a.healthAddress(), time.Now())
 	}
-	a.pin(res)
+	a.pinRealm(res)
 	switch {
 	case res.IsProvisional():
-		a.provisional(res) //nolint:contextcheck // what hangs up outlives the caller
+		a.onProvisional(res) //nolint:contextcheck // the BYE outlives the caller
 		return nil, nil, false
-	case a.gaveUp == "" && a.ladder.Rang(): // a ring may still be on its way here
-		a.ring()
+	case a.abandonCause == "" && a.ladder.HasRung(): // the 180 may be still on its way
+		a.onRinging()
 	}
 	switch {
 	case res.IsSuccess():
-		a.measure(res)
-		leg, err := a.answered(res) //nolint:contextcheck // what hangs up outlives the caller
+		a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
+		a.record(res)
+		leg, err := a.onAnswer(res) //nolint:contextcheck // the BYE outlives the caller
 		return leg, err, true
 	}
-	refusal := a.retry(res)
+	refusal := a.prepareRetry(res)
 	if refusal == nil {
 		if err := a.send(ctx); err != nil {
-			return nil, a.broken(ctx, err), true
+			return nil, a.fail(ctx, err), true
 		}
 		return nil, nil, false
 	}
-	a.measure(res)
-	a.refused(res)
+	a.record(res)
+	a.onRefusal(res)
 	a.session.Close()
 	if errors.Is(refusal, errFinal) {
 		refusal = nil
 	}
 	return nil, &media.DialError{
-		Cause:  cause(res.StatusCode, res.GetHeader("Retry-After") != nil, a.gaveUp),
+		Cause:  causeForStatus(res.StatusCode, res.GetHeader("Retry-After") != nil, a.abandonCause),
 		Status: res.StatusCode,
-		Reason: guard.Clean(res.Reason),
+		Reason: sanitize.Clean(res.Reason),
 		Err:    refusal,
 	}, true
 }
 
-// refused notes what a refusal says of the place, and of others.
-func (a *attempt) refused(res *sip.Response) {
-	if res.StatusCode == 503 {
-		if after, ok := proxy.RetryAfter(res); ok {
-			a.ua.proxies.Health.Bar(a.address(), after, time.Now())
-		}
+// onRefusal records what a refusal says about the target.
+func (a *attempt) onRefusal(res *sip.Response) {
+	after, pause := proxy.RetryAfter(res)
+	switch {
+	case res.StatusCode == 503 && pause:
+		a.ua.proxies.Health.RecordRetryAfter(a.healthAddress(), after, a.sentAt, time.Now())
+	case res.StatusCode < 500 && res.StatusCode != 408:
+		a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
 	}
-	// No phone has rung, and another proxy may find it.
-	a.elsewhere = !a.ladder.Moved() && a.gaveUp == "" && (res.StatusCode == 408 || res.StatusCode >= 500 && res.StatusCode < 600)
+	// Without ringing, another proxy may reach the callee.
+	isServerFailure := res.StatusCode == 408 || res.StatusCode/100 == 5
+	a.canFailOver = isServerFailure && !a.ladder.HasProgressed() && a.abandonCause == ""
 }
 
-// measure tells how the INVITE went, once.
-func (a *attempt) measure(res *sip.Response) {
-	if a.ua.Meter != nil && !a.rang {
+// record reports the final response to the meter, and the request delay unless
+// ringing reported it.
+func (a *attempt) record(res *sip.Response) {
+	if a.ua.Meter != nil && !a.hasRung {
 		a.ua.Meter.Requested(time.Since(a.sentAt))
 	}
 	if a.ua.Meter != nil {
@@ -262,54 +266,53 @@ func (a *attempt) measure(res *sip.Response) {
 	}
 }
 
-func (a *attempt) provisional(res *sip.Response) {
-	a.trying = true
-	if a.gaveUp != "" {
-		a.cancel()
+func (a *attempt) onProvisional(res *sip.Response) {
+	a.gotResponse = true
+	if a.abandonCause != "" {
+		a.sendCancel()
 		return
 	}
-	if res.StatusCode == 100 || !a.hear(res) {
+	if res.StatusCode == 100 || !a.acceptProvisional(res) {
 		return
 	}
 	if res.StatusCode != 180 && res.StatusCode != 183 {
 		return
 	}
-	a.ring()
+	a.onRinging()
 }
 
-// ring tells, once, that the phone rings.
-func (a *attempt) ring() {
-	if a.rang {
+func (a *attempt) onRinging() {
+	if a.hasRung {
 		return
 	}
-	a.rang = true
+	a.hasRung = true
+	a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
 	if a.ua.Meter != nil {
 		a.ua.Meter.Requested(time.Since(a.sentAt))
 	}
 	a.progress(media.Ringing)
 }
 
-// broken is the outcome of an attempt that got no final answer.
-func (a *attempt) broken(ctx context.Context, err error) *media.DialError {
+// fail returns the outcome of an attempt without a final response.
+func (a *attempt) fail(ctx context.Context, err error) *media.DialError {
 	a.session.Close()
 	switch {
-	case a.gaveUp != "":
-		return failed(a.gaveUp, err)
+	case a.abandonCause != "":
+		return dialError(a.abandonCause, err)
 	case ctx.Err() != nil:
-		return failed(media.Cancelled, err)
+		return dialError(media.Canceled, err)
 	case isTimeout(err):
-		return failed(media.RouteError, errors.New("the trunk takes no connection"))
+		return dialError(media.RouteError, errors.New("the trunk accepts no connection"))
 	case errors.Is(err, sip.ErrTransactionTimeout):
 		if a.ua.Meter != nil {
 			a.ua.Meter.Invited(0)
 		}
-		return failed(media.RouteError, errors.New("the trunk does not answer"))
+		return dialError(media.RouteError, errors.New("the trunk does not answer"))
 	default:
-		return failed(media.RouteError, err)
+		return dialError(media.RouteError, err)
 	}
 }
 
-// isTimeout says that connecting took too long.
 func isTimeout(err error) bool {
 	var slow net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()

@@ -2,6 +2,7 @@ package sip
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -12,118 +13,128 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// errFinal is why a refusal is just that.
+// errFinal is returned for a refusal that is not retried.
 var errFinal = errors.New("refused")
 
-// retry makes the INVITE ready to be sent to the same place again, or says why
-// it must not.
-func (a *attempt) retry(res *sip.Response) error {
+// prepareRetry prepares another INVITE to the same target, or returns why there
+// must be none.
+func (a *attempt) prepareRetry(res *sip.Response) error {
 	switch {
-	case a.gaveUp != "":
+	case a.abandonCause != "":
 		return errFinal
 	case res.StatusCode == 401 || res.StatusCode == 407:
-		return a.authorize(res)
+		return a.answerChallenge(res)
 	case res.StatusCode == 422:
-		return a.lengthen(res)
+		return a.raiseSessionInterval(res)
 	default:
 		return errFinal
 	}
 }
 
-// authorize answers a challenge. Any phone on the far side can have one sent
-// to us in order to have our password guessed offline; so only the trunk's
-// realm is answered, at its own address, and once. A phone that has rung is
-// not rung again.
-func (a *attempt) authorize(res *sip.Response) error {
+// answerChallenge answers a challenge. Any callee can cause a challenge, to have
+// our password guessed offline, so only the trunk's realm at its own address is
+// answered, and once. A phone that has rung is not rung again.
+func (a *attempt) answerChallenge(res *sip.Response) error {
 	from, err := netip.ParseAddrPort(res.Source())
 	switch {
 	case a.creds.Username == "":
-		return errors.New("the trunk wants credentials and has none")
-	case err != nil || from.Addr().Unmap() != a.at.Hop.Addr.Addr():
-		return errors.New("challenge from another address than the trunk's")
-	case a.ladder.Moved():
-		return errors.New("challenge after the phone may have rung")
+		return errors.New("the carrier wants credentials; set username and password of the trunk")
+	case err != nil || from.Addr().Unmap() != a.dest.Hop.Addr.Addr():
+		return errors.New("challenge from an address other than the trunk's")
+	case a.ladder.HasProgressed():
+		return errors.New("challenge after ringing may have begun")
 	}
 	ask := "WWW-Authenticate"
 	if res.StatusCode == 407 {
 		ask = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(proxy.Values(res, ask), func(realm string) bool {
-		return (a.realm == "" || realm == a.realm) && a.ua.proxies.Ours(a.target.Trunk.Realm, a.at.Proxy, realm)
-	})
+	c, err := auth.Pick(proxy.HeaderValues(res, ask), a.checkChallenge)
 	if err != nil {
 		return err
 	}
-	if a.auth > 0 && (!c.Stale || a.auth > 1) {
+	if a.authCount > 0 && (!c.Stale || a.authCount > 1) {
 		return errors.New("the trunk does not accept our credentials")
 	}
-	a.auth++
+	a.authCount++
 	a.realm = c.Realm
-	a.creds.Accept(c, res.StatusCode == 407)
-	return a.resend(a.invite.Clone())
+	a.creds.SetChallenge(c, res.StatusCode == 407)
+	return a.prepareResend(a.invite.Clone())
 }
 
-// pin holds the trunk's proxy to the realm that it was sent credentials for,
-// once they have taken the call further.
-func (a *attempt) pin(res *sip.Response) {
-	if a.realm != "" && a.target.Trunk.Realm == "" && (a.ladder.Moved() || res.IsSuccess()) {
-		a.ua.proxies.Pin(a.at.Proxy, a.realm)
+// checkChallenge returns an error for a challenge that is not answered. Without
+// qop the response contains no value of ours, so a precomputed table could reveal
+// the password: that needs the realm that the operator set.
+func (a *attempt) checkChallenge(c auth.Challenge) error {
+	if a.realm != "" && c.Realm != a.realm {
+		return errors.New("challenge of a second realm")
+	}
+	if err := a.ua.proxies.CheckRealm(a.target.Trunk.Realm, a.dest.Proxy, c.Realm); err != nil {
+		return err
+	}
+	if !c.QOP && a.target.Trunk.Realm == "" {
+		return fmt.Errorf("challenge of the realm %q without qop: set realm of the trunk to answer it", c.Realm)
+	}
+	return nil
+}
+
+// pinRealm pins the trunk's proxy to the realm of the credentials it accepted.
+func (a *attempt) pinRealm(res *sip.Response) {
+	if a.realm != "" && (a.ladder.HasProgressed() || res.IsSuccess()) {
+		a.ua.proxies.PinRealm(a.dest.Proxy, a.realm)
 	}
 }
 
-// lengthen asks for a longer session, as a 422 wants it (RFC 4028 section 7.3).
-func (a *attempt) lengthen(res *sip.Response) error {
+// raiseSessionInterval requests the longer interval of a 422 (RFC 4028 section
+// 7.3).
+func (a *attempt) raiseSessionInterval(res *sip.Response) error {
 	h := res.GetHeader("Min-SE")
-	if h == nil || a.ladder.Moved() || a.tooSmall > 1 {
+	if h == nil || a.ladder.HasProgressed() || a.count422 > 1 {
 		return errFinal
 	}
-	least, err := timer.ParseLeast(h.Value())
+	least, err := timer.ParseMinSE(h.Value())
 	if err != nil {
 		return err
 	}
-	a.tooSmall++
-	a.least = max(a.least, least)
-	a.expires = max(a.expires, a.least)
+	a.count422++
+	a.minSession = max(a.minSession, least)
+	a.interval = max(a.interval, a.minSession)
 	next := a.invite.Clone()
-	setExpires(next, a.expires, a.least)
-	return a.resend(next)
+	setSessionExpires(next, a.interval, a.minSession)
+	return a.prepareResend(next)
 }
 
-// resend makes next the INVITE of another transaction.
-func (a *attempt) resend(next *sip.Request) error {
-	if err := a.authenticate(next); err != nil {
+func (a *attempt) prepareResend(next *sip.Request) error {
+	if err := a.addCredentials(next); err != nil {
 		return err
 	}
 	next.CSeq().SeqNo++
-	a.invite, a.trying = next, false
-	if err := a.fit(); err != nil {
+	a.invite, a.gotResponse = next, false
+	if err := a.fitTransport(); err != nil {
 		return err
 	}
-	a.forget() // what rang under the old one
+	a.removeEarlyDialogs() // of the old transaction
 	a.mu.Lock()
-	a.early = nil
+	a.earlyDialogs = nil
 	a.mu.Unlock()
 	return nil
 }
 
-// expires is the session interval to ask for.
-func (u *UA) expires() time.Duration {
-	if u.LeastSession != 0 && u.LeastSession < timer.Least {
-		return u.LeastSession
+func (u *UA) sessionInterval() time.Duration {
+	if u.MinSession != 0 && u.MinSession < timer.MinInterval {
+		return u.MinSession
 	}
-	return max(timer.Default, u.LeastSession)
+	return max(timer.DefaultInterval, u.MinSession)
 }
 
-// least is the shortest session interval that is taken.
-func (u *UA) least() time.Duration {
-	if u.LeastSession != 0 {
-		return u.LeastSession
+func (u *UA) minSession() time.Duration {
+	if u.MinSession != 0 {
+		return u.MinSession
 	}
-	return timer.Least
+	return timer.MinInterval
 }
 
-// identity vouches for the caller number, where there is a signer.
-func (u *UA) identity(req *sip.Request, from, to string) error {
+// addIdentity adds the Identity and Date headers if there is a signer.
+func (u *UA) addIdentity(req *sip.Request, from, to string) error {
 	if u.Signer == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/parley-voice/parley/media"
@@ -14,11 +15,12 @@ func TestChallenge(t *testing.T) {
 		trunk       media.Trunk
 		answered    bool
 		invites     int
-		credentials int // INVITEs that carry them
+		credentials int // INVITEs with credentials
 	}{
 		{"proxy", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Proxy: true}, media.Trunk{Username: "u", Password: "p"}, true, 2, 1},
 		{"server, SHA-256", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Algorithm: "SHA-256"}, media.Trunk{Username: "u", Password: "p", Realm: "trunk"}, true, 2, 1},
-		{"without qop", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", NoQOP: true}, media.Trunk{Username: "u", Password: "p"}, true, 2, 1},
+		{"without qop", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", NoQOP: true}, media.Trunk{Username: "u", Password: "p", Realm: "trunk"}, true, 2, 1},
+		{"without qop, no realm set", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", NoQOP: true}, media.Trunk{Username: "u", Password: "p"}, false, 1, 0},
 		{"stale", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Stale: true}, media.Trunk{Username: "u", Password: "p"}, true, 3, 2},
 		{"wrong password", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p"}, media.Trunk{Username: "u", Password: "q"}, false, 2, 1},
 		{"never content", siptest.Challenge{Realm: "trunk"}, media.Trunk{Username: "u", Password: "p"}, false, 2, 1},
@@ -27,7 +29,7 @@ func TestChallenge(t *testing.T) {
 		{"other algorithm", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Algorithm: "MD5-sess"}, media.Trunk{Username: "u", Password: "p"}, false, 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := newLine(t, func(siptest.Invite) siptest.Script {
+			l := newEnv(t, func(siptest.Invite) siptest.Script {
 				return siptest.Script{Status: 200, Challenge: &row.challenge}
 			})
 			target := l.target()
@@ -45,7 +47,7 @@ func TestChallenge(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = leg.Hangup(media.LocalHangup)
-				l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+				l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 			} else if failure := l.dialError(t, t.Context(), target, count); failure.Cause != media.AuthFailed || failure.Err == nil {
 				t.Errorf("got %v (%v)", failure, failure.Err)
 			}
@@ -59,16 +61,16 @@ func TestChallenge(t *testing.T) {
 				}
 			}
 			if len(journal) != row.invites || credentials != row.credentials || sent != 1 {
-				t.Errorf("%d INVITEs, %d with credentials, told %d times", len(journal), credentials, sent)
+				t.Errorf("%d INVITEs, %d with credentials, %d progress reports", len(journal), credentials, sent)
 			}
 		})
 	}
 }
 
-// TestRealmIsPinned has a phone behind the trunk ask for credentials after the
-// trunk itself has: its realm is foreign.
+// TestRealmIsPinned: after the trunk's challenge, a challenge by the callee has a
+// foreign realm.
 func TestRealmIsPinned(t *testing.T) {
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		realm := "trunk"
 		if in.To == "666" {
 			realm = "evil.example"
@@ -93,11 +95,10 @@ func TestRealmIsPinned(t *testing.T) {
 	}
 }
 
-// TestRealmOfOneCall has a phone behind the trunk ask for credentials before the
-// trunk itself does. They take its call nowhere, and bind nobody: the next call
-// answers the trunk.
+// TestRealmOfOneCall: a callee's challenge before the trunk's fails its call
+// only; the next call answers the trunk.
 func TestRealmOfOneCall(t *testing.T) {
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		realm := "trunk"
 		if in.To == "666" {
 			realm = "evil.example"
@@ -112,4 +113,45 @@ func TestRealmOfOneCall(t *testing.T) {
 			t.Errorf("to %s: %v", to, failure)
 		}
 	}
+}
+
+// TestRealmIsRestored: after a restart, only the stored realm is answered. A
+// pinned realm is reported once, and again until it is stored.
+func TestRealmIsRestored(t *testing.T) {
+	answer := func(in siptest.Invite) siptest.Script {
+		realm := "trunk"
+		if in.To == "666" {
+			realm = "evil.example"
+		}
+		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
+	}
+	dial := func(l *env, to string, want media.Cause) {
+		t.Helper()
+		target := l.target()
+		target.To, target.Trunk.Username, target.Trunk.Password = to, "u", "p"
+		if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != want {
+			t.Errorf("to %s: %v", to, failure)
+		}
+	}
+	pinned := 0
+	before := newEnvWith(t, &UA{OnPinned: func() { pinned++ }}, answer)
+	dial(before, "1", media.Busy)
+	dial(before, "1", media.Busy)
+	realms := before.ua.Realms()
+	if want := map[string]string{before.carrier.Proxy(): "trunk"}; pinned != 1 || !maps.Equal(realms, want) || !maps.Equal(before.ua.Realms(), want) {
+		t.Fatalf("OnPinned called %d times, realms %v, want %v", pinned, realms, want)
+	}
+	before.ua.RestoreRealms(realms)
+	if left := before.ua.Realms(); len(left) > 0 {
+		t.Errorf("%v is stored, but Realms returns it", left)
+	}
+	after := newEnv(t, answer)
+	after.ua.RestoreRealms(map[string]string{after.carrier.Proxy(): "trunk"})
+	dial(after, "666", media.AuthFailed)
+	for _, e := range after.carrier.Journal() {
+		if e.Credentials {
+			t.Errorf("credentials went to %+v", e)
+		}
+	}
+	dial(after, "1", media.Busy)
 }

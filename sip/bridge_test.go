@@ -10,13 +10,13 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestBridge transfers a party by a second leg: the two hear each other, keys
-// included, at different rates, until one of them hangs up.
+// TestBridge bridges two legs with different rates, including keys, until one
+// hangs up.
 func TestBridge(t *testing.T) {
 	phones := make(chan media.Leg, 2)
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&sine{hz: map[string]float64{"1": 440, "2": 700}[in.To], rate: leg.Rate()})
+			leg.Play(&toneFeed{hz: map[string]float64{"1": 440, "2": 700}[in.To], rate: leg.Rate()})
 			phones <- leg
 			<-ctx.Done()
 		}}
@@ -26,7 +26,7 @@ func TestBridge(t *testing.T) {
 		target := l.target()
 		target.To, target.Trunk.Codecs = []string{"1", "2"}[i], []string{codec}
 		var err error
-		if legs[i], err = l.ua.Dial(soon(t), target, nil); err != nil {
+		if legs[i], err = l.ua.Dial(shortContext(t), target, nil); err != nil {
 			t.Fatal(err)
 		}
 		theirs[i] = <-phones
@@ -41,11 +41,11 @@ func TestBridge(t *testing.T) {
 		joined <- end{out, err}
 	}()
 	for i, hz := range []float64{700, 440} {
-		if got, err := hear(theirs[i], 50, hz); err != nil || got < 0.9 {
-			t.Errorf("phone %d hears %.2f of the other's tone: %v", i, got, err)
+		if got, err := toneLevel(theirs[i], 50, hz); err != nil || got < 0.9 {
+			t.Errorf("leg %d: level of the other tone %.2f: %v", i, got, err)
 		}
 	}
-	if err := theirs[0].(media.Keypad).Press("7"); err != nil { //nolint:forcetypeassert // a leg of ours
+	if err := theirs[0].(media.Keypad).Press("7"); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 		t.Fatal(err)
 	}
 	reading := make(chan error, 1)
@@ -63,6 +63,6 @@ func TestBridge(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if err := <-reading; err == nil {
-		t.Error("the other phone is still up")
+		t.Error("the other leg has not ended")
 	}
 }

@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 )
 
-// A bubble is a UA in virtual time and a peer that speaks SIP by hand.
-type bubble struct {
+type simEnv struct {
 	ua    *UA
 	media *rtp.Transport
 	peer  net.PacketConn
@@ -27,16 +26,16 @@ type bubble struct {
 const (
 	uaAddr   = "127.0.0.1:5060"
 	peerAddr = "127.0.0.1:5062"
-	byHand   = "hand" // the peer's tag
+	byHand   = "hand" // To tag of the peer
 )
 
-// inBubble runs a test with both, and closes the UA after it.
-func inBubble(t *testing.T, ua *UA, test func(t *testing.T, b *bubble)) {
+// simulate runs a test in a bubble and closes the UA.
+func simulate(t *testing.T, ua *UA, test func(t *testing.T, b *simEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
-		clock := &pace.Clock{}
+		clock := &mediaclock.Clock{}
 		work.Go(func() { clock.Run(ctx) })
 		ports, err := rtp.ParsePorts("0-0")
 		if err != nil {
@@ -46,20 +45,20 @@ func inBubble(t *testing.T, ua *UA, test func(t *testing.T, b *bubble)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		air := &ether{conns: map[string]*etherConn{}}
+		air := &simNet{conns: map[string]*simConn{}}
 		peer, _, err := air.open(peerAddr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ua.Listen, ua.Media, ua.Sockets = uaAddr, transport, air.open
+		ua.Listen, ua.Media, ua.OpenSockets = uaAddr, transport, air.open
 		if err := ua.Start(); err != nil {
 			t.Fatal(err)
 		}
-		test(t, &bubble{ua, transport, peer, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(uaAddr))})
+		test(t, &simEnv{ua, transport, peer, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(uaAddr))})
 		if err := ua.Close(ctx); err != nil {
 			t.Error(err)
 		}
-		if n := transport.Open(); n != 0 {
+		if n := transport.SessionCount(); n != 0 {
 			t.Errorf("%d media sessions left", n)
 		}
 		transport.Close()
@@ -73,9 +72,8 @@ func target(id string) media.Target {
 	return media.Target{ID: id, To: "12025550123", From: "+12025550100", Trunk: media.Trunk{Proxy: "sip:" + peerAddr + ";transport=udp"}}
 }
 
-// read returns the next message whose start line begins with one of the
-// prefixes given, and passes over others.
-func (b *bubble) read(t *testing.T, prefixes ...string) string {
+// read returns the next message with one of the prefixes and skips others.
+func (b *simEnv) read(t *testing.T, prefixes ...string) string {
 	t.Helper()
 	buf := make([]byte, 65536)
 	for {
@@ -92,14 +90,13 @@ func (b *bubble) read(t *testing.T, prefixes ...string) string {
 	}
 }
 
-func (b *bubble) send(t *testing.T, message string) {
+func (b *simEnv) send(t *testing.T, message string) {
 	t.Helper()
 	if _, err := b.peer.WriteTo([]byte(message), b.at); err != nil {
 		t.Error(err)
 	}
 }
 
-// header is the value of a message's first header of a name.
 func header(message, name string) string {
 	for line := range strings.SplitSeq(message, "\r\n") {
 		if n, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(n), name) {
@@ -109,8 +106,8 @@ func header(message, name string) string {
 	return ""
 }
 
-// reply answers a request by hand: status and reason, a tag where the request
-// has none, further header lines, and a description where sdp is not empty.
+// reply returns a response: status and reason, a tag if the request has none,
+// further header lines, and a description if sdp is not empty.
 func reply(request, status, tag, more, sdp string) string {
 	var r strings.Builder
 	r.WriteString("SIP/2.0 " + status + "\r\n")
@@ -129,8 +126,7 @@ func reply(request, status, tag, more, sdp string) string {
 	return r.String()
 }
 
-// within is a request of the peer within the call that invite began.
-func within(invite, method string, cseq int, body string) string {
+func requestWithin(invite, method string, cseq int, body string) string {
 	var r strings.Builder
 	fmt.Fprintf(&r, "%s sip:parley@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKhand%s%d;rport\r\nMax-Forwards: 70\r\n", method, uaAddr, peerAddr, method, cseq)
 	fmt.Fprintf(&r, "From: %s;tag=%s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:peer@%s>\r\n",
@@ -142,12 +138,12 @@ func within(invite, method string, cseq int, body string) string {
 	return r.String()
 }
 
-func described(port int) string {
+func sdpWithPort(port int) string {
 	return fmt.Sprintf("v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP 0\r\n", port)
 }
 
-// answered dials, has the peer answer, and returns the leg and the INVITE.
-func (b *bubble) answered(t *testing.T, id string) (up media.Leg, invite string) {
+// placeCall dials, answers, and returns the leg and the INVITE.
+func (b *simEnv) placeCall(t *testing.T, id string) (up media.Leg, invite string) {
 	t.Helper()
 	got := make(chan media.Leg)
 	go func() {
@@ -158,17 +154,17 @@ func (b *bubble) answered(t *testing.T, id string) (up media.Leg, invite string)
 		got <- leg
 	}()
 	invite = b.read(t, "INVITE ")
-	b.send(t, reply(invite, "200 OK", byHand, "", described(9)))
+	b.send(t, reply(invite, "200 OK", byHand, "", sdpWithPort(9)))
 	b.read(t, "ACK ")
 	return <-got, invite
 }
 
-// TestHalfOpen repeats an answer whose ACK never comes, and hangs up then (RFC
-// 3261 section 13.3.1.4).
+// TestHalfOpen retransmits a 2xx without an ACK, then hangs up (RFC 3261 section
+// 13.3.1.4).
 func TestHalfOpen(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-		up, invite := b.answered(t, "half-open")
-		b.send(t, within(invite, "INVITE", 7, described(9)))
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+		up, invite := b.placeCall(t, "half-open")
+		b.send(t, requestWithin(invite, "INVITE", 7, sdpWithPort(9)))
 		began, answers := time.Now(), 0
 		for {
 			got := b.read(t, "SIP/2.0 200", "BYE ")
@@ -184,13 +180,13 @@ func TestHalfOpen(t *testing.T) {
 	})
 }
 
-// TestByeUnanswered leaves nothing behind for 200 calls whose BYE is never
-// answered, once timer F has fired (RFC 3261 section 17.1.2.2).
+// TestByeUnanswered leaks nothing after 200 calls with unanswered BYEs, once
+// timer F has fired (RFC 3261 section 17.1.2.2).
 func TestByeUnanswered(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		const calls = 200
 		for n := range calls {
-			up, _ := b.answered(t, fmt.Sprintf("deaf-%d", n))
+			up, _ := b.placeCall(t, fmt.Sprintf("deaf-%d", n))
 			_ = up.Hangup(media.LocalHangup)
 			if legs, _ := b.ua.Calls(); legs != 0 || up.Cause() != media.LocalHangup {
 				t.Fatalf("%d legs are up, cause %q", legs, up.Cause())
@@ -206,10 +202,10 @@ func TestByeUnanswered(t *testing.T) {
 	})
 }
 
-// TestByeOvertaken sends the BYE again that an UPDATE of ours has overtaken.
+// TestByeOvertaken repeats a BYE that an UPDATE of ours overtook.
 func TestByeOvertaken(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-		up, _ := b.answered(t, "overtaken")
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+		up, _ := b.placeCall(t, "overtaken")
 		_ = up.Hangup(media.LocalHangup)
 		first := b.read(t, "BYE ")
 		b.send(t, reply(first, "500 Out Of Order", "", "", ""))
@@ -221,10 +217,10 @@ func TestByeOvertaken(t *testing.T) {
 	})
 }
 
-// TestForks has one phone answer in early media, another take the call, and a
-// third take it too: the second is heard, the third is hung up.
+// TestForks: one phone sends early media, another answers, and a third answers
+// too. The second is connected, the third hung up.
 func TestForks(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		sinks := map[string]*net.UDPConn{}
 		port := func(name string) int {
 			c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -245,14 +241,14 @@ func TestForks(t *testing.T) {
 		}()
 		invite := b.read(t, "INVITE ")
 		b.send(t, reply(invite, "180 Ringing", "other", "", ""))
-		b.send(t, reply(invite, "183 Session Progress", "a", "", described(port("a"))))
+		b.send(t, reply(invite, "183 Session Progress", "a", "", sdpWithPort(port("a"))))
 		<-time.After(200 * time.Millisecond)
-		b.send(t, reply(invite, "200 OK", "b", "", described(port("b"))))
+		b.send(t, reply(invite, "200 OK", "b", "", sdpWithPort(port("b"))))
 		b.read(t, "ACK ")
 		up := <-got
 		<-time.After(200 * time.Millisecond)
 		early := packets(sinks["a"])
-		b.send(t, reply(invite, "200 OK", "c", "", described(port("c"))))
+		b.send(t, reply(invite, "200 OK", "c", "", sdpWithPort(port("c"))))
 		began := time.Now()
 		if ack := b.read(t, "ACK "); !strings.Contains(header(ack, "To"), "tag=c") {
 			t.Errorf("ACK to %s", header(ack, "To"))
@@ -277,7 +273,6 @@ func TestForks(t *testing.T) {
 	})
 }
 
-// packets counts what has come in at a socket since it was last asked.
 func packets(c *net.UDPConn) (n int) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -295,37 +290,36 @@ func packets(c *net.UDPConn) (n int) {
 	return n
 }
 
-// TestRefreshKeepsDescription answers a refresh of the peer with the
-// description that it knows, version included (RFC 3264 section 8), and a
-// change with a new version.
+// TestRefreshKeepsDescription answers a peer's refresh with an unchanged
+// description and version (RFC 3264 section 8), and a change with a new version.
 func TestRefreshKeepsDescription(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-		up, invite := b.answered(t, "refresh")
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+		up, invite := b.placeCall(t, "refresh")
 		version := func(cseq int, body string) string {
-			b.send(t, within(invite, "INVITE", cseq, body))
+			b.send(t, requestWithin(invite, "INVITE", cseq, body))
 			got := b.read(t, "SIP/2.0 ")
-			b.send(t, within(invite, "ACK", cseq, ""))
+			b.send(t, requestWithin(invite, "ACK", cseq, ""))
 			_, o, _ := strings.Cut(got, "\r\no=")
 			return strings.Fields(o)[2]
 		}
-		first := version(7, described(9))
-		if again := version(8, described(9)); again != first {
+		first := version(7, sdpWithPort(9))
+		if again := version(8, sdpWithPort(9)); again != first {
 			t.Errorf("refreshed with version %s after %s", again, first)
 		}
-		if held := version(9, described(9)+"a=sendonly\r\n"); held == first {
-			t.Errorf("held with version %s again", held)
+		if held := version(9, sdpWithPort(9)+"a=sendonly\r\n"); held == first {
+			t.Errorf("hold repeats version %s", held)
 		}
 		_ = up.Hangup(media.LocalHangup)
 		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
 	})
 }
 
-// TestHoldAfterGlare makes the same offer again where the first crossed one of
-// the peer, and takes back one that was refused.
+// TestHoldAfterGlare repeats the same offer after a glare, and undoes a refused
+// one.
 func TestHoldAfterGlare(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-		up, _ := b.answered(t, "glare")
-		holder := up.(media.Holder) //nolint:forcetypeassert // a leg of ours
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+		up, _ := b.placeCall(t, "glare")
+		holder := up.(media.Holder) //nolint:forcetypeassert // the leg of package sip/leg
 		held := make(chan error)
 		go func() { held <- holder.Hold(t.Context(), true) }()
 		first := b.read(t, "INVITE ")
@@ -335,7 +329,7 @@ func TestHoldAfterGlare(t *testing.T) {
 		if d := time.Since(began); d < 2100*time.Millisecond || d > 4*time.Second || !strings.Contains(second, "a=sendonly") {
 			t.Errorf("after %v came %s", d, second)
 		}
-		b.send(t, reply(second, "200 OK", "", "", described(9)+"a=recvonly\r\n"))
+		b.send(t, reply(second, "200 OK", "", "", sdpWithPort(9)+"a=recvonly\r\n"))
 		if err := <-held; err != nil {
 			t.Fatal(err)
 		}
@@ -353,10 +347,10 @@ func TestHoldAfterGlare(t *testing.T) {
 	})
 }
 
-// TestPrackOrder acknowledges reliable responses in their order only (RFC 3262
-// section 4).
+// TestPrackOrder acknowledges reliable responses only in order (RFC 3262 section
+// 4).
 func TestPrackOrder(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		got := make(chan media.Leg)
 		rang := 0
 		go func() {
@@ -382,7 +376,7 @@ func TestPrackOrder(t *testing.T) {
 			}
 			b.send(t, reply(p, "200 OK", "", "", ""))
 		}
-		b.send(t, reliable(10, described(9)))
+		b.send(t, reliable(10, sdpWithPort(9)))
 		prack("10 1 INVITE")
 		b.send(t, reliable(12, "")) // out of order: not acknowledged
 		synctest.Wait()
@@ -390,7 +384,7 @@ func TestPrackOrder(t *testing.T) {
 		synctest.Wait()
 		b.send(t, reliable(11, ""))
 		prack("11 1 INVITE")
-		b.send(t, reply(invite, "200 OK", "r", "", "")) // stands by the description of the 183
+		b.send(t, reply(invite, "200 OK", "r", "", "")) // the description of the 183 applies
 		b.read(t, "ACK ")
 		up := <-got
 		if rang != 1 {
@@ -405,10 +399,10 @@ func TestPrackOrder(t *testing.T) {
 	})
 }
 
-// TestKeysByInfo hears the keys that a peer tells by INFO.
+// TestKeysByInfo receives DTMF keys by INFO.
 func TestKeysByInfo(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-		up, invite := b.answered(t, "info")
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+		up, invite := b.placeCall(t, "info")
 		for n, row := range []struct{ kind, body, status, key string }{
 			{"application/dtmf-relay", "Signal=5\r\nDuration=160\r\n", "200", "5"},
 			{"application/dtmf-relay", "Signal= #\nDuration=160", "200", "#"},
@@ -418,8 +412,8 @@ func TestKeysByInfo(t *testing.T) {
 			{"application/dtmf-relay", "", "200", ""},
 			{"text/plain", "5", "415", ""},
 		} {
-			<-time.After(time.Second) // the same key within 100 ms is the same press
-			message := strings.Replace(within(invite, "INFO", 7+n, row.body), "application/sdp", row.kind, 1)
+			<-time.After(time.Second) // the same key within 100 ms is one press
+			message := strings.Replace(requestWithin(invite, "INFO", 7+n, row.body), "application/sdp", row.kind, 1)
 			b.send(t, message)
 			if got := b.read(t, "SIP/2.0 "); !strings.HasPrefix(got, "SIP/2.0 "+row.status) {
 				t.Errorf("%s %q: %.40q", row.kind, row.body, got)
@@ -428,11 +422,11 @@ func TestKeysByInfo(t *testing.T) {
 			select {
 			case key := <-up.Digits():
 				if string(key) != row.key {
-					t.Errorf("%s %q: heard %q", row.kind, row.body, key)
+					t.Errorf("%s %q: got the key %q", row.kind, row.body, key)
 				}
 			default:
 				if row.key != "" {
-					t.Errorf("%s %q: heard nothing", row.kind, row.body)
+					t.Errorf("%s %q: got no key", row.kind, row.body)
 				}
 			}
 		}

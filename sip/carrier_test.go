@@ -13,11 +13,11 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestAnyProgressForbidsFailover offers a call nowhere else that got further
-// than 100: what its side says of the phone is not always that it rings.
+// TestAnyProgressForbidsFailover does not fail over after any response above 100:
+// carriers do not always signal ringing.
 func TestAnyProgressForbidsFailover(t *testing.T) {
 	for _, progress := range []string{"181 Call Is Being Forwarded", "182 Queued", "199 Early Dialog Terminated", "180 Ringing", "183 Session Progress"} {
-		inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 			to := target("moved")
 			to.Trunk.Backups = []string{"sip:" + peerAddr + ";transport=udp;x=2"}
 			failed := make(chan error)
@@ -37,23 +37,22 @@ func TestAnyProgressForbidsFailover(t *testing.T) {
 	}
 }
 
-// TestOfferPendingAtTheEnd leaves nothing behind where the call ends while an
-// offer of ours is not answered yet.
+// TestOfferPendingAtTheEnd leaks nothing if the call ends during our offer.
 func TestOfferPendingAtTheEnd(t *testing.T) {
 	for _, last := range []string{"487 Request Terminated", "200 OK"} {
-		inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
-			up, invite := b.answered(t, "pending")
+		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+			up, invite := b.placeCall(t, "pending")
 			held := make(chan error)
-			go func() { held <- up.(media.Holder).Hold(context.Background(), true) }() //nolint:forcetypeassert // a leg of ours
+			go func() { held <- up.(media.Holder).Hold(context.Background(), true) }() //nolint:forcetypeassert // the leg of package sip/leg
 			offer := b.read(t, "INVITE ")
-			b.send(t, within(invite, "BYE", 7, ""))
+			b.send(t, requestWithin(invite, "BYE", 7, ""))
 			b.read(t, "SIP/2.0 200")
 			if err := <-held; err == nil {
-				t.Error("held a call that had ended")
+				t.Error("hold succeeded after the end of the call")
 			}
 			sdp := ""
 			if last == "200 OK" {
-				sdp = described(9)
+				sdp = sdpWithPort(9)
 			}
 			b.send(t, reply(offer, last, byHand, "", sdp))
 			b.read(t, "ACK ")
@@ -61,11 +60,10 @@ func TestOfferPendingAtTheEnd(t *testing.T) {
 	}
 }
 
-// peer is a UDP socket that speaks SIP by hand, in real time.
 type peer struct {
 	t    *testing.T
 	conn net.PacketConn
-	from net.Addr // of what was read last
+	from net.Addr // source of the last message
 }
 
 func newPeer(t *testing.T, at string) *peer {
@@ -101,7 +99,6 @@ func (p *peer) read(prefixes ...string) string {
 	}
 }
 
-// send answers, with contact in place of the usual one.
 func (p *peer) send(message, contact string) {
 	p.t.Helper()
 	if contact != "" {
@@ -112,9 +109,9 @@ func (p *peer) send(message, contact string) {
 	}
 }
 
-// TestContactLeadsNowhere acknowledges and hangs up, over the way that the
-// INVITE went, a call whose Contact cannot be reached.
-func TestContactLeadsNowhere(t *testing.T) {
+// TestUnreachableContact sends ACK and BYE to the address of the INVITE if the
+// Contact is unreachable.
+func TestUnreachableContact(t *testing.T) {
 	for name, contact := range map[string]string{
 		"tls":       "<sip:peer@PEER;transport=tls>",
 		"websocket": "<sip:x@gone.invalid;transport=ws>",
@@ -124,19 +121,19 @@ func TestContactLeadsNowhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, p := newLine(t, nil), newPeer(t, "127.0.0.1:0")
+			l, p := newEnv(t, nil), newPeer(t, "127.0.0.1:0")
 			to := l.target()
 			to.Trunk.Proxy = "sip:" + p.at() + ";transport=udp"
 			got := make(chan media.Leg)
 			go func() {
-				up, err := l.ua.Dial(soon(t), to, nil)
+				up, err := l.ua.Dial(shortContext(t), to, nil)
 				if err != nil {
 					t.Error(err)
 				}
 				got <- up
 			}()
 			contact = strings.Replace(contact, "PEER", p.at(), 1)
-			p.send(reply(p.read("INVITE "), "200 OK", byHand, "", described(9)), contact)
+			p.send(reply(p.read("INVITE "), "200 OK", byHand, "", sdpWithPort(9)), contact)
 			p.read("ACK ")
 			if up := <-got; up != nil {
 				_ = up.Hangup(media.LocalHangup)
@@ -146,16 +143,16 @@ func TestContactLeadsNowhere(t *testing.T) {
 	}
 }
 
-// TestCredentialsStayWithTheTrunk answers the proxy's challenge, and tells the
-// answer to no phone that is reached directly.
+// TestCredentialsStayWithTheTrunk sends credentials to the proxy and to no callee
+// that is reached directly.
 func TestCredentialsStayWithTheTrunk(t *testing.T) {
-	l, proxy, phone := newLine(t, nil), newPeer(t, "127.0.0.1:0"), newPeer(t, "127.0.0.2:0")
+	l, proxy, phone := newEnv(t, nil), newPeer(t, "127.0.0.1:0"), newPeer(t, "127.0.0.2:0")
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + proxy.at() + ";transport=udp"
 	to.Trunk.Username, to.Trunk.Password = "user", "canary-secret"
 	got := make(chan media.Leg)
 	go func() {
-		up, err := l.ua.Dial(soon(t), to, nil)
+		up, err := l.ua.Dial(shortContext(t), to, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -163,48 +160,48 @@ func TestCredentialsStayWithTheTrunk(t *testing.T) {
 	}()
 	proxy.send(reply(proxy.read("INVITE "), "407 Who", byHand, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
 	invite := proxy.read("INVITE sip:12025550123")
-	for header(invite, "Proxy-Authorization") == "" { // a repetition of the first
+	for header(invite, "Proxy-Authorization") == "" { // a retransmission of the first
 		invite = proxy.read("INVITE ")
 	}
-	proxy.send(reply(invite, "200 OK", byHand, "", described(9)), "<sip:phone@"+phone.at()+">")
+	proxy.send(reply(invite, "200 OK", byHand, "", sdpWithPort(9)), "<sip:phone@"+phone.at()+">")
 	ack := phone.read("ACK ")
 	_ = (<-got).Hangup(media.LocalHangup)
 	bye := phone.read("BYE ")
 	for _, m := range []string{ack, bye} {
 		if strings.Contains(m, "response=") || strings.Contains(m, "Authorization") {
-			t.Errorf("the phone was told\n%s", m)
+			t.Errorf("the callee received\n%s", m)
 		}
 	}
 	phone.send(reply(bye, "200 OK", "", "", ""), "")
 }
 
-// TestLongWithCredentials goes over TCP once the credentials make the INVITE
-// too long for UDP.
+// TestLongWithCredentials uses TCP once credentials make the INVITE too long for
+// UDP.
 func TestLongWithCredentials(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: strings.Repeat("r", 100), Username: "u", Password: "p"}}
 	})
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + l.carrier.Addr().String()
 	to.Trunk.Username, to.Trunk.Password = "u", "p"
 	to.Headers = map[string]string{"X-A": strings.Repeat("a", 300)}
-	_, err := l.ua.Dial(soon(t), to, nil)
+	_, err := l.ua.Dial(shortContext(t), to, nil)
 	got := l.carrier.Journal()
 	if causeOf(err) != media.Busy || len(got) != 2 || got[0].Transport != "UDP" || got[1].Transport != "TCP" {
 		t.Errorf("%v: %+v", err, got)
 	}
 }
 
-// TestLongOverUDP goes back to UDP with a long INVITE where nobody listens
-// over TCP (RFC 3261 section 18.1.1), and does not hold that against UDP.
+// TestLongOverUDP returns to UDP if TCP is refused (RFC 3261 section 18.1.1),
+// without marking UDP as down.
 func TestLongOverUDP(t *testing.T) {
-	l, p := newLine(t, nil), newPeer(t, "127.0.0.1:0")
+	l, p := newEnv(t, nil), newPeer(t, "127.0.0.1:0")
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + p.at()
 	to.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500)}
 	failed := make(chan error)
 	go func() {
-		_, err := l.ua.Dial(soon(t), to, nil)
+		_, err := l.ua.Dial(shortContext(t), to, nil)
 		failed <- err
 	}()
 	invite := p.read("INVITE ")
@@ -215,17 +212,16 @@ func TestLongOverUDP(t *testing.T) {
 	if err := <-failed; causeOf(err) != media.Busy {
 		t.Error(err)
 	}
-	for _, s := range l.ua.Places() {
-		if s.Verdict != health.Up {
+	for _, s := range l.ua.ProxyStates() {
+		if s.Status != health.Up {
 			t.Errorf("%+v", s)
 		}
 	}
 }
 
-// TestAnswerOfManyParts finds the description among the parts of a body, as
-// SIP with ISUP has it.
+// TestAnswerOfManyParts finds the description in a multipart body, as with ISUP.
 func TestAnswerOfManyParts(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		got := make(chan media.Leg)
 		go func() {
 			up, err := b.ua.Dial(t.Context(), target("parts"), nil)
@@ -234,7 +230,7 @@ func TestAnswerOfManyParts(t *testing.T) {
 			}
 			got <- up
 		}()
-		body := "--b\r\nContent-Type: application/isup;version=itu-t92+\r\n\r\n\x01\x02\r\n--b\r\nContent-Type: Application/SDP\r\n\r\n" + described(9) + "\r\n--b--\r\n"
+		body := "--b\r\nContent-Type: application/isup;version=itu-t92+\r\n\r\n\x01\x02\r\n--b\r\nContent-Type: Application/SDP\r\n\r\n" + sdpWithPort(9) + "\r\n--b--\r\n"
 		answer := reply(b.read(t, "INVITE "), "200 OK", byHand, "", body)
 		b.send(t, strings.Replace(answer, "application/sdp", `multipart/mixed;boundary="b"`, 1))
 		b.read(t, "ACK ")
@@ -245,10 +241,10 @@ func TestAnswerOfManyParts(t *testing.T) {
 	})
 }
 
-// TestRefreshIsRefused refreshes for longer where a 422 says so, and by a
-// re-INVITE where the peer takes no UPDATE after all.
+// TestRefreshIsRefused raises the interval after a 422, and uses re-INVITE if the
+// peer refuses UPDATE.
 func TestRefreshIsRefused(t *testing.T) {
-	inBubble(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *bubble) { //nolint:thelper // the test itself
+	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		got := make(chan media.Leg)
 		go func() {
 			up, err := b.ua.Dial(t.Context(), target("refused"), nil)
@@ -258,21 +254,21 @@ func TestRefreshIsRefused(t *testing.T) {
 			got <- up
 		}()
 		timers := "Allow: INVITE, UPDATE\r\nSession-Expires: 200;refresher=uac\r\n"
-		b.send(t, reply(b.read(t, "INVITE "), "200 OK", byHand, timers, described(9)))
+		b.send(t, reply(b.read(t, "INVITE "), "200 OK", byHand, timers, sdpWithPort(9)))
 		b.read(t, "ACK ")
 		up := <-got
 		first := b.read(t, "UPDATE ")
 		b.send(t, reply(first, "422 Too Small", "", "Min-SE: 600\r\n", ""))
 		second := b.read(t, "UPDATE ")
 		if header(first, "Session-Expires") != "200;refresher=uac" || header(second, "Session-Expires") != "600;refresher=uac" || header(second, "Min-SE") != "600" {
-			t.Errorf("asked for %s, then %s", header(first, "Session-Expires"), header(second, "Session-Expires"))
+			t.Errorf("requested %s, then %s", header(first, "Session-Expires"), header(second, "Session-Expires"))
 		}
 		b.send(t, reply(second, "405 Method Not Allowed", "", "", ""))
 		third := b.read(t, "INVITE ", "UPDATE ")
 		if !strings.HasPrefix(third, "INVITE ") {
 			t.Fatalf("%.20q", third)
 		}
-		b.send(t, reply(third, "200 OK", "", "Session-Expires: 600;refresher=uac\r\n", described(9)))
+		b.send(t, reply(third, "200 OK", "", "Session-Expires: 600;refresher=uac\r\n", sdpWithPort(9)))
 		b.read(t, "ACK ")
 		synctest.Wait()
 		if up.Cause() != "" {

@@ -2,12 +2,12 @@ package sip
 
 import "github.com/parley-voice/parley/media"
 
-// cause says what a final status means for a call that we dialled. retryAfter
-// is whether the answer said when to try again; gaveUp is why we cancelled the
-// call before, or "" where we did not.
-func cause(status int, retryAfter bool, gaveUp media.Cause) media.Cause {
-	if gaveUp == media.Cancelled {
-		return gaveUp
+// causeForStatus returns the cause for the final status of an outbound call.
+// retryAfter reports a Retry-After header; canceled is why we canceled the call,
+// or "".
+func causeForStatus(status int, retryAfter bool, canceled media.Cause) media.Cause {
+	if canceled == media.Canceled {
+		return canceled
 	}
 	switch status {
 	case 408, 480, 487:
@@ -30,8 +30,8 @@ func cause(status int, retryAfter bool, gaveUp media.Cause) media.Cause {
 	if status >= 300 && status < 400 {
 		return media.Redirected
 	}
-	if gaveUp != "" {
-		return gaveUp
+	if canceled != "" {
+		return canceled
 	}
 	return media.RouteError
 }

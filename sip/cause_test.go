@@ -27,9 +27,9 @@ func TestCause(t *testing.T) {
 		{486, false, "", media.Busy},
 		{487, false, "", media.NoAnswer},
 		{487, false, media.NoAnswer, media.NoAnswer},
-		{487, false, media.Cancelled, media.Cancelled},
+		{487, false, media.Canceled, media.Canceled},
 		{486, false, media.NoAnswer, media.Busy},
-		{486, false, media.Cancelled, media.Cancelled},
+		{486, false, media.Canceled, media.Canceled},
 		{500, false, media.NoAnswer, media.NoAnswer},
 		{488, false, "", media.RouteError},
 		{500, false, "", media.RouteError},
@@ -44,7 +44,7 @@ func TestCause(t *testing.T) {
 		{606, false, "", media.RouteError},
 		{699, false, "", media.RouteError},
 	} {
-		if got := cause(row.status, row.retry, row.gaveUp); got != row.want {
+		if got := causeForStatus(row.status, row.retry, row.gaveUp); got != row.want {
 			t.Errorf("%d, retry %v, gave up %q: %s, want %s", row.status, row.retry, row.gaveUp, got, row.want)
 		}
 	}

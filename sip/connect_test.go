@@ -14,16 +14,15 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/locate"
+	"github.com/parley-voice/parley/sip/resolver"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// overTCP is an address as a proxy.
 func overTCP(at string) string { return "sip:" + at + ";transport=tcp" }
 
-// swallow is the proxy of a trunk that answers no SYN: a listener that nobody
-// accepts from, whose backlog is full.
-func swallow(t *testing.T) string {
+// newBlackhole returns a proxy that answers no SYN: the backlog of its listener is
+// full.
+func newBlackhole(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -52,25 +51,24 @@ func swallow(t *testing.T) string {
 	return ""
 }
 
-// TestConnecting dials a trunk that takes no connection: the attempt is bounded
-// by what the target and the caller allow, whatever the trunk does.
+// TestConnecting: connecting is bounded by the target and the caller.
 func TestConnecting(t *testing.T) {
 	t.Parallel()
-	proxy := swallow(t)
+	proxy := newBlackhole(t)
 	for name, row := range map[string]struct {
-		ringFor, ctx time.Duration
-		cause        media.Cause
-		least, most  time.Duration
+		ringTime, ctx time.Duration
+		cause         media.Cause
+		least, most   time.Duration
 	}{
 		"rings for less":  {300 * time.Millisecond, 20 * time.Second, media.RouteError, 300 * time.Millisecond, 2 * time.Second},
-		"context is less": {20 * time.Second, 300 * time.Millisecond, media.Cancelled, 300 * time.Millisecond, 2 * time.Second},
+		"context is less": {20 * time.Second, 300 * time.Millisecond, media.Canceled, 300 * time.Millisecond, 2 * time.Second},
 		"both are long":   {20 * time.Second, 20 * time.Second, media.RouteError, 3 * time.Second, 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLine(t, nil)
+			l := newEnv(t, nil)
 			target := l.target()
-			target.Trunk.Proxy, target.RingFor = proxy, row.ringFor
+			target.Trunk.Proxy, target.RingTimeout = proxy, row.ringTime
 			ctx, cancel := context.WithTimeout(t.Context(), row.ctx)
 			defer cancel()
 			start := time.Now()
@@ -79,25 +77,25 @@ func TestConnecting(t *testing.T) {
 				t.Errorf("got %v after %v", failure, d)
 			}
 			start = time.Now()
-			if err := l.ua.Close(soon(t)); err != nil || time.Since(start) > time.Second {
+			if err := l.ua.Close(shortContext(t)); err != nil || time.Since(start) > time.Second {
 				t.Errorf("Close took %v: %v", time.Since(start), err)
 			}
 		})
 	}
 }
 
-// dialling dials in the background, and tells when the request was to leave.
-func (l *line) dialling(ctx context.Context, target media.Target) (failed <-chan error, sent <-chan struct{}) {
-	outcome, told := make(chan error, 1), make(chan struct{})
+// dialInBackground dials in the background and reports when the request is sent.
+func (l *env) dialInBackground(ctx context.Context, target media.Target) (failed <-chan error, sent <-chan struct{}) {
+	outcome, began := make(chan error, 1), make(chan struct{})
 	go func() {
 		_, err := l.ua.Dial(ctx, target, func(p media.Progress) {
 			if p == media.Sent {
-				close(told)
+				close(began)
 			}
 		})
 		outcome <- err
 	}()
-	return outcome, told
+	return outcome, began
 }
 
 func causeOf(err error) media.Cause {
@@ -107,58 +105,56 @@ func causeOf(err error) media.Cause {
 	return ""
 }
 
-// TestConnectingTogether has attempts wait for one connection. The end of the
-// one that began it is not that of the others.
+// TestConnectingTogether: several attempts wait for one connection. Canceling the
+// first does not cancel the others.
 func TestConnectingTogether(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
-	target.Trunk.Proxy = swallow(t)
-	target.RingFor = 1500 * time.Millisecond
+	target.Trunk.Proxy = newBlackhole(t)
+	target.RingTimeout = 1500 * time.Millisecond
 	start := time.Now()
-	first, sent := l.dialling(t.Context(), target)
+	first, sent := l.dialInBackground(t.Context(), target)
 	<-sent
 	target.ID += "-second"
-	target.RingFor = 2500 * time.Millisecond
-	second, sent := l.dialling(t.Context(), target)
+	target.RingTimeout = 2500 * time.Millisecond
+	second, sent := l.dialInBackground(t.Context(), target)
 	<-sent
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	target.ID += "-third"
-	third, _ := l.dialling(ctx, target)
-	if err := <-third; causeOf(err) != media.Cancelled || len(first) > 0 {
+	third, _ := l.dialInBackground(ctx, target)
+	if err := <-third; causeOf(err) != media.Canceled || len(first) > 0 {
 		t.Errorf("who gave up first got %v after %v", err, time.Since(start))
 	}
 	if err := <-first; causeOf(err) != media.RouteError || len(second) > 0 {
-		t.Errorf("who began got %v after %v", err, time.Since(start))
+		t.Errorf("the first attempt got %v after %v", err, time.Since(start))
 	}
-	if err := <-second; causeOf(err) != media.RouteError || time.Since(start) < target.RingFor {
+	if err := <-second; causeOf(err) != media.RouteError || time.Since(start) < target.RingTimeout {
 		t.Errorf("who waits longest got %v after %v", err, time.Since(start))
 	}
 }
 
-// TestCloseWhileConnecting closes while a call waits for its trunk.
 func TestCloseWhileConnecting(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
-	target.Trunk.Proxy = swallow(t)
-	failed, sent := l.dialling(t.Context(), target)
+	target.Trunk.Proxy = newBlackhole(t)
+	failed, sent := l.dialInBackground(t.Context(), target)
 	<-sent
 	start := time.Now()
-	if err := l.ua.Close(soon(t)); err != nil {
+	if err := l.ua.Close(shortContext(t)); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; causeOf(err) != media.Cancelled || time.Since(start) > time.Second {
+	if err := <-failed; causeOf(err) != media.Canceled || time.Since(start) > time.Second {
 		t.Errorf("got %v after %v", err, time.Since(start))
 	}
 }
 
-// TestCloseWhileResolving closes while a trunk's name is looked for.
 func TestCloseWhileResolving(t *testing.T) {
-	asked := make(chan struct{}, 10)
-	l := newLineWith(t, &UA{Resolver: &locate.DNS{Net: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	lookups := make(chan struct{}, 10)
+	l := newEnvWith(t, &UA{Resolver: &resolver.DNS{Net: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		select {
-		case asked <- struct{}{}:
+		case lookups <- struct{}{}:
 		default:
 		}
 		<-ctx.Done()
@@ -166,13 +162,13 @@ func TestCloseWhileResolving(t *testing.T) {
 	}}}}, nil)
 	target := l.target()
 	target.Trunk.Proxy = "sip:trunk.example;transport=udp"
-	failed, sent := l.dialling(t.Context(), target)
-	<-asked
+	failed, sent := l.dialInBackground(t.Context(), target)
+	<-lookups
 	start := time.Now()
-	if err := l.ua.Close(soon(t)); err != nil {
+	if err := l.ua.Close(shortContext(t)); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; causeOf(err) != media.Cancelled || time.Since(start) > time.Second {
+	if err := <-failed; causeOf(err) != media.Canceled || time.Since(start) > time.Second {
 		t.Errorf("got %v after %v", err, time.Since(start))
 	}
 	select {
@@ -182,13 +178,13 @@ func TestCloseWhileResolving(t *testing.T) {
 	}
 }
 
-// TestByeWhileConnecting closes while the BYE of a call waits for its peer,
-// whose answer gave a Contact that takes no connection.
+// TestByeWhileConnecting closes while a BYE waits for a connection to its
+// Contact.
 func TestByeWhileConnecting(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
-	contact := swallow(t)
-	s := newStranger(t, l)
+	l := newEnv(t, nil)
+	contact := newBlackhole(t)
+	s := newOutsidePeer(t, l)
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + s.conn.LocalAddr().String() + ";transport=udp"
 	var wg sync.WaitGroup
@@ -202,7 +198,7 @@ func TestByeWhileConnecting(t *testing.T) {
 		}
 		_, _ = s.conn.WriteTo([]byte(answerTo(string(buf[:n]), contact[len("sip:"):])), from)
 	})
-	dialled, _ := l.dialling(t.Context(), target)
+	dialed, _ := l.dialInBackground(t.Context(), target)
 	wg.Wait()
 	deadline := time.Now().Add(5 * time.Second)
 	for up, _ := l.ua.Calls(); up == 0; up, _ = l.ua.Calls() {
@@ -217,39 +213,38 @@ func TestByeWhileConnecting(t *testing.T) {
 	if err := l.ua.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
 		t.Errorf("Close took %v: %v", time.Since(start), err)
 	}
-	if err := <-dialled; err == nil {
-		t.Error("a call that could not be acknowledged was handed out")
+	if err := <-dialed; err == nil {
+		t.Error("a call without an ACK was returned")
 	}
 }
 
-// TestConnected dials over TCP with a short time to ring: what bounds the
-// connecting bounds nothing after it.
+// TestConnected: the ringing timeout does not affect an established connection.
 func TestConnected(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{After: 100 * time.Millisecond, Status: 200}
 	})
-	for range 2 { // the second goes over the connection of the first
+	for range 2 { // the second reuses the connection
 		target := l.target()
 		target.Trunk.Proxy = overTCP(l.carrier.Addr().String())
 		leg, err := l.ua.Dial(t.Context(), target, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hear(leg, 5, 440); err != nil {
+		if _, err := toneLevel(leg, 5, 440); err != nil {
 			t.Error(err)
 		}
 		_ = leg.Hangup(media.LocalHangup)
-		e := l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+		e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 		if e.Transport != "TCP" {
 			t.Errorf("went over %s", e.Transport)
 		}
 	}
 }
 
-// unread is the proxy of a trunk that reads the first bytes of a request and no
-// more, and headers that make a request longer than all buffers on its way.
-func unread(t *testing.T) (proxy string, headers map[string]string, begun <-chan struct{}) {
+// newStuckProxy returns a proxy that stops reading after the first bytes, and headers
+// that exceed all buffers.
+func newStuckProxy(t *testing.T) (proxy string, headers map[string]string, begun <-chan struct{}) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -281,12 +276,12 @@ func unread(t *testing.T) (proxy string, headers map[string]string, begun <-chan
 	return overTCP(ln.Addr().String()), headers, first
 }
 
-// TestUnread dials a trunk that takes a connection and then reads nothing.
+// TestUnread dials a trunk that accepts a connection and reads nothing.
 func TestUnread(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
-	target.Trunk.Proxy, target.Headers, _ = unread(t)
+	target.Trunk.Proxy, target.Headers, _ = newStuckProxy(t)
 	start := time.Now()
 	failure := l.dialError(t, t.Context(), target, nil)
 	if d := time.Since(start); failure.Cause != media.RouteError || d < 3*time.Second || d > 9*time.Second {
@@ -294,13 +289,13 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestCloseWhileUnread closes while a request is half written.
+// TestCloseWhileUnread closes while a request is partly written.
 func TestCloseWhileUnread(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
-	proxy, headers, begun := unread(t)
+	proxy, headers, begun := newStuckProxy(t)
 	target.Trunk.Proxy, target.Headers = proxy, headers
-	failed, _ := l.dialling(t.Context(), target)
+	failed, _ := l.dialInBackground(t.Context(), target)
 	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -308,7 +303,7 @@ func TestCloseWhileUnread(t *testing.T) {
 	if err := l.ua.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
 		t.Errorf("Close took %v: %v", time.Since(start), err)
 	}
-	if err := <-failed; causeOf(err) != media.Cancelled {
+	if err := <-failed; causeOf(err) != media.Canceled {
 		t.Errorf("got %v", err)
 	}
 }

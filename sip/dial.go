@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
@@ -12,39 +13,38 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/ladder"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
+	"github.com/parley-voice/parley/sip/siptrace"
+	"github.com/parley-voice/parley/sip/source"
 )
 
 const (
-	ringFor = 45 * time.Second // where the target does not say
-	// grace is how long Dial waits for the carrier's word on a CANCEL. After
-	// it the call is given up in the background.
-	grace = 2 * time.Second
-	// cancelFor is how long a cancelled call may go without a final answer
+	defaultRingTime = 45 * time.Second // if the target sets none
+	// cancelGrace is how long Dial waits for the response to a CANCEL. Later ones
+	// are handled in the background.
+	cancelGrace = 2 * time.Second
+	// cancelTimeout is how long a canceled call may go without a final response
 	// (RFC 3261 section 9.1).
-	cancelFor = 32 * time.Second
-	// silentFor is how long a carrier may take to say anything before the calls
-	// that follow are sent elsewhere. This one goes on: it may ring.
-	silentFor = 4 * time.Second
+	cancelTimeout = 32 * time.Second
+	// firstResponseTimeout is how long a carrier may take to respond before later
+	// calls avoid it. This call continues: it may ring.
+	firstResponseTimeout = 4 * time.Second
 )
 
-// Dial calls t and returns its leg once it has answered. Its error is always a
+// Dial calls t and returns its leg once it is answered. Its error is always a
 // *media.DialError.
 //
-// progress, which may be nil, is told media.Sent immediately before the first
-// byte leaves, and media.Ringing when the phone first rings. It is called on
-// the caller's goroutine. Where it was not told media.Sent, nothing has left.
+// progress, which may be nil, receives media.Sent immediately before the first
+// byte is sent, and media.Ringing when the callee first rings, on the caller's
+// goroutine. Without media.Sent, nothing was sent.
 //
-// Where a carrier's proxy cannot take the call, the next one is asked: after a
-// final 408 or 5xx before the phone rang, or where no connection could be
-// made. An INVITE that was never answered is not sent elsewhere: it may have
-// rung.
+// If a proxy cannot take the call, Dial tries the next: after a final 408 or 5xx
+// before ringing, or if no connection could be made. It does not repeat an INVITE
+// without any response elsewhere, since that may have rung.
 //
-// Where ctx ends or nobody answers in time, the call is cancelled. Where it is
-// answered all the same it is hung up, and was never answered as far as the
-// caller of Dial can tell.
+// If ctx ends, or nothing answers in time, Dial cancels the call. A 2xx that
+// crosses the CANCEL is hung up and not reported.
 func (u *UA) Dial(ctx context.Context, t media.Target, progress func(media.Progress)) (media.Leg, error) {
 	leg, err := u.dial(ctx, t, progress)
 	if err != nil {
@@ -56,84 +56,102 @@ func (u *UA) Dial(ctx context.Context, t media.Target, progress func(media.Progr
 func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progress)) (*leg.Leg, *media.DialError) {
 	release, ok := u.endpoint.Hold()
 	if !ok {
-		return nil, failed(media.Cancelled, endpoint.ErrClosed)
+		return nil, dialError(media.Canceled, endpoint.ErrClosed)
 	}
 	defer release()
-	ctx, leave := endpoint.Until(ctx, u.quit)
+	ctx, leave := endpoint.WithStop(ctx, u.quit)
 	defer leave()
-	all, err := check(t)
+	all, err := checkTarget(t)
 	if err != nil {
-		return nil, failed(media.RouteError, err)
+		return nil, dialError(media.RouteError, err)
 	}
 	if progress == nil {
 		progress = func(media.Progress) {}
 	}
-	u.count(1)
-	defer u.count(-1)
-	d := u.dialling(t, progress)
+	u.addActive(1)
+	defer u.addActive(-1)
+	d := u.newOutboundCall(t, all, progress)
 	leg, failure := d.run(ctx, all)
 	if failure != nil {
-		failure.Ladder = d.ladder.Rungs()
-		if !d.lingers {
-			u.endpoint.Forget(d.callID)
+		d.ladder.Explain(explain(failure), time.Now())
+		failure.Ladder = d.ladder.Messages()
+		if !d.isLingering {
+			u.endpoint.EndTrace(d.callID)
 		}
 	}
 	return leg, failure
 }
 
-func failed(c media.Cause, err error) *media.DialError {
+// explain returns the reason that the carrier's response does not show: why a
+// refused call was not retried, or what failed on our side.
+func explain(f *media.DialError) string {
+	switch {
+	case f.Err != nil:
+		return f.Err.Error()
+	case f.Cause == media.Redirected:
+		return "redirects are not supported"
+	case f.Status == 503 && f.Cause == media.RouteError:
+		return "route_error: the carrier sent no Retry-After"
+	default:
+		return ""
+	}
+}
+
+func dialError(c media.Cause, err error) *media.DialError {
 	return &media.DialError{Cause: c, Err: err}
 }
 
-func (u *UA) count(n int) {
+func (u *UA) addActive(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.active += n
 }
 
-// A dialling is one call on its way to an answer, at whichever proxy. It
-// belongs to the goroutine that dials.
-type dialling struct {
-	ua       *UA
-	target   media.Target
-	progress func(media.Progress)
-	callID   string
-	tag      string // of From
-	cseq     uint32 // of the last INVITE
-	ladder   *ladder.Ladder
-	until    time.Time // the phone may ring; zero before the first INVITE
-	lingers  bool      // somebody else forgets the ladder
+// An outboundCall is one call until it is answered, at any proxy. It belongs to
+// the goroutine of Dial.
+type outboundCall struct {
+	ua          *UA
+	target      media.Target
+	progress    func(media.Progress)
+	callID      string
+	tag         string // of From
+	cseq        uint32 // of the last INVITE
+	sources     *source.Set
+	ladder      *siptrace.Ladder
+	until       time.Time // end of ringing; zero before the first INVITE
+	isLingering bool      // waitInBackground ends the trace
 }
 
-func (u *UA) dialling(t media.Target, progress func(media.Progress)) *dialling {
-	d := &dialling{
+func (u *UA) newOutboundCall(t media.Target, all []proxy.Proxy, progress func(media.Progress)) *outboundCall {
+	d := &outboundCall{
 		ua: u, target: t, progress: progress, tag: sip.GenerateTagN(16),
 		callID: t.ID + "@" + u.endpoint.Addr().Addr().String(),
 	}
-	d.ladder = u.endpoint.Follow(d.callID)
+	d.sources = &source.Set{IsProxy: func(a netip.Addr) bool { return u.proxies.HasAddress(all, a) }, Networks: t.Trunk.Sources}
+	d.ladder = u.endpoint.StartTrace(d.callID, d.sources)
 	return d
 }
 
-// run offers the call to one place after the other until one takes it, or it
-// must not be offered elsewhere.
-func (d *dialling) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media.DialError) {
+// run offers the call to each target until one takes it, or must not be followed
+// by another.
+func (d *outboundCall) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media.DialError) {
 	var last *media.DialError
-	for at, err := range d.ua.proxies.Places(ctx, all) {
+	for at, err := range d.ua.proxies.Targets(ctx, all) {
 		switch {
 		case ctx.Err() != nil:
-			return nil, failed(media.Cancelled, ctx.Err())
-		case errors.Is(err, proxy.ErrBarred):
-			return nil, failed(media.Congestion, err)
+			return nil, dialError(media.Canceled, ctx.Err())
+		case errors.Is(err, media.ErrPaused):
+			return nil, dialError(media.Congestion, err)
 		case err != nil:
-			return nil, failed(media.RouteError, err)
+			return nil, dialError(media.RouteError, err)
 		}
-		a, err := d.attempt(at)
+		a, err := d.newAttempt(at)
 		if err != nil {
-			return nil, failed(media.RouteError, err)
+			return nil, dialError(media.RouteError, err)
 		}
 		leg, failure := a.run(ctx)
 		d.cseq = a.invite.CSeq().SeqNo
-		if failure == nil || !a.elsewhere {
+		if failure == nil || !a.canFailOver {
 			return leg, failure
 		}
 		last = failure
@@ -141,9 +159,8 @@ func (d *dialling) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media
 	return nil, last
 }
 
-// attempt prepares a call at one place, up to the INVITE.
-func (d *dialling) attempt(at proxy.Place) (*attempt, error) {
-	wish, err := sdp.Wished(d.target.Trunk)
+func (d *outboundCall) newAttempt(at proxy.Target) (*attempt, error) {
+	wish, err := sdp.CapabilitiesFor(d.target.Trunk)
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +169,14 @@ func (d *dialling) attempt(at proxy.Place) (*attempt, error) {
 		return nil, err
 	}
 	a := &attempt{
-		dialling: d, at: at, creds: &auth.Credentials{Username: d.target.Trunk.Username, Password: d.target.Trunk.Password}, session: session, wish: wish, expires: d.ua.expires(), least: d.ua.least(),
-		told:    sdp.Offer(session.Local(), sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1}, wish),
-		settled: make(chan struct{}),
+		outboundCall: d, dest: at, creds: &auth.Credentials{Username: d.target.Trunk.Username, Password: d.target.Trunk.Password},
+		session: session, wish: wish, interval: d.ua.sessionInterval(), minSession: d.ua.minSession(),
+		localSDP: sdp.Offer(session.Local(), sdp.Origin{ID: uint64(time.Now().UnixNano()), Version: 1}, wish),
+		settled:  make(chan struct{}),
 	}
-	a.invite, err = d.invite(at, a.told, a.expires, a.least)
+	a.invite, err = d.newInvite(at, a.localSDP, a.interval, a.minSession)
 	if err == nil {
-		err = a.fit()
+		err = a.fitTransport()
 	}
 	if err != nil {
 		session.Close()
@@ -167,30 +185,29 @@ func (d *dialling) attempt(at proxy.Place) (*attempt, error) {
 	return a, nil
 }
 
-// fit signs the INVITE, and sends one that is too long for UDP over TCP where
-// the trunk leaves the choice (RFC 3261 section 18.1.1).
-func (a *attempt) fit() error {
+// fitTransport finalizes the INVITE. If it is too long for UDP, it uses TCP
+// unless the trunk prescribes UDP (RFC 3261 section 18.1.1).
+func (a *attempt) fitTransport() error {
 	e := a.ua.endpoint
-	e.Sign(a.invite)
-	if a.invite.Transport() != "UDP" || endpoint.Fits(a.invite) {
+	e.Finalize(a.invite)
+	if a.invite.Transport() != "UDP" || endpoint.FitsUDP(a.invite) {
 		return nil
 	}
-	if a.at.Proxy.Transport != "" {
-		return fmt.Errorf("invite of %d bytes is too long for UDP, and the trunk wants no other transport", len(a.invite.String()))
+	if a.dest.Proxy.Transport != "" {
+		return fmt.Errorf("invite of %d bytes is too long for UDP; allow TCP in the trunk's proxy", len(a.invite.String()))
 	}
-	a.grown = true
-	a.over("TCP")
+	a.isUpgradedToTCP = true
+	a.switchTransport("TCP")
 	return nil
 }
 
-// shrink goes back to UDP, where the place takes nothing over TCP.
-func (a *attempt) shrink() {
-	a.grown = false
-	a.over("UDP")
+func (a *attempt) backToUDP() {
+	a.isUpgradedToTCP = false
+	a.switchTransport("UDP")
 }
 
-func (a *attempt) over(transport string) {
+func (a *attempt) switchTransport(transport string) {
 	a.invite.SetTransport(transport)
 	a.invite.RemoveHeader("Contact")
-	a.ua.endpoint.Sign(a.invite)
+	a.ua.endpoint.Finalize(a.invite)
 }

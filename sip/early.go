@@ -2,140 +2,148 @@ package sip
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
 )
 
-// mostEarly bounds the phones of one call that may ring at once.
-const mostEarly = 16
+// maxEarlyDialogs bounds the early dialogs of a call.
+const maxEarlyDialogs = 16
 
-// An early dialog is one phone that rings (RFC 3261 section 12.1).
-type early struct {
+// An earlyDialog is one ringing phone (RFC 3261 section 12.1).
+type earlyDialog struct {
 	dialog *dialog.Dialog
-	agreed *sdp.Agreement // nil before its description came
-	rseq   uint32         // of its last reliable response; 0 before one
-	forget func()
+	agreed *sdp.Agreement // nil before a session description
+	rseq   uint32         // of the last reliable response, or 0
+	remove func()
 }
 
-// hear takes a provisional response above 100. It is false for one that was
-// heard before, or comes out of turn.
-func (a *attempt) hear(res *sip.Response) bool {
-	e := a.phone(res)
+// acceptProvisional handles a provisional response above 100. It returns false
+// for a repeated or out-of-order one.
+func (a *attempt) acceptProvisional(res *sip.Response) bool {
+	e := a.earlyDialog(res)
 	if e == nil {
-		return true // without a tag it is of no dialog, but a ring is a ring
+		return true // without a tag there is no dialog, but ringing counts
 	}
-	if leg.Lists(res, "Require", "", "100rel") {
-		rseq, ok := proxy.Number(res.GetHeader("RSeq"))
+	if leg.HasToken(res, "Require", "", "100rel") {
+		rseq, ok := proxy.ParseNumber(res.GetHeader("RSeq"))
 		if !ok || e.rseq != 0 && rseq != e.rseq+1 { // RFC 3262 section 4
 			return false
 		}
 		e.rseq = rseq
-		a.prack(e)
+		a.sendPRACK(e)
 	}
-	theirs, there, err := leg.Description(res)
+	remote, there, err := leg.ReadSDP(res)
 	if err != nil || !there {
 		return true
 	}
-	if agreed, err := leg.Agree(a.session, theirs, a.wish); err == nil {
+	if agreed, err := leg.Agree(a.session, remote, a.wish, a.dest.Hop.Addr.Addr()); err == nil {
 		a.mu.Lock()
 		e.agreed = &agreed
 		a.mu.Unlock()
-		a.session.Start(leg.Early(agreed))
+		a.session.Start(leg.EarlyParams(agreed, a.expectedSources(res.Source())))
 	}
 	return true
 }
 
-// phone is the early dialog of a response, which may be its first.
-func (a *attempt) phone(res *sip.Response) *early {
+// expectedSources returns the expected media and signaling addresses of a peer
+// whose message came from source.
+func (a *attempt) expectedSources(source string) latch.ExpectedSources {
+	return leg.AddSource(latch.ExpectedSources{
+		Signaling: []netip.Addr{a.dest.Hop.Addr.Addr().Unmap()}, Media: a.target.Trunk.MediaSources,
+	}, source)
+}
+
+// earlyDialog returns the early dialog of a response, creating it if needed. It
+// returns nil for a response without a tag.
+func (a *attempt) earlyDialog(res *sip.Response) *earlyDialog {
 	d, err := dialog.FromResponse(a.invite, res)
 	if err != nil || d.Key().Remote == "" {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e := a.early[d.Key().Remote]
-	if e != nil || len(a.early) == mostEarly {
+	e := a.earlyDialogs[d.Key().Remote]
+	if e != nil || len(a.earlyDialogs) == maxEarlyDialogs {
 		return e
 	}
-	e = &early{dialog: d, forget: func() {}}
-	party := ringing{a, e}
-	if a.ua.endpoint.Enter(d.Key(), party) {
-		e.forget = func() { a.ua.endpoint.Leave(d.Key(), party) }
+	e = &earlyDialog{dialog: d, remove: func() {}}
+	party := earlyHandler{a, e}
+	if a.ua.endpoint.AddDialog(d.Key(), party) {
+		e.remove = func() { a.ua.endpoint.RemoveDialog(d.Key(), party) }
 	}
-	if a.early == nil {
-		a.early = map[string]*early{}
+	if a.earlyDialogs == nil {
+		a.earlyDialogs = map[string]*earlyDialog{}
 	}
-	a.early[d.Key().Remote] = e
+	a.earlyDialogs[d.Key().Remote] = e
 	return e
 }
 
-// ringing answers for an early dialog.
-type ringing struct {
+// An earlyHandler answers the requests of an early dialog.
+type earlyHandler struct {
 	attempt *attempt
-	early   *early
+	dialog  *earlyDialog
 }
 
-// Serve implements endpoint.Party.
-func (r ringing) Serve(req *sip.Request, tx sip.ServerTransaction) {
+// Serve implements endpoint.DialogHandler.
+func (r earlyHandler) Serve(req *sip.Request, tx sip.ServerTransaction) {
 	if req.Method == sip.UPDATE {
-		r.attempt.updated(r.early, req, tx)
+		r.attempt.onUpdate(r.dialog, req, tx)
 	} else if !req.IsAck() {
 		r.attempt.ua.endpoint.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
 	}
 }
 
-// Hangup implements endpoint.Party. Whoever dials sees to it.
-func (ringing) Hangup(media.Cause) error { return nil }
+// CheckCSeq implements endpoint.DialogHandler.
+func (r earlyHandler) CheckCSeq(cseq uint32) bool { return r.dialog.dialog.CheckCSeq(cseq) }
 
-// forget lets go of the phones that rang.
-func (a *attempt) forget() {
+// Hangup implements endpoint.DialogHandler. Dial cancels the call instead.
+func (earlyHandler) Hangup(media.Cause) error { return nil }
+
+func (a *attempt) removeEarlyDialogs() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, e := range a.early {
-		e.forget()
+	for _, e := range a.earlyDialogs {
+		e.remove()
 	}
 }
 
-// prack acknowledges a reliable response. Its answer decides nothing.
-func (a *attempt) prack(e *early) {
+// sendPRACK acknowledges a reliable response. The response to it does not matter.
+func (a *attempt) sendPRACK(e *earlyDialog) {
 	req := e.dialog.Prack(e.rseq, a.invite.CSeq().SeqNo)
-	if a.authenticate(req) != nil {
+	if a.addCredentials(req) != nil {
 		return
 	}
-	a.ua.endpoint.Sign(req)
-	a.ua.endpoint.Go(func() { _, _ = a.ua.endpoint.Ask(context.Background(), req) })
+	a.ua.endpoint.Go(func() { _, _ = leg.Do(context.Background(), a.ua.endpoint, e.dialog, req) })
 }
 
-// updated answers an UPDATE of a phone that rings (RFC 3311 section 5.2).
-func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) {
-	if !e.dialog.Receive(req.CSeq().SeqNo) {
-		a.ua.endpoint.Respond(tx, req, 500, "Out Of Order")
-		return
-	}
+// onUpdate answers an UPDATE in an early dialog (RFC 3311 section 5.2).
+func (a *attempt) onUpdate(e *earlyDialog, req *sip.Request, tx sip.ServerTransaction) {
 	res := sip.NewResponseFromRequest(req, 200, "OK", nil)
 	res.AppendHeader(a.ua.endpoint.Contact(e.dialog.Transport()))
-	theirs, there, err := leg.Description(req)
+	remote, there, err := leg.ReadSDP(req)
 	if err == nil && there {
 		a.mu.Lock()
 		first := e.agreed == nil
 		a.mu.Unlock()
-		if first { // our own offer is not answered yet
+		if first { // our offer is not answered yet
 			a.ua.endpoint.Respond(tx, req, 491, "Request Pending")
 			return
 		}
 		var agreed sdp.Agreement
-		if agreed, err = leg.Agree(a.session, theirs, a.wish); err == nil {
+		if agreed, err = leg.Agree(a.session, remote, a.wish, a.dest.Hop.Addr.Addr()); err == nil {
 			a.mu.Lock()
 			e.agreed = &agreed
 			a.mu.Unlock()
-			a.session.Start(leg.Early(agreed))
-			leg.WithSDP(res, a.tell(agreed))
+			a.session.Start(leg.EarlyParams(agreed, a.expectedSources(req.Source())))
+			leg.SetSDP(res, a.answerOffer(agreed))
 		}
 	}
 	if err != nil {
@@ -143,16 +151,17 @@ func (a *attempt) updated(e *early, req *sip.Request, tx sip.ServerTransaction) 
 		return
 	}
 	e.dialog.Retarget(req.Contact())
-	a.ua.endpoint.Note(res, req.Source())
-	_ = tx.Respond(res) // where it is lost, the request comes once more
+	a.ua.endpoint.TraceSent(res, req.Source())
+	_ = tx.Respond(res) // if it is lost, the request is retransmitted
 }
 
-// tell answers an offer of a phone that rings, and is what was told last.
-func (a *attempt) tell(agreed sdp.Agreement) *sdp.Description {
+// answerOffer answers an offer in an early dialog and returns our new
+// description.
+func (a *attempt) answerOffer(agreed sdp.Agreement) *sdp.Description {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	origin := a.told.Origin
+	origin := a.localSDP.Origin
 	origin.Version++
-	a.told = sdp.Answer(a.session.Local(), origin, agreed)
-	return a.told
+	a.localSDP = sdp.Answer(a.session.Local(), origin, agreed)
+	return a.localSDP
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestBadNetwork places 200 calls through a network that repeats every
-// datagram, and one that loses every fifth: each call rings once, and none is
-// left up.
+// TestBadNetwork places 200 calls through networks that duplicate every datagram,
+// or drop every fifth: each rings once, and all end.
 func TestBadNetwork(t *testing.T) {
 	for name, path := range map[string]relay.Path{
 		"every datagram twice": {Duplicate: 1},
@@ -21,7 +20,7 @@ func TestBadNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const calls, atOnce = 200, 50
-			l := newLine(t, nil)
+			l := newEnv(t, nil)
 			r := &relay.Relay{Target: l.carrier.Addr(), There: path, Back: path, Seed: 7}
 			if err := r.Start(); err != nil {
 				t.Fatal(err)
@@ -52,7 +51,7 @@ func TestBadNetwork(t *testing.T) {
 			}
 			close(work)
 			placing.Wait()
-			if err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+			if err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 				over := 0
 				for _, e := range all {
 					if e.Cause != "" {

@@ -18,27 +18,26 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A stranger speaks SIP by hand.
-type stranger struct {
+type outsidePeer struct {
 	t    *testing.T
 	conn net.PacketConn
 	to   net.Addr
 	n    int
 }
 
-func newStranger(t *testing.T, l *line) *stranger {
+func newOutsidePeer(t *testing.T, l *env) *outsidePeer {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &stranger{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
+	return &outsidePeer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
 }
 
-// request is a whole request, whose headers may be replaced by name or, with
-// an empty value, left out.
-func (s *stranger) request(method string, replace map[string]string) string {
+// request returns a complete request; replace sets headers by name, or omits them
+// if empty.
+func (s *outsidePeer) request(method string, replace map[string]string) string {
 	s.n++
 	headers := []string{
 		"Via", fmt.Sprintf("SIP/2.0/UDP %s;branch=z9hG4bKx%d;rport", s.conn.LocalAddr(), s.n),
@@ -59,13 +58,12 @@ func (s *stranger) request(method string, replace map[string]string) string {
 	return b.String() + "\r\n"
 }
 
-// send returns the final response to a message, or "" where none comes.
-func (s *stranger) send(message string) string {
+func (s *outsidePeer) send(message string) string {
 	s.t.Helper()
 	if _, err := s.conn.WriteTo([]byte(message), s.to); err != nil {
 		s.t.Fatal(err)
 	}
-	// Refusals of earlier requests are repeated for want of an ACK.
+	// Refusals of earlier requests are retransmitted without an ACK.
 	_, rest, _ := strings.Cut(message, "branch=")
 	branch, _, _ := strings.Cut(rest, ";")
 	branch, _, _ = strings.Cut(branch, "\r")
@@ -84,8 +82,8 @@ func (s *stranger) send(message string) string {
 
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
-	s := newStranger(t, l)
+	l := newEnv(t, nil)
+	s := newOutsidePeer(t, l)
 	for _, row := range []struct {
 		method  string
 		replace map[string]string
@@ -107,7 +105,7 @@ func TestStrangers(t *testing.T) {
 		{"NONSENSE", nil, "405", ""},
 		{"INVITE", map[string]string{"To": ""}, "400", ""},
 		{"INVITE", map[string]string{"From": ""}, "400", ""},
-		{"INVITE", map[string]string{"From": "<sip:evil@example.org>"}, "403", ""}, // an older peer has no tag
+		{"INVITE", map[string]string{"From": "<sip:evil@example.org>"}, "403", ""}, // older peers send no tag
 		{"INVITE", map[string]string{"Call-ID": ""}, "400", ""},
 		{"INVITE", map[string]string{"CSeq": "1 BYE"}, "400", ""},
 		{"INVITE", map[string]string{"Call-ID": strings.Repeat("a", 600)}, "400", ""},
@@ -117,7 +115,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s %v answered %.60q, want %s with %q", row.method, row.replace, got, row.want, row.holds)
 		}
 	}
-	// What must not be answered, and must not hurt.
+	// Messages without a response.
 	for name, message := range map[string]string{
 		"empty lines":   "\r\n\r\n",
 		"noise":         "\x00\x01\x02 SIP",
@@ -129,7 +127,7 @@ func TestStrangers(t *testing.T) {
 		"forged answer": "SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKforged\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:a@b>;tag=2\r\nCall-ID: 1\r\nCSeq: 1 INVITE\r\n\r\n",
 	} {
 		if got := s.send(message); got != "" {
-			t.Errorf("%s was answered %.60q", name, got)
+			t.Errorf("%s was answered with %.60q", name, got)
 		}
 	}
 	if in := l.ua.Ingress(); in.Dropped+in.Limited < 3 {
@@ -141,16 +139,16 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestInDialog sends requests within a call by hand.
+// TestInDialog sends requests within a call.
 func TestInDialog(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	leg, err := l.ua.dial(t.Context(), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStranger(t, l)
-	key := leg.Dialog()
+	s := newOutsidePeer(t, l)
+	key := leg.DialogKey()
 	dialog := func(cseq string) map[string]string {
 		return map[string]string{
 			"Call-ID": key.CallID, "To": "<sip:parley@127.0.0.1>;tag=" + key.Local,
@@ -161,52 +159,52 @@ func TestInDialog(t *testing.T) {
 		message = strings.Replace(message, "Content-Length: 0", fmt.Sprintf("Content-Type: application/sdp\r\nContent-Length: %d", len(body)), 1)
 		return message + body
 	}
-	hold := string(bytes.Replace(sdp.Offer(s.conn.LocalAddr().(*net.UDPAddr).AddrPort(), sdp.Origin{ID: 1, Version: 2}, sdp.Wish{}).Bytes(), []byte("sendrecv"), []byte("sendonly"), 1))
+	hold := string(bytes.Replace(sdp.Offer(s.conn.LocalAddr().(*net.UDPAddr).AddrPort(), sdp.Origin{ID: 1, Version: 2}, sdp.Capabilities{}).Bytes(), []byte("sendrecv"), []byte("sendonly"), 1))
 	if got := s.send(withBody(s.request("INVITE", dialog("10 INVITE")), hold)); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=recvonly") {
-		t.Errorf("hold was answered %q", got)
+		t.Errorf("hold was answered with %q", got)
 	}
 	s.send(s.request("ACK", dialog("10 ACK")))
 	if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.Replace(hold, " 0 8 9 101", " 18", 1))); !strings.HasPrefix(got, "SIP/2.0 488") {
-		t.Errorf("an offer without a codec of ours was answered %.60q", got)
+		t.Errorf("an offer without a supported codec was answered with %.60q", got)
 	}
 	for _, to := range []string{"IP6 2001:db8::7", "IP6 ff02::1", "IP4 239.1.2.3/64"} {
 		if got := s.send(withBody(s.request("INVITE", dialog("11 INVITE")), strings.ReplaceAll(hold, "IP4 127.0.0.1", to))); !strings.HasPrefix(got, "SIP/2.0 488") {
-			t.Errorf("an offer of %s was answered %.60q", to, got)
+			t.Errorf("an offer of %s was answered with %.60q", to, got)
 		}
 	}
-	for n, to := range []string{"IP4 0.0.0.0", "IP6 ::"} { // the old way to hold
+	for n, to := range []string{"IP4 0.0.0.0", "IP6 ::"} { // hold in the old form
 		cseq := fmt.Sprint(12 + n)
 		old := strings.ReplaceAll(strings.Replace(hold, "sendonly", "sendrecv", 1), "IP4 127.0.0.1", to)
 		if got := s.send(withBody(s.request("INVITE", dialog(cseq+" INVITE")), old)); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=inactive") {
-			t.Errorf("hold by %s was answered %q", to, got)
+			t.Errorf("hold by %s was answered with %q", to, got)
 		}
 		s.send(s.request("ACK", dialog(cseq+" ACK")))
 	}
 	if got := s.send(s.request("INVITE", dialog("14 INVITE"))); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=sendrecv") {
-		t.Errorf("a wish for an offer was answered %q", got)
+		t.Errorf("a re-INVITE without an offer was answered with %q", got)
 	}
 	s.send(withBody(s.request("ACK", dialog("14 ACK")), strings.Replace(hold, "sendonly", "sendrecv", 1)))
 	if got := s.send(s.request("OPTIONS", dialog("15 OPTIONS"))); !strings.HasPrefix(got, "SIP/2.0 200") {
-		t.Errorf("OPTIONS was answered %.60q", got)
+		t.Errorf("OPTIONS was answered with %.60q", got)
 	}
 	if got := s.send(s.request("UPDATE", dialog("9 UPDATE"))); !strings.HasPrefix(got, "SIP/2.0 500") {
-		t.Errorf("an old UPDATE was answered %.60q", got)
+		t.Errorf("an old UPDATE was answered with %.60q", got)
 	}
-	// For the peer the call is over, whatever the number of its BYE.
+	// A BYE of any CSeq ends the call.
 	if got := s.send(s.request("BYE", dialog("9 BYE"))); !strings.HasPrefix(got, "SIP/2.0 200") {
-		t.Errorf("BYE was answered %.60q", got)
+		t.Errorf("BYE was answered with %.60q", got)
 	}
 	<-leg.Ended()
 	if c := leg.Cause(); c != media.RemoteHangup {
 		t.Errorf("cause %q", c)
 	}
-	if err := l.carrier.Close(); err != nil { // its own BYE is answered 481
+	if err := l.carrier.Close(); err != nil { // gets 481 for its own BYE
 		t.Error(err)
 	}
 }
 
 func TestMediaTimeout(t *testing.T) {
-	l := newLineWith(t, &UA{FirstMedia: 100 * time.Millisecond}, func(siptest.Invite) siptest.Script {
+	l := newEnvWith(t, &UA{FirstMedia: 100 * time.Millisecond}, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, NoMedia: true}
 	})
 	start := time.Now()
@@ -220,13 +218,13 @@ func TestMediaTimeout(t *testing.T) {
 	if d := time.Since(start); leg.Cause() != media.MediaTimeout || d < 100*time.Millisecond || d > 2*time.Second {
 		t.Errorf("ended with %q after %v", leg.Cause(), d)
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
-// TestByeIsIgnored ends a call whose carrier never answers the BYE: the leg is
-// over at once, and only Close has to do with the rest.
+// TestByeIsIgnored: the leg ends at once although its BYE is never answered; only
+// Close waits.
 func TestByeIsIgnored(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, IgnoreBye: true} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, IgnoreBye: true} })
 	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -246,14 +244,14 @@ func TestByeIsIgnored(t *testing.T) {
 	}
 }
 
-// TestManyCalls leaves nothing behind.
+// TestManyCalls leaks nothing.
 func TestManyCalls(t *testing.T) {
 	const calls, atOnce = 200, 20
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{Status: 200}
 		switch in.To {
 		case "1": // hangs up by itself
-			s.Talk = func(_ context.Context, leg media.Leg) { _, _ = hear(leg, 3, 440) }
+			s.Talk = func(_ context.Context, leg media.Leg) { _, _ = toneLevel(leg, 3, 440) }
 		case "2":
 			s = siptest.Script{Status: 486}
 		}
@@ -274,7 +272,7 @@ func TestManyCalls(t *testing.T) {
 				case n%4 == 1:
 					_ = drain(leg)
 				case leg != nil:
-					_, _ = hear(leg, 3, 440)
+					_, _ = toneLevel(leg, 3, 440)
 					_ = leg.Hangup(media.LocalHangup)
 				}
 			}
@@ -285,7 +283,7 @@ func TestManyCalls(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+	err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 		for _, e := range all {
 			if e.EndedAt.IsZero() {
 				return false
@@ -296,15 +294,15 @@ func TestManyCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up, dialling := l.ua.Calls()
-	if up != 0 || dialling != 0 || l.carrier.Calls() != 0 {
-		t.Errorf("%d up, %d dialling, %d up at the carrier", up, dialling, l.carrier.Calls())
+	up, dialing := l.ua.Calls()
+	if up != 0 || dialing != 0 || l.carrier.Calls() != 0 {
+		t.Errorf("%d up, %d dialing, %d up at the carrier", up, dialing, l.carrier.Calls())
 	}
-	// Ports and goroutines go with a BYE's answer, a moment after the call.
+	// Ports and goroutines are released after the response to the BYE.
 	deadline := time.Now().Add(5 * time.Second)
-	for l.media.Open() != 0 || l.ports.InUse() != 0 || runtime.NumGoroutine() > base+5 {
+	for l.media.SessionCount() != 0 || l.ports.InUse() != 0 || runtime.NumGoroutine() > base+5 {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions, %d ports, %d goroutines where there were %d", l.media.Open(), l.ports.InUse(), runtime.NumGoroutine(), base)
+			t.Fatalf("%d sessions, %d ports, %d goroutines, want %d", l.media.SessionCount(), l.ports.InUse(), runtime.NumGoroutine(), base)
 		}
 		runtime.Gosched()
 	}

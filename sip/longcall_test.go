@@ -17,17 +17,17 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// An ether carries datagrams between sockets that are none of the kernel's, so
-// that virtual time passes for whoever waits for one.
-type ether struct {
+// A simNet connects simulated sockets, so that virtual time passes while
+// goroutines wait for one.
+type simNet struct {
 	mu    sync.Mutex
-	conns map[string]*etherConn
+	conns map[string]*simConn
 }
 
 type datagram struct {
@@ -35,28 +35,28 @@ type datagram struct {
 	from net.Addr
 }
 
-type etherConn struct {
-	ether *ether
+type simConn struct {
+	ether *simNet
 	addr  *net.UDPAddr
 	in    chan datagram
 	done  chan struct{}
 	close sync.Once
 }
 
-// open is a Sockets of a UA. Nothing comes over TCP.
-func (e *ether) open(addr string) (net.PacketConn, net.Listener, error) {
+// open implements UA.OpenSockets. Its TCP listener accepts nothing.
+func (e *simNet) open(addr string) (net.PacketConn, net.Listener, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &etherConn{ether: e, addr: net.UDPAddrFromAddrPort(at), in: make(chan datagram, 100), done: make(chan struct{})}
+	c := &simConn{ether: e, addr: net.UDPAddrFromAddrPort(at), in: make(chan datagram, 100), done: make(chan struct{})}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.conns[addr] = c
 	return c, etherListener{c}, nil
 }
 
-func (c *etherConn) ReadFrom(b []byte) (int, net.Addr, error) {
+func (c *simConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	select {
 	case d := <-c.in:
 		return copy(b, d.data), d.from, nil
@@ -65,26 +65,26 @@ func (c *etherConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-func (c *etherConn) WriteTo(b []byte, to net.Addr) (int, error) {
+func (c *simConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	c.ether.mu.Lock()
 	peer := c.ether.conns[to.String()]
 	c.ether.mu.Unlock()
 	if peer != nil {
 		select {
 		case peer.in <- datagram{append([]byte(nil), b...), c.addr}:
-		default: // as a socket's buffer that is full
+		default: // like a full socket buffer
 		}
 	}
 	return len(b), nil
 }
 
-func (c *etherConn) Close() error                     { c.close.Do(func() { close(c.done) }); return nil }
-func (c *etherConn) LocalAddr() net.Addr              { return c.addr }
-func (c *etherConn) SetDeadline(time.Time) error      { return nil }
-func (c *etherConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *etherConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *simConn) Close() error                     { c.close.Do(func() { close(c.done) }); return nil }
+func (c *simConn) LocalAddr() net.Addr              { return c.addr }
+func (c *simConn) SetDeadline(time.Time) error      { return nil }
+func (c *simConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *simConn) SetWriteDeadline(time.Time) error { return nil }
 
-type etherListener struct{ conn *etherConn }
+type etherListener struct{ conn *simConn }
 
 func (l etherListener) Accept() (net.Conn, error) { <-l.conn.done; return nil, net.ErrClosed }
 func (l etherListener) Close() error              { return l.conn.Close() }
@@ -92,9 +92,9 @@ func (l etherListener) Addr() net.Addr {
 	return &net.TCPAddr{IP: l.conn.addr.IP, Port: l.conn.addr.Port}
 }
 
-// drifting sends a tone by a clock that is off by ppm, and loses bursts of it,
-// until ctx ends. It returns the packets lost.
-func drifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip.AddrPort, ppm float64) (lost int) {
+// sendDrifting sends a tone with a clock that is off by ppm, with bursts of loss,
+// until ctx ends. It returns the number of lost packets.
+func sendDrifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip.AddrPort, ppm float64) (lost int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	period := time.Duration(float64(media.FrameTime) * (1 - ppm/1e6))
@@ -104,7 +104,7 @@ func drifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip.Add
 	bad := 0
 	for n, due := 0, time.Now(); ctx.Err() == nil; n, due = n+1, due.Add(period) {
 		<-time.After(time.Until(due))
-		if bad == 0 && random.IntN(300) == 0 { // every 6 s or so
+		if bad == 0 && random.IntN(300) == 0 { // about every 6 s
 			bad = 1 + random.IntN(8)
 		}
 		if bad > 0 {
@@ -125,9 +125,8 @@ func drifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip.Add
 	return lost
 }
 
-// TestHalfAnHour holds a call of 30 minutes whose carrier's clock is off by 200
-// ppm, either way, loses bursts of packets, and whose session is refreshed
-// every five minutes. It takes half an hour of virtual time.
+// TestHalfAnHour holds a call for 30 minutes of virtual time with a clock that is
+// off by 200 ppm either way, burst losses, and a refresh every 5 minutes.
 func TestHalfAnHour(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
@@ -144,7 +143,7 @@ func longCall(t *testing.T, ppm float64) {
 	const lasts = 30 * time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	work.Go(func() { clock.Run(ctx) })
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
@@ -158,16 +157,16 @@ func longCall(t *testing.T, ppm float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	air := &ether{conns: map[string]*etherConn{}}
+	air := &simNet{conns: map[string]*simConn{}}
 	hears := make(chan netip.AddrPort, 1)
-	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, Sockets: air.open, Answer: func(in siptest.Invite) siptest.Script {
+	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, OpenSockets: air.open, Answer: func(in siptest.Invite) siptest.Script {
 		hears <- in.Audio
 		return siptest.Script{
 			Status: 200, NoMedia: true, Session: timer.Interval{Length: 10 * time.Minute, Refresher: timer.UAC},
 			SDP: fmt.Appendf(nil, "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP 0\r\n", source.LocalAddr().(*net.UDPAddr).Port), //nolint:forcetypeassert // a UDP socket
 		}
 	}}
-	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, Sockets: air.open}
+	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, OpenSockets: air.open}
 	if err = carrier.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +179,7 @@ func longCall(t *testing.T, ppm float64) {
 	}
 	sending, stop := context.WithTimeout(ctx, lasts)
 	var lost int
-	work.Go(func() { lost = drifting(sending, t, source, <-hears, ppm) })
+	work.Go(func() { lost = sendDrifting(sending, t, source, <-hears, ppm) })
 	frames, began := 0, time.Now()
 	frame := make(media.Frame, media.FrameLen(up.Rate()))
 	for time.Since(began) < lasts {
@@ -196,10 +195,10 @@ func longCall(t *testing.T, ppm float64) {
 		t.Errorf("the call ended after %v: %s", time.Since(began), cause)
 	}
 	if want := int(lasts / media.FrameTime); frames < want-10 || frames > want+10 {
-		t.Errorf("%d frames were heard in %v, want %d", frames, lasts, want)
+		t.Errorf("got %d frames in %v, want %d", frames, lasts, want)
 	}
 	refreshes := 0
-	for _, line := range lines(up.(media.Traced).Ladder(ctx)) { //nolint:forcetypeassert // a leg of ours
+	for _, line := range lines(up.(media.SignalingTracer).Ladder(ctx)) { //nolint:forcetypeassert // the leg of package sip/leg
 		if line == ">UPDATE" {
 			refreshes++
 		}

@@ -26,8 +26,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// free is an even port that was free a moment ago, with the odd one above.
-func free(t *testing.T) int {
+// freePorts returns a free even port with the odd one above.
+func freePorts(t *testing.T) int {
 	t.Helper()
 	for range 50 {
 		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -44,15 +44,13 @@ func free(t *testing.T) int {
 	return 0
 }
 
-// A baresip is a user agent that we did not write.
 type baresip struct {
-	port int // of UDP and TCP; TLS is one above
+	port int // UDP and TCP; TLS is one above
 	out  *output
 	ctrl net.Conn
 	read *bufio.Reader
 }
 
-// An output is what a process writes, to be waited upon.
 type output struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -75,10 +73,9 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// wait returns once the process has written text.
 func (o *output) wait(t *testing.T, text string) {
 	t.Helper()
-	for limit := soon(t); !strings.Contains(o.String(), text); {
+	for limit := shortContext(t); !strings.Contains(o.String(), text); {
 		select {
 		case <-o.wrote:
 		case <-limit.Done():
@@ -109,8 +106,7 @@ module_app ctrl_tcp.so
 ctrl_tcp_listen 127.0.0.1:%d
 `
 
-// wav is a mono sound file of what a feed says.
-func wav(feed *sine, rate int, d time.Duration) string {
+func writeWAV(feed *toneFeed, rate int, d time.Duration) string {
 	pcm := make(media.Frame, int(d.Seconds()*float64(rate)))
 	feed.rate = rate
 	feed.FillFrame(pcm, time.Time{})
@@ -127,8 +123,7 @@ func wav(feed *sine, rate int, d time.Duration) string {
 	return string(b)
 }
 
-// newBaresip starts one that answers by itself. account is added to its
-// account's parameters.
+// newBaresip starts one with auto-answer. account adds account parameters.
 func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPool) {
 	t.Helper()
 	path, err := exec.LookPath("baresip")
@@ -143,19 +138,19 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 	}
 	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})...)
-	b := &baresip{port: free(t), out: &output{wrote: make(chan struct{}, 1)}}
-	control, rtp := free(t), free(t)
+	b := &baresip{port: freePorts(t), out: &output{wrote: make(chan struct{}, 1)}}
+	control, rtp := freePorts(t), freePorts(t)
 	for name, text := range map[string]string{
 		"cert.pem": string(both),
 		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "heard.wav"), filepath.Join(dir, "said.wav"), rtp, rtp+40, control),
-		"said.wav": wav(&sine{hz: 440}, rate, time.Minute),
+		"said.wav": writeWAV(&toneFeed{hz: 440}, rate, time.Minute),
 		"accounts": fmt.Sprintf("<sip:parley@127.0.0.1:%d>;regint=0;answermode=auto%s\n", b.port, account),
 	} {
 		if err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, "-f", dir, "-v") // stopped by the cleanup
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, "-f", dir, "-v") // the cleanup stops it
 	cmd.Stdout, cmd.Stderr = b.out, b.out
 	if err = cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -176,7 +171,7 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 	return b, roots
 }
 
-// command has it do something, and returns once it has said so.
+// command runs a command and waits for its response.
 func (b *baresip) command(t *testing.T, name string) {
 	t.Helper()
 	message, err := json.Marshal(map[string]string{"command": name, "token": name})
@@ -186,7 +181,7 @@ func (b *baresip) command(t *testing.T, name string) {
 	if _, err := fmt.Fprintf(b.ctrl, "%d:%s,", len(message), message); err != nil {
 		t.Fatal(err)
 	}
-	for { // netstrings; events come between
+	for { // netstrings, with events between
 		length, err := b.read.ReadString(':')
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +212,7 @@ func (b *baresip) command(t *testing.T, name string) {
 	}
 }
 
-func (b *baresip) target(l *line, transport string) media.Target {
+func (b *baresip) target(l *env, transport string) media.Target {
 	target := l.target()
 	target.To = "parley"
 	port := b.port
@@ -228,8 +223,8 @@ func (b *baresip) target(l *line, transport string) media.Target {
 	return target
 }
 
-// TestBaresip calls a phone that we did not write: over UDP, TCP and TLS,
-// plain and encrypted, narrow and wide.
+// TestBaresip calls an independent phone over UDP, TCP and TLS, plain and
+// encrypted, narrowband and wideband.
 func TestBaresip(t *testing.T) {
 	for name, row := range map[string]struct {
 		transport  string
@@ -246,22 +241,22 @@ func TestBaresip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, roots := newBaresip(t, row.account, row.rate)
-			l := newLineWith(t, &UA{Secure: endpoint.Secure{Roots: roots}}, nil)
+			l := newEnvWith(t, &UA{TLS: endpoint.TLS{Roots: roots}}, nil)
 			target := b.target(l, row.transport)
 			target.Trunk.Encryption, target.Trunk.Codecs = row.encryption, row.codecs
-			up, err := l.ua.Dial(soon(t), target, nil)
+			up, err := l.ua.Dial(shortContext(t), target, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if up.Rate() != row.rate {
 				t.Errorf("rate %d", up.Rate())
 			}
-			up.Play(&sine{hz: 700})
-			if got, err := hear(up, 25, 440); err != nil || got < 0.9 {
-				t.Errorf("%.2f of its tone is heard: %v", got, err)
+			up.Play(&toneFeed{hz: 700})
+			if got, err := toneLevel(up, 25, 440); err != nil || got < 0.9 {
+				t.Errorf("tone level %.2f: %v", got, err)
 			}
-			q := up.(media.Gauge).Quality() //nolint:forcetypeassert // a leg of ours
-			if q.Heard.Packets < 20 || q.Heard.Lost > 2 || q.Heard.MOS < 3.5 {
+			q := up.(media.QualityReporter).Quality() //nolint:forcetypeassert // the leg of package sip/leg
+			if q.Received.Packets < 20 || q.Received.Lost > 2 || q.Received.MOS < 3.5 {
 				t.Errorf("quality %+v", q)
 			}
 			_ = up.Hangup(media.LocalHangup)
@@ -270,21 +265,21 @@ func TestBaresip(t *testing.T) {
 	}
 }
 
-// TestBaresipHolds holds the phone, and is held by it.
+// TestBaresipHolds holds in both directions.
 func TestBaresipHolds(t *testing.T) {
 	t.Parallel()
 	b, _ := newBaresip(t, "", 8000)
-	l := newLineWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
-	up, err := l.ua.Dial(soon(t), b.target(l, "udp"), nil)
+	l := newEnvWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
+	up, err := l.ua.Dial(shortContext(t), b.target(l, "udp"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
-		t.Errorf("%.2f of its tone is heard: %v", got, err)
+	if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
+		t.Errorf("tone level %.2f: %v", got, err)
 	}
 	reading := make(chan error, 1)
 	stop := make(chan struct{})
-	go func() { // a call is always read
+	go func() { // a call must always be read
 		f := make(media.Frame, media.FrameLen(up.Rate()))
 		for {
 			select {
@@ -299,15 +294,15 @@ func TestBaresipHolds(t *testing.T) {
 			}
 		}
 	}()
-	holder := up.(media.Holder) //nolint:forcetypeassert // a leg of ours
-	if err := holder.Hold(soon(t), true); err != nil {
+	holder := up.(media.Holder) //nolint:forcetypeassert // the leg of package sip/leg
+	if err := holder.Hold(shortContext(t), true); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(time.Second) // twice as long as it may be silent otherwise
+	<-time.After(time.Second) // twice the media timeout
 	if up.Cause() != "" {
 		t.Fatalf("ended on hold: %s", up.Cause())
 	}
-	if err := holder.Hold(soon(t), false); err != nil {
+	if err := holder.Hold(shortContext(t), false); err != nil {
 		t.Fatal(err)
 	}
 	b.command(t, "hold")
@@ -320,14 +315,14 @@ func TestBaresipHolds(t *testing.T) {
 	if err := <-reading; err != nil {
 		t.Fatal(err)
 	}
-	// It resumes when its re-INVITE is answered, which takes a busy machine its time.
+	// Resuming needs a re-INVITE, which takes time on a busy machine.
 	var got float64
-	var gone error
-	for limit := soon(t); got < 0.9 && gone == nil && limit.Err() == nil; {
-		got, gone = hear(up, 10, 440)
+	var ended error
+	for limit := shortContext(t); got < 0.9 && ended == nil && limit.Err() == nil; {
+		got, ended = toneLevel(up, 10, 440)
 	}
-	if gone != nil || got < 0.9 {
-		t.Errorf("after the holds %.2f of its tone is heard: %v", got, gone)
+	if ended != nil || got < 0.9 {
+		t.Errorf("after the holds: tone level %.2f: %v", got, ended)
 	}
 	b.command(t, "hangup")
 	if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.RemoteHangup {
@@ -335,21 +330,21 @@ func TestBaresipHolds(t *testing.T) {
 	}
 }
 
-// TestBaresipTransfers hands the phone over to the carrier.
+// TestBaresipTransfers transfers the phone by REFER.
 func TestBaresipTransfers(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
 	b, _ := newBaresip(t, fmt.Sprintf(";outbound=\"sip:%s\"", l.carrier.Addr()), 8000)
-	up, err := l.ua.Dial(soon(t), b.target(l, "udp"), nil)
+	up, err := l.ua.Dial(shortContext(t), b.target(l, "udp"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := up.(media.Referrer).Refer(soon(t), "12025550177"); err != nil { //nolint:forcetypeassert // a leg of ours
+	if err := up.(media.Referrer).Refer(shortContext(t), "12025550177"); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 		t.Fatal(err)
 	}
 	if up.Cause() != media.Transferred {
 		t.Errorf("ended with %q", up.Cause())
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.To == "12025550177" && e.Answered })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.To == "12025550177" && e.Answered })
 	b.command(t, "hangup")
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// dialError dials and returns how it failed.
-func (l *line) dialError(t *testing.T, ctx context.Context, target media.Target, progress func(media.Progress)) *media.DialError { //nolint:revive // t comes first in tests
+func (l *env) dialError(t *testing.T, ctx context.Context, target media.Target, progress func(media.Progress)) *media.DialError { //nolint:revive // t comes first in tests
 	t.Helper()
 	leg, err := l.ua.Dial(ctx, target, progress)
 	if err == nil {
@@ -53,7 +52,7 @@ func TestRefusals(t *testing.T) {
 		{"garbage", siptest.Script{After: 20 * time.Millisecond, Status: 200, SDP: []byte("\xff\x00 nonsense")}, media.RouteError, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := newLine(t, func(siptest.Invite) siptest.Script { return row.script })
+			l := newEnv(t, func(siptest.Invite) siptest.Script { return row.script })
 			rings := 0
 			failure := l.dialError(t, t.Context(), l.target(), func(p media.Progress) {
 				if p == media.Ringing {
@@ -64,16 +63,16 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %v", failure)
 			}
 			if want := row.script.Ring >= 0; (rings == 1) != want || rings > 1 {
-				t.Errorf("%d rings told", rings)
+				t.Errorf("%d ringing reports", rings)
 			}
 			if strings.ContainsRune(failure.Reason, 1) {
 				t.Errorf("reason %q", failure.Reason)
 			}
-			if row.status == 0 { // it was answered: the carrier must be told that it is over
+			if row.status == 0 { // answered: the carrier must receive a BYE
 				if failure.Err == nil {
-					t.Error("no word on what is wrong")
+					t.Error("the error has no text")
 				}
-				l.last(t, func(e siptest.Entry) bool { return e.Answered && e.Cause == media.RemoteHangup })
+				l.waitEntry(t, func(e siptest.Entry) bool { return e.Answered && e.Cause == media.RemoteHangup })
 			}
 			if n := len(l.carrier.Journal()); n != 1 {
 				t.Errorf("%d INVITEs", n)
@@ -83,65 +82,63 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRingTimeout(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
 	target := l.target()
-	target.RingFor = 50 * time.Millisecond
+	target.RingTimeout = 50 * time.Millisecond
 	failure := l.dialError(t, t.Context(), target, nil)
 	if failure.Cause != media.NoAnswer || failure.Status != 487 {
 		t.Errorf("got %v", failure)
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Cancelled && e.Rang && !e.Answered })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Canceled && e.Rang && !e.Answered })
 }
 
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{} })
 	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) {
 		if p == media.Ringing {
 			cancel()
 		}
 	})
-	if failure.Cause != media.Cancelled {
+	if failure.Cause != media.Canceled {
 		t.Errorf("got %v", failure)
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Cancelled })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Canceled })
 }
 
-// TestCancelBeforeWord cancels while the carrier has not said anything: the
-// CANCEL must wait for its first word.
-func TestCancelBeforeWord(t *testing.T) {
+// TestCancelBeforeResponse delays a CANCEL until the first response.
+func TestCancelBeforeResponse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		cancel()
 		return siptest.Script{Ring: 100 * time.Millisecond}
 	})
 	start := time.Now()
 	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) {
 		if p == media.Ringing {
-			t.Error("ringing was told after the end")
+			t.Error("ringing was reported after the end")
 		}
 	})
-	if failure.Cause != media.Cancelled || time.Since(start) < 90*time.Millisecond {
+	if failure.Cause != media.Canceled || time.Since(start) < 90*time.Millisecond {
 		t.Errorf("got %v after %v", failure, time.Since(start))
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Cancelled })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Canceled })
 }
 
 func TestCancelledBeforeDial(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := newLine(t, nil)
-	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) { t.Errorf("told %s", p) })
-	if failure.Cause != media.Cancelled || len(l.carrier.Journal()) != 0 {
+	l := newEnv(t, nil)
+	failure := l.dialError(t, ctx, l.target(), func(p media.Progress) { t.Errorf("progress %s", p) })
+	if failure.Cause != media.Canceled || len(l.carrier.Journal()) != 0 {
 		t.Errorf("got %v and %d INVITEs", failure, len(l.carrier.Journal()))
 	}
 }
 
-// TestCancelRace has answers and CANCELs cross, some by chance and some for
-// sure. Whatever wins, no call may stay up.
+// TestCancelRace makes answers and CANCELs cross. No call may stay up.
 func TestCancelRace(t *testing.T) {
 	const rounds, atOnce = 504, 12
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{After: rand.N(10 * time.Millisecond), Status: 200}
 		if in.To == "1" {
 			s = siptest.Script{AnswerOnCancel: true}
@@ -149,7 +146,7 @@ func TestCancelRace(t *testing.T) {
 		return s
 	})
 	var wg sync.WaitGroup
-	var sent atomic.Int64 // a busy machine may cancel before the request left
+	var sent atomic.Int64 // a busy machine may cancel before sending
 	work := make(chan int)
 	for range atOnce {
 		wg.Go(func() {
@@ -168,7 +165,7 @@ func TestCancelRace(t *testing.T) {
 				switch {
 				case err != nil:
 					var failure *media.DialError
-					if errors.As(err, &failure); failure.Cause != media.Cancelled {
+					if errors.As(err, &failure); failure.Cause != media.Canceled {
 						t.Errorf("round %d: %v", n, err)
 					}
 				case n%3 == 0:
@@ -185,7 +182,7 @@ func TestCancelRace(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+	err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 		for _, e := range all {
 			if e.Cause == "" {
 				return false
@@ -198,7 +195,7 @@ func TestCancelRace(t *testing.T) {
 		if e.Answered {
 			answered++
 		}
-		if e.Cause != media.Cancelled && e.Cause != media.RemoteHangup {
+		if e.Cause != media.Canceled && e.Cause != media.RemoteHangup {
 			t.Errorf("%s ended with %q: %+v", e.ID, e.Cause, e)
 		}
 	}
@@ -208,21 +205,21 @@ func TestCancelRace(t *testing.T) {
 }
 
 func TestSecondAnswer(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, SecondAnswer: true} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, SecondAnswer: true} })
 	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := l.last(t, func(e siptest.Entry) bool { return e.Forked != "" })
+	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Forked != "" })
 	if e.Forked != media.RemoteHangup || e.Cause != "" || leg.Cause() != "" {
 		t.Errorf("the second phone ended with %q, the first with %q, our leg with %q", e.Forked, e.Cause, leg.Cause())
 	}
 	_ = leg.Hangup(media.LocalHangup)
-	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
 func TestInjectionIsRefused(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	for name, spoil := range map[string]func(*media.Target){
 		"id":           func(x *media.Target) { x.ID = "a\r\nX: 1" },
 		"id with host": func(x *media.Target) { x.ID = "a@b" },
@@ -247,7 +244,7 @@ func TestInjectionIsRefused(t *testing.T) {
 	} {
 		target := l.target()
 		spoil(&target)
-		failure := l.dialError(t, t.Context(), target, func(p media.Progress) { t.Errorf("%s: told %s", name, p) })
+		failure := l.dialError(t, t.Context(), target, func(p media.Progress) { t.Errorf("%s: progress %s", name, p) })
 		if failure.Cause != media.RouteError || failure.Err == nil {
 			t.Errorf("%s: %v", name, failure)
 		}
@@ -257,9 +254,9 @@ func TestInjectionIsRefused(t *testing.T) {
 	}
 }
 
-// TestLongInvite goes over TCP where the trunk leaves the transport open.
+// TestLongInvite uses TCP if the trunk leaves the transport open.
 func TestLongInvite(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + l.carrier.Addr().String()
 	target.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500), "X-C": strings.Repeat("c", 500)}
@@ -267,17 +264,17 @@ func TestLongInvite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := l.last(t, func(e siptest.Entry) bool { return e.Acked })
+	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
 	if e.Transport != "TCP" || len(e.Headers["X-B"]) != 500 {
 		t.Errorf("the carrier saw %s and %d headers", e.Transport, len(e.Headers))
 	}
 	_ = leg.Hangup(media.LocalHangup)
-	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	hole, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -289,9 +286,9 @@ func TestNobodyThere(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	failure := l.dialError(t, ctx, target, nil)
-	// No CANCEL may leave before the other side has spoken, so there is nothing
-	// to wait for but the caller's patience.
-	if d := time.Since(start); failure.Cause != media.Cancelled || d > 5*time.Second {
+	// No CANCEL may be sent before a response, so only the caller's timeout
+	// counts.
+	if d := time.Since(start); failure.Cause != media.Canceled || d > 5*time.Second {
 		t.Errorf("got %v after %v", failure, d)
 	}
 	buf := make([]byte, 2000)
@@ -308,6 +305,6 @@ func TestNobodyThere(t *testing.T) {
 	closed, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	if err := l.ua.Close(closed); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Close with a call in the air returned %v", err)
+		t.Errorf("Close during a call returned %v", err)
 	}
 }

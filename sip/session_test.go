@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// lines are the start lines of a ladder, with arrows.
 func lines(all []media.Message) (out []string) {
 	for _, m := range all {
 		arrow := "<"
@@ -27,8 +26,8 @@ func lines(all []media.Message) (out []string) {
 	return out
 }
 
-// TestSessionTimer keeps a call alive by refreshes, ours or the carrier's, and
-// ends one that nobody refreshes.
+// TestSessionTimer keeps a call alive by refreshes of either side, and ends one
+// without.
 func TestSessionTimer(t *testing.T) {
 	for name, row := range map[string]struct {
 		session timer.Interval
@@ -40,18 +39,18 @@ func TestSessionTimer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLineWith(t, &UA{LeastSession: time.Second}, nil)
+			l := newEnvWith(t, &UA{MinSession: time.Second}, nil)
 			session := row.session
-			b := l.another(t, &siptest.Carrier{LeastSession: time.Second, Answer: func(siptest.Invite) siptest.Script {
-				return siptest.Script{Status: 200, Session: session, Lapses: row.stops}
+			b := l.addCarrier(t, &siptest.Carrier{MinSession: time.Second, Answer: func(siptest.Invite) siptest.Script {
+				return siptest.Script{Status: 200, Session: session, NoRefresh: row.stops}
 			}})
 			target := l.target()
 			target.Trunk.Proxy = b.Proxy()
-			up, err := l.ua.Dial(soon(t), target, nil)
+			up, err := l.ua.Dial(shortContext(t), target, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			traced := up.(media.Traced) //nolint:forcetypeassert // a leg of ours
+			traced := up.(media.SignalingTracer) //nolint:forcetypeassert // the leg of package sip/leg
 			if row.stops {
 				if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.Expired {
 					t.Errorf("ended with %q, %v", up.Cause(), err)
@@ -66,7 +65,7 @@ func TestSessionTimer(t *testing.T) {
 				}
 				return n
 			}
-			for limit := soon(t); updates() < 3; {
+			for limit := shortContext(t); updates() < 3; {
 				select {
 				case <-limit.Done():
 					t.Fatalf("%d refreshes: %v", updates(), lines(traced.Ladder(t.Context())))
@@ -81,10 +80,10 @@ func TestSessionTimer(t *testing.T) {
 	}
 }
 
-// TestIntervalTooSmall asks again for as long a session as the carrier wants.
+// TestIntervalTooSmall requests the carrier's interval after a 422.
 func TestIntervalTooSmall(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Small: time.Hour} })
-	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, MinSession: time.Hour} })
+	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +94,11 @@ func TestIntervalTooSmall(t *testing.T) {
 	}
 }
 
-// TestReliable acknowledges a reliable response, once for each copy of it.
+// TestReliable acknowledges each copy of a reliable response.
 func TestReliable(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Reliable: true, Status: 200} })
+	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Reliable: true, Status: 200} })
 	rang := 0
-	up, err := l.ua.Dial(soon(t), l.target(), func(p media.Progress) {
+	up, err := l.ua.Dial(shortContext(t), l.target(), func(p media.Progress) {
 		if p == media.Ringing {
 			rang++
 		}
@@ -107,25 +106,24 @@ func TestReliable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Acked })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
 	_ = up.Hangup(media.LocalHangup)
-	if e := l.last(t, func(e siptest.Entry) bool { return e.Cause != "" }); e.Pracks != 1 || !e.Acked || rang != 1 {
+	if e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause != "" }); e.Pracks != 1 || !e.Acked || rang != 1 {
 		t.Errorf("%d PRACKs, acknowledged %v, rang %d times", e.Pracks, e.Acked, rang)
 	}
 }
 
-// TestHold holds the carrier's party, from either side, and with audio that
-// stops and goes on.
+// TestHold holds from either side; audio stops and resumes.
 func TestHold(t *testing.T) {
 	phone := make(chan media.Leg, 1)
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&sine{hz: 440})
+			leg.Play(&toneFeed{hz: 440})
 			phone <- leg
 			<-ctx.Done()
 		}}
 	})
-	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,27 +131,27 @@ func TestHold(t *testing.T) {
 	theirs := <-phone
 	for _, side := range []media.Leg{up, theirs} {
 		for _, on := range []bool{true, true, false} {
-			if err := side.(media.Holder).Hold(soon(t), on); err != nil { //nolint:forcetypeassert // a leg of ours
+			if err := side.(media.Holder).Hold(shortContext(t), on); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 				t.Fatalf("hold %v: %v", on, err)
 			}
 		}
 	}
-	if got, err := hear(up, 10, 440); err != nil || got < 0.9 {
-		t.Errorf("after the hold %.2f of the tone is heard: %v", got, err)
+	if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
+		t.Errorf("after the hold: tone level %.2f: %v", got, err)
 	}
 }
 
-// TestGlare has both sides make an offer at the same time: both come through.
+// TestGlare: crossing offers of both sides succeed.
 func TestGlare(t *testing.T) {
 	t.Parallel()
 	phone := make(chan media.Leg, 1)
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
 			phone <- leg
 			<-ctx.Done()
 		}}
 	})
-	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,21 +161,21 @@ func TestGlare(t *testing.T) {
 	for range 5 {
 		both := make(chan error, 2)
 		for _, side := range []media.Leg{up, theirs} {
-			go func() { both <- side.(media.Holder).Hold(soon(t), true) }() //nolint:forcetypeassert // a leg of ours
+			go func() { both <- side.(media.Holder).Hold(shortContext(t), true) }() //nolint:forcetypeassert // the leg of package sip/leg
 		}
 		for range 2 {
 			if err := <-both; err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, m := range up.(media.Traced).Ladder(t.Context()) { //nolint:forcetypeassert // a leg of ours
+		for _, m := range up.(media.SignalingTracer).Ladder(t.Context()) { //nolint:forcetypeassert // the leg of package sip/leg
 			crossed = crossed || strings.HasPrefix(m.Line, "491")
 		}
 		if crossed {
 			return
 		}
 		for _, side := range []media.Leg{up, theirs} {
-			if err := side.(media.Holder).Hold(soon(t), false); err != nil { //nolint:forcetypeassert // a leg of ours
+			if err := side.(media.Holder).Hold(shortContext(t), false); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 				t.Fatal(err)
 			}
 		}
@@ -185,27 +183,27 @@ func TestGlare(t *testing.T) {
 	t.Error("the offers never crossed")
 }
 
-// TestRefer hands the party over, and is the table of how that can go wrong.
+// TestRefer tests a transfer and its failures.
 func TestRefer(t *testing.T) {
 	for name, row := range map[string]struct {
 		refer *siptest.Refer
-		want  string // of the error
+		want  string // in the error
 	}{
-		"answered":         {&siptest.Refer{Status: 202, Notices: []int{100, 180, 200}}, ""},
-		"carrier hangs up": {&siptest.Refer{Status: 202, Notices: []int{100, 200}, Hangup: true}, ""},
-		"busy":             {&siptest.Refer{Status: 202, Notices: []int{100, 486}}, "486"},
+		"answered":         {&siptest.Refer{Status: 202, Statuses: []int{100, 180, 200}}, ""},
+		"carrier hangs up": {&siptest.Refer{Status: 202, Statuses: []int{100, 200}, Hangup: true}, ""},
+		"busy":             {&siptest.Refer{Status: 202, Statuses: []int{100, 486}}, "486"},
 		"refused":          {&siptest.Refer{Status: 603}, "603"},
 		"not known":        {nil, "405"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLine(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
-			up, err := l.ua.Dial(soon(t), l.target(), nil)
+			l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
+			up, err := l.ua.Dial(shortContext(t), l.target(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = up.Hangup(media.LocalHangup) }()
-			l.last(t, func(e siptest.Entry) bool { return e.Acked })
-			err = up.(media.Referrer).Refer(soon(t), "12025550177") //nolint:forcetypeassert // a leg of ours
+			l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
+			err = up.(media.Referrer).Refer(shortContext(t), "12025550177") //nolint:forcetypeassert // the leg of package sip/leg
 			switch {
 			case row.want == "" && err != nil, row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
 				t.Fatalf("transfer: %v", err)
@@ -215,30 +213,30 @@ func TestRefer(t *testing.T) {
 				t.Errorf("ended with %q", up.Cause())
 			}
 			if row.refer != nil {
-				if e := l.last(t, func(e siptest.Entry) bool { return e.ReferTo != "" }); !strings.Contains(e.ReferTo, "sip:12025550177@") {
+				if e := l.waitEntry(t, func(e siptest.Entry) bool { return e.ReferTo != "" }); !strings.Contains(e.ReferTo, "sip:12025550177@") {
 					t.Error(e.ReferTo)
 				}
 			}
 		})
 	}
-	l := newLine(t, nil)
-	up, err := l.ua.Dial(soon(t), l.target(), nil)
+	l := newEnv(t, nil)
+	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = up.Hangup(media.LocalHangup) }()
-	if err := up.(media.Referrer).Refer(soon(t), "1>\r\nX: y"); err == nil { //nolint:forcetypeassert // a leg of ours
-		t.Error("a number with a line break was taken")
+	if err := up.(media.Referrer).Refer(shortContext(t), "1>\r\nX: y"); err == nil { //nolint:forcetypeassert // the leg of package sip/leg
+		t.Error("a number with a line break was accepted")
 	}
 }
 
-// TestIdentity tells the carrier who calls, and the party no more than wanted.
+// TestIdentity sends the caller identity to the carrier as configured.
 func TestIdentity(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	target := l.target()
 	target.Trunk.Asserted, target.Trunk.Private, target.Trunk.Diversion = true, true, "+12025550188"
 	target.Trunk.Headers, target.Headers = map[string]string{"X-Route": "a", "X-Both": "trunk"}, map[string]string{"X-Both": "call"}
-	up, err := l.ua.Dial(soon(t), target, nil)
+	up, err := l.ua.Dial(shortContext(t), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,10 +255,9 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLadder tells what was said, for calls that came up and for others, and
-// never a secret.
+// TestLadder records messages without secrets.
 func TestLadder(t *testing.T) {
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{Status: 200, Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "canary-secret"}}
 		if in.To == "404" {
 			s.Ring, s.Status = -1, 404
@@ -269,17 +266,17 @@ func TestLadder(t *testing.T) {
 	})
 	target := l.target()
 	target.Trunk.Username, target.Trunk.Password = "u", "canary-secret"
-	up, err := l.ua.Dial(soon(t), target, nil)
+	up, err := l.ua.Dial(shortContext(t), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = up.Hangup(media.LocalHangup)
-	ladder := up.(media.Traced).Ladder(soon(t)) //nolint:forcetypeassert // a leg of ours
+	ladder := up.(media.SignalingTracer).Ladder(shortContext(t)) //nolint:forcetypeassert // the leg of package sip/leg
 	if got := strings.Join(lines(ladder), " "); got != ">INVITE <401 >INVITE <180 <200 >ACK >BYE <200" {
 		t.Error(got)
 	}
 	target.ID, target.To = l.target().ID, "404"
-	_, err = l.ua.Dial(soon(t), target, nil)
+	_, err = l.ua.Dial(shortContext(t), target, nil)
 	failure, ok := errors.AsType[*media.DialError](err)
 	if !ok || strings.Join(lines(failure.Ladder), " ") != ">INVITE <401 >INVITE <404" {
 		t.Errorf("%v: %v", err, lines(failure.Ladder))

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// sippCallee answers, presses keys from its pcap files, holds by a re-INVITE,
-// takes the hold off, and waits for the BYE.
+// sippCallee answers, sends keys from pcap files, holds by re-INVITE, resumes,
+// and waits for the BYE.
 const sippCallee = `<?xml version="1.0" encoding="ISO-8859-1" ?>
 <scenario name="callee">
   <recv request="INVITE"><action>
@@ -76,7 +76,8 @@ Content-Length: 0
 const sippKey = `<nop><action><exec play_pcap_audio="/usr/share/sip-tester/dtmf_2833_%s.pcap"/></action></nop><pause milliseconds="400"/>
 `
 
-// sippReinvite is a re-INVITE of the callee with a number and a direction.
+// sippReinvite is a re-INVITE with a CSeq, a direction, the answer's direction,
+// and the branch of its ACK.
 const sippReinvite = `<send retrans="500"><![CDATA[
 INVITE [$1] SIP/2.0
 Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
@@ -103,7 +104,7 @@ a=%[2]s
 <recv response="200"><action><ereg regexp="a=%[3]s" search_in="body" check_it="true" assign_to="%[4]d"/></action></recv>
 <send><![CDATA[
 ACK [$1] SIP/2.0
-Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]
+Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch%[5]s]
 From:[$3];tag=[pid]sipp[call_number]
 To:[$2]
 Call-ID: [call_id]
@@ -116,8 +117,8 @@ Content-Length: 0
 <Reference variables="%[4]d"/>
 `
 
-// TestSipp calls sipp over UDP and TCP: it presses keys, holds us, and takes
-// the hold off.
+// TestSipp calls sipp over UDP and TCP: keys, hold, an ACK with the branch of the
+// re-INVITE, and resume.
 func TestSipp(t *testing.T) {
 	path, err := exec.LookPath("sipp")
 	if err != nil {
@@ -125,7 +126,7 @@ func TestSipp(t *testing.T) {
 	}
 	keys := "12#0*9"
 	if os.Getuid() != 0 {
-		keys = "" // sipp plays pcap files through a raw socket
+		keys = "" // pcap playback needs a raw socket
 	}
 	var pressed strings.Builder
 	for _, k := range keys {
@@ -139,7 +140,8 @@ func TestSipp(t *testing.T) {
 		fmt.Fprintf(&pressed, sippKey, name)
 	}
 	scenario := fmt.Sprintf(sippCallee, pressed.String(),
-		fmt.Sprintf(sippReinvite, 1, "sendonly", "recvonly", 4), fmt.Sprintf(sippReinvite, 2, "sendrecv", "sendrecv", 5))
+		fmt.Sprintf(sippReinvite, 1, "sendonly", "recvonly", 4, "-2"), // RFC 6026
+		fmt.Sprintf(sippReinvite, 2, "sendrecv", "sendrecv", 5, ""))
 	for _, transport := range []string{"udp", "tcp"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
@@ -148,9 +150,9 @@ func TestSipp(t *testing.T) {
 			if err := os.WriteFile(xml, []byte(scenario), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			port := free(t)
+			port := freePorts(t)
 			mode := map[string]string{"udp": "u1", "tcp": "t1"}[transport]
-			cmd := exec.CommandContext(t.Context(), path, "-sf", xml, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(free(t)),
+			cmd := exec.CommandContext(t.Context(), path, "-sf", xml, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(freePorts(t)),
 				"-t", mode, "-nostdin", "-m", "1", "-timeout", "30", "-trace_err", "-error_file", filepath.Join(dir, "errors"))
 			cmd.Dir = dir
 			out := &output{wrote: make(chan struct{}, 1)}
@@ -158,11 +160,11 @@ func TestSipp(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			l := newLineWith(t, &UA{FirstMedia: -1, MediaGap: -1}, nil)
+			l := newEnvWith(t, &UA{FirstMedia: -1, MediaGap: -1}, nil)
 			target := l.target()
 			target.Trunk.Proxy = fmt.Sprintf("sip:127.0.0.1:%d;transport=%s", port, transport)
-			up, err := l.ua.Dial(soon(t), target, nil)
-			for limit := soon(t); err != nil && limit.Err() == nil; { // until sipp listens
+			up, err := l.ua.Dial(shortContext(t), target, nil)
+			for limit := shortContext(t); err != nil && limit.Err() == nil; { // until sipp listens
 				<-time.After(20 * time.Millisecond)
 				target.ID = l.target().ID
 				up, err = l.ua.Dial(limit, target, nil)
@@ -172,34 +174,34 @@ func TestSipp(t *testing.T) {
 			}
 			reading := make(chan error, 1)
 			go func() { reading <- drain(up) }()
-			var heard strings.Builder
-			for heard.Len() < len(keys) {
+			var got strings.Builder
+			for got.Len() < len(keys) {
 				select {
 				case k := <-up.Digits():
-					heard.WriteRune(k)
-				case <-soon(t).Done():
-					t.Fatalf("heard %q\n%s", heard.String(), out)
+					got.WriteRune(k)
+				case <-shortContext(t).Done():
+					t.Fatalf("got the keys %q\n%s", got.String(), out)
 				}
 			}
-			if heard.String() != keys {
-				t.Errorf("heard %q, want %q", heard.String(), keys)
+			if got.String() != keys {
+				t.Errorf("got the keys %q, want %q", got.String(), keys)
 			}
 			reinvites := func() (n int) {
-				for _, line := range lines(up.(media.Traced).Ladder(t.Context())) { //nolint:forcetypeassert // a leg of ours
+				for _, line := range lines(up.(media.SignalingTracer).Ladder(t.Context())) { //nolint:forcetypeassert // the leg of package sip/leg
 					if line == "<INVITE" {
 						n++
 					}
 				}
 				return n
 			}
-			for limit := soon(t); reinvites() < 2; {
+			for limit := shortContext(t); reinvites() < 2; {
 				select {
 				case <-limit.Done():
 					t.Fatalf("%d re-INVITEs\n%s", reinvites(), out)
 				case <-time.After(10 * time.Millisecond):
 				}
 			}
-			<-time.After(500 * time.Millisecond) // sipp takes the answer
+			<-time.After(500 * time.Millisecond) // sipp needs time for the answer
 			_ = up.Hangup(media.LocalHangup)
 			if err := <-reading; err == nil {
 				t.Error("the call is still read")

@@ -14,20 +14,19 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-// deviations are where the outcome is another than the RFCs ask for, and why.
-// The list stands in docs/reliability.md word for word.
+// deviations explain outcomes that differ from the RFCs. docs/reliability.md
+// repeats them verbatim.
 var deviations = map[string]string{
-	"rfc4475/regaut01.dat": "there is no registrar here: REGISTER is answered with 405, whoever asks",
+	"rfc4475/regaut01.dat": "Parley is not a registrar: REGISTER gets 405",
 }
 
-// unparsed are messages that the library does not read though it should. That
-// list stands there too.
+// unparsed lists valid messages that the library cannot parse, also in
+// docs/reliability.md.
 var unparsed = map[string]string{
-	"rfc4475/novelsc.dat": "a scheme with a dot is not read; the request is dropped, where 416 could be said",
+	"rfc4475/novelsc.dat": "a scheme with a dot is not parsed; the request is dropped instead of a 416",
 }
 
-// A torture is one message, and what it asks for.
-type torture struct {
+type tortureCase struct {
 	File   string `json:"file"`
 	Kind   string `json:"kind"`
 	Parser string `json:"parser"`
@@ -35,13 +34,13 @@ type torture struct {
 	Note   string `json:"note"`
 }
 
-func tortures(t *testing.T) []torture {
+func loadTorture(t *testing.T) []tortureCase {
 	t.Helper()
 	text, err := os.ReadFile("testdata/torture/expected.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []torture
+	var all []tortureCase
 	if err = json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +51,6 @@ func tortures(t *testing.T) []torture {
 	return all
 }
 
-// outcome is what became of a message: a status, "silence", or all of the
-// statuses where there were several.
 func outcome(statuses []string) string {
 	if len(statuses) == 0 {
 		return "silence"
@@ -61,8 +58,7 @@ func outcome(statuses []string) string {
 	return strings.Join(statuses, " ")
 }
 
-// meets says whether an outcome is an allowed one.
-func meets(got, allowed string) bool {
+func matches(got, allowed string) bool {
 	for want := range strings.SplitSeq(allowed, "|") {
 		switch want {
 		case "any":
@@ -91,9 +87,8 @@ func meets(got, allowed string) bool {
 
 var topVia = regexp.MustCompile(`(?im)^(?:via|v)[ \t]*:((?:[^\r\n]|\r\n[ \t])*)\r\n`)
 
-// ours gives a message a top Via of our own, so that it is answered here. What
-// stands after the first hop stays.
-func ours(message []byte, hop string) []byte {
+// withOwnVia replaces the top Via, so that responses arrive here.
+func withOwnVia(message []byte, hop string) []byte {
 	m := topVia.FindSubmatchIndex(message)
 	if m == nil {
 		return message
@@ -105,65 +100,61 @@ func ours(message []byte, hop string) []byte {
 	return []byte(string(message[:m[0]]) + "Via: " + hop + rest + "\r\n" + string(message[m[1]:]))
 }
 
-// TestTorture sends the torture messages of RFC 4475 and RFC 5118 to a user
-// agent. Each comes from an address of its own, as from another stranger; the
-// silences are waited for together.
+// TestTorture sends the torture messages of RFC 4475 and RFC 5118. Each has its
+// own source address, so that the waits for silence run concurrently.
 func TestTorture(t *testing.T) {
-	all := tortures(t)
-	l := newLine(t, nil)
-	strangers := make([]*stranger, len(all))
+	all := loadTorture(t)
+	l := newEnv(t, nil)
+	strangers := make([]*outsidePeer, len(all))
 	for i, row := range all {
 		message, err := os.ReadFile("testdata/torture/" + row.File)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newStrangerAt(t, l, fmt.Sprintf("127.47.5.%d:0", i+1))
+		s := newOutsidePeerAt(t, l, fmt.Sprintf("127.47.5.%d:0", i+1))
 		s.n, strangers[i] = 1000*i, s
 		branch := fmt.Sprintf("z9hG4bKtorture%d", i)
 		if strings.Contains(row.Note, "branch is only the cookie") {
 			branch = "z9hG4bK"
 		}
-		message = ours(message, fmt.Sprintf("SIP/2.0/UDP %s;rport;branch=%s", s.conn.LocalAddr(), branch))
+		message = withOwnVia(message, fmt.Sprintf("SIP/2.0/UDP %s;rport;branch=%s", s.conn.LocalAddr(), branch))
 		if _, err := s.conn.WriteTo(message, s.to); err != nil {
 			t.Fatal(err)
 		}
-		lives(t, l, 100_000+i, row.File)
+		checkAlive(t, l, 100_000+i, row.File)
 	}
 	deadline := time.Now().Add(500 * time.Millisecond)
 	for i, row := range all {
-		judge(t, row, strangers[i].outcome(deadline))
+		checkOutcome(t, row, strangers[i].outcome(deadline))
 		if got := strangers[i].send(strangers[i].request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
-			t.Errorf("%s: OPTIONS afterwards was answered %.40q", row.File, got)
+			t.Errorf("%s: OPTIONS afterwards was answered with %.40q", row.File, got)
 		}
 	}
-	if up, dialling := l.ua.Calls(); up != 0 || dialling != 0 {
-		t.Errorf("%d calls up, %d dialled", up, dialling)
+	if up, dialing := l.ua.Calls(); up != 0 || dialing != 0 {
+		t.Errorf("%d calls up, %d dialed", up, dialing)
 	}
 }
 
-// lives asks a user agent how it is.
-func lives(t *testing.T, l *line, n int, after string) {
+func checkAlive(t *testing.T, l *env, n int, after string) {
 	t.Helper()
-	s := newStrangerAt(t, l, "127.47.6.1:0")
+	s := newOutsidePeerAt(t, l, "127.47.6.1:0")
 	defer func() { _ = s.conn.Close() }()
 	s.n = n
 	if got := s.send(s.request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
-		t.Errorf("OPTIONS after %s was answered %.40q", after, got)
+		t.Errorf("OPTIONS after %s was answered with %.40q", after, got)
 	}
 }
 
-// judge compares what became of a message with what it asks for.
-func judge(t *testing.T, row torture, got string) {
+func checkOutcome(t *testing.T, row tortureCase, got string) {
 	t.Helper()
 	reason, deviates := deviations[row.File]
-	if ok := meets(got, row.UAS); ok == deviates {
+	if ok := matches(got, row.UAS); ok == deviates {
 		t.Errorf("%s (%s): got %s, want %s, deviation %q", row.File, row.Note, got, row.UAS, reason)
 	}
 }
 
-// outcome gathers the final answers that come until a deadline. What came
-// before is read in any case.
-func (s *stranger) outcome(deadline time.Time) string {
+// outcome collects the final responses until a deadline.
+func (s *outsidePeer) outcome(deadline time.Time) string {
 	s.t.Helper()
 	var statuses []string
 	buf := make([]byte, 65536)
@@ -186,20 +177,19 @@ func (s *stranger) outcome(deadline time.Time) string {
 	}
 }
 
-// newStrangerAt speaks from an address of its own.
-func newStrangerAt(t *testing.T, l *line, addr string) *stranger {
+func newOutsidePeerAt(t *testing.T, l *env, addr string) *outsidePeer {
 	t.Helper()
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &stranger{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
+	return &outsidePeer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
 }
 
-// TestTortureParser holds the library to what a parser owes.
+// TestTortureParser checks the library's parser.
 func TestTortureParser(t *testing.T) {
-	for _, row := range tortures(t) {
+	for _, row := range loadTorture(t) {
 		message, err := os.ReadFile("testdata/torture/" + row.File)
 		if err != nil {
 			t.Fatal(err)
@@ -215,8 +205,8 @@ func TestTortureParser(t *testing.T) {
 	}
 }
 
-// TestDeviationsAreTold holds docs/reliability.md to the list here.
-func TestDeviationsAreTold(t *testing.T) {
+// TestDeviationsAreDocumented compares docs/reliability.md with the lists above.
+func TestDeviationsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../docs/reliability.md")
 	if err != nil {
 		t.Fatal(err)
@@ -225,11 +215,11 @@ func TestDeviationsAreTold(t *testing.T) {
 	for _, list := range []map[string]string{deviations, unparsed} {
 		for file, reason := range list {
 			if rows--; !strings.Contains(string(doc), fmt.Sprintf("| `%s` | %s |\n", file, reason)) {
-				t.Errorf("docs/reliability.md does not tell of %s", file)
+				t.Errorf("docs/reliability.md does not list %s", file)
 			}
 		}
 	}
 	if rows != 0 {
-		t.Errorf("docs/reliability.md tells of %d more", rows)
+		t.Errorf("docs/reliability.md lists %d more", rows)
 	}
 }

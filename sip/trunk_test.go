@@ -22,15 +22,14 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// another starts a second carrier on the line's media.
-func (l *line) another(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
+func (l *env) addCarrier(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
 	t.Helper()
 	c.Listen, c.Media = "127.0.0.1:0", l.media
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The UA first, so that the carrier answers its last words.
+		// The UA closes first, so that the carrier answers its BYEs.
 		end, stop := context.WithTimeout(context.Background(), 10*time.Second)
 		defer stop()
 		if err := errors.Join(l.ua.Close(end), c.Close()); err != nil {
@@ -40,8 +39,8 @@ func (l *line) another(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
 	return c
 }
 
-// TestFailover is the table of what a call is offered elsewhere for, and what
-// it must not be.
+// TestFailover lists the failures that lead to another proxy, and those that must
+// not.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -59,12 +58,12 @@ func TestFailover(t *testing.T) {
 		"408 after 183":     {siptest.Script{EarlyMedia: true, Status: 408}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLine(t, func(siptest.Invite) siptest.Script { return row.first })
-			b := l.another(t, &siptest.Carrier{})
+			l := newEnv(t, func(siptest.Invite) siptest.Script { return row.first })
+			b := l.addCarrier(t, &siptest.Carrier{})
 			target := l.target()
 			target.Trunk.Backups = []string{b.Proxy()}
 			start := time.Now()
-			leg, err := l.ua.Dial(soon(t), target, nil)
+			leg, err := l.ua.Dial(shortContext(t), target, nil)
 			if row.elsewhere != (err == nil) {
 				t.Fatalf("dial: %v", err)
 			}
@@ -80,60 +79,60 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestRetryAfter leaves a proxy alone for as long as it asked.
+// TestRetryAfter pauses a proxy for its Retry-After.
 func TestRetryAfter(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}
 	})
-	b := l.another(t, &siptest.Carrier{})
+	b := l.addCarrier(t, &siptest.Carrier{})
 	target := l.target()
 	target.Trunk.Backups = []string{b.Proxy()}
 	for range 3 {
 		target.ID = l.target().ID
-		leg, err := l.ua.Dial(soon(t), target, nil)
+		leg, err := l.ua.Dial(shortContext(t), target, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = leg.Hangup(media.LocalHangup)
 	}
 	if n, m := len(l.carrier.Journal()), len(b.Journal()); n != 1 || m != 3 {
-		t.Errorf("%d calls at the one that asked to be left alone, %d at the other", n, m)
+		t.Errorf("%d calls at the paused proxy, %d at the other", n, m)
 	}
 	target.Trunk.Backups = nil
 	sent := false
-	_, err := l.ua.Dial(soon(t), target, func(media.Progress) { sent = true })
+	_, err := l.ua.Dial(shortContext(t), target, func(media.Progress) { sent = true })
 	if causeOf(err) != media.Congestion || sent {
-		t.Errorf("with no other proxy: %v, sent %v", err, sent)
+		t.Errorf("without another proxy: %v, sent %v", err, sent)
 	}
 }
 
-// TestBlackhole sends the calls that follow elsewhere, but not the one that
-// was never answered: it may ring.
+// TestBlackhole avoids a silent proxy for later calls, but does not repeat the
+// unanswered one, since it may ring.
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	var lc net.ListenConfig
 	hole, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := l.another(t, &siptest.Carrier{})
+	b := l.addCarrier(t, &siptest.Carrier{})
 	first := l.target()
 	first.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
 	first.Trunk.Backups = []string{b.Proxy()}
-	first.RingFor = 6 * time.Second
-	failed, sent := l.dialling(t.Context(), first)
+	first.RingTimeout = 6 * time.Second
+	failed, sent := l.dialInBackground(t.Context(), first)
 	<-sent
-	for len(l.ua.Places()) == 0 || l.ua.Places()[0].Verdict != health.Down {
+	for len(l.ua.ProxyStates()) == 0 || l.ua.ProxyStates()[0].Status != health.Down {
 		select {
 		case err = <-failed:
-			t.Fatalf("ended before the trunk was known to be down: %v", err)
+			t.Fatalf("ended before the trunk was marked down: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	second := l.target()
 	second.Trunk = first.Trunk
-	leg, err := l.ua.Dial(soon(t), second, nil)
+	leg, err := l.ua.Dial(shortContext(t), second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +146,7 @@ func TestBlackhole(t *testing.T) {
 	if n := len(b.Journal()); n != 1 {
 		t.Errorf("the call that was never answered went elsewhere")
 	}
-	// At last a word, for Close waits for one.
+	// Close waits for a final response.
 	invite := make([]byte, 2048)
 	n, from, err := hole.ReadFrom(invite)
 	if err != nil {
@@ -157,15 +156,15 @@ func TestBlackhole(t *testing.T) {
 	if _, err = hole.WriteTo([]byte(busy), from); err != nil {
 		t.Error(err)
 	}
-	if err = l.ua.Close(soon(t)); err != nil {
+	if err = l.ua.Close(shortContext(t)); err != nil {
 		t.Error(err)
 	}
 	_ = hole.Close()
 }
 
-// TestNoConnection goes elsewhere where nothing could be sent at all.
+// TestNoConnection fails over if nothing could be sent.
 func TestNoConnection(t *testing.T) {
-	l := newLine(t, nil)
+	l := newEnv(t, nil)
 	var lc net.ListenConfig
 	closed, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,48 +174,48 @@ func TestNoConnection(t *testing.T) {
 	target := l.target()
 	target.Trunk.Backups = []string{target.Trunk.Proxy}
 	target.Trunk.Proxy = overTCP(closed.Addr().String())
-	leg, err := l.ua.Dial(soon(t), target, nil)
+	leg, err := l.ua.Dial(shortContext(t), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = leg.Hangup(media.LocalHangup)
 }
 
-// TestProbes learns from OPTIONS that a proxy is down, and that it is back.
+// TestProbes detects by OPTIONS that a proxy is down, and up again.
 func TestProbes(t *testing.T) {
 	var status atomic.Int64
 	status.Store(503)
-	l := newLine(t, nil)
-	b := l.another(t, &siptest.Carrier{Ping: func() int { return int(status.Load()) }})
-	l.ua.Keep([]media.Trunk{{Proxy: b.Proxy(), Backups: []string{"sip:127.0.0.1:9;transport=udp", "nonsense"}}, {Proxy: b.Proxy()}})
-	l.ua.Keep([]media.Trunk{{Proxy: b.Proxy()}})
-	for len(l.ua.Places()) == 0 {
+	l := newEnv(t, nil)
+	b := l.addCarrier(t, &siptest.Carrier{OptionsStatus: func() int { return int(status.Load()) }})
+	l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy(), Backups: []string{"sip:127.0.0.1:9;transport=udp", "nonsense"}}, {Proxy: b.Proxy()}})
+	l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy()}})
+	for len(l.ua.ProxyStates()) == 0 {
 		select {
-		case <-soon(t).Done():
-			t.Fatal("nothing is known of the proxy")
+		case <-shortContext(t).Done():
+			t.Fatal("the proxy has no state")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if got := l.ua.Places()[0]; got.Verdict != health.Up {
+	if got := l.ua.ProxyStates()[0]; got.Status != health.Up {
 		t.Errorf("%+v", got)
 	}
-	l.ua.Keep(nil)
+	l.ua.SetTrunks(nil)
 }
 
-// TestRegister registers, refreshes, and takes leave.
+// TestRegister registers, refreshes and unregisters.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	r := &siptest.Registrar{
-		Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: "canary-secret"},
-		Least:     2 * time.Hour, Most: 2 * time.Second,
+		Challenge:  &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: "canary-secret"},
+		MinExpires: 2 * time.Hour, MaxExpires: 2 * time.Second,
 	}
-	l := newLine(t, nil)
-	b := l.another(t, &siptest.Carrier{Registrar: r})
+	l := newEnv(t, nil)
+	b := l.addCarrier(t, &siptest.Carrier{Registrar: r})
 	trunk := media.Trunk{Proxy: b.Proxy(), Username: "acme", Password: "canary-secret", Register: true}
-	l.ua.Keep([]media.Trunk{trunk})
+	l.ua.SetTrunks([]media.Trunk{trunk})
 	wait := func(n int) []siptest.Binding {
 		t.Helper()
-		if err := b.Wait(soon(t), func([]siptest.Entry) bool { return len(r.Bindings()) >= n }); err != nil {
+		if err := b.Wait(shortContext(t), func([]siptest.Entry) bool { return len(r.Bindings()) >= n }); err != nil {
 			t.Fatalf("%+v: %v", r.Bindings(), err)
 		}
 		return r.Bindings()
@@ -231,17 +230,17 @@ func TestRegister(t *testing.T) {
 	if regs := l.ua.Registrations(); len(regs) != 1 || regs[0].Until.IsZero() || regs[0].Err != nil {
 		t.Errorf("%+v", regs)
 	}
-	l.ua.Keep(nil)
+	l.ua.SetTrunks(nil)
 	if got = r.Bindings(); got[len(got)-1].Interval != 0 {
-		t.Errorf("no leave was taken: %+v", got)
+		t.Errorf("did not unregister: %+v", got)
 	}
 	if regs := l.ua.Registrations(); len(regs) != 0 {
 		t.Errorf("%+v", regs)
 	}
 }
 
-// TestRegisterRefused tells nobody a password who is not the trunk, and says
-// why it is not registered.
+// TestRegisterRefused sends credentials to the trunk only, and reports the
+// failure.
 func TestRegisterRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		registrar *siptest.Registrar
@@ -252,10 +251,10 @@ func TestRegisterRefused(t *testing.T) {
 		"forbidden":      {&siptest.Registrar{Status: 403}, "403"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLine(t, nil)
-			b := l.another(t, &siptest.Carrier{Registrar: row.registrar})
-			l.ua.Keep([]media.Trunk{{Proxy: b.Proxy(), Username: "acme", Password: "p", Realm: "carrier.example", Register: true}})
-			for limit := soon(t); ; {
+			l := newEnv(t, nil)
+			b := l.addCarrier(t, &siptest.Carrier{Registrar: row.registrar})
+			l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy(), Username: "acme", Password: "p", Realm: "carrier.example", Register: true}})
+			for limit := shortContext(t); ; {
 				if regs := l.ua.Registrations(); len(regs) == 1 && regs[0].Err != nil {
 					if !strings.Contains(regs[0].Err.Error(), row.want) {
 						t.Error(regs[0].Err)
@@ -264,7 +263,7 @@ func TestRegisterRefused(t *testing.T) {
 				}
 				select {
 				case <-limit.Done():
-					t.Fatal("no word of the refusal")
+					t.Fatal("the failure was not logged")
 				case <-time.After(5 * time.Millisecond):
 				}
 			}
@@ -272,7 +271,6 @@ func TestRegisterRefused(t *testing.T) {
 	}
 }
 
-// certificate is one for 127.0.0.1 and a name, and the roots to check it by.
 func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -304,8 +302,8 @@ func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPoo
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// TestTLS dials over TLS, both ways of hanging up included, and refuses a
-// carrier that cannot prove its name.
+// TestTLS dials over TLS, hangs up from both sides, and refuses a carrier that
+// cannot prove its name.
 func TestTLS(t *testing.T) {
 	cert, roots := certificate(t, "127.0.0.1")
 	other, _ := certificate(t, "127.0.0.1")
@@ -320,14 +318,14 @@ func TestTLS(t *testing.T) {
 		"another name":    {wrong, wrongRoots, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLineWith(t, &UA{Secure: endpoint.Secure{Roots: row.roots}}, nil)
-			b := l.another(t, &siptest.Carrier{Secure: endpoint.Secure{Listen: "127.0.0.1:0", Certificate: row.shows}})
+			l := newEnvWith(t, &UA{TLS: endpoint.TLS{Roots: row.roots}}, nil)
+			b := l.addCarrier(t, &siptest.Carrier{TLS: endpoint.TLS{Listen: "127.0.0.1:0", Certificate: row.shows}})
 			target := l.target()
-			target.Trunk.Proxy = b.SecureProxy()
+			target.Trunk.Proxy = b.TLSProxy()
 			target.Trunk.Encryption = media.Encrypted
-			for range 2 { // the second call finds a connection
+			for range 2 { // the second call reuses the connection
 				target.ID = l.target().ID
-				leg, err := l.ua.Dial(soon(t), target, nil)
+				leg, err := l.ua.Dial(shortContext(t), target, nil)
 				if !row.ok {
 					if causeOf(err) != media.RouteError {
 						t.Fatalf("dial: %v", err)
@@ -337,11 +335,11 @@ func TestTLS(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := b.Wait(soon(t), func(all []siptest.Entry) bool { return len(all) > 0 && all[len(all)-1].Acked }); err != nil {
+				if err := b.Wait(shortContext(t), func(all []siptest.Entry) bool { return len(all) > 0 && all[len(all)-1].Acked }); err != nil {
 					t.Fatal(err)
 				}
 				_ = leg.Hangup(media.LocalHangup)
-				if err := b.Wait(soon(t), func(all []siptest.Entry) bool {
+				if err := b.Wait(shortContext(t), func(all []siptest.Entry) bool {
 					e := all[len(all)-1]
 					return e.Cause == media.RemoteHangup && e.Acked && e.Transport == "TLS"
 				}); err != nil {

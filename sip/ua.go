@@ -1,6 +1,5 @@
-// Package sip places calls over carriers' trunks (RFC 3261) and holds them. It
-// takes no calls: what comes in from outside is refused the same way whoever
-// it is for.
+// Package sip places calls over carriers' trunks (RFC 3261). It accepts no calls:
+// every request from outside is refused alike.
 package sip
 
 import (
@@ -15,69 +14,74 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/health"
 	"github.com/parley-voice/parley/sip/leg"
-	"github.com/parley-voice/parley/sip/locate"
 	"github.com/parley-voice/parley/sip/proxy"
+	"github.com/parley-voice/parley/sip/resolver"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// A Signer vouches for a caller number to whoever is called (RFC 8224).
+// A Signer attests caller numbers (RFC 8224).
 type Signer interface {
-	// Sign returns the value of the Identity header, or "" where it does not
-	// vouch for from.
+	// Sign returns the value of the Identity header, or "" if it does not attest
+	// from.
 	Sign(from, to string, at time.Time) (identity string, err error)
 }
 
-// A Meter is told what RFC 6076 measures. It must not block.
+// A Meter receives the measurements of RFC 6076. Its methods must not block.
 type Meter interface {
-	// Requested is told of the session request delay of each INVITE that got
-	// further than 100 (section 4.3).
+	// Requested receives the session request delay of an INVITE that got a
+	// response above 100 (section 4.3).
 	Requested(delay time.Duration)
-	// Invited is told of the final answer to each INVITE; 0 where none came.
+	// Invited receives the final status of each INVITE, or 0 without a response.
 	Invited(status int)
-	// Ended is told of each leg that has ended.
+	// Ended receives the result of each leg.
 	Ended(end leg.Ending)
-	// Registered is told of each registration, and how long it took (section
+	// Registered receives the result and delay of each registration (section
 	// 4.1).
 	Registered(ok bool, delay time.Duration)
 }
 
-// A UA is our end of every trunk. The exported fields are its wiring and must
-// not change after Start.
+// A UA places calls over all trunks. Its exported fields must not change after
+// Start.
 type UA struct {
-	// Listen is where SIP is spoken, over UDP and TCP: "127.0.0.1:5060".
+	// Listen is the UDP and TCP address, such as "127.0.0.1:5060".
 	Listen string
-	// Public is the address to tell carriers, where it is not that of Listen.
+	// Public is the address sent to carriers; invalid means the address of
+	// Listen.
 	Public netip.Addr
-	// Media carries the audio.
-	Media *rtp.Transport
-	// Log takes warnings; nil drops them.
+	Media  *rtp.Transport
+	// Log receives warnings; nil drops them.
 	Log *slog.Logger
-	// FirstMedia and MediaGap are how long a party may send no media after the
-	// answer, and later, before its leg ends with media.MediaTimeout. Zero
-	// means 30 s and 15 s, less than zero for ever.
+	// FirstMedia and MediaGap are how long a peer may send no media after the
+	// answer and later, before the leg ends with media.MediaTimeout. 0 means 30 s
+	// and 15 s; a negative value means no limit.
 	FirstMedia, MediaGap time.Duration
-	// Resolver finds proxies by name; nil is the system's.
-	Resolver locate.Resolver
-	// Secure is how SIP is spoken over TLS.
-	Secure endpoint.Secure
-	// LeastSession is the shortest session interval that is taken (RFC 4028);
-	// 0 is the 90 s that everybody takes.
-	LeastSession time.Duration
-	// Signer vouches for caller numbers; nil vouches for none.
+	// ReportGap replaces MediaGap while RTCP reports arrive. 0 means 2 min.
+	ReportGap time.Duration
+	// Resolver finds proxies by name; nil uses the system's.
+	Resolver resolver.Resolver
+	TLS      endpoint.TLS
+	// MinSession is the shortest session interval accepted (RFC 4028); 0 means 90
+	// s.
+	MinSession time.Duration
+	// Signer attests caller numbers; nil attests none.
 	Signer Signer
-	// Meter is told how calls go; nil is not.
+	// Meter receives measurements; nil is skipped.
 	Meter Meter
-	// Sockets opens what is listened on; nil opens UDP and TCP sockets.
-	Sockets func(addr string) (net.PacketConn, net.Listener, error)
+	// OnPinned is called when Realms has a new realm; nil is skipped. It must not
+	// block.
+	OnPinned func()
+	// OpenSockets opens the sockets for an address; nil opens UDP and TCP
+	// sockets.
+	OpenSockets func(addr string) (net.PacketConn, net.Listener, error)
 
-	endpoint *endpoint.Endpoint
-	proxies  *proxy.Book
-	rules    leg.Rules
-	up       atomic.Int64  // legs
-	quit     chan struct{} // closed when Close begins
-	closing  sync.Once
+	endpoint    *endpoint.Endpoint
+	proxies     *proxy.Registry
+	legSettings leg.Settings
+	activeLegs  atomic.Int64  // legs that have not ended
+	quit        chan struct{} // closed when Close begins
+	closeOnce   sync.Once
 
 	mu     sync.Mutex
 	active int // attempts without an outcome
@@ -87,17 +91,19 @@ type UA struct {
 func (u *UA) Start() error {
 	u.quit = make(chan struct{})
 	e := &endpoint.Endpoint{
-		Listen: u.Listen, Secure: u.Secure, Public: u.Public, Name: "parley", Log: u.Log, Sockets: u.Sockets,
+		Listen: u.Listen, TLS: u.TLS, Public: u.Public, Name: "parley", Log: u.Log, OpenSockets: u.OpenSockets, Resolver: u.Resolver,
 	}
-	u.proxies = &proxy.Book{Endpoint: e, Resolver: u.Resolver, Log: u.Log}
-	u.rules = leg.Rules{
-		FirstWithin: orDefault(u.FirstMedia, 30*time.Second),
-		Within:      orDefault(u.MediaGap, 15*time.Second),
-		Least:       u.LeastSession,
-		Up:          &u.up,
+	u.proxies = &proxy.Registry{Endpoint: e, Resolver: u.Resolver, OnPinned: u.OnPinned, Log: u.Log}
+	u.legSettings = leg.Settings{
+		FirstMedia: orDefault(u.FirstMedia, 30*time.Second),
+		MediaGap:   orDefault(u.MediaGap, 15*time.Second),
+		MinSession: u.MinSession,
+		Active:     &u.activeLegs,
+
+		ReportGap: orDefault(u.ReportGap, 2*time.Minute),
 	}
 	if u.Meter != nil {
-		u.rules.Ended, u.proxies.Registered = u.Meter.Ended, u.Meter.Registered
+		u.legSettings.OnEnded, u.proxies.OnRegistered = u.Meter.Ended, u.Meter.Registered
 	}
 	if err := e.Start(); err != nil {
 		return err
@@ -106,20 +112,36 @@ func (u *UA) Start() error {
 	return nil
 }
 
-// Keep looks after the trunks given, and no longer after others: it asks their
-// proxies how they are, and registers where a trunk wants it. It returns once
-// what is not wanted any more has ended, which a carrier that takes no leave
-// can draw out for 2 seconds.
-func (u *UA) Keep(trunks []media.Trunk) { u.proxies.Keep(trunks) }
+// SetCertificates replaces the TLS certificate and roots for new connections.
+// Calls and open connections stay.
+func (u *UA) SetCertificates(s endpoint.TLS) error { return u.endpoint.SetCertificates(s) }
 
-// Places is what is known of the addresses of trunks.
-func (u *UA) Places() []health.State { return u.proxies.Health.States(time.Now()) }
+// SetTrunks probes the proxies of the given trunks and registers for trunks that
+// want it. It ends that for all others, which may take 2 s.
+func (u *UA) SetTrunks(trunks []media.Trunk) { u.proxies.SetTrunks(trunks) }
 
-// Standing is how it stands with a trunk: up, down or unknown.
-func (u *UA) Standing(t media.Trunk) string { return string(u.proxies.Standing(t)) }
+// ProxyStates returns the health of the trunks' addresses.
+func (u *UA) ProxyStates() []health.State { return u.proxies.Health.States(time.Now()) }
 
-// Registrations is how the registrations stand that are kept.
+// TrunkStatus returns "up", "down" or "unknown".
+func (u *UA) TrunkStatus(t media.Trunk) string { return string(u.proxies.Status(t)) }
+
+// AnyPaused reports whether a proxy of any trunk asked for a pause lately.
+func (u *UA) AnyPaused() bool { return u.proxies.Health.AnyPaused(time.Now()) }
+
+// Paused reports whether a trunk takes no call now because its proxies asked for
+// a pause, and the earliest end.
+func (u *UA) Paused(t media.Trunk) (until time.Time, paused bool) { return u.proxies.Paused(t) }
+
+// Registrations returns the state of all registrations.
 func (u *UA) Registrations() []proxy.Registration { return u.proxies.Registrations() }
+
+// Realms returns the realms that proxies accepted credentials for and that are
+// not stored yet, by proxy.
+func (u *UA) Realms() map[string]string { return u.proxies.Realms() }
+
+// RestoreRealms binds proxies to stored realms.
+func (u *UA) RestoreRealms(realms map[string]string) { u.proxies.RestoreRealms(realms) }
 
 func orDefault(d, otherwise time.Duration) time.Duration {
 	switch {
@@ -132,28 +154,27 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	}
 }
 
-// Addr is where the UA listens.
+// Addr returns the UDP and TCP address.
 func (u *UA) Addr() netip.AddrPort { return u.endpoint.Addr() }
 
-// Calls is how many calls are up, and how many are being dialled.
-func (u *UA) Calls() (up, dialling int) {
+// Calls returns the number of connected calls and of attempts in progress.
+func (u *UA) Calls() (connected, dialing int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return int(u.up.Load()), u.active
+	return int(u.activeLegs.Load()), u.active
 }
 
-// Ingress is what came in and was not served.
-func (u *UA) Ingress() guard.Counts { return u.endpoint.Ingress() }
+// Ingress counts the received messages that were not served.
+func (u *UA) Ingress() sanitize.Counts { return u.endpoint.Ingress() }
 
-// Drain tells carriers that ask (OPTIONS) to go elsewhere. Calls that are up
-// go on, and calls may still be dialled.
+// Drain makes the UA answer OPTIONS with 503. Calls continue, and new ones may be
+// placed.
 func (u *UA) Drain() { u.endpoint.Drain() }
 
-// Close cancels what is being dialled, hangs up what is up, and waits for the
-// carriers' word, until ctx ends. Then it closes the sockets. It may be called
-// twice.
+// Close cancels attempts, hangs up calls, waits for the responses until ctx ends,
+// and closes the sockets. It may be called twice.
 func (u *UA) Close(ctx context.Context) error {
-	u.closing.Do(func() { close(u.quit) })
+	u.closeOnce.Do(func() { close(u.quit) })
 	u.proxies.Stop()
 	return u.endpoint.Close(ctx)
 }

@@ -18,36 +18,36 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestMain lets more tests run at once than there are cores: most of them wait.
+// TestMain runs more tests at once than there are cores: most of them wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2) //nolint:forbidigo // the main of the tests
+		os.Exit(2) //nolint:forbidigo // the main function of the tests
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// A line is a UA and a carrier, on one clock.
-type line struct {
+// An env is a UA and a carrier with a shared clock.
+type env struct {
 	ua      *UA
 	carrier *siptest.Carrier
 	media   *rtp.Transport
 	ports   *rtp.Ports
 }
 
-func newLine(t *testing.T, answer func(siptest.Invite) siptest.Script) *line {
+func newEnv(t *testing.T, answer func(siptest.Invite) siptest.Script) *env {
 	t.Helper()
-	return newLineWith(t, &UA{}, answer)
+	return newEnvWith(t, &UA{}, answer)
 }
 
-func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script) *line {
+func newEnvWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script) *env {
 	t.Helper()
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +56,10 @@ func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Scrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // ends after the calls, in the cleanup
+	ctx, cancel := context.WithCancel(context.Background()) // the cleanup ends it after the calls
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
-	l := &line{ua, &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: answer}, transport, ports}
+	l := &env{ua, &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: answer}, transport, ports}
 	if err := l.carrier.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +73,13 @@ func newLineWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Scrip
 		if err := l.ua.Close(end); err != nil {
 			t.Errorf("close the UA: %v", err)
 		}
-		if up, dialling := l.ua.Calls(); up != 0 || dialling != 0 {
-			t.Errorf("%d calls up and %d dialling after Close", up, dialling)
+		if up, dialing := l.ua.Calls(); up != 0 || dialing != 0 {
+			t.Errorf("%d calls up and %d dialing after Close", up, dialing)
 		}
 		if err := l.carrier.Close(); err != nil {
 			t.Errorf("close the carrier: %v", err)
 		}
-		if n := transport.Open(); n != 0 {
+		if n := transport.SessionCount(); n != 0 {
 			t.Errorf("%d media sessions left", n)
 		}
 		transport.Close()
@@ -97,7 +97,7 @@ var attempts struct { // of all tests
 	n int
 }
 
-func (l *line) target() media.Target {
+func (l *env) target() media.Target {
 	attempts.Lock()
 	defer attempts.Unlock()
 	attempts.n++
@@ -107,19 +107,17 @@ func (l *line) target() media.Target {
 	}
 }
 
-// soon is a context for what must happen within a few seconds.
-func soon(t *testing.T) context.Context {
+func shortContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// last waits until the carrier's newest entry is as wanted.
-func (l *line) last(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry {
+func (l *env) waitEntry(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry {
 	t.Helper()
 	var e siptest.Entry
-	err := l.carrier.Wait(soon(t), func(all []siptest.Entry) bool {
+	err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 		if len(all) == 0 {
 			return false
 		}
@@ -132,13 +130,13 @@ func (l *line) last(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry
 	return e
 }
 
-type sine struct {
+type toneFeed struct {
 	hz   float64
-	rate int // 0 is 8000 Hz
+	rate int // 0 means 8000 Hz
 	n    int
 }
 
-func (s *sine) FillFrame(f media.Frame, _ time.Time) {
+func (s *toneFeed) FillFrame(f media.Frame, _ time.Time) {
 	rate := float64(cmp.Or(s.rate, 8000))
 	for i := range f {
 		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/rate))
@@ -146,19 +144,19 @@ func (s *sine) FillFrame(f media.Frame, _ time.Time) {
 	}
 }
 
-// hear listens for hz over windows of n frames and returns how much of it is in
-// the best. A busy machine may skip a frame, which breaks the tone of a window.
-func hear(leg media.Leg, n int, hz float64) (best float64, err error) {
+// toneLevel returns the best level of hz over windows of n frames. A busy machine may
+// skip a frame, which breaks the tone of a window.
+func toneLevel(leg media.Leg, n int, hz float64) (best float64, err error) {
 	for try := 0; try < 5 && best < 0.95 && err == nil; try++ {
 		var p float64
-		p, err = hearOnce(leg, n, hz)
+		p, err = toneLevelOnce(leg, n, hz)
 		best = max(best, p)
 	}
 	return best, err
 }
 
-// hearOnce reads n frames and returns how much of hz is in the last half of them.
-func hearOnce(leg media.Leg, n int, hz float64) (float64, error) {
+// toneLevelOnce reads n frames and returns the level of hz in the last half.
+func toneLevelOnce(leg media.Leg, n int, hz float64) (float64, error) {
 	f, all := make(media.Frame, media.FrameLen(leg.Rate())), []int16(nil)
 	for i := range n {
 		if err := leg.ReadFrame(f); err != nil {
@@ -181,7 +179,6 @@ func hearOnce(leg media.Leg, n int, hz float64) (float64, error) {
 	return 2 * (re*re + im*im) / (sum * float64(len(all))), nil
 }
 
-// drain reads until the leg ends.
 func drain(leg media.Leg) error {
 	f := make(media.Frame, media.FrameLen(leg.Rate()))
 	for {
@@ -192,51 +189,51 @@ func drain(leg media.Leg) error {
 }
 
 func TestDial(t *testing.T) {
-	heard := make(chan float64, 1)
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	levels := make(chan float64, 1)
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: 20 * time.Millisecond, After: 20 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
-			leg.Play(&sine{hz: 440})
-			p, err := hear(leg, 40, 1000)
+			leg.Play(&toneFeed{hz: 440})
+			p, err := toneLevel(leg, 40, 1000)
 			if err != nil {
 				t.Error(err)
 			}
-			heard <- p
+			levels <- p
 			_ = drain(leg)
 		}}
 	})
 	target := l.target()
 	target.Headers = map[string]string{"X-Campaign": "spring"}
-	var told []media.Progress
-	leg, err := l.ua.Dial(t.Context(), target, func(p media.Progress) { told = append(told, p) })
+	var progress []media.Progress
+	leg, err := l.ua.Dial(t.Context(), target, func(p media.Progress) { progress = append(progress, p) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 2 || told[0] != media.Sent || told[1] != media.Ringing {
-		t.Errorf("progress %v", told)
+	if len(progress) != 2 || progress[0] != media.Sent || progress[1] != media.Ringing {
+		t.Errorf("progress %v", progress)
 	}
 	if c := leg.Cause(); c != "" {
 		t.Errorf("a live leg has the cause %q", c)
 	}
-	leg.Play(&sine{hz: 1000})
-	if p, err := hear(leg, 40, 440); err != nil || p < 0.95 {
-		t.Errorf("we heard %.2f of 440 Hz, %v", p, err)
+	leg.Play(&toneFeed{hz: 1000})
+	if p, err := toneLevel(leg, 40, 440); err != nil || p < 0.95 {
+		t.Errorf("level of 440 Hz is %.2f, %v", p, err)
 	}
 	if _, ok := leg.(media.Arrival).Arrived(); !ok {
 		t.Error("the frame did not arrive")
 	}
-	if p := <-heard; p < 0.95 {
-		t.Errorf("the carrier heard %.2f of 1000 Hz", p)
+	if p := <-levels; p < 0.95 {
+		t.Errorf("the carrier's level of 1000 Hz is %.2f", p)
 	}
-	conform(t, leg)
-	e := l.last(t, func(e siptest.Entry) bool { return e.Cause != "" })
+	checkContract(t, leg)
+	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause != "" })
 	if e.ID != target.ID || e.To != target.To || e.From != target.From || e.Headers["X-Campaign"] != "spring" ||
 		!e.Rang || !e.Answered || !e.Acked || e.Cause != media.RemoteHangup {
 		t.Errorf("the carrier saw %+v", e)
 	}
 }
 
-// conform hangs a live leg up and holds it to what a media.Leg owes.
-func conform(t *testing.T, leg media.Leg) {
+// checkContract hangs up a leg and checks the contract of media.Leg.
+func checkContract(t *testing.T, leg media.Leg) {
 	t.Helper()
 	read := make(chan error, 1)
 	go func() { read <- drain(leg) }()
@@ -258,11 +255,11 @@ func conform(t *testing.T, leg media.Leg) {
 	if _, open := <-leg.Digits(); open {
 		t.Error("digits are open after the end")
 	}
-	leg.Play(&sine{hz: 1})
+	leg.Play(&toneFeed{hz: 1})
 }
 
 func TestRemoteHangup(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(context.Context, media.Leg) {}}
 	})
 	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
@@ -275,15 +272,14 @@ func TestRemoteHangup(t *testing.T) {
 	if c := leg.Cause(); c != media.RemoteHangup {
 		t.Errorf("cause %q", c)
 	}
-	l.last(t, func(e siptest.Entry) bool { return e.Cause == media.LocalHangup })
+	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.LocalHangup })
 }
 
-// TestEarlyMedia answers after a ring with sound: the leg comes with the
-// answer, not before.
+// TestEarlyMedia returns the leg with the answer, and not with early media.
 func TestEarlyMedia(t *testing.T) {
-	l := newLine(t, func(siptest.Invite) siptest.Script {
+	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
-			leg.Play(&sine{hz: 440})
+			leg.Play(&toneFeed{hz: 440})
 			_ = drain(leg)
 		}}
 	})
@@ -293,18 +289,18 @@ func TestEarlyMedia(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := time.Since(start); d < 100*time.Millisecond {
-		t.Errorf("the leg came after %v", d)
+		t.Errorf("dial returned after %v", d)
 	}
-	if p, err := hear(leg, 40, 440); err != nil || p < 0.95 {
-		t.Errorf("we heard %.2f of 440 Hz, %v", p, err)
+	if p, err := toneLevel(leg, 40, 440); err != nil || p < 0.95 {
+		t.Errorf("level of 440 Hz is %.2f, %v", p, err)
 	}
 	_ = leg.Hangup(media.LocalHangup)
 }
 
-// TestClose hangs up what is up, cancels what rings, and takes no more.
+// TestClose hangs up connected calls, cancels ringing ones, and accepts no more.
 func TestClose(t *testing.T) {
 	ringing := make(chan struct{})
-	l := newLine(t, func(in siptest.Invite) siptest.Script {
+	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		if in.To == "1" {
 			return siptest.Script{}
 		}
@@ -314,7 +310,7 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialled := make(chan error, 1)
+	dialed := make(chan error, 1)
 	go func() {
 		target := l.target()
 		target.To = "1"
@@ -323,38 +319,38 @@ func TestClose(t *testing.T) {
 				close(ringing)
 			}
 		})
-		dialled <- err
+		dialed <- err
 	}()
 	<-ringing
-	if up, dialling := l.ua.Calls(); up != 1 || dialling != 1 {
-		t.Errorf("%d up, %d dialling", up, dialling)
+	if up, dialing := l.ua.Calls(); up != 1 || dialing != 1 {
+		t.Errorf("%d up, %d dialing", up, dialing)
 	}
 	for range 2 {
-		if err := l.ua.Close(soon(t)); err != nil {
+		if err := l.ua.Close(shortContext(t)); err != nil {
 			t.Error(err)
 		}
 	}
 	var failure *media.DialError
-	if err := <-dialled; !errors.As(err, &failure) || failure.Cause != media.Cancelled {
+	if err := <-dialed; !errors.As(err, &failure) || failure.Cause != media.Canceled {
 		t.Errorf("the call that rang: %v", err)
 	}
 	if c := leg.Cause(); c != media.LocalHangup {
 		t.Errorf("the call that was up: %q", c)
 	}
-	if _, err := l.ua.Dial(t.Context(), l.target(), nil); !errors.As(err, &failure) || failure.Cause != media.Cancelled {
+	if _, err := l.ua.Dial(t.Context(), l.target(), nil); !errors.As(err, &failure) || failure.Cause != media.Canceled {
 		t.Errorf("a call after Close: %v", err)
 	}
 	for _, e := range l.carrier.Journal() {
-		if e.Cause != media.Cancelled && e.Cause != media.RemoteHangup {
+		if e.Cause != media.Canceled && e.Cause != media.RemoteHangup {
 			t.Errorf("the carrier saw %+v", e)
 		}
 	}
 }
 
-// TestAnswerRepeated has every repetition of an answer acknowledged.
+// TestAnswerRepeated acknowledges every retransmission of a 2xx.
 func TestAnswerRepeated(t *testing.T) {
-	l := newLine(t, nil)
-	s := newStranger(t, l)
+	l := newEnv(t, nil)
+	s := newOutsidePeer(t, l)
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + s.conn.LocalAddr().String() + ";transport=udp"
 	acks := make(chan int, 1)
@@ -386,16 +382,15 @@ func TestAnswerRepeated(t *testing.T) {
 	if n := <-acks; n != 3 {
 		t.Errorf("%d ACKs for 3 answers", n)
 	}
-	key := leg.Dialog()
+	key := leg.DialogKey()
 	bye := s.request("BYE", map[string]string{
 		"Call-ID": key.CallID, "To": "<sip:parley@127.0.0.1>;tag=" + key.Local, "From": "<sip:a@b>;tag=" + key.Remote,
 	})
 	if got := s.send(bye); !strings.HasPrefix(got, "SIP/2.0 200") {
-		t.Errorf("BYE was answered %.40q", got)
+		t.Errorf("BYE was answered with %.40q", got)
 	}
 }
 
-// answerTo is a 200 to an INVITE, by hand.
 func answerTo(invite, contact string) string {
 	var b strings.Builder
 	b.WriteString("SIP/2.0 200 OK\r\n")

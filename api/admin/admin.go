@@ -1,6 +1,5 @@
-// Package admin answers /v1/admin: the organizations of the service, the rules of
-// markets that they go by, their API keys and their webhooks. It is for privileged
-// keys of the root organization.
+// Package admin serves /v1/admin for privileged keys of the root organization:
+// organizations, market rules, API keys and webhooks.
 package admin
 
 import (
@@ -10,77 +9,75 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-voice/parley/api/filter"
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/listing"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// An Admin answers for what the operator of the service owns.
+// An Admin serves /v1/admin.
 type Admin struct {
 	DB      db.Querier
 	Schemas *schema.Set
-	// Root is the name of the organization whose privileged keys are let in.
+	// Root is the name of the root organization.
 	Root string
-	// AllowInsecure lets webhooks be plain http.
+	// AllowInsecure permits plain http webhooks.
 	AllowInsecure bool
 }
 
-// A Handler answers a request of a known key.
-type Handler func(w http.ResponseWriter, r *http.Request, key access.Key) error
+// A Handler serves an authenticated request.
+type Handler func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error
 
-// Only lets privileged keys of the root organization through, and no others.
+// Only restricts a handler to privileged keys of the root organization.
 func (a *Admin) Only(h Handler) Handler {
-	return func(w http.ResponseWriter, r *http.Request, key access.Key) error {
+	return func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 		switch {
 		case !key.Privileged:
-			return control.Refuse(control.CodePrivilegedKey, "this needs a privileged API key")
+			return control.Refuse(control.CodePrivilegedKey, "a privileged API key is required")
 		case key.OrgName != a.Root:
-			return control.Refuse(control.CodeRootOrgKey, "this needs an API key of the root organization")
+			return control.Refuse(control.CodeRootOrgKey, "an API key of the root organization is required")
 		}
 		return h(w, r, key)
 	}
 }
 
-// missing answers 404 for what is not there, and passes on what else went wrong.
+// missing turns not-found errors into 404 and passes on all others.
 func missing(err error) error {
-	if errors.Is(err, access.ErrUnknown) {
-		return &respond.PlainError{Status: http.StatusNotFound, Message: "no such object"}
+	if errors.Is(err, apikeys.ErrUnknown) {
+		return &response.PlainError{Status: http.StatusNotFound, Message: "object not found"}
 	}
 	return err
 }
 
-// id is the id in a request's path, or 404 where the database can have none of
-// the kind.
+// id returns the id in the path, or a 404 error if its form is wrong.
 func id(r *http.Request) (string, error) {
 	id := r.PathValue("id")
 	if !text(id) {
-		return "", missing(access.ErrUnknown)
+		return "", missing(apikeys.ErrUnknown)
 	}
 	return id, nil
 }
 
-// text reports whether the database can hold a text.
+// text reports whether the database can store a text.
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// A page is the part of a list that is asked for.
+// A page is the requested part of a list.
 type page struct {
 	after string // id of the last item before it
 	limit int
 }
 
-// paged reads which page of a list is asked for; its items' ids begin with
-// prefix.
+// paged parses limit and cursor of a list whose ids begin with prefix.
 func paged(r *http.Request, prefix string) (page, error) {
-	q, err := filter.Query(r)
+	q, err := listing.Query(r)
 	if err != nil {
 		return page{}, err
 	}
 	p := page{after: q.Get("cursor"), limit: 50}
 	if p.after != "" && (!strings.HasPrefix(p.after, prefix) || !text(p.after)) {
-		return p, control.Refuse(control.CodeInvalidCursor, "the cursor is none of this list")
+		return p, control.Refuse(control.CodeInvalidCursor, "cursor does not belong to this list; start without a cursor")
 	}
 	if given := q.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -92,17 +89,16 @@ func paged(r *http.Request, prefix string) (page, error) {
 	return p, nil
 }
 
-// organization reads the organization_id of a list, which may be left out.
+// organization parses the optional organization_id filter.
 func organization(r *http.Request) (string, error) {
 	id := r.URL.Query().Get("organization_id")
 	if !text(id) {
-		return "", control.Refuse(control.CodeInvalidFilter, "organization_id: no such text")
+		return "", control.Refuse(control.CodeInvalidFilter, "organization_id must be UTF-8 text without NUL")
 	}
 	return id, nil
 }
 
-// listed answers a page of a list under its name. One more item was asked for
-// than the page has, which tells whether there are more.
+// listed writes a page of a list that was read with one item more than the page holds.
 func listed[T, V any](w http.ResponseWriter, name string, p page, all []T, idOf func(T) string, show func(T) V) {
 	more := len(all) > p.limit
 	all = all[:min(len(all), p.limit)]
@@ -115,5 +111,5 @@ func listed[T, V any](w http.ResponseWriter, name string, p page, all []T, idOf 
 		last := idOf(all[len(all)-1])
 		next = &last
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{name: shown, "has_more": more, "next_cursor": next})
+	response.JSON(w, http.StatusOK, map[string]any{name: shown, "has_more": more, "next_cursor": next})
 }

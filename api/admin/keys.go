@@ -4,44 +4,44 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 )
 
 type keyView struct {
-	ID             string     `json:"key_id"`
-	OrganizationID string     `json:"organization_id"`
-	Name           string     `json:"name"`
-	RateLimit      any        `json:"rate_limit"` // a number, or "off"
-	Privileged     bool       `json:"privileged"`
-	CreatedAt      view.Epoch `json:"created_at"`
-	LastUsedAt     view.Epoch `json:"last_used_at"`
-	RevokedAt      view.Epoch `json:"revoked_at"`
-	Secret         string     `json:"secret,omitempty"` // when it is issued, and never again
+	ID             string         `json:"key_id"`
+	OrganizationID string         `json:"organization_id"`
+	Name           string         `json:"name"`
+	RateLimit      any            `json:"rate_limit"` // a number, or "off"
+	Privileged     bool           `json:"privileged"`
+	CreatedAt      callview.Epoch `json:"created_at"`
+	LastUsedAt     callview.Epoch `json:"last_used_at"`
+	RevokedAt      callview.Epoch `json:"revoked_at"`
+	Secret         string         `json:"secret,omitempty"` // in the response of the creation only
 }
 
-func showKey(k access.Key) keyView {
+func showKey(k apikeys.Key) keyView {
 	v := keyView{
 		ID: k.ID, OrganizationID: k.OrgID, Name: k.Name, RateLimit: k.RateLimit, Privileged: k.Privileged,
-		CreatedAt: view.Epoch(k.CreatedAt), LastUsedAt: epoch(k.LastUsedAt), RevokedAt: epoch(k.RevokedAt),
+		CreatedAt: callview.Epoch(k.CreatedAt), LastUsedAt: epoch(k.LastUsedAt), RevokedAt: epoch(k.RevokedAt),
 	}
-	if k.RateLimit == access.RateOff {
+	if k.RateLimit == apikeys.RateOff {
 		v.RateLimit = schema.Off
 	}
 	return v
 }
 
-func epoch(t *time.Time) view.Epoch {
+func epoch(t *time.Time) callview.Epoch {
 	if t == nil {
-		return view.Epoch{}
+		return callview.Epoch{}
 	}
-	return view.Epoch(*t)
+	return callview.Epoch(*t)
 }
 
 // ListKeys answers GET /v1/admin/keys.
-func (a *Admin) ListKeys(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) ListKeys(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	p, err := paged(r, "key_")
 	if err != nil {
 		return err
@@ -50,16 +50,16 @@ func (a *Admin) ListKeys(w http.ResponseWriter, r *http.Request, _ access.Key) e
 	if err != nil {
 		return err
 	}
-	all, err := access.KeysOf(r.Context(), a.DB, org, p.after, p.limit+1)
+	all, err := apikeys.KeysOf(r.Context(), a.DB, org, p.after, p.limit+1)
 	if err != nil {
 		return err
 	}
-	listed(w, "keys", p, all, func(k access.Key) string { return k.ID }, showKey)
+	listed(w, "keys", p, all, func(k apikeys.Key) string { return k.ID }, showKey)
 	return nil
 }
 
 // ReadKey answers GET /v1/admin/keys/{id}.
-func (a *Admin) ReadKey(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) ReadKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
@@ -68,18 +68,18 @@ func (a *Admin) ReadKey(w http.ResponseWriter, r *http.Request, _ access.Key) er
 }
 
 func (a *Admin) answerKey(w http.ResponseWriter, r *http.Request, status int, id, secret string) error {
-	k, err := access.ReadKey(r.Context(), a.DB, id)
+	k, err := apikeys.ReadKey(r.Context(), a.DB, id)
 	if err != nil {
 		return missing(err)
 	}
 	v := showKey(k)
 	v.Secret = secret
-	respond.JSON(w, status, v)
+	response.JSON(w, status, v)
 	return nil
 }
 
-// CreateKey answers POST /v1/admin/keys with the key, and its secret this once.
-func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+// CreateKey answers POST /v1/admin/keys; the response contains the secret.
+func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -88,19 +88,18 @@ func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ access.Key) 
 	if err != nil {
 		return err
 	}
-	if _, err = access.ReadOrganization(r.Context(), a.DB, k.OrgID); err != nil {
+	if _, err = apikeys.ReadOrganization(r.Context(), a.DB, k.OrgID); err != nil {
 		return missing(err)
 	}
-	id, secret, err := access.CreateKey(r.Context(), a.DB, k)
+	id, secret, err := apikeys.CreateKey(r.Context(), a.DB, k)
 	if err != nil {
 		return err
 	}
 	return a.answerKey(w, r, http.StatusCreated, id, string(secret))
 }
 
-// ChangeKey answers PATCH /v1/admin/keys/{id}: a limit counts from the key's
-// next request on.
-func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+// ChangeKey answers PATCH /v1/admin/keys/{id}. The limit applies from the next request.
+func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
@@ -113,20 +112,19 @@ func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, _ access.Key) 
 	if err != nil {
 		return err
 	}
-	if err = access.SetRateLimit(r.Context(), a.DB, id, limit); err != nil {
+	if err = apikeys.SetRateLimit(r.Context(), a.DB, id, limit); err != nil {
 		return missing(err)
 	}
 	return a.answerKey(w, r, http.StatusOK, id, "")
 }
 
-// RevokeKey answers POST /v1/admin/keys/{id}/revoke: a key ends with its next
-// request. A second time changes nothing.
-func (a *Admin) RevokeKey(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+// RevokeKey answers POST /v1/admin/keys/{id}/revoke. It is idempotent.
+func (a *Admin) RevokeKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
 	}
-	if err = access.Revoke(r.Context(), a.DB, id); err != nil {
+	if err = apikeys.Revoke(r.Context(), a.DB, id); err != nil {
 		return missing(err)
 	}
 	return a.answerKey(w, r, http.StatusOK, id, "")

@@ -3,58 +3,57 @@ package admin
 import (
 	"net/http"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 )
 
 type organizationView struct {
-	ID        string     `json:"organization_id"`
-	Name      string     `json:"name"`
-	Timezone  string     `json:"timezone"`
-	CreatedAt view.Epoch `json:"created_at"`
-	// Market and MarketVersion are empty where no market's rules are gone by; an
-	// empty version is the program's.
+	ID        string         `json:"organization_id"`
+	Name      string         `json:"name"`
+	Timezone  string         `json:"timezone"`
+	CreatedAt callview.Epoch `json:"created_at"`
+	// Market is empty without market rules; MarketVersion is empty for built-in rules.
 	Market        string `json:"market"`
 	MarketVersion string `json:"market_version"`
 }
 
-func showOrganization(o access.Organization) organizationView {
-	return organizationView{o.ID, o.Name, o.Timezone, view.Epoch(o.CreatedAt), o.Market, o.MarketVersion}
+func showOrganization(o apikeys.Organization) organizationView {
+	return organizationView{o.ID, o.Name, o.Timezone, callview.Epoch(o.CreatedAt), o.Market, o.MarketVersion}
 }
 
 // ListOrganizations answers GET /v1/admin/organizations.
-func (a *Admin) ListOrganizations(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) ListOrganizations(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	p, err := paged(r, "org_")
 	if err != nil {
 		return err
 	}
-	all, err := access.Organizations(r.Context(), a.DB, p.after, p.limit+1)
+	all, err := apikeys.Organizations(r.Context(), a.DB, p.after, p.limit+1)
 	if err != nil {
 		return err
 	}
-	listed(w, "organizations", p, all, func(o access.Organization) string { return o.ID }, showOrganization)
+	listed(w, "organizations", p, all, func(o apikeys.Organization) string { return o.ID }, showOrganization)
 	return nil
 }
 
 // ReadOrganization answers GET /v1/admin/organizations/{id}.
-func (a *Admin) ReadOrganization(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) ReadOrganization(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
 	}
-	o, err := access.ReadOrganization(r.Context(), a.DB, id)
+	o, err := apikeys.ReadOrganization(r.Context(), a.DB, id)
 	if err != nil {
 		return missing(err)
 	}
-	respond.JSON(w, http.StatusOK, showOrganization(o))
+	response.JSON(w, http.StatusOK, showOrganization(o))
 	return nil
 }
 
 // CreateOrganization answers POST /v1/admin/organizations: 201, or 200 with the
 // organization that has the name already.
-func (a *Admin) CreateOrganization(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) CreateOrganization(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -63,7 +62,7 @@ func (a *Admin) CreateOrganization(w http.ResponseWriter, r *http.Request, _ acc
 	if err != nil {
 		return err
 	}
-	o, made, err := access.CreateOrganization(r.Context(), a.DB, name, timezone)
+	o, made, err := apikeys.CreateOrganization(r.Context(), a.DB, name, timezone)
 	if err != nil {
 		return err
 	}
@@ -71,6 +70,6 @@ func (a *Admin) CreateOrganization(w http.ResponseWriter, r *http.Request, _ acc
 	if made {
 		status = http.StatusCreated
 	}
-	respond.JSON(w, status, showOrganization(o))
+	response.JSON(w, status, showOrganization(o))
 	return nil
 }

@@ -4,34 +4,34 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/control/access"
-	"github.com/parley-voice/parley/control/view"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
 type webhookView struct {
-	ID             string     `json:"webhook_id"`
-	OrganizationID string     `json:"organization_id"`
-	URL            string     `json:"url"`
-	Events         []string   `json:"events"`
-	DisabledAt     view.Epoch `json:"disabled_at"`
-	DisabledReason string     `json:"disabled_reason"`
-	LastSuccessAt  view.Epoch `json:"last_success_at"`
-	CreatedAt      view.Epoch `json:"created_at"`
-	Secret         string     `json:"secret,omitempty"` // when it is set, and never again
+	ID             string         `json:"webhook_id"`
+	OrganizationID string         `json:"organization_id"`
+	URL            string         `json:"url"`
+	Events         []string       `json:"events"`
+	DisabledAt     callview.Epoch `json:"disabled_at"`
+	DisabledReason string         `json:"disabled_reason"`
+	LastSuccessAt  callview.Epoch `json:"last_success_at"`
+	CreatedAt      callview.Epoch `json:"created_at"`
+	Secret         string         `json:"secret,omitempty"` // only when it is set
 }
 
-func showWebhook(e webhook.Owned) webhookView {
+func showWebhook(e webhook.EndpointView) webhookView {
 	return webhookView{
 		ID: e.ID, OrganizationID: e.OrgID, URL: e.URL, Events: e.Events, DisabledAt: epoch(e.DisabledAt), DisabledReason: e.DisabledReason,
-		LastSuccessAt: epoch(e.LastSuccessAt), CreatedAt: view.Epoch(e.CreatedAt),
+		LastSuccessAt: epoch(e.LastSuccessAt), CreatedAt: callview.Epoch(e.CreatedAt),
 	}
 }
 
 // ListWebhooks answers GET /v1/admin/webhooks.
-func (a *Admin) ListWebhooks(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+func (a *Admin) ListWebhooks(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	p, err := paged(r, "whe_")
 	if err != nil {
 		return err
@@ -40,18 +40,17 @@ func (a *Admin) ListWebhooks(w http.ResponseWriter, r *http.Request, _ access.Ke
 	if err != nil {
 		return err
 	}
-	all, err := webhook.ListOwned(r.Context(), a.DB, org, p.after, p.limit+1)
+	all, err := webhook.ListEndpoints(r.Context(), a.DB, org, p.after, p.limit+1)
 	if err != nil {
 		return err
 	}
-	listed(w, "webhooks", p, all, func(e webhook.Owned) string { return e.ID }, showWebhook)
+	listed(w, "webhooks", p, all, func(e webhook.EndpointView) string { return e.ID }, showWebhook)
 	return nil
 }
 
-// SaveWebhook answers POST /v1/admin/webhooks: it creates the endpoint of an
-// address, or changes the one that is there, which then works again. The secret
-// is told this once.
-func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+// SaveWebhook answers POST /v1/admin/webhooks: it creates the endpoint of a URL, or
+// changes and enables the existing one. The response contains the secret.
+func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ access.Key
 	if err != nil {
 		return err
 	}
-	if _, err = access.ReadOrganization(r.Context(), a.DB, e.OrgID); err != nil {
+	if _, err = apikeys.ReadOrganization(r.Context(), a.DB, e.OrgID); err != nil {
 		return missing(err)
 	}
 	saved, err := webhook.Save(r.Context(), a.DB, e)
@@ -69,24 +68,23 @@ func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ access.Key
 	}
 	v := showWebhook(saved)
 	v.Secret = string(e.Secret)
-	respond.JSON(w, http.StatusCreated, v)
+	response.JSON(w, http.StatusCreated, v)
 	return nil
 }
 
-// RemoveWebhook answers DELETE /v1/admin/webhooks/{id}. What is on its way to
-// the endpoint goes with it.
-func (a *Admin) RemoveWebhook(w http.ResponseWriter, r *http.Request, _ access.Key) error {
+// RemoveWebhook answers DELETE /v1/admin/webhooks/{id}. Pending deliveries are deleted too.
+func (a *Admin) RemoveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
 	}
 	gone, err := webhook.Remove(r.Context(), a.DB, id)
 	if errors.Is(err, webhook.ErrUnknown) {
-		return missing(access.ErrUnknown)
+		return missing(apikeys.ErrUnknown)
 	}
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, showWebhook(gone))
+	response.JSON(w, http.StatusOK, showWebhook(gone))
 	return nil
 }

@@ -1,5 +1,4 @@
-// Package calls is the resource group of calls: placing, reading, listing and
-// ending them.
+// Package calls serves /v1/calls.
 package calls
 
 import (
@@ -10,56 +9,61 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/parley-voice/parley/api/cursor"
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/listing"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/store"
-	"github.com/parley-voice/parley/control/view"
 )
 
-// A Desk accepts orders; *place.Desk is one.
+// A Desk accepts call requests; *admission.Desk implements it.
 type Desk interface {
-	Room(ctx context.Context) (leave func(), err error)
-	Place(ctx context.Context, orgID string, o place.Order, also place.Also) (control.Call, error)
-	PlaceWeb(ctx context.Context, orgID string, o place.WebOrder, also func(context.Context, db.Querier, control.Call, place.Ticket) error) (control.Call, place.Ticket, error)
+	Reserve(ctx context.Context, orgID string) (leave func(), err error)
+	Place(ctx context.Context, orgID string, o admission.Order, also admission.InTx) (control.Call, error)
+	PlaceWeb(
+		ctx context.Context,
+		orgID string,
+		o admission.WebOrder,
+		also func(context.Context, db.Querier, control.Call, admission.Ticket) error,
+	) (control.Call, admission.Ticket, error)
 }
 
-// A Store reads and ends calls; *store.Store is one.
+// A Store reads and ends calls; *store.Store implements it.
 type Store interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	Whole(ctx context.Context, orgID, id string) (control.Call, control.Words, error)
+	CallWithTranscript(ctx context.Context, orgID, id string) (control.Call, control.Transcript, error)
 	Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error)
 	List(ctx context.Context, f store.Filter) (store.Page, error)
 	End(ctx context.Context, orgID, id string) (control.Call, error)
 }
 
-// Calls answers for calls.
+// Calls serves the call endpoints.
 type Calls struct {
 	Desk    Desk
 	Store   Store
 	Keys    *idempotency.Keys
 	Schemas *schema.Set
-	View    view.View
-	// Tickets lets browsers into web calls; nil where there are none.
+	View    callview.View
+	// Tickets creates join tokens of web calls; nil disables web calls.
 	Tickets Tickets
-	// Live are the calls of this node; nil where there are none.
+	// Live holds the calls of this node; may be nil.
 	Live *control.Live
 	// CursorKey signs the cursors of lists.
-	CursorKey cursor.Key
-	// EndWait is how long an end request waits for the call's end; 0 means 5 s.
+	CursorKey listing.Key
+	// EndWait limits how long an end request waits for the call to end; 0 means 5 s.
 	EndWait time.Duration
 }
 
-// callID is what the ids of calls look like. Anything else is nobody's.
+// callID matches ids of calls.
 var callID = regexp.MustCompile(`^call_[0-9A-Z]{26}$`)
 
 // Create answers POST /v1/calls/phone.
-func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -75,13 +79,12 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key access.Key) e
 	if again {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
-	respond.Bytes(w, http.StatusAccepted, shown)
+	response.Bytes(w, http.StatusAccepted, shown)
 	return nil
 }
 
-// Place does what POST /v1/calls/phone asks for, and returns the call as it is
-// answered. Where the scope's key, if there is one, was used before for the same it
-// is the call that was placed then, and again holds.
+// Place places a call and returns its JSON. If the scope's key was used before with the
+// same body, it returns the first call and again is true.
 func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error) {
 	slot, answer, err := c.begin(ctx, scope, key, body)
 	if err != nil {
@@ -96,17 +99,17 @@ func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schem
 	return shown, false, err
 }
 
-// forget frees the key of a request that was refused: refusals are not
-// remembered. Where the database hangs the key frees itself later.
+// forget frees the key of a rejected request, which may be repeated. If the database
+// does not respond, the key expires by itself.
 func (c *Calls) forget(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return c.Keys.Release(ctx, slot)
 }
 
-// place goes on where the idempotency key is settled: ceiling, schema, list.
+// place checks capacity, schema and do-not-call lists in the contract's order, then queues the call.
 func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot *idempotency.Slot) ([]byte, error) {
-	leave, err := c.Desk.Room(ctx)
+	leave, err := c.Desk.Reserve(ctx, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -117,26 +120,26 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 	}
 	var shown []byte
 	_, err = c.Desk.Place(ctx, orgID, order, func(batch *db.Batch, call control.Call) error {
-		text, fault := json.Marshal(c.View.Call(call, control.Words{}))
+		text, fault := json.Marshal(c.View.Call(call, control.Transcript{}))
 		if shown = text; fault != nil || slot == nil {
 			return fault
 		}
-		slot.QueueSettle(batch, idempotency.Answer{Status: http.StatusAccepted, Body: shown})
+		slot.QueueSettle(batch, idempotency.Answer{Status: http.StatusAccepted, Body: shown, CallID: call.ID})
 		return nil
 	})
-	if missing, ok := errors.AsType[*place.MissingError](err); ok {
+	if missing, ok := errors.AsType[*admission.MissingVariablesError](err); ok {
 		return nil, schema.Missing(missing.Variables)
 	}
 	return shown, err
 }
 
 // Get answers GET /v1/calls/{id}.
-func (c *Calls) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Calls) Get(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	return c.show(w, r, key)
 }
 
 // Turns answers GET /v1/calls/{id}/turns.
-func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	if !callID.MatchString(r.PathValue("id")) {
 		return store.NotFound()
 	}
@@ -147,13 +150,12 @@ func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key access.Key) er
 	if turns == nil {
 		turns = []json.RawMessage{}
 	}
-	respond.JSON(w, http.StatusOK, turns)
+	response.JSON(w, http.StatusOK, turns)
 	return nil
 }
 
-// End answers POST /v1/calls/{id}/end: with the call as it is when it is over,
-// or after EndWait.
-func (c *Calls) End(w http.ResponseWriter, r *http.Request, key access.Key) error {
+// End answers POST /v1/calls/{id}/end with the call once it has ended, or after EndWait.
+func (c *Calls) End(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	if !callID.MatchString(r.PathValue("id")) {
 		return store.NotFound()
 	}
@@ -169,7 +171,7 @@ func (c *Calls) End(w http.ResponseWriter, r *http.Request, key access.Key) erro
 	return c.show(w, r, key)
 }
 
-// Patience is how long an end request waits for the call's end.
+// Patience returns how long an end request waits.
 func (c *Calls) Patience() time.Duration {
 	if c.EndWait == 0 {
 		return 5 * time.Second
@@ -177,7 +179,7 @@ func (c *Calls) Patience() time.Duration {
 	return c.EndWait
 }
 
-// awaitEnd waits for a call that was asked to end, here or on another node.
+// awaitEnd waits for the end of a call on this or another node.
 func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	var over <-chan struct{}
 	if c.Live != nil {
@@ -205,15 +207,15 @@ func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	return nil
 }
 
-// show answers with the whole call of the path.
-func (c *Calls) show(w http.ResponseWriter, r *http.Request, key access.Key) error {
+// show answers with the call of the path.
+func (c *Calls) show(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	if !callID.MatchString(r.PathValue("id")) {
 		return store.NotFound()
 	}
-	call, words, err := c.Store.Whole(r.Context(), key.OrgID, r.PathValue("id"))
+	call, words, err := c.Store.CallWithTranscript(r.Context(), key.OrgID, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, c.View.Call(call, words))
+	response.JSON(w, http.StatusOK, c.View.Call(call, words))
 	return nil
 }

@@ -6,23 +6,23 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/parley-voice/parley/api/filter"
-	"github.com/parley-voice/parley/api/respond"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/api/listing"
+	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/store"
-	"github.com/parley-voice/parley/control/view"
 )
 
-// A page is the answer of a list.
+// A page is the response of a list.
 type page struct {
-	Calls      []view.Summary `json:"calls"`
-	HasMore    bool           `json:"has_more"`
-	NextCursor *string        `json:"next_cursor"`
+	Calls      []callview.Summary `json:"calls"`
+	HasMore    bool               `json:"has_more"`
+	NextCursor *string            `json:"next_cursor"`
 }
 
 // List answers GET /v1/calls.
-func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	q, err := filter.Query(r)
+func (c *Calls) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	q, err := listing.Query(r)
 	if err != nil {
 		return err
 	}
@@ -30,19 +30,18 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key access.Key) err
 	if err != nil {
 		return err
 	}
-	p := page{Calls: []view.Summary{}, HasMore: found.More}
+	p := page{Calls: []callview.Summary{}, HasMore: found.More}
 	for _, call := range found.Calls {
 		p.Calls = append(p.Calls, c.View.Summary(call))
 	}
 	if found.More {
 		p.NextCursor = &next
 	}
-	respond.JSON(w, http.StatusOK, p)
+	response.JSON(w, http.StatusOK, p)
 	return nil
 }
 
-// Find returns the page of an organization's calls that the query of a list asks
-// for, and the cursor of the page after it, empty where there is none.
+// Find returns a page of calls and the cursor of the next page, "" on the last one.
 func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found store.Page, next string, err error) {
 	f, err := asked(q)
 	if err != nil {
@@ -60,13 +59,13 @@ func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found sto
 	return found, next, err
 }
 
-// Choices are what a filter over a closed set may ask for, none for other filters.
+// Choices returns the accepted values of a filter with a fixed set.
 func Choices(name string) []string { return slices.Clone(closed[name]) }
 
-// usualPage is how many calls a page has that asks for no number.
+// usualPage is the default page size.
 const usualPage = 50
 
-// closed are the filters over closed sets, and what they may ask for.
+// closed lists the filters with a fixed set of values.
 var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
 	"status":      {"queued", "ringing", "ongoing", "ended", "failed"},
 	"call_type":   {"phone", "web"},
@@ -75,13 +74,14 @@ var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
 		"callee_hangup", "agent_hangup", "api_hangup", "transferred", "voicemail_reached", "voicemail_dropped", "ivr_reached",
 		"inactivity", "max_duration", "media_timeout", "agent_error", "shutdown", "node_lost", "never_joined",
 		"no_answer", "busy", "declined", "invalid_number", "blocked", "route_error", "auth_failed", "congestion", "cancelled",
-		"queue_expired", "dnc_blocked", "caller_number_unavailable", "frequency_blocked", "window_closed", "internal_error", "unknown_after_restart", "redirect_refused",
+		"queue_expired", "dnc_blocked", "caller_number_unavailable", "frequency_blocked", "window_closed",
+		"internal_error", "provider_not_configured", "unknown_after_restart", "redirect_refused",
 	},
 }
 
-// asked reads the query of a list.
+// asked parses the query of a list.
 func asked(q url.Values) (store.Filter, error) {
-	rd := &filter.Reader{Query: q, Closed: closed}
+	rd := &listing.Reader{Query: q, Closed: closed}
 	f := store.Filter{
 		Statuses: rd.List("status"), Types: rd.List("call_type"), Agents: rd.List("agent_id"),
 		Campaigns: rd.List("campaign_id"), Contacts: rd.List("contact_id"), Imports: rd.List("import_id"),

@@ -8,25 +8,24 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
-	"github.com/parley-voice/parley/control/place"
 )
 
-// Tickets makes what browsers join their calls with.
+// Tickets creates join tokens for browsers.
 type Tickets interface {
-	// Ticket returns the members of the answer that let a browser in: the token,
-	// which is good until expires, where to bring it, and the ICE servers, whose
-	// credentials are good until until. It is the same each time.
+	// Ticket returns the members of the response for joining: the token, valid until
+	// expires, the URL, and ICE servers with credentials valid until until. It is
+	// deterministic.
 	Ticket(callID string, expires, until time.Time) map[string]any
 }
 
-// A webCall is what is kept of the answer to an order: nothing that one could
-// join by.
+// A webCall is the stored response of a request, without secrets.
 type webCall struct {
 	CallID       string `json:"call_id"`
 	AgentID      string `json:"agent_id"`
@@ -34,17 +33,17 @@ type webCall struct {
 	MaxDurationS int    `json:"max_duration_s"`
 }
 
-// turnGrace is how long the credentials of ICE servers outlive the call.
+// turnGrace extends the validity of ICE credentials beyond the call.
 const turnGrace = 5 * time.Minute
 
 // CreateWeb answers POST /v1/calls/web.
-func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
 	}
 	if c.Tickets == nil {
-		return control.Refuse(control.CodeVoiceBackend, "web calls are not set up")
+		return control.Refuse(control.CodeVoiceBackend, "web calls are not configured on this server")
 	}
 	name, err := schema.IdempotencyKey(r)
 	if err != nil {
@@ -64,7 +63,7 @@ func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key access.Key
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusCreated, c.ticket(call))
+	response.JSON(w, http.StatusCreated, c.ticket(call))
 	return nil
 }
 
@@ -74,7 +73,7 @@ func (c *Calls) placeWeb(ctx context.Context, orgID string, body *schema.Body, s
 		return webCall{}, err
 	}
 	var shown webCall
-	_, _, err = c.Desk.PlaceWeb(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call, t place.Ticket) error {
+	_, _, err = c.Desk.PlaceWeb(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call, t admission.Ticket) error {
 		shown = webCall{call.ID, call.AgentName, t.Expires.Unix(), int(call.MaxDuration / time.Second)}
 		if slot == nil {
 			return nil
@@ -85,13 +84,13 @@ func (c *Calls) placeWeb(ctx context.Context, orgID string, body *schema.Body, s
 		}
 		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: text})
 	})
-	if missing, ok := errors.AsType[*place.MissingError](err); ok {
+	if missing, ok := errors.AsType[*admission.MissingVariablesError](err); ok {
 		return webCall{}, schema.Missing(missing.Variables)
 	}
 	return shown, err
 }
 
-// ticket is the answer to an order.
+// ticket returns the response with the join token.
 func (c *Calls) ticket(call webCall) map[string]any {
 	expires := time.Unix(call.ExpiresAt, 0)
 	m := c.Tickets.Ticket(call.CallID, expires, expires.Add(time.Duration(call.MaxDurationS)*time.Second+turnGrace))

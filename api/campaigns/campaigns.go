@@ -1,4 +1,4 @@
-// Package campaigns is the resource group of campaigns and their lists.
+// Package campaigns serves /v1/campaigns, /v1/contacts and /v1/imports.
 package campaigns
 
 import (
@@ -11,40 +11,43 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-voice/parley/api/cursor"
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/listing"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/checks"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/campaignview"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/campaigns/view"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/budget"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// Campaigns answers for campaigns.
+// Campaigns serves the campaign endpoints.
 type Campaigns struct {
-	Desk    *desk.Desk
+	Desk    *service.Service
 	Store   *store.Store
 	Keys    *idempotency.Keys
 	Schemas *schema.Set
+	// Budget limits how many lists are read at once; nil does not.
+	Budget *budget.Budget
 	// CursorKey signs the cursors of lists.
-	CursorKey cursor.Key
+	CursorKey listing.Key
 }
 
-// What the ids look like. Anything else is nobody's.
+// Forms of ids.
 var (
 	campaignID = regexp.MustCompile(`^cmp_[0-9A-Z]{26}$`)
 	importID   = regexp.MustCompile(`^imp_[0-9A-Z]{26}$`)
 )
 
 // Create answers POST /v1/campaigns.
-func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	order, fingerprint, done, err := c.order(w, r)
+func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	order, fingerprint, done, err := c.order(w, r, key.OrgID)
 	if err != nil {
 		return err
 	}
@@ -65,45 +68,52 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key access.Ke
 	}
 	if answer != nil {
 		w.Header().Set("Idempotent-Replayed", "true")
-		respond.Bytes(w, answer.Status, answer.Body)
+		response.Bytes(w, answer.Status, answer.Body)
 		return nil
 	}
 	var shown []byte
-	_, err = c.Desk.Create(r.Context(), key.OrgID, who(r, key), order, func(ctx context.Context, q db.Querier, st desk.Standing) (fault error) {
-		if shown, fault = json.Marshal(view.Whole(st, true)); fault != nil {
-			return fault
-		}
-		return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
-	}, func(ctx context.Context, q db.Querier, _ error) error { return slot.Hold(ctx, q) })
+	_, err = c.Desk.Create(
+		r.Context(),
+		key.OrgID,
+		who(r, key),
+		order,
+		func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
+			if shown, fault = json.Marshal(campaignview.NewCampaign(st, true)); fault != nil {
+				return fault
+			}
+			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
+		},
+		func(ctx context.Context, q db.Querier, _ error) error { return slot.Hold(ctx, q) },
+	)
 	if err != nil {
-		if _, kept := errors.AsType[*desk.KeptError](err); kept {
+		if _, kept := errors.AsType[*service.DraftKeptError](err); kept {
 			return err
 		}
 		err = unreadable(err)
 		return errors.Join(err, c.forget(r.Context(), slot))
 	}
-	respond.Bytes(w, http.StatusCreated, shown)
+	response.Bytes(w, http.StatusCreated, shown)
 	return nil
 }
 
-// forget frees the key of a request that was refused.
+// forget frees the key of a rejected request.
 func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return c.Keys.Release(ctx, slot)
 }
 
-// who asks, for the record.
-func who(r *http.Request, key access.Key) desk.Who {
+// who returns the API key for the campaign's log.
+func who(r *http.Request, key apikeys.Key) service.Actor {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		ip = r.RemoteAddr
 	}
 	agent := strings.ToValidUTF8(strings.ReplaceAll(r.UserAgent(), "\x00", ""), "\ufffd")
-	return desk.Who{Via: campaigns.ByAPI, KeyID: key.ID, Actor: key.Name, IP: ip, Agent: agent[:min(len(agent), 500)]}
+	return service.Actor{Via: campaigns.ByAPI, KeyID: key.ID, Actor: key.Name, IP: ip, Agent: agent[:min(len(agent), 500)]}
 }
 
-// id is the campaign of the path.
+// id returns the campaign id of the path.
 func id(r *http.Request) (string, error) {
 	s := r.PathValue("id")
 	if !campaignID.MatchString(s) {
@@ -113,26 +123,28 @@ func id(r *http.Request) (string, error) {
 }
 
 // Get answers GET /v1/campaigns/{id}.
-func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, true, func(id string) (desk.Standing, error) { return c.Desk.Get(r.Context(), key.OrgID, id, screen.Anew) })
+func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	return c.answer(w, r, true, func(id string) (service.Status, error) {
+		return c.Desk.Get(r.Context(), key.OrgID, id, screening.Fresh)
+	})
 }
 
 // LaunchCheck answers GET /v1/campaigns/{id}/launch-check.
-func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	s, err := id(r)
 	if err != nil {
 		return err
 	}
-	st, err := c.Desk.Get(r.Context(), key.OrgID, s, screen.Anew)
+	st, err := c.Desk.Get(r.Context(), key.OrgID, s, screening.Fresh)
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, map[string]any{"blockers": st.Blockers, "warnings": st.Warnings, "dnc_screen": st.Screen})
+	response.JSON(w, http.StatusOK, map[string]any{"blockers": st.Blockers, "warnings": st.Warnings, "dnc_screen": st.Screen})
 	return nil
 }
 
 // Launch answers POST /v1/campaigns/{id}/launch.
-func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -141,60 +153,69 @@ func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key access.Ke
 	if err != nil {
 		return err
 	}
-	return c.answer(w, r, true, func(id string) (desk.Standing, error) {
+	return c.answer(w, r, true, func(id string) (service.Status, error) {
 		return c.Desk.Launch(r.Context(), key.OrgID, id, who(r, key), order)
 	})
 }
 
 // Pause answers POST /v1/campaigns/{id}/pause.
-func (c *Campaigns) Pause(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Pause(r.Context(), key.OrgID, id, who(r, key)) })
+func (c *Campaigns) Pause(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	return c.answer(w, r, false, func(id string) (service.Status, error) {
+		return c.Desk.Pause(r.Context(), key.OrgID, id, who(r, key))
+	})
 }
 
 // Resume answers POST /v1/campaigns/{id}/resume.
-func (c *Campaigns) Resume(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Resume(r.Context(), key.OrgID, id, who(r, key)) })
+func (c *Campaigns) Resume(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	return c.answer(w, r, false, func(id string) (service.Status, error) {
+		return c.Desk.Resume(r.Context(), key.OrgID, id, who(r, key))
+	})
 }
 
 // Cancel answers POST /v1/campaigns/{id}/cancel.
-func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	return c.answer(w, r, false, func(id string) (desk.Standing, error) { return c.Desk.Cancel(r.Context(), key.OrgID, id, who(r, key)) })
+func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	return c.answer(w, r, false, func(id string) (service.Status, error) {
+		return c.Desk.Cancel(r.Context(), key.OrgID, id, who(r, key))
+	})
 }
 
-// answer does something to the campaign of the path and shows it.
-func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool, do func(id string) (desk.Standing, error)) error {
+// answer applies a transition to the campaign of the path and returns it.
+func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool, do func(id string) (service.Status, error)) error {
 	s, err := id(r)
 	if err != nil {
 		return err
 	}
 	st, err := do(s)
-	if blocked, ok := errors.AsType[*desk.BlockedError](err); ok {
+	if blocked, ok := errors.AsType[*service.BlockedError](err); ok {
 		return more(blocked.Blockers)
 	}
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, view.Whole(st, checked))
+	response.JSON(w, http.StatusOK, campaignview.NewCampaign(st, checked))
 	return nil
 }
 
-// more is the refusal of a launch that is blocked.
-func more(blockers []checks.Blocker) error {
-	return &respond.MoreError{
-		Refusal: control.Refuse(control.CodeLaunchBlocked, "the launch checks found what keeps the campaign from dialling: see blockers"), Blockers: blockers,
+// more adds the blockers to a rejected launch.
+func more(blockers []launchcheck.Blocker) error {
+	return &response.MoreError{
+		Refusal: control.Refuse(
+			control.CodeLaunchBlocked,
+			"launch checks failed; see blockers",
+		), Blockers: blockers,
 	}
 }
 
 // Import answers GET /v1/imports/{id}.
-func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	s := r.PathValue("id")
 	if !importID.MatchString(s) {
 		return store.ImportNotFound()
 	}
-	x, err := c.Desk.Import(r.Context(), key.OrgID, s, screen.Anew)
+	x, err := c.Desk.Import(r.Context(), key.OrgID, s, screening.Fresh)
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, view.Imported(x))
+	response.JSON(w, http.StatusOK, campaignview.NewImport(x))
 	return nil
 }

@@ -6,35 +6,35 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/campaigns/checks"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/screen"
-	"github.com/parley-voice/parley/campaigns/view"
+	"github.com/parley-voice/parley/campaigns/campaignview"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// added is the answer to a batch that was accepted.
+// added is the response of an accepted batch.
 type added struct {
-	Campaign  view.Short       `json:"campaign"`
-	Import    view.Import      `json:"import"`
-	DNCScreen screen.Screen    `json:"dnc_screen"`
-	Blockers  []checks.Blocker `json:"blockers"`
+	Campaign  campaignview.Short    `json:"campaign"`
+	Import    campaignview.Import   `json:"import"`
+	DNCScreen screening.Screen      `json:"dnc_screen"`
+	Blockers  []launchcheck.Blocker `json:"blockers"`
 }
 
 // Add answers POST /v1/campaigns/{id}/calls.
-func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	name, body, rows, err := c.batch(w, r)
 	if err != nil {
 		return err
 	}
 	campaign, err := id(r)
 	if err == nil {
-		err = c.Desk.Addable(r.Context(), key.OrgID, campaign)
+		err = c.Desk.CheckAddable(r.Context(), key.OrgID, campaign)
 	}
 	if err != nil {
 		return err
@@ -45,32 +45,32 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key access.Key) 
 	}
 	if answer != nil {
 		w.Header().Set("Idempotent-Replayed", "true")
-		respond.Bytes(w, answer.Status, answer.Body)
+		response.Bytes(w, answer.Status, answer.Body)
 		return nil
 	}
 	var shown []byte
-	_, err = c.Desk.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, desk.Ending{
-		Settle: func(ctx context.Context, q db.Querier, st desk.Standing) (fault error) {
-			shown, fault = json.Marshal(added{view.Summary(st.Campaign), view.Imported(*st.Import), st.Screen, st.Blockers})
+	_, err = c.Desk.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, service.BatchHooks{
+		Settle: func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
+			shown, fault = json.Marshal(added{campaignview.Summary(st.Campaign), campaignview.NewImport(*st.Import), st.Screen, st.Blockers})
 			if fault != nil {
 				return fault
 			}
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
 		},
-		Free: slot.Free,
+		Free: slot.ReleaseTx,
 	})
-	if refused, ok := errors.AsType[*desk.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
 		refusal, _ := errors.AsType[*control.Error](refused.Err)
-		return &respond.MoreError{Refusal: refusal, Import: view.Imported(refused.Import)}
+		return &response.MoreError{Refusal: refusal, Import: campaignview.NewImport(refused.Import)}
 	}
 	if err != nil {
 		return errors.Join(err, c.forget(r.Context(), slot))
 	}
-	respond.Bytes(w, http.StatusCreated, shown)
+	response.Bytes(w, http.StatusCreated, shown)
 	return nil
 }
 
-// batch reads a request for more calls, and refuses it in the contract's order.
+// batch parses a batch and rejects it in the contract's order.
 func (c *Campaigns) batch(w http.ResponseWriter, r *http.Request) (name string, body *schema.Body, rows []json.RawMessage, err error) {
 	if name, err = schema.IdempotencyKey(r); err != nil {
 		return "", nil, nil, err
@@ -86,17 +86,17 @@ func (c *Campaigns) batch(w http.ResponseWriter, r *http.Request) (name string, 
 		err = c.Desk.CheckCalls(len(rows))
 	}
 	if err == nil && !attested {
-		err = control.Refuse(control.CodeAttestation, "attestation is an object with one key: confirmed, which is true")
+		err = control.Refuse(control.CodeAttestation, "attestation must be an object with one key: {\"confirmed\": true}")
 	}
 	return name, body, rows, err
 }
 
 func keyRequired() error {
-	return control.Refuse(control.CodeIdempotencyRequired, "send the header Idempotency-Key: a string of your own that no other request has")
+	return control.Refuse(control.CodeIdempotencyRequired, "the header Idempotency-Key is required: a unique string per request")
 }
 
 // Progress answers GET /v1/campaigns/{id}/progress.
-func (c *Campaigns) Progress(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Progress(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	s, err := id(r)
 	if err != nil {
 		return err
@@ -105,12 +105,12 @@ func (c *Campaigns) Progress(w http.ResponseWriter, r *http.Request, key access.
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, p)
+	response.JSON(w, http.StatusOK, p)
 	return nil
 }
 
 // Withdraw answers POST /v1/contacts/withdraw.
-func (c *Campaigns) Withdraw(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Withdraw(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -123,6 +123,6 @@ func (c *Campaigns) Withdraw(w http.ResponseWriter, r *http.Request, key access.
 	if err != nil {
 		return err
 	}
-	respond.JSON(w, http.StatusOK, done)
+	response.JSON(w, http.StatusOK, done)
 	return nil
 }

@@ -5,24 +5,24 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/parley-voice/parley/api/filter"
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/listing"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/campaignview"
 	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/campaigns/view"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// A page is the answer of a list.
+// A page is the response of a list.
 type page struct {
-	Campaigns  []view.Short `json:"campaigns"`
-	HasMore    bool         `json:"has_more"`
-	NextCursor *string      `json:"next_cursor"`
+	Campaigns  []campaignview.Short `json:"campaigns"`
+	HasMore    bool                 `json:"has_more"`
+	NextCursor *string              `json:"next_cursor"`
 }
 
 // List answers GET /v1/campaigns.
-func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key access.Key) error {
-	q, err := filter.Query(r)
+func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	q, err := listing.Query(r)
 	if err != nil {
 		return err
 	}
@@ -30,19 +30,18 @@ func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key access.Key)
 	if err != nil {
 		return err
 	}
-	p := page{Campaigns: []view.Short{}, HasMore: next != ""}
+	p := page{Campaigns: []campaignview.Short{}, HasMore: next != ""}
 	for _, x := range found {
-		p.Campaigns = append(p.Campaigns, view.Summary(x))
+		p.Campaigns = append(p.Campaigns, campaignview.Summary(x))
 	}
 	if p.HasMore {
 		p.NextCursor = &next
 	}
-	respond.JSON(w, http.StatusOK, p)
+	response.JSON(w, http.StatusOK, p)
 	return nil
 }
 
-// Find returns the page of an organization's campaigns that the query of a list
-// asks for, and the cursor of the page after it, empty where there is none.
+// Find returns a page of campaigns and the cursor of the next page, "" on the last one.
 func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found []campaigns.Campaign, next string, err error) {
 	f, err := asked(q)
 	if err != nil {
@@ -62,12 +61,12 @@ func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found
 	return found, next, err
 }
 
-// usualPage is how many campaigns a page has that asks for no number.
+// usualPage is the default page size.
 const usualPage = 20
 
-// asked reads the query of a list.
+// asked parses the query of a list.
 func asked(q url.Values) (store.Filter, error) {
-	rd := &filter.Reader{Query: q, Closed: map[string][]string{
+	rd := &listing.Reader{Query: q, Closed: map[string][]string{
 		"status":         {"draft", "scheduled", "running", "paused", "completed", "cancelled"},
 		"created_via":    {"api", "dashboard", "command", "system"},
 		"classification": {"marketing", "servicing", "debt_collection"},

@@ -10,10 +10,10 @@ import (
 	"github.com/parley-voice/parley/campaigns/report"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// kind is the media type of a report's format.
+// kind is the media type of a report format.
 func kind(format string) string {
 	if format == report.XLSX {
 		return "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -22,7 +22,7 @@ func kind(format string) string {
 }
 
 // Report answers GET /v1/imports/{id}/report.
-func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key access.Key) error {
+func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	q, id := r.URL.Query(), r.PathValue("id")
 	format, only := report.CSV, q.Get("only")
 	if q.Has("format") {
@@ -30,14 +30,13 @@ func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key access.Ke
 	}
 	switch {
 	case format != report.CSV && format != report.XLSX:
-		return control.Refuse(control.CodeReportFormat, "format is csv or xlsx")
+		return control.Refuse(control.CodeReportFormat, "format must be csv or xlsx")
 	case q.Has("only") && only != "dnc_match":
-		return control.Refuse(control.CodeReportFilter, "only is dnc_match, or left out")
+		return control.Refuse(control.CodeReportFilter, "only must be dnc_match or omitted")
 	case !importID.MatchString(id):
 		return store.ImportNotFound()
 	}
-	// A report is whole before it is sent: it may be large, and an error may come
-	// late.
+	// The report is written to a file first: it may be large, and errors may occur late.
 	f, err := os.CreateTemp("", "parley-report-*")
 	if err != nil {
 		return err

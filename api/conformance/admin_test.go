@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// TestAdmin is about the administration of the service.
+// TestAdmin covers /v1/admin.
 func TestAdmin(t *testing.T) {
 	hold(t, "K", []statement{
 		{1, "an operation of the root organization with a regular key is 403 privileged_key_required", regularKey},
@@ -27,7 +27,7 @@ func TestAdmin(t *testing.T) {
 	})
 }
 
-// adminPaths are the operations of the root organization.
+// adminPaths returns the operations of the root organization.
 func adminPaths() []string {
 	return []string{
 		"GET /v1/admin/organizations", "POST /v1/admin/organizations", "GET /v1/admin/organizations/x",
@@ -39,7 +39,7 @@ func adminPaths() []string {
 
 func regularKey(t *testing.T, s *service) {
 	o, root := s.empty(t), s.root(t)
-	root.key, _ = root.newKey(t, access.Key{RateLimit: access.RateOff})
+	root.key, _ = root.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
 	for _, p := range adminPaths() {
 		method, path, _ := strings.Cut(p, " ")
 		refused(t, o.do(t, method, path, "{"), 403, "privileged_key_required")
@@ -49,22 +49,22 @@ func regularKey(t *testing.T, s *service) {
 
 func otherOrgKey(t *testing.T, s *service) {
 	o := s.empty(t)
-	o.key, _ = o.newKey(t, access.Key{RateLimit: access.RateOff, Privileged: true})
+	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Privileged: true})
 	for _, p := range adminPaths() {
 		method, path, _ := strings.Cut(p, " ")
 		refused(t, o.do(t, method, path, "{"), 403, "root_org_key_required")
 	}
 }
 
-// root is the root organization, with a privileged key.
+// root returns the root organization, with a privileged key.
 func (s *service) root(t *testing.T) *organization {
 	t.Helper()
 	o := &organization{s: s, name: "root", url: s.url}
 	var err error
-	if o.id, err = access.EnsureOrganization(t.Context(), s.db.Pool, o.name); err != nil {
+	if o.id, err = apikeys.EnsureOrganization(t.Context(), s.db.Pool, o.name); err != nil {
 		t.Fatal(err)
 	}
-	o.key, _ = o.newKey(t, access.Key{RateLimit: access.RateOff, Privileged: true})
+	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Privileged: true})
 	return o
 }
 

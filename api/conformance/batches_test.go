@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// TestBatches is about POST /v1/campaigns/{id}/calls.
+// TestBatches covers POST /v1/campaigns/{id}/calls.
 func TestBatches(t *testing.T) {
 	hold(t, "CB", []statement{
 		{1, "an accepted batch is 201 with the short view, its import with its own screen, and blockers", goodBatch},
@@ -45,7 +45,7 @@ func TestBatches(t *testing.T) {
 
 const oneCall = `"calls":[{"phone":"2125550101"}]`
 
-// add posts a batch that is attested.
+// add posts an attested batch.
 func (o *organization) add(t *testing.T, c map[string]any, key string, members ...string) answer {
 	t.Helper()
 	body := strings.Join(members, ",")
@@ -55,7 +55,7 @@ func (o *organization) add(t *testing.T, c map[string]any, key string, members .
 	return o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/calls", c["campaign_id"]), "{"+body+"}", "Idempotency-Key", key)
 }
 
-// contacts is how many contacts a campaign has.
+// contacts counts the contacts of a campaign.
 func (o *organization) contacts(t *testing.T, c map[string]any) float64 {
 	t.Helper()
 	return o.progress(t, c)["counters"].(map[string]any)["contacts"].(float64)
@@ -96,7 +96,7 @@ func orderOfBatchChecks(t *testing.T, s *service) {
 	many := `"calls":[` + strings.TrimSuffix(strings.Repeat(`{"phone":"2125550101"},`, 1001), ",") + "]"
 	nobody := "/v1/campaigns/cmp_00000000000000000000000000/calls"
 	post := func(path, body string) answer { return o.do(t, "POST", path, body, "Idempotency-Key", "k") }
-	// Each has the faults of all that follow.
+	// Each request also has the faults of all later ones.
 	refused(t, o.do(t, "POST", nobody, `{"calls":7}`), 422, "idempotency_key_required")
 	refused(t, o.do(t, "POST", nobody, `{`, "Idempotency-Key", " "), 422, "idempotency_key_required")
 	refused(t, post(nobody, `{"calls":7}`), 422, "invalid_request")
@@ -218,7 +218,7 @@ func refusedBatchLeaves(t *testing.T, s *service) {
 	if n := o.contacts(t, c); n != 1 {
 		t.Errorf("%v contacts", n)
 	}
-	// The same key, corrected, and then the same mistake again: the key is free.
+	// A rejected request does not use up its key.
 	refusedMore(t, o.add(t, c, "k", `"calls":[{"phone":"x"}]`), 422, "calls_rejected", "import")
 	o.add(t, c, "k", oneCall).is(t, 201)
 }
@@ -412,7 +412,7 @@ func batchIntoClosed(t *testing.T, s *service) {
 func batchCountsOnce(t *testing.T, s *service) {
 	o := american(t, s)
 	c := o.campaign(t, oneRow, confirmed)
-	o.key, _ = o.newKey(t, access.Key{RateLimit: 3})
+	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: 3})
 	a := o.add(t, c, "k", `"calls":[{"phone":"2125550101"},{"phone":"2125550102"},{"phone":"2125550103"}]`).is(t, 201)
 	if got := a.header.Get("X-Ratelimit-Remaining"); got != "2" {
 		t.Errorf("%s of 3 are left", got)

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCalls is about the life of a call.
+// TestCalls covers the life of a call.
 func TestCalls(t *testing.T) {
 	hold(t, "C", []statement{
 		{1, "a call goes queued, ringing, ongoing, ended", lifeOfACall},

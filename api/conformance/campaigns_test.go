@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestCampaigns is about POST /v1/campaigns.
+// TestCampaigns covers POST /v1/campaigns.
 func TestCampaigns(t *testing.T) {
 	hold(t, "CC", []statement{
 		{1, "a good order is 201 with the whole campaign, running", goodCampaign},
@@ -50,7 +50,7 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
-// us gives the organization the rules of the United States, and their clock.
+// us sets the market and the time zone of the organization to the United States.
 func (o *organization) us(t *testing.T) *organization {
 	t.Helper()
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, market: us, timezone: America/New_York}]", o.name))
@@ -71,10 +71,8 @@ func quoted(all ...string) string {
 	return strings.Join(q, ",")
 }
 
-// american is an organization with the rules of the United States.
-//
-// Its line is free tomorrow: what campaigns do with their contacts is looked at
-// while nobody is called, whatever the hour.
+// american returns an organization with the rules of the United States. Its trunk dials again tomorrow, so that
+// contacts stay uncalled at any hour.
 func american(t *testing.T, s *service) *organization {
 	t.Helper()
 	o := s.organization(t).us(t)
@@ -84,10 +82,10 @@ func american(t *testing.T, s *service) *organization {
 	return o
 }
 
-// week is long enough for working hours to open, whenever it begins.
+// week always contains working hours.
 const week = 7 * 24 * time.Hour
 
-// noon is a zone where it is between twelve and one, all year round.
+// noon returns a time zone where it is between 12:00 and 13:00 now.
 func noon(now time.Time) string {
 	return []string{
 		"Pacific/Tarawa", "Pacific/Noumea", "Australia/Brisbane", "Asia/Tokyo", "Asia/Singapore", "Asia/Bangkok", "Asia/Thimphu", "Asia/Tashkent",
@@ -103,7 +101,7 @@ const (
 	oneRow    = `"planned_calls":[{"phone":"2125550101"}]`
 )
 
-// create orders a campaign of the agent sales, with more members.
+// create requests a campaign of the agent sales, with more members.
 func (o *organization) create(t *testing.T, key string, more ...string) answer {
 	t.Helper()
 	return o.do(t, "POST", "/v1/campaigns", campaignBody(more...), "Idempotency-Key", key)
@@ -113,16 +111,16 @@ func campaignBody(more ...string) string {
 	return "{" + strings.Join(append([]string{`"name":"Spring","agent_id":"sales","calls_per_minute":20`}, more...), ",") + "}"
 }
 
-// campaign makes one that is well, and returns it.
+// campaign creates a valid campaign and returns it.
 func (o *organization) campaign(t *testing.T, more ...string) map[string]any {
 	t.Helper()
 	return o.create(t, fmt.Sprint(time.Now().UnixNano()), more...).is(t, http.StatusCreated).object(t)
 }
 
-// epoch is a time from now in seconds.
+// epoch returns the Unix time d from now.
 func epoch(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
-// codes are those of a list of blockers or warnings.
+// codes returns the codes of a list of blockers or warnings.
 func codes(t *testing.T, m map[string]any, name string) string {
 	t.Helper()
 	all, ok := m[name].([]any)
@@ -136,7 +134,7 @@ func codes(t *testing.T, m map[string]any, name string) string {
 	return strings.Join(found, " ")
 }
 
-// hasMembers holds an object to some members.
+// hasMembers checks members of an object.
 func hasMembers(t *testing.T, m, want map[string]any) {
 	t.Helper()
 	for name, v := range want {
@@ -146,7 +144,7 @@ func hasMembers(t *testing.T, m, want map[string]any) {
 	}
 }
 
-// refusedMore is refused for errors that say more in one field.
+// refusedMore checks an error as refused does, and returns its additional field.
 func refusedMore(t *testing.T, a answer, status int, code, field string) any {
 	t.Helper()
 	e := a.is(t, status).envelope(t)
@@ -251,7 +249,7 @@ func orderOfCampaignChecks(t *testing.T, s *service) {
 				refused(t, a, 422, first.code)
 				continue
 			}
-			// A classification that is none has no legal hours either.
+			// An invalid classification has no legal hours either.
 			if first.code == "working_hours_wider_than_law" && second.code == "campaign_classification_invalid" && a.status == 422 {
 				continue
 			}
@@ -409,7 +407,7 @@ func consentTiers(t *testing.T, s *service) {
 	}
 }
 
-// campaigns is how many the organization has.
+// campaigns counts the campaigns of the organization.
 func (o *organization) campaigns(t *testing.T) int {
 	t.Helper()
 	return len(o.do(t, "GET", "/v1/campaigns?limit=100", "").is(t, 200).object(t)["campaigns"].([]any))
@@ -454,7 +452,7 @@ func campaignStarts(t *testing.T, s *service) {
 	if c["status"] != "scheduled" || strings.Contains(codes(t, c, "warnings"), "starts_immediately") {
 		t.Errorf("%v %v", c["status"], c["warnings"])
 	}
-	// The first second of today, in the campaign's zone, is today.
+	// The first second of today, in the zone of the campaign, is not in the past.
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
 		t.Fatal(err)
@@ -596,12 +594,12 @@ func campaignReplay(t *testing.T, s *service) {
 	first := o.create(t, "k", oneRow, confirmed).is(t, 201)
 	id := first.object(t)["campaign_id"].(string)
 	o.do(t, "POST", "/v1/campaigns/"+id+"/cancel", "").is(t, 200)
-	again := o.create(t, " k ", confirmed, oneRow).is(t, 201) // keys of a body have no order
+	again := o.create(t, " k ", confirmed, oneRow).is(t, 201) // the order of members does not matter
 	if string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%v", again)
 	}
 	refused(t, o.create(t, "k", oneRow), 422, "idempotency_key_reuse")
-	// What is told before the key is told on a repeat too.
+	// Errors that precede the key check apply to a repeat too.
 	refused(t, o.create(t, "k", `"dnc":"maybe"`), 422, "dnc_decision_invalid")
 	if n := o.campaigns(t); n != 1 {
 		t.Errorf("%d campaigns", n)

@@ -13,7 +13,7 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// TestWithdrawal is about POST /v1/contacts/withdraw.
+// TestWithdrawal covers POST /v1/contacts/withdraw.
 func TestWithdrawal(t *testing.T) {
 	hold(t, "CW", []statement{
 		{1, "the answer has five lists, always", fiveLists},
@@ -30,7 +30,7 @@ func TestWithdrawal(t *testing.T) {
 	})
 }
 
-// TestImports is about /v1/imports.
+// TestImports covers /v1/imports.
 func TestImports(t *testing.T) {
 	hold(t, "CI", []statement{
 		{1, "GET /v1/imports/{id} is the import object with its screen", readImport},
@@ -47,7 +47,7 @@ func (o *organization) withdraw(t *testing.T, body string) map[string]any {
 	return o.do(t, "POST", "/v1/contacts/withdraw", body).is(t, 200).object(t)
 }
 
-// holds is how many are in each list of a withdrawal.
+// holds returns the length of each list of a withdrawal.
 func holds(w map[string]any) string {
 	var all []string
 	for _, name := range []string{"withdrawn", "already_withdrawn", "not_withdrawable", "invalid", "not_found"} {
@@ -110,7 +110,7 @@ func liveAlone(t *testing.T, s *service) {
 	}
 }
 
-// contact is the id of the contact with a number.
+// contact returns the id of the contact with a number.
 func (o *organization) contact(t *testing.T, number string) (id string) {
 	t.Helper()
 	if err := o.s.db.Pool.QueryRow(t.Context(), "SELECT id FROM contacts WHERE org_id = $1 AND number = $2", o.id, number).Scan(&id); err != nil {
@@ -214,7 +214,7 @@ func readImport(t *testing.T, s *service) {
 		c := o.campaign(t, oneRow, more)
 		want := c["import"].(map[string]any)
 		got := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v", want["import_id"]), "").is(t, 200).object(t)
-		// A draft's screen is of each reading anew.
+		// A draft is screened at each reading.
 		got["dnc_screen"].(map[string]any)["screened_at"], want["dnc_screen"].(map[string]any)["screened_at"] = 0, 0
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got, want)
@@ -223,7 +223,7 @@ func readImport(t *testing.T, s *service) {
 	refused(t, o.do(t, "GET", "/v1/imports/imp_00000000000000000000000000", ""), 404, "import_not_found")
 }
 
-// report reads that of an import, as CSV.
+// report reads the report of an import as CSV.
 func (o *organization) report(t *testing.T, id any, query string) [][]string {
 	t.Helper()
 	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report%s", id, query), "").is(t, 200)
@@ -284,7 +284,7 @@ func reportSheet(t *testing.T, s *service) {
 		t.Fatal(err)
 	}
 	for i, want := range o.report(t, id, "") {
-		line := append(got[i], make([]string, len(want)-len(got[i]))...) // empty cells at the end are not there
+		line := append(got[i], make([]string, len(want)-len(got[i]))...) // empty cells at the end are omitted
 		if !slices.Equal(line, want) {
 			t.Errorf("%q, want %q", line, want)
 		}

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// TestErrors is about the one form that errors have, and the format of all
-// requests and answers.
+// TestErrors covers the format of errors, and what applies to all requests and responses.
 func TestErrors(t *testing.T) {
 	hold(t, "E", []statement{
 		{1, "an unknown path is 404 in the envelope; the code is the type where there is no cause to name", unknownPath},
@@ -69,7 +68,7 @@ func largeBody(t *testing.T, s *service) {
 	refused(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"`+strings.Repeat("x", 4<<20)+`"}`), 413, "request_too_large")
 }
 
-// issuesOf are the issues of a 422.
+// issuesOf returns the issues of a 422.
 func issuesOf(t *testing.T, a answer) []map[string]any {
 	t.Helper()
 	refused(t, a, 422, "invalid_request")
@@ -136,7 +135,7 @@ func unknownKeys(t *testing.T, s *service) {
 	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"frequency_override":{"x":[1]},"":null}`, s.busy())).is(t, 202)
 }
 
-// raw sends bytes, and returns what comes back.
+// raw sends bytes and returns the response.
 func (s *service) raw(t *testing.T, text string) answer {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// TestKeys is about who may ask.
+// TestKeys covers authentication and rate limits.
 func TestKeys(t *testing.T) {
 	hold(t, "A", []statement{
 		{1, "a request without an Authorization header is 401 api_key_required", noKey},
@@ -48,23 +48,23 @@ func unknownKey(t *testing.T, s *service) {
 
 func revokedKey(t *testing.T, s *service) {
 	o := s.empty(t)
-	secret, id := o.newKey(t, access.Key{RateLimit: access.RateOff})
+	secret, id := o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
 	o.key = secret
 	o.do(t, "GET", "/v1/calls", "").is(t, 200)
-	if err := access.Revoke(t.Context(), s.db.Pool, id); err != nil {
+	if err := apikeys.Revoke(t.Context(), s.db.Pool, id); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, o.do(t, "GET", "/v1/calls", ""), 401, "api_key_revoked")
 }
 
-// limited gives the organization a key with a limit, and returns the key's id.
+// limited gives the organization a key with a limit, and returns its id.
 func (o *organization) limited(t *testing.T, limit int) (id string) {
 	t.Helper()
-	o.key, id = o.newKey(t, access.Key{RateLimit: limit})
+	o.key, id = o.newKey(t, apikeys.Key{RateLimit: limit})
 	return id
 }
 
-// admitted counts how many of n requests are let through.
+// admitted counts how many of n requests are accepted.
 func (o *organization) admitted(t *testing.T, n int) (let int) {
 	t.Helper()
 	for range n {
@@ -108,7 +108,7 @@ func refusedDoNotCount(t *testing.T, s *service) {
 	if n := o.admitted(t, 6); n != 2 {
 		t.Errorf("%d of 2 were let through", n)
 	}
-	// A minute goes by.
+	// Simulate that a minute passed.
 	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE rate_requests SET at = at - interval '60 seconds' WHERE key_id = $1", id); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func changedLimit(t *testing.T, s *service) {
 	if n := o.admitted(t, 2); n != 1 {
 		t.Errorf("%d of 1 were let through", n)
 	}
-	for _, tt := range []struct{ limit, more int }{{3, 2}, {2, 0}, {access.RateOff, 5}} {
-		if err := access.SetRateLimit(t.Context(), s.db.Pool, id, tt.limit); err != nil {
+	for _, tt := range []struct{ limit, more int }{{3, 2}, {2, 0}, {apikeys.RateOff, 5}} {
+		if err := apikeys.SetRateLimit(t.Context(), s.db.Pool, id, tt.limit); err != nil {
 			t.Fatal(err)
 		}
 		if n := o.admitted(t, 5); n != tt.more {
@@ -161,11 +161,11 @@ func changedLimit(t *testing.T, s *service) {
 
 func platformLimit(t *testing.T, s *service) {
 	o := s.empty(t)
-	o.limited(t, access.RateDefault)
+	o.limited(t, apikeys.RateDefault)
 	if n := o.admitted(t, 62); n != 60 {
 		t.Errorf("%d of 60 were let through", n)
 	}
-	o.limited(t, access.RateDefault)
+	o.limited(t, apikeys.RateDefault)
 	o.url = s.another(t, "PARLEY_RATE_LIMIT=2").url
 	if n := o.admitted(t, 4); n != 2 {
 		t.Errorf("%d of 2 were let through", n)
@@ -174,7 +174,7 @@ func platformLimit(t *testing.T, s *service) {
 
 func noLimit(t *testing.T, s *service) {
 	o := s.empty(t)
-	o.limited(t, access.RateOff)
+	o.limited(t, apikeys.RateOff)
 	if n := o.admitted(t, 70); n != 70 {
 		t.Errorf("%d of 70 were let through", n)
 	}

@@ -13,12 +13,11 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// usualKills is how often the program is killed; PARLEYTEST_KILLS says more.
+// usualKills is the default number of kills; PARLEYTEST_KILLS overrides it.
 const usualKills = 5
 
-// TestKilled: the program dies by kill -9 in the middle of a create, and of a
-// batch, again and again. Nothing of it exists, or everything, and a repeat with
-// its key is answered as documented.
+// TestKilled: kill -9 during a create or a batch leaves everything or nothing of it, and a repeat with its key is
+// answered as documented.
 func TestKilled(t *testing.T) {
 	s := one.get(t)
 	times := usualKills
@@ -27,7 +26,7 @@ func TestKilled(t *testing.T) {
 	}
 	k := &killed{service: &service{bin: s.bin, carrier: s.carrier}, rows: 400}
 	var err error
-	if k.database, err = dbtest.Lasting(t.Context()); err != nil {
+	if k.database, err = dbtest.Shared(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if k.db, err = dbtest.Open(t.Context(), k.database, 2); err != nil {
@@ -51,14 +50,14 @@ func TestKilled(t *testing.T) {
 	k.stop()
 }
 
-// killed is a service that dies often.
+// killed is a service that is killed often.
 type killed struct {
 	*service
 
 	o      *organization
 	target map[string]any // the campaign of the batches
 	rows   int
-	took   time.Duration // about what a request takes
+	took   time.Duration // about the duration of a request
 
 	nothing, everything, fresh, replays, flights int
 }
@@ -71,7 +70,7 @@ func (k *killed) list() string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// begin starts the process anew.
+// begin starts a new process.
 func (k *killed) begin(t *testing.T) {
 	t.Helper()
 	var err error
@@ -83,12 +82,12 @@ func (k *killed) begin(t *testing.T) {
 	}
 }
 
-// tables are what a create or a batch writes.
+// tables returns the tables that a create or a batch writes.
 func tables() []string {
 	return []string{"campaigns", "imports", "import_rows", "contacts", "attestations", "dnc_audit", "campaign_log"}
 }
 
-// counts are how many rows each table has.
+// counts returns the number of rows of each table.
 func (k *killed) counts(t *testing.T) (all []int) {
 	t.Helper()
 	for _, name := range tables() {
@@ -101,7 +100,7 @@ func (k *killed) counts(t *testing.T) (all []int) {
 	return all
 }
 
-// whole tells whether all of a request was written, and whether none was.
+// whole reports whether all of a request was written, and whether nothing was.
 func (k *killed) whole(before, after []int, campaign bool) (all, none bool) {
 	want := []int{0, 1, k.rows, k.rows, 1, 1, 1}
 	if campaign {
@@ -115,14 +114,14 @@ func (k *killed) whole(before, after []int, campaign bool) (all, none bool) {
 	return all, none
 }
 
-// once sends a request, kills the program meanwhile, and looks what there is.
+// once sends a request, kills the program during it, and checks what was written.
 func (k *killed) once(t *testing.T, key, path, body string) {
 	t.Helper()
 	before := k.counts(t)
 	creates := path == "/v1/campaigns"
 	sent := make(chan answer, 1)
 	go func() {
-		a, _ := k.o.ask(t.Context(), "POST", path, body, "Idempotency-Key", key) // it may come to nothing
+		a, _ := k.o.ask(t.Context(), "POST", path, body, "Idempotency-Key", key) // it may fail
 		sent <- a
 	}()
 	<-time.After(time.Duration(rand.Int64N(int64(k.took))))
@@ -149,7 +148,7 @@ func (k *killed) once(t *testing.T, key, path, body string) {
 	k.begin(t)
 	again := k.o.do(t, "POST", path, body, "Idempotency-Key", key)
 	if again.status == 409 {
-		// The program died with the key in its hands: it is free a minute later.
+		// The key was in use when the program died: it is free a minute later.
 		refused(t, again, 409, "idempotency_key_in_flight")
 		k.flights++
 		if _, err := k.db.Pool.Exec(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - interval '1 minute' WHERE key = $1", key); err != nil {
@@ -173,7 +172,7 @@ func (k *killed) once(t *testing.T, key, path, body string) {
 	}
 }
 
-// gone waits until the database has seen that the program is gone.
+// gone waits until the database has noticed the end of the program.
 func (k *killed) gone(t *testing.T) {
 	t.Helper()
 	until(t, "the connections end", func() bool {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestLifeOfCampaigns is about launch, pause, resume, cancel, and what time does.
+// TestLifeOfCampaigns covers launch, pause, resume, cancel, and the effects of time.
 func TestLifeOfCampaigns(t *testing.T) {
 	hold(t, "CL", []statement{
 		{1, "each action in each status leads where the table of transitions says", transitions},
@@ -36,7 +36,7 @@ func TestLifeOfCampaigns(t *testing.T) {
 	})
 }
 
-// act does something to a campaign.
+// act requests an action on a campaign.
 func (o *organization) act(t *testing.T, c map[string]any, action string) answer {
 	t.Helper()
 	return o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/%s", c["campaign_id"], action), "")
@@ -48,7 +48,7 @@ func (o *organization) read(t *testing.T, c map[string]any) map[string]any {
 	return o.do(t, "GET", fmt.Sprintf("/v1/campaigns/%v", c["campaign_id"]), "").is(t, 200).object(t)
 }
 
-// launch asks for the launch of a campaign, attested for its import.
+// launch requests the launch of a campaign, attested for its import.
 func (o *organization) launch(t *testing.T, c map[string]any, more ...string) answer {
 	t.Helper()
 	id := ""
@@ -59,7 +59,7 @@ func (o *organization) launch(t *testing.T, c map[string]any, more ...string) an
 	return o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/launch", c["campaign_id"]), "{"+strings.Join(body, ",")+"}")
 }
 
-// in brings a new campaign into a status.
+// in creates a campaign with a status.
 func (o *organization) in(t *testing.T, status string) map[string]any {
 	t.Helper()
 	switch status {
@@ -118,7 +118,7 @@ func transitions(t *testing.T, s *service) {
 			if m["status"] != want || a.status > 201 || o.read(t, c)["status"] != want {
 				t.Errorf("%s, %s: %v, want %s", status, actions[i], a, want)
 			}
-			o.act(t, c, "cancel") // whatever it is
+			o.act(t, c, "cancel") // in any status
 		}
 	}
 }
@@ -203,7 +203,7 @@ func launchNamesImport(t *testing.T, s *service) {
 	}
 	open := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	hasMembers(t, launch(open, `{"attestation":{"confirmed":true}}`).is(t, 200).object(t), map[string]any{"status": "running"})
-	// A draft of batches alone may name one of them, and no other.
+	// The attestation of a draft with batches only may name one of these, and no other import.
 	drafts := o.campaign(t)
 	batch := o.add(t, drafts, "k", oneCall).is(t, 201).object(t)["import"].(map[string]any)["import_id"]
 	stranger := c["import"].(map[string]any)["import_id"]
@@ -227,7 +227,7 @@ func staleAttestation(t *testing.T, s *service) {
 	stale(o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/launch", c["campaign_id"]), `{"attestation":{"confirmed":true,"import_id":"imp_00000000000000000000000000"}}`))
 	o.suppress(t, "2125550102")
 	stale(o.launch(t, c, `"dnc":"skip"`))
-	stale(o.launch(t, c, `"dnc":"skip"`)) // a refusal shows no screen
+	stale(o.launch(t, c, `"dnc":"skip"`)) // an error contains no screening
 	o.do(t, "GET", fmt.Sprintf("/v1/imports/%v", c["import"].(map[string]any)["import_id"]), "").is(t, 200)
 	hasMembers(t, o.launch(t, c, `"dnc":"skip"`).is(t, 200).object(t), map[string]any{"status": "running"})
 }
@@ -290,15 +290,16 @@ func opensInTime(t *testing.T, s *service) {
 
 func closesInTime(t *testing.T, s *service) {
 	o := american(t, s)
-	end := epoch(4 * time.Second)
+	end := epoch(10 * time.Second) // six requests are made before
 	ends := fmt.Sprintf(`"ends_at":%d,"timezone":%q`, end, noon(time.Now()))
+	paused := o.campaign(t, oneRow, confirmed, ends)
+	o.act(t, paused, "pause").is(t, 200)
 	all := map[string]map[string]any{
-		"running": o.campaign(t, oneRow, confirmed, ends), "paused": o.campaign(t, oneRow, confirmed, ends),
+		"running": o.campaign(t, oneRow, confirmed, ends), "paused": paused,
 		"scheduled": o.campaign(t, oneRow, confirmed, ends, fmt.Sprintf(`"starts_at":%d`, end-1)),
 		"open":      o.campaign(t, oneRow, confirmed, ends, `"accepts_call_additions":true`),
 	}
 	draft := o.campaign(t, oneRow, ends)
-	o.act(t, all["paused"], "pause").is(t, 200)
 	for name, c := range all {
 		until(t, name+" completes", func() bool { return o.read(t, c)["status"] == "completed" })
 		got := o.read(t, c)
@@ -323,7 +324,7 @@ func drains(t *testing.T, s *service) {
 	o.set(t, "+12125550101", "state = 'awaiting'")
 	o.set(t, "+12125550102", "state = 'done'")
 	other := american(t, s)
-	for range 2 { // it is looked at, as another campaign shows
+	for range 2 { // once others are completed, c was examined too
 		other.in(t, "completed")
 	}
 	if got := o.read(t, c)["status"]; got != "running" {
@@ -379,7 +380,7 @@ func resumeAsksLess(t *testing.T, s *service) {
 	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"starts_at":%d`, epoch(time.Second)))
 	until(t, "the campaign runs", func() bool { return o.read(t, c)["status"] == "running" })
 	o.act(t, c, "pause").is(t, 200)
-	// Two days go by.
+	// Simulate that two days passed.
 	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE campaigns SET starts_at = starts_at - interval '2 days', launched_at = launched_at - interval '2 days' WHERE org_id = $1", o.id); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +442,7 @@ func attestations(t *testing.T, s *service) {
 			t.Errorf("%s went through", change)
 		}
 	}
-	// They go with their campaign.
+	// They are deleted with their campaign.
 	if _, err := s.db.Pool.Exec(t.Context(), "DELETE FROM campaigns WHERE org_id = $1", o.id); err != nil {
 		t.Error(err)
 	}
@@ -487,7 +488,7 @@ func campaignPages(t *testing.T, s *service) {
 	} {
 		refused(t, o.do(t, "GET", "/v1/campaigns?"+query, ""), 400, code)
 	}
-	refused(t, o.do(t, "GET", "/v1/campaigns?status=draft"+next, ""), 400, "invalid_cursor") // of another filter
+	refused(t, o.do(t, "GET", "/v1/campaigns?status=draft"+next, ""), 400, "invalid_cursor") // the cursor belongs to another filter
 	o.do(t, "GET", "/v1/campaigns?status=draft,running&status=paused&odd=1", "").is(t, 200)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOpenAPI is about the description that machines and people read.
+// TestOpenAPI covers /openapi.json.
 func TestOpenAPI(t *testing.T) {
 	hold(t, "O", []statement{
 		{1, "the schema is served as OpenAPI 3.1 at /openapi.json, and needs no key", schemaNeedsNoKey},
@@ -58,7 +58,7 @@ func describedIsServed(t *testing.T, s *service) {
 		}
 		path := strings.ReplaceAll(op.path, "{id}", "x")
 		a := o.do(t, op.method, path, "{}")
-		if a.status == 405 || a.status == 404 && a.envelope(t)["message"] == "no such path" {
+		if a.status == 405 || a.status == 404 && a.envelope(t)["message"] == "path not found" {
 			t.Errorf("%s %s is not served: %v", op.method, path, a)
 		}
 		refused(t, o.do(t, op.method, path, "{}", "Authorization", ""), 401, "api_key_required")

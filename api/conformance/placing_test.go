@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestPlacing is about POST /v1/calls/phone.
+// TestPlacing covers POST /v1/calls/phone.
 func TestPlacing(t *testing.T) {
 	hold(t, "P", []statement{
 		{1, "a good order is 202 with the call, queued", goodOrder},
@@ -40,10 +40,11 @@ func TestPlacing(t *testing.T) {
 		{21, "refusals are not remembered", refusalsAreForgotten},
 		{22, "100 equal orders at a time with one key are one call, that rings once", oneOfMany},
 		{23, "an order is answered before its phone rings", soonAnswered},
-		{24, "calls of a subgroup are dialled at least 60 / calls_per_minute seconds apart", spaced},
+		{24, "calls of a trunk with calls_per_second are dialed at least that far apart", spaced},
 		{25, "a long queue of one subgroup does not keep another waiting", fair},
 		{26, "a queue at its ceiling is 429 dial_queue_full before anything is validated, Retry-After 1 to 60", queueFull},
 		{27, "a day's calls beyond the organization's limit are 429 organization_daily_limit with Retry-After", dailyLimit},
+		{28, "calls within calls_per_minute of their subgroup are dialed at once", atOnce},
 	})
 }
 
@@ -62,7 +63,13 @@ func (o *organization) subgroup(t *testing.T, keys string) {
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, subgroups: [{name: default, %s}]}]}]`, o.name, keys))
 }
 
-// count is how many calls the organization has.
+// spacing limits the call starts of the trunk per second.
+func (o *organization) spacing(t *testing.T, perSecond string) {
+	t.Helper()
+	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, limits: {calls_per_second: %s}}]}]`, o.name, perSecond))
+}
+
+// count returns the number of calls of the organization.
 func (o *organization) count(t *testing.T) int {
 	t.Helper()
 	all, _ := o.do(t, "GET", "/v1/calls?limit=100", "").is(t, 200).object(t)["calls"].([]any)
@@ -114,7 +121,7 @@ organizations:
   agents: [{name: draft, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
   trunks: [{name: main, subgroups: [{name: drafts, allowed_destinations: ["1"], agents: [draft], concurrent_calls: 1, calls_per_minute: 1}]}]`, o.name))
 	order := func(body string) answer { return o.do(t, "POST", "/v1/calls/phone", body) }
-	// Each has the faults of all that follow.
+	// Each request also has the faults of all later ones.
 	refused(t, order(`{"agent_id":"draft","to_number":5,"trunk_id":"x"}`), 422, "invalid_request")
 	refused(t, order(`{"agent_id":"draft","to_number":"","trunk_id":"x","route_id":"x"}`), 404, "trunk_not_found")
 	refused(t, order(`{"agent_id":"nobody","to_number":"","route_id":"x","from_number":"1"}`), 404, "subgroup_not_found")
@@ -146,7 +153,7 @@ func refusalsLeaveNothing(t *testing.T, s *service) {
 	if n := o.count(t); n != 0 {
 		t.Errorf("%d calls", n)
 	}
-	o.order(t, "").is(t, 202) // neither took the one place
+	o.order(t, "").is(t, 202) // neither used the only channel
 }
 
 func neverDialled(t *testing.T, s *service) {
@@ -215,7 +222,7 @@ func rate(t *testing.T, s *service) {
 	o.subgroup(t, "calls_per_minute: 2")
 	first := o.order(t, "").is(t, 202).object(t)["call_id"].(string)
 	o.do(t, "POST", "/v1/calls/"+first+"/end", "").is(t, 200)
-	o.order(t, "").is(t, 202) // that it is over makes no difference:
+	o.order(t, "").is(t, 202) // although the first has ended:
 	a := o.order(t, "")
 	refused(t, a, 429, "subgroup_rate_limit")
 	if a.header.Get("Retry-After") != "60" {
@@ -304,7 +311,7 @@ func reuse(t *testing.T, s *service) {
 func keysAreScoped(t *testing.T, s *service) {
 	o := s.organization(t)
 	first := o.order(t, "", "Idempotency-Key", "k").is(t, 202)
-	o.key, _ = o.newKey(t, access.Key{RateLimit: access.RateOff})
+	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
 	second := o.order(t, "", "Idempotency-Key", "k").is(t, 202)
 	if first.object(t)["call_id"] == second.object(t)["call_id"] {
 		t.Error("another API key got the first one's call")
@@ -355,8 +362,7 @@ func oneOfMany(t *testing.T, s *service) {
 	}
 }
 
-// soonAnswered holds what is sure on a busy machine too: the answer waits for
-// no carrier.
+// soonAnswered checks what holds on a busy machine too: the response does not wait for the carrier.
 func soonAnswered(t *testing.T, s *service) {
 	o := s.organization(t)
 	ring := make(chan struct{})
@@ -372,8 +378,7 @@ func soonAnswered(t *testing.T, s *service) {
 	o.await(t, id, "failed")
 }
 
-// spaced is held up to three times: a disk that stands still between a claim and its
-// INVITE brings it nearer to the next.
+// spaced tries up to three times: a slow disk between a claim and its INVITE shortens the gap to the next.
 func spaced(t *testing.T, s *service) {
 	var apart time.Duration
 	for range 3 {
@@ -384,19 +389,29 @@ func spaced(t *testing.T, s *service) {
 	t.Errorf("dialled %v after the one before", apart)
 }
 
-// leastApart is the least time between two calls of a subgroup that dials two a
-// second.
+// atOnce tries up to three times: a slow disk delays calls.
+func atOnce(t *testing.T, s *service) {
+	var apart time.Duration
+	for range 3 {
+		o := s.organization(t)
+		o.subgroup(t, "calls_per_minute: 4") // 15 s apart, if they were spaced
+		if apart = span(s, fourCalls(t, s, o)); apart < 10*time.Second {
+			return
+		}
+	}
+	t.Errorf("four calls of one subgroup were dialed within %v", apart)
+}
+
+// span returns the time from the first call to the last.
+func span(s *service, numbers []string) time.Duration {
+	return s.rung(numbers[len(numbers)-1])[0].At.Sub(s.rung(numbers[0])[0].At).Abs()
+}
+
+// leastApart returns the least time between two calls of a trunk that starts two per second.
 func leastApart(t *testing.T, s *service) time.Duration {
 	o := s.organization(t)
-	o.subgroup(t, "calls_per_minute: 120")
-	var numbers []string
-	for range 4 {
-		numbers = append(numbers, s.phone(siptest.Script{Status: 486}))
-	}
-	for _, n := range numbers {
-		o.place(t, n)
-	}
-	until(t, "all are dialled", func() bool { return len(s.rung(numbers[3])) == 1 })
+	o.spacing(t, "2")
+	numbers := fourCalls(t, s, o)
 	least := time.Hour
 	for i := range 3 {
 		least = min(least, s.rung(numbers[i+1])[0].At.Sub(s.rung(numbers[i])[0].At))
@@ -404,9 +419,29 @@ func leastApart(t *testing.T, s *service) time.Duration {
 	return least
 }
 
+// fourCalls places four calls and waits until all are dialed.
+func fourCalls(t *testing.T, s *service, o *organization) []string {
+	var numbers []string
+	for range 4 {
+		numbers = append(numbers, s.phone(siptest.Script{Status: 486}))
+	}
+	for _, n := range numbers {
+		o.place(t, n)
+	}
+	until(t, "all are dialled", func() bool {
+		for _, n := range numbers {
+			if len(s.rung(n)) != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	return numbers
+}
+
 func fair(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.subgroup(t, "calls_per_minute: 60") // one a second
+	o.spacing(t, "1")
 	o.apply(t, fmt.Sprintf(`
 organizations:
 - name: %s
@@ -425,7 +460,7 @@ organizations:
 
 func queueFull(t *testing.T, s *service) {
 	o := s.alone(t, "PARLEY_DIAL_QUEUE_DEPTH=2")
-	o.subgroup(t, "calls_per_minute: 6") // ten seconds apart
+	o.spacing(t, "0.1")
 	o.await(t, o.order(t, "").is(t, 202).object(t)["call_id"].(string), "ringing", "ongoing", "ended")
 	o.order(t, "", "Idempotency-Key", "k").is(t, 202)
 	o.order(t, "").is(t, 202)

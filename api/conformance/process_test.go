@@ -22,7 +22,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// A process is a parley serve.
+// A process is a running parley serve.
 type process struct {
 	url, metrics string
 
@@ -34,11 +34,11 @@ type process struct {
 	log bytes.Buffer
 }
 
-// root is the top of the sources.
+// root is the root folder of the repository.
 const root = "../.."
 
-// look has go test know what the program is made of: it remembers a result until
-// a file that the test looked at changes.
+// look makes go test rerun the tests when a source file of the program changes: a cached result is valid until a file
+// that the test examined changes.
 func look() error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -53,7 +53,7 @@ func look() error {
 	})
 }
 
-// compile builds the program, as users do.
+// compile builds the program as users do.
 func compile(ctx context.Context, dir string) (string, error) {
 	if err := look(); err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func compile(ctx context.Context, dir string) (string, error) {
 
 var ready = regexp.MustCompile(`"parley ready" url=(\S+) sip=\S+ metrics=(\S+)`)
 
-// serve starts a process on free ports and waits until it takes requests.
+// serve starts a process on free ports and waits until it accepts requests.
 func serve(ctx context.Context, bin, database string, settings ...string) (*process, error) {
 	// t.TempDir's parents are root's alone.
 	dir, err := os.MkdirTemp("", "parley-conformance-")
@@ -97,7 +97,7 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 		started <- failed
 		if failed == nil {
 			p.read(lines, up)
-			_ = p.cmd.Wait() // it was told to end
+			_ = p.cmd.Wait() // it ends by a signal
 		}
 	}()
 	if err = <-started; err != nil {
@@ -116,33 +116,33 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 	return nil, fmt.Errorf("%w:\n%s", err, p.logged())
 }
 
-// read keeps what the process tells, and reports when it is ready.
+// read keeps the output of the process, and reports when it is ready.
 func (p *process) read(lines io.Reader, up chan<- []string) {
 	s := bufio.NewScanner(lines)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		_, _ = fmt.Fprintln(p, s.Text()) // memory
 		if m := ready.FindStringSubmatch(s.Text()); m != nil {
-			up <- m // there is room: it is told once
+			up <- m // does not block: sent once
 		}
 	}
 }
 
-// Write takes output.
+// Write keeps output.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.Write(b)
 }
 
-// logged is all that the process printed.
+// logged returns all output of the process.
 func (p *process) logged() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
 }
 
-// stop ends the process, and waits.
+// stop ends the process and waits for it.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestProgress is about GET /v1/campaigns/{id}/progress.
+// TestProgress covers GET /v1/campaigns/{id}/progress.
 func TestProgress(t *testing.T) {
 	hold(t, "CP", []statement{
 		{1, "by_state has the states in which somebody is, and no others", statesOfProgress},
@@ -19,7 +19,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// progress reads that of a campaign, and holds it to what holds always.
+// progress reads the progress of a campaign and checks its invariants.
 func (o *organization) progress(t *testing.T, c map[string]any) map[string]any {
 	t.Helper()
 	p := o.do(t, "GET", fmt.Sprintf("/v1/campaigns/%v/progress", c["campaign_id"]), "").is(t, 200).object(t)
@@ -58,7 +58,7 @@ func attempts(counters any) (n float64) {
 	return n
 }
 
-// set changes contacts as the dialling of calls would.
+// set changes contacts as calls would.
 func (o *organization) set(t *testing.T, number, change string) {
 	t.Helper()
 	tag, err := o.s.db.Pool.Exec(t.Context(), "UPDATE contacts SET "+change+" WHERE org_id = $1 AND number = $2", o.id, number)
@@ -109,7 +109,7 @@ func heldByTime(t *testing.T, s *service) {
 	o.set(t, "+12125550102", "attempts = 1, next_attempt_at = now() + interval '1 hour'")
 	p := o.progress(t, c)
 	held := p["held_reasons"].(map[string]any)
-	if held["outside_legal_window"] == nil && held["legal_holiday"] == nil { // one may call now
+	if held["outside_legal_window"] == nil && held["legal_holiday"] == nil { // calls are allowed now
 		hasMembers(t, p, map[string]any{"ready": 1, "holds": 2, "held_reasons": map[string]any{"not_before": 1, "retry_wait": 1}})
 	} else if p["holds"] != 3.0 {
 		t.Errorf("%v", p)

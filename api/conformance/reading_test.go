@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestReading is about calls that are read, listed and ended.
+// TestReading covers reading, listing and ending calls.
 func TestReading(t *testing.T) {
 	hold(t, "L", []statement{
 		{1, "a list has calls without transcript, has_more and next_cursor", listHasItsMembers},
@@ -165,8 +165,8 @@ func everyMember(t *testing.T, s *service) {
 	}
 }
 
-// conversation is a call that took place, its recording ready. A machine that is
-// busy may cost a call its greeting; then there is another call.
+// conversation returns a call with a finished recording. On a busy machine a call may lose its greeting; then it
+// places another.
 func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	t.Helper()
 	for range 3 {
@@ -183,7 +183,7 @@ func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	return c
 }
 
-// endsInTime: both talk on and on.
+// endsInTime: both parties talk without end.
 func endsInTime(t *testing.T, s *service) {
 	o := s.organization(t)
 	lines := make([]string, 60)
@@ -278,7 +278,7 @@ func turnsOfACall(t *testing.T, s *service) {
 
 func endQueued(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.subgroup(t, "calls_per_minute: 2") // the second call waits for half a minute
+	o.spacing(t, "0.03") // the second call waits for half a minute
 	o.place(t, s.busy())
 	number := s.busy()
 	id := o.place(t, number)

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestRoutes is about trunks, subgroups and grants.
+// TestRoutes covers trunks, subgroups and grants.
 func TestRoutes(t *testing.T) {
 	hold(t, "R", []statement{
 		{1, "dialing routes without agent_id are 422 invalid_request at query.agent_id", routesWithoutAgent},
@@ -27,13 +27,13 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// routes lists what an agent may call through.
+// routes lists the routes of an agent.
 func (o *organization) routes(t *testing.T, agent string) map[string]any {
 	t.Helper()
 	return o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, "").is(t, 200).object(t)
 }
 
-// first is the first object of a list that is a member.
+// first returns the first object of a list.
 func first(t *testing.T, of map[string]any, member string) map[string]any {
 	t.Helper()
 	all, _ := of[member].([]any)
@@ -43,7 +43,7 @@ func first(t *testing.T, of map[string]any, member string) map[string]any {
 	return all[0].(map[string]any)
 }
 
-// lend lends the trunk main to a new organization, which has a subgroup on it.
+// lend grants the trunk main to a new organization with a subgroup on it.
 func (o *organization) lend(t *testing.T, grant, subgroup string) *organization {
 	t.Helper()
 	b := o.s.empty(t)
@@ -91,7 +91,7 @@ func routesOfAnAgent(t *testing.T, s *service) {
 		fmt.Sprint(subgroup["allowed_destinations"]) != "[1]" || subgroup["dial_prefix"] != "" {
 		t.Errorf("%v", l)
 	}
-	// What is listed can be called through.
+	// Every listed route accepts calls.
 	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"trunk_id":%q,"route_id":%q,"from_number":"+12025550101"}`,
 		s.phone(siptest.Script{Status: 486}), trunk["trunk_id"], subgroup["route_id"])).is(t, 202)
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestSecrets is about what nobody may read afterwards.
+// TestSecrets covers data that must not be readable afterwards.
 func TestSecrets(t *testing.T) {
 	hold(t, "S", []statement{
 		{1, "keys, passwords, secrets and card numbers that were used in a call stand in no log, event, metric, file or row of the database", canaries},
 	})
 }
 
-// Canaries: they sing where they are found.
+// Secrets that are searched for afterwards.
 const (
 	canaryPassword = "canary-password-of-a-trunk"
 	canaryProvider = "canary-key-of-a-provider"
@@ -35,9 +35,8 @@ const (
 	canaryCard     = "4929123456781234"
 )
 
-// A greedy model is a provider that repeats what it was told. It has a tool
-// called with the card first, and then refuses the key, with the key in its
-// words.
+// A greedy model is a provider that repeats its input. It first calls a tool with the card number, and then rejects
+// the key, with the key in its error.
 type greedy struct {
 	*httptest.Server
 
@@ -86,7 +85,7 @@ organizations:
   - {name: main, username: acme, password: %s}
 `
 
-// presses is somebody who presses a card's number and waits for what comes of it.
+// presses is a callee who enters a card number and waits for the result.
 func presses(g *greedy) func(context.Context, media.Leg) {
 	return func(ctx context.Context, leg media.Leg) {
 		pad, ok := leg.(media.Keypad)
@@ -106,7 +105,7 @@ func presses(g *greedy) func(context.Context, media.Leg) {
 				break
 			}
 		}
-		wait(4 * time.Second) // the fallback repeats what it was told
+		wait(4 * time.Second) // the fallback model repeats its input
 	}
 }
 
@@ -180,7 +179,7 @@ func scrape(t *testing.T, url string) string {
 	return string(text)
 }
 
-// dump is every row of every table, bytes as text.
+// dump returns every row of every table, with bytes as text.
 func dump(t *testing.T, s *service) string {
 	t.Helper()
 	var all strings.Builder
@@ -217,7 +216,7 @@ func dump(t *testing.T, s *service) string {
 	return all.String()
 }
 
-// files is all that stands in the files of a folder.
+// files returns the contents of all files of a folder.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder

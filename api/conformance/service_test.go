@@ -14,16 +14,16 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A service is the program at work, a carrier, and the database between them.
+// A service is the running program, a carrier, and their database.
 type service struct {
 	*process
 
@@ -46,7 +46,7 @@ type single struct {
 
 var one single
 
-// get starts the service when it is first asked for.
+// get starts the service at its first use.
 func (o *single) get(t *testing.T) *service {
 	t.Helper()
 	o.once.Do(func() { o.service, o.err = start(context.WithoutCancel(t.Context())) })
@@ -74,7 +74,7 @@ func start(ctx context.Context) (*service, error) {
 	if s.bin, err = compile(ctx, dir); err != nil {
 		return nil, err
 	}
-	if s.database, err = dbtest.Lasting(ctx); err != nil {
+	if s.database, err = dbtest.Shared(ctx); err != nil {
 		return nil, err
 	}
 	if s.db, err = dbtest.Open(ctx, s.database, 4); err != nil {
@@ -88,12 +88,12 @@ func start(ctx context.Context) (*service, error) {
 	return s, err
 }
 
-// alone is an organization of a process with settings and a database of its own.
+// alone returns an organization of a process with its own settings and database.
 func (s *service) alone(t *testing.T, settings ...string) *organization {
 	t.Helper()
 	own := &service{bin: s.bin, carrier: s.carrier}
 	var err error
-	if own.database, err = dbtest.Lasting(t.Context()); err != nil {
+	if own.database, err = dbtest.Shared(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if own.db, err = dbtest.Open(t.Context(), own.database, 2); err != nil {
@@ -107,7 +107,7 @@ func (s *service) alone(t *testing.T, settings ...string) *organization {
 	return own.organization(t)
 }
 
-// claim gives a section to a test.
+// claim assigns a section to a test.
 func (s *service) claim(t *testing.T, section string) {
 	t.Helper()
 	s.mu.Lock()
@@ -118,11 +118,10 @@ func (s *service) claim(t *testing.T, section string) {
 	s.sections[section] = t.Name()
 }
 
-// answer plays the phone of a number. Phones that nobody wrote a script for
-// answer and keep silent.
+// answer plays the phone of a number. Phones without a script answer and stay silent.
 func (s *service) answer(in siptest.Invite) siptest.Script {
 	digits := in.To
-	if len(digits) > 11 { // dialled with a prefix
+	if len(digits) > 11 { // dialed with a prefix
 		digits = digits[len(digits)-11:]
 	}
 	s.mu.Lock()
@@ -134,16 +133,15 @@ func (s *service) answer(in siptest.Invite) siptest.Script {
 	return siptest.Script{Status: http.StatusOK}
 }
 
-// phone returns a number that nobody else calls, and says what happens there:
-// +1 202 555 and four digits.
+// phone returns a number with a script that no other test calls: +1 202 555 and four digits.
 func (s *service) phone(script siptest.Script) string {
 	return s.phones(func(siptest.Invite) siptest.Script { return script })
 }
 
-// busy is a number that is always busy.
+// busy returns a number that is always busy.
 func (s *service) busy() string { return s.phone(siptest.Script{Status: 486, Reason: "Busy Here"}) }
 
-// phones is phone for a number where it depends.
+// phones is phone for a script that depends on the call.
 func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +151,7 @@ func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
 	return "+" + digits
 }
 
-// rung are the INVITEs that came for a number.
+// rung returns the INVITEs to a number.
 func (s *service) rung(number string) (all []siptest.Entry) {
 	for _, e := range s.carrier.Journal() {
 		if strings.HasSuffix(e.To, strings.TrimPrefix(number, "+")) {
@@ -163,14 +161,14 @@ func (s *service) rung(number string) (all []siptest.Entry) {
 	return all
 }
 
-// An organization is one of the service's, with an API key.
+// An organization is an organization of the service, with an API key.
 type organization struct {
 	s             *service
 	id, name, key string
-	url           string // of the process that is asked
+	url           string // of the process that gets its requests
 }
 
-// furniture is what a new organization owns.
+// furniture is the configuration of a new organization.
 const furniture = `
 organizations:
 - name: %s
@@ -189,7 +187,7 @@ organizations:
     - {name: default, allowed_destinations: ["1"], agents: [sales], concurrent_calls: 1000, calls_per_minute: 60000}
 `
 
-// organization makes one whose key has no rate limit.
+// organization creates an organization whose key has no rate limit.
 func (s *service) organization(t *testing.T) *organization {
 	t.Helper()
 	o := s.empty(t)
@@ -197,15 +195,15 @@ func (s *service) organization(t *testing.T) *organization {
 	return o
 }
 
-// empty makes an organization that owns nothing.
+// empty creates an organization without any configuration.
 func (s *service) empty(t *testing.T) *organization {
 	t.Helper()
 	o := &organization{s: s, name: control.NewID("org-", time.Now()), url: s.url}
 	var err error
-	if o.id, err = access.EnsureOrganization(t.Context(), s.db.Pool, o.name); err != nil {
+	if o.id, err = apikeys.EnsureOrganization(t.Context(), s.db.Pool, o.name); err != nil {
 		t.Fatal(err)
 	}
-	o.key, _ = o.newKey(t, access.Key{RateLimit: access.RateOff})
+	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("organization %s, %s", o.name, o.id)
@@ -214,11 +212,11 @@ func (s *service) empty(t *testing.T) *organization {
 	return o
 }
 
-// newKey issues another key, and returns its secret and its id.
-func (o *organization) newKey(t *testing.T, k access.Key) (secret, id string) {
+// newKey creates another key, and returns its secret and id.
+func (o *organization) newKey(t *testing.T, k apikeys.Key) (secret, id string) {
 	t.Helper()
 	k.OrgID = o.id
-	id, text, err := access.CreateKey(t.Context(), o.s.db.Pool, k)
+	id, text, err := apikeys.CreateKey(t.Context(), o.s.db.Pool, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,15 +228,14 @@ func (o *organization) apply(t *testing.T, text string) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(text))
 	if err == nil {
-		err = apply.Apply(t.Context(), o.s.db.Pool, spec, apply.Options{AllowInsecure: true, Reach: egress.Rules{Anywhere: true}})
+		err = apply.Apply(t.Context(), o.s.db.Pool, spec, apply.Options{AllowInsecure: true, Egress: safedial.Rules{Anywhere: true}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// do sends a request with the organization's key. Headers come in pairs and
-// override; an empty one is left out.
+// do sends a request with the key of the organization. Headers are pairs that override; an empty value removes one.
 func (o *organization) do(t *testing.T, method, path, body string, headers ...string) answer {
 	t.Helper()
 	a, err := o.ask(t.Context(), method, path, body, headers...)
@@ -248,7 +245,7 @@ func (o *organization) do(t *testing.T, method, path, body string, headers ...st
 	return a
 }
 
-// ask is do for goroutines that are not the test's.
+// ask is do for other goroutines than the test's.
 func (o *organization) ask(ctx context.Context, method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
 	if err != nil {
@@ -270,7 +267,7 @@ func (o *organization) ask(ctx context.Context, method, path, body string, heade
 	return answer{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
 }
 
-// place has a number called by the agent sales, and returns the call's id.
+// place calls a number with the agent sales, and returns the id of the call.
 func (o *organization) place(t *testing.T, number string) string {
 	t.Helper()
 	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number))
@@ -294,7 +291,7 @@ func (o *organization) await(t *testing.T, id string, statuses ...string) map[st
 	return c
 }
 
-// until waits for what others bring about.
+// until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -309,7 +306,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// hangsUpOn is a party that keeps silent, and hangs up when it is told to.
+// hangsUpOn is a silent party that hangs up on a signal.
 func hangsUpOn(over <-chan struct{}) func(context.Context, media.Leg) {
 	return func(ctx context.Context, _ media.Leg) {
 		select {

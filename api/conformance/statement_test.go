@@ -13,18 +13,18 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "4") // statements wait more than they work
+	_ = flag.Set("test.parallel", "4") // statements mostly wait
 	dbtest.Main(m, one.stop)
 }
 
-// A statement is something that the API promises, and how it is seen.
+// A statement is a promise of the API, and its check.
 type statement struct {
 	number int
 	says   string
 	check  func(t *testing.T, s *service)
 }
 
-// hold holds the service to the statements of a section.
+// hold checks the statements of a section.
 func hold(t *testing.T, section string, all []statement) {
 	t.Helper()
 	t.Parallel()
@@ -41,7 +41,7 @@ func hold(t *testing.T, section string, all []statement) {
 	}
 }
 
-// An answer is what came back.
+// An answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -70,7 +70,7 @@ func (a answer) list(t *testing.T) []any {
 	return v
 }
 
-// is holds an answer to its status, and returns it.
+// is checks the status of a response, and returns it.
 func (a answer) is(t *testing.T, status int) answer {
 	t.Helper()
 	if a.status != status {
@@ -79,7 +79,7 @@ func (a answer) is(t *testing.T, status int) answer {
 	return a
 }
 
-// envelope is the inside of an error.
+// envelope returns the error object.
 func (a answer) envelope(t *testing.T) map[string]any {
 	t.Helper()
 	e, ok := a.object(t)["error"].(map[string]any)
@@ -89,8 +89,7 @@ func (a answer) envelope(t *testing.T) map[string]any {
 	return e
 }
 
-// refused holds an answer to status and code, and to the four fields of
-// errors.
+// refused checks the status, the code, and the four fields of an error.
 func refused(t *testing.T, a answer, status int, code string) {
 	t.Helper()
 	types := map[int]string{

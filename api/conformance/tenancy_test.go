@@ -14,9 +14,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestTenancy is about organizations that do not know of each other. What is
-// asked is taken from the service's own description: what is added to that is
-// asked too.
+// TestTenancy covers the isolation of organizations. It tests every operation of the OpenAPI description, so that new
+// operations are covered.
 func TestTenancy(t *testing.T) {
 	hold(t, "T", []statement{
 		{1, "any id of another organization in any path is 404, with the very body that an id of nobody gets", foreignPaths},
@@ -27,7 +26,7 @@ func TestTenancy(t *testing.T) {
 	})
 }
 
-// A neighbour is an organization with ids of every kind.
+// A neighbour is another organization with ids of every kind.
 type neighbour struct {
 	*organization
 
@@ -56,7 +55,7 @@ organizations:
 	return n
 }
 
-// nobodys is an id like another, which nobody has.
+// nobodys returns an id of the same form that does not exist.
 func nobodys(id string) string {
 	prefix, _, ok := strings.Cut(id, "_")
 	if !ok {
@@ -65,13 +64,13 @@ func nobodys(id string) string {
 	return control.NewID(prefix+"_", time.Now())
 }
 
-// An operation is one of the service's description.
+// An operation is an operation of the OpenAPI description.
 type operation struct {
 	method, path string
-	query, body  []string // the parameters that are named for ids
+	query, body  []string // parameters that contain ids
 }
 
-// operations reads the service's description.
+// operations reads the OpenAPI description.
 func (s *service) operations(t *testing.T) (all []operation) {
 	t.Helper()
 	o := s.empty(t)
@@ -113,8 +112,8 @@ func (s *service) operations(t *testing.T) (all []operation) {
 	return all
 }
 
-// same holds the answer to a request with a neighbour's id to that with an id
-// of nobody: the same status and the same body, byte by byte.
+// same checks that the response for an id of another organization equals the response for an id that does not exist,
+// in status and body.
 func same(t *testing.T, id string, ask func(id string) answer) answer {
 	t.Helper()
 	nobody := nobodys(id)
@@ -219,7 +218,7 @@ func ownLists(t *testing.T, s *service) {
 	}
 }
 
-// twoOwners writes rows past the service that would belong to two organizations.
+// twoOwners writes rows directly to the database that would belong to two organizations.
 func twoOwners(t *testing.T, s *service) {
 	o, n := s.organization(t), neighbours(t, s)
 	call := n.ids[0]

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
-// TestWebCalls is about POST /v1/calls/web and what follows it.
+// TestWebCalls covers POST /v1/calls/web and the call.
 func TestWebCalls(t *testing.T) {
 	hold(t, "V", []statement{
 		{1, "a good order is 201 with the members that a browser needs, and a call that is queued", webOrder},
@@ -110,7 +110,7 @@ func webTokenKept(t *testing.T, s *service) {
 	}
 }
 
-// passed makes the minute pass in which a call may be joined.
+// passed simulates that the minute for joining a call has passed.
 func (s *service) passed(t *testing.T, id string) {
 	t.Helper()
 	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id); err != nil {
@@ -148,14 +148,14 @@ func webCancelled(t *testing.T, s *service) {
 	}
 }
 
-// browser is a page that holds the token of an order.
+// browser returns a browser with the token of an order.
 func (s *service) browser(t *testing.T, order map[string]any) *webrtctest.Browser {
 	t.Helper()
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := &pace.Clock{Precise: true}
+	clock := &mediaclock.Clock{Precise: true}
 	ctx, quit := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { clock.Run(ctx); close(over) }()
@@ -203,6 +203,7 @@ func webEnded(t *testing.T, s *service) {
 	if err := b.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	o.await(t, w["call_id"].(string), "ongoing") // earlier, the call would be canceled
 	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").is(t, 200).object(t)
 	hasMembers(t, c, map[string]any{"status": "ended", "disconnection_reason": "api_hangup", "hangup_by": "api"})
 	ctx, cancel := context.WithTimeout(t.Context(), hang)

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestWebhooks is about the notices of calls.
+// TestWebhooks covers webhooks of calls.
 func TestWebhooks(t *testing.T) {
 	hold(t, "W", []statement{
 		{1, "a call that took place is told by call_ended and then by call_analyzed", toldTwice},
@@ -35,14 +35,14 @@ const (
 	formerSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// A note is a notice that came.
+// A note is a received webhook.
 type note struct {
 	id, signatures string
 	body           map[string]any
-	knowsFormer    bool // it verifies with the former secret too
+	knowsFormer    bool // it also verifies with the former secret
 }
 
-// A receiver takes notices whose signature is good.
+// A receiver accepts webhooks with a valid signature.
 type receiver struct {
 	*httptest.Server
 
@@ -52,7 +52,7 @@ type receiver struct {
 	forged int
 }
 
-// hooked gives an organization an endpoint; keys are more of its YAML.
+// hooked creates an endpoint of the organization; keys are more of its YAML.
 func (o *organization) hooked(t *testing.T, keys string, answer func(note) int) *receiver {
 	t.Helper()
 	r := &receiver{answer: answer}
@@ -82,7 +82,7 @@ func (o *organization) hooked(t *testing.T, keys string, answer func(note) int) 
 	return r
 }
 
-// came waits for so many notices and returns them.
+// came waits for n webhooks and returns them.
 func (r *receiver) came(t *testing.T, n int) (all []note) {
 	t.Helper()
 	until(t, fmt.Sprintf("%d notices come", n), func() bool {
@@ -106,7 +106,7 @@ func kinds(all []note) (kinds []string) {
 	return kinds
 }
 
-// talks is a phone with somebody at it who says something and hangs up.
+// talks returns the number of a callee who says something and hangs up.
 func (s *service) talks() string {
 	return s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk})
 }
@@ -133,7 +133,7 @@ func toldOnce(t *testing.T, s *service) {
 	o := s.organization(t)
 	r := o.hooked(t, "", nil)
 	o.await(t, o.place(t, s.busy()), "failed")
-	id := o.place(t, s.talks()) // what is told of this one comes after all of the first
+	id := o.place(t, s.talks()) // its webhooks follow all of the first call's
 	o.await(t, id, "ended")
 	all := r.came(t, 3)
 	if got := kinds(all); !slices.Equal(got, []string{"call_ended", "call_ended", "call_analyzed"}) {

@@ -13,20 +13,20 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// hostile is a name that would run where it is not taken for text.
+// hostile is a name that executes if it is not escaped.
 const hostile = `"><img src=x onerror="alert(1)"><script>alert(2)</script>'-alert(3)-'`
 
-// TestPages opens every page in Chromium over names that are hostile: none runs,
-// nothing goes wrong, none is wider than a phone, and axe finds nothing serious.
+// TestPages opens every page in Chromium with hostile names: no script runs, no fault
+// occurs, no page is wider than a phone, and axe finds nothing serious.
 func TestPages(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	var paths []string
 	for _, r := range routes(t, h, hostile) {
-		if r.Look != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") {
+		if r.Show != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") {
 			paths = append(paths, r.Path)
 		}
 	}
@@ -36,21 +36,21 @@ func TestPages(t *testing.T) {
 	b.SignIn("ada")
 	b.Go("keys/new") // something for the log
 	b.Fill("[name=name]", hostile)
-	b.Press("Issue the key")
+	b.Press("Create key")
 	upload(b, "campaigns/new", "rows", rows)
-	b.Press("Go on")
+	b.Press("Continue")
 	serious(t, b, axe, "campaigns/columns")
-	if text := b.Text(); !strings.Contains(text, "No column is the phone number.") || strings.Contains(text, "Go on") {
+	if text := b.Text(); !strings.Contains(text, "No column maps to phone.") || !dashtest.Read[bool](b, "document.querySelector('button[formaction]').disabled") {
 		t.Errorf("a list without a phone is gone on with: %s", text)
 	}
 	b.Go("nothing")
-	if text := b.Text(); !strings.Contains(text, "There is no such page") || !dashtest.Read[bool](b, "!!document.querySelector('.side nav')") {
+	if text := b.Text(); !strings.Contains(text, "Page not found") || !dashtest.Read[bool](b, "!!document.querySelector('.side nav')") {
 		t.Errorf("what is not there says %s", text)
 	}
 	seen := map[string]bool{} // kinds of elements: forms are of much the same
 	for i, path := range paths {
 		theme := []string{"light", "light", "dark"}[i%3] // the colours are few
-		b.Look(theme, 1280)
+		b.SetViewport(theme, 1280)
 		b.Go(path)
 		if faults := b.Faults(); len(faults) > 0 {
 			t.Errorf("%s: %q", path, faults)
@@ -63,7 +63,7 @@ func TestPages(t *testing.T) {
 		if fresh {
 			serious(t, b, axe, path)
 		}
-		b.Look("light", 390)
+		b.SetViewport("light", 390)
 		if wide := dashtest.Read[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 			t.Errorf("%s is %d pixels wide on a phone", path, wide)
 		}
@@ -88,7 +88,7 @@ func script(t *testing.T) string {
 	return string(text)
 }
 
-// serious holds a page to have no serious fault of accessibility.
+// serious fails on serious accessibility violations.
 func serious(t *testing.T, b dashtest.Tab, axe, where string) {
 	t.Helper()
 	b.Run(axe)
@@ -99,26 +99,25 @@ func serious(t *testing.T, b dashtest.Tab, axe, where string) {
 	}
 }
 
-// TestAKeyInTheBrowser: it is issued and revoked by clicks, and the API goes by it
-// on the next request.
+// TestAKeyInTheBrowser creates and revokes a key; the API follows at once.
 func TestAKeyInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	b.SignIn("ada")
 	b.Go("keys")
-	b.Press("Issue the first key")
+	b.Press("Create key")
 	b.Fill("[name=name]", "CRM")
-	b.Press("Issue the key")
+	b.Press("Create key")
 	secret := dashtest.Read[string](b, "document.getElementById('secret').value")
-	keys := &access.Keys{Pool: h.DB.Pool}
+	keys := &apikeys.Keys{Pool: h.DB.Pool}
 	key, err := keys.Authenticate(t.Context(), "Bearer "+secret)
 	if err != nil || key.Name != "CRM" {
 		t.Fatalf("%+v, %v", key, err)
 	}
-	b.Press("To the keys")
+	b.Press("Go to keys")
 	b.Press("Revoke CRM")
-	b.Press("Revoke the key")
-	if text := b.Text(); !strings.Contains(text, "The key is revoked.") {
+	b.Press("Revoke key")
+	if text := b.Text(); !strings.Contains(text, "Key revoked.") {
 		t.Errorf("the page says %s", text)
 	}
 	if _, err = keys.Authenticate(t.Context(), "Bearer "+secret); control.CodeOf(err) != control.CodeKeyRevoked {
@@ -129,7 +128,7 @@ func TestAKeyInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestAnAgentInTheBrowser: it is written, published, changed and published again.
+// TestAnAgentInTheBrowser creates, publishes, changes and publishes an agent again.
 func TestAnAgentInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
@@ -140,21 +139,21 @@ func TestAnAgentInTheBrowser(t *testing.T) {
 	for _, part := range []string{"asr", "llm", "tts"} {
 		b.Fill("[name='speech."+part+".provider']", "fake")
 	}
-	b.Press("Create the draft")
-	b.Press("Publish the draft")
+	b.Press("Create draft")
+	b.Press("Publish draft")
 	b.Press("Edit as YAML")
 	b.Run("document.querySelector('textarea').value += 'greeting: Hello {{first name}}.\\n'")
-	b.Press("Save the draft")
-	if text := b.Text(); !strings.Contains(text, "is no place of a variable") {
+	b.Press("Save draft")
+	if text := b.Text(); !strings.Contains(text, "is not a valid placeholder") {
 		t.Errorf("a place that is none is taken: %s", text)
 	}
 	if id := dashtest.Read[string](b, "document.activeElement.id"); id != "f-text" {
 		t.Errorf("the focus is on %q", id)
 	}
 	b.Run("document.querySelector('textarea').value = document.querySelector('textarea').value.replace('first name', 'first_name')")
-	b.Press("Save the draft")
-	b.Press("Publish the draft")
-	if text := b.Text(); !strings.Contains(text, "Version 2 is published") || !strings.Contains(text, "A call has to give first_name.") {
+	b.Press("Save draft")
+	b.Press("Publish draft")
+	if text := b.Text(); !strings.Contains(text, "Version 2 published") || !strings.Contains(text, "Each call must set first_name.") {
 		t.Errorf("the page says %s", text)
 	}
 	var published int
@@ -163,11 +162,11 @@ func TestAnAgentInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestTheTheme: it is chosen, kept, and there before the page is drawn.
+// TestTheTheme: the chosen theme is stored and applied before the first paint.
 func TestTheTheme(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
-	b.Look("light", 1280)
+	b.SetViewport("light", 1280)
 	b.SignIn("vera")
 	ground := func() string { return dashtest.Read[string](b, "getComputedStyle(document.body).backgroundColor") }
 	light := ground()

@@ -7,23 +7,23 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// routes are all pages and forms, with what is there in the places of their paths.
-func routes(t *testing.T, h *dashtest.House, name string) []frame.Route {
+// routes returns all routes with real ids in their paths.
+func routes(t *testing.T, h *dashtest.Env, name string) []ui.Route {
 	t.Helper()
 	ids := h.Furnish(t, name)
 	f, err := h.Dashboard.Frame()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []frame.Route
-	for _, room := range f.Rooms {
-		for _, r := range room.Routes {
+	var all []ui.Route
+	for _, module := range f.Modules {
+		for _, r := range module.Routes {
 			first, _, _ := strings.Cut(r.Path, "/")
 			if strings.Contains(r.Path, "{id}") && ids[first] == "" {
 				t.Fatalf("%s: nothing was furnished for it", r.Path)
@@ -38,8 +38,8 @@ func routes(t *testing.T, h *dashtest.House, name string) []frame.Route {
 	return all
 }
 
-// state is all that forms may change.
-func state(t *testing.T, h *dashtest.House) string {
+// state returns everything that forms can change.
+func state(t *testing.T, h *dashtest.Env) string {
 	t.Helper()
 	var sum string
 	err := h.DB.Pool.QueryRow(t.Context(), `
@@ -52,18 +52,18 @@ func state(t *testing.T, h *dashtest.House) string {
 	return sum
 }
 
-// TestEveryRouteIsGuarded walks all pages and forms as those who may not.
+// TestEveryRouteIsGuarded requests all routes without the required session or role.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	h := dashtest.New(t)
-	stranger, viewer, owner, other := h.Stranger(t), h.SignIn(t, "vera"), h.SignIn(t, "ada"), h.SignIn(t, "gus")
+	stranger, viewer, owner, other := h.NewBrowser(t), h.SignIn(t, "vera"), h.SignIn(t, "ada"), h.SignIn(t, "gus")
 	all := routes(t, h, "sales")
 	before := state(t, h)
 	for _, r := range all {
-		if r.Look != nil || r.Serve != nil {
-			if a := stranger.Get(r.Path); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.To(), "/dashboard/sign-in") {
-				t.Errorf("GET %s without a session: %d %s", r.Path, a.Status, a.To())
+		if r.Show != nil || r.Serve != nil {
+			if a := stranger.Get(r.Path); a.Status != http.StatusSeeOther || !strings.HasPrefix(a.Location(), "/dashboard/sign-in") {
+				t.Errorf("GET %s without a session: %d %s", r.Path, a.Status, a.Location())
 			}
-			if a := other.Get(owner.Page(r.Path)); a.Status != http.StatusNotFound {
+			if a := other.Get(owner.URL(r.Path)); a.Status != http.StatusNotFound {
 				t.Errorf("GET %s from another organization: %d", r.Path, a.Status)
 			}
 			want := http.StatusOK
@@ -72,7 +72,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				want = http.StatusNotFound // acme is not the root organization
 			case strings.HasSuffix(r.Path, "/lend"):
 				want = http.StatusConflict // to nobody
-			case r.Path == "campaigns/columns":
+			case r.Path == "campaigns/columns", r.Path == "campaigns/importing":
 				want = http.StatusGone // of no list
 			}
 			method := http.MethodGet
@@ -83,7 +83,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				t.Errorf("GET %s: %d %s", r.Path, a.Status, a.Text())
 			}
 		}
-		if r.Change == nil {
+		if r.Submit == nil {
 			continue
 		}
 		form := func() *strings.Reader { return strings.NewReader("name=x") }
@@ -96,10 +96,10 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				t.Errorf("POST %s from %v: %d", r.Path, from, a.Status)
 			}
 		}
-		if a := other.Post(owner.Page(r.Path), "name", "x"); a.Status != http.StatusNotFound {
+		if a := other.Post(owner.URL(r.Path), "name", "x"); a.Status != http.StatusNotFound {
 			t.Errorf("POST %s from another organization: %d", r.Path, a.Status)
 		}
-		if r.Needs != "viewer" {
+		if r.Role != "viewer" {
 			if a := viewer.Post(r.Path, "name", "x"); a.Status != http.StatusForbidden && a.Status != http.StatusNotFound {
 				t.Errorf("POST %s as a viewer: %d", r.Path, a.Status)
 			}
@@ -115,15 +115,14 @@ var (
 	named  = regexp.MustCompile(` name="([^"]+)"`)
 )
 
-// TestNobodyTakesThemOver: passwords that were typed, and the consent that somebody
-// confirmed, are handed on neither to who signs in where a form was sent nor by a form
-// that was refused.
+// TestNobodyTakesThemOver: typed passwords and confirmed consent are passed on neither
+// after a sign-in on a form nor by a rejected form.
 func TestNobodyTakesThemOver(t *testing.T) {
 	h := dashtest.New(t)
-	stranger, owner := h.Stranger(t), h.SignIn(t, "ada")
+	stranger, owner := h.NewBrowser(t), h.SignIn(t, "ada")
 	found := map[string]bool{}
 	for _, r := range routes(t, h, "sales") {
-		if r.Look == nil || r.Change == nil {
+		if r.Show == nil || r.Submit == nil {
 			continue
 		}
 		form := []string{"kept", "comes along"}
@@ -138,7 +137,7 @@ func TestNobodyTakesThemOver(t *testing.T) {
 		if len(form) == 2 {
 			continue
 		}
-		a := stranger.Post(owner.Page(r.Path), form...)
+		a := stranger.Post(owner.URL(r.Path), form...)
 		if a.Status != http.StatusUnauthorized || !strings.Contains(a.Body, "comes along") || strings.Contains(a.Body, "canary") || strings.Contains(a.Body, `name="attest"`) {
 			t.Errorf("%s without a session: %d %s", r.Path, a.Status, a.Body)
 		}
@@ -159,8 +158,7 @@ func TestNobodyTakesThemOver(t *testing.T) {
 	}
 }
 
-// TestOthersThingsAreNotThere: whoever owns an organization finds nothing of another by
-// its id, and changes nothing.
+// TestOthersThingsAreNotThere: owners cannot read or change objects of other organizations.
 func TestOthersThingsAreNotThere(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -169,19 +167,19 @@ func TestOthersThingsAreNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	gus, before := h.SignIn(t, "gus"), state(t, h)
-	for _, room := range f.Rooms {
-		for _, r := range room.Routes {
+	for _, module := range f.Modules {
+		for _, r := range module.Routes {
 			first, _, named := strings.Cut(r.Path, "/")
 			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" { // numbers are nobody's, and the trunk is lent
 				continue
 			}
 			path := strings.NewReplacer("{id}", ids[first], "{version}", "1").Replace(r.Path)
-			if r.Look != nil || r.Serve != nil {
+			if r.Show != nil || r.Serve != nil {
 				if a := gus.Get(path); a.Status != http.StatusNotFound {
 					t.Errorf("GET %s: %d %s", path, a.Status, a.Text())
 				}
 			}
-			if r.Change == nil {
+			if r.Submit == nil {
 				continue
 			}
 			a := gus.Post(path, "name", "x", "once", "x", "attest", "on", "lines", "+12125550188", "limit", "5", "role", "viewer", "events", "call_ended", "notice", "evt_1", "text", "greeting: Hi.",
@@ -196,10 +194,10 @@ func TestOthersThingsAreNotThere(t *testing.T) {
 	}
 }
 
-// TestHeaders: what a page may load is said by all of them.
+// TestHeaders: all pages send the security policy.
 func TestHeaders(t *testing.T) {
 	h := dashtest.New(t)
-	for _, a := range []dashtest.Answer{h.Stranger(t).Get("/dashboard/sign-in"), h.SignIn(t, "ada").Get("keys"), h.SignIn(t, "ada").Get("nothing")} {
+	for _, a := range []dashtest.Answer{h.NewBrowser(t).Get("/dashboard/sign-in"), h.SignIn(t, "ada").Get("keys"), h.SignIn(t, "ada").Get("nothing")} {
 		csp := a.Header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self';") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%d: the policy is %q", a.Status, csp)
@@ -210,10 +208,10 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestAssets: files are kept until they change, and come small.
+// TestAssets: assets are immutable and compressed.
 func TestAssets(t *testing.T) {
 	h := dashtest.New(t)
-	b := h.Stranger(t)
+	b := h.NewBrowser(t)
 	found := regexp.MustCompile(`/dashboard/assets/[a-z.0-9-]+`).FindAllString(b.Get("/dashboard/sign-in").Body, -1)
 	if len(found) < 4 {
 		t.Fatalf("a page loads %v", found)

@@ -15,17 +15,16 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/tallies"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// slowest is what the server may take for a page.
+// slowest is the time limit of a page.
 const slowest = 100 * time.Millisecond
 
-// TestSoakPages asks for every page of an organization with a million calls and
-// campaigns of 50,000 contacts: a draft, and one in the middle of its work. The worst of
-// ten requests counts.
+// TestSoakPages requests every page of an organization with a million calls and campaigns
+// of 50,000 contacts: a draft and a running one. The worst of ten requests counts.
 func TestSoakPages(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
@@ -46,7 +45,7 @@ func TestSoakPages(t *testing.T) {
 		"calls?to_number=2125550123", "calls?status=ended", "calls?campaign_id=" + running.Campaign.ID,
 	}
 	for _, r := range all {
-		if r.Look != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") && r.Path != "campaigns/columns" {
+		if r.Show != nil && !r.Root && !strings.HasSuffix(r.Path, "/lend") && r.Path != "campaigns/columns" && r.Path != "campaigns/importing" {
 			paths = append(paths, r.Path)
 		}
 	}
@@ -84,7 +83,7 @@ func TestSoakPages(t *testing.T) {
 	})
 }
 
-// timed asks for a page ten times, each after something was done, and holds the worst.
+// timed requests a page ten times after a change and checks the worst.
 func timed(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) {
 	t.Helper()
 	if worst := beside(t, b, path, what, before); worst > slowest {
@@ -92,7 +91,7 @@ func timed(t *testing.T, b *dashtest.Browser, path, what string, before func(i i
 	}
 }
 
-// beside is timed for what a page asks for by itself once it is shown, and tells the worst.
+// beside is timed for requests that a page makes itself; it returns the worst.
 func beside(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -112,7 +111,7 @@ func beside(t *testing.T, b *dashtest.Browser, path, what string, before func(i 
 	return took[len(took)-1]
 }
 
-func exec(t *testing.T, h *dashtest.House, sql string, args ...any) {
+func exec(t *testing.T, h *dashtest.Env, sql string, args ...any) {
 	t.Helper()
 	if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
@@ -121,8 +120,8 @@ func exec(t *testing.T, h *dashtest.House, sql string, args ...any) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// stored fills in calls of acme that are over, ten a second until now.
-func stored(t *testing.T, h *dashtest.House, n int) {
+// stored inserts ended calls of acme, ten per second until now.
+func stored(t *testing.T, h *dashtest.Env, n int) {
 	t.Helper()
 	err := db.Tx(t.Context(), h.DB.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0"); err != nil {
@@ -145,9 +144,9 @@ func stored(t *testing.T, h *dashtest.House, n int) {
 	}
 }
 
-// large is a campaign of many contacts, half of whose rows name a zone, with some
-// numbers on the organization's own list; launched or a draft.
-func large(t *testing.T, h *dashtest.House, n int, name string, launched bool) desk.Standing {
+// large creates a campaign with many contacts, half with a time zone, some suppressed;
+// launched or a draft.
+func large(t *testing.T, h *dashtest.Env, n int, name string, launched bool) service.Status {
 	t.Helper()
 	areas := []string{"212", "310", "312", "305", "713", "602", "808", "907", "617", "404"}
 	var list []json.RawMessage
@@ -159,7 +158,7 @@ func large(t *testing.T, h *dashtest.House, n int, name string, launched bool) d
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := h.Dashboard.Campaigns.Desk.Create(t.Context(), h.Acme, desk.Who{Via: "api"}, desk.Order{
+	st, err := h.Dashboard.Campaigns.Desk.Create(t.Context(), h.Acme, service.Actor{Via: "api"}, service.CreateRequest{
 		Spec: campaigns.Spec{Name: name, Agent: "sales", CallsPerMinute: 20, DNC: map[bool]string{true: campaigns.Skip}[launched], Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, Rows: list, Attested: launched,
 	}, nil, nil)
 	if err != nil {
@@ -171,8 +170,8 @@ func large(t *testing.T, h *dashtest.House, n int, name string, launched bool) d
 	return st
 }
 
-// work has a campaign call most of its contacts: two in five wait for another attempt.
-func work(t *testing.T, h *dashtest.House, id string) {
+// work simulates calls to most contacts; two in five wait for another attempt.
+func work(t *testing.T, h *dashtest.Env, id string) {
 	t.Helper()
 	for _, sql := range []string{
 		`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
@@ -186,7 +185,7 @@ func work(t *testing.T, h *dashtest.House, id string) {
 			t.Fatal(err)
 		}
 	}
-	if err := (&tallies.Tallies{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
+	if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.DB.Pool.Exec(t.Context(), "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies"); err != nil {

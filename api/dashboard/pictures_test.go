@@ -12,16 +12,15 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// A pose is what one does before a picture is taken.
+// A pose prepares a page for a screenshot.
 type pose struct {
 	name string
 	do   func(b dashtest.Tab)
 }
 
-// TestPictures takes pictures of every page whole, in both themes and two widths, into
-// the folder that PARLEYTEST_PICTURES names: of one of everything, with the steps and
-// refusals between pages; of an organization that has nothing yet; and of one that has
-// much, with names of many scripts.
+// TestPictures writes screenshots of every page in both themes and two widths to the
+// folder PARLEYTEST_PICTURES: with one of everything, with nothing, and with much data in
+// several scripts.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PARLEYTEST_PICTURES")
 	if dir == "" {
@@ -30,13 +29,13 @@ func TestPictures(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, house := range map[string]func(*testing.T) (*dashtest.House, []pose){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
+	for name, house := range map[string]func(*testing.T) (*dashtest.Env, []pose){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
 		t.Run(name, func(t *testing.T) {
 			h, poses := house(t)
 			b := h.Chrome(t)
 			for _, theme := range []string{"light", "dark"} {
 				for _, width := range []int64{1280, 390} {
-					b.Look(theme, width)
+					b.SetViewport(theme, width)
 					for _, p := range poses {
 						p.do(b)
 						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`) // it would stand in the middle
@@ -51,7 +50,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// idOf finds ids in paths.
+// idOf matches ids in paths.
 var idOf = regexp.MustCompile(`[a-z]+_[0-9a-zA-Z]{20,}`)
 
 func pages(paths ...string) (all []pose) {
@@ -62,8 +61,8 @@ func pages(paths ...string) (all []pose) {
 	return all
 }
 
-// signed is the page of signing in, a refusal there, and somebody signed in.
-func signed(t *testing.T, h *dashtest.House) []pose {
+// signed is the sign-in page, a failed attempt, and a session.
+func signed(t *testing.T, h *dashtest.Env) []pose {
 	t.Helper()
 	return []pose{
 		{"sign-in", func(b dashtest.Tab) {
@@ -81,22 +80,22 @@ func signed(t *testing.T, h *dashtest.House) []pose {
 	}
 }
 
-// upload gives the form of a page a file.
+// upload sets the file of a form.
 func upload(b dashtest.Tab, path, field, text string) {
 	b.Go(path)
 	b.Run(`(() => { const file = new DataTransfer(); file.items.add(new File([` + "`" + text + "`" + `], "rows.csv")); document.querySelector("[name=` + field + `]").files = file.files; })()`)
 }
 
-// rows is a list of which not all can be called.
-const rows = "Mobile number;Reserve;First name;Город;ملاحظات;Contract end;Preferred language\n" +
+// rows is a list with some rows that cannot be called.
+const rows = "Reached at;Reserve;First name;Город;ملاحظات;Contract end;Preferred language\n" +
 	"+1 212 555 0101;yes;Ada;Нью-Йорк;عميل مهم يتصل به صباحا;2026-12-31;en\n+1 212 555 0101;no;Ada;Нью-Йорк;;2026-12-31;en\nnonsense;no;Eve;;;;\n" +
 	"+1 310 555 0102;no;Bartholomew Featherstonehaugh the Younger;Лос-Анджелес;;2027-01-31;ru\n+1 312 555 0103;no;Владимир;Чикаго;;2027-02-28;ru\n"
 
-// oneOfEverything are all routes, what comes between them, and what is refused.
-func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
+// oneOfEverything covers all routes, intermediate steps and rejected forms.
+func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 	t.Helper()
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" }) // pages of the root organization too
-	h.Hire(t, "ada@example.com", h.Globex, operator.Viewer)                     // there is somebody to lend to
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" }) // pages of the root organization too
+	h.AddOperator(t, "ada@example.com", h.Globex, operator.Viewer)            // there is somebody to lend to
 	exec := func(sql string, args ...any) {
 		t.Helper()
 		if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
@@ -107,7 +106,7 @@ func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
 	var edit, rotate, running string
 	for _, r := range routes(t, h, "sales") {
 		switch {
-		case r.Look == nil:
+		case r.Show == nil:
 			continue
 		case r.Path == "campaigns/columns":
 			paths = append(paths, r.Path+"?upload=gone")
@@ -144,23 +143,23 @@ func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
 	})
 	add("campaigns_columns", func(b dashtest.Tab) {
 		upload(b, "campaigns/new", "rows", rows)
-		b.Press("Go on")
+		b.Press("Continue")
 	})
 	add("campaigns_columns_chosen", func(b dashtest.Tab) {
 		b.Run(`document.querySelector("[name=c0]").value = "phone"; document.querySelector("[name=c2]").value = "name"`)
 		b.Press("Check again")
 	})
-	add("campaigns_draft_of_a_list", func(b dashtest.Tab) { b.Press("Go on") })
+	add("campaigns_draft_of_a_list", func(b dashtest.Tab) { b.Press("Continue") })
 	add("campaigns_columns_without_a_market", func(b dashtest.Tab) {
 		exec(`UPDATE organizations SET settings = settings - 'market' WHERE id = $1`, h.Acme)
 		upload(b, "campaigns/new", "rows", rows)
-		b.Press("Go on")
+		b.Press("Continue")
 		exec(`UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
 	})
 	add("campaigns_new_refused", func(b dashtest.Tab) {
 		b.Go("campaigns/new")
 		b.Run(`document.querySelector("form.form .button.first").click()`)
-		b.Until("document.body.innerText.includes('Choose a file, or type numbers.')")
+		b.Until("document.body.innerText.includes('Choose a file or enter numbers.')")
 	})
 	add("campaigns_paused", func(b dashtest.Tab) {
 		b.Go(running)
@@ -170,38 +169,38 @@ func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
 	add("campaigns_withdrawn", func(b dashtest.Tab) {
 		b.Go("campaigns/withdraw")
 		b.Fill("[name=numbers]", "+1 212 200 0001\n+1 202 555 7777\nnonsense\n")
-		b.Press("Withdraw them")
+		b.Press("Withdraw numbers")
 	})
 	add("do-not-call_refused", func(b dashtest.Tab) {
 		b.Go("do-not-call/add")
 		b.Fill("[name=number]", "77")
-		b.Press("Add the number")
+		b.Press("Add number")
 	})
 	add("keys_issued", func(b dashtest.Tab) {
 		b.Go("keys/new")
 		b.Fill("[name=name]", "CRM")
-		b.Press("Issue the key")
+		b.Press("Create key")
 	})
 	add("keys_new_refused", func(b dashtest.Tab) {
 		b.Go("keys/new")
 		b.Run("document.querySelector('[name=name]').removeAttribute('required')")
-		b.Press("Issue the key")
+		b.Press("Create key")
 	})
 	add("operators_added", func(b dashtest.Tab) {
 		exec("DELETE FROM operators WHERE email = 'new@example.com'")
 		b.Go("operators/new")
 		b.Fill("[name=email]", "new@example.com")
-		b.Press("Add the operator")
+		b.Press("Add operator")
 	})
 	add("webhooks_secret", func(b dashtest.Tab) {
 		b.Go(rotate)
-		b.Press("Make a new secret")
+		b.Press("Create new secret")
 	})
 	add("webhooks_rotating", func(b dashtest.Tab) { b.Go(strings.TrimSuffix(rotate, "/secret")) })
 	add("agents_id_edit_newer", func(b dashtest.Tab) {
 		b.Go(edit)
 		b.Run("document.querySelector('[name=seen]').value = 'x'; document.querySelector('[name=greeting]').value = 'Hello.'")
-		b.Press("Save the draft")
+		b.Press("Save draft")
 	})
 	add("sign-in_again", func(b dashtest.Tab) {
 		b.Go("settings/edit")
@@ -215,18 +214,18 @@ func oneOfEverything(t *testing.T) (*dashtest.House, []pose) {
 	return h, all
 }
 
-// nothingYet is an organization on its first day.
-func nothingYet(t *testing.T) (*dashtest.House, []pose) {
+// nothingYet is a new organization.
+func nothingYet(t *testing.T) (*dashtest.Env, []pose) {
 	t.Helper()
 	h := dashtest.New(t)
 	return h, append(signed(t, h), pages("campaigns", "campaigns/new", "campaigns/draft", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "settings", "market", "market/use", "operators", "audit")...)
 }
 
-// manyOfEverything is an organization that has been at work for long.
-func manyOfEverything(t *testing.T) (*dashtest.House, []pose) {
+// manyOfEverything is an organization with much data.
+func manyOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 	t.Helper()
 	h := dashtest.New(t)
-	ids := h.Crowd(t)
+	ids := h.FurnishMany(t)
 	all := append(signed(t, h), pages("campaigns", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "operators", "audit", "campaigns/draft")...)
 	for _, path := range []string{"campaigns", "calls", "agents", "trunks", "webhooks"} {
 		all = append(all, pose{path + "_id", func(b dashtest.Tab) { b.Go(path + "/" + ids[path]) }})

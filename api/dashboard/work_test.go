@@ -13,21 +13,21 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// status is a campaign's as the API has it.
-func status(t *testing.T, h *dashtest.House, id string) string {
+// status returns the status of a campaign.
+func status(t *testing.T, h *dashtest.Env, id string) string {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/campaigns/"+id, nil)
 	r.SetPathValue("id", id)
 	w := httptest.NewRecorder()
-	if err := h.Dashboard.Campaigns.Get(w, r, access.Key{OrgID: h.Acme}); err != nil {
+	if err := h.Dashboard.Campaigns.Get(w, r, apikeys.Key{OrgID: h.Acme}); err != nil {
 		t.Fatal(err)
 	}
 	var shown struct{ Status string }
@@ -37,36 +37,35 @@ func status(t *testing.T, h *dashtest.House, id string) string {
 	return shown.Status
 }
 
-// TestACampaignInTheBrowser: a list is uploaded, its columns are named, what keeps
-// the campaign from its launch is mended, it is launched, watched, paused, and its
-// report read.
+// TestACampaignInTheBrowser uploads a list, maps columns, fixes a blocker, launches,
+// watches and pauses the campaign, and reads its report.
 func TestACampaignInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
-	h.Sell(t, "us", false)
+	h.AddSales(t, "us", false)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Go("campaigns")
-	b.Press("Make the first one")
+	b.Press("Create a campaign")
 	b.Run(`(() => { const file = new DataTransfer();
 		file.items.add(new File(["Mobile;Backup;Who;City\n+1 212 555 0101;1;Ada;Rome\nnonsense;2;Eve;\n+1 212 555 0102;3;Bob;Oslo\n"], "rows.csv"));
 		document.querySelector("[name=rows]").files = file.files; })()`)
-	b.Press("Go on")
-	b.Run(`document.querySelector("[aria-label='What Who is']").value = "name"; document.querySelector("[aria-label='What Backup is']").value = "-"`)
+	b.Press("Continue")
+	b.Run(`document.querySelector("[aria-label='Who maps to']").value = "name"; document.querySelector("[aria-label='Backup maps to']").value = "-"`)
 	b.Press("Check again")
-	if text := b.Text(); !strings.Contains(text, "2\ncan be called") || !strings.Contains(text, "no telephone number") {
+	if text := b.Text(); !strings.Contains(text, "2\nwill be called") || !strings.Contains(text, "not a telephone number") {
 		t.Errorf("the preview says %s", text)
 	}
-	b.Press("Go on")
+	b.Press("Continue")
 	b.Fill("[name=name]", "Spring")
 	b.Run(`for (const box of document.querySelectorAll("[name=days]")) box.checked = false`)
-	b.Press("Make the campaign")
+	b.Press("Create draft")
 	id := dashtest.Read[string](b, "location.pathname.split('/').pop()")
-	if text := b.Text(); !strings.Contains(text, "The agent is not published") || !strings.Contains(text, "It can be launched once the check above that fails is mended") {
+	if text := b.Text(); !strings.Contains(text, "The agent is not published") || !strings.Contains(text, "Resolve the 1 failed check above to launch") {
 		t.Fatalf("the page says %s", text)
 	}
 	b.Press("Publish the agent")
 	b.Press("sales")
-	b.Press("Publish the draft")
+	b.Press("Publish draft")
 	b.Go("campaigns/" + id)
 	list := func(sql string) {
 		t.Helper()
@@ -81,7 +80,7 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	b.Until("document.querySelector('[name=launch]') && !document.querySelector('[name=dnc]')")
 	b.Run(`document.querySelector("[name=attest]").checked = true`)
 	b.Press("Launch")
-	if text := b.Text(); !strings.Contains(text, "It is launched.") || status(t, h, id) != "running" {
+	if text := b.Text(); !strings.Contains(text, "Campaign launched.") || status(t, h, id) != "running" {
 		t.Fatalf("it is %s, and the page says %s", status(t, h, id), text)
 	}
 	for n := range 2 { // as the dialler does
@@ -93,8 +92,13 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	}
 	b.Until("document.querySelector('#h-pace').textContent.includes('2 of 20 calls in the last minute')") // by itself
 	b.Until("document.querySelector('#h-outcomes')?.nextElementSibling.textContent.includes('Answered by a person')")
+	list(`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at)
+		SELECT id, 2, org_id, campaign_id, number, 'call_y', now() FROM contacts WHERE org_id = $1 ORDER BY id LIMIT 1`)
+	if hours := dashtest.Read[string](b, "document.querySelector('#h-hours').parentNode.innerHTML"); !strings.Contains(hours, "2 dialed, 2 answered by a person") {
+		t.Errorf("with a call that is on, the hours are %s", hours)
+	}
 	b.Press("Pause")
-	if text := b.Text(); !strings.Contains(text, "It is paused: nobody new is called.") || status(t, h, id) != "paused" {
+	if text := b.Text(); !strings.Contains(text, "Paused: no new calls.") || status(t, h, id) != "paused" {
 		t.Errorf("it is %s, and the page says %s", status(t, h, id), text)
 	}
 	report := dashtest.Read[string](b, `fetch(document.querySelector("a[href*='format=csv']").href).then((r) => r.text())`)
@@ -105,8 +109,8 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	if got := status(t, h, id); got != "running" {
 		t.Errorf("resumed it is %s", got)
 	}
-	b.Press("Cancel the campaign")
-	b.Press("Cancel the campaign")
+	b.Press("Cancel campaign")
+	b.Press("Cancel campaign")
 	if got := status(t, h, id); got != "cancelled" {
 		t.Errorf("cancelled it is %s", got)
 	}
@@ -119,8 +123,8 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestACallInTheBrowser: a line is gone to by a click and marked while it is said, and
-// a notice is sent again.
+// TestACallInTheBrowser: a click seeks the recording, the current line is marked, and a
+// delivery is replayed.
 func TestACallInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
@@ -128,7 +132,7 @@ func TestACallInTheBrowser(t *testing.T) {
 	b.SignIn("oscar")
 	b.Go("calls")
 	b.Fill("[name=to_number]", "202-555-0123")
-	b.Press("Find")
+	b.Press("Search")
 	b.Go("calls/call_1")
 	b.Until("document.querySelector('audio').readyState > 0")
 	if seconds := dashtest.Read[float64](b, "document.querySelector('audio').duration"); seconds != 2 {
@@ -137,11 +141,11 @@ func TestACallInTheBrowser(t *testing.T) {
 	b.Run("document.querySelector('#transcript button').click()")
 	b.Until("document.querySelector('audio').currentTime >= 1")
 	b.Until("document.querySelector('#transcript li').getAttribute('aria-current') === 'true'")
-	if text := b.Text(); !strings.Contains(text, "The other party hung up.") || !strings.Contains(text, "the caller spoke into the answer · a sentence was whole") || !strings.Contains(text, "INVITE sip:") {
+	if text := b.Text(); !strings.Contains(text, "The callee hung up.") || !strings.Contains(text, "interrupted by the caller · complete sentence") || !strings.Contains(text, "INVITE sip:") || !strings.Contains(text, "12 packets from other addresses") {
 		t.Errorf("the page says %s", text)
 	}
 	b.Press("Replay call_ended to https://hooks.example.com/…")
-	if text := b.Text(); !strings.Contains(text, "The notice is on its way again") {
+	if text := b.Text(); !strings.Contains(text, "Delivery queued again") {
 		t.Errorf("the page says %s", text)
 	}
 	var state string
@@ -153,8 +157,8 @@ func TestACallInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestAnUploadInTheBrowser: how much of a file is there is shown while it is sent; what
-// is refused is shown where it was sent from, and what is taken says so on the next page.
+// TestAnUploadInTheBrowser: an upload shows its progress, a rejected file its reason, and
+// an accepted one a notice on the next page.
 func TestAnUploadInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
@@ -168,8 +172,8 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 			document.querySelector("form.form .button.first").click(); })()`)
 		b.Until("document.readyState === 'complete' && document.body.innerText.includes('" + until + "')")
 	}
-	send(`"nonsense 1\n"`, "no list of numbers")
-	if text := b.Text(); !strings.Contains(text, "Upload a list") {
+	send(`"nonsense 1\n"`, "not a list of numbers")
+	if text := b.Text(); !strings.Contains(text, "Upload list") {
 		t.Errorf("the page says %s", text)
 	}
 	b.Run(`window.sends = XMLHttpRequest.prototype.send; window.broken = 0;
@@ -178,7 +182,7 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 			this.upload.dispatchEvent(new ProgressEvent("progress", {lengthComputable: true, loaded: 5, total: 10}));
 			this.dispatchEvent(new ProgressEvent("error"));
 		}`)
-	send(`"12125550001\n"`, "broke off")
+	send(`"12125550001\n"`, "Connection lost")
 	if n := dashtest.Read[int](b, "broken"); n != 1 {
 		t.Errorf("it was sent %d times", n)
 	}
@@ -199,8 +203,8 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 	b.Until("document.readyState === 'complete' && document.body.innerText.includes('rubbish')")
 	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
 		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
-	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers were added")
-	if shown := dashtest.Read[string](b, "sessionStorage.getItem('shown') ?? ''"); !strings.Contains(shown, "is being read") {
+	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers added")
+	if shown := dashtest.Read[string](b, "sessionStorage.getItem('shown') ?? ''"); !strings.Contains(shown, "Processing") {
 		t.Errorf("it was shown %q", shown)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
@@ -208,24 +212,23 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestHangUpInTheBrowser: a call shows by itself where calls are watched, with its
-// turn, and is hung up there.
+// TestHangUpInTheBrowser: a new call appears on the live page and is hung up there.
 func TestHangUpInTheBrowser(t *testing.T) {
 	h := dashtest.New(t)
-	h.Sell(t, "", true)
+	h.AddSales(t, "", true)
 	line(t, h)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
-	b.Until("document.body.innerText.includes('No call is on')")
-	desk := &place.Desk{Pool: h.DB.Pool, Store: h.Dashboard.Store}
-	call, err := desk.Place(t.Context(), h.Acme, place.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
+	b.Until("document.body.innerText.includes('No calls in progress')")
+	desk := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
+	call, err := desk.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Until("document.querySelector('#calls svg.bar') && document.querySelector('#calls').innerText.includes('Hello there.')")
 	b.Run(`document.querySelector("#calls summary").click()`)
 	b.Press("Yes, hang up")
-	b.Until("document.body.innerText.includes('No call is on')")
+	b.Until("document.body.innerText.includes('No calls in progress')")
 	after, err := h.Dashboard.Store.Call(t.Context(), h.Acme, call.ID)
 	if err != nil || after.Status != control.Ended || after.Reason != "api_hangup" {
 		t.Errorf("the call is %s, %s, %v", after.Status, after.Reason, err)
@@ -235,14 +238,14 @@ func TestHangUpInTheBrowser(t *testing.T) {
 	}
 }
 
-// line has calls answered by somebody who says nothing, until they are hung up.
-func line(t *testing.T, h *dashtest.House) {
+// line sets up calls that are answered by silence and run until hung up.
+func line(t *testing.T, h *dashtest.Env) {
 	t.Helper()
-	bell := &db.Bell{Pool: h.DB.Pool}
+	bell := &db.Listener{Pool: h.DB.Pool}
 	n := &control.Node{
-		Place: control.Place{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.Dashboard.Store, Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
-		Wake: bell.On(store.BellQueue), WakeEnds: bell.On(store.BellEnds),
-		Runner: &control.Runner{Ledger: h.Dashboard.Store, Dialer: quiet{}, Talker: quiet{}, Live: &control.Live{}, Margin: time.Second},
+		ID: control.NodeID{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.Dashboard.Store, Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
+		Wake: bell.Subscribe(store.ChannelQueue), WakeEnds: bell.Subscribe(store.ChannelEnds),
+		Runner: &control.Runner{Attempts: h.Dashboard.Store, Dialer: quiet{}, Talker: quiet{}, Live: &control.Live{}, Margin: time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var over sync.WaitGroup
@@ -257,8 +260,7 @@ func line(t *testing.T, h *dashtest.House) {
 	})
 }
 
-// quiet is a carrier whose calls are answered, an agent who greets and waits, and the
-// leg between them.
+// quiet is a carrier that answers, an agent that greets and waits, and their leg.
 type quiet struct{}
 
 func (quiet) Dial(_ context.Context, _ media.Target, progress func(media.Progress)) (media.Leg, error) {
@@ -267,9 +269,9 @@ func (quiet) Dial(_ context.Context, _ media.Target, progress func(media.Progres
 	return quiet{}, nil
 }
 
-func (quiet) Talk(ctx context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
-	b.Watch.Said(pipeline.Line{Role: pipeline.RoleAgent, Text: "Hello there.", End: time.Second})
-	b.Watch.Turned(pipeline.Turn{Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}, {Phase: pipeline.PhaseOut, For: 10 * time.Millisecond}}, Ending: pipeline.Answered})
+func (quiet) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+	b.Observer.OnLine(pipeline.Line{Role: pipeline.RoleAgent, Text: "Hello there.", End: time.Second})
+	b.Observer.OnTurn(pipeline.Turn{Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}, {Phase: pipeline.PhaseOut, For: 10 * time.Millisecond}}, Ending: pipeline.Answered})
 	<-ctx.Done()
 	return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 }
@@ -281,10 +283,9 @@ func (quiet) Digits() <-chan rune         { return nil }
 func (quiet) Hangup(media.Cause) error    { return nil }
 func (quiet) Cause() media.Cause          { return media.LocalHangup }
 
-// TestWhoWatches: a stream ends when its server is about to stop, and is none for
-// those who may not look.
+// TestWhoWatches: a stream ends before the server stops, and needs a permitted session.
 func TestWhoWatches(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Leaving = func() bool { return true } })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Leaving = func() bool { return true } })
 	if a := h.SignIn(t, "vera").Get("live/events"); a.Status != http.StatusServiceUnavailable {
 		t.Errorf("%d", a.Status)
 	}

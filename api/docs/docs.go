@@ -1,5 +1,4 @@
-// Package docs serves the interactive explorer of the API. All of it is
-// embedded: it works without any network.
+// Package docs serves the embedded API explorer, which works offline.
 package docs
 
 import (
@@ -10,24 +9,23 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 )
 
-// static holds Swagger UI 5.35.0 as its makers built it, compressed, with its
-// license, and a page of ours.
+// static holds Swagger UI 5.35.0 as released, compressed, with its license and our page.
 //
 //go:embed static
 var static embed.FS
 
-// policy lets the page load its own files and talk to us, and nothing else. The
-// explorer writes styles into its elements; scripts are ours alone.
+// policy allows own files and requests to this server only. The explorer sets inline
+// styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A file is one of the explorer's.
+// A file is an embedded file of the explorer.
 type file struct{ kind, name string }
 
-// files are what /docs/{file} leads to.
+// files maps the names of /docs/{file}.
 func files() map[string]file {
 	const js, css, text = "text/javascript; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
 	return map[string]file{
@@ -50,7 +48,7 @@ func Page(w http.ResponseWriter, r *http.Request) error {
 func File(w http.ResponseWriter, r *http.Request) error {
 	f, ok := files()[r.PathValue("file")]
 	if !ok {
-		return &respond.PlainError{Status: http.StatusNotFound, Message: "no such path"}
+		return &response.PlainError{Status: http.StatusNotFound, Message: "path not found"}
 	}
 	return serve(w, r, f)
 }

@@ -13,7 +13,7 @@ func adminPaths() map[string]*huma.PathItem {
 	return with(with(organizationPaths(), keyPaths()), webhookPaths())
 }
 
-// administration fills in what the operations of /v1/admin have in common.
+// administration adds the parts common to all /v1/admin operations.
 func administration(o *huma.Operation, codes map[int]string) *huma.Operation {
 	o.Tags = []string{"admin"}
 	if codes == nil {
@@ -38,7 +38,7 @@ func pathID(example string) []*huma.Param {
 	return []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}}
 }
 
-// pageParams are those of a list; byOrg adds the organization.
+// pageParams are the parameters of a list; byOrg adds organization_id.
 func pageParams(byOrg bool) []*huma.Param {
 	all := []*huma.Param{
 		{Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}},
@@ -50,7 +50,7 @@ func pageParams(byOrg bool) []*huma.Param {
 	return all
 }
 
-// wrongPage and noBody are the codes of lists and of bodies.
+// wrongPage and noBody are the error codes of lists and of bodies.
 func wrongPage() map[int]string { return map[int]string{400: "invalid_cursor, invalid_filter_value"} }
 
 func noBody() map[int]string {
@@ -64,7 +64,14 @@ func pageOf(name string, item any) any {
 }
 
 func organizationPaths() map[string]*huma.PathItem {
-	org := map[string]any{"organization_id": orgID, "name": "acme", "timezone": "America/New_York", "created_at": 1795222586.123, "market": "us", "market_version": ""}
+	org := map[string]any{
+		"organization_id": orgID,
+		"name":            "acme",
+		"timezone":        "America/New_York",
+		"created_at":      1795222586.123,
+		"market":          "us",
+		"market_version":  "",
+	}
 	return map[string]*huma.PathItem{
 		"/v1/admin/organizations": {
 			Get: administration(&huma.Operation{
@@ -73,7 +80,7 @@ func organizationPaths() map[string]*huma.PathItem {
 			}, wrongPage()),
 			Post: administration(&huma.Operation{
 				OperationID: "create-organization", Summary: "Create an organization",
-				Description: "Answers 200 with the organization that has the name already, where there is one.",
+				Description: "Returns 200 with the existing organization if the name is taken.",
 				RequestBody: bodyOf("NewOrganization", map[string]any{"name": "acme", "timezone": "America/New_York"}),
 				Responses:   with(answers("201", "The new organization", org), answers("200", "The organization of that name", org)),
 			}, map[int]string{413: "request_too_large", 422: "invalid_request"}),
@@ -82,11 +89,11 @@ func organizationPaths() map[string]*huma.PathItem {
 			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID(orgID),
 			Responses: answers("200", "The organization", org),
 		}, noObject()), Patch: administration(&huma.Operation{
-			OperationID: "change-organization", Summary: "Choose by which market's rules its campaigns go", Parameters: pathID(orgID),
+			OperationID: "change-organization", Summary: "Choose the market rules of an organization's campaigns", Parameters: pathID(orgID),
 			RequestBody: bodyOf("OrganizationChange", map[string]any{"market": "us"}), Responses: answers("200", "The organization", org),
 		}, noBody())},
 		"/v1/admin/market-packages": {Get: administration(&huma.Operation{
-			OperationID: "list-market-packages", Summary: "List the rules of markets that there are, and who goes by them",
+			OperationID: "list-market-packages", Summary: "List market rules and the organizations that use them",
 			Responses: answers("200", "The packages", map[string]any{"market_packages": []any{
 				map[string]any{"market": "us", "version": "us-2026-11-21", "of_program": true, "organizations": []any{"acme"}},
 			}}),
@@ -99,7 +106,10 @@ func keyPaths() map[string]*huma.PathItem {
 		"key_id": keyID, "organization_id": orgID, "name": "crm", "rate_limit": 600, "privileged": false,
 		"created_at": 1795222586.123, "last_used_at": nil, "revoked_at": nil,
 	}
-	issued := with(with(map[string]any{}, key), map[string]any{"secret": "parley_0000000000000000000000000000000000000000000000000000000000000000"})
+	issued := with(
+		with(map[string]any{}, key),
+		map[string]any{"secret": "parley_0000000000000000000000000000000000000000000000000000000000000000"},
+	)
 	revoked := with(with(map[string]any{}, key), map[string]any{"revoked_at": 1795222999})
 	return map[string]*huma.PathItem{
 		"/v1/admin/keys": {
@@ -108,7 +118,7 @@ func keyPaths() map[string]*huma.PathItem {
 				Responses: answers("200", "A page of keys", pageOf("keys", key)),
 			}, wrongPage()),
 			Post: administration(&huma.Operation{
-				OperationID: "create-key", Summary: "Issue an API key", Description: "The secret is told in this answer and never again.",
+				OperationID: "create-key", Summary: "Create an API key", Description: "The secret is returned only once.",
 				RequestBody: bodyOf("NewKey", map[string]any{"organization_id": orgID, "name": "crm", "rate_limit": 600}),
 				Responses:   answers("201", "The key and its secret", issued),
 			}, noBody()),
@@ -142,15 +152,15 @@ func webhookPaths() map[string]*huma.PathItem {
 				Responses: answers("200", "A page of endpoints", pageOf("webhooks", hook)),
 			}, wrongPage()),
 			Post: administration(&huma.Operation{
-				OperationID: "save-webhook", Summary: "Create an endpoint, or change the one of its url",
-				Description: "The secret is told in this answer and never again. One that is replaced signs too, until the next change.",
+				OperationID: "save-webhook", Summary: "Create an endpoint, or change the one with the same url",
+				Description: "The secret is returned only once. A replaced secret also signs until the next change.",
 				RequestBody: bodyOf("NewWebhook", map[string]any{"organization_id": orgID, "url": "https://crm.example/hook"}),
 				Responses:   answers("201", "The endpoint and its secret", set),
 			}, noBody()),
 		},
 		"/v1/admin/webhooks/{id}": {Delete: administration(&huma.Operation{
-			OperationID: "remove-webhook", Summary: "Remove an endpoint, and what is on its way to it", Parameters: pathID(hookID),
-			Responses: answers("200", "The endpoint that was", hook),
+			OperationID: "remove-webhook", Summary: "Remove an endpoint and its pending deliveries", Parameters: pathID(hookID),
+			Responses: answers("200", "The removed endpoint", hook),
 		}, noObject())},
 	}
 }

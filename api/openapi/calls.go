@@ -14,15 +14,15 @@ func callPaths() map[string]*huma.PathItem {
 	return map[string]*huma.PathItem{
 		"/v1/calls/phone": {Post: &huma.Operation{
 			OperationID: "create-phone-call", Tags: []string{"calls"}, Summary: "Place one outbound call",
-			Description: "Registers the call and answers at once; it is dialled from a durable queue.",
+			Description: "Registers the call and returns immediately; it is dialed from a durable queue.",
 			Parameters: []*huma.Param{{
 				Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
-				Description: "A repeat with the same key returns the call that was created, as it was then. Remembered for 24 hours.",
+				Description: "Repeating the key returns the call as created. Kept for 24 hours.",
 			}},
 			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 				"application/json": {
 					Schema:  &huma.Schema{Ref: "#/components/schemas/PhoneCall"},
-					Example: map[string]any{"agent_id": "sales", "to_number": "+12025550123", "variables": map[string]any{"first_name": "Ada"}},
+					Example: map[string]any{"agent_id": "demo", "to_number": "+12025550123", "variables": map[string]any{"first_name": "Ada"}},
 				},
 			}},
 			Responses: refusals(map[string]*huma.Response{"202": success("The call is queued", queuedCall())}, map[int]string{
@@ -49,11 +49,11 @@ func callPaths() map[string]*huma.PathItem {
 		}},
 		"/v1/calls/{id}/turns": {Get: &huma.Operation{
 			OperationID: "get-call-turns", Tags: []string{"calls"}, Summary: "Read a call's turn metrics", Parameters: one,
-			Responses: refusals(map[string]*huma.Response{"200": success("One item a turn", turns())}, missing),
+			Responses: refusals(map[string]*huma.Response{"200": success("One item per turn", turns())}, missing),
 		}},
 		"/v1/calls/{id}/end": {Post: &huma.Operation{
 			OperationID: "end-call", Tags: []string{"calls"}, Summary: "End a call", Parameters: one,
-			Description: "Hangs up a live call. A queued call is cancelled before it is dialled.",
+			Description: "Hangs up an active call. A queued call is cancelled before dialing.",
 			Responses:   refusals(map[string]*huma.Response{"200": success("The call", endedCall())}, missing),
 		}},
 	}
@@ -62,15 +62,15 @@ func callPaths() map[string]*huma.PathItem {
 func createWeb() *huma.Operation {
 	return &huma.Operation{
 		OperationID: "create-web-call", Tags: []string{"calls"}, Summary: "Let a browser call an agent",
-		Description: "Registers the call and returns a token that a browser or an SDK joins it with, once and within a minute.",
+		Description: "Registers the call and returns a token for a browser or SDK to join it, once and within one minute.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
-			Description: "A repeat with the same key returns the same call and token. Remembered for 24 hours.",
+			Description: "Repeating the key returns the same call and token. Kept for 24 hours.",
 		}},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {
 				Schema:  &huma.Schema{Ref: "#/components/schemas/WebCall"},
-				Example: map[string]any{"agent_id": "sales", "variables": map[string]any{"first_name": "Ada"}, "client": "browser"},
+				Example: map[string]any{"agent_id": "demo", "variables": map[string]any{"first_name": "Ada"}, "client": "browser"},
 			},
 		}},
 		Responses: refusals(map[string]*huma.Response{"201": success("The call waits to be joined", webCall())}, map[int]string{
@@ -103,12 +103,14 @@ func filters() []*huma.Param {
 
 func queuedCall() map[string]any {
 	c := map[string]any{
-		"call_id": id, "call_type": "phone", "direction": "outbound", "status": "queued", "agent_id": "sales", "agent_version": 3,
-		"to_number": "+12025550123", "from_number": "+12025550100", "trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A", "route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B",
+		"call_id": id, "call_type": "phone", "direction": "outbound", "status": "queued", "agent_id": "demo", "agent_version": 3,
+		"to_number": "+12025550123", "from_number": "+12025550100",
+		"trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A", "route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B",
 		"campaign_id": nil, "contact_id": nil, "attempt": 1, "metadata": map[string]any{},
 		"created_at": 1795222586.123, "dialed_at": nil, "ringing_at": nil, "answered_at": nil, "ended_at": nil,
 		"duration_s": nil, "ring_s": nil, "answered_by": nil, "disconnection_reason": nil, "hangup_by": nil, "sip_status": nil, "sip_reason": nil,
-		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none", "call_analysis": nil, "analysis_status": "none", "analysis_error": nil,
+		"transfer": nil, "quality": nil, "recording_url": nil, "recording_channels": 2, "recording_status": "none",
+		"recording_truncated": false, "call_analysis": nil, "analysis_status": "none", "analysis_error": nil,
 	}
 	return with(c, map[string]any{
 		"amd": nil, "variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
@@ -123,23 +125,30 @@ func endedCall() map[string]any {
 		"duration_s": 48.5, "ring_s": 6.38, "disconnection_reason": "callee_hangup", "hangup_by": "callee",
 		"answered_by": "human", "amd": map[string]any{"confidence": 0.8, "evidence": "short_greeting", "amd_ms": 1840},
 		"quality": map[string]any{
-			"codec": "PCMU", "mos": 4.3, "round_trip_ms": 38.2, "concealed_ms": 40, "underruns": 0,
+			"codec": "PCMU", "mos": 4.3, "round_trip_ms": 38.2, "concealed_ms": 40, "underruns": 0, "ignored_packets": 0,
 			"received": map[string]any{"packets": 2424, "lost": 2, "jitter_ms": 3.1, "mos": 4.3},
 			"sent":     map[string]any{"packets": 2425, "lost": 0, "jitter_ms": 1.9, "mos": 4.35},
 		},
 		"recording_url": "https://parley.example/recordings/" + id + ".wav?exp=1795913841&sig=0f3a", "recording_status": "ready",
 		"transcript": []any{
 			map[string]any{"role": "agent", "text": "Hello, this is Parley.", "start_s": 0.18, "end_s": 1.62, "turn": 0, "interrupted": false},
-			map[string]any{"role": "caller", "text": "Hi, what is this about?", "start_s": 2.1, "end_s": 3.44, "turn": 1, "interrupted": false},
+			map[string]any{"role": "caller", "text": "Hi, is this about my order?", "start_s": 2.1, "end_s": 3.44, "turn": 1, "interrupted": false},
 		},
-		"latency": map[string]any{"turns": 2, "turn_ms": half(612, 790), "llm_ms": half(240, 310), "tts_ms": half(120, 160), "asr_ms": half(35, 60)},
+		"latency": map[string]any{
+			"turns":   2,
+			"turn_ms": half(612, 790),
+			"llm_ms":  half(240, 310),
+			"tts_ms":  half(120, 160),
+			"asr_ms":  half(35, 60),
+		},
 	})
 }
 
 func webCall() map[string]any {
 	return map[string]any{ //nolint:gosec // the token and the credential are an example's
-		"call_id": id, "status": "queued", "call_type": "web", "agent_id": "sales", "max_duration_s": 900,
-		"access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYWxsXzA2In0.c2lnbmF0dXJl", "token_type": "Bearer", "expires_at": 1795222646,
+		"call_id": id, "status": "queued", "call_type": "web", "agent_id": "demo", "max_duration_s": 900,
+		"access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJjYWxsXzA2In0.c2lnbmF0dXJl",
+		"token_type":   "Bearer", "expires_at": 1795222646,
 		"url": "wss://parley.example/rtc?v=1", "whip_url": "https://parley.example/rtc/whip",
 		"ice_servers": []any{
 			map[string]any{"urls": []any{"stun:stun.parley.example:3478"}},
@@ -164,7 +173,8 @@ func turns() []any {
 	return []any{
 		map[string]any{"turn": 0, "metrics": map[string]any{"tts_ms": 140.2, "out_ms": 12.5, "turn_ms": 152.7, "raw": map[string]any{}}},
 		map[string]any{"turn": 1, "metrics": map[string]any{
-			"jitter_ms": 20, "vad_ms": 96, "asr_ms": 35, "classifier_ms": 0, "eou_wait_ms": 80, "llm_ms": 240, "tts_ms": 120, "out_ms": 21, "turn_ms": 612, "raw": map[string]any{},
+			"jitter_ms": 20, "vad_ms": 96, "asr_ms": 35, "classifier_ms": 0, "eou_wait_ms": 80,
+			"llm_ms": 240, "tts_ms": 120, "out_ms": 21, "turn_ms": 612, "raw": map[string]any{},
 		}, "interrupted": true},
 	}
 }

@@ -13,20 +13,21 @@ func campaignPaths() map[string]*huma.PathItem {
 	move := func(id, summary, description string, codes string) *huma.PathItem {
 		return &huma.PathItem{Post: &huma.Operation{
 			OperationID: id, Tags: []string{"campaigns"}, Summary: summary, Description: description, Parameters: one,
-			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())}, map[int]string{404: "campaign_not_found", 409: codes}),
+			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())},
+				map[int]string{404: "campaign_not_found", 409: codes}),
 		}}
 	}
 	return with(contactPaths(one, missing), map[string]*huma.PathItem{
 		"/v1/campaigns": {
 			Post: &huma.Operation{
-				OperationID: "create-campaign", Tags: []string{"campaigns"}, Summary: "Create a campaign, hand over its list and launch it",
-				Description: "Answers 201 whenever the campaign was created. Its status says whether dialling began; blockers say why not.",
+				OperationID: "create-campaign", Tags: []string{"campaigns"}, Summary: "Create a campaign, import its list and launch it",
+				Description: "Returns 201 if the campaign was created. status says whether dialing started; blockers say why not.",
 				Parameters: []*huma.Param{{
 					Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
-					Description: "A repeat with the same key returns the campaign as it was created. Remembered for 24 hours.",
+					Description: "Repeating the key returns the campaign as created. Kept for 24 hours.",
 				}},
 				RequestBody: orForm(bodyOf("Campaign", map[string]any{
-					"name": "Spring renewals", "agent_id": "sales", "calls_per_minute": 20, "attestation": map[string]any{"confirmed": true},
+					"name": "Spring renewals", "agent_id": "demo", "calls_per_minute": 20, "attestation": map[string]any{"confirmed": true},
 					"planned_calls": []any{map[string]any{"phone": "+12025550123", "name": "Ada", "variables": map[string]any{"first_name": "Ada"}}},
 					"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
 				})),
@@ -48,11 +49,11 @@ func campaignPaths() map[string]*huma.PathItem {
 		},
 		"/v1/campaigns/{id}": {Get: &huma.Operation{
 			OperationID: "get-campaign", Tags: []string{"campaigns"}, Summary: "Read a campaign", Parameters: one,
-			Description: "Blockers and warnings are those of a launch right now, without an attestation.",
+			Description: "Blockers and warnings are those of a launch now, without an attestation.",
 			Responses:   refusals(map[string]*huma.Response{"200": success("The campaign", checkedCampaign())}, missing),
 		}},
 		"/v1/campaigns/{id}/launch-check": {Get: &huma.Operation{
-			OperationID: "check-campaign", Tags: []string{"campaigns"}, Summary: "What keeps a campaign from dialling", Parameters: one,
+			OperationID: "check-campaign", Tags: []string{"campaigns"}, Summary: "Check what blocks the launch of a campaign", Parameters: one,
 			Responses: refusals(map[string]*huma.Response{"200": success("The checks", map[string]any{
 				"blockers": []any{attestationBlocker()}, "warnings": warnings(), "dnc_screen": dncScreen(),
 			})}, missing),
@@ -65,11 +66,12 @@ func campaignPaths() map[string]*huma.PathItem {
 				422: "invalid_request, attestation_import_id_required, dnc_decision_invalid",
 			}),
 		}},
-		"/v1/campaigns/{id}/pause":  move("pause-campaign", "Pause a campaign", "No number is dialled any more; calls that are on go on.", "campaign_transition_invalid"),
-		"/v1/campaigns/{id}/resume": move("resume-campaign", "Go on with a paused campaign", "", "launch_blocked, campaign_transition_invalid"),
-		"/v1/campaigns/{id}/cancel": move("cancel-campaign", "End a campaign for good", "Calls that are on go on.", "campaign_transition_invalid"),
+		"/v1/campaigns/{id}/pause":  move("pause-campaign", "Pause a campaign", "Only active calls continue.", "campaign_transition_invalid"),
+		"/v1/campaigns/{id}/resume": move("resume-campaign", "Resume a paused campaign", "", "launch_blocked, campaign_transition_invalid"),
+		"/v1/campaigns/{id}/cancel": move("cancel-campaign", "Cancel a campaign permanently",
+			"Active calls continue.", "campaign_transition_invalid"),
 		"/v1/imports/{id}": {Get: &huma.Operation{
-			OperationID: "get-import", Tags: []string{"campaigns"}, Summary: "Read a list that was handed over",
+			OperationID: "get-import", Tags: []string{"campaigns"}, Summary: "Read an import",
 			Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID}},
 			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
 		}},
@@ -92,7 +94,8 @@ func campaignFilters() []*huma.Param {
 
 func shortCampaign() map[string]any {
 	return map[string]any{
-		"campaign_id": campaignID, "status": "running", "created_via": "api", "launched_via": "api", "name": "Spring renewals", "agent_id": "sales",
+		"campaign_id": campaignID, "status": "running", "created_via": "api",
+		"launched_via": "api", "name": "Spring renewals", "agent_id": "demo",
 		"timezone": "America/New_York", "timezone_source": "organization", "starts_at": nil, "ends_at": nil, "accepts_call_additions": false,
 		"calls_per_minute": 20, "call_strategy": "standard", "classification": "marketing", "created_at": 1795222586.123,
 	}
@@ -100,10 +103,15 @@ func shortCampaign() map[string]any {
 
 func movedCampaign() map[string]any {
 	return with(shortCampaign(), map[string]any{
-		"consent_tier": "pewc", "retry_config": map[string]any{"attempts": 1, "interval_s": 900}, "duplicate_action": "reject", "use_contact_timezone": false,
+		"consent_tier": "pewc", "retry_config": map[string]any{"attempts": 1, "interval_s": 900},
+		"duplicate_action": "reject", "use_contact_timezone": false,
 		"working_hours": []any{map[string]any{"days": []any{0, 1, 2, 3, 4}, "start": "10:00", "end": "17:00"}},
-		"binding":       map[string]any{"trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A", "route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B", "from_number": "+12025550100"},
-		"import":        listOfRows(), "dnc_screen": dncScreen(), "updated_at": 1795222586.123, "launched_at": 1795222586.123, "completed_at": nil,
+		"binding": map[string]any{
+			"trunk_id": "trk_06C9T2Q8VJ3M5N7P1R4S6W8X0A",
+			"route_id": "rte_06C9T2Q8VJ3M5N7P1R4S6W8X0B", "from_number": "+12025550100",
+		},
+		"import": listOfRows(), "dnc_screen": dncScreen(), "updated_at": 1795222586.123,
+		"launched_at": 1795222586.123, "completed_at": nil,
 		"cancelled_at": nil, "status_reason": "", "market": "us", "agent_version": 3,
 	})
 }
@@ -127,32 +135,34 @@ func dncScreen() map[string]any {
 	return map[string]any{
 		"status": "clean", "checked_rows": 1, "unscreened_rows": 0, "matched_rows": 0, "suppressed_contacts": 0, "hidden_rows": 0,
 		"fingerprint": "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "items": []any{}, "has_more": false,
-		"all_dialable_suppressed": false, "as_of_launch": true, "screened_at": 1795222586, "audit_id": 1, "decision": "clean", "import_id": importID,
+		"all_dialable_suppressed": false, "as_of_launch": true, "screened_at": 1795222586,
+		"audit_id": 1, "decision": "clean", "import_id": importID,
 	}
 }
 
 func listOfRows() map[string]any {
 	return map[string]any{
-		"import_id": importID, "status": "accepted", "rows_seen": 1, "accepted": 1, "warned": 0, "rejected": 0, "duplicates_found": 0, "dnc_matched": 0,
+		"import_id": importID, "status": "accepted", "rows_seen": 1, "accepted": 1,
+		"warned": 0, "rejected": 0, "duplicates_found": 0, "dnc_matched": 0,
 		"refusal_code": "", "issues": map[string]any{"total": 0, "shown": 0, "truncated": false, "by_code": map[string]any{}, "items": []any{}},
-		"dnc_screen": dncScreen(), "dnc_matches": []any{}, "campaign_id": campaignID, "kind": "launch", "created_at": 1795222586.123, "created_via": "api",
+		"dnc_screen": dncScreen(), "dnc_matches": []any{}, "campaign_id": campaignID,
+		"kind": "launch", "created_at": 1795222586.123, "created_via": "api",
 		"source_rows_projected": true,
 	}
 }
 
-// orForm is a body of a creation that may come with a file of rows instead: a form
-// of two parts, in this order.
+// orForm is a creation body, or a two-part form with a file of rows.
 func orForm(body *huma.RequestBody) *huma.RequestBody {
 	body.Content["multipart/form-data"] = &huma.MediaType{
 		Schema: &huma.Schema{
 			Type: huma.TypeObject, Required: []string{"campaign", "rows"},
-			Description: "First the part campaign, then the part rows",
+			Description: "The part campaign, followed by the part rows",
 			Properties: map[string]*huma.Schema{
 				"campaign": {Ref: "#/components/schemas/Campaign"},
 				"rows": {
 					Type: huma.TypeString, Format: "binary",
-					Description: "A spreadsheet (.xlsx) or separated values, the first line of which names the columns; up to 128 MiB and 200000 rows. " +
-						"The part campaign has no planned_calls then.",
+					Description: "XLSX or CSV with column names in the first line; up to 128 MiB and 200000 rows. " +
+						"The part campaign must not have planned_calls then.",
 				},
 			},
 		},

@@ -4,23 +4,25 @@ import "github.com/danielgtaylor/huma/v2"
 
 const contactID = "con_06C9T2Q8VJ3M5N7P1R4S6W8X0E"
 
-// contactPaths are those of the people that campaigns call.
+// contactPaths are the paths of contacts and imports.
 func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.PathItem {
 	attested := map[string]any{"confirmed": true}
 	return map[string]*huma.PathItem{
 		"/v1/campaigns/{id}/calls": {Post: &huma.Operation{
 			OperationID: "add-calls", Tags: []string{"campaigns"}, Summary: "Add a batch of calls to a campaign",
-			Description: "All of them or none: one row that cannot be called, or one number on a do-not-call list, refuses the batch; error.import says which. " +
-				"A campaign takes calls until it is completed or cancelled. A number that it has already is called again.",
+			Description: "All or nothing: one row that cannot be called, or one number on a do-not-call list, rejects the batch; " +
+				"error.import has the report. " +
+				"A campaign accepts calls until it is completed or cancelled. Numbers it already has are called again.",
 			Parameters: append([]*huma.Param{{
 				Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
-				Description: "Of this campaign. A repeat of an accepted batch returns its answer; a refused one frees the key. Remembered for 24 hours.",
+				Description: "Per campaign. Repeating an accepted batch returns its response; a rejected one frees the key. Kept for 24 hours.",
 			}}, one...),
 			RequestBody: bodyOf("Calls", map[string]any{
 				"calls": []any{map[string]any{"phone": "+12025550124", "name": "Grace"}}, "attestation": attested,
 			}),
 			Responses: refusals(map[string]*huma.Response{"201": success("The batch was accepted", map[string]any{
-				"campaign": shortCampaign(), "import": with(listOfRows(), map[string]any{"kind": "batch"}), "dnc_screen": dncScreen(), "blockers": []any{},
+				"campaign": shortCampaign(), "import": with(listOfRows(), map[string]any{"kind": "batch"}),
+				"dnc_screen": dncScreen(), "blockers": []any{},
 			})}, map[int]string{
 				404: "campaign_not_found", 409: "campaign_closed, idempotency_key_in_flight, market_package_not_installed", 413: "request_too_large",
 				422: "idempotency_key_required, invalid_request, calls_required, calls_batch_too_large, attestation_invalid, idempotency_key_reuse, " +
@@ -29,16 +31,18 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 			}),
 		}},
 		"/v1/campaigns/{id}/progress": {Get: &huma.Operation{
-			OperationID: "campaign-progress", Tags: []string{"campaigns"}, Summary: "How far a campaign is", Parameters: one,
-			Description: "States and reasons in which nobody is are left out. ready and holds are the pending contacts; held_reasons has one reason for each that is held.",
-			Responses:   refusals(map[string]*huma.Response{"200": success("The progress", progress())}, missing),
+			OperationID: "campaign-progress", Tags: []string{"campaigns"}, Summary: "Read the progress of a campaign", Parameters: one,
+			Description: "States and reasons without contacts are omitted. ready and holds add up to the pending contacts; " +
+				"held_reasons counts each held contact once.",
+			Responses: refusals(map[string]*huma.Response{"200": success("The progress", progress())}, missing),
 		}},
 		"/v1/contacts/withdraw": {Post: &huma.Operation{
-			OperationID: "withdraw-contacts", Tags: []string{"campaigns"}, Summary: "Keep contacts from being called",
-			Description: "Reaches every scheduled, running or paused campaign of the organization. A number reaches all contacts whose last ten digits are its own, " +
-				"in whichever country. One address that is wrong does not fail the request.",
+			OperationID: "withdraw-contacts", Tags: []string{"campaigns"}, Summary: "Withdraw contacts from campaigns",
+			Description: "Applies to all scheduled, running and paused campaigns of the organization. " +
+				"A number matches all contacts with the same last ten digits, " +
+				"in any country. An invalid address does not fail the request.",
 			RequestBody: bodyOf("Withdrawal", map[string]any{"phones": []any{"+12025550123", 12025550124, "555"}, "contact_ids": []any{contactID}}),
-			Responses: refusals(map[string]*huma.Response{"200": success("What became of each", map[string]any{
+			Responses: refusals(map[string]*huma.Response{"200": success("The result for each address", map[string]any{
 				"withdrawn":         []any{map[string]any{"contact_id": contactID, "campaign_id": campaignID, "phone": "+12025550123"}},
 				"already_withdrawn": []any{}, "invalid": []any{}, "not_found": []any{"555"},
 				"not_withdrawable": []any{map[string]any{
@@ -47,11 +51,16 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 			})}, map[int]string{413: "request_too_large", 422: "invalid_request, addresses_required, addresses_too_many"}),
 		}},
 		"/v1/imports/{id}/report": {Get: &huma.Operation{
-			OperationID: "import-report", Tags: []string{"campaigns"}, Summary: "What became of each row of a list",
+			OperationID: "import-report", Tags: []string{"campaigns"}, Summary: "Download the result of each row of an import",
 			Parameters: []*huma.Param{
 				{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID},
 				{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"csv", "xlsx"}, Default: "csv"}},
-				{Name: "only", In: "query", Description: "The rows on a do-not-call list alone", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"dnc_match"}}},
+				{
+					Name:        "only",
+					In:          "query",
+					Description: "Only rows on a do-not-call list",
+					Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"dnc_match"}},
+				},
 			},
 			Responses: refusals(map[string]*huma.Response{"200": file()}, map[int]string{
 				404: "import_not_found", 409: "dnc_screen_required", 422: "report_format_invalid, report_filter_invalid",
@@ -60,10 +69,11 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 	}
 }
 
-// file is an answer that is no JSON.
+// file is a response that is not JSON.
 func file() *huma.Response {
-	table := "row,phone,phone_normalized,name,timezone,status,codes,messages,contact_state,registry\n1,+12025550123,+12025550123,Ada,,accepted,,,pending,\n"
-	return &huma.Response{Description: "The report, a file", Content: map[string]*huma.MediaType{
+	table := "row,phone,phone_normalized,name,timezone,status,codes,messages,contact_state,registry\n" +
+		"1,+12025550123,+12025550123,Ada,,accepted,,,pending,\n"
+	return &huma.Response{Description: "The report file", Content: map[string]*huma.MediaType{
 		"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}, Example: table},
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}
@@ -73,10 +83,12 @@ func progress() map[string]any {
 	return map[string]any{
 		"campaign_id": campaignID, "status": "running", "as_of": 1795222586,
 		"pace": map[string]any{
-			"calls_per_minute": 20, "dialed_last_60s": 18, "in_flight": 7, "window_open": true, "next_window_at": nil, "limited_by": []any{},
+			"calls_per_minute": 20, "dialed_last_60s": 18, "in_flight": 7, "window_open": true,
+			"next_window_at": nil, "next_call_at": nil, "limited_by": []any{},
 		},
 		"counters": map[string]any{
-			"contacts": 1000, "attempts": 1312, "answered": 402, "voicemail": 180, "ivr": 3, "no_answer": 520, "busy": 60, "declined": 100, "failed": 40,
+			"contacts": 1000, "attempts": 1312, "answered": 402, "voicemail": 180,
+			"ivr": 3, "no_answer": 520, "busy": 60, "declined": 100, "failed": 40,
 			"redials_scheduled": 97, "calls_in_progress": 7,
 		},
 		"by_state": map[string]any{"pending": 300, "in_call": 7, "awaiting": 3, "done": 600, "exhausted": 60, "suppressed": 30},

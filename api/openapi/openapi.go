@@ -1,5 +1,5 @@
-// Package openapi builds the machine-readable description of the API: exact
-// for requests, open for what succeeds, with an example of each.
+// Package openapi builds the OpenAPI documents: exact schemas for requests, open objects
+// with examples for responses.
 package openapi
 
 import (
@@ -12,16 +12,15 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 )
 
-// A Document is the description in the forms that clients read.
+// A Document is the API description in two versions.
 type Document struct {
 	// JSON is OpenAPI 3.1.
 	JSON []byte
-	// JSON30 is the same in OpenAPI 3.0, for generators that read no other.
+	// JSON30 is the same in OpenAPI 3.0, for older generators.
 	JSON30 []byte
 }
 
-// New builds the description. The public URL may be empty: then the paths are
-// relative to where the document was found.
+// New builds the documents. With an empty public URL, paths are relative.
 func New(set *schema.Set, publicURL string) (Document, error) {
 	var d Document
 	api := describe(set, publicURL)
@@ -49,21 +48,23 @@ func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 		},
 		Servers: []*huma.Server{{URL: publicURL}},
 		Components: &huma.Components{
-			Schemas:         reg,
-			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "An API key: parley_ and 64 hex digits"}},
+			Schemas: reg,
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"key": {Type: "http", Scheme: "bearer", Description: "An API key: parley_ and 64 hex digits"},
+			},
 		},
 		Security: []map[string][]string{{"key": {}}},
 		Tags: []*huma.Tag{
 			{Name: "calls", Description: "Individual calls"},
 			{Name: "routes", Description: "Trunks and subgroups"},
 			{Name: "campaigns", Description: "Calls to lists of people"},
-			{Name: "admin", Description: "What the root organization sees to; for its privileged keys"},
+			{Name: "admin", Description: "Administration with privileged keys of the root organization"},
 		},
 		Paths: with(with(with(callPaths(), routePaths()), campaignPaths()), adminPaths()),
 	}
 }
 
-// success is an answer without a schema of its own, with an example.
+// success is a response without a schema, with an example.
 func success(what string, example any) *huma.Response {
 	open := &huma.Schema{Type: huma.TypeObject}
 	if _, list := example.([]any); list {
@@ -75,14 +76,22 @@ func success(what string, example any) *huma.Response {
 	}
 }
 
-// refusals adds the errors that an operation may answer.
+// refusals adds the errors of an operation.
 func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*huma.Response {
-	all := map[int]string{401: "api_key_required, api_key_unknown, api_key_revoked", 429: "api_key_rate_limit_exceeded", 500: "internal_error", 503: "voice_backend_unavailable"}
+	all := map[int]string{
+		401: "api_key_required, api_key_unknown, api_key_revoked",
+		429: "api_key_rate_limit_exceeded",
+		500: "internal_error",
+		503: "voice_backend_unavailable",
+	}
 	for status, text := range codes {
 		if had, ok := all[status]; ok {
 			text += ", " + had
 		}
 		all[status] = text
+	}
+	if all[http.StatusRequestEntityTooLarge] != "" {
+		all[http.StatusTooManyRequests] += ", request_budget_exceeded"
 	}
 	for status, text := range all {
 		name := "Error"
@@ -94,14 +103,19 @@ func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*hu
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/" + name}}},
 		}
 		if status == http.StatusTooManyRequests {
-			r.Headers = map[string]*huma.Param{"Retry-After": {Description: "Seconds until a retry makes sense; absent for subgroup_concurrency_limit", Schema: &huma.Schema{Type: huma.TypeInteger}}}
+			r.Headers = map[string]*huma.Param{
+				"Retry-After": {
+					Description: "Seconds until a retry makes sense; absent for subgroup_concurrency_limit",
+					Schema:      &huma.Schema{Type: huma.TypeInteger},
+				},
+			}
 		}
 		to[fmt.Sprint(status)] = r
 	}
 	return to
 }
 
-// addErrors describes the envelope.
+// addErrors adds the error envelope.
 func addErrors(reg huma.Registry) {
 	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
 	envelope := func(message *huma.Schema) *huma.Schema {
@@ -121,7 +135,7 @@ func addErrors(reg huma.Registry) {
 	}
 	reg.Map()["Error"] = envelope(text)
 	reg.Map()["ValidationError"] = envelope(&huma.Schema{
-		Description: "A list with code invalid_request, else a text",
+		Description: "A list with code invalid_request, otherwise text",
 		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: issue}, text},
 	})
 }

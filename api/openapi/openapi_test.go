@@ -106,8 +106,8 @@ func parameters(t *testing.T, name, path string, op map[string]any) {
 	}
 }
 
-// responses holds them to what every operation may answer: one success at
-// least, with an example and no schema of its own, and the envelope.
+// responses checks the responses of every operation: at least one success, with an example and without a schema, and the
+// error envelope.
 func responses(t *testing.T, name string, op map[string]any) {
 	t.Helper()
 	good := 0

@@ -7,12 +7,13 @@ func routePaths() map[string]*huma.PathItem {
 	return map[string]*huma.PathItem{
 		"/v1/dialing-routes": {Get: &huma.Operation{
 			OperationID: "list-dialing-routes", Tags: []string{"routes"}, Summary: "List the trunks and subgroups of an agent",
-			Description: "Limits are those that hold: of a trunk that was lent, the smaller of the subgroup's and the grant's.",
+			Description: "Limits are effective limits: for a borrowed trunk the smaller of the subgroup's and the grant's.",
 			Parameters: []*huma.Param{{
-				Name: "agent_id", In: "query", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: "sales", Description: "Name of the agent",
+				Name: "agent_id", In: "query", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+				Example: "demo", Description: "Name of the agent",
 			}},
 			Responses: refusals(map[string]*huma.Response{"200": success("The routes", map[string]any{
-				"agent_id": "sales",
+				"agent_id": "demo",
 				"trunks": []any{map[string]any{
 					"trunk_id": trunk, "name": "main", "access": "own", "provider": "Example Carrier", "status": "up",
 					"subgroups": []any{map[string]any{

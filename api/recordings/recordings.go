@@ -1,4 +1,4 @@
-// Package recordings serves recordings by signed links that expire.
+// Package recordings serves recordings through signed, expiring links.
 package recordings
 
 import (
@@ -16,38 +16,41 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
 )
 
-// lifetime is how long a link is good.
-const lifetime = 8 * 24 * time.Hour
+// lifetime is the validity of a link; skew the tolerated clock difference of nodes.
+const (
+	lifetime = 8 * 24 * time.Hour
+	skew     = time.Minute
+)
 
-// A Bucket opens what was stored under a key, or fails with fs.ErrNotExist.
+// A Bucket opens a stored object; a missing one is fs.ErrNotExist.
 type Bucket interface {
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 }
 
-// Calls finds recordings; *store.Store does.
+// Calls finds recordings; *store.Store implements it.
 type Calls interface {
-	// Recording returns the key of a call's recording, empty where there is none,
-	// and when the call ended.
+	// Recording returns the key of a call's recording, "" without one, and the end of the
+	// call.
 	Recording(ctx context.Context, callID string) (key string, ended time.Time, err error)
 }
 
-// Recordings makes links and serves what they lead to.
+// Recordings creates and serves links.
 type Recordings struct {
 	Calls  Calls
 	Bucket Bucket
-	// Key signs the links.
-	Key []byte
-	// PublicURL is the address under which clients reach us, without a path.
+	// Key returns the signing key of links, which may be rotated.
+	Key func() []byte
+	// PublicURL is the base URL for clients, without a path.
 	PublicURL string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Link returns the address of a call's recording, good for eight days.
+// Link returns the URL of a call's recording, valid for eight days.
 func (s *Recordings) Link(callID string) string {
 	exp := strconv.FormatInt(s.now().Add(lifetime).Unix(), 10)
 	q := url.Values{"exp": {exp}, "sig": {s.sign(callID, exp)}}
@@ -64,16 +67,18 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 		return missing()
 	}
 	until, err := strconv.ParseInt(exp, 10, 64)
+	if err == nil && until > s.now().Add(lifetime+skew).Unix() { // no node signs such a link
+		return missing()
+	}
 	if err != nil || s.now().Unix() >= until {
-		return &respond.PlainError{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
+		return &response.PlainError{Status: http.StatusForbidden, Message: "this link has expired; read the call for a new one"}
 	}
 	return s.Send(w, r, m[1])
 }
 
-// Send answers with the recording of a call, ranges included, to somebody who may
-// hear it.
+// Send serves a recording with ranges to an authorized client.
 func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string) error {
-	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // the recording itself may take as long as it likes
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // for the lookup; sending is not limited
 	defer cancel()
 	key, ended, err := s.Calls.Recording(ctx, callID)
 	if err != nil || key == "" {
@@ -98,11 +103,11 @@ func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string)
 }
 
 func missing() error {
-	return &respond.PlainError{Status: http.StatusNotFound, Message: "no such recording"}
+	return &response.PlainError{Status: http.StatusNotFound, Message: "recording not found"}
 }
 
 func (s *Recordings) sign(callID, exp string) string {
-	m := hmac.New(sha256.New, s.Key)
+	m := hmac.New(sha256.New, s.Key())
 	m.Write([]byte("recording\x00" + callID + "\x00" + exp))
 	return hex.EncodeToString(m.Sum(nil))
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/recording/s3"
@@ -51,12 +51,12 @@ func TestServed(t *testing.T) {
 			if err := bucket.Put(t.Context(), "k", bytes.NewReader(want)); err != nil {
 				t.Fatal(err)
 			}
-			now := time.Unix(1_800_000_000, 0)
-			s := &Recordings{Calls: calls{here: "k", lost: "gone", none: ""}, Bucket: bucket, Key: []byte("key"), Now: func() time.Time { return now }}
+			now, key := time.Unix(1_800_000_000, 0), []byte("key")
+			s := &Recordings{Calls: calls{here: "k", lost: "gone", none: ""}, Bucket: bucket, Key: func() []byte { return key }, Now: func() time.Time { return now }}
 			mux := http.NewServeMux()
 			mux.HandleFunc("/recordings/{file}", func(w http.ResponseWriter, r *http.Request) {
 				if err := s.Serve(w, r); err != nil {
-					respond.Error(w, r, slog.New(slog.DiscardHandler), err)
+					response.Error(w, r, slog.New(slog.DiscardHandler), err)
 				}
 			})
 			get := func(path string, headers ...string) *httptest.ResponseRecorder {
@@ -91,6 +91,15 @@ func TestServed(t *testing.T) {
 					t.Errorf("%s: %d", what, w.Code)
 				}
 			}
+			ahead := &Recordings{Key: s.Key, Now: func() time.Time { return now.Add(time.Hour) }}
+			if w := get(ahead.Link(here)); w.Code != http.StatusNotFound {
+				t.Errorf("a link for longer than any is made for: %d", w.Code)
+			}
+			key = []byte("another key")
+			if w := get(link); w.Code != http.StatusNotFound {
+				t.Errorf("a link that was revoked: %d", w.Code)
+			}
+			link = s.Link(here)
 			now = now.Add(7 * 24 * time.Hour)
 			if w := get(link); w.Code != http.StatusOK {
 				t.Errorf("after seven days: %d", w.Code)
@@ -111,7 +120,7 @@ type away struct{ recording.Bucket }
 func (away) Open(context.Context, string) (io.ReadSeekCloser, error) { return nil, errors.New("503") }
 
 func TestBucketIsAway(t *testing.T) {
-	s := &Recordings{Calls: calls{here: "k"}, Bucket: away{}, Key: []byte("key")}
+	s := &Recordings{Calls: calls{here: "k"}, Bucket: away{}, Key: func() []byte { return []byte("key") }}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(here), http.NoBody)
 	r.SetPathValue("file", here+".wav")
 	if err := s.Serve(httptest.NewRecorder(), r); err == nil || !strings.Contains(fmt.Sprint(err), "503") {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media"
 )
 
-// Off is the rate limit that is none.
+// Off is the value of a rate limit that disables it.
 const Off = "off"
 
 type (
@@ -34,22 +34,22 @@ type (
 	NewKey struct {
 		_              struct{} `additionalProperties:"true" json:"-"`
 		OrganizationID string   `doc:"Organization whose key it is" json:"organization_id"`
-		Name           *string  `doc:"What the key is for" json:"name,omitempty" maxLength:"200" nullable:"true"`
-		RateLimit      any      `doc:"Requests a minute; 0 is the platform's limit, off none" json:"rate_limit,omitempty"`
+		Name           *string  `doc:"Purpose of the key" json:"name,omitempty" maxLength:"200" nullable:"true"`
+		RateLimit      any      `doc:"Requests per minute; 0 is the platform's limit, off means no limit" json:"rate_limit,omitempty"`
 		Privileged     *bool    `doc:"Whether it may administer, where its organization is root" json:"privileged,omitempty" nullable:"true"`
 	}
 	// A KeyChange is the body of PATCH /v1/admin/keys/{id}.
 	KeyChange struct {
 		_         struct{} `additionalProperties:"true" json:"-"`
-		RateLimit any      `doc:"Requests a minute; 0 is the platform's limit, off none" json:"rate_limit" required:"true"`
+		RateLimit any      `doc:"Requests per minute; 0 is the platform's limit, off means no limit" json:"rate_limit" required:"true"`
 	}
 	// A NewWebhook is the body of POST /v1/admin/webhooks.
 	NewWebhook struct {
 		_              struct{} `additionalProperties:"true" json:"-"`
-		OrganizationID string   `doc:"Organization whose calls it is told of" json:"organization_id"`
+		OrganizationID string   `doc:"Organization whose calls are delivered" json:"organization_id"`
 		URL            string   `doc:"Where notices go, https" example:"https://crm.example/hook" json:"url" maxLength:"2000"`
 		Secret         *string  `doc:"Signs the notices: whsec_ and base64; empty makes one" json:"secret,omitempty" nullable:"true"`
-		Events         []string `doc:"What it is told: call_ended, call_analyzed; empty means both" json:"events,omitempty" nullable:"true"`
+		Events         []string `doc:"Events to deliver: call_ended, call_analyzed; empty means both" json:"events,omitempty" nullable:"true"`
 	}
 )
 
@@ -62,7 +62,7 @@ func (s *Set) addAdmin() {
 	s.reg.Schema(reflect.TypeFor[NewWebhook](), true, "NewWebhook")
 	for _, name := range []string{"NewKey", "KeyChange"} {
 		limit := &huma.Schema{
-			Description: "Requests a minute; 0 is the platform's limit, off none", Examples: []any{600},
+			Description: "Requests per minute; 0 is the platform's limit, off means no limit", Examples: []any{600},
 			OneOf: []*huma.Schema{
 				{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(1e6)},
 				{Type: huma.TypeString, Enum: []any{Off}},
@@ -82,7 +82,7 @@ func (s *Set) Organization(b *Body) (name, timezone string, err error) {
 		return "", "", err
 	}
 	if name = strings.TrimSpace(o.Name); name == "" {
-		return "", "", Misfit("name", "an organization needs a name", o.Name)
+		return "", "", Misfit("name", "name is required", o.Name)
 	}
 	if timezone = or(o.Timezone); timezone == "" {
 		timezone = "UTC"
@@ -100,12 +100,12 @@ func (s *Set) OrganizationChange(b *Body) (market, version string, err error) {
 }
 
 // Key reads the body of POST /v1/admin/keys.
-func (s *Set) Key(b *Body) (access.Key, error) {
+func (s *Set) Key(b *Body) (apikeys.Key, error) {
 	var k NewKey
 	if err := s.Check(b, "NewKey", &k); err != nil {
-		return access.Key{}, err
+		return apikeys.Key{}, err
 	}
-	return access.Key{OrgID: k.OrganizationID, Name: or(k.Name), RateLimit: rate(k.RateLimit), Privileged: or(k.Privileged)}, nil
+	return apikeys.Key{OrgID: k.OrganizationID, Name: or(k.Name), RateLimit: rate(k.RateLimit), Privileged: or(k.Privileged)}, nil
 }
 
 // KeyChange reads the body of PATCH /v1/admin/keys/{id}.
@@ -115,16 +115,16 @@ func (s *Set) KeyChange(b *Body) (rateLimit int, err error) {
 	return rate(k.RateLimit), err
 }
 
-// rate reads a rate limit that fits its schema.
+// rate parses a rate limit that matches its schema.
 func rate(v any) int {
 	switch v := v.(type) {
 	case string:
-		return access.RateOff
+		return apikeys.RateOff
 	case json.Number:
-		f, _ := v.Float64() // the schema has seen to it
+		f, _ := v.Float64() // checked by the schema
 		return int(f)
 	default:
-		return access.RateDefault
+		return apikeys.RateDefault
 	}
 }
 
@@ -147,11 +147,11 @@ func (s *Set) Webhook(b *Body, insecure bool) (webhook.Endpoint, error) {
 	return e, nil
 }
 
-// Misfit is a member of the body that no schema could refuse.
+// Misfit is an error that the schema cannot express.
 func Misfit(member, msg string, input any) error {
 	loc := []any{"body"}
 	if member != "" {
 		loc = append(loc, member)
 	}
-	return &respond.InvalidError{Issues: []respond.Issue{{Type: "value_error", Loc: loc, Msg: "Value error, " + msg, Input: input}}}
+	return &response.InvalidError{Issues: []response.Issue{{Type: "value_error", Loc: loc, Msg: "Value error, " + msg, Input: input}}}
 }

@@ -1,5 +1,4 @@
-// Package schema reads request bodies and checks them against the published
-// schemas.
+// Package schema parses request bodies and validates them against the published schemas.
 package schema
 
 import (
@@ -9,61 +8,94 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
 )
 
-// MaxBody is the size of a body in bytes.
+// MaxBody limits a body, in bytes.
 const MaxBody = 4 << 20
 
-// maxDepth is how deep arrays and objects may stand in each other.
-const maxDepth = 64
-
-// A Body is a request's body as it came.
+// A Body is a request body as received.
 type Body struct {
 	Raw []byte
-	doc any
-	bad *respond.InvalidError // why it is no JSON
+	bad *response.InvalidError // why it is not JSON
 }
 
-// Read reads a body. It refuses what is too large, or nested too deep.
+// Read reads a body. It stops at the first exceeded limit of size, values or nesting.
 func Read(w http.ResponseWriter, r *http.Request) (*Body, error) { return ReadUpTo(w, r, MaxBody) }
 
-// ReadUpTo is Read with a bound of its own, in bytes.
+// chunk is the size of one read.
+const chunk = 64 << 10
+
+// ReadUpTo is Read with another size limit, in bytes.
 func ReadUpTo(w http.ResponseWriter, r *http.Request, most int64) (*Body, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if r.ContentLength > most {
+		return nil, tooLarge(fmt.Sprintf("the body is larger than %d MiB", most>>20))
+	}
+	from := http.MaxBytesReader(w, r.Body, most)
+	var c counter
+	raw := make([]byte, 0, min(chunk, max(r.ContentLength, 0)+bytes.MinRead))
+	for {
+		if cap(raw)-len(raw) < bytes.MinRead { // the budget has reserved the declared length
+			raw = slices.Grow(raw, max(int(r.ContentLength)-len(raw)+bytes.MinRead, len(raw)/2))
+		}
+		n, err := from.Read(raw[len(raw):min(cap(raw), len(raw)+chunk)])
+		if over := c.add(raw[len(raw) : len(raw)+n]); over != nil {
+			return nil, over.refusal()
+		}
+		raw = raw[:len(raw)+n]
+		switch refusal, refused := errors.AsType[*control.Error](err); {
+		case errors.Is(err, io.EOF):
+			return parse(raw), nil
+		case refused:
+			return nil, refusal
+		case err != nil:
+			return nil, broken(err, most)
+		}
+	}
+}
+
+func tooLarge(message string) error { return control.Refuse(control.CodeRequestTooLarge, message) }
+
+// broken is the error of a body that could not be read.
+func broken(err error, most int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, control.Refuse(control.CodeRequestTooLarge, fmt.Sprintf("the body is larger than %d MiB", most>>20))
+		return tooLarge(fmt.Sprintf("the body is larger than %d MiB", most>>20))
 	}
-	if err != nil {
-		return nil, &respond.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}
-	}
-	return Parse(raw)
+	return &response.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}
 }
 
-// Parse reads the text of a body. It refuses what is nested too deep.
+// refusal is the error of a body that exceeds a limit.
+func (e *excess) refusal() error {
+	if e.deep {
+		return notJSON(e.at, e.what)
+	}
+	return tooLarge(e.what)
+}
+
+// Parse parses the text of a body with the limits of Read.
 func Parse(raw []byte) (*Body, error) {
-	if at := tooDeep(raw); at >= 0 {
-		return nil, notJSON(at, "nested deeper than 64 levels")
+	var c counter
+	if over := c.add(raw); over != nil {
+		return nil, over.refusal()
 	}
-	b := &Body{Raw: raw}
-	b.parse()
-	return b, nil
+	return parse(raw), nil
 }
 
-// maxKey is the length of an Idempotency-Key in characters.
+// maxKey limits an Idempotency-Key, in characters.
 const maxKey = 255
 
-// IdempotencyKey is the key that the sender of a request gave it, empty where it
-// gave none.
+// IdempotencyKey returns the header of a request, "" without one.
 func IdempotencyKey(r *http.Request) (string, error) {
 	name := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
-		return "", &respond.InvalidError{Issues: []respond.Issue{{
+		return "", &response.InvalidError{Issues: []response.Issue{{
 			Type: "string_too_long", Loc: []any{"header", "Idempotency-Key"}, Msg: "String should have at most 255 characters",
 			Input: strings.ToValidUTF8(name, "\ufffd"),
 		}}}
@@ -71,83 +103,89 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return name, nil
 }
 
-func (b *Body) parse() {
-	if len(bytes.TrimSpace(b.Raw)) == 0 {
-		b.bad = &respond.InvalidError{Issues: []respond.Issue{{Type: "missing", Loc: []any{"body"}, Msg: "Field required"}}}
-		return
-	}
-	err := json.Unmarshal(b.Raw, &b.doc)
-	if err == nil {
-		return
-	}
-	at := 0
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		at = int(syntax.Offset)
-	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // a number beyond all measure
-		at = int(kind.Offset)
-	}
-	b.bad = notJSON(at, "JSON decode error: "+err.Error())
-}
-
-func notJSON(at int, msg string) *respond.InvalidError {
-	return &respond.InvalidError{Issues: []respond.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
-}
-
-// tooDeep returns where the nesting passes maxDepth, or -1. It looks at
-// brackets outside strings alone.
-func tooDeep(raw []byte) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return i
-			}
-		case c == '}' || c == ']':
-			depth--
+func parse(raw []byte) *Body {
+	b := &Body{Raw: raw}
+	switch {
+	case len(bytes.TrimSpace(raw)) == 0:
+		b.bad = &response.InvalidError{Issues: []response.Issue{{Type: "missing", Loc: []any{"body"}, Msg: "Field required"}}}
+	case !json.Valid(raw):
+		at, err := 0, json.Unmarshal(raw, &json.RawMessage{})
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at = int(syntax.Offset)
+		}
+		b.bad = notJSON(at, fmt.Sprintf("JSON decode error: %v", err))
+	default:
+		if at := unbounded(raw); at >= 0 {
+			b.bad = notJSON(at, "JSON decode error: a number is too large")
 		}
 	}
-	return -1
+	return b
 }
 
-// Fingerprint is the same for bodies that say the same: white space and the
-// order of keys do not count, the spelling of numbers does. What is no JSON is
-// compared byte by byte.
+func notJSON(at int, msg string) *response.InvalidError {
+	return &response.InvalidError{Issues: []response.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
+}
+
+// Fingerprint is equal for equivalent bodies: white space and key order are ignored, the
+// notation of numbers is not. Invalid JSON is compared byte by byte.
 func (b *Body) Fingerprint() []byte {
-	text := b.Raw
-	if b.bad == nil {
-		d := json.NewDecoder(bytes.NewReader(b.Raw))
-		d.UseNumber()
-		var doc any
-		if d.Decode(&doc) == nil {
-			if canon, err := json.Marshal(doc); err == nil {
-				text = canon
-			}
-		}
+	if b.bad != nil {
+		sum := sha256.Sum256(b.Raw)
+		return sum[:]
 	}
-	sum := sha256.Sum256(text)
-	return sum[:]
+	h := sha256.New() // hashes the output of json.Marshal in pieces
+	text := b.Raw[space(b.Raw, 0):]
+	if text[0] != '{' {
+		h.Write(canonical(nil, text))
+		return h.Sum(nil)
+	}
+	all := b.members()
+	var piece []byte
+	put := func(value []byte) {
+		piece = canonical(piece[:0], value)
+		h.Write(piece)
+	}
+	for n, name := range slices.Sorted(maps.Keys(all)) {
+		h.Write([]byte{"{,"[min(n, 1)]})
+		piece = appendString(piece[:0], quoted(name))
+		h.Write(append(piece, ':'))
+		if value := all[name]; value[0] != '[' {
+			put(value)
+			continue
+		}
+		h.Write([]byte{'['})
+		for i, e := range elements(all[name]) {
+			if i > 0 {
+				h.Write([]byte{','})
+			}
+			put(e)
+		}
+		h.Write([]byte{']'})
+	}
+	if len(all) == 0 {
+		h.Write([]byte{'{'})
+	}
+	h.Write([]byte{'}'})
+	return h.Sum(nil)
 }
 
-// decode fills v with the members named in known. Numbers keep their spelling
-// where their type is open.
-func (b *Body) decode(known map[string]any, v any) error {
-	var members map[string]json.RawMessage
-	err := json.Unmarshal(b.Raw, &members)
-	for key := range members {
-		if _, ok := known[key]; !ok {
-			delete(members, key)
-		}
+// quoted encodes a string.
+func quoted(s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil { // strings always encode
+		return nil
 	}
-	var text []byte
-	if err == nil {
-		text, err = json.Marshal(members)
-	}
+	return text
+}
+
+// members returns the members of an object; the last of duplicate names wins.
+func (b *Body) members() map[string]json.RawMessage {
+	return maps.Collect(members(b.Raw[space(b.Raw, 0):]))
+}
+
+// decode fills v with members. Numbers of open types keep their notation.
+func decode(known map[string]json.RawMessage, v any) error {
+	text, err := json.Marshal(known)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
@@ -159,13 +197,15 @@ func (b *Body) decode(known map[string]any, v any) error {
 	return nil
 }
 
-// nul finds characters that the database cannot keep, as many as an answer
-// tells.
-func nul(loc []any, v any, found []respond.Issue) []respond.Issue {
+// nul finds NUL characters, which Postgres cannot store, up to MaxIssues.
+func nul(loc []any, v any, found []response.Issue) []response.Issue {
 	bad := func(input any) {
-		found = append(found, respond.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: input})
+		found = append(
+			found,
+			response.Issue{Type: "value_error", Loc: loc, Msg: "Value error, the character U+0000 is not allowed", Input: input},
+		)
 	}
-	if len(found) >= respond.MaxIssues {
+	if len(found) >= response.MaxIssues {
 		return found
 	}
 	switch v := v.(type) {
@@ -175,7 +215,7 @@ func nul(loc []any, v any, found []respond.Issue) []respond.Issue {
 		}
 	case []any:
 		for i, e := range v {
-			if found = nul(join(loc, i), e, found); len(found) >= respond.MaxIssues {
+			if found = nul(join(loc, i), e, found); len(found) >= response.MaxIssues {
 				break
 			}
 		}
@@ -184,7 +224,7 @@ func nul(loc []any, v any, found []respond.Issue) []respond.Issue {
 			if strings.ContainsRune(k, 0) {
 				bad(k)
 			}
-			if found = nul(join(loc, k), e, found); len(found) >= respond.MaxIssues {
+			if found = nul(join(loc, k), e, found); len(found) >= response.MaxIssues {
 				break
 			}
 		}
@@ -192,7 +232,7 @@ func nul(loc []any, v any, found []respond.Issue) []respond.Issue {
 	return found
 }
 
-// join returns a new slice: loc is shared by what stands beside it.
+// join returns a new slice, because loc is shared by its siblings.
 func join(loc []any, more any) []any {
 	return append(append(make([]any, 0, len(loc)+1), loc...), more)
 }

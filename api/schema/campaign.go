@@ -6,21 +6,21 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/service"
 )
 
-// MaxCampaign is the size of the body of POST /v1/campaigns in bytes.
+// MaxCampaign limits the body of POST /v1/campaigns, in bytes.
 const MaxCampaign = 32 << 20
 
-// MaxFile is the size of a file of rows in bytes.
+// MaxFile limits a file of rows, in bytes.
 const MaxFile = 128 << 20
 
-// A Campaign is the body of POST /v1/campaigns. Values out of a closed set are
-// open here: they are refused in the contract's order.
+// A Campaign is the body of POST /v1/campaigns. Enumerations are open here: they are
+// rejected later, in the contract's order.
 type Campaign struct {
 	_              struct{}         `additionalProperties:"true" json:"-"`
 	Name           string           `doc:"1 to 80 characters" example:"Spring renewals" json:"name"`
-	AgentID        string           `doc:"Name of the agent" example:"sales" json:"agent_id"`
+	AgentID        string           `doc:"Name of the agent" example:"demo" json:"agent_id"`
 	CallsPerMinute float64          `doc:"One of 1, 2, 5, 10, 20, 30, 60, 100, 200" example:"20" json:"calls_per_minute"`
 	PlannedCalls   []map[string]any `doc:"Rows of phone, name, variables, timezone, external_id, language, priority, not_before, not_after, state, zip, consent_at, metadata" json:"planned_calls,omitempty" nullable:"true"`
 	StartsAt       *float64         `doc:"Epoch seconds; null means now" json:"starts_at,omitempty" nullable:"true"`
@@ -40,7 +40,7 @@ type Campaign struct {
 	DNC            *string          `doc:"block or skip: what to do about numbers on a do-not-call list" json:"dnc,omitempty" nullable:"true"`
 }
 
-// A Shift is a row of working hours.
+// A Shift is an entry of working hours.
 type Shift struct {
 	_     struct{}  `additionalProperties:"true" json:"-"`
 	Days  []float64 `doc:"0 is Monday, 6 Sunday" json:"days,omitempty"`
@@ -48,7 +48,7 @@ type Shift struct {
 	End   string    `doc:"HH:MM, later than start" json:"end,omitempty"`
 }
 
-// A RetryConfig says how often and when contacts are called again.
+// A RetryConfig sets how often and when contacts are called again.
 type RetryConfig struct {
 	_         struct{}         `additionalProperties:"true" json:"-"`
 	Attempts  *float64         `doc:"Dials of a contact, 1 to 10" json:"attempts,omitempty" nullable:"true"`
@@ -63,7 +63,7 @@ type Attestation struct {
 	ImportID  *string  `doc:"On a launch: the list that is attested" json:"import_id,omitempty" nullable:"true"`
 }
 
-// given tells whether an attestation says true, and nothing like it.
+// given reports whether an attestation is exactly true.
 func (a *Attestation) given() bool { return a != nil && a.Confirmed == true }
 
 // A Launch is the body of POST /v1/campaigns/{id}/launch.
@@ -74,15 +74,17 @@ type Launch struct {
 }
 
 // CampaignOrder reads the body of POST /v1/campaigns.
-func (s *Set) CampaignOrder(b *Body) (desk.Order, error) {
+func (s *Set) CampaignOrder(b *Body) (service.CreateRequest, error) {
 	var c Campaign
 	if err := s.Check(b, "Campaign", &c); err != nil {
-		return desk.Order{}, err
+		return service.CreateRequest{}, err
 	}
-	o := desk.Order{Attested: c.Attestation.given(), Spec: campaigns.Spec{
+	o := service.CreateRequest{Attested: c.Attestation.given(), Spec: campaigns.Spec{
 		Name: c.Name, Agent: c.AgentID, CallsPerMinute: c.CallsPerMinute, StartsAt: epoch(c.StartsAt), EndsAt: epoch(c.EndsAt),
 		Timezone: or(c.Timezone), Strategy: or(c.CallStrategy), Duplicates: or(c.Duplicates), Classification: or(c.Classification),
-		ContactTimezone: or(c.ContactZone), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber), Open: or(c.Open), DNC: or(c.DNC),
+		ContactTimezone: or(
+			c.ContactZone,
+		), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber), Open: or(c.Open), DNC: or(c.DNC),
 	}}
 	for _, row := range c.WorkingHours {
 		shift := campaigns.Shift{Start: row.Start, End: row.End}
@@ -94,34 +96,28 @@ func (s *Set) CampaignOrder(b *Body) (desk.Order, error) {
 	if c.RetryConfig != nil {
 		text, err := json.Marshal(c.RetryConfig)
 		if err != nil {
-			return desk.Order{}, err
+			return service.CreateRequest{}, err
 		}
 		o.Spec.Retry = text
 	}
-	for _, row := range c.PlannedCalls {
-		text, err := json.Marshal(row) // numbers keep their digits, keys get an order
-		if err != nil {
-			return desk.Order{}, err
-		}
-		o.Rows = append(o.Rows, text)
-	}
+	o.Rows = s.rows(b, "planned_calls")
 	return o, nil
 }
 
 // LaunchOrder reads the body of POST /v1/campaigns/{id}/launch.
-func (s *Set) LaunchOrder(b *Body) (desk.LaunchOrder, error) {
+func (s *Set) LaunchOrder(b *Body) (service.LaunchRequest, error) {
 	var l Launch
 	if err := s.Check(b, "Launch", &l); err != nil {
-		return desk.LaunchOrder{}, err
+		return service.LaunchRequest{}, err
 	}
-	o := desk.LaunchOrder{Confirmed: l.Attestation.given(), DNC: or(l.DNC)}
+	o := service.LaunchRequest{Confirmed: l.Attestation.given(), DNC: or(l.DNC)}
 	if l.Attestation != nil {
 		o.ImportID = or(l.Attestation.ImportID)
 	}
 	return o, nil
 }
 
-// epoch is a time in seconds; nil is none.
+// epoch converts seconds; nil is the zero time.
 func epoch(s *float64) time.Time {
 	if s == nil {
 		return time.Time{}

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 )
 
-// TestKeysMatchExactly: a key in another case is one that nobody asked for.
+// TestKeysMatchExactly: a key in another case is an unknown key.
 func TestKeysMatchExactly(t *testing.T) {
 	for _, more := range []string{
 		`,"TO_NUMBER":"+12025550199"`, `,"To_Number":5`, `,"Record":"yes","VARIABLES":[],"Metadata":7`, `,"\u017fubgroup_id":"x"`,
@@ -22,7 +22,7 @@ func TestKeysMatchExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = NewSet().PhoneOrder(b)
-	if invalid, ok := errors.AsType[*respond.InvalidError](err); !ok || len(invalid.Issues) != 1 || invalid.Issues[0].Type != "missing" {
+	if invalid, ok := errors.AsType[*response.InvalidError](err); !ok || len(invalid.Issues) != 1 || invalid.Issues[0].Type != "missing" {
 		t.Errorf("a missing key in another case: %v", err)
 	}
 }
@@ -38,7 +38,7 @@ func TestWhatDoesNotDecodeIsInvalid(t *testing.T) {
 		Ring int `json:"ring_duration"`
 	}
 	err = NewSet().Check(b, "PhoneCall", &v)
-	if invalid, ok := errors.AsType[*respond.InvalidError](err); !ok || len(invalid.Issues) != 1 {
+	if invalid, ok := errors.AsType[*response.InvalidError](err); !ok || len(invalid.Issues) != 1 {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-voice/parley/api/respond"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/control/admission"
 )
 
 // order reads an order with more members.
-func order(t *testing.T, more string) (place.Order, error) {
+func order(t *testing.T, more string) (admission.Order, error) {
 	t.Helper()
 	b, err := read(t, `{"agent_id":"sales","to_number":"+12025550123"`+more+`}`)
 	if err != nil {
-		return place.Order{}, err
+		return admission.Order{}, err
 	}
 	return NewSet().PhoneOrder(b)
 }
@@ -52,7 +52,7 @@ func TestVariablesAreBounded(t *testing.T) {
 				}
 				return
 			}
-			invalid, ok := errors.AsType[*respond.InvalidError](err)
+			invalid, ok := errors.AsType[*response.InvalidError](err)
 			if !ok || len(invalid.Issues) != 1 {
 				t.Fatalf("%v", err)
 			}
@@ -65,9 +65,9 @@ func TestVariablesAreBounded(t *testing.T) {
 
 // TestIssuesAreCounted: a long list of faults is not built.
 func TestIssuesAreCounted(t *testing.T) {
-	_, err := order(t, `,"variables":{"a":[`+strings.TrimSuffix(strings.Repeat(`"\u0000",`, 450000), ",")+`]}`)
-	invalid, ok := errors.AsType[*respond.InvalidError](err)
-	if !ok || len(invalid.Issues) != respond.MaxIssues {
+	_, err := order(t, `,"variables":{"a":[`+strings.TrimSuffix(strings.Repeat(`"\u0000",`, 9000), ",")+`]}`)
+	invalid, ok := errors.AsType[*response.InvalidError](err)
+	if !ok || len(invalid.Issues) != response.MaxIssues {
 		t.Fatalf("%T", err)
 	}
 }

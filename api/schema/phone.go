@@ -1,11 +1,11 @@
 package schema
 
-import "github.com/parley-voice/parley/control/place"
+import "github.com/parley-voice/parley/control/admission"
 
 // A PhoneCall is the body of POST /v1/calls/phone.
 type PhoneCall struct {
 	_            struct{}       `additionalProperties:"true" json:"-"`
-	AgentID      string         `doc:"Name of the agent" example:"sales" json:"agent_id"`
+	AgentID      string         `doc:"Name of the agent" example:"demo" json:"agent_id"`
 	ToNumber     string         `doc:"Number to call; all but its digits is ignored" example:"+12025550123" json:"to_number" maxLength:"256"`
 	TrunkID      *string        `doc:"Trunk to call through; empty means the agent's only one" json:"trunk_id,omitempty" nullable:"true"`
 	RouteID      *string        `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
@@ -21,18 +21,18 @@ type PhoneCall struct {
 }
 
 // PhoneOrder reads the body of POST /v1/calls/phone.
-func (s *Set) PhoneOrder(b *Body) (place.Order, error) {
+func (s *Set) PhoneOrder(b *Body) (admission.Order, error) {
 	var p PhoneCall
 	if err := s.Check(b, "PhoneCall", &p); err != nil {
-		return place.Order{}, err
+		return admission.Order{}, err
 	}
 	if err := checkVariables(p.Variables); err != nil {
-		return place.Order{}, err
+		return admission.Order{}, err
 	}
 	if err := checkMetadata(p.Metadata); err != nil {
-		return place.Order{}, err
+		return admission.Order{}, err
 	}
-	o := place.Order{
+	o := admission.Order{
 		Agent: p.AgentID, To: p.ToNumber, TrunkID: or(p.TrunkID), RouteID: or(p.RouteID), From: or(p.FromNumber),
 		RingDuration: p.RingDuration, Name: or(p.Name), Variables: p.Variables, Metadata: p.Metadata,
 		MaxDurationS: int(or(p.MaxDurationS)), Voicemail: or(p.Voicemail), Record: p.Record,

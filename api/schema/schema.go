@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"reflect"
@@ -11,16 +12,21 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 )
 
-// A Set holds the schemas of request bodies. It is read-only once built, and
-// then safe for concurrent use.
-type Set struct{ reg huma.Registry }
+// A Set holds the schemas of request bodies. It is immutable and safe for concurrent use.
+type Set struct {
+	// MaxRows limits the planned calls of a campaign; 0 means 50,000. Further rows are
+	// counted but not parsed.
+	MaxRows int
+
+	reg huma.Registry
+}
 
 // NewSet returns the schemas of the API.
 func NewSet() *Set {
-	s := &Set{huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
+	s := &Set{reg: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)}
 	s.addAdmin()
 	s.reg.Schema(reflect.TypeFor[PhoneCall](), true, "PhoneCall")
 	s.reg.Schema(reflect.TypeFor[WebCall](), true, "WebCall")
@@ -28,61 +34,73 @@ func NewSet() *Set {
 	s.reg.Schema(reflect.TypeFor[Launch](), true, "Launch")
 	s.reg.Schema(reflect.TypeFor[Calls](), true, "Calls")
 	s.reg.Schema(reflect.TypeFor[Withdrawal](), true, "Withdrawal")
-	// A whole number may be written 60.0, which a Go int does not read; so the
-	// fields are floats, and their schemas integers.
+	// Integers may be written as 60.0, which encoding/json rejects for an int; so the
+	// fields are floats with integer schemas.
 	all := s.reg.Map()
 	for _, p := range []*huma.Schema{
-		all["PhoneCall"].Properties["max_duration_s"], all["WebCall"].Properties["max_duration_s"], all["Campaign"].Properties["calls_per_minute"], all["Shift"].Properties["days"].Items,
+		all["PhoneCall"].Properties["max_duration_s"], all["WebCall"].Properties["max_duration_s"],
+		all["Campaign"].Properties["calls_per_minute"], all["Shift"].Properties["days"].Items,
 		all["RetryConfig"].Properties["attempts"], all["RetryConfig"].Properties["interval_s"],
 	} {
 		p.Type, p.Format = huma.TypeInteger, ""
 	}
-	for _, name := range []string{"starts_at", "ends_at"} { // an epoch that Go can hold
+	for _, name := range []string{"starts_at", "ends_at"} { // range of time.Time
 		p := all["Campaign"].Properties[name]
 		p.Minimum, p.Maximum = new(0.0), new(253402300799.0)
 	}
 	return s
 }
 
-// Registry is for the OpenAPI document.
+// Registry returns the schemas for the OpenAPI document.
 func (s *Set) Registry() huma.Registry { return s.reg }
 
-// Check fills v with a body that fits the schema of the name, or returns what
-// does not, as *respond.InvalidError. Members that the schema does not have,
-// spelled exactly so, are ignored.
+// Check decodes a body into v if it matches the named schema, else returns an
+// *response.InvalidError. Members that are not spelled exactly as in the schema are
+// ignored. Lists of open values are validated but not decoded; see elements.
 func (s *Set) Check(b *Body, name string, v any) error {
 	if b.bad != nil {
 		return b.bad
 	}
-	all, ok := b.doc.(map[string]any)
-	if !ok {
-		return &respond.InvalidError{Issues: []respond.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: b.doc}}}
+	if text := b.Raw[space(b.Raw, 0):]; text[0] != '{' {
+		return &response.InvalidError{
+			Issues: []response.Issue{{Type: "dict_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary", Input: brief(text)}},
+		}
 	}
 	schema := s.reg.Map()[name]
-	// The validator and the decoder match keys in any case. They see only
-	// the members that are spelled as the schema spells them.
-	doc := map[string]any{}
-	for key, member := range all {
-		if schema.Properties[key] != nil {
-			doc[key] = member
+	// Validator and decoder match keys case-insensitively, so pass only members with exact
+	// spelling.
+	known, doc := map[string]json.RawMessage{}, map[string]any{}
+	var issues, zeros []response.Issue
+	for key, value := range b.members() {
+		p := schema.Properties[key]
+		loc := []any{"body", key}
+		switch {
+		case p == nil:
+		case openList(p) && value[0] == '[':
+			doc[key] = []any{}
+			issues = append(issues, checkElements(p, loc, value)...)
+		case count(value) > maxMemberValues:
+			issues = append(issues, tooMany(loc, value))
+		default:
+			known[key], doc[key] = value, tree(value)
+			zeros = nul(loc, doc[key], zeros)
 		}
 	}
 	var res huma.ValidateResult
 	path := huma.NewPathBuffer([]byte("body"), len("body"))
 	huma.Validate(s.reg, schema, path, huma.ModeWriteToServer, doc, &res)
-	var issues []respond.Issue
-	for _, err := range res.Errors[:min(len(res.Errors), respond.MaxIssues)] {
+	for _, err := range res.Errors[:min(len(res.Errors), response.MaxIssues)] {
 		issues = append(issues, issue(err))
 	}
-	issues = nul([]any{"body"}, doc, issues)
+	issues = append(issues, zeros...)
 	if len(issues) > 0 {
-		slices.SortStableFunc(issues, func(a, b respond.Issue) int { return strings.Compare(spot(a), spot(b)) })
-		return &respond.InvalidError{Issues: issues}
+		slices.SortStableFunc(issues, func(a, b response.Issue) int { return strings.Compare(spot(a), spot(b)) })
+		return &response.InvalidError{Issues: issues[:min(len(issues), response.MaxIssues)]}
 	}
-	return b.decode(doc, v)
+	return decode(known, v)
 }
 
-func spot(i respond.Issue) string {
+func spot(i response.Issue) string {
 	var b strings.Builder
 	for _, p := range i.Loc {
 		switch p := p.(type) {
@@ -102,14 +120,14 @@ var (
 	oneOf    = regexp.MustCompile(`^expected value to be one of "(.*)"$`)
 )
 
-// issue turns the validator's findings into the contract's.
-func issue(err error) respond.Issue {
+// issue converts a validator message to the contract's format.
+func issue(err error) response.Issue {
 	var detailed huma.ErrorDetailer
 	if !errors.As(err, &detailed) {
-		return respond.Issue{Type: "value_error", Loc: []any{"body"}, Msg: err.Error()}
+		return response.Issue{Type: "value_error", Loc: []any{"body"}, Msg: err.Error()}
 	}
 	d := detailed.ErrorDetail()
-	i := respond.Issue{Loc: location(d.Location), Input: d.Value}
+	i := response.Issue{Loc: location(d.Location), Input: d.Value}
 	i.Type, i.Msg = kind(d.Message, d.Value)
 	if m := required.FindStringSubmatch(d.Message); m != nil {
 		i.Loc = join(i.Loc, m[1])
@@ -117,7 +135,7 @@ func issue(err error) respond.Issue {
 	return i
 }
 
-// kinds are the messages about the type of a value.
+// kinds maps messages about types.
 var kinds = map[string][2]string{ //nolint:gochecknoglobals // read-only table
 	"expected string":  {"string_type", "Input should be a valid string"},
 	"expected integer": {"int_type", "Input should be a valid integer"},
@@ -127,7 +145,7 @@ var kinds = map[string][2]string{ //nolint:gochecknoglobals // read-only table
 	"expected object":  {"dict_type", "Input should be a valid dictionary"},
 }
 
-// kind maps the validator's messages.
+// kind maps the other validator messages.
 func kind(msg string, value any) (typ, text string) {
 	if f, ok := value.(float64); ok && msg == "expected integer" && f != math.Trunc(f) {
 		return "int_from_float", "Input should be a valid integer, got a number with a fractional part"
@@ -157,7 +175,7 @@ func kind(msg string, value any) (typ, text string) {
 	}
 }
 
-// location splits a path like body.rows[3].phone.
+// location splits a path such as body.rows[3].phone.
 func location(path string) []any {
 	loc := []any{}
 	for p := range strings.SplitSeq(index.ReplaceAllString(path, ".$1"), ".") {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 )
 
 func TestKind(t *testing.T) {
@@ -84,14 +84,13 @@ func TestTooDeep(t *testing.T) {
 		strings.Repeat("[", 64): false, strings.Repeat("[", 65): true, strings.Repeat(`{"a":`, 65): true, `"` + strings.Repeat("[", 100) + `"`: false,
 		`"\"` + strings.Repeat("[", 100) + `"`: false, strings.Repeat("[]", 100): false, strings.Repeat("[", 100000): true,
 	} {
-		if got := tooDeep([]byte(text)) >= 0; got != want {
-			t.Errorf("%.20s…: %v", text, got)
+		if over := (&counter{}).add([]byte(text)); (over != nil && over.deep) != want {
+			t.Errorf("%.20s…: %v", text, over)
 		}
 	}
 }
 
-// FuzzPhoneOrder: whatever comes, it is an order that can be kept, or a list of
-// what is wrong that can be written.
+// FuzzPhoneOrder: any input yields an order that can be stored, or a list of errors that can be written.
 func FuzzPhoneOrder(f *testing.F) {
 	for _, seed := range []string{
 		``, `[]`, `{"agent_id":"a","to_number":"+12025550123"}`, `{"agent_id":"a","to_number":"1","metadata":{"a":[1e5,null,{"b":"\u0000"}]}}`,
@@ -109,7 +108,7 @@ func FuzzPhoneOrder(f *testing.F) {
 		if err == nil {
 			return
 		}
-		invalid, ok := errors.AsType[*respond.InvalidError](err)
+		invalid, ok := errors.AsType[*response.InvalidError](err)
 		if !ok || len(invalid.Issues) == 0 {
 			t.Fatalf("%q: %v", text, err)
 		}

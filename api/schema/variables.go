@@ -8,7 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/parley-voice/parley/api/respond"
+	"github.com/parley-voice/parley/api/response"
 )
 
 // Limits of a call's variables and metadata.
@@ -19,10 +19,10 @@ const (
 	maxNested    = 8 << 10 // bytes of all lists and objects, written as JSON
 )
 
-// variableName is what {{places}} can name.
+// variableName matches names that {{placeholders}} can use.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// checkVariables returns the first thing that is wrong with variables.
+// checkVariables returns the first issue of variables.
 func checkVariables(vars map[string]any) error {
 	loc := []any{"body", "variables"}
 	if len(vars) > maxVariables {
@@ -31,7 +31,7 @@ func checkVariables(vars map[string]any) error {
 	nested := 0
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !variableName.MatchString(name) {
-			return wrong(loc, name, "the name of a variable is a letter or _, and then at most 63 letters, digits and _")
+			return wrong(loc, name, "a variable name starts with a letter or _, followed by at most 63 letters, digits or _")
 		}
 		length := 0
 		switch v := vars[name].(type) {
@@ -47,16 +47,16 @@ func checkVariables(vars map[string]any) error {
 		}
 	}
 	if nested > maxNested {
-		return wrong(loc, vars, "lists and objects have at most %d bytes together", maxNested)
+		return wrong(loc, vars, "lists and objects may have at most %d bytes in total", maxNested)
 	}
 	return nil
 }
 
-// Missing is the error of variables that the agent's texts need.
+// Missing is the error of variables that the agent requires.
 func Missing(names []string) error {
-	e := &respond.InvalidError{}
+	e := &response.InvalidError{}
 	for _, name := range names {
-		e.Issues = append(e.Issues, respond.Issue{
+		e.Issues = append(e.Issues, response.Issue{
 			Type: "missing", Loc: []any{"body", "variables", name}, Msg: "Field required: the agent's greeting or prompt names it", Input: nil,
 		})
 	}
@@ -70,8 +70,7 @@ func checkMetadata(m map[string]any) error {
 	return nil
 }
 
-// written is how long a value is as JSON. What was decoded from JSON can be
-// written as JSON.
+// written returns the JSON size of a decoded value.
 func written(v any) int {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -81,7 +80,7 @@ func written(v any) int {
 }
 
 func wrong(loc []any, input any, format string, args ...any) error {
-	return &respond.InvalidError{Issues: []respond.Issue{{
+	return &response.InvalidError{Issues: []response.Issue{{
 		Type: "value_error", Loc: loc, Input: input, Msg: "Value error, " + fmt.Sprintf(format, args...),
 	}}}
 }

@@ -1,6 +1,6 @@
-// Package acoustic finds in received sound what a listener would notice: when
-// somebody begins and ends, grows quieter, and which words come through. It is
-// pure; places are samples from the beginning of the sound.
+// Package acoustic finds in received audio what a listener notices: when speech
+// starts, ends or gets quieter, and which words are audible. It is pure;
+// positions are samples from the start.
 package acoustic
 
 import (
@@ -10,28 +10,29 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// What counts as sound.
+// Thresholds of audibility.
 const (
-	Audible = -45.0 // dBFS that a window must have
-	steps   = 100   // windows in a second
-	onset   = 4     // windows of which atLeast must be audible for sound to begin
+	Audible = -45.0 // minimum level of a window, dBFS
+	steps   = 100   // windows per second
+	onset   = 4     // windows, of which atLeast must be audible for an onset
 	atLeast = 3
-	// softer is how far below the running level a duck is, dB; running is how
-	// many windows the level is taken over, and ducked how many must be down.
+	// softer is the drop of a duck below the running level, in dB; running is the
+	// number of windows of the running level; ducked is how many windows the drop
+	// must last.
 	softer  = 9.0
 	running = 30
 	ducked  = 3
-	alike   = 3.0 // dB within which the windows of a duck lie
+	alike   = 3.0 // spread of the windows of a duck, dB
 )
 
-// Levels are the levels of a sound in dBFS, by windows of 10 ms.
+// Levels holds the levels of 10 ms windows, in dBFS.
 type Levels struct {
 	db     []float64
 	window int // samples
 }
 
-// Measure returns the levels of pcm at rate (Hz). A rest that fills no window is
-// left out.
+// Measure returns the levels of pcm at rate (Hz). It ignores an incomplete last
+// window.
 func Measure(pcm []int16, rate int) Levels {
 	l := Levels{window: rate / steps}
 	for ; len(pcm) >= l.window; pcm = pcm[l.window:] {
@@ -40,17 +41,17 @@ func Measure(pcm []int16, rate int) Levels {
 	return l
 }
 
-// A Span is a stretch of sound: samples from From up to To.
+// A Span is a range of samples, To excluded.
 type Span struct{ From, To int }
 
-// Len is how many samples the span has.
+// Len returns the number of samples.
 func (s Span) Len() int { return s.To - s.From }
 
-// Overlap is how many samples two spans share.
+// Overlap returns the number of common samples.
 func (s Span) Overlap(o Span) int { return max(0, min(s.To, o.To)-max(s.From, o.From)) }
 
-// Stretches are where there is sound, from its onset to its last audible window
-// before silence of gap samples or more.
+// Stretches returns the spans of audio, from onset to the last audible window
+// before at least gap samples of silence.
 func (l Levels) Stretches(gap int) []Span {
 	var all []Span
 	for i := 0; i < len(l.db); i++ {
@@ -69,7 +70,7 @@ func (l Levels) Stretches(gap int) []Span {
 	return all
 }
 
-// begins tells whether sound begins with window i.
+// begins reports whether audio starts with window i.
 func (l Levels) begins(i int) bool {
 	n := 0
 	for j := i; j < min(i+onset, len(l.db)); j++ {
@@ -80,8 +81,8 @@ func (l Levels) begins(i int) bool {
 	return l.db[i] > Audible && n >= atLeast
 }
 
-// Onset is where sound first begins at from or later; false where it does not.
-// Sound that goes on at from begins there.
+// Onset returns where audio starts, at from or later, or false. Audio already
+// audible at from starts there.
 func (l Levels) Onset(from int) (int, bool) {
 	for i := (from + l.window - 1) / l.window; i < len(l.db); i++ {
 		if l.begins(i) {
@@ -91,17 +92,16 @@ func (l Levels) Onset(from int) (int, bool) {
 	return 0, false
 }
 
-// A Duck is a step down of the level.
+// A Duck is a drop in level.
 type Duck struct {
-	At int // the first window that is down
-	// Seen tells that sound at full level came right before it. Where silence
-	// did, the step may have been anywhere in it.
+	At int // first window after the drop
+	// Seen means that audio at full level came right before the drop. After
+	// silence the drop may have happened anywhere in the silence.
 	Seen bool
 }
 
-// Duck finds the first step of 9 dB or more below the level that ran before
-// from, and before to. Silence is no step: the sound must go on, quieter, for
-// 30 ms.
+// Duck returns the first drop of 9 dB or more below the running level before
+// from, looking until to. Silence does not count: quieter audio must last 30 ms.
 func (l Levels) Duck(from, to int) (Duck, bool) {
 	first := from / l.window
 	full, ok := l.running(first)
@@ -119,7 +119,7 @@ func (l Levels) Duck(from, to int) (Duck, bool) {
 	return Duck{}, false
 }
 
-// running is the median level of the audible windows before window i.
+// running returns the median level of the audible windows before window i.
 func (l Levels) running(i int) (float64, bool) {
 	var loud []float64
 	for _, db := range l.db[max(0, i-running):min(i, len(l.db))] {

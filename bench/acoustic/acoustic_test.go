@@ -11,7 +11,7 @@ import (
 
 const rate = 8000
 
-// at puts pcm into n samples of silence.
+// at places pcm into n samples of silence.
 func at(n, from int, pcm []int16) []int16 {
 	all := make([]int16, n)
 	copy(all[from:], pcm)
@@ -21,47 +21,47 @@ func at(n, from int, pcm []int16) []int16 {
 func near(a, b, within int) bool { return a-b <= within && b-a <= within }
 
 func TestStretches(t *testing.T) {
-	word, _ := tone.Say(rate, "one")
-	two, _ := tone.Say(rate, "two words")
+	word, _ := tone.Encode(rate, "one")
+	two, _ := tone.Encode(rate, "two words")
 	line := at(3*rate, 777, word)
 	copy(line[rate:], two)
 	got := Measure(line, rate).Stretches(rate / 5)
 	want := []Span{{777, 777 + len(word)}, {rate, rate + len(two)}}
 	if len(got) != 2 {
-		t.Fatalf("%v, want %v", got, want)
+		t.Fatalf("got %v, want %v", got, want)
 	}
 	for i := range want {
 		if !near(got[i].From, want[i].From, 80) || !near(got[i].To, want[i].To, 80) {
-			t.Errorf("%v, want %v", got[i], want[i])
+			t.Errorf("got %v, want %v", got[i], want[i])
 		}
 	}
 	if all := Measure(line, rate).Stretches(rate / 50); len(all) != 3 {
-		t.Errorf("with a gap of 20 ms %v", all)
+		t.Errorf("gap of 20 ms: got %v", all)
 	}
 	if all := Measure(make([]int16, rate), rate).Stretches(1600); all != nil {
-		t.Errorf("silence has %v", all)
+		t.Errorf("silence: got %v, want no span", all)
 	}
 }
 
 func TestShortClickIsNoOnset(t *testing.T) {
 	line := at(rate, 4000, tone.Sine(rate, 120, 1000, 0.5))
 	if from, ok := Measure(line, rate).Onset(0); ok {
-		t.Errorf("a click of 15 ms is sound at %d", from)
+		t.Errorf("click of 15 ms: got an onset at %d, want none", from)
 	}
 	line = at(rate, 4000, tone.Sine(rate, 400, 1000, 0.5))
 	if from, ok := Measure(line, rate).Onset(0); !ok || !near(from, 4000, 80) {
-		t.Errorf("50 ms of sound at 4000: %d, %v", from, ok)
+		t.Errorf("50 ms of sound at 4000: got %d, %v", from, ok)
 	}
 	if _, ok := Measure(line, rate).Onset(4800); ok {
-		t.Error("an onset after the sound")
+		t.Error("got an onset after the sound, want none")
 	}
 	quiet := at(rate, 4000, tone.Sine(rate, 800, 1000, 0.004))
 	if from, ok := Measure(quiet, rate).Onset(0); ok {
-		t.Errorf("a sine at -51 dBFS is sound at %d", from)
+		t.Errorf("sine at -51 dBFS: got an onset at %d, want none", from)
 	}
 }
 
-// TestStretchesFindWhatWasPut: wherever sound is put, it is found to a window.
+// Stretches finds a sound placed anywhere, within one window.
 func TestStretchesFindWhatWasPut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := make([]int16, 0, 4*rate)
@@ -75,17 +75,17 @@ func TestStretchesFindWhatWasPut(t *testing.T) {
 		line = append(line, make([]int16, 3000)...)
 		got := Measure(line, rate).Stretches(1600)
 		if len(got) != len(want) {
-			t.Fatalf("found %v, put %v", got, want)
+			t.Fatalf("got %v, want %v", got, want)
 		}
 		for i := range want {
 			if !near(got[i].From, want[i].From, 80) || !near(got[i].To, want[i].To, 80) {
-				t.Fatalf("found %v, put %v", got, want)
+				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
 	})
 }
 
-// softened is pcm with a gain in dB from a sample on, after a fade of 10 ms.
+// softened applies a gain in dB from a sample on, after a fade of 10 ms.
 func softened(pcm []int16, from int, db float64) []int16 {
 	out := append([]int16(nil), pcm...)
 	for i := from; i < len(out); i++ {
@@ -96,7 +96,7 @@ func softened(pcm []int16, from int, db float64) []int16 {
 }
 
 func TestDuck(t *testing.T) {
-	line, words := tone.Say(rate, "alpha bravo charlie delta echo")
+	line, words := tone.Encode(rate, "alpha bravo charlie delta echo")
 	inWord := int(words[2].Start.Seconds()*rate) + 800
 	inGap := int(words[2].End.Seconds()*rate) + 200
 	next := int(words[3].Start.Seconds() * rate)
@@ -114,10 +114,10 @@ func TestDuck(t *testing.T) {
 	} {
 		d, ok := Measure(c.pcm, rate).Duck(c.from, len(line))
 		if ok != (c.want >= 0) || ok && (!near(d.At, c.want, 160) || d.Seen != c.seen) {
-			t.Errorf("%s: %+v, %v; want %d, seen %v", name, d, ok, c.want, c.seen)
+			t.Errorf("%s: got %+v, %v; want %d, seen %v", name, d, ok, c.want, c.seen)
 		}
 	}
 	if _, ok := Measure(make([]int16, rate), rate).Duck(4000, rate); ok {
-		t.Error("silence was ducked")
+		t.Error("silence: got a duck, want none")
 	}
 }

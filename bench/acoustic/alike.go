@@ -2,16 +2,16 @@ package acoustic
 
 import "math"
 
-// Find finds where in pcm a piece of sound is most alike, and how much so: 1 is
-// the same but for its loudness, and 0 is nothing in common. Of a piece that is
-// silent, or longer than pcm, nothing is found.
+// Find returns where piece is most similar to pcm, and the similarity: 1 is equal
+// but for loudness, 0 is unrelated. It finds nothing for a silent piece or one
+// longer than pcm.
 func Find(pcm, piece []int16) (at int, likeness float64) {
 	n := len(piece)
 	own := energy(piece)
 	if n == 0 || n > len(pcm) || own == 0 {
 		return 0, 0
 	}
-	// Of much softer sound the likeness would be chance.
+	// Much softer audio would match by chance.
 	least := own * 1e-4
 	around := energy(pcm[:n])
 	for i := 0; ; i++ {

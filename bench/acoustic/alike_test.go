@@ -8,11 +8,10 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// TestFind: what comes back through µ-law, softer and with noise, is known, and
-// other words are not.
+// Audio that passed µ-law, softer and with noise, is found; other words are not.
 func TestFind(t *testing.T) {
-	said, _ := tone.Say(8000, "the order number is seven")
-	other, _ := tone.Say(8000, "please call me tomorrow")
+	said, _ := tone.Encode(8000, "the order number is seven")
+	other, _ := tone.Encode(8000, "please call me tomorrow")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	line := make([]int16, 3*8000)
 	const late = 700
@@ -26,14 +25,14 @@ func TestFind(t *testing.T) {
 	codec.PCMU{}.Encode(b, line)
 	codec.PCMU{}.Decode(line, b)
 	if at, l := Find(line, said[:1600]); at != late || l < 0.95 {
-		t.Errorf("found at %d, %.2f alike; want %d", at, l, late)
+		t.Errorf("got position %d, similarity %.2f; want %d", at, l, late)
 	}
 	if at, l := Find(line, other[:1600]); l > 0.7 {
-		t.Errorf("other words were found at %d, %.2f alike", at, l)
+		t.Errorf("other words: got position %d, similarity %.2f; want none", at, l)
 	}
 	for _, c := range [][2][]int16{{line, nil}, {line, make([]int16, 80)}, {said[:10], said[:20]}} {
 		if at, l := Find(c[0], c[1]); at != 0 || l != 0 {
-			t.Errorf("found at %d, %.2f alike", at, l)
+			t.Errorf("got position %d, similarity %.2f; want none", at, l)
 		}
 	}
 }

@@ -7,57 +7,57 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A Fate is what became of a word on its way to the listener.
+// A Fate tells how much of a word the listener heard.
 type Fate string
 
-// Fates.
+// Values of Fate.
 const (
 	Whole Fate = "whole"
-	Cut   Fate = "cut"   // its beginning alone came through
-	Other Fate = "other" // not a word that was waited for, or damaged
+	Cut   Fate = "cut"   // only its beginning was heard
+	Other Fate = "other" // unexpected or damaged
 )
 
-// A Heard is a word that came through.
-type Heard struct {
-	Text       string // as it was meant
-	Raw        string // as it came
+// A Word is a word that was heard.
+type Word struct {
+	Text       string // as spoken
+	Raw        string // as received
 	Fate       Fate
-	Share      float64 // of its sound that came; 1 of a whole word
+	Share      float64 // share of its audio; 1 for a whole word
 	Start, End time.Duration
 }
 
-// Words reads the words of a sound at rate (Hz). known is the word that a text is,
-// though it may have been damaged on the way, and complete the word that it is
-// the beginning of; both are "" where there is none.
-func Words(pcm []int16, rate int, known func(text string) string, complete func(start string) string) []Heard {
-	var all []Heard
-	tail := make([]int16, rate/10) // so that the last word ends
-	h := tone.NewHearer(rate)
-	for _, w := range append(h.Hear(pcm), h.Hear(tail)...) {
-		x := Heard{Text: w.Text, Raw: w.Text, Fate: Other, Start: w.Start, End: w.End}
+// Words decodes the tone words of pcm at rate (Hz). known maps a possibly damaged
+// text to the word it stands for; complete maps a beginning to its word; both
+// return "" for no word.
+func Words(pcm []int16, rate int, known func(text string) string, complete func(start string) string) []Word {
+	var all []Word
+	tail := make([]int16, rate/10) // ends the last word
+	h := tone.NewDecoder(rate)
+	for _, w := range append(h.Decode(pcm), h.Decode(tail)...) {
+		x := Word{Text: w.Text, Raw: w.Text, Fate: Other, Start: w.Start, End: w.End}
 		clean := strings.TrimRight(w.Text, "~")
 		if whole := known(w.Text); whole != "" {
 			x.Text, x.Fate, x.Share = whole, Whole, 1
 		} else if whole = complete(clean); whole != "" {
 			x.Text, x.Fate = whole, Cut
-			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // the mark before it counts
+			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // counts the mark before it
 		}
 		all = append(all, x)
 	}
 	return all
 }
 
-// A Comparison is how what was heard differs from what was meant.
+// A Comparison compares the words heard with those intended.
 type Comparison struct {
-	Heard   int // words that were meant and heard, each counted once
-	Lost    int // words that were meant and not heard
-	Cut     int // words of which the beginning was heard, and never all
-	Doubled int // words that were heard whole again
+	Heard   int // intended words heard, each counted once
+	Lost    int // intended words not heard
+	Cut     int // words of which only the beginning was heard
+	Doubled int // words heard whole again
 }
 
-// Compare holds what was heard against what was meant to be. Words of others
-// are passed over; a word that was cut and then said whole was heard.
-func Compare(meant []string, heard []Heard) Comparison {
+// Compare compares the words heard with those intended. It ignores other words; a
+// word cut first and then spoken whole counts as heard.
+func Compare(meant []string, heard []Word) Comparison {
 	var c Comparison
 	whole, cut := map[string]int{}, map[string]bool{}
 	for _, h := range heard {
@@ -83,9 +83,9 @@ func Compare(meant []string, heard []Heard) Comparison {
 	return c
 }
 
-// Differ is by how many words what is said to have been heard is off. A word of
-// which half or more was heard counts as heard.
-func Differ(claimed []string, heard []Heard) int {
+// Differ returns by how many words claimed differs from what was heard. A word
+// counts as heard if at least half of it was.
+func Differ(claimed []string, heard []Word) int {
 	count := map[string]int{}
 	for _, w := range claimed {
 		count[w]++

@@ -1,7 +1,6 @@
-// Package api measures the HTTP API of a parley serve from outside: orders that
-// are given while the queue drains into a scripted carrier, calls that are read,
-// and lists over many stored calls. Client, carrier, service and database share
-// the machine.
+// Package api measures the HTTP API of "parley serve" from outside: call requests
+// while a scripted carrier takes the calls, reads of calls, and lists over many
+// stored calls. Client, carrier, service and database share one machine.
 package api
 
 import (
@@ -18,41 +17,40 @@ import (
 
 	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/result"
-	"github.com/parley-voice/parley/bench/served"
+	"github.com/parley-voice/parley/bench/server"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Options of Run.
+// Options configure Run.
 type Options struct {
-	// Child makes a command of this program.
+	// Child returns a command that runs this program.
 	Child func(ctx context.Context, args ...string) *exec.Cmd
-	// Database is a Postgres connection string; empty has the service run its
-	// own.
+	// Database is a Postgres URL; "" lets the service run its own.
 	Database  string
-	Subgroups int           // that orders are spread over
-	Rate      int           // orders a second, whatever the service does
-	Clients   int           // that order and read as fast as they are answered
+	Subgroups int           // over which requests are spread
+	Rate      int           // requests per second, independent of responses
+	Clients   int           // each sends its next request after the response
 	Length    time.Duration // of each measurement
-	Stored    int           // calls that lists go over; 0 measures no lists
-	Page      int           // calls of a page
+	Stored    int           // calls in the list benchmark; 0 skips it
+	Page      int           // calls per page
 	Out, Log  io.Writer
-	Result    *result.File // gets what is measured
+	Result    *result.File // receives the metrics
 }
 
-// A bench is a service that is being measured.
+// A bench holds the service under test.
 type bench struct {
 	Options
-	*served.Server
+	*server.Server
 
-	routes  []string // subgroup ids, by name
+	routes  []string // subgroup IDs by name
 	rang    atomic.Int64
 	carrier *siptest.Carrier
-	disk    *machine.Disk // what its disk gives, or that of its client where the database is elsewhere
+	disk    *machine.Disk // local disk; not that of a remote database
 }
 
-// Run measures, and prints a table.
+// Run measures and prints a table.
 func Run(ctx context.Context, o Options) (err error) {
-	b := &bench{Options: o, Server: &served.Server{Child: o.Child, Database: o.Database, Log: o.Log}}
+	b := &bench{Options: o, Server: &server.Server{Child: o.Child, Database: o.Database, Log: o.Log}}
 	b.carrier = &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
 		OnInvite: func(siptest.Invite) { b.rang.Add(1) },
@@ -76,17 +74,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	return b.measure(ctx)
 }
 
-// spent is what the service and its database spent so far.
+// spent returns the CPU time of the service and its database so far.
 func (b *bench) spent() time.Duration {
-	c := machine.Spent(b.PID)
+	c := machine.CPUTime(b.PID)
 	return c.Own + c.Below
 }
 
-// warmUp is how long orders are given before they are counted: a service that has
-// just begun plans each statement on each of its connections.
+// warmUp precedes the counted requests: a new service plans each statement once
+// per connection.
 const warmUp = 3 * time.Second
 
-// measure does one thing after the other.
 func (b *bench) measure(ctx context.Context) error {
 	t := &table{Writer: tabwriter.NewWriter(b.Out, 0, 4, 2, ' ', tabwriter.AlignRight), bench: b}
 	defer t.end()
@@ -101,14 +98,14 @@ func (b *bench) measure(ctx context.Context) error {
 	if err = b.rest(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(t, "calls dialled and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
+	fmt.Fprintf(t, "calls dialed and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
 		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
 	if err = b.drained(ctx); err != nil {
 		return err
 	}
 	t.run("reads", "GET /v1/calls/{id}", b.atOnce(), func() answers {
-		return closed(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
-			return b.Ask(ctx, http.MethodGet, "/v1/calls/"+id, nil, &struct{}{})
+		return closedLoop(ctx, b.Clients, b.Length, func(ctx context.Context, _ int) error {
+			return b.Request(ctx, http.MethodGet, "/v1/calls/"+id, nil, &struct{}{})
 		})
 	})
 	if b.Stored == 0 {
@@ -117,11 +114,17 @@ func (b *bench) measure(ctx context.Context) error {
 	if err = b.fill(ctx); err != nil {
 		return err
 	}
-	t.run("pages", fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() answers { return b.pages(ctx) }, result.Most("p99", 30))
+	t.run(
+		"pages",
+		fmt.Sprintf("GET /v1/calls, %d stored", b.Stored),
+		"one at a time",
+		func() answers { return b.pages(ctx) },
+		result.Most("p99", 30),
+	)
 	return nil
 }
 
-// orders measures how orders are taken, and returns the id of one of the calls.
+// orders measures call requests and returns the ID of one call.
 func (b *bench) orders(ctx context.Context, t *table) (string, error) {
 	var last atomic.Pointer[string]
 	order := func(routes []string) func(context.Context, int) error {
@@ -134,29 +137,35 @@ func (b *bench) orders(ctx context.Context, t *table) (string, error) {
 		}
 	}
 	what := fmt.Sprintf("POST /v1/calls/phone, %d subgroups", len(b.routes))
-	open(ctx, b.Rate, warmUp, order(b.routes))
+	openLoop(ctx, b.Rate, warmUp, order(b.routes))
 	for _, m := range []struct {
-		name, what, asked string
-		do                func() answers
-		bounds            []result.Bound
+		name, what, load string
+		do               func() answers
+		bounds           []result.Bound
 	}{
-		{"orders_at_rate", what, fmt.Sprintf("%d/s", b.Rate), func() answers { return open(ctx, b.Rate, b.Length, order(b.routes)) }, []result.Bound{result.Most("p99", 50)}},
-		{"orders", what, b.atOnce(), func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes)) }, nil},
-		{"orders_one_subgroup", "POST /v1/calls/phone, 1 subgroup", b.atOnce(), func() answers { return closed(ctx, b.Clients, b.Length, order(b.routes[:1])) }, nil},
+		{
+			"orders_at_rate", what, fmt.Sprintf("%d/s", b.Rate), func() answers { return openLoop(ctx, b.Rate, b.Length, order(b.routes)) },
+			[]result.Bound{result.Most("p99", 50)},
+		},
+		{"orders", what, b.atOnce(), func() answers { return closedLoop(ctx, b.Clients, b.Length, order(b.routes)) }, nil},
+		{
+			"orders_one_subgroup", "POST /v1/calls/phone, 1 subgroup", b.atOnce(),
+			func() answers { return closedLoop(ctx, b.Clients, b.Length, order(b.routes[:1])) }, nil,
+		},
 	} {
-		if err := t.written(ctx, m.name, func() int { return t.run(m.name, m.what, m.asked, m.do, m.bounds...) }); err != nil {
+		if err := t.measureWrites(ctx, m.name, func() int { return t.run(m.name, m.what, m.load, m.do, m.bounds...) }); err != nil {
 			return "", err
 		}
 	}
 	if id := last.Load(); id != nil {
 		return *id, nil
 	}
-	return "", errors.New("no order was accepted")
+	return "", errors.New("no call request was accepted")
 }
 
 func (b *bench) atOnce() string { return fmt.Sprintf("%d at a time", b.Clients) }
 
-// perSecond are the targets of answers a second.
+// perSecond returns the target of responses per second.
 func perSecond(name string) []result.Bound {
 	switch name {
 	case "orders":
@@ -168,23 +177,23 @@ func perSecond(name string) []result.Bound {
 	}
 }
 
-// keep adds what was measured to the result.
+// keep adds the metrics of one measurement to the result.
 func (b *bench) keep(name, what string, r answers, bounds []result.Bound) {
 	f := b.Result
 	f.Add(result.Spread(name+"_ms", what, "ms", r.millis(), bounds...))
 	m := result.Figure(name+"_per_second", what+": answered", "/s", result.Exactly(r.perSecond()), perSecond(name)...)
 	m.More = true
 	f.Add(m)
-	f.Add(result.Share(name+"_refused", what+": not answered as it should be", r.failed, r.failed+len(r.each), result.Most("times", 0)))
+	f.Add(result.Share(name+"_refused", what+": unexpected responses", r.failed, r.failed+len(r.each), result.Most("times", 0)))
 	if len(r.late) > 0 {
-		f.Generated("requests", r.late, punctual)
+		f.CheckGenerator("requests", r.late, maxLateness)
 	}
 }
 
-// punctual is how late a request that is due may leave, in ms, at p99.
-const punctual = 20
+// maxLateness limits how late a due request is sent, in ms at p99.
+const maxLateness = 20
 
-// rest asks nothing for Length, while the queue drains.
+// rest sends nothing for Length, while the queue drains.
 func (b *bench) rest(ctx context.Context) error {
 	select {
 	case <-time.After(b.Length):
@@ -194,8 +203,8 @@ func (b *bench) rest(ctx context.Context) error {
 	}
 }
 
-// drained waits until no call is dialled for a second, two minutes at most: who
-// reads calls has the machine alone.
+// drained waits until no call was dialed for one second, two minutes at most, so
+// that reads do not compete with dialing.
 func (b *bench) drained(ctx context.Context) error {
 	for range 120 {
 		rang := b.rang.Load()
@@ -211,30 +220,30 @@ func (b *bench) drained(ctx context.Context) error {
 	return nil
 }
 
-// order gives an order through a subgroup.
+// order requests a call through a subgroup.
 func (b *bench) order(ctx context.Context, route string) (string, error) {
 	var c struct {
 		CallID string `json:"call_id"`
 	}
-	err := b.Ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{
+	err := b.Request(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{
 		"agent_id": "bench", "to_number": "+12025550123", "route_id": route, "variables": map[string]any{"first_name": "Ada"},
 	}, &c)
 	return c.CallID, err
 }
 
-// pages walks through the list, over and over, for Length.
+// pages reads the list page by page, repeatedly, for Length.
 func (b *bench) pages(ctx context.Context) answers {
 	query := url.Values{"limit": {fmt.Sprint(b.Page)}}
-	return closed(ctx, 1, b.Length, func(ctx context.Context, _ int) error {
+	return closedLoop(ctx, 1, b.Length, func(ctx context.Context, _ int) error {
 		var page struct {
 			Calls []struct{} `json:"calls"`
 			Next  string     `json:"next_cursor"`
 		}
-		if err := b.Ask(ctx, http.MethodGet, "/v1/calls?"+query.Encode(), nil, &page); err != nil {
+		if err := b.Request(ctx, http.MethodGet, "/v1/calls?"+query.Encode(), nil, &page); err != nil {
 			return err
 		}
 		if len(page.Calls) == 0 {
-			return errors.New("an empty page")
+			return errors.New("the list page is empty")
 		}
 		if query.Del("cursor"); page.Next != "" {
 			query.Set("cursor", page.Next)

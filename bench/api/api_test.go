@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// TestOpenCountsFromWhenItWasDue: a service that stands still for a second is
-// held to all that was to be asked meanwhile.
+// A service that stalls for a second is charged with all requests due during it.
 func TestOpenCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		r := open(t.Context(), 10, 2*time.Second, func(_ context.Context, n int) error {
+		r := openLoop(t.Context(), 10, 2*time.Second, func(_ context.Context, n int) error {
 			if n == 3 {
 				return errors.New("refused")
 			}
@@ -23,7 +22,7 @@ func TestOpenCountsFromWhenItWasDue(t *testing.T) {
 			return nil
 		})
 		if len(r.each) != 19 || r.failed != 1 || r.err == nil || r.at(1) != 1000 || r.at(0) != 0 || r.took != 1900*time.Millisecond {
-			t.Errorf("%d answers, %d refused, from %v to %v ms in %v", len(r.each), r.failed, r.at(0), r.at(1), r.took)
+			t.Errorf("got %d answers, %d refused, from %v to %v ms in %v", len(r.each), r.failed, r.at(0), r.at(1), r.took)
 		}
 	})
 }
@@ -31,7 +30,7 @@ func TestOpenCountsFromWhenItWasDue(t *testing.T) {
 func TestClosedAsksOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan int, 1000)
-		r := closed(t.Context(), 4, time.Second, func(_ context.Context, n int) error {
+		r := closedLoop(t.Context(), 4, time.Second, func(_ context.Context, n int) error {
 			seen <- n
 			<-time.After(100 * time.Millisecond)
 			return nil
@@ -42,7 +41,7 @@ func TestClosedAsksOneAfterTheOther(t *testing.T) {
 			all[n] = true
 		}
 		if len(r.each) != 40 || len(all) != 40 || r.perSecond() != 40 || r.at(0.99) != 100 {
-			t.Errorf("%d answers, %d different, %v/s, p99 %v", len(r.each), len(all), r.perSecond(), r.at(0.99))
+			t.Errorf("got %d answers, %d different, %v/s, p99 %v", len(r.each), len(all), r.perSecond(), r.at(0.99))
 		}
 	})
 }
@@ -50,12 +49,12 @@ func TestClosedAsksOneAfterTheOther(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	r := answers{}
 	if r.at(0.5) != 0 {
-		t.Error("of nothing")
+		t.Error("no answers: got a quantile, want 0")
 	}
 	for n := range 100 {
 		r.each = append(r.each, time.Duration(n)*time.Millisecond)
 	}
 	if r.at(0) != 0 || r.at(0.5) != 50 || r.at(0.99) != 99 || r.at(1) != 99 {
-		t.Errorf("%v %v %v %v", r.at(0), r.at(0.5), r.at(0.99), r.at(1))
+		t.Errorf("got %v %v %v %v", r.at(0), r.at(0.5), r.at(0.99), r.at(1))
 	}
 }

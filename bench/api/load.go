@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Answers are how long answers took.
+// answers holds response times.
 type answers struct {
 	took   time.Duration
 	each   []time.Duration // sorted
-	late   []float64       // by how many ms each left after it was due; empty where none was
-	failed int             // asked, and not answered as it should be
-	err    error           // of one of them
+	late   []float64       // lateness of each request, ms; empty without a schedule
+	failed int             // unexpected responses
+	err    error           // one of them
 }
 
 func (r answers) perSecond() float64 { return float64(len(r.each)) / r.took.Seconds() }
 
-// millis are the times in ms.
+// millis returns the response times in ms.
 func (r answers) millis() []float64 {
 	var all []float64
 	for _, d := range r.each {
@@ -27,7 +27,7 @@ func (r answers) millis() []float64 {
 	return all
 }
 
-// at is a quantile in milliseconds, 0 where there is none.
+// at returns a quantile in ms, 0 without responses.
 func (r answers) at(q float64) float64 {
 	if len(r.each) == 0 {
 		return 0
@@ -36,13 +36,13 @@ func (r answers) at(q float64) float64 {
 	return float64(r.each[i]) / float64(time.Millisecond)
 }
 
-// A tally is answers in the making.
+// A tally collects answers.
 type tally struct {
 	mu      sync.Mutex
 	answers answers
 }
 
-// ask does, and counts from the time at which it was to be done.
+// ask calls do and measures from due.
 func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.Context, int) error) {
 	err := do(ctx, n)
 	took := time.Since(due)
@@ -56,7 +56,7 @@ func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.C
 	t.answers.each = append(t.answers.each, took)
 }
 
-// left counts how late a request leaves.
+// left records the lateness of a request.
 func (t *tally) left(late time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,9 +69,9 @@ func (t *tally) over(began time.Time) answers {
 	return t.answers
 }
 
-// open asks so many times a second, whether or not what went before is
-// answered: a service that falls behind is seen to.
-func open(ctx context.Context, rate int, length time.Duration, do func(context.Context, int) error) answers {
+// openLoop sends rate requests per second whether or not earlier ones were answered,
+// so that a slow service is noticed.
+func openLoop(ctx context.Context, rate int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup
 	began := time.Now()
@@ -93,8 +93,8 @@ func open(ctx context.Context, rate int, length time.Duration, do func(context.C
 	return t.over(began)
 }
 
-// closed has clients ask, each the next as soon as it has the last answer.
-func closed(ctx context.Context, clients int, length time.Duration, do func(context.Context, int) error) answers {
+// closedLoop lets each client send its next request after the last response.
+func closedLoop(ctx context.Context, clients int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup
 	began := time.Now()

@@ -1,6 +1,5 @@
-// Package callee plays the party of a call that a script is followed by, and
-// keeps what it said and heard on one clock, sample by sample. What was heard is
-// judged later, by others.
+// Package callee plays the called party by a script and records what it said and
+// heard on one clock, sample by sample. It does not judge the recording.
 package callee
 
 import (
@@ -14,65 +13,60 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A Line is one thing that the callee says.
+// A Line is one utterance of the callee.
 type Line struct {
-	PCM []int16 // with its pauses, at 8 kHz
-	// Into has the line said into the other side's speech, once that has been
-	// audible for so long; 0 says it in silence.
+	PCM []int16 // with pauses, at 8 kHz
+	// Into starts the line during the other side's speech, once that was audible
+	// this long; 0 speaks in silence.
 	Into time.Duration
-	// Think is how long the other side must be silent before the line after
-	// this one is said; 0 means 500 ms.
+	// Think is the silence of the other side before the next line; 0 means 500
+	// ms.
 	Think time.Duration
-	// Unanswered lines need no answer: Think alone is waited for.
+	// Unanswered lines wait for Think only, not for an answer.
 	Unanswered bool
-	// Press are keys that are pressed as the line begins.
+	// Press are the DTMF keys sent at the start of the line.
 	Press string
-	// Wait is how long the callee then listens, whatever it hears, before it goes
-	// on. Ends tells that the other side is to end the call meanwhile.
+	// Wait is how long the callee then listens. Ends means that the other side
+	// should end the call during Wait.
 	Wait time.Duration
 	Ends bool
-	// Hangup leaves right after the line.
+	// Hangup ends the call right after the line.
 	Hangup bool
 }
 
-// A Script is what a callee does on one call: it lets the other side greet, says
-// its lines, and leaves.
+// A Script is the behavior of a callee on one call: it waits for the greeting,
+// says its lines, and hangs up.
 type Script struct {
 	Lines []Line
-	// First has the callee speak before it is greeted.
+	// First lets the callee speak before the greeting.
 	First bool
-	// Echo is how late the callee sends back what it hears, 20 dB softer; 0
-	// sends nothing back. It is rounded to whole frames.
+	// Echo is the delay after which received audio is sent back, 20 dB softer; 0
+	// disables it. It is rounded to whole frames.
 	Echo time.Duration
-	// Noise is heard behind all that the callee says, and in its silence, over
-	// and over.
+	// Noise is looped behind everything the callee sends.
 	Noise []int16
-	// Said, where set, is told of every line that is over.
+	// Said is called after every line; nil disables it.
 	Said func()
 }
 
-// Times of a callee.
 const (
 	think    = 500 * time.Millisecond
 	patience = 6 * time.Second // for an answer
-	// gone is how long the other side must be silent for its speech to have
-	// ended while the callee waits to speak into it.
+	// gone is the silence that ends the other side's speech while the callee
+	// waits to interrupt it.
 	gone = 700 * time.Millisecond
-	// over is how shortly before the end of a line the other side was audible
-	// that is taken to have talked over it: there is no more to wait for than
-	// its silence.
+	// over: if the other side was audible this shortly before the end of a line,
+	// it interrupted the line, and the callee waits for its silence only.
 	over = 100 * time.Millisecond
-	// Playout is the depth of the jitter buffer that the callee listens
-	// through.
+	// Playout is the depth of the callee's jitter buffer.
 	Playout = 40 * time.Millisecond
 )
 
-// A Said is a line as it was said.
-type Said struct {
+// A Spoken is a line as spoken.
+type Spoken struct {
 	Line int // its number
-	// Left is when each frame of the line was handed over, and Held how long it
-	// then waited for its packet to be full and on its way: of packets of a frame,
-	// not at all, as far as the leg knows.
+	// Left is when each frame of the line was handed over; Held is how long it
+	// then waited in an incomplete packet. Held is 0 for packets of one frame.
 	Left []time.Time
 	Held []time.Duration
 
@@ -80,15 +74,14 @@ type Said struct {
 	lags Lags
 }
 
-// departures are kept by legs that know when each frame that they asked for left
-// this process.
+// departures is implemented by legs that know when a frame left this process.
 type departures interface {
-	// Departed is when the frame that was due at due left.
+	// Departed returns when the frame due at due left.
 	Departed(due time.Time) (time.Time, bool)
 }
 
-// wait finds how long each frame waited.
-func (s *Said) wait(leg media.Leg) {
+// wait sets how long each frame waited.
+func (s *Spoken) wait(leg media.Leg) {
 	d, exact := leg.(departures)
 	s.Held = make([]time.Duration, len(s.Left))
 	for i, left := range s.Left {
@@ -102,17 +95,17 @@ func (s *Said) wait(leg media.Leg) {
 	}
 }
 
-// Spoken is when sample i of the line was spoken: a frame is handed over once its
-// last sample is.
-func (s Said) Spoken(i, rate int) time.Time {
+// SpokenAt returns when sample i of the line was spoken: a frame is handed over
+// after its last sample.
+func (s Spoken) SpokenAt(i, rate int) time.Time {
 	n := media.FrameLen(rate)
 	at := min(i/n, len(s.Left)-1)
 	return s.Left[at].Add(time.Duration(i-(at+1)*n)*time.Second/time.Duration(rate) + s.lags.Said)
 }
 
-// Sent is when the packet that holds sample i of the line left. Of a line that is
-// late it may be one after the last frame that was handed over.
-func (s Said) Sent(i, rate int) time.Time {
+// SentAt returns when the packet with sample i of the line left. On a late line
+// this may be a packet after the last frame handed over.
+func (s Spoken) SentAt(i, rate int) time.Time {
 	at := max(0, (i+int(s.lags.Sent*time.Duration(rate)/time.Second))/media.FrameLen(rate))
 	more := time.Duration(max(0, at-len(s.Left)+1)) * media.FrameTime
 	at = min(at, len(s.Left)-1)
@@ -122,17 +115,17 @@ func (s Said) Sent(i, rate int) time.Time {
 	return s.Left[at].Add(more)
 }
 
-// A Record is a call as the callee had it.
+// A Record is a call as the callee saw it.
 type Record struct {
 	Answered time.Time
-	Said     []Said
+	Said     []Spoken
 	Heard    Track
 	Ended    time.Time
-	Complete bool // every line was said, or the other side left where it was to
+	Complete bool // all lines were said, or the other side ended the call as planned
 }
 
-// Between is what was said, of the lines of the script, and what was heard from
-// one time to another.
+// Between returns what was said (from the script's lines) and heard in a time
+// range.
 func (r Record) Between(lines []Line, from, to time.Time) (said, heard []int16) {
 	rate := r.Heard.Rate
 	at := func(t time.Time) int { return int(t.Sub(from) * time.Duration(rate) / time.Second) }
@@ -142,21 +135,21 @@ func (r Record) Between(lines []Line, from, to time.Time) (said, heard []int16) 
 		copy(to[min(len(to), max(0, at)):], pcm)
 	}
 	for _, s := range r.Said {
-		put(said, lines[s.Line].PCM, at(s.Spoken(0, rate)))
+		put(said, lines[s.Line].PCM, at(s.SpokenAt(0, rate)))
 	}
 	frame := media.FrameLen(rate)
-	for i, t := range r.Heard.Played() {
+	for i, t := range r.Heard.PlayTimes() {
 		put(heard, r.Heard.PCM[i*frame:(i+1)*frame], at(t))
 	}
 	return said, heard
 }
 
-// Perform follows the script on leg, until its end or the leg's.
+// Perform runs the script on leg, until the script or the call ends.
 func Perform(ctx context.Context, leg media.Leg, s Script) Record {
-	leg = narrowed(leg)
-	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), mouth: newMouth(s.Echo, s.Noise)}
+	leg = narrowLeg(leg)
+	p := &performer{leg: leg, frame: make(media.Frame, media.FrameLen(leg.Rate())), player: newPlayer(s.Echo, s.Noise)}
 	p.record.Answered, p.record.Heard.Rate = time.Now(), leg.Rate()
-	leg.Play(p.mouth)
+	leg.Play(p.player)
 	var err error
 	if !s.First {
 		err = p.rest(ctx, Line{})
@@ -186,19 +179,18 @@ func Perform(ctx context.Context, leg media.Leg, s Script) Record {
 	return p.record
 }
 
-// performer is a callee on its call.
 type performer struct {
 	leg    media.Leg
 	frame  media.Frame
-	mouth  *mouth
+	player *player
 	record Record
 	last   time.Time // when the other side was last audible
-	began  time.Time // when its speech began, with pauses shorter than gone
+	began  time.Time // start of its speech, ignoring pauses shorter than gone
 }
 
-var errOver = errors.New("the call is over")
+var errOver = errors.New("the call has ended")
 
-// read takes the next frame and tells whether it is audible.
+// read reads the next frame and reports whether it is audible.
 func (p *performer) read(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -217,7 +209,7 @@ func (p *performer) read(ctx context.Context) (bool, error) {
 		}
 	}
 	p.record.Heard.add(p.frame, at, measured)
-	p.mouth.hear(p.frame)
+	p.player.hear(p.frame)
 	loud := tone.Level(p.frame) > acoustic.Audible
 	if loud {
 		if now.Sub(p.last) > gone {
@@ -228,7 +220,7 @@ func (p *performer) read(ctx context.Context) (bool, error) {
 	return loud, nil
 }
 
-// line says a line when it is its turn, and listens for as long as it asks for.
+// line waits for its turn, says the line, and listens as the line asks.
 func (p *performer) line(ctx context.Context, n int, l Line) error {
 	if l.Into > 0 {
 		if err := p.into(ctx, l.Into); err != nil {
@@ -248,13 +240,13 @@ func (p *performer) line(ctx context.Context, n int, l Line) error {
 	return err
 }
 
-// say says a line and waits until it left.
+// say says a line and waits until it was sent.
 func (p *performer) say(ctx context.Context, n int, l Line) error {
-	p.mouth.say(l.PCM)
+	p.player.say(l.PCM)
 	for {
 		select {
-		case l := <-p.mouth.done:
-			p.record.Said = append(p.record.Said, Said{Line: n, Left: l.left, due: l.due})
+		case l := <-p.player.done:
+			p.record.Said = append(p.record.Said, Spoken{Line: n, Left: l.left, due: l.due})
 			return nil
 		default:
 			if _, err := p.read(ctx); err != nil {
@@ -264,7 +256,7 @@ func (p *performer) say(ctx context.Context, n int, l Line) error {
 	}
 }
 
-// rest waits until the other side has had its say after the line.
+// rest waits until the other side has finished its answer.
 func (p *performer) rest(ctx context.Context, l Line) error {
 	began := time.Now()
 	answered := l.Unanswered || began.Sub(p.last) < over
@@ -280,7 +272,7 @@ func (p *performer) rest(ctx context.Context, l Line) error {
 		case loud:
 			answered = true
 		case !answered && now.Sub(began) > patience:
-			return nil // dead air: whoever judges will see
+			return nil // no answer; the recording shows it
 		case answered && now.Sub(p.last) > l.Think && now.Sub(began) > l.Think:
 			return nil
 		}
@@ -297,7 +289,7 @@ func (p *performer) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// into waits until the other side has been audible for d, or has nothing to say.
+// into waits until the other side has been audible for d, or remains silent.
 func (p *performer) into(ctx context.Context, d time.Duration) error {
 	began := time.Now()
 	for {

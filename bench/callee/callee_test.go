@@ -16,7 +16,7 @@ import (
 
 const rate = 8000
 
-// agent says pcm on the leg after a while.
+// agent plays pcm on the leg after a delay.
 func agent(leg *mediatest.Leg, after time.Duration, pcm []int16) {
 	time.AfterFunc(after, func() { leg.Say(pcm) })
 }
@@ -25,50 +25,50 @@ func TestPerform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(rate)
 		defer func() { _ = leg.Hangup(media.LocalHangup) }()
-		greeting, _ := tone.Say(rate, "hello")
-		answer, _ := tone.Say(rate, "yes of course")
-		question, _ := tone.Say(rate, "are you open")
-		agent(leg, 100*time.Millisecond, greeting) // over at 280 ms; the question from 800 ms on
-		agent(leg, 3*time.Second, answer)          // the interjection 300 ms into it
+		greeting, _ := tone.Encode(rate, "hello")
+		answer, _ := tone.Encode(rate, "yes of course")
+		question, _ := tone.Encode(rate, "are you open")
+		agent(leg, 100*time.Millisecond, greeting) // ends at 280 ms; the question starts at 800 ms
+		agent(leg, 3*time.Second, answer)          // interrupted after 300 ms
 		said := 0
 		r := Perform(t.Context(), leg, Script{
 			Lines: []Line{{PCM: question}, {PCM: question[:800], Into: 300 * time.Millisecond, Unanswered: true}},
 			Said:  func() { said++ },
 		})
 		if !r.Complete || said != 2 || len(r.Said) != 2 {
-			t.Fatalf("complete %v, %d of %d lines", r.Complete, said, len(r.Said))
+			t.Fatalf("got complete %v, %d of %d lines", r.Complete, said, len(r.Said))
 		}
-		heard := leg.Heard()
+		heard := leg.Output()
 		spoken := acoustic.Measure(heard, rate).Stretches(1600)
 		if len(spoken) != 2 || spoken[1].Len() > 1000 {
-			t.Fatalf("the other side heard %v", spoken)
+			t.Fatalf("other side: got %v", spoken)
 		}
 		if n := (len(question) + 159) / 160; len(r.Said[0].Left) != n {
-			t.Errorf("%d frames left of %d", len(r.Said[0].Left), n)
+			t.Errorf("got %d frames sent, want %d", len(r.Said[0].Left), n)
 		}
-		if gap := r.Said[0].Sent(len(question)-1, rate).Sub(r.Said[0].Sent(0, rate)); gap != time.Duration((len(question)-1)/160)*media.FrameTime {
-			t.Errorf("first to last packet: %v", gap)
+		if gap := r.Said[0].SentAt(len(question)-1, rate).Sub(r.Said[0].SentAt(0, rate)); gap != time.Duration((len(question)-1)/160)*media.FrameTime {
+			t.Errorf("got %v from first to last packet", gap)
 		}
-		if d := r.Said[0].Sent(80, rate).Sub(r.Said[0].Spoken(80, rate)); d != 10*time.Millisecond {
-			t.Errorf("the middle of a packet leaves %v after it was spoken", d)
+		if d := r.Said[0].SentAt(80, rate).Sub(r.Said[0].SpokenAt(80, rate)); d != 10*time.Millisecond {
+			t.Errorf("middle of a packet: sent %v after it was spoken", d)
 		}
 		on, ok := acoustic.Measure(r.Heard.PCM, rate).Onset(rate * 2)
-		if !ok || r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)) > 420*time.Millisecond || r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)) < 300*time.Millisecond {
-			t.Errorf("said %v into the answer, want 300 ms", r.Said[1].Sent(0, rate).Sub(r.Heard.Wire(on)))
+		if !ok || r.Said[1].SentAt(0, rate).Sub(r.Heard.WireTime(on)) > 420*time.Millisecond || r.Said[1].SentAt(0, rate).Sub(r.Heard.WireTime(on)) < 300*time.Millisecond {
+			t.Errorf("got the line %v into the answer, want 300 ms", r.Said[1].SentAt(0, rate).Sub(r.Heard.WireTime(on)))
 		}
 	})
 }
 
-// TestDeadAir: where nobody answers, the script goes on.
+// Without an answer the script continues.
 func TestDeadAir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(rate)
 		defer func() { _ = leg.Hangup(media.LocalHangup) }()
-		pcm, _ := tone.Say(rate, "anybody")
+		pcm, _ := tone.Encode(rate, "anybody")
 		began := time.Now()
 		r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: pcm}, {PCM: pcm, Into: time.Second, Hangup: true}}})
 		if took := time.Since(began); !r.Complete || took < 2*patience+time.Second || took > 3*patience {
-			t.Errorf("complete %v after %v", r.Complete, took)
+			t.Errorf("got complete %v after %v", r.Complete, took)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestPerformEndsWithTheLeg(t *testing.T) {
 		leg := mediatest.NewLeg(rate)
 		time.AfterFunc(time.Second, func() { _ = leg.Hangup(media.RemoteHangup) })
 		if r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: make([]int16, 160)}}}); r.Complete {
-			t.Error("said its line on a leg that ended")
+			t.Error("got a line on an ended leg, want none")
 		}
 	})
 }
@@ -91,18 +91,18 @@ func TestEcho(t *testing.T) {
 		agent(leg, 500*time.Millisecond, sine)
 		r := Perform(t.Context(), leg, Script{Echo: 100 * time.Millisecond})
 		in, _ := acoustic.Measure(r.Heard.PCM, rate).Onset(0)
-		out, ok := acoustic.Measure(leg.Heard(), rate).Onset(0)
+		out, ok := acoustic.Measure(leg.Output(), rate).Onset(0)
 		if late := out - in; !ok || late < 700 || late > 1200 {
-			t.Errorf("the echo is %d samples late, want about 800", late)
+			t.Errorf("got an echo %d samples late, want about 800", late)
 		}
-		level := tone.Level(leg.Heard()[out+800:out+2400]) - tone.Level(r.Heard.PCM[in+800:in+2400])
+		level := tone.Level(leg.Output()[out+800:out+2400]) - tone.Level(r.Heard.PCM[in+800:in+2400])
 		if level < -20.5 || level > -19.5 {
-			t.Errorf("the echo is at %.1f dB", level)
+			t.Errorf("got an echo at %.1f dB", level)
 		}
 	})
 }
 
-// track is a track whose frames came at those milliseconds.
+// track returns a track whose frames arrived at these milliseconds.
 func track(ms ...int) Track {
 	t := Track{Rate: rate}
 	for _, m := range ms {
@@ -129,11 +129,11 @@ func TestPlayed(t *testing.T) {
 			}
 		}
 		var got []int
-		for _, at := range tr.Played() {
+		for _, at := range tr.PlayTimes() {
 			got = append(got, int(at.Sub(time.Unix(0, 0)).Milliseconds()))
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: played at %v, want %v", name, got, c.want)
+			t.Errorf("%s: got play times %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -141,45 +141,45 @@ func TestPlayed(t *testing.T) {
 func TestTrackClock(t *testing.T) {
 	tr := track(0, 20, 45)
 	ms := func(at time.Time) float64 { return float64(at.Sub(time.Unix(0, 0))) / 1e6 }
-	if got := ms(tr.Wire(160 + 80)); got != 30 {
-		t.Errorf("sample 240 at %v ms", got)
+	if got := ms(tr.WireTime(160 + 80)); got != 30 {
+		t.Errorf("sample 240: got %v ms", got)
 	}
-	if got := ms(tr.Came(160 + 80)); got != 20 {
-		t.Errorf("its packet at %v ms", got)
+	if got := ms(tr.ArrivedAt(160 + 80)); got != 20 {
+		t.Errorf("packet of sample 240: got %v ms", got)
 	}
 	for i := range 3 * 160 {
-		if got := tr.Before(tr.Wire(i)); got != i {
-			t.Fatalf("sample %d is at %v, where sample %d is said to be", i, tr.Wire(i), got)
+		if got := tr.SampleAt(tr.WireTime(i)); got != i {
+			t.Fatalf("sample %d is at %v, where sample %d is said to be", i, tr.WireTime(i), got)
 		}
 	}
 	lost := track(0, 20)
 	lost.add(make(media.Frame, 160), time.Unix(0, 0).Add(70*time.Millisecond), false)
-	if got := ms(lost.Came(320)); got != 40 {
-		t.Errorf("a lost packet is put at %v ms", got)
+	if got := ms(lost.ArrivedAt(320)); got != 40 {
+		t.Errorf("lost packet: got %v ms", got)
 	}
 }
 
-// TestWideLeg: a leg of 16 kHz is spoken to, and heard, as any other.
+// A 16 kHz leg is spoken to and heard like any other.
 func TestWideLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(16000)
 		defer func() { _ = leg.Hangup(media.LocalHangup) }()
-		greeting, _ := tone.Say(16000, "hello")
+		greeting, _ := tone.Encode(16000, "hello")
 		agent(leg, 100*time.Millisecond, greeting)
-		question, _ := tone.Say(rate, "are you open")
+		question, _ := tone.Encode(rate, "are you open")
 		r := Perform(t.Context(), leg, Script{Lines: []Line{{PCM: question, Unanswered: true}}})
-		heard := tone.NewHearer(rate).Hear(append(r.Heard.PCM, make([]int16, 800)...))
+		heard := tone.NewDecoder(rate).Decode(append(r.Heard.PCM, make([]int16, 800)...))
 		if len(heard) != 1 || heard[0].Text != "hello" || r.Heard.Rate != rate {
-			t.Errorf("heard %v at %d Hz", heard, r.Heard.Rate)
+			t.Errorf("got %v at %d Hz", heard, r.Heard.Rate)
 		}
-		said := tone.NewHearer(16000).Hear(append(leg.Heard(), make([]int16, 1600)...))
+		said := tone.NewDecoder(16000).Decode(append(leg.Output(), make([]int16, 1600)...))
 		if len(said) != 3 || said[2].Text != "open" {
-			t.Errorf("said %v", said)
+			t.Errorf("got said %v", said)
 		}
 	})
 }
 
-// TestLags: a wide leg is late by what is said of it, to the sample.
+// The delay of a wideband leg is exact to the sample.
 func TestLags(t *testing.T) {
 	var all []int16
 	at := 0
@@ -207,20 +207,20 @@ func TestLags(t *testing.T) {
 	}
 	wide := &narrow{Leg: mediatest.NewLeg(16000)}
 	l := lagsOf(wide)
-	near := func(got, want []int) bool { // filters of an even length are late by half a sample more
+	near := func(got, want []int) bool { // filters of even length add half a sample
 		return slices.EqualFunc(got, want, func(a, b int) bool { return a-b <= 1 && b-a <= 1 })
 	}
 	if got, want := peaks(all), []int{3*320 + int(l.Said*16000/time.Second), 3*320 + 318 + int(l.Said*16000/time.Second)}; !near(got, want) {
-		t.Errorf("said at %v, want %v", got, want)
+		t.Errorf("got said at %v, want %v", got, want)
 	}
 	late := int((l.Said + l.Heard) * rate / time.Second)
 	if got, want := peaks(heard), []int{3*160 + late, 3*160 + 159 + late}; !near(got, want) {
-		t.Errorf("heard at %v, want %v", got, want)
+		t.Errorf("got heard at %v, want %v", got, want)
 	}
-	// What G.722 is late by in all, it is by half where packets are made.
+	// Half of the delay of G.722 arises in the encoder.
 	encoder, decoder := codec.G722{}.NewEncoder(), codec.G722{}.NewDecoder()
 	pulse, wire, out := make([]int16, 320), make([]byte, 160), make([]int16, 320)
-	copy(pulse[100:], tone.Sine(16000, 32, 1000, 0.3)) // two waves
+	copy(pulse[100:], tone.Sine(16000, 32, 1000, 0.3)) // two periods
 	decoder.Decode(out, wire[:encoder.Encode(wire, pulse)])
 	behind := func(by int) (sum int) {
 		for i := range 200 {
@@ -229,22 +229,22 @@ func TestLags(t *testing.T) {
 		return sum
 	}
 	if by := int((l.Sent - l.Said) * 2 * 16000 / time.Second); behind(by) < behind(by-2) || behind(by) < behind(by+2) {
-		t.Errorf("the codec is not %d samples late", by)
+		t.Errorf("codec delay: want %d samples", by)
 	}
 	if at := lagsOf(mediatest.NewLeg(rate)); at != (Lags{}) {
-		t.Errorf("a leg of our rate has %+v", at)
+		t.Errorf("narrow leg: got lags %+v, want none", at)
 	}
-	s := Said{Left: []time.Time{time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)}, Held: []time.Duration{0, 0, time.Millisecond}}
+	s := Spoken{Left: []time.Time{time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)}, Held: []time.Duration{0, 0, time.Millisecond}}
 	for lag, want := range map[time.Duration]time.Time{0: time.Unix(3, 1e6), l.Sent: time.Unix(3, 21e6)} {
 		s.lags.Sent = lag
-		if at := s.Sent(479, rate); !at.Equal(want) {
-			t.Errorf("the end of what is %v late leaves at %v", lag, at)
+		if at := s.SentAt(479, rate); !at.Equal(want) {
+			t.Errorf("end of a line, %v late: sent at %v", lag, at)
 		}
 	}
 }
 
-// TestWait: the callee listens for as long as it is told, in noise, and the other
-// side may leave meanwhile.
+// The callee listens for the time of Wait, with noise, and the other side may
+// leave during it.
 func TestWait(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -252,10 +252,10 @@ func TestWait(t *testing.T) {
 			time.AfterFunc(2*time.Second, func() { _ = leg.Hangup(media.RemoteHangup) })
 			r := Perform(t.Context(), leg, Script{First: true, Noise: []int16{500, -500}, Lines: []Line{{PCM: make([]int16, 160), Wait: 5 * time.Second, Ends: ends}}})
 			if r.Complete != ends || len(r.Said) != 1 {
-				t.Errorf("ends %v: %+v", ends, r)
+				t.Errorf("ends %v: got %+v", ends, r)
 			}
-			if level := tone.Level(leg.Heard()[:rate]); level < -37 || level > -35 {
-				t.Errorf("noise of %.1f dBFS", level)
+			if level := tone.Level(leg.Output()[:rate]); level < -37 || level > -35 {
+				t.Errorf("got noise of %.1f dBFS", level)
 			}
 		})
 	}

@@ -6,19 +6,18 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Lags are by how much the sound of a leg is behind its frames. What resamples it
-// is the bench's, and no part of the system; what a codec looks ahead is.
+// Lags are the delays of a leg's audio behind its frames. Resampling belongs to
+// the benchmark, the codec's look-ahead to the system.
 type Lags struct {
-	Said  time.Duration // where it is encoded
+	Said  time.Duration // at encoding
 	Sent  time.Duration // in packets
-	Heard time.Duration // after it was decoded
+	Heard time.Duration // after decoding
 }
 
-// Of a wide leg, by how many samples is late what resamples lines, what resamples
-// what was heard (media/resample), and what G.722 splits into bands.
+// Delays of a wideband leg, in samples: the resampler of lines, the resampler of
+// received audio (media/resample), and the band split of G.722.
 const upped, downed, split = 31, 32, 11
 
-// lagsOf are those of a leg.
 func lagsOf(leg media.Leg) Lags {
 	n, ok := leg.(*narrow)
 	if !ok {

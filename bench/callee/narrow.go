@@ -8,28 +8,25 @@ import (
 	"github.com/parley-voice/parley/media/resample"
 )
 
-// Rate is the rate of lines in Hz. A leg of another rate is resampled.
+// Rate is the sample rate of lines in Hz. Legs of other rates are resampled.
 const Rate = 8000
 
-// narrow is a leg as one of Rate.
+// narrow adapts a leg to Rate.
 type narrow struct {
 	media.Leg
 	wide media.Frame
 	down *resample.Resampler
 }
 
-// narrowed makes a leg one of Rate.
-func narrowed(leg media.Leg) media.Leg {
+func narrowLeg(leg media.Leg) media.Leg {
 	if leg.Rate() == Rate {
 		return leg
 	}
 	return &narrow{leg, make(media.Frame, media.FrameLen(leg.Rate())), resample.New(leg.Rate(), Rate)}
 }
 
-// Rate implements media.Source.
 func (*narrow) Rate() int { return Rate }
 
-// ReadFrame implements media.Source.
 func (n *narrow) ReadFrame(f media.Frame) error {
 	if err := n.Leg.ReadFrame(n.wide); err != nil {
 		return err
@@ -38,7 +35,6 @@ func (n *narrow) ReadFrame(f media.Frame) error {
 	return nil
 }
 
-// Arrived implements media.Arrival.
 func (n *narrow) Arrived() (time.Time, bool) {
 	if a, ok := n.Leg.(media.Arrival); ok {
 		return a.Arrived()
@@ -46,15 +42,13 @@ func (n *narrow) Arrived() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Press implements media.Keypad.
 func (n *narrow) Press(keys string) error { return press(n.Leg, keys) }
 
-// Play implements media.Leg.
 func (n *narrow) Play(feed media.Feed) {
 	n.Leg.Play(newWidening(feed, n.Leg.Rate()))
 }
 
-// Departed is as of the leg.
+// Departed returns when the leg sent the frame.
 func (n *narrow) Departed(due time.Time) (time.Time, bool) {
 	if d, ok := n.Leg.(departures); ok {
 		return d.Departed(due)
@@ -62,13 +56,13 @@ func (n *narrow) Departed(due time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// widening is a feed of Rate as one of a leg's: in packets it is later by a frame
-// to the sample, so that what ends with a frame goes on ending with one.
+// widening adapts a feed of Rate to the leg's rate. It delays the feed by exactly
+// one frame, so that audio that ended with a frame still does.
 type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
-	late []int16 // what filter and codec are not late by themselves
+	late []int16 // the rest of the frame's delay, beyond filter and codec
 }
 
 func newWidening(feed media.Feed, rate int) *widening {
@@ -76,7 +70,6 @@ func newWidening(feed media.Feed, rate int) *widening {
 	return &widening{feed, make(media.Frame, media.FrameLen(Rate)), resample.New(Rate, rate), late}
 }
 
-// FillFrame implements media.Feed.
 func (w *widening) FillFrame(f media.Frame, due time.Time) {
 	w.feed.FillFrame(w.f, due)
 	kept := len(w.late)
@@ -85,11 +78,11 @@ func (w *widening) FillFrame(f media.Frame, due time.Time) {
 	w.late = w.late[:copy(w.late[:kept], w.late[len(w.late)-kept:])]
 }
 
-// press presses keys on a leg that has any.
+// press sends DTMF if the leg can.
 func press(leg media.Leg, keys string) error {
 	pad, ok := leg.(media.Keypad)
 	if !ok {
-		return errors.New("a leg without keys")
+		return errors.New("the leg cannot send DTMF")
 	}
 	return pad.Press(keys)
 }

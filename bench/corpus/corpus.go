@@ -1,6 +1,5 @@
-// Package corpus makes up what callers say: sentences by grammar, with the pauses
-// that people make in them, and the sounds that are no words. All of it follows
-// from a seed.
+// Package corpus generates what callers say: sentences from a grammar, with
+// natural pauses, and non-speech sounds. Seeds make it repeatable.
 package corpus
 
 import (
@@ -10,26 +9,26 @@ import (
 	"time"
 )
 
-// Seeds. Whoever tunes the turn machine looks at what Development makes and
-// never at what HeldOut makes: published figures are of HeldOut.
+// Seeds. Tune the turn machine on Development only: published figures use
+// HeldOut.
 const (
 	HeldOut     uint64 = 20261121
 	Development uint64 = 7
 )
 
-// How long callers pause, uniformly.
+// Length of callers' pauses, uniformly distributed.
 const (
 	ShortestPause = 200 * time.Millisecond
 	LongestPause  = 2 * time.Second
 )
 
-// A Kind is where in a sentence a pause stands.
+// A Kind is the position of a pause in a sentence.
 type Kind string
 
-// Kinds.
+// Kinds of pauses.
 const (
-	MidClause Kind = "mid-clause"      // what was said so far cannot be all
-	Complete  Kind = "complete clause" // what was said so far could be all
+	MidClause Kind = "mid-clause"      // the words so far cannot be a complete turn
+	Complete  Kind = "complete clause" // the words so far could be a complete turn
 )
 
 // A Part is some words and the pause after them.
@@ -39,10 +38,10 @@ type Part struct {
 	Kind  Kind          // of the pause; empty after the last part
 }
 
-// A Turn is one thing that a caller has to say.
+// A Turn is one utterance of a caller.
 type Turn []Part
 
-// Text is the turn without its pauses.
+// Text returns the turn without pauses.
 func (t Turn) Text() string {
 	var all []string
 	for _, p := range t {
@@ -51,30 +50,34 @@ func (t Turn) Text() string {
 	return strings.Join(all, " ")
 }
 
-// Kind is the kind of the turn's pauses, which are all of one kind; empty where
-// it has none.
+// Kind returns the kind of the pauses, which is the same for all; empty without
+// pauses.
 func (t Turn) Kind() Kind { return t[0].Kind }
 
-// A Speaker makes turns up. It belongs to one goroutine.
+// A Speaker generates turns. Use it from one goroutine.
 type Speaker struct {
 	rnd  *rand.Rand
 	said map[string]bool
-	deck []string // templates that come before any comes again
+	deck []string // templates not yet used in this round
 	next Kind
-	held bool // says what nothing is tuned on
+	held bool // uses the held-out templates
 }
 
-// New returns the speaker of a seed. Speakers of one seed and different streams
-// say different things.
+// New returns the speaker of a seed. Different streams of one seed say different
+// things.
 func New(seed, stream uint64) *Speaker {
-	s := &Speaker{rnd: rand.New(rand.NewPCG(seed, stream)), said: map[string]bool{}, next: MidClause, held: seed == HeldOut} //nolint:gosec // repeatable on purpose
+	s := &Speaker{
+		rnd:  rand.New(rand.NewPCG(seed, stream)), //nolint:gosec // repeatable on purpose
+		said: map[string]bool{},
+		next: MidClause,
+		held: seed == HeldOut,
+	}
 	if stream%2 == 1 {
 		s.next = Complete
 	}
 	return s
 }
 
-// templates are those of the speaker's seed.
 func (s *Speaker) templates() []string {
 	if s.held {
 		return heldOutTemplates()
@@ -82,22 +85,22 @@ func (s *Speaker) templates() []string {
 	return templates()
 }
 
-// Rand is the speaker's source of chance.
+// Rand returns the speaker's random source.
 func (s *Speaker) Rand() *rand.Rand { return s.rnd }
 
-// Between is a time between two, uniformly, in whole milliseconds.
+// Between returns a uniformly distributed duration in whole milliseconds.
 func (s *Speaker) Between(low, high time.Duration) time.Duration {
 	return low + time.Duration(s.rnd.Int64N(int64((high-low)/time.Millisecond)+1))*time.Millisecond
 }
 
-// Plain is a turn without a pause that this speaker has not said before.
+// Plain returns a turn without a pause, new for this speaker.
 func (s *Speaker) Plain() Turn {
 	text := strings.NewReplacer(" "+midMark, "", " "+completeMark, "").Replace(s.sentence())
 	return Turn{{Text: text}}
 }
 
-// Paused is a turn that this speaker has not said before, with one pause or two.
-// The kinds take turns.
+// Paused returns a turn with one or two pauses, new for this speaker. The kinds
+// alternate.
 func (s *Speaker) Paused() Turn {
 	kind, mark, other := s.next, midMark, completeMark
 	s.next = Complete
@@ -121,7 +124,7 @@ func (s *Speaker) Paused() Turn {
 	return t
 }
 
-// sentence is a marked sentence that was not said before.
+// sentence returns a marked sentence, new for this speaker.
 func (s *Speaker) sentence() string {
 	for {
 		if len(s.deck) == 0 {
@@ -137,7 +140,7 @@ func (s *Speaker) sentence() string {
 	}
 }
 
-// fill puts words in the places of a template.
+// fill replaces the placeholders of a template by words.
 func (s *Speaker) fill(template string) string {
 	for {
 		before, rest, ok := strings.Cut(template, "{")
@@ -150,7 +153,7 @@ func (s *Speaker) fill(template string) string {
 }
 
 func (s *Speaker) word(name string) string {
-	if name == "digits" { // as people dictate them: three by three
+	if name == "digits" { // dictated in groups of three
 		var all []string
 		for range 3 {
 			all = append(all, pick(s.rnd, words("digit")))
@@ -162,18 +165,18 @@ func (s *Speaker) word(name string) string {
 
 func pick(rnd *rand.Rand, from []string) string { return from[rnd.IntN(len(from))] }
 
-// Check says what is wrong with the grammar, if anything.
+// Check validates the grammar.
 func Check() error {
 	for _, t := range append(templates(), heldOutTemplates()...) {
 		for _, mark := range []string{midMark, completeMark} {
 			if !strings.Contains(t, " "+mark+" ") {
-				return fmt.Errorf("template %q: no place for a pause marked %s", t, mark)
+				return fmt.Errorf("template %q: missing pause mark %s", t, mark)
 			}
 		}
 		for _, part := range strings.Split(t, "{")[1:] {
 			name, _, ok := strings.Cut(part, "}")
 			if !ok || name != "digits" && len(words(name)) == 0 {
-				return fmt.Errorf("template %q: %q is no kind of word", t, name)
+				return fmt.Errorf("template %q: unknown word kind %q", t, name)
 			}
 		}
 	}

@@ -26,15 +26,15 @@ func take(seed, stream uint64, n int) []Turn {
 
 func TestSameSeedSameTurns(t *testing.T) {
 	if !reflect.DeepEqual(take(Development, 1, 50), take(Development, 1, 50)) {
-		t.Error("one seed made two things")
+		t.Error("equal seeds gave different turns")
 	}
 	if reflect.DeepEqual(take(Development, 1, 50), take(HeldOut, 1, 50)) || reflect.DeepEqual(take(Development, 1, 50), take(Development, 2, 50)) {
-		t.Error("another seed or stream made the same")
+		t.Error("different seeds or streams gave equal turns")
 	}
 }
 
-// TestPauses: both kinds come equally often, uniformly long, at marked places
-// only, and no speaker says a thing twice.
+// Both kinds of pauses are equally frequent, uniformly long, and at marked places
+// only; no speaker repeats itself.
 func TestPauses(t *testing.T) {
 	two := 0
 	count, sum := map[Kind]int{}, time.Duration(0)
@@ -45,7 +45,7 @@ func TestPauses(t *testing.T) {
 		}
 		texts[turn.Text()] = true
 		if len(turn) < 2 || len(turn) > 3 {
-			t.Fatalf("%d parts in %v", len(turn), turn)
+			t.Fatalf("got %d parts in %v", len(turn), turn)
 		}
 		if len(turn) == 3 {
 			two++
@@ -53,33 +53,33 @@ func TestPauses(t *testing.T) {
 		for i, p := range turn {
 			if i == len(turn)-1 {
 				if p.Pause != 0 || p.Kind != "" {
-					t.Errorf("a pause after the end of %v", turn)
+					t.Errorf("got a pause after the end of %v", turn)
 				}
 				continue
 			}
 			if p.Kind != turn.Kind() {
-				t.Errorf("two kinds of pauses in %v", turn)
+				t.Errorf("got two kinds of pauses in %v", turn)
 			}
 			count[p.Kind]++
 			sum += p.Pause
 			short, long = min(short, p.Pause), max(long, p.Pause)
 		}
 		if strings.ContainsAny(turn.Text(), "/|{}.,?!") {
-			t.Errorf("marks are left in %q", turn.Text())
+			t.Errorf("got marks in %q", turn.Text())
 		}
 	}
 	if two < 60 || two > 240 {
-		t.Errorf("%d of 800 turns have two pauses", two)
+		t.Errorf("got %d of 800 turns with two pauses", two)
 	}
 	n := count[MidClause] + count[Complete]
 	if share := float64(count[MidClause]) / float64(n); share < 0.47 || share > 0.53 {
-		t.Errorf("%.2f of %d pauses are mid-clause", share, n)
+		t.Errorf("got %.2f of %d pauses mid-clause", share, n)
 	}
 	if mean := sum / time.Duration(n); mean < 1050*time.Millisecond || mean > 1150*time.Millisecond {
-		t.Errorf("a pause lasts %v on average", mean)
+		t.Errorf("got a mean pause of %v", mean)
 	}
 	if short < ShortestPause || short > 210*time.Millisecond || long > LongestPause || long < 1990*time.Millisecond {
-		t.Errorf("pauses last %v to %v", short, long)
+		t.Errorf("got pauses from %v to %v", short, long)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestCompleteClausesDoNotEndInFunctionWords(t *testing.T) {
 		f := strings.Fields(before)
 		for w := range strings.FieldsSeq("a an the to for with of my and or but is") {
 			if f[len(f)-1] == w {
-				t.Errorf("%q ends with %q and is no complete clause", before, w)
+				t.Errorf("%q ends with %q: not a complete clause", before, w)
 			}
 		}
 	}
@@ -101,13 +101,13 @@ func TestCough(t *testing.T) {
 		d := s.Between(ShortestCough, LongestCough)
 		pcm := s.Cough(8000, d)
 		if len(pcm) != int(d*8000/time.Second) {
-			t.Fatalf("%d samples of %v", len(pcm), d)
+			t.Fatalf("got %d samples for %v", len(pcm), d)
 		}
 		if l := tone.Level(pcm[80 : 80+len(pcm)/4]); l < -18 || l > -9 {
-			t.Errorf("a cough begins at %.1f dBFS", l)
+			t.Errorf("got a cough that starts at %.1f dBFS", l)
 		}
-		if words := tone.NewHearer(8000).Hear(append(pcm, make([]int16, 800)...)); len(words) > 0 {
-			t.Errorf("a cough is the word %q", words[0].Text)
+		if words := tone.NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...)); len(words) > 0 {
+			t.Errorf("cough was decoded as %q", words[0].Text)
 		}
 	}
 }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// How long coughs last, uniformly.
+// Length of coughs, uniformly distributed.
 const (
 	ShortestCough = 120 * time.Millisecond
 	LongestCough  = 400 * time.Millisecond
 )
 
-// coughLevel is the root mean square of a cough at its loudest, as a share of
-// full scale: about as loud as a word.
+// coughLevel is the root mean square at the loudest point, relative to full
+// scale: about that of a word.
 const coughLevel = 0.25
 
-// Cough is a burst of noise of length d at rate (Hz): up within 10 ms, then
-// fading by 12 dB, with the high half of the band damped as a mouth does.
+// Cough returns a noise burst of length d at rate (Hz): it rises within 10 ms and
+// fades by 12 dB, with the upper half of the band damped.
 func (s *Speaker) Cough(rate int, d time.Duration) []int16 {
 	pcm := make([]int16, int(d*time.Duration(rate)/time.Second))
 	ramp := min(rate/100, len(pcm)/2)
 	low := 0.0
 	for i := range pcm {
 		low += 0.5 * (s.rnd.NormFloat64() - low)
-		v := low * math.Sqrt(3) // the filter leaves a third of the power
+		v := low * math.Sqrt(3) // the filter passes a third of the power
 		v *= coughLevel * math.Pow(10, -12.0/20*float64(i)/float64(len(pcm)))
 		v *= min(1, float64(i)/float64(ramp), float64(len(pcm)-1-i)/float64(ramp))
 		pcm[i] = int16(32767 * max(-1, min(1, v)))

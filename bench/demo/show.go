@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A Client is one of the HTTP API.
+// A Client calls the HTTP API.
 type Client struct{ URL, Key string }
 
-// Do asks the API and decodes its answer.
+// Do calls the API and decodes the response.
 func (c *Client) Do(ctx context.Context, method, path string, body, answer any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body, answer any) 
 	return json.Unmarshal(got, answer)
 }
 
-// A Call is what the show reads of a call.
+// A Call holds the displayed fields of a call.
 type Call struct {
 	CallID     string  `json:"call_id"`
 	Status     string  `json:"status"`
@@ -68,7 +68,7 @@ type Call struct {
 	} `json:"transcript"`
 }
 
-// A Turn is what the show reads of a turn.
+// A Turn holds the displayed fields of a turn.
 type Turn struct {
 	Turn    int            `json:"turn"`
 	Metrics map[string]any `json:"metrics"`
@@ -77,7 +77,7 @@ type Turn struct {
 // A Show prints a call while it happens.
 type Show struct {
 	Out io.Writer
-	// Colour paints what is printed.
+	// Colour enables ANSI colors.
 	Colour bool
 
 	status string
@@ -88,7 +88,7 @@ type Show struct {
 
 func (s *Show) print(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
 
-// paint colours text where somebody looks.
+// paint colors text if Colour is set.
 func (s *Show) paint(code, text string) string {
 	if !s.Colour {
 		return text
@@ -96,19 +96,19 @@ func (s *Show) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Title prints what this is.
+// Title prints the heading.
 func (s *Show) Title(dir string) {
 	s.print("\n  %s  one real phone call on this machine, over SIP and RTP\n\n", s.paint("1", "parley demo"))
 	s.print("  data      %s\n", dir)
 }
 
-// Stage prints who takes part.
-func (s *Show) Stage(carrier, url string) {
+// Participants prints the participants.
+func (s *Show) Participants(carrier, url string) {
 	s.print("  carrier   sip:%s (a scripted callee)\n", carrier)
 	s.print("  api       %s\n\n", url)
 }
 
-// Call places the call and shows it to its end.
+// Call places the call and prints it until its end.
 func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -130,7 +130,7 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: it is %s", ErrUnfinished, call.Status)
+			return fmt.Errorf("%w: status %s", ErrUnfinished, call.Status)
 		}
 	}
 	if call.Status != "ended" || s.turns < 4 {
@@ -146,18 +146,21 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 			s.print("  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.Addr(), h.id)
 			analysed = h.kind == "call_analyzed"
 		case <-ctx.Done():
-			return fmt.Errorf("%w: no webhook came", ErrUnfinished)
+			return fmt.Errorf("%w: no webhook was received", ErrUnfinished)
 		}
 	}
 	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, &call); err != nil {
 		return err
 	}
-	s.print("  analysis  %s: %s\n", call.AnalysisStatus, call.Analysis.Summary)
-	s.print("  recording %s\n            stereo: the caller left, the agent right\n\n", filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"))
+	s.print("  analysis  %s: %s\n", call.AnalysisStatus, readable(call.Analysis.Summary))
+	s.print(
+		"  recording %s\n            stereo: the caller left, the agent right\n\n",
+		filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"),
+	)
 	return nil
 }
 
-// look reads the call and prints what is new.
+// look reads the call and prints changes.
 func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, call); err != nil {
 		return err
@@ -177,14 +180,14 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	}
 	for ; s.lines < len(call.Transcript); s.lines++ {
 		l := call.Transcript[s.lines]
-		s.settled(turns)
+		s.printTurns(turns)
 		who := s.paint("36", "caller")
 		if l.Role == "agent" {
 			who, s.spoken = s.paint("33", "agent "), l.Turn
 		}
-		s.print("  %s  %s  %s\n", s.at(call.AnsweredAt-call.CreatedAt+l.Start), who, l.Text)
+		s.print("  %s  %s  %s\n", s.at(call.AnsweredAt-call.CreatedAt+l.Start), who, readable(l.Text))
 	}
-	s.settled(turns)
+	s.printTurns(turns)
 	if over {
 		for ; s.turns < len(turns); s.turns++ {
 			s.turn(turns[s.turns])
@@ -194,8 +197,26 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	return nil
 }
 
-// settled prints the turns whose answers were printed.
-func (s *Show) settled(turns []Turn) {
+// readable removes the marks of the fake recognizer for damaged audio: "~", after
+// which the previous letter may repeat.
+func readable(text string) string {
+	var b strings.Builder
+	last, marked := rune(0), false
+	for _, c := range text {
+		if c == '~' {
+			marked = true
+			continue
+		}
+		if !marked || c != last {
+			b.WriteRune(c)
+		}
+		last, marked = c, false
+	}
+	return b.String()
+}
+
+// printTurns prints the turns whose answers were printed.
+func (s *Show) printTurns(turns []Turn) {
 	for ; s.turns < len(turns) && turns[s.turns].Turn <= s.spoken; s.turns++ {
 		s.turn(turns[s.turns])
 	}
@@ -203,7 +224,7 @@ func (s *Show) settled(turns []Turn) {
 
 func (s *Show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
 
-// phases of a turn as the show draws them, and their colours.
+// phases returns the displayed phases of a turn and their colors.
 func phases() []struct{ key, name, colour string } {
 	return []struct{ key, name, colour string }{
 		{"jitter_ms", "jitter", "37"},
@@ -216,7 +237,7 @@ func phases() []struct{ key, name, colour string } {
 	}
 }
 
-// turn prints the waterfall of a turn: a cell is 20 ms.
+// turn prints the waterfall of a turn: one cell is 20 ms.
 func (s *Show) turn(t Turn) {
 	total, ok := t.Metrics["turn_ms"].(float64)
 	if !ok {
@@ -236,24 +257,30 @@ func (s *Show) turn(t Turn) {
 		bar.WriteString(s.paint(p.colour, strings.Repeat("█", max(0, upTo-cells))))
 		cells = max(cells, upTo)
 	}
-	s.print("         %s turn %d  %s = %s\n", s.paint("2", "└"), t.Turn, strings.Join(parts, " · "), s.paint("1", fmt.Sprintf("%.0f ms", total)))
+	s.print(
+		"         %s turn %d  %s = %s\n",
+		s.paint("2", "└"),
+		t.Turn,
+		strings.Join(parts, " · "),
+		s.paint("1", fmt.Sprintf("%.0f ms", total)),
+	)
 	s.print("           %s\n", bar.String())
 }
 
-// Pages are what a browser finds beside the API.
+// Pages are the web pages besides the API.
 type Pages struct {
 	Talk               bool
-	Operator, Password string // of the dashboard; empty where there is none
+	Operator, Password string // of the dashboard; empty without one
 }
 
-// GoOn says what may be done now; talk is whether browsers may call.
-func (s *Show) GoOn(url string, p Pages, metrics, key string) {
-	s.print("  It keeps serving until Ctrl-C:\n\n")
+// NextSteps prints the next steps. p.Talk means that browsers may call.
+func (s *Show) NextSteps(url string, p Pages, metrics, key string) {
+	s.print("  The server keeps running until you press Ctrl-C:\n\n")
 	if p.Password != "" {
 		s.print("  dashboard %s/dashboard\n            sign in as %s with the password %s\n", url, p.Operator, p.Password)
 	}
 	if p.Talk {
-		s.print("  talk      %s/talk (a browser's call; the fake voice and ear know tone words only)\n", url)
+		s.print("  talk      %s/talk (call from the browser; the fake providers hear and speak only tone words)\n", url)
 	}
 	s.print("  explorer  %s/docs\n", url)
 	s.print("  metrics   %s\n", metrics)

@@ -1,6 +1,6 @@
-// Package gateway is the measured process of a turn bench: it dials calls, talks
-// on them as the server does, and reports them as it measured them itself. The
-// providers that it asks are a process of their own, too.
+// Package gateway is the measured process of the turns benchmark: it dials calls,
+// runs the agent as the server does, and reports its own measurements. The fake
+// providers run in another process.
 package gateway
 
 import (
@@ -16,58 +16,57 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/providers"
-	"github.com/parley-voice/parley/bench/scene"
+	"github.com/parley-voice/parley/bench/scenario"
 	"github.com/parley-voice/parley/bench/wait"
-	"github.com/parley-voice/parley/bench/wording"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
-	"github.com/parley-voice/parley/pipeline/converse"
-	"github.com/parley-voice/parley/pipeline/egress"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/conversation"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/tts"
 	"github.com/parley-voice/parley/pipeline/turn"
-	"github.com/parley-voice/parley/pipeline/turnlog"
+	"github.com/parley-voice/parley/pipeline/turn/turnlog"
 	"github.com/parley-voice/parley/sip"
 )
 
-// A Job is what a gateway is asked to do.
+// A Job is the work of a gateway.
 type Job struct {
 	Proxy   string        `json:"proxy"`
 	Fakes   string        `json:"fakes"` // host:port
 	AtATime int           `json:"at_a_time"`
 	Stagger time.Duration `json:"stagger"` // between two of the first calls
-	Calls   []Order       `json:"calls"`
-	Warm    *Order        `json:"warm,omitempty"` // is placed before them, and told of no more
-	// Policy changes turn.DefaultPolicy: a JSON object with some of its fields.
+	Calls   []Call        `json:"calls"`
+	Warm    *Call         `json:"warm,omitempty"` // placed first, without a result
+	// Policy overrides fields of turn.DefaultPolicy: a JSON object.
 	Policy json.RawMessage `json:"policy,omitempty"`
-	Logs   string          `json:"logs,omitempty"` // folder of the turn logs; empty for none
+	Logs   string          `json:"logs,omitempty"` // folder for turn logs; "" for none
 	Plant  Plant           `json:"plant,omitempty"`
-	Agent  scene.Agent     `json:"agent"`
+	Agent  scenario.Agent  `json:"agent"`
 }
 
-// An Order is one call that a gateway is to place.
-type Order struct {
+// An Call is one call to place.
+type Call struct {
 	ID     string `json:"id"`
 	Prompt string `json:"prompt"`
 }
 
-// A Result is the outcome of one of a gateway's calls, as the server tells it.
+// A Result is the outcome of a call as the server reports it.
 type Result struct {
 	ID     string            `json:"id"`
 	Err    string            `json:"err,omitempty"`
 	Reason pipeline.Reason   `json:"reason"`
-	Party  string            `json:"party,omitempty"` // who answered, where that was asked
-	Turns  []json.RawMessage `json:"turns"`           // as GET /v1/calls/{id}/turns has them
+	Party  string            `json:"party,omitempty"` // who answered, if detection ran
+	Turns  []json.RawMessage `json:"turns"`           // items of GET /v1/calls/{id}/turns
 	Lines  []pipeline.Line   `json:"lines"`
 }
 
-// Without switches parts of the turn machine off.
-func Without(parts []string) (json.RawMessage, error) {
+// PolicyWithout returns a policy with the parts switched off.
+func PolicyWithout(parts []string) (json.RawMessage, error) {
 	policy := map[string]any{}
 	for _, p := range parts {
 		switch p {
@@ -82,7 +81,7 @@ func Without(parts []string) (json.RawMessage, error) {
 	return json.Marshal(policy)
 }
 
-// policy is the default with what the job changes.
+// policy returns the default policy with the job's overrides.
 func (j Job) policy() (turn.Policy, error) {
 	p := turn.DefaultPolicy()
 	if len(j.Policy) == 0 {
@@ -91,12 +90,12 @@ func (j Job) policy() (turn.Policy, error) {
 	d := json.NewDecoder(bytes.NewReader(j.Policy))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return p, fmt.Errorf("policy %s: this turn machine has no such part: %w", j.Policy, err)
+		return p, fmt.Errorf("policy %s: the turn machine does not support it: %w", j.Policy, err)
 	}
 	return p, nil
 }
 
-// Run does the job that it reads, and writes the result of each call as it ends.
+// Run reads a job, places its calls, and writes the result of each when it ends.
 func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var j Job
 	if err := json.NewDecoder(in).Decode(&j); err != nil {
@@ -117,16 +116,16 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err = ua.Start(); err != nil {
 		return err
 	}
-	agent := &converse.Agent{
+	agent := &conversation.Agent{
 		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + j.Fakes + "/v1/listen"}},
 		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
 		Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
 		Policy:      policy,
 	}
 	if j.Logs != "" {
-		agent.Journal = turnlog.Logs(j.Logs)
+		agent.OpenTurnLog = turnlog.Dir(j.Logs)
 	}
-	orders, results := make(chan Order, len(j.Calls)), make(chan Result)
+	orders, results := make(chan Call, len(j.Calls)), make(chan Result)
 	if err = j.warm(ctx, ua, agent); err == nil {
 		for _, o := range j.Calls {
 			orders <- o
@@ -155,17 +154,17 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// Loopback is where calls within one machine are held.
+// Loopback returns the address for calls within one machine.
 func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
-// OpenMedia opens RTP on an address, on a clock of its own that stop ends. Where
-// late is not nil it keeps how late the clock is.
-func OpenMedia(ctx context.Context, ip netip.Addr, late pace.Stream) (transport *rtp.Transport, stop func(), err error) {
+// OpenMedia opens RTP on ip, with its own clock that runs until stop. late
+// receives the clock's ticks; nil disables it.
+func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		return nil, nil, err
 	}
-	clock := &pace.Clock{Precise: true}
+	clock := &mediaclock.Clock{Precise: true}
 	if transport, err = rtp.NewTransport(clock, ports, ip, netip.Addr{}); err != nil {
 		return nil, nil, err
 	}
@@ -178,8 +177,8 @@ func OpenMedia(ctx context.Context, ip netip.Addr, late pace.Stream) (transport 
 	return transport, sync.OnceFunc(func() { transport.Close(); cancel(); ticking.Wait() }), nil
 }
 
-// warm places the call that none is told of.
-func (j Job) warm(ctx context.Context, ua *sip.UA, agent *converse.Agent) error {
+// warm places the call without a result.
+func (j Job) warm(ctx context.Context, ua *sip.UA, agent *conversation.Agent) error {
 	if j.Warm == nil {
 		return nil
 	}
@@ -189,24 +188,24 @@ func (j Job) warm(ctx context.Context, ua *sip.UA, agent *converse.Agent) error 
 	return nil
 }
 
-// place makes one call and talks on it to its end.
-func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Order) Result {
+// place makes one call and runs the agent until it ends.
+func (j Job) place(ctx context.Context, ua *sip.UA, agent *conversation.Agent, o Call) Result {
 	leg, err := ua.Dial(ctx, media.Target{ID: o.ID, To: "12025550199", From: "12025550100", Trunk: media.Trunk{Proxy: j.Proxy}},
 		func(media.Progress) {})
 	if err != nil {
 		return Result{ID: o.ID, Err: err.Error()}
 	}
-	if leg, err = j.Plant.on(leg); err != nil {
+	if leg, err = j.Plant.wrap(leg); err != nil {
 		return Result{ID: o.ID, Err: err.Error()}
 	}
 	engine := pipeline.Engine{Provider: "fake"}
-	brief := pipeline.Brief{
+	brief := pipeline.SessionConfig{
 		CallID: o.ID, Greeting: greeting, Prompt: o.Prompt, AnsweredAt: time.Now(),
 		Engines:   pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
 		Voicemail: pipeline.Voicemail(j.Agent.Voicemail), VoicemailMessage: j.Agent.Message,
 	}
 	if j.Agent.Transfer {
-		if err = j.handsOver(ua, o, &brief); err != nil {
+		if err = j.enableTransfer(ua, o, &brief); err != nil {
 			return Result{ID: o.ID, Err: err.Error()}
 		}
 	}
@@ -221,7 +220,7 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Ord
 	for _, t := range out.Turns {
 		item, err := json.Marshal(t)
 		if err == nil {
-			item, err = j.Plant.tells(item)
+			item, err = j.Plant.alterTurn(item)
 		}
 		if err != nil {
 			return Result{ID: o.ID, Err: err.Error()}
@@ -231,45 +230,45 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *converse.Agent, o Ord
 	return r
 }
 
-// Whom callers are handed over to, and what has the fake model do it.
+// The transfer target, and the words that make the fake model transfer.
 const (
 	Colleague = "12025550111"
 	asksFor   = "with a colleague"
 )
 
-// handsOver lets the agent hand the caller over, by a call of its own.
-func (j Job) handsOver(ua *sip.UA, o Order, brief *pipeline.Brief) error {
+// enableTransfer lets the agent transfer the caller by a call of its own.
+func (j Job) enableTransfer(ua *sip.UA, o Call, brief *pipeline.SessionConfig) error {
 	var err error
 	brief.Tools, err = tools.Build([]tools.Definition{{
 		Type: tools.TransferCall, Destinations: []tools.Destination{{Label: "colleague", Number: Colleague}},
-	}}, egress.Rules{}, nil)
+	}}, safedial.Rules{}, nil)
 	brief.Bridge = func(ctx context.Context, number string) (media.Leg, error) {
 		return ua.Dial(ctx, media.Target{ID: o.ID + "-colleague", To: number, From: "12025550100", Trunk: media.Trunk{Proxy: j.Proxy}}, nil)
 	}
 	return err
 }
 
-// calls is the tool call that the fake model makes of messages.
-func calls(messages []fake.Message) (name, arguments string) {
+// calls returns the tool call of the fake model for messages.
+func calls(messages []fakeprovider.Message) (name, arguments string) {
 	if n := len(messages); n > 0 && messages[n-1].Role == "user" && strings.Contains(messages[n-1].Content, asksFor) {
 		return tools.TransferCall, `{"to":"colleague"}`
 	}
 	return "", ""
 }
 
-// greeting is what the agent says first.
+// greeting is the agent's first line.
 const greeting = "hello this is parley how may i help you"
 
-// Fakes plays the providers that a gateway asks, by the script that in begins
-// with, tells their address, and ends with in.
+// Fakes runs the fake providers by the script that it reads from in, writes their
+// address, and ends with in.
 func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
-	var told providers.Script
-	if err := json.NewDecoder(in).Decode(&told); err != nil {
+	var spec providers.Script
+	if err := json.NewDecoder(in).Decode(&spec); err != nil {
 		return fmt.Errorf("script: %w", err)
 	}
-	script := told.Fake()
-	script.Reply, script.Call = wording.Reply, calls
-	fakes, err := fake.Start(ctx, "127.0.0.1:0", script)
+	script := spec.Fake()
+	script.Reply, script.Call = providers.Reply, calls
+	fakes, err := fakeprovider.Start(ctx, "127.0.0.1:0", script)
 	if err != nil {
 		return err
 	}

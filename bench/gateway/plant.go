@@ -11,20 +11,19 @@ import (
 	"github.com/parley-voice/parley/sip/leg"
 )
 
-// A Plant is a fault that this gateway has on purpose: what measures it must show
-// it, and fail it.
+// A Plant is a deliberate fault of the gateway, which the benchmark must detect.
 type Plant string
 
-// Plants.
+// Kinds of faults.
 const (
 	Healthy Plant = ""
-	Late    Plant = "late"    // audio leaves 60 ms after the server says so
-	Stale   Plant = "stale"   // of an answer, a part is heard again after the next one
+	Late    Plant = "late"    // audio leaves 60 ms after the reported time
+	Stale   Plant = "stale"   // part of an answer repeats after the next one
 	Doubled Plant = "doubled" // each answer is heard twice
 	Wrong   Plant = "wrong"   // turn_ms is 40 ms too low
 )
 
-// Plants are all of them.
+// Plants returns all plants.
 func Plants() []Plant { return []Plant{Late, Stale, Doubled, Wrong} }
 
 func (p Plant) check() error {
@@ -38,31 +37,30 @@ func (p Plant) check() error {
 const (
 	lateFrames = 3
 	wrongBy    = 40        // ms
-	longest    = 30 * 8000 // samples of an answer that can come again
-	rest       = 15        // frames of silence after which an answer is over
-	again      = 600       // ms of an answer that come again after the next
+	longest    = 30 * 8000 // samples of an answer that can repeat
+	rest       = 15        // frames of silence that end an answer
+	again      = 600       // ms of an answer that repeat after the next
 )
 
-// planted is a leg whose agent is heard otherwise than it speaks.
-type planted struct {
+// faultyLeg is a leg with a plant.
+type faultyLeg struct {
 	*leg.Leg
 	plant Plant
 }
 
-// on has a leg suffer from the plant.
-func (p Plant) on(l media.Leg) (media.Leg, error) {
+// wrap applies the plant to a leg.
+func (p Plant) wrap(l media.Leg) (media.Leg, error) {
 	if p != Late && p != Stale && p != Doubled {
 		return l, nil
 	}
 	up, ok := l.(*leg.Leg)
 	if !ok {
-		return nil, fmt.Errorf("plant %s: no leg of SIP", p)
+		return nil, fmt.Errorf("plant %s: not a SIP leg", p)
 	}
-	return planted{up, p}, nil
+	return faultyLeg{up, p}, nil
 }
 
-// Play implements media.Leg.
-func (p planted) Play(feed media.Feed) {
+func (p faultyLeg) Play(feed media.Feed) {
 	size := media.FrameLen(p.Rate())
 	switch {
 	case feed == nil:
@@ -83,14 +81,13 @@ func (p planted) Play(feed media.Feed) {
 	}
 }
 
-// lateFeed holds each frame back.
+// lateFeed delays each frame.
 type lateFeed struct {
 	feed media.Feed
 	held [lateFrames]media.Frame
 	next int
 }
 
-// FillFrame implements media.Feed.
 func (l *lateFeed) FillFrame(f media.Frame, due time.Time) {
 	l.feed.FillFrame(f, due)
 	held := l.held[l.next]
@@ -100,19 +97,18 @@ func (l *lateFeed) FillFrame(f media.Frame, due time.Time) {
 	l.next = (l.next + 1) % lateFrames
 }
 
-// againFeed says the end of an answer again, once it is over or the next one is.
+// againFeed repeats the end of an answer, after it or after the next one.
 type againFeed struct {
 	feed   media.Feed
-	lag    int // answers between: 0 says each again, 1 the one before it
-	part   int // samples of it
+	lag    int // answers between: 0 repeats each, 1 repeats the previous one
+	part   int // samples of the part
 	answer []int16
-	before []int16 // the answer before
-	left   []int16 // to be said
+	before []int16 // the previous answer
+	left   []int16 // to be played
 	space  []int16 // of left
 	quiet  int     // frames
 }
 
-// FillFrame implements media.Feed.
 func (a *againFeed) FillFrame(f media.Frame, due time.Time) {
 	a.feed.FillFrame(f, due)
 	loud := tone.Level(f) > -50
@@ -125,14 +121,14 @@ func (a *againFeed) FillFrame(f media.Frame, due time.Time) {
 	}
 	if a.quiet++; len(a.answer) > 0 && a.quiet > rest {
 		a.answer = a.answer[:max(0, len(a.answer)-a.quiet*len(f))]
-		a.over()
+		a.startRepeat()
 	}
 	n := copy(f, a.left)
 	a.left = a.left[n:]
 }
 
-// over begins to say again what it is the turn of.
-func (a *againFeed) over() {
+// startRepeat starts the repetition that is due.
+func (a *againFeed) startRepeat() {
 	again := a.answer
 	if a.lag > 0 {
 		again = a.before
@@ -141,8 +137,8 @@ func (a *againFeed) over() {
 	a.before, a.answer = a.answer, a.before[:0]
 }
 
-// tells is a turn as the server with the plant tells it.
-func (p Plant) tells(item []byte) ([]byte, error) {
+// alterTurn returns a turn as the server with the plant reports it.
+func (p Plant) alterTurn(item []byte) ([]byte, error) {
 	if p != Wrong {
 		return item, nil
 	}

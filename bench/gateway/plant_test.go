@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// script is a feed that says its frames one by one: a letter is speech, a dot is
+// script is a feed with one letter per frame of speech and a dot per frame of
 // silence.
 type script struct{ text string }
 
@@ -26,7 +26,7 @@ func (s *script) FillFrame(f media.Frame, _ time.Time) {
 	s.text = s.text[1:]
 }
 
-// heard is what a feed says in n frames, as the script has it.
+// heard returns n frames of a feed in the notation of script.
 func heard(feed media.Feed, n int) string {
 	var b strings.Builder
 	f := make(media.Frame, 160)
@@ -52,7 +52,7 @@ func TestLateFeed(t *testing.T) {
 		l.held[i] = make(media.Frame, 160)
 	}
 	if got := heard(l, 12); got != "...abc.de..." {
-		t.Errorf("heard %s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -80,16 +80,16 @@ func TestPlants(t *testing.T) {
 		t.Error(err)
 	}
 	leg := mediatest.NewLeg(8000)
-	if _, err := Late.on(leg); err == nil {
-		t.Error("a leg that is not of SIP was taken")
+	if _, err := Late.wrap(leg); err == nil {
+		t.Error("leg other than SIP: got no error")
 	}
-	if l, err := Wrong.on(leg); err != nil || l != media.Leg(leg) {
-		t.Errorf("%v, %v", l, err)
+	if l, err := Wrong.wrap(leg); err != nil || l != media.Leg(leg) {
+		t.Errorf("got %v, %v", l, err)
 	}
 	for plant, want := range map[Plant]string{Wrong: `"turn_ms":360`, Healthy: `"turn_ms": 400`} {
-		b, err := plant.tells([]byte(`{"turn": 1, "metrics": {"turn_ms": 400}}`))
+		b, err := plant.alterTurn([]byte(`{"turn": 1, "metrics": {"turn_ms": 400}}`))
 		if err != nil || !strings.Contains(string(b), want) {
-			t.Errorf("%s: %s, %v", plant, b, err)
+			t.Errorf("%s: got %s, %v", plant, b, err)
 		}
 	}
 	if !slices.Contains(Plants(), Doubled) {

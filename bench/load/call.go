@@ -8,28 +8,27 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A turn is one line of a callee and when it was answered. Times are in ms.
+// A turn is one line of a callee with its response times, in ms.
 type turn struct {
 	number         int
-	wire, ear, own float64 // own is what of ear neither the phone, nor the fakes' script asked for
+	wire, ear, own float64 // own is the part of ear beyond the phone and the fake providers' script
 	from, to       time.Time
 }
 
-// An observation is what a callee noticed in a stretch of time.
+// An observation is what a callee observed in a time range.
 type observation struct {
 	turns []turn
-	dead  int // lines that nobody answered
-	// Packets: those due, those that came, and of them those that came too late
-	// to be played when they should.
+	dead  int // lines without an answer
+	// Packets: due, received, and received too late for playout.
 	due, came, late int
-	jitter          []float64 // by how much two packets were further apart than a frame, or nearer, in ms
+	jitter          []float64 // deviation of each packet interval from a frame, ms
 }
 
-// observe judges what was heard from one time to another.
+// observe analyzes the audio of a time range.
 func observe(r callee.Record, lines []callee.Line, from, to time.Time) observation {
 	var o observation
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
-	played := r.Heard.Played()
+	played := r.Heard.PlayTimes()
 	for i, at := range r.Heard.At {
 		if i == 0 || !within(at) {
 			continue
@@ -49,30 +48,30 @@ func observe(r callee.Record, lines []callee.Line, from, to time.Time) observati
 	levels := acoustic.Measure(r.Heard.PCM, r.Heard.Rate)
 	for i, said := range r.Said {
 		end := len(lines[said.Line].PCM) - 1
-		sent, until := said.Sent(end, rate), r.Ended
+		sent, until := said.SentAt(end, rate), r.Ended
 		if i+1 < len(r.Said) {
-			until = r.Said[i+1].Spoken(0, rate)
+			until = r.Said[i+1].SpokenAt(0, rate)
 		}
 		if !within(sent) {
 			continue
 		}
-		on, ok := levels.Onset(r.Heard.Before(sent))
-		if !ok || !r.Heard.Came(on).Before(until) {
+		on, ok := levels.Onset(r.Heard.SampleAt(sent))
+		if !ok || !r.Heard.ArrivedAt(on).Before(until) {
 			if i+1 < len(r.Said) || until.Sub(sent) > tooLong {
 				o.dead++
 			}
-			continue // else the call ended before it could be answered
+			continue // otherwise the call ended before an answer was possible
 		}
-		t := turn{number: said.Line, from: said.Spoken(0, rate), to: until}
-		t.wire = millis(r.Heard.Came(on).Sub(sent))
-		t.ear = millis(r.Heard.Ear(played, on).Sub(said.Spoken(end, rate)))
+		t := turn{number: said.Line, from: said.SpokenAt(0, rate), to: until}
+		t.wire = millis(r.Heard.ArrivedAt(on).Sub(sent))
+		t.ear = millis(r.Heard.EarTime(played, on).Sub(said.SpokenAt(end, rate)))
 		t.own = t.ear - millis(callee.Playout) - millis(critical())
 		o.turns = append(o.turns, t)
 	}
 	return o
 }
 
-// tooLong is a silence that is no answer to come.
+// tooLong is the silence after which no answer is expected.
 const tooLong = 5 * time.Second
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,7 +1,7 @@
-// Package load finds how many calls a parley serve holds at a time, with the
-// whole pipeline on each: it orders them over HTTP, at fixed times whatever the
-// server does, answers them over SIP and RTP, and listens. Server and fake
-// providers are other processes.
+// Package load finds how many concurrent calls a "parley serve" carries with the
+// full pipeline. It requests calls over HTTP at fixed times, independent of the
+// server, answers them over SIP and RTP, and listens. Server and fake providers
+// are separate processes.
 package load
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/result"
-	"github.com/parley-voice/parley/bench/served"
+	"github.com/parley-voice/parley/bench/server"
 	"github.com/parley-voice/parley/bench/stat"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A bench is a load test under way.
+// A bench is a running load test.
 type bench struct {
 	Options
 
-	server  *served.Server
+	server  *server.Server
 	fakes   int // their process
 	idle    int64
 	scripts [][]callee.Line
@@ -43,20 +43,19 @@ type bench struct {
 	next    int // call
 }
 
-// ticks keeps how late the callees' clock is, for one step after the other.
+// ticks records the lateness of the callees' clock per step.
 type ticks struct {
-	mu   sync.Mutex // never waited for long: it is taken twice a step
+	mu   sync.Mutex // rarely contended: taken twice per step
 	late []float64
 }
 
-// Tick implements pace.Stream.
 func (t *ticks) Tick(due time.Time) {
 	t.mu.Lock()
 	t.late = append(t.late, millis(time.Since(due)))
 	t.mu.Unlock()
 }
 
-// take empties what was kept.
+// take returns and clears the recorded values.
 func (t *ticks) take() []float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,8 +64,8 @@ func (t *ticks) take() []float64 {
 	return late
 }
 
-// Run measures one step after the other, up to the first that is beyond the knee,
-// prints each, and puts all of it into f.
+// Run measures the steps up to the first that exceeds the capacity, prints each,
+// and adds all to f.
 func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = o.Check(); err != nil {
 		return err
@@ -90,22 +89,22 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 		return err
 	}
 	defer end()
-	b.server = &served.Server{Child: o.Child, Log: o.Log, Settings: []string{"PARLEY_FAKE_URL=" + fakes}}
+	b.server = &server.Server{Child: o.Child, Log: o.Log, Settings: []string{"PARLEY_FAKE_URL=" + fakes}}
 	defer func() { err = errors.Join(err, b.server.Stop()) }()
 	if err = b.server.Start(ctx); err != nil {
 		return err
 	}
-	if err = b.server.Furnish(ctx, "bench", operator(carrier.Proxy())); err != nil {
+	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
 		return err
 	}
-	if _, err = b.server.Look(ctx, "/debug/pprof/heap?gc=1"); err != nil { // without what its start left behind
+	if _, err = b.server.Look(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free the memory of the start
 		return err
 	}
 	b.idle = machine.RSS(b.server.PID)
 	return b.steps(ctx, f)
 }
 
-// startFakes plays the providers in a process of their own.
+// startFakes runs the fake providers in a process of their own.
 func (b *bench) startFakes(ctx context.Context) (addr string, end func(), err error) {
 	cmd := b.Child(ctx, "bench", "fakes")
 	in, err := cmd.StdinPipe()
@@ -123,7 +122,7 @@ func (b *bench) startFakes(ctx context.Context) (addr string, end func(), err er
 	b.fakes = cmd.Process.Pid
 	end = func() {
 		_ = in.Close()
-		_ = cmd.Wait() // its last words are in the log
+		_ = cmd.Wait() // errors are in the log
 	}
 	if err = json.NewEncoder(in).Encode(providers.Typical()); err == nil {
 		addr, err = bufio.NewReader(out).ReadString('\n')
@@ -135,10 +134,10 @@ func (b *bench) startFakes(ctx context.Context) (addr string, end func(), err er
 	return strings.TrimSpace(addr), end, nil
 }
 
-// steps climbs.
+// steps measures step after step.
 func (b *bench) steps(ctx context.Context, f *result.File) error {
 	fmt.Fprintln(b.Out, head)
-	var done []*measured
+	var done []*stepResult
 	var why []string
 	for _, calls := range b.Steps {
 		b.clock.take()
@@ -153,7 +152,7 @@ func (b *bench) steps(ctx context.Context, f *result.File) error {
 		if err = b.keep(ctx, f, m, done[0]); err != nil {
 			return err
 		}
-		if len(why) > 0 || m.punctuality().P99.Value > punctual {
+		if len(why) > 0 || m.punctuality().P99.Value > maxLateness {
 			break
 		}
 	}
@@ -164,11 +163,11 @@ func (b *bench) steps(ctx context.Context, f *result.File) error {
 	return b.profile(ctx, done[len(done)-1].plan)
 }
 
-// slowest is how many turns of a step are kept with their sound.
+// slowest is the number of turns per step stored with audio.
 const slowest = 2
 
-// keep puts a step into the file.
-func (b *bench) keep(ctx context.Context, f *result.File, m, first *measured) error {
+// keep adds a step to the file.
+func (b *bench) keep(ctx context.Context, f *result.File, m, first *stepResult) error {
 	for _, x := range m.metrics(first) {
 		f.Add(x)
 	}
@@ -185,10 +184,10 @@ func (b *bench) keep(ctx context.Context, f *result.File, m, first *measured) er
 	return nil
 }
 
-// conclude says how many calls were held, and what was in the way of more.
-func (b *bench) conclude(f *result.File, done []*measured, why []string) {
+// conclude adds the number of calls held, and the bottleneck.
+func (b *bench) conclude(f *result.File, done []*stepResult, why []string) {
 	last := done[len(done)-1]
-	late := last.punctuality().P99.Value > punctual
+	late := last.punctuality().P99.Value > maxLateness
 	held := last
 	if late || len(why) > 0 {
 		held = nil
@@ -197,45 +196,49 @@ func (b *bench) conclude(f *result.File, done []*measured, why []string) {
 		}
 	}
 	f.Limit = last.limit(why, late)
-	most := result.Figure("calls_held", "calls held at a time", "", result.Exactly(0), result.Least("value", aimed))
+	most := result.Figure("calls_held", "concurrent calls held", "", result.Exactly(0), result.Least("value", targetLoad))
 	if most.More = true; held != nil {
 		most.Figure.Value, most.Figure.Low, most.Figure.High = float64(held.calls), float64(held.calls), float64(held.calls)
-		f.Add(result.Spread("overhead_ms", fmt.Sprintf("overhead on the wire, of the %d calls held", held.calls), "ms", held.overhead()))
-		f.Generated("clock's ticks", held.ticks, punctual)
+		f.Add(result.Spread("overhead_ms", fmt.Sprintf("overhead on the wire, %d calls", held.calls), "ms", held.overhead()))
+		f.CheckGenerator("clock", held.ticks, maxLateness)
 	} else {
-		f.Generated("clock's ticks", last.ticks, punctual)
+		f.CheckGenerator("clock", last.ticks, maxLateness)
 	}
 	f.Add(most)
 	if late && len(why) == 0 {
-		f.Refuse("the load generator was the bottleneck: with %d calls its clock's ticks were more than %d ms late (p99), so it is not known what the server holds", last.calls, punctual)
+		f.Refuse(
+			"the load generator was the bottleneck: with %d calls its clock was more than %d ms late (p99); the server's limit is unknown",
+			last.calls,
+			maxLateness,
+		)
 	}
 }
 
-// profile has a step's load on again, and takes the server's CPU profile.
+// profile repeats a step and stores a CPU profile of the server.
 func (b *bench) profile(ctx context.Context, p plan) error {
-	p.to = max(p.to, p.from+profiled+time.Second)
+	p.to = max(p.to, p.from+profileTime+time.Second)
 	var got []byte
 	_, err := b.step(ctx, p, func(ctx context.Context) (err error) {
-		got, err = b.server.Look(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profiled.Seconds())))
+		got, err = b.server.Look(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profileTime.Seconds())))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	fmt.Fprintf(b.Out, "profile of the server under %d calls: go tool pprof -top %s\n", p.calls, b.Profile)
+	fmt.Fprintf(b.Out, "CPU profile with %d calls: go tool pprof -top %s\n", p.calls, b.Profile)
 	return os.WriteFile(b.Profile, got, 0o600)
 }
 
-// profiled is how long a profile is.
-const profiled = 10 * time.Second
+// profileTime is the duration of the profile.
+const profileTime = 10 * time.Second
 
-// pauses are those of a garbage collector so far.
+// pauses are garbage collector pauses so far.
 type pauses struct {
 	n   int
 	all []float64 // ms, the last 256 in a ring
 }
 
-// pauses reads them; none where it cannot.
+// pauses reads the server's GC pauses; none if that fails.
 func (b *bench) pauses(ctx context.Context) pauses {
 	text, err := b.server.Look(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
@@ -244,14 +247,14 @@ func (b *bench) pauses(ctx context.Context) pauses {
 	return readPauses(text)
 }
 
-// readPauses finds them at the end of a heap profile in text.
+// readPauses parses the end of a heap profile in text form.
 func readPauses(text []byte) pauses {
 	var p pauses
 	for line := range bytes.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(string(line)), " = ")
 		switch key {
 		case "# NumGC":
-			p.n, _ = strconv.Atoi(value) // 0 where it is none
+			p.n, _ = strconv.Atoi(value) // 0 if malformed
 		case "# PauseNs":
 			for ns := range strings.FieldsSeq(strings.Trim(value, "[]")) {
 				v, _ := strconv.ParseFloat(ns, 64)
@@ -262,7 +265,7 @@ func readPauses(text []byte) pauses {
 	return p
 }
 
-// since are the pauses after others, as far as they are remembered.
+// since returns the pauses after o, as far as the ring holds them.
 func (p pauses) since(o pauses) []float64 {
 	var all []float64
 	for n := max(o.n, p.n-len(p.all)); n < p.n && len(p.all) > 0; n++ {
@@ -273,18 +276,33 @@ func (p pauses) since(o pauses) []float64 {
 
 func cores() int { return runtime.NumCPU() }
 
-const head = "calls  turns  overhead p50     p95     p99   p95 above  packets   late  CPU ms/call-s  KiB/call  GC p99  jitter p99  server  machine"
+const head = "calls  turns  overhead p50     p95     p99   p95 above  packets   late  " +
+	"CPU ms/call-s  KiB/call  GC p99  jitter p99  server  machine"
 
-// line is the step for people.
-func (m *measured) line(first *measured, why []string) string {
+// line formats the step for the table.
+func (m *stepResult) line(first *stepResult, why []string) string {
 	q := func(values []float64, p float64) float64 {
 		return stat.Quantile(slices.Sorted(slices.Values(values)), p)
 	}
-	text := fmt.Sprintf("%5d  %5d  %9.1f ms  %6.1f  %6.1f  %+7.1f ms  %6.2f%%  %4.2f%%  %13.2f  %8.0f  %6.2f  %7.1f ms  %5.0f%%  %6.0f%%", m.calls, len(m.own),
-		q(m.own, .5), q(m.own, .95), q(m.own, .99), m.p95()-first.p95(), 100*part(m.came, m.due), 100*part(m.lateCame, m.due),
-		m.cpu, m.memory, q(m.gc, .99), q(m.jitter, .99), 100*(m.shares.server+m.shares.postgres), 100*m.shares.all)
+	text := fmt.Sprintf(
+		"%5d  %5d  %9.1f ms  %6.1f  %6.1f  %+7.1f ms  %6.2f%%  %4.2f%%  %13.2f  %8.0f  %6.2f  %7.1f ms  %5.0f%%  %6.0f%%",
+		m.calls,
+		len(m.own),
+		q(m.own, .5),
+		q(m.own, .95),
+		q(m.own, .99),
+		m.p95()-first.p95(),
+		100*part(m.came, m.due),
+		100*part(m.lateCame, m.due),
+		m.cpu,
+		m.memory,
+		q(m.gc, .99),
+		q(m.jitter, .99),
+		100*(m.shares.server+m.shares.postgres),
+		100*m.shares.all,
+	)
 	if len(why) > 0 {
-		text += "  ← knee"
+		text += "  ← too many"
 	}
 	return text
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot"
 )
 
-// TestDues: calls are due at fixed times, all slots within the ramp, and each
-// slot again when its call has ended.
+// Calls are due at fixed times: all slots within the ramp, and each slot again
+// after its call ended.
 func TestDues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
@@ -31,7 +31,7 @@ func TestDues(t *testing.T) {
 		for slot := range p.calls {
 			dues := p.dues(slot)
 			if dues[0] < 0 || dues[0] > p.ramp {
-				t.Fatalf("slot %d begins at %v, the ramp is %v", slot, dues[0], p.ramp)
+				t.Fatalf("slot %d starts at %v, ramp is %v", slot, dues[0], p.ramp)
 			}
 			for i := range dues[1:] {
 				if dues[i+1]-dues[i] != o.Hold {
@@ -60,16 +60,16 @@ func TestCheck(t *testing.T) {
 	} {
 		o := good
 		if change(&o); o.Check() == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }
 
-// TestScript: no line of a callee asks for more patience than the providers take.
+// No line of a callee needs more endpointing wait than the providers take.
 func TestScript(t *testing.T) {
 	texts := sentences(7)
 	if len(texts) != manyLines || len(script(7)) != manyLines {
-		t.Fatalf("%d lines", len(texts))
+		t.Fatalf("got %d lines", len(texts))
 	}
 	for _, text := range texts {
 		if g := (eot.Pause{Text: text, Language: "en"}).Guess(); g.P < sure {
@@ -78,18 +78,18 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// heardCall is a record of one line and its answer: the line's last packet leaves
-// at 1 s, the answer begins 440 ms later, packets come each 20 ms but for those
-// that are late or lost.
+// heardCall returns a record of one line and its answer: the last packet leaves
+// at 1 s, the answer starts 440 ms later, packets arrive every 20 ms unless late
+// or lost.
 func heardCall(lateBy time.Duration, lost bool) (callee.Record, []callee.Line, time.Time) {
 	began := time.Unix(1000, 0)
 	line := callee.Line{PCM: tone.Sine(rate, rate, 400, .3)}
 	r := callee.Record{Answered: began, Ended: began.Add(3 * time.Second), Heard: callee.Track{Rate: rate}}
-	s := callee.Said{}
+	s := callee.Spoken{}
 	for i := range 50 {
 		s.Left = append(s.Left, began.Add(time.Duration(i+1)*20*time.Millisecond))
 	}
-	r.Said = []callee.Said{s}
+	r.Said = []callee.Spoken{s}
 	for i := range 150 {
 		at, pcm := began.Add(time.Duration(i)*20*time.Millisecond), make([]int16, 160)
 		if i >= 72 {
@@ -117,31 +117,31 @@ func TestObserve(t *testing.T) {
 		r, lines, began := heardCall(c.lateBy, c.lost)
 		o := observe(r, lines, began, began.Add(time.Minute))
 		if len(o.turns) != 1 || o.dead != 0 || o.due != 149 || o.came != c.came || o.late != c.late {
-			t.Errorf("%s: %d turns, %d dead, %d of %d packets, %d late", name, len(o.turns), o.dead, o.came, o.due, o.late)
+			t.Errorf("%s: got %d turns, %d dead, %d of %d packets, %d late", name, len(o.turns), o.dead, o.came, o.due, o.late)
 			continue
 		}
 		x := o.turns[0]
 		if x.wire != 440 || x.ear < x.wire || x.own != x.ear-440 {
-			t.Errorf("%s: %+v", name, x)
+			t.Errorf("%s: got %+v", name, x)
 		}
 	}
 	r, lines, began := heardCall(0, false)
 	if o := observe(r, lines, began.Add(2*time.Second), began.Add(time.Minute)); len(o.turns) != 0 || o.due != 50 {
-		t.Errorf("of another time: %d turns, %d packets", len(o.turns), o.due)
+		t.Errorf("other time range: got %d turns, %d packets", len(o.turns), o.due)
 	}
 	clear(r.Heard.PCM)
 	if o := observe(r, lines, began, began.Add(time.Minute)); len(o.turns) != 0 || o.dead != 0 {
-		t.Errorf("a call that ended at once: %+v", o)
+		t.Errorf("call that ended at once: got %+v", o)
 	}
 	r.Ended = began.Add(10 * time.Second)
 	if o := observe(r, lines, began, began.Add(time.Minute)); o.dead != 1 {
-		t.Errorf("nobody answered: %+v", o)
+		t.Errorf("no answer: got %+v", o)
 	}
 }
 
-// calm is a step that nothing is wrong with.
-func calm(calls int) *measured {
-	return &measured{
+// healthyStep returns a step without problems.
+func healthyStep(calls int) *stepResult {
+	return &stepResult{
 		plan: plan{calls: calls}, own: slices.Repeat([]float64{20}, 100), orders: calls, due: 10000, came: 10000, ticks: []float64{.1},
 		shares: shares{server: .2, all: .4},
 	}
@@ -149,28 +149,28 @@ func calm(calls int) *measured {
 
 func TestKnee(t *testing.T) {
 	for name, c := range map[string]struct {
-		change      func(*measured)
+		change      func(*stepResult)
 		knee, limit string
 	}{
-		"nothing":          {func(*measured) {}, "", "none was met"},
-		"slow":             {func(m *measured) { m.own = slices.Repeat([]float64{41}, 100) }, "p95 overhead is 21 ms above", "CPU was left"},
-		"late packets":     {func(m *measured) { m.lateCame = 11 }, "came late", "CPU was left"},
-		"missing packets":  {func(m *measured) { m.came = 9989 }, "did not come", "CPU was left"},
-		"busy":             {func(m *measured) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "take 82 % of the machine", "The machine's CPU was the limit: server 70 %"},
-		"busy with others": {func(m *measured) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "came late", "most of it was not the server's"},
-		"dead":             {func(m *measured) { m.dead = 3 }, "had no answer", "CPU was left"},
-		"calls fail":       {func(m *measured) { m.unanswered, m.refused = 1, 1 }, "2 of 100 calls", "CPU was left"},
-		"deaf":             {func(m *measured) { m.own = nil }, "nothing was heard", "CPU was left"},
-		"a late generator": {func(m *measured) { m.ticks = []float64{30} }, "", "The load generator was the limit"},
+		"nothing":          {func(*stepResult) {}, "", "not reached: 100 calls held"},
+		"slow":             {func(m *stepResult) { m.own = slices.Repeat([]float64{41}, 100) }, "p95 overhead is 21 ms above", "CPU was not the limit"},
+		"late packets":     {func(m *stepResult) { m.lateCame = 11 }, "packets were late", "CPU was not the limit"},
+		"missing packets":  {func(m *stepResult) { m.came = 9989 }, "packets were lost", "CPU was not the limit"},
+		"busy":             {func(m *stepResult) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "used 82 % of the machine", "CPU was the limit: server 70 %"},
+		"busy with others": {func(m *stepResult) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "packets were late", "mostly used by other processes"},
+		"dead":             {func(m *stepResult) { m.dead = 3 }, "had no answer", "CPU was not the limit"},
+		"calls fail":       {func(m *stepResult) { m.unanswered, m.refused = 1, 1 }, "2 of 100 calls", "CPU was not the limit"},
+		"deaf":             {func(m *stepResult) { m.own = nil }, "no audio was received", "CPU was not the limit"},
+		"a late generator": {func(m *stepResult) { m.ticks = []float64{30} }, "", "The load generator was the limit"},
 	} {
-		m := calm(100)
+		m := healthyStep(100)
 		c.change(m)
-		why := m.knee(calm(1))
+		why := m.knee(healthyStep(1))
 		if (c.knee == "") != (len(why) == 0) || !strings.Contains(strings.Join(why, "; "), c.knee) {
-			t.Errorf("%s: %q", name, why)
+			t.Errorf("%s: got reasons %q", name, why)
 		}
-		if got := m.limit(why, m.punctuality().P99.Value > punctual); !strings.Contains(got, c.limit) {
-			t.Errorf("%s: %q", name, got)
+		if got := m.limit(why, m.punctuality().P99.Value > maxLateness); !strings.Contains(got, c.limit) {
+			t.Errorf("%s: got limit %q", name, got)
 		}
 	}
 }
@@ -187,10 +187,10 @@ func TestPauses(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	m := calm(aimed)
+	m := healthyStep(targetLoad)
 	m.own = slices.Repeat([]float64{35}, 200)
-	for _, x := range m.metrics(calm(1)) {
-		if x.Calls != aimed {
+	for _, x := range m.metrics(healthyStep(1)) {
+		if x.Calls != targetLoad {
 			t.Errorf("%s is of %d calls", x.Name, x.Calls)
 		}
 		if x.Name == "overhead_above_ms" && (x.Judge() != "missed" || x.Figure.Low > 15.1 || x.Figure.High < 14.9) {
@@ -199,17 +199,16 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestDeafMetrics: of a step in which nothing was heard no figure is made up, and
-// its file can be written.
+// A step without audio yields no figures, and its file can be written.
 func TestDeafMetrics(t *testing.T) {
-	m := calm(aimed)
+	m := healthyStep(targetLoad)
 	m.own = nil
-	s := step{all: []*placed{{refused: true}, {refused: true}}}
+	s := step{all: []*placedCall{{refused: true}, {refused: true}}}
 	s.gather(t.Context(), m)
 	if m.orders != 2 || m.refused != 2 || m.unanswered != 0 {
-		t.Errorf("of 2 orders %d were refused and %d not answered", m.refused, m.unanswered)
+		t.Errorf("2 call requests: got %d refused and %d not answered", m.refused, m.unanswered)
 	}
-	all := m.metrics(calm(1))
+	all := m.metrics(healthyStep(1))
 	for _, x := range all {
 		if x.Name == "overhead_above_ms" && x.Judge() != result.Unknown {
 			t.Errorf("%+v: %s", x.Figure, x.Judge())

@@ -9,60 +9,59 @@ import (
 
 	"github.com/parley-voice/parley/bench/callee"
 	"github.com/parley-voice/parley/bench/corpus"
-	"github.com/parley-voice/parley/bench/wording"
+	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline/eot"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// Options say what is measured.
+// Options configure Run.
 type Options struct {
-	Steps  []int         // calls at a time, from few to many
-	Length time.Duration // that each step is measured for; few calls for up to three times as long
-	Hold   time.Duration // of a call; then it is placed again
-	Ramp   time.Duration // in which the calls of a step begin, at least
-	Settle time.Duration // after it, before anything is counted
-	// Profile is the file for a CPU profile of the server, taken in a step like
-	// the last one; empty for none.
+	Steps  []int         // concurrent calls, ascending
+	Length time.Duration // of each step; up to three times as long with few calls
+	Hold   time.Duration // of a call, after which it is placed again
+	Ramp   time.Duration // minimum time over which the calls of a step start
+	Settle time.Duration // after it, not counted
+	// Profile is the file for a CPU profile of the server under the last step's
+	// load; "" for none.
 	Profile string
-	// Child makes a command of this program.
+	// Child returns a command that runs this program.
 	Child    func(ctx context.Context, args ...string) *exec.Cmd
 	Bar      func(unit string) func(done, all int)
 	Out, Log io.Writer
 }
 
-// Check says what of the options makes no sense.
+// Check validates the options.
 func (o Options) Check() error {
 	last := 0
 	for _, n := range o.Steps {
 		if n <= last || n > most {
-			return fmt.Errorf("steps %v: want numbers of calls from 1 to %d, each more than the one before", o.Steps, most)
+			return fmt.Errorf("steps %v: want ascending numbers of calls from 1 to %d", o.Steps, most)
 		}
 		last = n
 	}
 	if len(o.Steps) == 0 || o.Length < time.Second || o.Hold < 5*time.Second || o.Ramp < 0 || o.Settle < 0 {
-		return fmt.Errorf("steps %v, length %v, hold %v: want one step, 1s and 5s or more", o.Steps, o.Length, o.Hold)
+		return fmt.Errorf("steps %v, length %v, hold %v: want at least one step, 1s and 5s", o.Steps, o.Length, o.Hold)
 	}
 	return nil
 }
 
-// most is how many calls may be on at a time: as many as there are numbers.
+// most is the maximum of concurrent calls: the number of phone numbers.
 const most = 5000
 
-// Of a step.
 const (
-	begins  = 25 // calls that begin in a second, at most, while a step grows
-	patient = 3  // times Length that a step of few calls is measured
-	plenty  = 10 // calls that are no few
+	begins  = 25 // calls started per second during the ramp, at most
+	patient = 3  // factor on Length for steps of few calls
+	plenty  = 10 // calls from which a step is not one of few
 )
 
-// A plan is when a step's calls begin and what is counted, from the step's
-// beginning.
+// A plan holds when the calls of a step start and what is counted, relative to
+// its start.
 type plan struct {
 	calls    int
 	ramp     time.Duration
 	hold     time.Duration
-	from, to time.Duration // what is counted
+	from, to time.Duration // counted range
 }
 
 func (o Options) plan(calls int) plan {
@@ -72,8 +71,8 @@ func (o Options) plan(calls int) plan {
 	return p
 }
 
-// dues are when the calls of one slot are to begin: whatever became of the one
-// before, for a load that waits for whoever is slow is none.
+// dues returns when the calls of a slot are due, independent of earlier calls: a
+// load that waits for a slow server would hide the slowness.
 func (p plan) dues(slot int) []time.Duration {
 	var all []time.Duration
 	for at := p.ramp * time.Duration(slot) / time.Duration(p.calls); at < p.to; at += p.hold {
@@ -82,18 +81,18 @@ func (p plan) dues(slot int) []time.Duration {
 	return all
 }
 
-// gap is how long before its slot's next call a call ends.
+// gap is the time between the end of a call and the next one of its slot.
 const gap = time.Second
 
-// sure is how likely the end of a line must be, for it to be waited for no longer
-// than the providers take.
+// sure is the end-of-turn probability from which a line needs no wait beyond the
+// providers' delay.
 const sure = 0.6
 
-// manyLines are more than a call has time for.
+// manyLines is more than a call has time for.
 const manyLines = 24
 
-// sentences are what the callee of the n-th call says: such that could not go on,
-// so that no answer waits for policy.
+// sentences returns the lines of the n-th callee: such that cannot continue, so
+// that no answer waits for the endpointing policy.
 func sentences(n int) []string {
 	speaker := corpus.New(corpus.HeldOut, uint64(n)) //nolint:gosec // small
 	var all []string
@@ -106,11 +105,11 @@ func sentences(n int) []string {
 	return all
 }
 
-// script is how they sound.
+// script returns the lines as audio.
 func script(n int) []callee.Line {
 	var lines []callee.Line
 	for _, text := range sentences(n) {
-		pcm, _ := tone.Say(rate, text)
+		pcm, _ := tone.Encode(rate, text)
 		lines = append(lines, callee.Line{PCM: pcm})
 	}
 	return lines
@@ -118,18 +117,18 @@ func script(n int) []callee.Line {
 
 const rate = 8000 // Hz
 
-// critical is what the script of the fakes takes from the caller's last sound to
-// the agent's first: the last word's text, the model, the voice.
+// critical returns the delay of the fake providers from the caller's last sound
+// to the agent's first: last word, model, voice.
 func critical() time.Duration {
-	s := fake.Typical()
+	s := fakeprovider.Typical()
 	return s.PartialLag + s.FirstToken + s.FirstByte
 }
 
-// words of an answer.
+// words per answer.
 const words = 6
 
-// operator is what the server's operator wrote down: as it ships, but for the
-// analysis, which comes after the call.
+// operator returns the operator's file: the defaults, without analysis, which
+// runs after calls.
 func operator(proxy string) string {
 	return fmt.Sprintf(`
 organizations:
@@ -142,10 +141,10 @@ organizations:
     proxy: %q
     caller_numbers: ["+12025550100"]
     subgroups: [{name: all, allowed_destinations: ["1"], agents: [bench], concurrent_calls: 100000, calls_per_minute: 100000}]
-`, wording.Instructions(words), proxy)
+`, providers.Prompt(words), proxy)
 }
 
-// number is the one that the n-th call dials, and which is the call of a number.
+// number returns the number that the n-th call dials.
 func number(n int) string { return fmt.Sprintf("+1202555%04d", n%10000) }
 
 func last4(to string) string { return to[max(0, len(to)-4):] }

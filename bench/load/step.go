@@ -16,10 +16,10 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A placed call is one that was ordered.
-type placed struct {
+// A placedCall call was requested.
+type placedCall struct {
 	n        int
-	id       string // the server's; empty where it took no order
+	id       string // the server's; "" if it rejected the request
 	refused  bool
 	due      time.Time
 	answered time.Time
@@ -27,7 +27,7 @@ type placed struct {
 	record   callee.Record
 }
 
-// A step holds so many calls at a time.
+// A step holds a number of concurrent calls.
 type step struct {
 	*bench
 	plan
@@ -38,13 +38,13 @@ type step struct {
 
 	mu     sync.Mutex
 	closed bool
-	calls  map[string]*placed // by the last digits that they dial
-	all    []*placed
-	late   []float64 // by how much each order left after it was due, in ms
-	failed error     // of one order
+	calls  map[string]*placedCall // by the last digits of the dialed number
+	all    []*placedCall
+	late   []float64 // lateness of each call request, ms
+	failed error     // of one call request
 }
 
-// A usage is what the processes spent up to a time.
+// A usage is the CPU time of the processes so far.
 type usage struct {
 	at                 time.Time
 	server, fakes, own machine.CPU
@@ -52,21 +52,21 @@ type usage struct {
 }
 
 func (b *bench) usage() usage {
-	return usage{time.Now(), machine.Spent(b.server.PID), machine.Spent(b.fakes), machine.Spent(os.Getpid()), machine.Busy()}
+	return usage{time.Now(), machine.CPUTime(b.server.PID), machine.CPUTime(b.fakes), machine.CPUTime(os.Getpid()), machine.TotalCPUTime()}
 }
 
-// step runs one step, and measures it.
-func (b *bench) step(ctx context.Context, p plan, within func(context.Context) error) (*measured, error) {
+// step runs and measures one step.
+func (b *bench) step(ctx context.Context, p plan, within func(context.Context) error) (*stepResult, error) {
 	over, end := context.WithCancel(ctx)
 	defer end()
-	s := &step{bench: b, plan: p, began: time.Now(), over: over, calls: map[string]*placed{}}
+	s := &step{bench: b, plan: p, began: time.Now(), over: over, calls: map[string]*placedCall{}}
 	b.current.Store(s)
 	defer b.current.Store(nil)
 	stop := s.progress(ctx)
 	for slot := range p.calls {
 		s.ordering.Go(func() { s.slot(over, slot) })
 	}
-	m := &measured{plan: p, from: s.began.Add(p.from), to: s.began.Add(p.to)}
+	m := &stepResult{plan: p, from: s.began.Add(p.from), to: s.began.Add(p.to)}
 	err := until(ctx, m.from)
 	before, paused := b.usage(), b.pauses(ctx)
 	if err == nil && within != nil {
@@ -104,7 +104,7 @@ func until(ctx context.Context, at time.Time) error {
 	}
 }
 
-// progress draws how far the step is, until stop.
+// progress draws the progress of the step until stop.
 func (s *step) progress(ctx context.Context) (stop func()) {
 	bar, all := s.Bar(fmt.Sprintf("s of %d calls", s.plan.calls)), int(s.to.Seconds())
 	ctx, cancel := context.WithCancel(ctx)
@@ -124,7 +124,7 @@ func (s *step) progress(ctx context.Context) (stop func()) {
 	}
 }
 
-// slot orders one call after the other, each when it is due.
+// slot requests one call after the other, each when it is due.
 func (s *step) slot(ctx context.Context, slot int) {
 	for _, due := range s.dues(slot) {
 		at := s.began.Add(due)
@@ -134,7 +134,7 @@ func (s *step) slot(ctx context.Context, slot int) {
 		s.mu.Lock()
 		n := s.next
 		s.next++
-		c := &placed{n: n, due: at, lines: s.scripts[n%len(s.scripts)]}
+		c := &placedCall{n: n, due: at, lines: s.scripts[n%len(s.scripts)]}
 		s.calls[last4(number(n))] = c
 		s.all = append(s.all, c)
 		s.late = append(s.late, millis(time.Since(at)))
@@ -143,20 +143,20 @@ func (s *step) slot(ctx context.Context, slot int) {
 	}
 }
 
-// order asks for a call.
-func (s *step) order(ctx context.Context, c *placed) {
-	var told struct {
+// order requests a call.
+func (s *step) order(ctx context.Context, c *placedCall) {
+	var reply struct {
 		CallID string `json:"call_id"`
 	}
-	err := s.server.Ask(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "bench", "to_number": number(c.n)}, &told)
+	err := s.server.Request(ctx, http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "bench", "to_number": number(c.n)}, &reply)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.id = told.CallID; err != nil && ctx.Err() == nil {
+	if c.id = reply.CallID; err != nil && ctx.Err() == nil {
 		s.failed, c.refused = err, true
 	}
 }
 
-// answer has a callee take a call of the current step.
+// answer lets a callee answer a call of the current step.
 func (b *bench) answer(in siptest.Invite) siptest.Script {
 	s := b.current.Load()
 	if s == nil {
@@ -171,8 +171,8 @@ func (b *bench) answer(in siptest.Invite) siptest.Script {
 	return siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) { s.talk(ctx, leg, c) }}
 }
 
-// talk is a callee, until its time is over or the step is.
-func (s *step) talk(ctx context.Context, leg media.Leg, c *placed) {
+// talk runs a callee until its call or the step ends.
+func (s *step) talk(ctx context.Context, leg media.Leg, c *placedCall) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -191,13 +191,13 @@ func (s *step) talk(ctx context.Context, leg media.Leg, c *placed) {
 	c.record = r
 }
 
-// gather judges what the callees heard.
-func (s *step) gather(ctx context.Context, m *measured) {
+// gather analyzes the audio that the callees received.
+func (s *step) gather(ctx context.Context, m *stepResult) {
 	m.orders, m.failed, m.late = len(s.all), s.failed, s.late
 	for _, c := range s.all {
 		switch {
 		case c.refused:
-			m.refused++ // and so it did not come either
+			m.refused++ // so it was not placed
 			continue
 		case c.answered.IsZero():
 			if c.due.Before(m.to.Add(-tooLong)) {
@@ -211,51 +211,52 @@ func (s *step) gather(ctx context.Context, m *measured) {
 		m.jitter = append(m.jitter, o.jitter...)
 		for _, t := range o.turns {
 			m.own, m.ear, m.wire = append(m.own, t.own), append(m.ear, t.ear), append(m.wire, t.wire)
-			m.turns = append(m.turns, heard{t, c})
+			m.turns = append(m.turns, heardTurn{t, c})
 		}
 	}
-	slices.SortStableFunc(m.turns, func(a, b heard) int { return int(1000 * (b.own - a.own)) })
+	slices.SortStableFunc(m.turns, func(a, b heardTurn) int { return int(1000 * (b.own - a.own)) })
 	m.received(s.qualities(ctx))
 }
 
-// sampled is how many calls the server is asked about after a step.
+// sampled is the number of calls whose quality is read from the server.
 const sampled = 100
 
-// qualities are what the server says of the sound that it got, of some calls.
+// qualities returns the packets that the server received and lost in the sampled
+// calls.
 func (s *step) qualities(ctx context.Context) (packets, lost int) {
 	for _, c := range s.all[:min(sampled, len(s.all))] {
 		if c.id == "" || c.answered.IsZero() {
 			continue
 		}
-		var told struct {
+		var reply struct {
 			Quality *struct {
 				Received struct{ Packets, Lost int }
 			}
 		}
-		for range 20 { // it may be ending
-			if s.server.Ask(ctx, http.MethodGet, "/v1/calls/"+c.id, nil, &told) != nil || told.Quality != nil {
+		for range 20 { // the call may not be stored yet
+			if s.server.Request(ctx, http.MethodGet, "/v1/calls/"+c.id, nil, &reply) != nil || reply.Quality != nil {
 				break
 			}
 			if until(ctx, time.Now().Add(100*time.Millisecond)) != nil {
 				return packets, lost
 			}
 		}
-		if q := told.Quality; q != nil {
+		if q := reply.Quality; q != nil {
 			packets, lost = packets+q.Received.Packets, lost+q.Received.Lost
 		}
 	}
 	return packets, lost
 }
 
-// A heard turn is one of a call.
-type heard struct {
+// A heardTurn turn belongs to a call.
+type heardTurn struct {
 	turn
-	*placed
+	*placedCall
 }
 
-// row is the turn as a file keeps it; with the worst go their phases, as the
-// server tells them, and their sound.
-func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.Turn, error) {
+// row returns the turn for the file; with full, it includes the server's phases
+// and the audio.
+func (h heardTurn) row(ctx context.Context, b *bench, calls int, full bool) (result.Turn, error) {
 	r := result.Turn{
 		Call: h.id, Number: h.number, Calls: calls,
 		Figures: map[string]float64{"ear_ms": h.ear, "wire_ms": h.wire, "ear_overhead_ms": h.own},
@@ -273,7 +274,7 @@ func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.
 		Turn    int            `json:"turn"`
 		Metrics map[string]any `json:"metrics"`
 	}
-	if err = b.server.Ask(ctx, http.MethodGet, "/v1/calls/"+h.id+"/turns", nil, &turns); err != nil {
+	if err = b.server.Request(ctx, http.MethodGet, "/v1/calls/"+h.id+"/turns", nil, &turns); err != nil {
 		return r, fmt.Errorf("turns: %w", err)
 	}
 	for _, t := range turns {
@@ -281,7 +282,7 @@ func (h heard) row(ctx context.Context, b *bench, calls int, full bool) (result.
 			continue
 		}
 		r.Phases = result.Phases(func(name string) float64 {
-			ms, _ := t.Metrics[name].(float64) // 0 where there is none
+			ms, _ := t.Metrics[name].(float64) // 0 if absent
 			return ms
 		})
 		if ms, ok := t.Metrics["turn_ms"].(float64); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/bench/wait"
 )
 
-// A Disk is written to as a database writes its log: pages, one behind the other,
-// into a file that has its length already, each waited for. It serves one caller.
+// A Disk writes as a database writes its log: page after page into a preallocated
+// file, with a sync after each. Use it from one goroutine.
 type Disk struct {
 	file *os.File
 	at   int64
@@ -26,11 +26,11 @@ const (
 
 // Pauses between two pages.
 const (
-	alone  = 5 * time.Millisecond
-	beside = 50 * time.Millisecond // 160 KiB/s: nothing to what is measured
+	alone       = 5 * time.Millisecond
+	duringPause = 50 * time.Millisecond // 160 KiB/s: negligible next to the measured load
 )
 
-// OpenDisk lays out the file in a folder. Close removes it.
+// OpenDisk creates the file in a folder. Close removes it.
 func OpenDisk(dir string) (*Disk, error) {
 	f, err := os.CreateTemp(dir, "parley-bench-disk-")
 	if err != nil {
@@ -49,22 +49,21 @@ func OpenDisk(dir string) (*Disk, error) {
 // Close removes the file.
 func (d *Disk) Close() error { return errors.Join(d.file.Close(), os.Remove(d.file.Name())) }
 
-// Before writes pages for so long, and returns how many ms each took to be on the
-// disk.
+// Before writes pages for length and returns the ms per page.
 func (d *Disk) Before(ctx context.Context, length time.Duration) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	return d.write(ctx, alone)
 }
 
-// During writes pages until stop is called, which returns what each took: whoever
-// waits for the disk meanwhile has to wait as long.
+// During writes pages until stop, which returns the ms per page: other writers
+// wait as long.
 func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var took []float64
 	var err error
 	var writing sync.WaitGroup
-	writing.Go(func() { took, err = d.write(ctx, beside) })
+	writing.Go(func() { took, err = d.write(ctx, duringPause) })
 	return func() ([]float64, error) {
 		cancel()
 		writing.Wait()
@@ -72,7 +71,7 @@ func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 	}
 }
 
-// write goes on until ctx ends.
+// write runs until ctx ends.
 func (d *Disk) write(ctx context.Context, pause time.Duration) (took []float64, err error) {
 	page := make([]byte, pageSize)
 	for wait.For(ctx, pause) {

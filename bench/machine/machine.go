@@ -1,5 +1,5 @@
-// Package machine says what a bench ran on, how noisy that was, and what its
-// processes spent.
+// Package machine describes the machine of a benchmark, its noise, and the CPU
+// time of processes.
 package machine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A Machine is what a bench ran on.
+// A Machine is the hardware and system of a run.
 type Machine struct {
 	Model  string `json:"model"` // of the processor
 	Cores  int    `json:"cores"`
@@ -20,7 +20,7 @@ type Machine struct {
 	Go     string `json:"go"`
 }
 
-// Describe looks at this machine. What it cannot find is empty.
+// Describe returns this machine. Unknown fields are empty.
 func Describe() Machine {
 	m := Machine{
 		Model: field("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), Go: runtime.Version(),
@@ -45,7 +45,7 @@ func Describe() Machine {
 	return m
 }
 
-// field is the value of the first line of a file that has the key.
+// field returns the value of the first line of a file with the key.
 func field(file, key, sep string) string {
 	b, err := os.ReadFile(file) //nolint:gosec // of the system
 	if err != nil {

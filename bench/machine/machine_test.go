@@ -15,20 +15,20 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if field("/no/such/file", "x", ":") != "" {
-		t.Error("what there is not says something")
+		t.Error("missing file: got a value, want none")
 	}
 }
 
-// TestNoise: on a machine without noise a sleep is as long as it was to be.
+// Without noise a sleep is not late.
 func TestNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stop := During(t.Context())
+		stop := MonitorNoise(t.Context())
 		<-time.After(time.Second)
 		n := stop()
 		if n.Sleep.N != 10 || n.Sleep.Max.Value != 0 || n.Spin.N != 10 {
 			t.Errorf("%+v", n)
 		}
-		if b := Before(t.Context()); b.Sleep.N < 299 {
+		if b := MeasureNoise(t.Context()); b.Sleep.N < 299 {
 			t.Errorf("%+v", b)
 		}
 	})
@@ -43,22 +43,21 @@ func TestLateness(t *testing.T) {
 }
 
 func TestSpent(t *testing.T) {
-	before, busy := Spent(os.Getpid()).Own, Busy()
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond || Spent(os.Getpid()).Own == before || Busy() == busy; {
+	before, busy := CPUTime(os.Getpid()).Own, TotalCPUTime()
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond || CPUTime(os.Getpid()).Own == before || TotalCPUTime() == busy; {
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("work costs nothing")
+			t.Fatal("work took no CPU time")
 		}
 	}
-	if Spent(1<<30) != (CPU{}) || RSS(1<<30) != 0 {
-		t.Error("a process that there is not spends something")
+	if CPUTime(1<<30) != (CPU{}) || RSS(1<<30) != 0 {
+		t.Error("missing process: got CPU time, want none")
 	}
 	if RSS(os.Getpid()) < 1<<20 {
-		t.Error("a process without memory")
+		t.Error("got no memory of this process")
 	}
 }
 
-// TestDisk: pages are written until it is enough, around the end of the file too,
-// and nothing is left.
+// Pages are written past the end of the file, which is removed afterwards.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	d, err := OpenDisk(dir)
@@ -71,21 +70,21 @@ func TestDisk(t *testing.T) {
 	d.at = logSize - pageSize
 	took, err := d.Before(t.Context(), 100*time.Millisecond)
 	if len(took) == 0 || err != nil {
-		t.Errorf("%v, %v", took, err)
+		t.Errorf("got %v, %v", took, err)
 	}
 	if at, fault := d.file.Seek(0, io.SeekEnd); at != logSize || fault != nil {
-		t.Errorf("the file has %d bytes: %v", at, fault)
+		t.Errorf("got a file of %d bytes: %v", at, fault)
 	}
 	if err = d.Close(); err != nil {
 		t.Error(err)
 	}
 	if left, fault := os.ReadDir(dir); fault != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, fault)
+		t.Errorf("got files left: %v, %v", left, fault)
 	}
 	if _, err = d.Before(t.Context(), 100*time.Millisecond); err == nil {
-		t.Error("a disk that was closed is written to")
+		t.Error("closed disk: got no error")
 	}
 	if _, err = OpenDisk(filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that there is not has a disk")
+		t.Error("missing folder: got no error")
 	}
 }

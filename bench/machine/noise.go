@@ -12,34 +12,32 @@ import (
 	"github.com/parley-voice/parley/bench/wait"
 )
 
-// Noise is how unsteady the machine was, by what it did to two things that
-// should always take the same time. Times are in milliseconds.
+// Noise measures how unsteady the machine is, by two tasks that should take
+// constant time. Times are in milliseconds.
 type Noise struct {
-	Sleep stat.Summary `json:"sleep_late_ms"` // by how much a sleep of 1 ms was longer
-	Spin  stat.Summary `json:"spin_ms"`       // how long a fixed piece of work took
+	Sleep stat.Summary `json:"sleep_late_ms"` // lateness of a sleep of 1 ms
+	Spin  stat.Summary `json:"spin_ms"`       // duration of a fixed CPU task
 	Load  float64      `json:"load"`          // runnable threads of the last minute (loadavg)
 }
 
-// spins is the fixed piece of work: about a millisecond.
+// spins is the size of the CPU task: about a millisecond.
 const spins = 400_000
 
-// Times of whoever listens for noise.
 const (
 	nap   = time.Millisecond
-	quiet = 300 * time.Millisecond // of Before
-	each  = 100 * time.Millisecond // between two looks while something is measured: a hundredth of a core
+	quiet = 300 * time.Millisecond // duration of Before
+	each  = 100 * time.Millisecond // between two samples during a run: 1 % of a core
 )
 
-// Before listens to the machine before anything is measured, for 0.3 s.
-func Before(ctx context.Context) Noise {
+// MeasureNoise measures the noise before a run, for 0.3 s.
+func MeasureNoise(ctx context.Context) Noise {
 	ctx, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
 	return listen(ctx, 0)
 }
 
-// During listens to the machine until stop is called, which returns what was
-// heard.
-func During(ctx context.Context) (stop func() Noise) {
+// MonitorNoise measures the noise until stop, which returns it.
+func MonitorNoise(ctx context.Context) (stop func() Noise) {
 	ctx, cancel := context.WithCancel(ctx)
 	var n Noise
 	var listening sync.WaitGroup
@@ -67,16 +65,16 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 			wait.For(ctx, pause)
 		}
 	}
-	if done == 0 { // it never is: the work must be done to know it
+	if done == 0 { // never true; keeps the compiler from removing the task
 		work = nil
 	}
 	return Noise{Sleep: stat.Summarize(late), Spin: stat.Summarize(work), Load: load()}
 }
 
-// seed is where the work begins.
+// seed is the start value of the CPU task.
 const seed = uint64(88172645463325252)
 
-// spin does n steps from x that depend on each other.
+// spin does n dependent steps from x.
 func spin(x uint64, n int) uint64 {
 	for range n {
 		x ^= x << 13
@@ -92,19 +90,18 @@ func load() float64 {
 		return 0
 	}
 	first, _, _ := strings.Cut(string(b), " ")
-	f, _ := strconv.ParseFloat(first, 64) // 0 where it is none
+	f, _ := strconv.ParseFloat(first, 64) // 0 if malformed
 	return f
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// A Lateness keeps how late a media clock is: it is a stream of the clock's
-// (pace.Clock.Hook). Its zero value is ready, and belongs to the clock until the
-// clock has ended.
+// A Lateness records how late a media clock is (mediaclock.Clock.Hook). The zero
+// value is ready; read it after the clock has stopped.
 type Lateness struct{ late []float64 }
 
-// Tick implements pace.Stream.
+// Tick implements mediaclock.Stream.
 func (l *Lateness) Tick(due time.Time) { l.late = append(l.late, millis(time.Since(due))) }
 
-// Late is how late each tick began, in ms.
+// Late returns the lateness of each tick, in ms.
 func (l *Lateness) Late() []float64 { return l.late }

@@ -1,6 +1,5 @@
-// Package pacing measures how evenly a campaign calls: it gives a list to a parley
-// serve over HTTP, and sees requests arrive at a scripted carrier. Nothing else is
-// looked at.
+// Package pacing measures how evenly a campaign calls: it uploads a list to a
+// "parley serve" over HTTP and records when calls arrive at a scripted carrier.
 package pacing
 
 import (
@@ -15,21 +14,21 @@ import (
 
 	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/result"
-	"github.com/parley-voice/parley/bench/served"
+	"github.com/parley-voice/parley/bench/server"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Options of Run.
+// Options configure Run.
 type Options struct {
-	Pace      int           // calls a minute of each campaign: a tier of the API's
-	Campaigns int           // at a time
-	Length    time.Duration // that is measured, from the first call on
+	Pace      int           // calls per minute of each campaign: a tier of the API
+	Campaigns int           // concurrent campaigns
+	Length    time.Duration // measured, from the first call
 	Child     func(ctx context.Context, args ...string) *exec.Cmd
 	Progress  func(done, all int)
 	Out, Log  io.Writer
 }
 
-// file has an organization call at any hour, as fast as it is asked to.
+// file lets an organization call at any hour without limits.
 const file = `
 organizations:
 - name: bench
@@ -46,7 +45,7 @@ organizations:
     subgroups: [{name: all, allowed_destinations: ["7"], agents: [bench], concurrent_calls: 10000, calls_per_minute: 100000}]
 `
 
-// sightings are when requests came.
+// sightings are the arrival times of calls.
 type sightings struct {
 	first chan struct{}
 	mu    sync.Mutex
@@ -61,10 +60,10 @@ func (s *sightings) see(i siptest.Invite) {
 	}
 }
 
-// Run measures, and puts what it saw into f.
+// Run measures and adds the metrics to f.
 func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if o.Pace < 1 || o.Campaigns < 1 || o.Length < 10*time.Second {
-		return fmt.Errorf("pace %d, %d campaigns, %v: want 1 or more of each, and 10s", o.Pace, o.Campaigns, o.Length)
+		return fmt.Errorf("pace %d, %d campaigns, length %v: want at least 1, 1 and 10s", o.Pace, o.Campaigns, o.Length)
 	}
 	seen := sightings{first: make(chan struct{})}
 	carrier := &siptest.Carrier{
@@ -75,12 +74,12 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, carrier.Close()) }()
-	s := &served.Server{Child: o.Child, Log: o.Log}
+	s := &server.Server{Child: o.Child, Log: o.Log}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	if err = s.Start(ctx); err != nil {
 		return err
 	}
-	if err = s.Furnish(ctx, "bench", fmt.Sprintf(file, carrier.Proxy())); err != nil {
+	if err = s.Configure(ctx, "bench", fmt.Sprintf(file, carrier.Proxy())); err != nil {
 		return err
 	}
 	launched := time.Now()
@@ -89,11 +88,11 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 			return err
 		}
 	}
-	cpu := machine.Spent(s.PID)
+	cpu := machine.CPUTime(s.PID)
 	if err = o.wait(ctx, seen.first); err != nil {
 		return err
 	}
-	spent := machine.Spent(s.PID)
+	spent := machine.CPUTime(s.PID)
 	seen.mu.Lock()
 	at := slices.Clone(seen.at)
 	seen.mu.Unlock()
@@ -101,8 +100,8 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	return f.Table(o.Out)
 }
 
-// launch gives a campaign more contacts than there is time for.
-func (o Options) launch(ctx context.Context, s *served.Server, n int) error {
+// launch starts a campaign with more contacts than there is time for.
+func (o Options) launch(ctx context.Context, s *server.Server, n int) error {
 	var rows []map[string]any
 	for i := range int(1.2*o.due()/float64(o.Campaigns)) + o.Pace {
 		rows = append(rows, map[string]any{"phone": fmt.Sprintf("+770%02d%06d", 10+n%80, i)})
@@ -111,8 +110,11 @@ func (o Options) launch(ctx context.Context, s *served.Server, n int) error {
 		Status   string           `json:"status"`
 		Blockers []map[string]any `json:"blockers"`
 	}
-	err := s.Order(ctx, "/v1/campaigns", map[string]any{
-		"name": fmt.Sprintf("bench %d", n), "agent_id": "bench", "calls_per_minute": o.Pace, "planned_calls": rows, "attestation": map[string]any{"confirmed": true},
+	err := s.Post(ctx, "/v1/campaigns", map[string]any{
+		"name": fmt.Sprintf(
+			"bench %d",
+			n,
+		), "agent_id": "bench", "calls_per_minute": o.Pace, "planned_calls": rows, "attestation": map[string]any{"confirmed": true},
 	}, &c)
 	if err == nil && c.Status != "running" {
 		err = fmt.Errorf("campaign %d is %s: %v", n, c.Status, c.Blockers)
@@ -120,18 +122,18 @@ func (o Options) launch(ctx context.Context, s *served.Server, n int) error {
 	return err
 }
 
-// due is how many calls there are to be.
+// due returns the number of calls due.
 func (o Options) due() float64 { return float64(o.Pace*o.Campaigns) * o.Length.Minutes() }
 
-// patience is for the first call.
+// patience is the limit for the first call.
 const patience = time.Minute
 
-// wait waits for the first call, and Length from there.
+// wait waits for the first call, then for Length.
 func (o Options) wait(ctx context.Context, first <-chan struct{}) error {
 	select {
 	case <-first:
 	case <-time.After(patience):
-		return fmt.Errorf("no call in %v", patience)
+		return fmt.Errorf("no call was placed within %v", patience)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -149,7 +151,7 @@ func (o Options) wait(ctx context.Context, first <-chan struct{}) error {
 	return nil
 }
 
-// judge adds what was seen to f: how many calls, how evenly, at what cost.
+// judge adds the metrics to f: number, evenness and cost of the calls.
 func (o Options) judge(f *result.File, at []time.Time, first, cpu time.Duration) {
 	slices.SortFunc(at, time.Time.Compare)
 	calls, busiest := 0, 0
@@ -165,12 +167,39 @@ func (o Options) judge(f *result.File, at []time.Time, first, cpu time.Duration)
 		late = append(late, float64(t.Sub(at[0].Add(time.Duration(i)*step)))/float64(time.Millisecond))
 	}
 	ratio := 100 * float64(calls) / o.due()
-	f.Add(result.Figure("pace", "calls, of those that the pace asks for", "%", result.Exactly(ratio), result.Least("value", 99), result.Most("value", 101)))
-	m := result.Figure("calls_per_second", "calls that left in a second", "/s", result.Exactly(float64(calls)/o.Length.Seconds()))
+	f.Add(
+		result.Figure(
+			"pace",
+			"calls placed, of those due at the set pace",
+			"%",
+			result.Exactly(ratio),
+			result.Least("value", 99),
+			result.Most("value", 101),
+		),
+	)
+	m := result.Figure("calls_per_second", "calls placed per second", "/s", result.Exactly(float64(calls)/o.Length.Seconds()))
 	m.More = true
 	f.Add(m)
-	f.Add(result.Figure("busiest_second", "calls in the busiest second", "", result.Exactly(float64(busiest)), result.Most("value", float64(max(2, 2*o.Pace*o.Campaigns/60)))))
-	f.Add(result.Figure("first_ms", "first call after the campaigns were ordered", "ms", result.Exactly(float64(first)/float64(time.Millisecond))))
-	f.Add(result.Spread("behind_ms", "calls that left after an even pace would have them", "ms", late))
-	f.Add(result.Figure("cpu_ms", "CPU of service and database, a call", "ms", result.Exactly(float64(cpu)/float64(time.Millisecond)/float64(max(1, calls)))))
+	f.Add(
+		result.Figure(
+			"busiest_second",
+			"calls in the busiest second",
+			"",
+			result.Exactly(float64(busiest)),
+			result.Most("value", float64(max(2, 2*o.Pace*o.Campaigns/60))),
+		),
+	)
+	f.Add(
+		result.Figure("first_ms", "first call, after the campaigns were launched", "ms",
+			result.Exactly(float64(first)/float64(time.Millisecond))),
+	)
+	f.Add(result.Spread("behind_ms", "calls: delay relative to an even pace", "ms", late))
+	f.Add(
+		result.Figure(
+			"cpu_ms",
+			"CPU of service and database per call",
+			"ms",
+			result.Exactly(float64(cpu)/float64(time.Millisecond)/float64(max(1, calls))),
+		),
+	)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// TestJudge: an even pace is met, and what is bunched or slow is not.
+// An even pace meets the targets; bunched or slow calls do not.
 func TestJudge(t *testing.T) {
 	o := Options{Pace: 60, Campaigns: 2, Length: time.Minute}
 	even := func(step time.Duration) (all []time.Time) {

@@ -1,6 +1,6 @@
-// Package providers plays recognizers, models and voices on ports of their own,
-// by the wire protocols of the real ones, with delays and faults that follow a
-// script: any voice system can be pointed at them.
+// Package providers serves fake speech-to-text, model and voice providers on
+// their own ports. They speak the real wire protocols, with scripted delays and
+// faults, so any voice system can use them.
 package providers
 
 import (
@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-voice/parley/bench/strict"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/bench/yamlstrict"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// A Script says how the providers behave. It has the keys of its file.
+// A Script configures the providers. Its YAML keys are those of the file.
 type Script struct {
 	Recognizer Recognizer `yaml:"recognizer"`
 	Model      Model      `yaml:"model"`
@@ -26,13 +26,13 @@ type Script struct {
 	Faults     []Fault    `yaml:"faults"`
 }
 
-// A Recognizer understands tone words.
+// A Recognizer recognizes tone words.
 type Recognizer struct {
-	Partial time.Duration `yaml:"partial"` // end of a word to the interim result that holds it
+	Partial time.Duration `yaml:"partial"` // end of a word to the interim result with it
 	Final   time.Duration `yaml:"final"`   // request to the final result
 }
 
-// A Model answers.
+// A Model generates replies.
 type Model struct {
 	FirstToken time.Duration `yaml:"first_token"`
 	Token      time.Duration `yaml:"token"` // between two
@@ -41,24 +41,25 @@ type Model struct {
 // A Voice speaks tone words.
 type Voice struct {
 	FirstAudio time.Duration `yaml:"first_audio"`
-	Silence    time.Duration `yaml:"silence"` // that it begins with
+	Silence    time.Duration `yaml:"silence"` // leading silence
 }
 
-// A Fault is what goes wrong with some requests of a provider. A connection of
-// a recognizer, and an utterance of a voice, is one request.
+// A Fault breaks some requests of a provider. A connection of a recognizer, and
+// an utterance of a voice, is one request.
 type Fault struct {
-	Provider fake.Provider `yaml:"provider"`
-	Fault    fake.Fault    `yaml:"fault"`
-	First    int           `yaml:"first"` // request that it happens to, from 1; 0 is 1
-	Every    int           `yaml:"every"` // and every so many after it; 0 is every one
-	Times    int           `yaml:"times"` // at most; 0 is without end
-	// By is how late what is late or slow comes; 0 is 3 s. It is one for all.
+	Provider fakeprovider.Provider `yaml:"provider"`
+	Fault    fakeprovider.Fault    `yaml:"fault"`
+	First    int                   `yaml:"first"` // first affected request, from 1; 0 means 1
+	Every    int                   `yaml:"every"` // interval of further requests; 0 means every one
+	Times    int                   `yaml:"times"` // at most; 0 means no limit
+	// By is the delay of late and slow requests; 0 means 3 s. The largest one
+	// applies to all faults.
 	By time.Duration `yaml:"by"`
 }
 
-// Typical has the delays that the targets are set for, and no faults.
+// Typical returns the delays on which the targets are based, without faults.
 func Typical() Script {
-	s := fake.Typical()
+	s := fakeprovider.Typical()
 	return Script{
 		Recognizer: Recognizer{Partial: s.PartialLag, Final: s.FinalLag},
 		Model:      Model{FirstToken: s.FirstToken, Token: s.TokenGap},
@@ -66,20 +67,20 @@ func Typical() Script {
 	}
 }
 
-// Read reads the script of a file. What it leaves out is as Typical has it.
+// Read reads a script file. Missing values are those of Typical.
 func Read(name string) (Script, error) {
 	s := Typical()
 	b, err := os.ReadFile(name) //nolint:gosec // the user's own
 	if err != nil {
 		return s, err
 	}
-	if err = strict.Read(b, &s); err != nil {
+	if err = yamlstrict.Read(b, &s); err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
 }
 
-// ParseFault reads a fault as a command line has it: "llm=slow",
+// ParseFault parses the notation of the command line: "llm=slow",
 // "asr=late,first=2,every=5,times=3,by=2s".
 func ParseFault(text string) (Fault, error) {
 	var f Fault
@@ -89,9 +90,9 @@ func ParseFault(text string) (Fault, error) {
 	head, rest, more := strings.Cut(text, ",")
 	provider, what, ok := strings.Cut(head, "=")
 	if !ok {
-		return wrong("no fault of a provider")
+		return wrong("no fault named")
 	}
-	f.Provider, f.Fault = fake.Provider(provider), fake.Fault(what)
+	f.Provider, f.Fault = fakeprovider.Provider(provider), fakeprovider.Fault(what)
 	for more {
 		var option string
 		option, rest, more = strings.Cut(rest, ",")
@@ -116,7 +117,7 @@ func ParseFault(text string) (Fault, error) {
 	return f, nil
 }
 
-// Check says what of a script makes no sense.
+// Check validates a script.
 func (s Script) Check() error {
 	for name, d := range map[string]time.Duration{
 		"partial": s.Recognizer.Partial, "final": s.Recognizer.Final, "first_token": s.Model.FirstToken, "token": s.Model.Token,
@@ -129,7 +130,7 @@ func (s Script) Check() error {
 	return Check(s.Faults)
 }
 
-// Check says what of some faults makes no sense.
+// Check validates faults.
 func Check(faults []Fault) error {
 	for i, f := range faults {
 		if err := f.check(); err != nil {
@@ -141,33 +142,33 @@ func Check(faults []Fault) error {
 
 func (f Fault) check() error {
 	switch {
-	case !slices.Contains([]fake.Provider{fake.ASR, fake.LLM, fake.TTS}, f.Provider):
+	case !slices.Contains([]fakeprovider.Provider{fakeprovider.ASR, fakeprovider.LLM, fakeprovider.TTS}, f.Provider):
 		return fmt.Errorf("unknown provider %q: accepted are asr, llm and tts", f.Provider)
-	case !slices.Contains(fake.Faults(), f.Fault):
-		return fmt.Errorf("unknown fault %q: accepted are %s", f.Fault, list(fake.Faults()))
+	case !slices.Contains(fakeprovider.Faults(), f.Fault):
+		return fmt.Errorf("unknown fault %q: accepted are %s", f.Fault, list(fakeprovider.Faults()))
 	case !f.fits():
-		return fmt.Errorf("%s of %s: late and mute are of asr, slow is of llm and tts", f.Fault, f.Provider)
+		return fmt.Errorf("%s of %s: late and mute apply to asr, slow applies to llm and tts", f.Fault, f.Provider)
 	case f.First < 0 || f.Every < 0 || f.Times < 0:
-		return errors.New("first, every or times below 0")
-	case f.By < 0 || f.By > time.Minute || f.By > 0 && f.Fault != fake.Late && f.Fault != fake.Slow:
-		return fmt.Errorf("by %v: want 0s to 1m, of late and slow alone", f.By)
+		return errors.New("first, every and times must not be negative")
+	case f.By < 0 || f.By > time.Minute || f.By > 0 && f.Fault != fakeprovider.Late && f.Fault != fakeprovider.Slow:
+		return fmt.Errorf("by %v: accepted are 0s to 1m, for late and slow only", f.By)
 	}
 	return nil
 }
 
-// fits tells whether the provider can have the fault.
+// fits reports whether the provider supports the fault.
 func (f Fault) fits() bool {
 	switch f.Fault {
-	case fake.Late, fake.Mute:
-		return f.Provider == fake.ASR
-	case fake.Slow:
-		return f.Provider != fake.ASR
+	case fakeprovider.Late, fakeprovider.Mute:
+		return f.Provider == fakeprovider.ASR
+	case fakeprovider.Slow:
+		return f.Provider != fakeprovider.ASR
 	default:
 		return true
 	}
 }
 
-func list(all []fake.Fault) string {
+func list(all []fakeprovider.Fault) string {
 	var names []string
 	for _, f := range all {
 		names = append(names, string(f))
@@ -175,16 +176,16 @@ func list(all []fake.Fault) string {
 	return strings.Join(names, ", ")
 }
 
-// hits tells whether the fault happens to request n of its provider, from 0.
+// hits reports whether the fault affects request n of its provider, from 0.
 func (f Fault) hits(n int) bool {
 	n -= max(1, f.First) - 1
 	every := max(1, f.Every)
 	return n >= 0 && n%every == 0 && (f.Times == 0 || n/every < f.Times)
 }
 
-// Fake is the script as the fakes take it, but for what the model says.
-func (s Script) Fake() fake.Script {
-	out := fake.Script{
+// Fake converts the script for package fakeprovider, without replies.
+func (s Script) Fake() fakeprovider.Script {
+	out := fakeprovider.Script{
 		PartialLag: s.Recognizer.Partial, FinalLag: s.Recognizer.Final, FirstToken: s.Model.FirstToken, TokenGap: s.Model.Token,
 		FirstByte: s.Voice.FirstAudio, LeadingSilence: s.Voice.Silence,
 	}
@@ -193,34 +194,34 @@ func (s Script) Fake() fake.Script {
 		out.LateBy = max(out.LateBy, f.By)
 	}
 	if len(faults) > 0 {
-		out.Fault = func(p fake.Provider, n int) fake.Fault {
+		out.Fault = func(p fakeprovider.Provider, n int) fakeprovider.Fault {
 			for _, f := range faults {
 				if f.Provider == p && f.hits(n) {
 					return f.Fault
 				}
 			}
-			return fake.None
+			return fakeprovider.None
 		}
 	}
 	return out
 }
 
-// Addrs are where the providers listen: host and port of each.
+// Addrs are the listen addresses, host:port.
 type Addrs struct{ ASR, LLM, TTS string }
 
-// Serve plays the providers on addrs until ctx ends, and prints where to point a
-// system at. reply is what the model says; nil repeats what it was told.
-func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func([]fake.Message) string) error {
+// Serve runs the providers until ctx ends, and prints their URLs. reply returns
+// the model's reply; nil repeats the message.
+func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func([]fakeprovider.Message) string) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	script := s.Fake()
 	script.Reply = reply
-	var servers []*fake.Server
+	var servers []*fakeprovider.Server
 	var err error
 	for _, addr := range []string{addrs.ASR, addrs.LLM, addrs.TTS} {
-		var one *fake.Server
-		if one, err = fake.Start(ctx, addr, script); err != nil {
+		var one *fakeprovider.Server
+		if one, err = fakeprovider.Start(ctx, addr, script); err != nil {
 			break
 		}
 		servers = append(servers, one)
@@ -236,21 +237,21 @@ func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func
 	return err
 }
 
-// tell prints the addresses, by protocol.
+// tell prints the addresses by protocol.
 func tell(out io.Writer, asr, llm, tts string, s Script) error {
-	_, err := fmt.Fprintf(out, `recognizer  %[1]s, which understands tone words: partial %[4]v, final %[5]v
+	_, err := fmt.Fprintf(out, `speech-to-text  %[1]s, for tone words: partial %[4]v, final %[5]v
   Deepgram       ws://%[1]s/v1/listen and ws://%[1]s/v2/listen
   AssemblyAI     ws://%[1]s/v3/ws
   OpenAI         ws://%[1]s/v1/realtime?intent=transcription
-model       %[2]s: first token %[6]v, then one every %[7]v
+model           %[2]s: first token %[6]v, then one every %[7]v
   OpenAI         http://%[2]s/v1/chat/completions
-voice       %[3]s, which speaks tone words: first audio %[8]v
+voice           %[3]s, in tone words: first audio %[8]v
   ElevenLabs     ws://%[3]s/v1/text-to-speech/VOICE/stream-input
   Cartesia       ws://%[3]s/tts/websocket
   Deepgram       ws://%[3]s/v1/speak
   OpenAI         http://%[3]s/v1/audio/speech
-any key is taken; each address speaks all of it; of Parley: PARLEY_FAKE_URL=%[1]s
-%[9]sserving until Ctrl-C
+Any API key is accepted; each address serves all protocols. For Parley: PARLEY_FAKE_URL=%[1]s
+%[9]sServing until Ctrl-C
 `, asr, llm, tts, s.Recognizer.Partial, s.Recognizer.Final, s.Model.FirstToken, s.Model.Token, s.Voice.FirstAudio, faultLines(s.Faults))
 	return err
 }
@@ -258,7 +259,7 @@ any key is taken; each address speaks all of it; of Parley: PARLEY_FAKE_URL=%[1]
 func faultLines(faults []Fault) string {
 	var b strings.Builder
 	for _, f := range faults {
-		fmt.Fprintf(&b, "fault: %s %s, from request %d on, every %d", f.Provider, f.Fault, max(1, f.First), max(1, f.Every))
+		fmt.Fprintf(&b, "fault: %s %s, from request %d, every %d", f.Provider, f.Fault, max(1, f.First), max(1, f.Every))
 		if f.Times > 0 {
 			fmt.Fprintf(&b, ", %d times", f.Times)
 		}

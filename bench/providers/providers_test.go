@@ -13,20 +13,20 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
 )
 
 func TestParseFault(t *testing.T) {
 	f, err := ParseFault("asr=late,first=2,every=5,times=3,by=2s")
-	if want := (Fault{fake.ASR, fake.Late, 2, 5, 3, 2 * time.Second}); err != nil || f != want {
-		t.Errorf("%+v, %v", f, err)
+	if want := (Fault{fakeprovider.ASR, fakeprovider.Late, 2, 5, 3, 2 * time.Second}); err != nil || f != want {
+		t.Errorf("got %+v, %v", f, err)
 	}
 	for text, want := range map[string]string{
 		"llm": "PROVIDER=FAULT", "llm=slow,twice": `unknown "twice"`, "llm=slow,every=x": `every is "x"`, "llm=slow,by=3": `by is "3"`,
 	} {
 		if _, err := ParseFault(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestHits(t *testing.T) {
 			got.WriteByte(".x"[map[bool]int{true: 1}[c.f.hits(n)]])
 		}
 		if got.String() != c.want {
-			t.Errorf("%+v: %s, want %s", c.f, got.String(), c.want)
+			t.Errorf("%+v: got %s, want %s", c.f, got.String(), c.want)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 	write("model: {first_token: 350ms}\nfaults:\n- {provider: llm, fault: slow, every: 4, by: 1s}\n")
 	s, err := Read(name)
 	if err != nil || s.Check() != nil || s.Model.FirstToken != 350*time.Millisecond || s.Recognizer.Final != 150*time.Millisecond || len(s.Faults) != 1 {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, %v", s, err)
 	}
 	write("model:\n  first_tokn: 350ms\n")
 	if _, err := Read(name); err == nil || !strings.Contains(err.Error(), `x.yaml: line 2: model: unknown key "first_tokn": accepted are first_token, token`) {
@@ -71,10 +71,10 @@ func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"faults: [{provider: stt, fault: drop}]":            "accepted are asr, llm and tts",
 		"faults: [{provider: llm, fault: dorp}]":            "half-open",
-		"faults: [{provider: llm, fault: late}]":            "late and mute are of asr",
-		"faults: [{provider: asr, fault: slow}]":            "slow is of llm and tts",
-		"faults: [{provider: asr, fault: drop, first: -1}]": "below 0",
-		"faults: [{provider: asr, fault: drop, by: 1s}]":    "of late and slow alone",
+		"faults: [{provider: llm, fault: late}]":            "late and mute apply to asr",
+		"faults: [{provider: asr, fault: slow}]":            "slow applies to llm and tts",
+		"faults: [{provider: asr, fault: drop, first: -1}]": "must not be negative",
+		"faults: [{provider: asr, fault: drop, by: 1s}]":    "for late and slow only",
 		"voice: {first_audio: -1s}":                         "first_audio",
 	} {
 		write(text)
@@ -83,15 +83,15 @@ func TestRead(t *testing.T) {
 			err = s.Check()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }
 
-// TestServe plays the providers on ports of their own, and asks the model as any
-// system would: every second answer is refused.
+// The providers serve on their own ports, and the scripted fault refuses every
+// second model request.
 func TestServe(t *testing.T) {
-	s := Script{Faults: []Fault{{Provider: fake.LLM, Fault: fake.Refuse, First: 2, Every: 2}}}
+	s := Script{Faults: []Fault{{Provider: fakeprovider.LLM, Fault: fakeprovider.Refuse, First: 2, Every: 2}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, w := io.Pipe()
@@ -101,10 +101,10 @@ func TestServe(t *testing.T) {
 	served.Go(func() { err = Serve(ctx, w, Addrs{loopback, loopback, loopback}, s, nil); _ = w.Close() })
 	b := make([]byte, 4096)
 	n, _ := r.Read(b)
-	told := string(b[:n])
-	addr := regexp.MustCompile(`http://(\S+)/v1/chat/completions`).FindStringSubmatch(told)
-	if addr == nil || !strings.Contains(told, "fault: llm refuse, from request 2 on, every 2") || strings.Count(told, "127.0.0.1:") < 10 {
-		t.Fatalf("told: %s", told)
+	printed := string(b[:n])
+	addr := regexp.MustCompile(`http://(\S+)/v1/chat/completions`).FindStringSubmatch(printed)
+	if addr == nil || !strings.Contains(printed, "fault: llm refuse, from request 2, every 2") || strings.Count(printed, "127.0.0.1:") < 10 {
+		t.Fatalf("got %s", printed)
 	}
 	m := llm.OpenAI{URL: "http://" + addr[1] + "/v1"}
 	for i, want := range []string{"you said hi", "503", "you said hi"} {
@@ -115,7 +115,7 @@ func TestServe(t *testing.T) {
 			}
 		}
 		if !strings.Contains(got.String(), want) {
-			t.Errorf("request %d: %q, want %q", i+1, got.String(), want)
+			t.Errorf("request %d: got %q, want %q", i+1, got.String(), want)
 		}
 	}
 	cancel()
@@ -124,6 +124,6 @@ func TestServe(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := net.Dial("tcp", addr[1]); err == nil {
-		t.Error("it goes on to serve")
+		t.Error("server did not stop")
 	}
 }

@@ -1,25 +1,25 @@
 package relay
 
-// What a sender with discontinuous transmission does.
+// Discontinuous transmission (DTX).
 const (
-	hangover = 10 // packets of silence that it still sends
+	hangover = 10 // packets of silence still sent
 	header   = 12 // bytes of RTP
 )
 
-// Types of G.711's two laws, and how close to zero a sample is that is silent.
+// Payload types of G.711, and the level below which a sample is silent.
 const (
 	mulaw, alaw = 0, 8
 	faint       = 8 // steps
 )
 
-// gate leaves out silence. It belongs to one flow.
+// gate drops silent packets of one flow.
 type gate struct {
 	silent int // packets in a row
 }
 
-// shuts tells whether a packet is left out. Of the first one after those that
-// were, the marker is set (RFC 3551 section 4.1).
-func (g *gate) shuts(b []byte) bool {
+// drops reports whether to drop a packet. It sets the marker of the first packet
+// after silence (RFC 3551 section 4.1).
+func (g *gate) drops(b []byte) bool {
 	if len(b) <= header || b[0]>>6 != 2 {
 		return false
 	}
@@ -34,12 +34,12 @@ func (g *gate) shuts(b []byte) bool {
 	return g.silent > hangover
 }
 
-// silent tells whether all samples of a payload are next to nothing.
+// silent reports whether all samples of a payload are near zero.
 func silent(kind byte, payload []byte) bool {
 	for _, x := range payload {
 		switch kind {
 		case mulaw:
-			x = ^x & 0x7f // its code counts down from silence
+			x = ^x & 0x7f // µ-law codes count down from silence
 		case alaw:
 			x = (x ^ 0x55) & 0x7f
 		default:

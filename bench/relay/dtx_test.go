@@ -20,22 +20,22 @@ func TestGate(t *testing.T) {
 	} {
 		var g gate
 		for i := range hangover + 5 {
-			if got := g.shuts(packet(c.kind, c.silence)); got != (c.shuts && i >= hangover) {
-				t.Errorf("%s: packet %d of silence is left out: %v", name, i, got)
+			if got := g.drops(packet(c.kind, c.silence)); got != (c.shuts && i >= hangover) {
+				t.Errorf("%s: packet %d of silence: got dropped %v", name, i, got)
 			}
 		}
 		first, second := packet(c.kind, c.speech), packet(c.kind, c.speech)
-		if g.shuts(first) || g.shuts(second) {
-			t.Errorf("%s: speech is left out", name)
+		if g.drops(first) || g.drops(second) {
+			t.Errorf("%s: speech was dropped", name)
 		}
 		if marked := first[1]&0x80 != 0; marked != c.shuts || second[1]&0x80 != 0 {
-			t.Errorf("%s: the first packet of speech is marked: %v", name, marked)
+			t.Errorf("%s: first packet of speech: got marker %v", name, marked)
 		}
 	}
 	var g gate
 	for range 2 * hangover {
-		if g.shuts([]byte("REGISTER sip:a SIP/2.0")) || g.shuts(nil) {
-			t.Fatal("what is no RTP is left out")
+		if g.drops([]byte("REGISTER sip:a SIP/2.0")) || g.drops(nil) {
+			t.Fatal("non-RTP packet was dropped")
 		}
 	}
 }

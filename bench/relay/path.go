@@ -1,7 +1,6 @@
-// Package relay is a bad network: a UDP relay that loses, delays, reorders and
-// repeats datagrams, for audio and signalling alike. What it does to a
-// datagram follows from a seed and the datagrams before it; only sockets and
-// the clock stand outside.
+// Package relay emulates a bad network: a UDP relay that loses, delays, reorders
+// and repeats datagrams of audio and signaling. Its decisions depend only on a
+// seed and the previous datagrams; sockets and the clock are separate.
 package relay
 
 import (
@@ -12,42 +11,43 @@ import (
 	"time"
 )
 
-// A Spread is how delays are spread.
+// A Spread is a distribution of delays.
 type Spread uint8
 
-// Spreads.
+// Distributions.
 const (
-	Even   Spread = iota // evenly, from none to Jitter
-	Normal               // as the size of normal noise: Jitter is its deviation, three of them the most
-	Tailed               // exponentially: Jitter is the mean, ten of them the most
+	Even   Spread = iota // uniform, from 0 to Jitter
+	Normal               // half-normal: Jitter is the deviation, the maximum is three of them
+	Tailed               // exponential: Jitter is the mean, the maximum is ten of them
 )
 
-// A Path is one direction of a network. Its zero value is a perfect one.
-// Chances are from 0 to 1.
+// A Path is one direction of a network; the zero value is perfect. Probabilities
+// are from 0 to 1.
 type Path struct {
-	Loss      float64       // share of datagrams lost, each by itself or in bursts
-	Burst     float64       // mean datagrams lost in a row (Gilbert-Elliott); up to 1 is no bursts
+	Loss      float64       // share of datagrams lost, independently or in bursts
+	Burst     float64       // mean number lost in a row (Gilbert-Elliott); up to 1 means no bursts
 	Delay     time.Duration // of every datagram
-	Jitter    time.Duration // on top, each by itself, so that datagrams overtake each other
+	Jitter    time.Duration // added independently, so datagrams may overtake each other
 	Spread    Spread        // of Jitter
-	Reorder   float64       // chance not to be delayed at all
-	Duplicate float64       // chance to come twice
-	Rate      int           // bits per second, 0 without limit
-	Backlog   time.Duration // that may wait for Rate; what would wait longer is lost. 0 is a second
-	// Skew makes the sender's clock fast, by millionths, or slow where it is
-	// negative. A fast one uses up Delay and ends there.
+	Reorder   float64       // probability of no delay
+	Duplicate float64       // probability of a duplicate
+	Rate      int           // bits per second, 0 means no limit
+	Backlog   time.Duration // maximum wait for Rate, beyond which datagrams are lost; 0 means 1 s
+	// Skew makes the sender's clock fast, in millionths, or slow if negative. A
+	// fast clock uses up Delay and then has no effect.
 	Skew float64
-	// DTX leaves RTP packets of silence in G.711 out, but for the first ones of a
-	// stretch, as a sender does who sends speech alone.
+	// DTX drops silent RTP packets of G.711 except the first of a stretch, like a
+	// sender with silence suppression.
 	DTX bool
-	// Outages are times, since the flow's first datagram, in which all is lost.
+	// Outages are times, from the flow's first datagram, in which everything is
+	// lost.
 	Outages []Window
 }
 
-// A Window is a stretch of time, To not included.
+// A Window is a time range, To excluded.
 type Window struct{ From, To time.Duration }
 
-// Check says what of a path makes no sense.
+// Check validates a path.
 func (p *Path) Check() error {
 	for name, chance := range map[string]float64{"loss": p.Loss, "reorder": p.Reorder, "duplicate": p.Duplicate} {
 		if !(chance >= 0 && chance <= 1) {
@@ -56,7 +56,7 @@ func (p *Path) Check() error {
 	}
 	switch {
 	case p.Delay < 0 || p.Jitter < 0 || p.Backlog < 0 || p.Rate < 0:
-		return errors.New("a delay or rate below 0")
+		return errors.New("delay and rate must not be negative")
 	case p.Spread > Tailed:
 		return fmt.Errorf("unknown spread %d", p.Spread)
 	case !(math.Abs(p.Skew) < 1e6):
@@ -71,32 +71,32 @@ func (p *Path) checkBursts() error {
 	case !(p.Burst >= 0) || math.IsInf(p.Burst, 1):
 		return fmt.Errorf("burst of %v", p.Burst)
 	case p.Burst > 1 && p.Loss < 1 && p.Loss > p.Burst*(1-p.Loss):
-		return fmt.Errorf("loss of %v in bursts of %v: such bursts leave too little between them", p.Loss, p.Burst)
+		return fmt.Errorf("loss of %v in bursts of %v: too much loss for such bursts", p.Loss, p.Burst)
 	default:
 		return nil
 	}
 }
 
-// A Flow decides what a path does to the datagrams of one sender.
+// A Flow decides the fate of one sender's datagrams.
 type Flow struct {
 	path *Path
 	rng  *rand.Rand
 	bad  bool          // in a burst
-	free time.Duration // when the line has sent what it was given
+	free time.Duration // when the line becomes idle
 }
 
-// NewFlow begins a flow. The same seed makes the same decisions.
+// NewFlow starts a flow. Equal seeds make equal decisions.
 func NewFlow(path *Path, seed uint64) *Flow {
 	return &Flow{path: path, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} //nolint:gosec // repeatable on purpose
 }
 
-// Decide appends to out when a datagram of so many bytes, given at at, comes
-// out: never before at, not at all, or twice. Times count since the flow's
-// first datagram and must not run backwards.
+// Decide appends the delivery times of a datagram of size bytes sent at at: none,
+// one or two, not before at. Times count from the flow's first datagram and must
+// not run backwards.
 func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Duration {
 	p := f.path
-	// Every datagram draws the same numbers, so that a change of one property
-	// leaves what the others do as it was.
+	// Every datagram draws the same random numbers, so that changing one property
+	// leaves the others' effects as they were.
 	lost, early, twice := f.lose(f.rng.Float64()), f.rng.Float64() < p.Reorder, f.rng.Float64() < p.Duplicate
 	first, second := f.jitter(), f.jitter()
 	for _, w := range p.Outages {
@@ -130,8 +130,8 @@ func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Du
 	return out
 }
 
-// lose walks between a good and a bad state, in which all is lost. The chances
-// to change give Loss of all and Burst in a row.
+// lose switches between a good state and a bad one, in which everything is lost.
+// The probabilities yield Loss overall and Burst in a row.
 func (f *Flow) lose(dice float64) bool {
 	p := f.path
 	if p.Burst <= 1 || p.Loss >= 1 {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-const queued = 1 << 16 // datagrams that may be under way
+const queued = 1 << 16 // maximum of datagrams in flight
 
-// A datagram under way.
 type datagram struct {
 	due  time.Time
 	n    int64 // order of those due at once
@@ -31,14 +30,12 @@ func (q byDue) Less(i, j int) bool {
 }
 func (q byDue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push implements heap.Interface.
 func (q *byDue) Push(x any) {
 	if d, ok := x.(datagram); ok {
 		*q = append(*q, d)
 	}
 }
 
-// Pop implements heap.Interface.
 func (q *byDue) Pop() any {
 	last := len(*q) - 1
 	d := (*q)[last]
@@ -56,8 +53,7 @@ type queue struct {
 	done  chan struct{}
 }
 
-// add is false where the queue is full: the datagram is lost, as it would be
-// in a router.
+// add returns false if the queue is full: the datagram is lost, as in a router.
 func (q *queue) add(d datagram) bool {
 	q.mu.Lock()
 	if len(q.heap) >= queued {
@@ -70,12 +66,12 @@ func (q *queue) add(d datagram) bool {
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
-	default: // one wish to look again is enough
+	default: // one wake-up is enough
 	}
 	return true
 }
 
-// next returns a datagram that is due, or how long until one is.
+// next returns a due datagram, or the time until one is due.
 func (q *queue) next(now time.Time) (datagram, time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,7 +92,7 @@ func (q *queue) run() {
 	for {
 		d, wait, ok := q.next(time.Now())
 		if ok {
-			_, _ = d.from.WriteToUDPAddrPort(d.data, d.to) // nobody there is a loss like any other
+			_, _ = d.from.WriteToUDPAddrPort(d.data, d.to) // an unreachable target is a loss
 			continue
 		}
 		timer.Reset(wait)

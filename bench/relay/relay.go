@@ -14,19 +14,18 @@ import (
 const (
 	maxFlows    = 1024
 	maxDatagram = 1 << 16
-	buffered    = 1 << 20 // bytes of the kernel's, so that it loses nothing by itself
+	buffered    = 1 << 20 // bytes of socket buffer, so that the kernel drops nothing
 )
 
-// A Relay carries datagrams between clients and one target. Each client has a
-// port of its own towards the target, as behind a NAT, and paths of its own.
-// Its exported fields are its wiring, to be set before Start.
+// A Relay forwards datagrams between clients and one target. Each client has its
+// own port towards the target, as behind a NAT, and its own paths. Set the
+// exported fields before Start.
 type Relay struct {
 	Target      netip.AddrPort
-	There, Back Path // towards the target, and from it
+	There, Back Path // to the target, and from it
 	Seed        uint64
-	// Tap, where set, is told of each datagram of both directions as it comes in,
-	// on the goroutine that reads the direction. The data is its for the call
-	// alone.
+	// Tap is called for each datagram, in the goroutine of its direction; nil
+	// disables it. The data is valid during the call only.
 	Tap func(Passing)
 
 	front *net.UDPConn
@@ -41,32 +40,32 @@ type Relay struct {
 	flows  map[netip.AddrPort]*client
 }
 
-// A Passing is a datagram on its way.
+// A Passing is a datagram and its fate.
 type Passing struct {
-	There bool // towards the target
+	There bool // to the target
 	Data  []byte
 	In    time.Time
-	Out   []time.Time // when it goes on: never where it is lost, or twice
+	Out   []time.Time // delivery times: none if lost, two if duplicated
 }
 
-// A client is one address and what it sends.
+// A client is one address and its flows.
 type client struct {
 	addr        netip.AddrPort
-	socket      *net.UDPConn // towards the target
+	socket      *net.UDPConn // to the target
 	began       time.Time
 	there, back *Flow
 	shut        [2]gate // of there, and of back
 }
 
-// Count is what happened to the datagrams of one direction.
+// Count counts the datagrams of one direction.
 type Count struct {
-	In        int64 // that came in
-	Out       int64 // that were sent on, repeated ones too
+	In        int64 // received
+	Out       int64 // sent, including duplicates
 	Lost      int64
 	Duplicate int64 // of Out
 }
 
-// Stats counts datagrams.
+// Stats counts the datagrams of both directions.
 type Stats struct {
 	There, Back Count
 	Flows       int
@@ -94,9 +93,8 @@ func (r *Relay) Start() error {
 	return nil
 }
 
-// Between starts a relay between two endpoints whose addresses are known. a
-// sends to toB and b to toA, and each takes the relay for the other. There is
-// the way from a to b.
+// Between starts a relay between two known endpoints. a sends to toB and b to
+// toA; each sees the relay as the other. There is the direction from a to b.
 func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB, toA netip.AddrPort, err error) {
 	r = &Relay{Target: b, There: there, Back: back, Seed: seed}
 	if toB, toA, err = r.Join(a); err != nil {
@@ -105,7 +103,7 @@ func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB,
 	return r, toB, toA, nil
 }
 
-// Join starts a relay between a and its target, as Between does.
+// Join starts a relay between a and its target, like Between.
 func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
 	if err = r.Start(); err != nil {
 		return toB, toA, err
@@ -117,11 +115,10 @@ func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
 	return r.Addr(), address(c.socket), nil
 }
 
-// Addr is where clients send to.
+// Addr returns the address for clients.
 func (r *Relay) Addr() netip.AddrPort { return address(r.front) }
 
-// Cut loses everything that comes in while on, both ways. What is under way
-// arrives.
+// Cut drops all datagrams of both directions while on. Those in flight arrive.
 func (r *Relay) Cut(on bool) { r.cut.Store(on) }
 
 // Stats returns the counts so far.
@@ -131,7 +128,7 @@ func (r *Relay) Stats() Stats {
 	return Stats{There: r.there.count(), Back: r.back.count(), Flows: len(r.flows)}
 }
 
-// Close ends the relay. What is under way is lost. It may be called twice.
+// Close stops the relay and drops datagrams in flight. It may be called twice.
 func (r *Relay) Close() error {
 	r.mu.Lock()
 	var err error
@@ -148,7 +145,7 @@ func (r *Relay) Close() error {
 	return err
 }
 
-// serve reads what clients send.
+// serve reads from clients.
 func (r *Relay) serve() {
 	b := make([]byte, maxDatagram)
 	for {
@@ -169,7 +166,7 @@ func (r *Relay) serve() {
 	}
 }
 
-// answer reads what the target sends to one client.
+// answer reads from the target for one client.
 func (r *Relay) answer(c *client) {
 	b := make([]byte, maxDatagram)
 	for {
@@ -178,7 +175,7 @@ func (r *Relay) answer(c *client) {
 			return
 		}
 		if err != nil || from != r.Target {
-			continue // nobody else is let in
+			continue // other senders are ignored
 		}
 		r.pass(way{c.back, &r.back, &c.shut[1], false}, b[:n], datagram{from: r.front, to: c.addr}, c.began)
 	}
@@ -192,13 +189,12 @@ type way struct {
 	there bool
 }
 
-// pass puts a datagram on its way. It belongs to the goroutine that reads the
-// direction.
+// pass queues a datagram. It belongs to the goroutine that reads the direction.
 func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
 	now := time.Now()
 	var space [2]time.Duration
-	if w.flow.path.DTX && w.gate.shuts(b) {
-		return // it was never sent
+	if w.flow.path.DTX && w.gate.drops(b) {
+		return // dropped by DTX
 	}
 	c := w.count
 	c.in.Add(1)
@@ -230,7 +226,7 @@ func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
 	}
 }
 
-// client returns the flow of an address, and begins it where there is none.
+// client returns the flow of an address, creating it if necessary.
 func (r *Relay) client(addr netip.AddrPort) (*client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ const ms = time.Millisecond
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// send gives a path n datagrams of 172 bytes, 20 ms apart.
+// send sends n datagrams of 172 bytes through a path, 20 ms apart.
 func send(p Path, seed uint64, n int) (outs [][]time.Duration) {
 	f := NewFlow(&p, seed)
 	for i := range n {
@@ -28,7 +28,7 @@ func send(p Path, seed uint64, n int) (outs [][]time.Duration) {
 func TestPerfectPath(t *testing.T) {
 	for i, out := range send(Path{}, 1, 100) {
 		if len(out) != 1 || out[0] != time.Duration(i)*20*ms {
-			t.Fatalf("datagram %d came at %v", i, out)
+			t.Fatalf("datagram %d: got arrival at %v", i, out)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestSameSeedSameNetwork(t *testing.T) {
 	p := Path{Loss: 0.1, Burst: 3, Delay: 30 * ms, Jitter: 20 * ms, Spread: Normal, Reorder: 0.02, Duplicate: 0.01}
 	a, b, other := fmt.Sprint(send(p, 7, 1000)), fmt.Sprint(send(p, 7, 1000)), fmt.Sprint(send(p, 8, 1000))
 	if a != b || a == other {
-		t.Error("a seed does not tell what happens")
+		t.Error("equal seeds gave different results")
 	}
 }
 
@@ -56,11 +56,11 @@ func TestLoss(t *testing.T) {
 			before = gone
 		}
 		if share := float64(lost) / n; math.Abs(share-row.loss) > 0.01+row.loss/10 {
-			t.Errorf("%+v: lost %.3f", row, share)
+			t.Errorf("%+v: got loss %.3f", row, share)
 		}
 		if row.burst > 1 && row.loss < 1 {
 			if mean := float64(lost) / float64(bursts); math.Abs(mean-row.burst) > row.burst/10 {
-				t.Errorf("%+v: bursts of %.2f", row, mean)
+				t.Errorf("%+v: got bursts of %.2f", row, mean)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestDelays(t *testing.T) {
 			sum, least, most = sum+d, min(least, d), max(most, d)
 		}
 		if mean := sum/n - 10*ms; mean < row.mean-2*ms || mean > row.mean+2*ms || least < 10*ms || most > row.most+10*ms {
-			t.Errorf("spread %d: mean %v, from %v to %v", row.spread, mean, least, most)
+			t.Errorf("spread %d: got mean %v, from %v to %v", row.spread, mean, least, most)
 		}
 	}
 }
@@ -93,12 +93,13 @@ func TestReorderAndDuplicate(t *testing.T) {
 		twice += len(out) - 1
 	}
 	if early < 300 || early > 500 || twice < 140 || twice > 260 {
-		t.Errorf("%d early, %d twice", early, twice)
+		t.Errorf("got %d early, %d twice", early, twice)
 	}
 }
 
 func TestRate(t *testing.T) {
-	// Twice what the line can carry: one half waits longer and longer, then is lost.
+	// At twice the rate limit, half of the datagrams wait longer and longer, then
+	// are lost.
 	p := Path{Rate: 172 * 8 * 25, Backlog: 200 * ms}
 	came, longest := 0, time.Duration(0)
 	for i, out := range send(p, 1, 1000) {
@@ -108,7 +109,7 @@ func TestRate(t *testing.T) {
 		}
 	}
 	if came < 490 || came > 520 || longest > 245*ms {
-		t.Errorf("%d came, after up to %v", came, longest)
+		t.Errorf("got %d arrivals, after up to %v", came, longest)
 	}
 }
 
@@ -117,12 +118,12 @@ func TestSkewAndOutage(t *testing.T) {
 		outs := send(Path{Delay: time.Second, Skew: skew}, 1, 50_001)
 		want := 1000*time.Second + time.Second - time.Duration(skew*1000)*time.Microsecond
 		if got := outs[50_000][0]; got != want {
-			t.Errorf("%v ppm: the last comes at %v, want %v", skew, got, want)
+			t.Errorf("%v ppm: got the last at %v, want %v", skew, got, want)
 		}
 	}
 	for i, out := range send(Path{Outages: []Window{{From: time.Second, To: 2 * time.Second}}}, 1, 200) {
 		if gone := len(out) == 0; gone != (i >= 50 && i < 100) {
-			t.Errorf("datagram %d: %v", i, out)
+			t.Errorf("datagram %d: got %v", i, out)
 		}
 	}
 }
@@ -145,16 +146,15 @@ func TestCheck(t *testing.T) {
 		{Skew: math.NaN()},
 	} {
 		if bad.Check() == nil {
-			t.Errorf("%+v is taken", bad)
+			t.Errorf("%+v: got no error", bad)
 		}
 		if (&Relay{There: bad}).Start() == nil {
-			t.Errorf("a relay with %+v starts", bad)
+			t.Errorf("%+v: relay started, want an error", bad)
 		}
 	}
 }
 
-// TestAnyPath holds what every path keeps to: nothing comes before it was
-// sent, nor more than twice.
+// On every path, a datagram arrives after it was sent, and at most twice.
 func TestAnyPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := rapid.Float64Range(0, 1)
@@ -166,20 +166,20 @@ func TestAnyPath(t *testing.T) {
 			Skew: rapid.Float64Range(-1000, 1000).Draw(t, "skew"),
 		}
 		if err := p.Check(); err != nil {
-			t.Skip(err) // bursts that no chance can make
+			t.Skip(err) // impossible bursts
 		}
 		f, at := NewFlow(&p, rapid.Uint64().Draw(t, "seed")), time.Duration(0)
 		for range rapid.IntRange(1, 100).Draw(t, "n") {
 			at += time.Duration(rapid.IntRange(0, 100).Draw(t, "gap")) * ms
 			out := f.Decide(nil, at, rapid.IntRange(0, 1500).Draw(t, "size"))
 			if len(out) > 2 || slices.ContainsFunc(out, func(x time.Duration) bool { return x < at }) {
-				t.Fatalf("at %v: %v", at, out)
+				t.Fatalf("at %v: got %v", at, out)
 			}
 		}
 	})
 }
 
-// TestBetween has two sockets talk through the relay; each takes it for the other.
+// Two sockets talk through the relay; each sees it as the other.
 func TestBetween(t *testing.T) {
 	a, err := open()
 	if err != nil {
@@ -204,7 +204,7 @@ func TestBetween(t *testing.T) {
 	_ = b.SetReadDeadline(time.Now().Add(5 * time.Second))
 	n, from, err := b.ReadFromUDPAddrPort(buf)
 	if err != nil || string(buf[:n]) != "hello" || from.Port() != toA.Port() || time.Since(began) < 30*ms {
-		t.Fatalf("b heard %q of %v after %v: %v", buf[:n], from, time.Since(began), err)
+		t.Fatalf("b got %q of %v after %v: %v", buf[:n], from, time.Since(began), err)
 	}
 	stranger, err := open()
 	if err != nil {
@@ -219,7 +219,7 @@ func TestBetween(t *testing.T) {
 	for range 2 {
 		n, from, err = a.ReadFromUDPAddrPort(buf)
 		if err != nil || string(buf[:n]) != "hi" || from.Port() != toB.Port() {
-			t.Fatalf("a heard %q of %v: %v", buf[:n], from, err)
+			t.Fatalf("a got %q of %v: %v", buf[:n], from, err)
 		}
 	}
 	if s := r.Stats(); s.Flows != 1 || s.There != (Count{In: 1, Out: 1}) || s.Back != (Count{In: 1, Out: 2, Duplicate: 1}) {
@@ -253,7 +253,7 @@ func TestClientsAndCut(t *testing.T) {
 		seen[from] = true
 	}
 	if len(seen) != 3 || r.Stats().Flows != 3 {
-		t.Errorf("%d addresses of 3 clients", len(seen))
+		t.Errorf("got %d addresses, want 3", len(seen))
 	}
 	r.Cut(true)
 	_, _ = target.WriteToUDPAddrPort([]byte("x"), r.Addr()) // a client like any other
@@ -261,7 +261,7 @@ func TestClientsAndCut(t *testing.T) {
 	for r.Stats().There.Lost != 1 {
 		select {
 		case <-deadline:
-			t.Fatal("a cut line loses nothing")
+			t.Fatal("cut relay forwarded a datagram")
 		default:
 		}
 	}

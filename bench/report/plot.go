@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// A plot is a drawing of lines, in units of its own view.
+// A plot is a line chart in units of its own view.
 type plot struct {
 	Title, Note string
 	Lines       []line
@@ -17,7 +17,6 @@ type plot struct {
 	Bound       *float64 // x of a limit
 }
 
-// A line is a path.
 type line struct {
 	Name  string
 	Path  string
@@ -25,29 +24,29 @@ type line struct {
 	Class int
 }
 
-// A dot is a point that says what it is.
+// A dot is a point with a tooltip.
 type dot struct {
 	X, Y float64
 	Says string
 }
 
-// A label stands at an axis.
+// A label belongs to an axis.
 type label struct {
 	At   float64
 	Text string
 }
 
-// The view of a plot: the drawing is right and above of its axes.
+// The view of a plot: the chart lies above and to the right of its axes.
 const (
 	left, right = 44.0, 412.0
 	high, low   = 12.0, 172.0
 )
 
-// few is how many values make no distribution.
+// few is the number of values below which no distribution is drawn.
 const few = 5
 
-// distributions are the cumulative distributions of what is spread, each with the
-// limit of its target: the share of values up to each.
+// distributions returns the cumulative distribution of each spread, with the
+// limit of its target.
 func distributions(f *result.File) []plot {
 	var all []plot
 	for _, m := range f.Metrics {
@@ -82,22 +81,40 @@ func shares() []label {
 	return []label{{low, "0"}, {(low + high) / 2, "50 %"}, {high, "100 %"}}
 }
 
-// A course is a figure over the load.
+// A course is a figure plotted over load.
 type course struct{ name, at, legend string }
 
-// curves are what becomes of figures as the load grows.
+// curves returns the charts over load.
 func curves(f *result.File) []plot {
 	var all []plot
 	for _, p := range []struct {
 		title   string
 		courses []course
 	}{
-		{"overhead at the ear, ms", []course{{"ear_overhead_ms", "p50", "p50"}, {"ear_overhead_ms", "p95", "p95"}, {"ear_overhead_ms", "p99", "p99"}}},
-		{"packets late and missing, %", []course{{"packets_late", "share", "late"}, {"packets_missing", "share", "missing"}}},
-		{"CPU of the machine, %", []course{{"cpu_server", "value", "server"}, {"cpu_postgres", "value", "Postgres"}, {"cpu_fakes", "value", "fakes"}, {"cpu_callees", "value", "callees"}, {"cpu_all", "value", "all"}}},
-		{"CPU of the server, ms a call and second", []course{{"cpu_ms", "value", "server"}, {"legs_cpu_ms", "value", "legs"}, {"floor_cpu_ms", "value", "bare sockets"}}},
-		{"memory of the server, KiB a call", []course{{"rss_kib", "value", "server"}, {"legs_rss_kib", "value", "legs"}}},
-		{"between two packets of the server's, p99, ms", []course{{"jitter_ms", "p99", "off by"}, {"legs_gap_p999_ms", "value", "legs, p99.9"}, {"floor_gap_p999_ms", "value", "bare sockets, p99.9"}}},
+		{"overhead mouth to ear, ms", []course{
+			{"ear_overhead_ms", "p50", "p50"},
+			{"ear_overhead_ms", "p95", "p95"},
+			{"ear_overhead_ms", "p99", "p99"},
+		}},
+		{"late and lost packets, %", []course{{"packets_late", "share", "late"}, {"packets_missing", "share", "missing"}}},
+		{"CPU of the machine, %", []course{
+			{"cpu_server", "value", "server"},
+			{"cpu_postgres", "value", "Postgres"},
+			{"cpu_fakes", "value", "fakes"},
+			{"cpu_callees", "value", "callees"},
+			{"cpu_all", "value", "all"},
+		}},
+		{"server: CPU per call and second, ms", []course{
+			{"cpu_ms", "value", "server"},
+			{"legs_cpu_ms", "value", "legs"},
+			{"floor_cpu_ms", "value", "bare sockets"},
+		}},
+		{"server: memory per call, KiB", []course{{"rss_kib", "value", "server"}, {"legs_rss_kib", "value", "legs"}}},
+		{"server's packets: gap, p99, ms", []course{
+			{"jitter_ms", "p99", "deviation"},
+			{"legs_gap_p999_ms", "value", "legs, p99.9"},
+			{"floor_gap_p999_ms", "value", "bare sockets, p99.9"},
+		}},
 	} {
 		if c, ok := curve(f, p.title, p.courses); ok {
 			all = append(all, c)
@@ -106,7 +123,7 @@ func curves(f *result.File) []plot {
 	return all
 }
 
-// curve draws courses over the load; false where there are no two loads.
+// curve plots courses over load; false with fewer than two loads.
 func curve(f *result.File, title string, courses []course) (plot, bool) {
 	type point struct{ calls, value float64 }
 	points := make([][]point, len(courses))
@@ -129,7 +146,7 @@ func curve(f *result.File, title string, courses []course) (plot, bool) {
 	}
 	x, ticks := scale(calls, left, right)
 	y, marks := scale(top, low, high)
-	p := plot{Title: title, Note: "over calls at a time", Xs: ticks, Ys: marks}
+	p := plot{Title: title, Note: "by concurrent calls", Xs: ticks, Ys: marks}
 	for i, c := range courses {
 		if len(points[i]) == 0 {
 			continue
@@ -137,14 +154,17 @@ func curve(f *result.File, title string, courses []course) (plot, bool) {
 		l := line{Name: c.legend, Class: i}
 		for n, q := range points[i] {
 			l.Path += fmt.Sprintf("%c%.1f %.1f", "ML"[min(1, n)], x(q.calls), y(q.value))
-			l.Dots = append(l.Dots, dot{x(q.calls), y(q.value), fmt.Sprintf("%s, %s calls: %s", c.legend, result.Number(q.calls), result.Number(q.value))})
+			l.Dots = append(
+				l.Dots,
+				dot{x(q.calls), y(q.value), fmt.Sprintf("%s, %s calls: %s", c.legend, result.Number(q.calls), result.Number(q.value))},
+			)
 		}
 		p.Lines = append(p.Lines, l)
 	}
 	return p, true
 }
 
-// scale maps values from 0 to top onto an axis that has round labels.
+// scale maps 0 to top onto an axis with round labels.
 func scale(top, begin, end float64) (at func(float64) float64, labels []label) {
 	step := nice(top / 4)
 	last := max(step, step*math.Ceil(top/step-1e-9))
@@ -155,7 +175,7 @@ func scale(top, begin, end float64) (at func(float64) float64, labels []label) {
 	return at, labels
 }
 
-// nice is a round number that is v or more.
+// nice rounds v up to a round number.
 func nice(v float64) float64 {
 	if v <= 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return 1

@@ -1,6 +1,6 @@
-// Package report makes a page of what benches found: one file without anything
-// from elsewhere, with plots of distributions and loads, and the worst turns with
-// where their time went and how they sound.
+// Package report writes an HTML page of benchmark results: one self-contained
+// file with distributions, charts over load, and the worst turns with their
+// phases and audio.
 package report
 
 import (
@@ -19,10 +19,10 @@ import (
 //go:embed page.html
 var page embed.FS
 
-// worst is how many turns are shown of a file.
+// worst is the number of turns shown per file.
 const worst = 10
 
-// A view is a file as the page shows it.
+// A view is a file prepared for the page.
 type view struct {
 	*result.File
 	Missed  []result.Metric
@@ -32,7 +32,7 @@ type view struct {
 	Options string
 }
 
-// Write writes the page.
+// Write writes the page of files.
 func Write(out io.Writer, files []*result.File) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"number": result.Number, "amount": func(m result.Metric, at string) string { return amount(m, at) },
@@ -53,7 +53,7 @@ func Write(out io.Writer, files []*result.File) error {
 	return t.Execute(out, views)
 }
 
-// amount is a figure of a metric with its interval; a dash where there is none.
+// amount formats a figure with its interval; a dash if not measured.
 func amount(m result.Metric, at string) string {
 	e, ok := m.At(at)
 	switch {
@@ -66,7 +66,7 @@ func amount(m result.Metric, at string) string {
 	}
 }
 
-// A fall is where the time of a turn went: a waterfall.
+// A fall is the waterfall chart of a turn's phases.
 type fall struct {
 	Title, Text, Marks, Heard string
 	Figures                   string
@@ -82,10 +82,9 @@ type bar struct {
 	Colour   int
 }
 
-// Width is the bar's, in percent.
 func (b bar) Width() float64 { return b.To - b.From }
 
-// falls are the turns that have their sound, or the slowest.
+// falls returns the turns with audio, or the slowest.
 func falls(f *result.File) []fall {
 	var turns []result.Turn
 	for _, t := range f.Turns {
@@ -96,9 +95,14 @@ func falls(f *result.File) []fall {
 	slices.SortStableFunc(turns, func(a, b result.Turn) int { return int(b.Figures["wire_ms"] - a.Figures["wire_ms"]) })
 	var all []fall
 	for _, t := range turns[:min(worst, len(turns))] {
-		x := fall{Title: fmt.Sprintf("%s, turn %d", t.Call, t.Number), Text: t.Text, Marks: strings.Join(t.Marks, ", "), Heard: strings.Join(t.Heard, " ")}
+		x := fall{
+			Title: fmt.Sprintf("%s, turn %d", t.Call, t.Number),
+			Text:  t.Text,
+			Marks: strings.Join(t.Marks, ", "),
+			Heard: strings.Join(t.Heard, " "),
+		}
 		if t.Calls > 0 {
-			x.Title += fmt.Sprintf(", of %d calls", t.Calls)
+			x.Title += fmt.Sprintf(", with %d calls", t.Calls)
 		}
 		var figures []string
 		for _, name := range slices.Sorted(maps.Keys(t.Figures)) {
@@ -129,7 +133,7 @@ func bars(phases []result.Phase) []bar {
 	return all
 }
 
-// colour is the number of a phase's colour, the same in all turns.
+// colour returns the color index of a phase, the same in all turns.
 func colour(name string) int {
 	return slices.Index(result.PhaseNames(), name)
 }

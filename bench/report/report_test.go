@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// sample is a file with one of each.
+// sample returns a file with one of each.
 func sample() *result.File {
 	f := &result.File{Format: result.Format, Command: "load", Commit: "abc"}
 	var values []float64
@@ -35,8 +35,7 @@ func sample() *result.File {
 	return f
 }
 
-// TestPage: all is on the page, nothing comes from elsewhere, and no text is taken
-// for markup.
+// The page is complete and self-contained, and escapes all text.
 func TestPage(t *testing.T) {
 	var out bytes.Buffer
 	if err := Write(&out, []*result.File{sample()}); err != nil {
@@ -44,15 +43,15 @@ func TestPage(t *testing.T) {
 	}
 	page := out.String()
 	for _, want := range []string{
-		"turn_ms &lt;plain&gt;", "&lt;script&gt;", "Refused.", `src="data:audio/wav;base64,UklGRg=="`, `class="b1"`, "overhead at the ear, ms", "target value ≤ 10", "</html>",
+		"turn_ms &lt;plain&gt;", "&lt;script&gt;", "Refused.", `src="data:audio/wav;base64,UklGRg=="`, `class="b1"`, "overhead mouth to ear, ms", "target value ≤ 10", "</html>",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("no %s on the page", want)
+			t.Errorf("%s is missing on the page", want)
 		}
 	}
 	for _, not := range []string{"http://", "https://", "<script", "@import", "ZgotmplZ", "NaN", "Inf"} {
 		if strings.Contains(page, not) {
-			t.Errorf("%s is on the page", not)
+			t.Errorf("page contains %s", not)
 		}
 	}
 }
@@ -63,31 +62,31 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# Benchmarks", "more\n", "| its p95 at the ear with 500 calls at a time, above that of one, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
+	for _, want := range []string{"# Benchmarks", "more\n", "| p95 overhead mouth to ear with 500 calls, above that of one, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
 		if !strings.Contains(string(filled), want) {
-			t.Errorf("no %q in\n%s", want, filled)
+			t.Errorf("missing %q in\n%s", want, filled)
 		}
 	}
 	if strings.Contains(string(filled), "outdated") {
-		t.Error("what was there stays")
+		t.Error("got the outdated text, want it replaced")
 	}
 	if again, err := Fill(filled, []*result.File{sample()}); err != nil || !bytes.Equal(again, filled) {
-		t.Errorf("filled twice it is another: %v", err)
+		t.Errorf("Fill is not idempotent: %v", err)
 	}
 	for _, page := range []string{"", begin, end} {
 		if _, err := Fill([]byte(page), nil); err == nil {
-			t.Errorf("%q is filled", page)
+			t.Errorf("%q: got no error, want one", page)
 		}
 	}
 }
 
-// TestScale: labels are within the axis, and so is what is drawn.
+// Labels and lines stay within the axes.
 func TestScale(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.Float64Range(0, 1e7).Draw(t, "top")
 		at, labels := scale(top, left, right)
 		if at(0) != left || at(top) > right+.01 || len(labels) < 2 || len(labels) > 7 || labels[0].At != left || labels[len(labels)-1].At > right+.01 {
-			t.Errorf("0 is at %v, %v at %v; labels %v", at(0), top, at(top), labels)
+			t.Errorf("got 0 at %v, %v at %v; labels %v", at(0), top, at(top), labels)
 		}
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// A Difference is by how much a figure of one run exceeds that of another.
+// A Difference is the change of one figure from run A to run B.
 type Difference struct {
-	Metric Metric // of the second run
+	Metric Metric // of run B
 	At     string
 	A, B   float64
 	By     stat.Estimate
-	// Worse and Better hold where the interval leaves out no difference at all,
-	// and more is known to be worse or better.
+	// Worse and Better are set if the 95 % interval excludes 0; both consider
+	// Metric.More.
 	Worse, Better bool
 }
 
-// Compare holds b against a: the p50 and p95 of what is spread, shares, and
-// figures, of the metrics that both have.
+// Compare returns the differences of the metrics that both files have: p50 and
+// p95 of spreads, shares of counts, and figures.
 func Compare(a, b *File) []Difference {
 	var all []Difference
 	for _, m := range b.Metrics {
@@ -31,19 +31,23 @@ func Compare(a, b *File) []Difference {
 		}
 		switch {
 		case m.Spread != nil && o.Spread != nil && m.Histogram != nil && o.Histogram != nil:
-			all = append(all, differ(o, m, "p50", stat.Differ(*o.Histogram, *m.Histogram, .5)), differ(o, m, "p95", stat.Differ(*o.Histogram, *m.Histogram, .95)))
+			all = append(
+				all,
+				differ(o, m, "p50", stat.Differ(*o.Histogram, *m.Histogram, .5)),
+				differ(o, m, "p95", stat.Differ(*o.Histogram, *m.Histogram, .95)),
+			)
 		case m.Count != nil && o.Count != nil:
-			all = append(all, differ(o, m, "share", apart(o, m, "share")))
+			all = append(all, differ(o, m, "share", difference(o, m, "share")))
 		case m.Figure != nil && o.Figure != nil:
-			all = append(all, differ(o, m, "value", apart(o, m, "value")))
+			all = append(all, differ(o, m, "value", difference(o, m, "value")))
 		}
 	}
 	return all
 }
 
-// lost are the metrics that only a has measured, and how many of them b is held
-// to by a target.
-func lost(a, b *File) (all []Metric, missed int) {
+// lostMetrics returns the metrics that only a measured, and how many of them have a
+// target in b.
+func lostMetrics(a, b *File) (all []Metric, missed int) {
 	for _, m := range a.Metrics {
 		o, ok := b.Find(m.Name, m.Calls)
 		if m.N() == 0 || ok && o.N() > 0 {
@@ -57,9 +61,9 @@ func lost(a, b *File) (all []Metric, missed int) {
 	return all, missed
 }
 
-// apart is the difference of two estimates that know nothing of each other.
-func apart(a, b Metric, at string) stat.Estimate {
-	x, _ := a.At(at) // both have it
+// difference returns the difference of two independent estimates.
+func difference(a, b Metric, at string) stat.Estimate {
+	x, _ := a.At(at) // both were checked
 	y, _ := b.At(at)
 	by := y.Value - x.Value
 	down, up := math.Hypot(y.Value-y.Low, x.High-x.Value), math.Hypot(y.High-y.Value, x.Value-x.Low)
@@ -77,14 +81,13 @@ func differ(a, b Metric, at string, by stat.Estimate) Difference {
 	return d
 }
 
-// Regressed tells whether b is worse than a by more than a share of a, beyond
-// noise. A figure without an interval is one measurement: of it the share alone
-// decides.
+// Regressed reports whether b is significantly worse than a, by more than the
+// share tolerance of a. A figure without an interval is one measurement, so
+// tolerance alone decides.
 func (d Difference) Regressed(tolerance float64) bool {
 	return d.Worse && math.Abs(d.By.Value) > tolerance*math.Abs(d.A)
 }
 
-// verdict of a difference.
 func (d Difference) verdict(tolerance float64) string {
 	switch {
 	case d.Regressed(tolerance):
@@ -98,12 +101,11 @@ func (d Difference) verdict(tolerance float64) string {
 	}
 }
 
-// WriteComparison prints the differences, and fails where one is a regression,
-// where b measured nothing of what it has a target for and a measured, or where
-// the runs cannot be compared.
+// WriteComparison prints the differences. It fails on a regression, if b lacks a
+// figure with a target that a measured, and if the runs cannot be compared.
 func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	if a.Command != b.Command {
-		return fmt.Errorf("one is of bench %s, the other of bench %s", a.Command, b.Command)
+		return fmt.Errorf("cannot compare results of bench %s and bench %s", a.Command, b.Command)
 	}
 	for _, f := range []*File{a, b} {
 		if err := f.Err(); err != nil {
@@ -111,14 +113,14 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 		}
 	}
 	if a.Machine != b.Machine {
-		fmt.Fprintf(out, "not the same machine: %+v and %+v\n", a.Machine, b.Machine)
+		fmt.Fprintf(out, "different machines: %+v and %+v\n", a.Machine, b.Machine)
 	}
 	if !SameOptions(a.Options, b.Options) {
-		fmt.Fprintf(out, "not the same options: %s and %s\n", a.Options, b.Options)
+		fmt.Fprintf(out, "different options: %s and %s\n", a.Options, b.Options)
 	}
 	all := Compare(a, b)
 	if len(all) == 0 {
-		return fmt.Errorf("they have no metric in common")
+		return fmt.Errorf("the results have no metric in common")
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\t\tA\tB\tB − A\t(95 %)\t\t")
@@ -133,15 +135,15 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	gone, missed := lost(a, b)
+	gone, missed := lostMetrics(a, b)
 	for _, m := range gone {
 		fmt.Fprintf(out, "%s%s: not measured in B\n", m.What, m.load())
 	}
 	if missed > 0 {
-		return fmt.Errorf("%d figures with a target are not measured any more", missed)
+		return fmt.Errorf("%d figures with a target are no longer measured", missed)
 	}
 	if regressions > 0 {
-		return fmt.Errorf("%d of %d figures are worse by more than %s %%, beyond noise", regressions, len(all), Number(100*tolerance))
+		return fmt.Errorf("%d of %d figures are significantly worse, by more than %s %%", regressions, len(all), Number(100*tolerance))
 	}
 	return nil
 }

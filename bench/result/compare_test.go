@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// run is a file whose turns took so much longer, of which dead had no answer, and
-// which did so many a second.
+// run returns a file whose turns took longer ms more, with dead unanswered turns
+// and perSecond answers a second.
 func run(seed uint64, longer float64, dead int, perSecond float64) *File {
 	f := &File{Format: Format, Command: "turns"}
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -44,23 +44,23 @@ func TestCompare(t *testing.T) {
 		var out bytes.Buffer
 		err := WriteComparison(&out, run(1, 0, 0, 500), c.b, c.tolerance)
 		if (err != nil) != c.fails || !strings.Contains(out.String(), c.says) {
-			t.Errorf("%s: %v\n%s", name, err, out.String())
+			t.Errorf("%s: got %v\n%s", name, err, out.String())
 		}
 	}
-	deaf := &File{Format: Format, Command: "turns", Options: []byte(`{"Calls":7}`)}
-	deaf.Add(Spread("turn_ms", "turn_ms", "ms", nil, Most("p95", 490)))
-	deaf.Add(Share("dead_turns", "turns without an answer", 0, 400, Most("times", 0)))
-	var said bytes.Buffer
-	if err := WriteComparison(&said, run(1, 0, 0, 500), deaf, 1); err == nil || !strings.Contains(err.Error(), "1 figures") ||
-		!strings.Contains(said.String(), "answers: not measured in B") || !strings.Contains(said.String(), "not the same options") {
-		t.Errorf("what is not measured any more: %v\n%s", err, said.String())
+	unmeasured := &File{Format: Format, Command: "turns", Options: []byte(`{"Calls":7}`)}
+	unmeasured.Add(Spread("turn_ms", "turn_ms", "ms", nil, Most("p95", 490)))
+	unmeasured.Add(Share("dead_turns", "turns without an answer", 0, 400, Most("times", 0)))
+	var out bytes.Buffer
+	if err := WriteComparison(&out, run(1, 0, 0, 500), unmeasured, 1); err == nil || !strings.Contains(err.Error(), "1 figures with a target are no longer measured") ||
+		!strings.Contains(out.String(), "answers: not measured in B") || !strings.Contains(out.String(), "different options") {
+		t.Errorf("got %v, want a report of the unmeasured figure:\n%s", err, out.String())
 	}
 	refused, other := run(2, 0, 0, 500), run(2, 0, 0, 500)
 	refused.Refuse("too late")
 	other.Command = "load"
 	for _, b := range []*File{refused, other, {Format: Format, Command: "turns"}} {
 		if err := WriteComparison(&bytes.Buffer{}, run(1, 0, 0, 500), b, 1); err == nil {
-			t.Errorf("%+v is compared", b)
+			t.Errorf("got a comparison with %+v, want an error", b)
 		}
 	}
 }
@@ -77,13 +77,13 @@ func TestGate(t *testing.T) {
 		fails   bool
 		says    string
 	}{
-		"kept":                      {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, false, "ok      bench turns: turn_ms p95 ≤ 490: it is 4"},
-		"not kept":                  {run(1, 100, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "FAILED  bench turns: turn_ms p95 ≤ 490: it is 5"},
+		"kept":                      {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, false, "ok      bench turns: turn_ms p95 ≤ 490: got 4"},
+		"not kept":                  {run(1, 100, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "FAILED  bench turns: turn_ms p95 ≤ 490: got 5"},
 		"at least":                  {run(1, 0, 0, 500), Rule{"per_second", 0, Least("value", 501)}, false, true, "FAILED"},
-		"an unknown metric":         {run(1, 0, 0, 500), Rule{"turn_mz", 0, Most("p95", 490)}, false, true, "no file has such a metric"},
-		"at another load":           {run(1, 0, 0, 500), Rule{"turn_ms", 50, Most("p95", 490)}, false, true, "turn_ms@50 p95 ≤ 490: no file"},
-		"a figure there is not":     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "no such figure; it has p50, p90"},
-		"nothing was measured":      {empty, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "it was not measured"},
+		"an unknown metric":         {run(1, 0, 0, 500), Rule{"turn_mz", 0, Most("p95", 490)}, false, true, "no file has this metric"},
+		"at another load":           {run(1, 0, 0, 500), Rule{"turn_ms", 50, Most("p95", 490)}, false, true, "turn_ms@50 p95 ≤ 490: no file has this metric"},
+		"a figure there is not":     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "unknown figure; accepted are p50, p90"},
+		"nothing was measured":      {empty, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "turn_ms p95 ≤ 490: not measured"},
 		"targets":                   {run(1, 0, 1, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, true, "FAILED  bench turns: dead_turns, target times ≤ 0: 1 of 400"},
 		"a run that was refused":    {refused, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "too late"},
 		"targets, and all are kept": {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, false, "dead_turns"},
@@ -91,10 +91,10 @@ func TestGate(t *testing.T) {
 		var out bytes.Buffer
 		err := Gate(&out, []*File{c.f}, []Rule{c.rule}, c.targets)
 		if (err != nil) != c.fails || !strings.Contains(out.String(), c.says) {
-			t.Errorf("%s: %v\n%s", name, err, out.String())
+			t.Errorf("%s: got %v\n%s", name, err, out.String())
 		}
 	}
 	if Gate(&bytes.Buffer{}, []*File{run(1, 0, 0, 500)}, nil, false) == nil {
-		t.Error("what is held to nothing passes")
+		t.Error("got no error without rules, want one")
 	}
 }

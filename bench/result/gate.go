@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// A Rule is a bound that files are held to.
+// A Rule is a bound on a metric.
 type Rule struct {
 	Name  string // of the metric
-	Calls int    // at which load; 0 is none in particular
+	Calls int    // load; 0 if the metric has none
 	Bound Bound
 }
 
 func (r Rule) metric() string { return Metric{Name: r.Name, Calls: r.Calls}.Key() }
 
-// Gate holds files to rules, prints a line for each, and fails where one does not
-// hold. What is not measured holds nothing: a rule needs its metric in one file at
-// least, and holds in each that has it. A run that was refused passes no gate.
-// Targets also holds every metric to its own target.
+// Gate checks files against rules, prints a line for each, and fails unless all
+// hold. A rule needs its metric in at least one file and applies to each file
+// that has it. A refused run fails. With targets, every metric must also meet its
+// own target.
 func Gate(out io.Writer, files []*File, rules []Rule, targets bool) error {
 	g := gate{out: out}
 	for _, f := range files {
@@ -40,15 +40,14 @@ func Gate(out io.Writer, files []*File, rules []Rule, targets bool) error {
 	}
 	switch {
 	case g.held == 0:
-		return errors.New("nothing to hold the files to: give a bound, or --targets")
+		return errors.New("nothing to check: give a bound, or --targets")
 	case g.failed > 0:
-		return fmt.Errorf("%d of %d bounds do not hold", g.failed, g.held)
+		return fmt.Errorf("%d of %d bounds failed", g.failed, g.held)
 	default:
 		return nil
 	}
 }
 
-// A gate counts what holds.
 type gate struct {
 	out          io.Writer
 	failed, held int
@@ -63,7 +62,6 @@ func (g *gate) say(ok bool, format string, args ...any) {
 	fmt.Fprintf(g.out, "%s  %s\n", word, fmt.Sprintf(format, args...))
 }
 
-// rule holds the files to one rule.
 func (g *gate) rule(files []*File, r Rule) {
 	found := false
 	for _, f := range files {
@@ -75,21 +73,21 @@ func (g *gate) rule(files []*File, r Rule) {
 		holds, known := r.Bound.Holds(m)
 		switch {
 		case known:
-			e, _ := m.At(r.Bound.At) // it is known
-			g.say(holds, "bench %s: %s %s: it is %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
+			e, _ := m.At(r.Bound.At) // known
+			g.say(holds, "bench %s: %s %s: got %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
 		case !slices.Contains(m.Figures(), r.Bound.At):
-			g.say(false, "bench %s: %s %s: there is no such figure; it has %s", f.Command, r.metric(), r.Bound, strings.Join(m.Figures(), ", "))
+			g.say(false, "bench %s: %s %s: unknown figure; accepted are %s", f.Command, r.metric(), r.Bound, strings.Join(m.Figures(), ", "))
 		default:
-			g.say(false, "bench %s: %s %s: it was not measured", f.Command, r.metric(), r.Bound)
+			g.say(false, "bench %s: %s %s: not measured", f.Command, r.metric(), r.Bound)
 		}
 	}
 	if !found {
-		g.say(false, "%s %s: no file has such a metric", r.metric(), r.Bound)
+		g.say(false, "%s %s: no file has this metric", r.metric(), r.Bound)
 	}
 }
 
-// Short is what was measured, in a few words: of what is spread its p50, p95, p99
-// and maximum, or those that are bounded.
+// Short summarizes the measured values: the bounded quantiles of a spread, or its
+// p50, p95 and p99.
 func (m Metric) Short() string {
 	switch {
 	case m.N() == 0:

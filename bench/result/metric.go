@@ -12,17 +12,16 @@ import (
 const (
 	Met     = "met"
 	Missed  = "missed"
-	Unknown = "unknown" // nothing was measured
+	Unknown = "unknown" // not measured
 )
 
-// A Metric is one thing that was measured: a distribution, a share, or a single
-// figure.
+// A Metric is one measurement: a distribution, a share, or a single figure.
 type Metric struct {
-	Name  string `json:"name"`            // lower case, to ask for it by
-	What  string `json:"what"`            // for people
+	Name  string `json:"name"`            // lower case, used in bounds
+	What  string `json:"what"`            // description
 	Unit  string `json:"unit,omitempty"`  // of its figures
-	Calls int    `json:"calls,omitempty"` // at a time, where it was measured at several loads
-	// More is where more is better.
+	Calls int    `json:"calls,omitempty"` // concurrent calls, if measured at several loads
+	// More means that higher is better.
 	More bool `json:"more_is_better,omitempty"`
 
 	Spread    *stat.Summary   `json:"spread,omitempty"`
@@ -34,34 +33,33 @@ type Metric struct {
 	Verdict string  `json:"verdict,omitempty"`
 }
 
-// A Count is how often something happened, of the times it could have.
+// A Count is how often something happened in N opportunities.
 type Count struct {
 	Times int           `json:"times"`
 	N     int           `json:"n"`
 	Share stat.Estimate `json:"share"`
 }
 
-// Spread is a metric of many values.
+// Spread returns a metric of many values.
 func Spread(name, what, unit string, values []float64, bounds ...Bound) Metric {
 	s, h := stat.Summarize(values), stat.Collect(values)
 	return Metric{Name: name, What: what, Unit: unit, Spread: &s, Histogram: &h, Bounds: bounds}
 }
 
-// Share is a metric of how often something happened of n times.
+// Share returns a metric of an event that happened times of n times.
 func Share(name, what string, times, n int, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: "%", Count: &Count{times, n, stat.Share(times, n)}, Bounds: bounds}
 }
 
-// Figure is a metric of one value, known to be between low and high.
+// Figure returns a metric of one value with an interval.
 func Figure(name, what, unit string, e stat.Estimate, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: unit, Figure: &e, Bounds: bounds}
 }
 
-// Exactly is a figure without an interval.
+// Exactly returns an estimate without an interval.
 func Exactly(v float64) stat.Estimate { return stat.Estimate{Value: v, Low: v, High: v} }
 
-// Key is what the metric is asked for by: its name, and @ and the load where it
-// has one.
+// Key returns the name, followed by @ and the load if the metric has one.
 func (m Metric) Key() string {
 	if m.Calls == 0 {
 		return m.Name
@@ -69,7 +67,7 @@ func (m Metric) Key() string {
 	return m.Name + "@" + strconv.Itoa(m.Calls)
 }
 
-// N is how many things were measured.
+// N returns the number of samples.
 func (m Metric) N() int {
 	switch {
 	case m.Spread != nil:
@@ -83,9 +81,9 @@ func (m Metric) N() int {
 	}
 }
 
-// At is one of its figures: p50, p90, p95, p99, max or mean of a spread, share
-// (in percent) or times of a count, value of a figure. It is false where there is
-// none, or nothing was measured.
+// At returns a figure: p50, p90, p95, p99, max or mean of a spread, share (in
+// percent) or times of a count, value of a figure. It returns false for an
+// unknown figure and if nothing was measured.
 func (m Metric) At(at string) (stat.Estimate, bool) {
 	switch {
 	case m.N() == 0:
@@ -104,7 +102,7 @@ func (m Metric) At(at string) (stat.Estimate, bool) {
 	}
 }
 
-// Figures are the names of those that the metric has, measured or not.
+// Figures returns the names that At accepts.
 func (m Metric) Figures() []string {
 	switch {
 	case m.Spread != nil:
@@ -116,10 +114,10 @@ func (m Metric) Figures() []string {
 	}
 }
 
-// A Bound is what a figure of a metric may be at most, or must be at least.
+// A Bound limits a figure of a metric.
 type Bound struct {
 	At    string  `json:"at"`
-	Least bool    `json:"least,omitempty"` // Limit is the least, not the most
+	Least bool    `json:"least,omitempty"` // Limit is the minimum, not the maximum
 	Limit float64 `json:"limit"`
 }
 
@@ -129,7 +127,7 @@ func Most(at string, limit float64) Bound { return Bound{At: at, Limit: limit} }
 // Least bounds a figure from below.
 func Least(at string, limit float64) Bound { return Bound{At: at, Least: true, Limit: limit} }
 
-// String is the bound for people: "p95 ≤ 35".
+// String returns the bound in the form "p95 ≤ 35".
 func (b Bound) String() string {
 	sign := "≤"
 	if b.Least {
@@ -138,8 +136,8 @@ func (b Bound) String() string {
 	return fmt.Sprintf("%s %s %s", b.At, sign, strconv.FormatFloat(b.Limit, 'f', -1, 64))
 }
 
-// Holds tells whether the metric keeps to the bound; known is false where what
-// it bounds was not measured.
+// Holds reports whether the metric meets the bound; known is false if the figure
+// was not measured.
 func (b Bound) Holds(m Metric) (holds, known bool) {
 	e, ok := m.At(b.At)
 	if !ok {
@@ -151,8 +149,7 @@ func (b Bound) Holds(m Metric) (holds, known bool) {
 	return e.Value <= b.Limit, true
 }
 
-// Judge holds the metric against its target: Met, Missed, Unknown, or empty where
-// it has none.
+// Judge returns Met, Missed or Unknown, or "" for a metric without a target.
 func (m Metric) Judge() string {
 	if len(m.Bounds) == 0 {
 		return ""
@@ -168,7 +165,7 @@ func (m Metric) Judge() string {
 	return Met
 }
 
-// Target is what the metric should be, for people.
+// Target describes the bounds, for display.
 func (m Metric) Target() string {
 	var all []string
 	for _, b := range m.Bounds {
@@ -181,7 +178,7 @@ func (m Metric) Target() string {
 	return strings.Join(all, ", ")
 }
 
-// ParseBound reads "name.p95<=35", or "name@50.p95>=1", of a metric at a load.
+// ParseBound parses "name.p95<=35" or, for a load, "name@50.p95>=1".
 func ParseBound(text string) (name string, calls int, b Bound, err error) {
 	wrong := func() (string, int, Bound, error) {
 		return "", 0, b, fmt.Errorf("bound %q: want NAME.FIGURE<=LIMIT or NAME@CALLS.FIGURE>=LIMIT, such as turn_ms.p95<=490", text)

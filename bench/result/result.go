@@ -1,5 +1,5 @@
-// Package result is what a bench leaves behind: one format of file for all of
-// them, with what was measured, how, on what machine, and whether it counts.
+// Package result defines the result file of all benchmarks: the measurements,
+// their conditions, the machine, and whether the run is valid.
 package result
 
 import (
@@ -15,74 +15,74 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// Format is that of files written today.
+// Format is the version of the file format.
 const Format = 1
 
-// A File is what one run of a bench showed.
+// A File is the result of one run.
 type File struct {
 	Format  int             `json:"format"`
 	Command string          `json:"command"` // such as "turns"
 	Options json.RawMessage `json:"options,omitempty"`
 	Version string          `json:"version"`
-	Commit  string          `json:"commit,omitempty"` // "-dirty" where more than that was built
+	Commit  string          `json:"commit,omitempty"` // "-dirty" is appended for uncommitted changes
 	Began   time.Time       `json:"began"`
-	Seconds float64         `json:"seconds"` // that it took
+	Seconds float64         `json:"seconds"` // duration of the run
 	Machine machine.Machine `json:"machine"`
 	Noise   Noise           `json:"noise"`
-	// Generator is how late whoever made the load was itself.
+	// Generator is the lateness of the load generator.
 	Generator *Generator `json:"generator,omitempty"`
-	// Refused says why the figures do not count; empty where they do.
+	// Refused lists why the figures do not count; empty for a valid run.
 	Refused []string `json:"refused,omitempty"`
-	// Limit is what a bench of load found to be in the way of more.
+	// Limit is the bottleneck that the load benchmark found.
 	Limit   string   `json:"limit,omitempty"`
 	Metrics []Metric `json:"metrics"`
 	Turns   []Turn   `json:"turns,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Noise is what was heard of the machine.
+// Noise is the noise of the machine before and during the run.
 type Noise struct {
 	Before machine.Noise `json:"before"`
 	During machine.Noise `json:"during"`
 }
 
-// A Generator is the process that makes the load.
+// A Generator is the process that generates the load.
 type Generator struct {
-	Of    string       `json:"of"`      // what of it was late
-	Late  stat.Summary `json:"late_ms"` // by how much
+	Of    string       `json:"of"`      // the clock that was late
+	Late  stat.Summary `json:"late_ms"` // lateness
 	Bound float64      `json:"p99_at_most_ms"`
 }
 
-// A Turn is one exchange of a call, as it was heard.
+// A Turn is one exchange of a call, as the caller heard it.
 type Turn struct {
 	Call     string             `json:"call"`
 	Number   int                `json:"number"`
 	Scenario string             `json:"scenario,omitempty"`
-	Calls    int                `json:"calls,omitempty"` // that were on at a time
-	Text     string             `json:"text,omitempty"`  // what the caller said
+	Calls    int                `json:"calls,omitempty"` // concurrent calls
+	Text     string             `json:"text,omitempty"`  // the caller's line
 	Figures  map[string]float64 `json:"figures"`
 	Heard    []string           `json:"heard,omitempty"` // words
-	// Marks are what was wrong with it.
+	// Marks are the faults of the turn.
 	Marks []string `json:"marks,omitempty"`
-	// Phases are what the server says that the time went for, in order.
+	// Phases split the server's turn_ms, in order.
 	Phases []Phase `json:"phases,omitempty"`
-	// Sound is a WAV of the turn: the caller left, what it heard right.
+	// Sound is a WAV of the turn: the caller left, the agent right.
 	Sound []byte `json:"wav,omitempty"`
 }
 
-// A Phase is a part of a turn's time.
+// A Phase is a part of a turn's response time.
 type Phase struct {
 	Name string  `json:"name"`
 	MS   float64 `json:"ms"`
 }
 
-// PhaseNames are the parts of a turn's time, as the server tells them with _ms
-// behind, in order.
+// PhaseNames returns the phases of a turn in order; the server reports each with
+// the suffix _ms.
 func PhaseNames() []string {
 	return []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"}
 }
 
-// Phases are those that took any time.
+// Phases returns the phases that took time.
 func Phases(ms func(name string) float64) []Phase {
 	var all []Phase
 	for _, name := range PhaseNames() {
@@ -93,8 +93,8 @@ func Phases(ms func(name string) float64) []Phase {
 	return all
 }
 
-// Measure has do measure, listens to the machine meanwhile, and returns the file
-// of it. Options are the command's own, without secrets.
+// Measure runs do, measures the noise of the machine during it, and returns the
+// file. Options are stored in the file and must hold no secrets.
 func Measure(ctx context.Context, command, version string, options any, do func(*File) error) (*File, error) {
 	raw, err := json.Marshal(options)
 	if err != nil {
@@ -102,17 +102,17 @@ func Measure(ctx context.Context, command, version string, options any, do func(
 	}
 	f := &File{
 		Format: Format, Command: command, Options: raw, Version: version, Commit: Commit(version),
-		Machine: machine.Describe(), Noise: Noise{Before: machine.Before(ctx)}, Metrics: []Metric{}, Began: time.Now().UTC(),
+		Machine: machine.Describe(), Noise: Noise{Before: machine.MeasureNoise(ctx)}, Metrics: []Metric{}, Began: time.Now().UTC(),
 	}
-	stop := machine.During(ctx)
+	stop := machine.MonitorNoise(ctx)
 	err = do(f)
 	f.Noise.During = stop()
 	f.Seconds = time.Since(f.Began).Seconds()
 	return f, err
 }
 
-// SameOptions tells whether two runs had the same options, but for the name of
-// their file.
+// SameOptions reports whether two runs had the same options, apart from the name
+// of the file.
 func SameOptions(a, b json.RawMessage) bool {
 	x, okX := canonical(a)
 	y, okY := canonical(b)
@@ -132,8 +132,8 @@ func canonical(raw json.RawMessage) (text string, ok bool) {
 	return string(b), err == nil
 }
 
-// Commit is what this program was built of: its commit, or its version where that
-// was not kept.
+// Commit returns the commit of this binary, or version if the build did not
+// record it.
 func Commit(version string) string { return cmp.Or(revision(), version) }
 
 func revision() string {
@@ -153,20 +153,20 @@ func revision() string {
 	return revision + more
 }
 
-// Generated notes how late the generator was, in ms, and refuses the run where
-// that is more than bound. Of several the latest one is kept.
-func (f *File) Generated(of string, late []float64, bound float64) {
+// CheckGenerator records the lateness of the generator, in ms, and refuses the run if
+// its p99 exceeds bound. Of several calls the maxFileSize p99 is kept.
+func (f *File) CheckGenerator(of string, late []float64, bound float64) {
 	g := &Generator{Of: of, Late: stat.Summarize(late), Bound: bound}
 	p99 := g.Late.P99.Value
 	if f.Generator == nil || p99 > f.Generator.Late.P99.Value {
 		f.Generator = g
 	}
 	if p99 > bound {
-		f.Refuse("the load generator was the bottleneck: its %s were %.1f ms late (p99), at most %.1f ms count", of, p99, bound)
+		f.Refuse("the load generator was the bottleneck: %s was %.1f ms late (p99), limit %.1f ms", of, p99, bound)
 	}
 }
 
-// Refuse says why the figures do not count.
+// Refuse marks the run as invalid.
 func (f *File) Refuse(format string, args ...any) {
 	f.Refused = append(f.Refused, fmt.Sprintf(format, args...))
 }
@@ -176,7 +176,7 @@ func (f *File) Note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// Err is why the figures do not count, nil where they do.
+// Err returns the first reason why the run is invalid, or nil.
 func (f *File) Err() error {
 	if len(f.Refused) == 0 {
 		return nil
@@ -184,14 +184,14 @@ func (f *File) Err() error {
 	return fmt.Errorf("refused: %s", f.Refused[0])
 }
 
-// Add adds a metric, with its verdict.
+// Add appends a metric with its verdict.
 func (f *File) Add(m Metric) {
 	m.Verdict = m.Judge()
 	f.Metrics = append(f.Metrics, m)
 }
 
-// Find is the metric of a name at a load; 0 calls is the one of no load in
-// particular.
+// Find returns the metric with this name and load; calls is 0 for a metric
+// without a load.
 func (f *File) Find(name string, calls int) (Metric, bool) {
 	for _, m := range f.Metrics {
 		if m.Name == name && m.Calls == calls {
@@ -201,7 +201,7 @@ func (f *File) Find(name string, calls int) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Write writes the file.
+// Write stores the file under name.
 func (f *File) Write(name string) error {
 	b, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
@@ -210,17 +210,17 @@ func (f *File) Write(name string) error {
 	return os.WriteFile(name, append(b, '\n'), 0o600)
 }
 
-// largest is how many bytes a file may have.
-const largest = 256 << 20
+// maxFileSize is in bytes.
+const maxFileSize = 256 << 20
 
-// Read reads a file that Write wrote.
+// Read reads a file written by Write.
 func Read(name string) (*File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > largest {
-		return nil, fmt.Errorf("%s: %d bytes are no result of a bench", name, info.Size())
+	if info.Size() > maxFileSize {
+		return nil, fmt.Errorf("%s: %d bytes: too large for a bench result", name, info.Size())
 	}
 	b, err := os.ReadFile(name) //nolint:gosec // the user's own
 	if err != nil {
@@ -233,14 +233,14 @@ func Read(name string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads what a file holds.
+// Parse parses the contents of a file.
 func Parse(b []byte) (*File, error) {
 	var f File
 	if err := json.Unmarshal(b, &f); err != nil {
-		return nil, fmt.Errorf("no result of a bench, as --json writes them: %w", err)
+		return nil, fmt.Errorf("not a bench result (--json): %w", err)
 	}
 	if f.Format != Format {
-		return nil, fmt.Errorf("format %d: accepted is %d, of parley bench … --json", f.Format, Format)
+		return nil, fmt.Errorf("format %d: accepted is %d, as parley bench … --json writes it", f.Format, Format)
 	}
 	return &f, nil
 }

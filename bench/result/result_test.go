@@ -33,7 +33,7 @@ func TestVerdicts(t *testing.T) {
 		var f File
 		f.Add(c.m)
 		if got := f.Metrics[0].Verdict; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -50,12 +50,12 @@ func TestParseBound(t *testing.T) {
 	} {
 		name, calls, b, err := ParseBound(text)
 		if err != nil || name != want.name || calls != want.calls || b != want.bound {
-			t.Errorf("%q: %s, %d, %v, %v", text, name, calls, b, err)
+			t.Errorf("%q: got %s, %d, %v, %v", text, name, calls, b, err)
 		}
 	}
 	for _, text := range []string{"", "turn_ms", "turn_ms.p95", "turn_ms<=5", ".p95<=5", "turn_ms.p95<=fast", "turn_ms.p95<=NaN", "x@.p95<=5", "x@0.p95<=5", "x@-1.p95<=5"} {
 		if _, _, b, err := ParseBound(text); err == nil || !strings.Contains(err.Error(), "turn_ms.p95<=490") {
-			t.Errorf("%q: %v, %v", text, b, err)
+			t.Errorf("%q: got %v, %v", text, b, err)
 		}
 	}
 }
@@ -64,12 +64,12 @@ func FuzzParseBound(f *testing.F) {
 	f.Add("turn_ms@7.p95<=490")
 	f.Fuzz(func(t *testing.T, text string) {
 		if name, _, b, err := ParseBound(text); err == nil && (name == "" || b.At == "") {
-			t.Errorf("%q is %q, %v", text, name, b)
+			t.Errorf("%q: got %q, %v", text, name, b)
 		}
 	})
 }
 
-// TestFile: what is written is read again, and what counts for nothing says so.
+// A file survives a round trip, and an invalid run says so.
 func TestFile(t *testing.T) {
 	f, err := Measure(t.Context(), "turns", "v1", map[string]int{"calls": 3}, func(f *File) error {
 		f.Add(Spread("turn_ms", "turn_ms", "ms", []float64{400, 410}, Most("p95", 490)))
@@ -78,12 +78,12 @@ func TestFile(t *testing.T) {
 		m.Calls = 50
 		f.Add(m)
 		f.Turns = []Turn{{Call: "plain-0", Figures: map[string]float64{"ear_ms": 470}, Sound: []byte{1, 2}}}
-		f.Generated("ticks", []float64{1, 2, 30}, 10)
-		f.Generated("others", []float64{1}, 10) // of both, the later
+		f.CheckGenerator("ticks", []float64{1, 2, 30}, 10)
+		f.CheckGenerator("others", []float64{1}, 10) // the larger of both is kept
 		return nil
 	})
 	if err != nil || f.Err() == nil || !strings.Contains(f.Err().Error(), "bottleneck") || f.Noise.During.Load < 0 || f.Machine.Cores == 0 {
-		t.Fatalf("%v: %+v", err, f)
+		t.Fatalf("got %v: %+v", err, f)
 	}
 	name := filepath.Join(t.TempDir(), "turns.json")
 	if err = f.Write(name); err != nil {
@@ -91,21 +91,21 @@ func TestFile(t *testing.T) {
 	}
 	got, err := Read(name)
 	if err != nil || got.Metrics[0].Histogram.N() != 2 || got.Err() == nil || string(got.Turns[0].Sound) != "\x01\x02" {
-		t.Errorf("%v: %+v", err, got)
+		t.Errorf("got %v: %+v", err, got)
 	}
 	if m, ok := got.Find("cpu_ms", 50); !ok || m.Key() != "cpu_ms@50" || !reflect.DeepEqual(m.Figure, &stat.Estimate{Value: 1, Low: .9, High: 1.1}) {
 		t.Errorf("%+v", m)
 	}
 	if _, ok := got.Find("cpu_ms", 0); ok {
-		t.Error("a load is no other")
+		t.Error("Find ignored the load")
 	}
 	var out bytes.Buffer
-	if err = errors.Join(got.Table(&out), got.Doubts(&out)); err != nil {
+	if err = errors.Join(got.Table(&out), got.WriteConditions(&out)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"turn_ms", "p95 ≤ 490", "met", "CPU, 50 calls", "REFUSED", "30 at p99"} {
+	for _, want := range []string{"turn_ms", "p95 ≤ 490", "met", "CPU, 50 calls", "REFUSED", "30 (p99)"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
+			t.Errorf("missing %q in\n%s", want, out.String())
 		}
 	}
 }
@@ -113,12 +113,12 @@ func TestFile(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{"", "[]", `{"format":2}`, `{"format":1,"metrics":[{"hdr":"x"}]}`} {
 		if f, err := Parse([]byte(text)); err == nil {
-			t.Errorf("%q: %+v", text, f)
+			t.Errorf("%q: got %+v", text, f)
 		}
 	}
 }
 
-// TestMeasureEnds: who fails leaves nobody listening.
+// A failing run stops the noise measurement.
 func TestMeasureEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/recorder"
 )
 
-// WAV is a stereo recording as bytes.
+// WAV returns a stereo recording as WAV bytes.
 func WAV(left, right []int16, rate int) (wav []byte, err error) {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
@@ -16,7 +16,7 @@ func WAV(left, right []int16, rate int) (wav []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "turn.wav")
-	if err = record.Write(name, left, right, rate); err != nil {
+	if err = recorder.Write(name, left, right, rate); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(name) //nolint:gosec // just written

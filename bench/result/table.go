@@ -8,8 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table prints the metrics for people: what is spread, how often things
-// happened, and single figures.
+// Table prints all metrics: spreads, counts, and figures.
 func (f *File) Table(out io.Writer) error {
 	for _, part := range []struct {
 		head string
@@ -17,7 +16,7 @@ func (f *File) Table(out io.Writer) error {
 		row  func(Metric) string
 	}{
 		{"\tn\tp50\tp90\tp95\t(95 %)\tp99\tmax\ttarget\t\t", func(m Metric) bool { return m.Spread != nil }, Metric.spread},
-		{"how often\tof\ttimes\tshare\t(95 %)\ttarget\t\t", func(m Metric) bool { return m.Count != nil }, Metric.share},
+		{"counts\tn\ttimes\tshare\t(95 %)\ttarget\t\t", func(m Metric) bool { return m.Count != nil }, Metric.share},
 		{"figure\t\t(95 %)\ttarget\t\t", func(m Metric) bool { return m.Figure != nil }, Metric.figure},
 	} {
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
@@ -42,19 +41,29 @@ func (f *File) Table(out io.Writer) error {
 	return nil
 }
 
-// Doubts prints what the reader must know of the run: what limited it, and how far
-// it is to be trusted.
-func (f *File) Doubts(out io.Writer) error {
+// WriteConditions prints the limits of the run's validity: the bottleneck, the lateness of
+// the generator, and the noise of the machine.
+func (f *File) WriteConditions(out io.Writer) error {
 	if f.Limit != "" {
 		fmt.Fprintln(out, "limit:", f.Limit)
 	}
 	if g := f.Generator; g != nil {
-		fmt.Fprintf(out, "the load generator's %s: %s ms late at p50, %s at p99, %s at most; %s at p99 count\n", g.Of,
+		fmt.Fprintf(out, "load generator: %s late by %s ms (p50), %s (p99), %s (max); limit %s (p99)\n", g.Of,
 			Number(g.Late.P50.Value), Number(g.Late.P99.Value), Number(g.Late.Max.Value), Number(g.Bound))
 	}
 	b, d := f.Noise.Before, f.Noise.During
-	_, err := fmt.Fprintf(out, "the machine: a sleep of 1 ms was %s ms late at p99 before and %s meanwhile; a fixed piece of work took %s ms, at p99 %s, meanwhile %s and %s\n",
-		Number(b.Sleep.P99.Value), Number(d.Sleep.P99.Value), Number(b.Spin.P50.Value), Number(b.Spin.P99.Value), Number(d.Spin.P50.Value), Number(d.Spin.P99.Value))
+	_, err := fmt.Fprintf(
+		out,
+		"machine: sleep of 1 ms late by %s ms (p99) before the run, %s during; fixed CPU task %s ms (p50), %s (p99) before, %s and %s during\n",
+		Number(
+			b.Sleep.P99.Value,
+		),
+		Number(d.Sleep.P99.Value),
+		Number(b.Spin.P50.Value),
+		Number(b.Spin.P99.Value),
+		Number(d.Spin.P50.Value),
+		Number(d.Spin.P99.Value),
+	)
 	for _, why := range f.Refused {
 		fmt.Fprintln(out, "REFUSED:", why)
 	}
@@ -81,7 +90,7 @@ func (m Metric) share() string {
 	if m.Count.N == 0 {
 		return "0\t–\t–\t\t"
 	}
-	e, _ := m.At("share") // there is one
+	e, _ := m.At("share") // always present
 	return fmt.Sprintf("%d\t%d\t%s\t(%s–%s)\t", m.Count.N, m.Count.Times, m.Amount(e.Value), Number(e.Low), Number(e.High))
 }
 
@@ -93,7 +102,7 @@ func (m Metric) figure() string {
 	return fmt.Sprintf("%s\t(%s–%s)\t", m.Amount(e.Value), Number(e.Low), Number(e.High))
 }
 
-// Amount is a figure of the metric with its unit.
+// Amount formats a figure with its unit.
 func (m Metric) Amount(v float64) string {
 	if m.Unit == "" {
 		return Number(v)
@@ -101,7 +110,7 @@ func (m Metric) Amount(v float64) string {
 	return Number(v) + " " + m.Unit
 }
 
-// Number is a figure with as many digits as mean something.
+// Number formats v with its significant digits.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsInf(v, 0):

@@ -15,28 +15,28 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Histogram keeps values of 0 to 3.6 million to three digits and a thousandth:
-// milliseconds to an hour, say. What is less than 0 counts as 0, what is more as
-// the most. It is written as HDR's tools read it (V2, compressed, base64), in
-// thousandths. Its zero value is empty.
+// A Histogram stores values from 0 to 3.6 million with three digits and a
+// resolution of 0.001, such as milliseconds up to an hour. Values outside are
+// clamped. Its text form is that of HDR histogram tools (V2, compressed, base64),
+// in thousandths. The zero value is empty.
 type Histogram struct {
 	h     *hdrhistogram.Histogram
 	steps []Step
 	upTo  []int // values up to each step
 }
 
-// A Step is the share of values up to one.
+// A Step is the share of values up to Value.
 type Step struct{ Value, Share float64 }
 
 const (
-	unit   = 1000          // parts of 1 that are told apart
-	most   = 3_600_000_000 // of them
+	unit   = 1000          // resolution per 1
+	most   = 3_600_000_000 // in units
 	digits = 3
-	// largest is more bytes than a histogram has before it is compressed.
-	largest = 1 << 18
+	// maxSize exceeds the size in bytes of any uncompressed histogram.
+	maxSize = 1 << 18
 )
 
-// Collect keeps values.
+// Collect returns a histogram of values.
 func Collect(values []float64) Histogram {
 	h := hdrhistogram.New(1, most, digits)
 	for _, v := range values {
@@ -45,7 +45,7 @@ func Collect(values []float64) Histogram {
 	return stepped(h)
 }
 
-// stepped finds the steps, by which quantiles are looked up.
+// stepped computes the steps, which quantiles use.
 func stepped(h *hdrhistogram.Histogram) Histogram {
 	out, n := Histogram{h: h}, 0
 	for _, b := range h.Distribution() {
@@ -58,7 +58,7 @@ func stepped(h *hdrhistogram.Histogram) Histogram {
 	return out
 }
 
-// N is how many values there are.
+// N returns the number of values.
 func (h Histogram) N() int {
 	if len(h.upTo) == 0 {
 		return 0
@@ -66,7 +66,7 @@ func (h Histogram) N() int {
 	return h.upTo[len(h.upTo)-1]
 }
 
-// Quantile is the p-quantile, 0 of none.
+// Quantile returns the p-quantile, 0 if empty.
 func (h Histogram) Quantile(p float64) float64 {
 	if h.N() == 0 {
 		return 0
@@ -74,14 +74,14 @@ func (h Histogram) Quantile(p float64) float64 {
 	return h.value(rank(h.N(), p))
 }
 
-// value is the i-th value, from 0.
+// value returns the i-th smallest value, from 0.
 func (h Histogram) value(i int) float64 { return h.steps[sort.SearchInts(h.upTo, i+1)].Value }
 
-// Steps are the distribution, from the least value to the greatest.
+// Steps returns the distribution in ascending order.
 func (h Histogram) Steps() []Step { return h.steps }
 
-// Differ is by how much the p-quantile of b exceeds that of a. What its interval
-// does not hold is no chance.
+// Differ returns the p-quantile of b minus that of a. The difference is
+// significant if the interval excludes 0.
 func Differ(a, b Histogram, p float64) Estimate {
 	d := Estimate{Value: b.Quantile(p) - a.Quantile(p)}
 	if a.N() == 0 || b.N() == 0 {
@@ -116,7 +116,7 @@ func (h *Histogram) UnmarshalText(text []byte) (err error) {
 		return nil
 	}
 	defer func() {
-		if r := recover(); r != nil { // the decoder trusts what it reads
+		if r := recover(); r != nil { // the decoder panics on invalid input
 			err = fmt.Errorf("histogram: damaged: %v", r)
 		}
 	}()
@@ -131,8 +131,8 @@ func (h *Histogram) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// check tells whether a histogram is as ours are: one of other bounds may take
-// any memory, and any time to look at.
+// check rejects a histogram of other bounds, which could take any amount of
+// memory and time.
 func check(text []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
@@ -142,15 +142,16 @@ func check(text []byte) error {
 	if err != nil {
 		return err
 	}
-	inner, err := io.ReadAll(io.LimitReader(z, largest))
+	inner, err := io.ReadAll(io.LimitReader(z, maxSize))
 	if err != nil {
 		return err
 	}
-	if len(inner) < hdrhistogram.ENCODING_HEADER_SIZE || len(inner) == largest {
-		return errors.New("of another size")
+	if len(inner) < hdrhistogram.ENCODING_HEADER_SIZE || len(inner) == maxSize {
+		return errors.New("histogram size does not match")
 	}
-	if binary.BigEndian.Uint32(inner[12:]) != digits || binary.BigEndian.Uint64(inner[16:]) != 1 || binary.BigEndian.Uint64(inner[24:]) != most {
-		return fmt.Errorf("of other bounds: accepted are %d digits of 1 to %d", digits, int64(most))
+	if binary.BigEndian.Uint32(inner[12:]) != digits || binary.BigEndian.Uint64(inner[16:]) != 1 ||
+		binary.BigEndian.Uint64(inner[24:]) != most {
+		return fmt.Errorf("bounds do not match: accepted are %d digits of 1 to %d", digits, int64(most))
 	}
 	return nil
 }

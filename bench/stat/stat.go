@@ -1,6 +1,6 @@
-// Package stat says what a sample of measurements tells: quantiles with their
-// 95 % bootstrap intervals, shares with theirs, and histograms to keep. It is
-// pure, and chance is seeded: the same sample says the same.
+// Package stat evaluates samples: quantiles with 95 % bootstrap intervals, shares
+// with intervals, and histograms. It is pure; its random numbers are seeded, so
+// equal samples give equal results.
 package stat
 
 import (
@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// An Estimate is a figure and the interval that holds it in 95 of 100 samples.
+// An Estimate is a value with its 95 % interval.
 type Estimate struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// A Summary is what n values come to. Of none, all figures are 0.
+// A Summary describes n values. Without values, all figures are 0.
 type Summary struct {
 	N    int      `json:"n"`
 	Mean float64  `json:"mean"`
@@ -33,7 +33,7 @@ const (
 	tail      = 0.025 // of an interval, on either side
 )
 
-// Summarize leaves values as they are.
+// Summarize does not modify values.
 func Summarize(values []float64) Summary {
 	s := Summary{N: len(values)}
 	if s.N == 0 {
@@ -51,8 +51,8 @@ func Summarize(values []float64) Summary {
 	return s
 }
 
-// Quantile is the p-quantile of sorted values, 0 of none: the least value that
-// the share p of them does not exceed.
+// Quantile returns the p-quantile of sorted values: the least value that is not
+// exceeded by the share p. It is 0 without values.
 func Quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -60,7 +60,7 @@ func Quantile(sorted []float64, p float64) float64 {
 	return sorted[rank(len(sorted), p)]
 }
 
-// At is a quantile of the summary by its name: p50, p90, p95, p99, max or mean.
+// At returns a figure by name: p50, p90, p95, p99, max or mean.
 func (s Summary) At(name string) (Estimate, bool) {
 	switch name {
 	case "p50":
@@ -80,12 +80,12 @@ func (s Summary) At(name string) (Estimate, bool) {
 	}
 }
 
-// rank is the place of the p-quantile among n sorted values, from 0.
+// rank returns the index of the p-quantile of n sorted values.
 func rank(n int, p float64) int {
 	return max(0, min(n-1, int(math.Ceil(p*float64(n)-1e-9))-1))
 }
 
-// interval is the bootstrap interval of the p-quantile of n sorted values.
+// interval returns the bootstrap interval of the p-quantile of n sorted values.
 func interval(n int, p float64, at func(i int) float64) (low, high float64) {
 	rng := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // repeatable on purpose
 	drawn := make([]float64, resamples)
@@ -95,22 +95,22 @@ func interval(n int, p float64, at func(i int) float64) (low, high float64) {
 	return ends(drawn)
 }
 
-// ends are those of the interval that values drawn at random leave.
+// ends returns the interval of randomly drawn values.
 func ends(drawn []float64) (low, high float64) {
 	slices.Sort(drawn)
 	return Quantile(drawn, tail), Quantile(drawn, 1-tail)
 }
 
-// drawRank is the place, among n sorted values, of the p-quantile of n values
-// drawn of them with replacement. The k-th of n even draws is spread as
-// Beta(k, n+1-k), so no sample need be drawn and sorted for it.
+// drawRank draws the index, among n sorted values, of the p-quantile of a
+// resample of n values. The k-th of n uniform draws has the distribution Beta(k,
+// n+1-k), so no resample is needed.
 func drawRank(rng *rand.Rand, n int, p float64) int {
 	k := rank(n, p) + 1
 	a, b := gamma(rng, float64(k)), gamma(rng, float64(n+1-k))
 	return min(n-1, int(float64(n)*a/(a+b)))
 }
 
-// gamma draws of the gamma distribution of a shape of 1 or more (Marsaglia and
+// gamma draws from the gamma distribution of a shape of at least 1 (Marsaglia and
 // Tsang).
 func gamma(rng *rand.Rand, shape float64) float64 {
 	d := shape - 1.0/3
@@ -128,8 +128,8 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	}
 }
 
-// Share is how often something happened of n times, with Wilson's interval,
-// which is honest about none of few.
+// Share returns the share times/n with Wilson's interval, which is valid for
+// small n.
 func Share(times, n int) Estimate {
 	if n == 0 {
 		return Estimate{High: 1}

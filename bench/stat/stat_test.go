@@ -30,34 +30,33 @@ func TestQuantile(t *testing.T) {
 		{hundred, 0, 1},
 	} {
 		if got := Quantile(c.of, c.p); got != c.want {
-			t.Errorf("the %v-quantile of %d values is %v, want %v", c.p, len(c.of), got, c.want)
+			t.Errorf("%v-quantile of %d values: got %v, want %v", c.p, len(c.of), got, c.want)
 		}
 	}
 }
 
-// TestIntervalsHold: an interval holds its estimate, and no value is made up.
+// Intervals contain their estimate, and bounds are sample values.
 func TestIntervalsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-100, 1e5), 1, 200).Draw(t, "values")
 		s := Summarize(values)
 		for name, e := range map[string]Estimate{"p50": s.P50, "p90": s.P90, "p95": s.P95, "p99": s.P99, "max": s.Max} {
 			if e.Low > e.Value || e.High < e.Value {
-				t.Errorf("%s is %v, in %v to %v", name, e.Value, e.Low, e.High)
+				t.Errorf("%s: got %v, interval %v to %v", name, e.Value, e.Low, e.High)
 			}
 			for _, v := range []float64{e.Value, e.Low, e.High} {
 				if !slices.Contains(values, v) {
-					t.Errorf("%s: nobody measured %v", name, v)
+					t.Errorf("%s: %v is not a sample value", name, v)
 				}
 			}
 		}
 		if s != Summarize(values) {
-			t.Error("the same sample says something else")
+			t.Error("equal samples gave different results")
 		}
 	})
 }
 
-// TestIntervalsCover: of samples of what is known, about 95 of 100 intervals hold
-// it.
+// About 95 of 100 intervals contain the true value.
 func TestIntervalsCover(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	held := 0
@@ -74,19 +73,19 @@ func TestIntervalsCover(t *testing.T) {
 		}
 	}
 	if share := float64(held) / samples; share < .87 || share > .98 {
-		t.Errorf("%v of the intervals hold the truth", share)
+		t.Errorf("got %v of the intervals with the true value", share)
 	}
 }
 
 func TestShare(t *testing.T) {
 	if s := Share(0, 300); s.Value != 0 || s.Low != 0 || s.High < .01 || s.High > .02 {
-		t.Errorf("none of 300: %v", s)
+		t.Errorf("0 of 300: got %v", s)
 	}
 	if s := Share(0, 0); s.High != 1 {
-		t.Errorf("of nothing: %v", s)
+		t.Errorf("no values: got %v", s)
 	}
 	if s := Share(50, 100); s.Value != .5 || s.Low < .39 || s.High > .61 {
-		t.Errorf("half of 100: %v", s)
+		t.Errorf("50 of 100: got %v", s)
 	}
 }
 
@@ -103,15 +102,15 @@ func TestHistogramIsKept(t *testing.T) {
 		}
 		slices.Sort(values)
 		if h.N() != len(values) {
-			t.Fatalf("%d values, want %d", h.N(), len(values))
+			t.Fatalf("got %d values, want %d", h.N(), len(values))
 		}
 		for _, p := range []float64{.5, .95, 1} {
 			if got, want := h.Quantile(p), Quantile(values, p); math.Abs(got-want) > want/500+.002 {
-				t.Errorf("the %v-quantile is %v, want %v", p, got, want)
+				t.Errorf("%v-quantile: got %v, want %v", p, got, want)
 			}
 		}
 		if steps := h.Steps(); len(values) > 0 && steps[len(steps)-1].Share != 1 {
-			t.Errorf("the last step is %v", steps[len(steps)-1])
+			t.Errorf("got last step %v", steps[len(steps)-1])
 		}
 	})
 }
@@ -127,13 +126,13 @@ func TestDiffer(t *testing.T) {
 	}
 	a := sample(0)
 	if d := Differ(a, sample(0), .95); d.Low > 0 || d.High < 0 {
-		t.Errorf("two samples of one thing differ: %v", d)
+		t.Errorf("equal distributions: got difference %v", d)
 	}
 	if d := Differ(a, sample(5), .95); d.Low < 2 || d.High > 8 {
-		t.Errorf("5 ms more: %v", d)
+		t.Errorf("5 ms more: got %v", d)
 	}
 	if d := Differ(a, Histogram{}, .95); !math.IsInf(d.High, 1) {
-		t.Errorf("nothing known: %v", d)
+		t.Errorf("no values: got %v", d)
 	}
 }
 

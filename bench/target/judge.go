@@ -9,52 +9,52 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// What is judged by.
+// Thresholds of the analysis.
 const (
-	gap     = 200 * time.Millisecond // of silence, that parts two stretches of speech
-	returns = 2 * time.Second        // within which an echo comes
-	piece   = 200 * time.Millisecond // of a line, by which it is known again
-	alike   = 0.8                    // from when on it is
-	// Words of one answer may be much alike: more of them must be the same.
+	gap     = 200 * time.Millisecond // of silence between two stretches of speech
+	returns = 2 * time.Second        // maximum delay of an echo
+	piece   = 200 * time.Millisecond // length of a piece of a line by which it is recognized
+	alike   = 0.8                    // minimum similarity
+	// Words of one answer can be similar, so more audio must match.
 	shortest = 400 * time.Millisecond
 	phrase   = time.Second
 	same     = 0.9
 )
 
-// A call is what was said on it and heard.
+// A call holds what was said and heard on it.
 type call struct {
 	id     string
 	lines  []line
 	record callee.Record
-	cause  media.Cause // why the target ended it before its time; empty where it did not
+	cause  media.Cause // why the target ended it early; empty if it did not
 }
 
-// A Turn is one line of the caller and what came of it. Times are in ms; those
-// that could not be measured are absent.
+// A Turn is one line of the caller and the reaction. Times are in ms, nil if not
+// measured.
 type Turn struct {
 	Call   string
 	Number int
 	Text   string
 
-	Wire *float64 // last packet of the line left → first audible one came
+	Wire *float64 // last packet of the line sent → first audible packet received
 	Ear  *float64 // last sample spoken → first sample heard
-	Dead bool     // nothing came
-	// Overlap is how long both were audible while the line was said, and Over
-	// tells that the target was at its end.
+	Dead bool     // no answer
+	// Overlap is how long both were audible during the line; Over means that the
+	// target spoke at its end.
 	Overlap float64
 	Over    bool
-	// Stop is how long the target spoke on after a line that was said into its
-	// answer began; absent where it did not stop before the line's end.
+	// Stop is how long the target spoke on after an interrupting line started;
+	// nil if it did not stop before the line's end.
 	Into bool
 	Stop *float64
 
-	Spoke   float64  // that the answer was audible
+	Spoke   float64  // audible time of the answer
 	Silence float64  // the longest within the answer
-	Again   int      // stretches of the answer that had been heard in it before
-	Words   []string // tone words that were heard
+	Again   int      // stretches of the answer heard before in it
+	Words   []string // tone words heard
 	Doubled int      // of them, heard twice
-	Back    *float64 // how late the line itself came back, where it did
-	BackAt  *float64 // and how like itself, up to 1
+	Back    *float64 // delay of the line's echo, if any
+	BackAt  *float64 // similarity of the echo, up to 1
 }
 
 func ms(d time.Duration) *float64 {
@@ -62,7 +62,7 @@ func ms(d time.Duration) *float64 {
 	return &v
 }
 
-// analysis is a call that is being judged.
+// analysis is the state of analyzing a call.
 type analysis struct {
 	*call
 	heard   callee.Track
@@ -76,10 +76,10 @@ type analysis struct {
 // judge measures each line of the call.
 func (c *call) judge() []Turn {
 	h := c.record.Heard
-	a := &analysis{call: c, heard: h, played: h.Played(), levels: acoustic.Measure(h.PCM, rate), silence: samples(gap)}
+	a := &analysis{call: c, heard: h, played: h.PlayTimes(), levels: acoustic.Measure(h.PCM, rate), silence: samples(gap)}
 	a.speech = a.levels.Stretches(a.silence)
-	hearer := tone.NewHearer(rate)
-	a.words = append(hearer.Hear(h.PCM), hearer.Hear(make([]int16, rate/10))...)
+	hearer := tone.NewDecoder(rate)
+	a.words = append(hearer.Decode(h.PCM), hearer.Decode(make([]int16, rate/10))...)
 	var all []Turn
 	for i := range c.record.Said {
 		all = append(all, a.turn(i))
@@ -89,40 +89,40 @@ func (c *call) judge() []Turn {
 
 func samples(d time.Duration) int { return int(d * rate / time.Second) }
 
-// turn judges line i.
+// turn measures line i.
 func (a *analysis) turn(i int) Turn {
 	said, l := a.record.Said[i], a.lines[i]
 	last := len(l.pcm) - 1
 	t := Turn{Call: a.id, Number: i, Text: l.text}
-	began, end, until := said.Spoken(0, rate), said.Spoken(last, rate), a.until(i)
-	sent := said.Sent(last, rate)
+	began, end, until := said.SpokenAt(0, rate), said.SpokenAt(last, rate), a.until(i)
+	sent := said.SentAt(last, rate)
 	a.overlap(&t, began, end)
-	a.answer(&t, a.heard.Before(sent), a.heard.Before(until))
+	a.answer(&t, a.heard.SampleAt(sent), a.heard.SampleAt(until))
 	a.back(&t, i)
 	if t.Over {
-		return t // there is nothing to wait for
+		return t // no answer to wait for
 	}
-	on, ok := a.levels.Onset(a.heard.Before(sent))
-	if t.Dead = !ok || !a.heard.Came(on).Before(until); t.Dead {
+	on, ok := a.levels.Onset(a.heard.SampleAt(sent))
+	if t.Dead = !ok || !a.heard.ArrivedAt(on).Before(until); t.Dead {
 		return t
 	}
-	t.Wire, t.Ear = ms(a.heard.Came(on).Sub(sent)), ms(a.heard.Ear(a.played, on).Sub(end))
+	t.Wire, t.Ear = ms(a.heard.ArrivedAt(on).Sub(sent)), ms(a.heard.EarTime(a.played, on).Sub(end))
 	return t
 }
 
-// until is when the next line began, or the call ended.
+// until returns when the next line started or the call ended.
 func (a *analysis) until(i int) time.Time {
 	if i+1 < len(a.record.Said) {
-		return a.record.Said[i+1].Spoken(0, rate)
+		return a.record.Said[i+1].SpokenAt(0, rate)
 	}
 	return a.record.Ended
 }
 
-// overlap tells how long the target was audible while the line was said.
+// overlap measures how long the target was audible during the line.
 func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	var both time.Duration
 	for _, s := range a.speech {
-		from, to := a.heard.Ear(a.played, s.From), a.heard.Ear(a.played, s.To-1)
+		from, to := a.heard.EarTime(a.played, s.From), a.heard.EarTime(a.played, s.To-1)
 		if d := earlier(to, end).Sub(later(from, began)); d > 0 {
 			both += d
 		}
@@ -138,7 +138,7 @@ func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	t.Overlap = *ms(both)
 }
 
-// answer judges what was heard of sample from up to to.
+// answer analyzes the samples from up to to.
 func (a *analysis) answer(t *Turn, from, to int) {
 	var mine []acoustic.Span
 	for _, s := range a.speech {
@@ -172,17 +172,17 @@ func (a *analysis) answer(t *Turn, from, to int) {
 	}
 }
 
-// back looks for the line itself in what was heard.
+// back looks for an echo of the line.
 func (a *analysis) back(t *Turn, i int) {
 	said, l := a.record.Said[i], a.lines[i]
 	first := l.pcm[:min(len(l.pcm), samples(piece))]
-	from := a.heard.Before(said.Spoken(0, rate))
+	from := a.heard.SampleAt(said.SpokenAt(0, rate))
 	to := min(len(a.heard.PCM), from+len(first)+samples(returns))
 	if from >= to {
 		return
 	}
 	if at, like := acoustic.Find(a.heard.PCM[from:to], first); like > alike {
-		t.Back, t.BackAt = ms(a.heard.Wire(from+at).Sub(said.Spoken(0, rate))), &like
+		t.Back, t.BackAt = ms(a.heard.WireTime(from+at).Sub(said.SpokenAt(0, rate))), &like
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// punctual is how late, in ms, the caller's clock may be at its 99th percentile:
-// half a packet.
-const punctual = 10
+// maxLateness limits the lateness of the caller's clock, in ms at p99: half a
+// packet.
+const maxLateness = 10
 
-// report judges all calls, and puts what came of it into f.
+// report analyzes all calls and adds the metrics to f.
 func report(o Options, calls []call, late []float64, f *result.File) {
 	var all turns
 	unfinished := 0
@@ -27,13 +27,19 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 		f.Add(result.Share(name, what, all.tally(func(t Turn) bool { return could(t) && is(t) }), all.tally(could)))
 	}
 	count("dead_turns", "lines without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
-	count("talked_over", "lines talked over at their end", func(t Turn) bool { return t.Over }, every)
-	count("heard_again", "answers heard twice, or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
-	count("doubled_words", "answers with a tone word heard twice", func(t Turn) bool { return t.Doubled > 0 }, func(t Turn) bool { return len(t.Words) > 0 })
-	count("came_back", "lines that came back", func(t Turn) bool { return t.Back != nil }, every)
-	f.Add(result.Share("unfinished_calls", "calls that ended before their time", unfinished, len(calls)))
-	f.Generated("media clock's ticks", late, punctual)
-	f.Note("%s: SIP and RTP, G.711; lines in %s, %d calls at a time; measured at this end, from audio alone", o.Target, o.Speech, o.Calls)
+	count("talked_over", "lines interrupted at their end", func(t Turn) bool { return t.Over }, every)
+	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
+	count(
+		"doubled_words",
+		"answers with a tone word heard twice",
+		func(t Turn) bool { return t.Doubled > 0 },
+		func(t Turn) bool { return len(t.Words) > 0 },
+	)
+	count("came_back", "lines echoed back", func(t Turn) bool { return t.Back != nil }, every)
+	f.Add(result.Share("unfinished_calls", "calls that ended early", unfinished, len(calls)))
+	f.CheckGenerator("media clock", late, maxLateness)
+	f.Note("%s: SIP and RTP, G.711; lines in %s, %d concurrent calls; measured at the caller's end, from audio only", o.Target,
+		o.Speech, o.Calls)
 	for _, t := range all {
 		f.Turns = append(f.Turns, t.row(o.Calls))
 	}
@@ -46,12 +52,12 @@ func (all turns) times(f *result.File) {
 		name, what string
 		of         func(Turn) *float64
 	}{
-		{"ear_ms", "ear: last sample spoken → first sample heard", func(t Turn) *float64 { return t.Ear }},
-		{"wire_ms", "wire: last packet left → first audible one came", func(t Turn) *float64 { return t.Wire }},
-		{"silence_ms", "silence: the longest within an answer", func(t Turn) *float64 { return t.silence() }},
-		{"overlap_ms", "overlap: both audible while a line was said", func(t Turn) *float64 { return &t.Overlap }},
-		{"stop_ms", "stop: a line into the answer → its end", func(t Turn) *float64 { return t.Stop }},
-		{"back_ms", "back: a line said → itself heard", func(t Turn) *float64 { return t.Back }},
+		{"ear_ms", "mouth to ear: last sample spoken to first sample heard", func(t Turn) *float64 { return t.Ear }},
+		{"wire_ms", "wire: last packet sent to first audible packet received", func(t Turn) *float64 { return t.Wire }},
+		{"silence_ms", "longest silence within an answer", func(t Turn) *float64 { return t.silence() }},
+		{"overlap_ms", "overlap: both audible during a line", func(t Turn) *float64 { return &t.Overlap }},
+		{"stop_ms", "stop: interrupting line to the end of the answer", func(t Turn) *float64 { return t.Stop }},
+		{"back_ms", "echo: line spoken to the same line heard", func(t Turn) *float64 { return t.Back }},
 	} {
 		var values []float64
 		for _, t := range all {
@@ -67,7 +73,7 @@ func (all turns) tally(is func(Turn) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(t Turn) bool { return !is(t) }))
 }
 
-// silence is that within the answer, where there was one.
+// silence returns the longest silence, nil without an answer.
 func (t Turn) silence() *float64 {
 	if t.Spoke == 0 {
 		return nil
@@ -75,10 +81,20 @@ func (t Turn) silence() *float64 {
 	return &t.Silence
 }
 
-// row is the turn as a file has it.
+// row converts the turn for the file.
 func (t Turn) row(calls int) result.Turn {
-	r := result.Turn{Call: t.Call, Number: t.Number, Calls: calls, Text: t.Text, Heard: t.Words, Figures: map[string]float64{"overlap_ms": t.Overlap, "spoke_ms": t.Spoke}}
-	for name, v := range map[string]*float64{"ear_ms": t.Ear, "wire_ms": t.Wire, "stop_ms": t.Stop, "back_ms": t.Back, "silence_ms": t.silence()} {
+	r := result.Turn{
+		Call:    t.Call,
+		Number:  t.Number,
+		Calls:   calls,
+		Text:    t.Text,
+		Heard:   t.Words,
+		Figures: map[string]float64{"overlap_ms": t.Overlap, "spoke_ms": t.Spoke},
+	}
+	for name, v := range map[string]*float64{
+		"ear_ms": t.Ear, "wire_ms": t.Wire, "stop_ms": t.Stop, "back_ms": t.Back,
+		"silence_ms": t.silence(),
+	} {
 		if v != nil {
 			r.Figures[name] = *v
 		}
@@ -86,7 +102,7 @@ func (t Turn) row(calls int) result.Turn {
 	for _, m := range []struct {
 		name string
 		is   bool
-	}{{"no answer", t.Dead}, {"talked over", t.Over}, {"heard again", t.Again > 0}, {"words doubled", t.Doubled > 0}, {"came back", t.Back != nil}} {
+	}{{"no answer", t.Dead}, {"interrupted", t.Over}, {"repeated", t.Again > 0}, {"words doubled", t.Doubled > 0}, {"echoed", t.Back != nil}} {
 		if m.is {
 			r.Marks = append(r.Marks, m.name)
 		}
@@ -94,7 +110,7 @@ func (t Turn) row(calls int) result.Turn {
 	return r
 }
 
-// String tells how the caller speaks.
+// String describes the caller's speech.
 func (s Speech) String() string {
 	switch {
 	case len(s.Files) > 0:

@@ -5,28 +5,27 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/parley-voice/parley/bench/audiogen"
 	"github.com/parley-voice/parley/bench/corpus"
-	"github.com/parley-voice/parley/bench/spoken"
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Speech is how the caller speaks. Its zero value speaks in tone words, which a
-// recognizer of Parley's fakes understands.
+// Speech selects the caller's speech. The zero value is tone words, which
+// Parley's fake providers recognize.
 type Speech struct {
-	Seed uint64 // what is said follows from it
-	// Voices has espeak-ng speak, in English.
+	Seed uint64 // of the caller's lines
+	// Voices uses espeak-ng, in English.
 	Voices bool
-	// Files are WAVs to say instead, in turn.
+	// Files are WAVs to play in turn.
 	Files []string
 }
 
-// A line is what is said.
 type line struct {
 	text string
 	pcm  []int16
 }
 
-// lines are those of the n-th call.
+// lines returns the lines of the n-th call.
 func (s Speech) lines(ctx context.Context, n, count int) ([]line, error) {
 	var all []line
 	speaker := corpus.New(s.Seed, uint64(n)) //nolint:gosec // the number of a call
@@ -38,10 +37,10 @@ func (s Speech) lines(ctx context.Context, n, count int) ([]line, error) {
 			l, err = file(s.Files[(n*count+i)%len(s.Files)])
 		case s.Voices:
 			l.text = speaker.Plain().Text()
-			l.pcm, err = spoken.Say(ctx, spoken.Voices()[n%3], l.text, rate) // the English ones
+			l.pcm, err = audiogen.Say(ctx, audiogen.Voices()[n%3], l.text, rate) // the English voices
 		default:
 			l.text = speaker.Plain().Text()
-			l.pcm, _ = tone.Say(rate, l.text)
+			l.pcm, _ = tone.Encode(rate, l.text)
 		}
 		if err != nil {
 			return nil, err
@@ -57,9 +56,9 @@ func file(name string) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	pcm, err := spoken.Parse(b, rate)
+	pcm, err := audiogen.Parse(b, rate)
 	if err == nil && len(pcm) < rate/10 {
-		err = fmt.Errorf("%d samples of sound: want a tenth of a second or more", len(pcm))
+		err = fmt.Errorf("%d samples of audio: want at least 0.1 s", len(pcm))
 	}
 	if err != nil {
 		return line{}, fmt.Errorf("%s: %w", name, err)

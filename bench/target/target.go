@@ -1,6 +1,6 @@
-// Package target measures a system that is not Parley: it dials it over SIP,
-// speaks lines, and tells from the received audio alone how long answers take and
-// what is wrong with them. Nothing is asked of the system but to take the call.
+// Package target measures a voice system other than Parley: it calls it over SIP,
+// speaks lines, and derives response times and faults from the received audio
+// alone.
 package target
 
 import (
@@ -23,31 +23,30 @@ import (
 
 const rate = 8000 // Hz
 
-// Options say what is measured.
+// Options configure Run.
 type Options struct {
-	// Target is "sip:user@host:port;transport=udp"; port and transport may be
-	// left out.
+	// Target is "sip:user@host:port;transport=udp"; port and transport are
+	// optional.
 	Target string
-	From   string // caller number that is shown
-	Calls  int    // at a time
-	Lines  int    // of each call
+	From   string // caller number to show
+	Calls  int    // concurrent
+	Lines  int    // per call
 	Speech Speech
-	// First has the caller speak first; else it waits to be greeted, for 6 s at
-	// most.
+	// First lets the caller speak first; otherwise it waits up to 6 s for a
+	// greeting.
 	First bool
-	// Into has every second line said into the answer to the one before, once
-	// that was heard for so long; 0 has none.
+	// Into speaks every second line this long into the previous answer; 0
+	// disables it.
 	Into time.Duration
-	// Progress is told of every line that is over; nil for none.
+	// Progress is called after every line; nil disables it.
 	Progress func(done, all int)
 }
 
-// address is a target taken apart.
+// address is a parsed target.
 type address struct{ user, proxy, host string }
 
-// parse takes a target apart.
 func parse(text string) (address, error) {
-	wrong := fmt.Errorf("target %q: want sip:user@host, and then :port or ;transport=udp|tcp where they are others than the usual", text)
+	wrong := fmt.Errorf("target %q: accepted are sip:user@host, sip:user@host:port, and ;transport=udp|tcp", text)
 	rest, ok := strings.CutPrefix(text, "sip:")
 	user, at, named := strings.Cut(rest, "@")
 	if !ok || !named || user == "" || at == "" {
@@ -64,7 +63,7 @@ func parse(text string) (address, error) {
 	return address{user, "sip:" + at, host}, nil
 }
 
-// local is the address of this machine from which the target is reached.
+// local returns the local address from which the target is reachable.
 func (a address) local(ctx context.Context) (netip.Addr, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(a.host, "5060")) // sends nothing
 	if err != nil {
@@ -75,7 +74,7 @@ func (a address) local(ctx context.Context) (netip.Addr, error) {
 	return at.Addr().Unmap(), err
 }
 
-// Run holds the calls, judges them, and puts what came of it into f.
+// Run places the calls, analyzes them and adds the metrics to f.
 func Run(ctx context.Context, o Options, f *result.File) error {
 	calls, late, err := hold(ctx, o)
 	if err != nil {
@@ -85,15 +84,14 @@ func Run(ctx context.Context, o Options, f *result.File) error {
 	return nil
 }
 
-// hold holds all calls. It tells how late each tick of their clock was, in ms,
-// too.
+// hold places all calls. It also returns the lateness of each clock tick, in ms.
 func hold(ctx context.Context, o Options) (calls []call, late []float64, err error) {
 	to, err := parse(o.Target)
 	if err != nil {
 		return nil, nil, err
 	}
 	if o.Calls < 1 || o.Lines < 1 {
-		return nil, nil, fmt.Errorf("%d calls, %d lines: want 1 or more of each", o.Calls, o.Lines)
+		return nil, nil, fmt.Errorf("%d calls, %d lines: must be at least 1", o.Calls, o.Lines)
 	}
 	ip, err := to.local(ctx)
 	if err != nil {
@@ -110,19 +108,19 @@ func hold(ctx context.Context, o Options) (calls []call, late []float64, err err
 	if err = ua.Start(); err != nil {
 		return nil, nil, err
 	}
-	s := &stage{Options: o, to: to, ua: ua}
+	s := &session{Options: o, to: to, ua: ua}
 	calls, err = s.hold(ctx)
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
 	if err = errors.Join(err, ua.Close(closing)); err != nil {
 		return nil, nil, err
 	}
-	stop() // the clock ends
+	stop() // stops the clock
 	return calls, ticks.Late(), nil
 }
 
-// A stage is a run while it goes on.
-type stage struct {
+// A session is the state of a run.
+type session struct {
 	Options
 	to address
 	ua *sip.UA
@@ -131,8 +129,8 @@ type stage struct {
 	done int
 }
 
-// hold holds all calls at once. It fails with the first that could not be held.
-func (s *stage) hold(ctx context.Context) ([]call, error) {
+// hold places all calls at once and fails with the first that fails.
+func (s *session) hold(ctx context.Context) ([]call, error) {
 	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
 	var lines sync.WaitGroup
 	for i := range calls {
@@ -142,8 +140,8 @@ func (s *stage) hold(ctx context.Context) ([]call, error) {
 	return calls, errors.Join(errs...)
 }
 
-// one holds one call.
-func (s *stage) one(ctx context.Context, n int) (call, error) {
+// one places one call.
+func (s *session) one(ctx context.Context, n int) (call, error) {
 	c := call{id: fmt.Sprintf("target-%d", n)}
 	var err error
 	if c.lines, err = s.Speech.lines(ctx, n, s.Lines); err != nil {
@@ -171,7 +169,7 @@ func (s *stage) one(ctx context.Context, n int) (call, error) {
 }
 
 // said counts a line.
-func (s *stage) said() {
+func (s *session) said() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done++; s.Progress != nil {

@@ -32,33 +32,32 @@ func TestParse(t *testing.T) {
 		"sip:a@[2001:db8::1]:5060":               {"a", "sip:[2001:db8::1]:5060", "2001:db8::1"},
 	} {
 		if got, err := parse(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
+			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "100@192.0.2.1", "sip:192.0.2.1", "sip:@192.0.2.1", "sip:100@", "sip:100@:5060"} {
-		if got, err := parse(text); err == nil || !strings.Contains(err.Error(), "want sip:user@host") {
-			t.Errorf("%q: %+v, %v", text, got, err)
+		if got, err := parse(text); err == nil || !strings.Contains(err.Error(), "accepted are sip:user@host") {
+			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
 	}
 }
 
-// A tape is a call made by hand: lines are said, and sound is heard, at times in
-// ms.
-type tape struct {
+// A syntheticCall is a synthetic call: lines and audio at given times in ms.
+type syntheticCall struct {
 	call
 	pcm []int16
 }
 
 func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
 
-func newTape(seconds int) *tape {
-	return &tape{call: call{id: "target-0"}, pcm: make([]int16, seconds*rate)}
+func newCall(seconds int) *syntheticCall {
+	return &syntheticCall{call: call{id: "target-0"}, pcm: make([]int16, seconds*rate)}
 }
 
-// says has the caller say a text, and returns when it ends.
-func (t *tape) says(from int, text string) int {
+// says appends a line of the caller and returns its end.
+func (t *syntheticCall) says(from int, text string) int {
 	pcm := speech(text)
-	s := callee.Said{Line: len(t.lines)}
+	s := callee.Spoken{Line: len(t.lines)}
 	for n := range (len(pcm) + 159) / 160 {
 		s.Left = append(s.Left, at(from+20*(n+1)))
 	}
@@ -66,18 +65,18 @@ func (t *tape) says(from int, text string) int {
 	return from + len(pcm)/8
 }
 
-func (t *tape) hears(from int, text string) int {
+func (t *syntheticCall) hears(from int, text string) int {
 	pcm := speech(text)
 	copy(t.pcm[from*8:], pcm)
 	return from + len(pcm)/8
 }
 
 func speech(text string) []int16 {
-	pcm, _ := tone.Say(rate, text)
+	pcm, _ := tone.Encode(rate, text)
 	return pcm
 }
 
-func (t *tape) turns() []Turn {
+func (t *syntheticCall) turns() []Turn {
 	h := &t.record.Heard
 	h.Rate, h.PCM = rate, t.pcm
 	for n := range len(t.pcm) / 160 {
@@ -90,7 +89,7 @@ func (t *tape) turns() []Turn {
 func about(v *float64, want, within float64) bool { return v != nil && math.Abs(*v-want) <= within }
 
 func TestAnswers(t *testing.T) {
-	x := newTape(16)
+	x := newCall(16)
 	end := x.says(500, "are you open")
 	end = x.hears(end+700, "yes of course")
 	end = x.hears(end+400, "come to the shop")
@@ -100,46 +99,46 @@ func TestAnswers(t *testing.T) {
 	v := turns[0]
 	if !about(v.Wire, 700, 21) || !about(v.Ear, 740, 21) || v.Dead || v.Over || v.Overlap != 0 || !about(&v.Silence, 400, 21) ||
 		v.Again != 0 || v.Doubled != 0 || strings.Join(v.Words, " ") != "yes of course come to the shop" || v.Back != nil {
-		t.Errorf("answered after 700 ms: %+v", v)
+		t.Errorf("answer after 700 ms: got %+v", v)
 	}
 	if v = turns[1]; !v.Dead || v.Ear != nil || v.Spoke != 0 {
-		t.Errorf("not answered: %+v", v)
+		t.Errorf("no answer: got %+v", v)
 	}
 }
 
 func TestTwice(t *testing.T) {
-	x := newTape(10)
+	x := newCall(10)
 	end := x.says(500, "are you open")
 	end = x.hears(end+300, "yes of course")
 	x.hears(end+400, "yes of course")
 	if v := x.turns()[0]; v.Again != 1 || v.Doubled != 3 {
-		t.Errorf("heard twice: %+v", v)
+		t.Errorf("repeated answer: got %+v", v)
 	}
 }
 
 func TestTalkedOver(t *testing.T) {
-	x := newTape(10)
+	x := newCall(10)
 	end := x.says(500, "are you open on sunday")
 	x.hears(end-300, "yes of course")
-	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // the ear is 40 ms behind the wire
-		t.Errorf("talked over for 300 ms: %+v", v)
+	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // playout is 40 ms behind the wire
+		t.Errorf("interrupted for 300 ms: got %+v", v)
 	}
-	x = newTape(10)
+	x = newCall(10)
 	end = x.says(500, "are you open on sunday")
 	said := speech("let me see when that is possible")
 	copy(x.pcm[(end+300)*8:], said[:8*1200])
 	x.says(end+1200, "wait please")
 	if v := x.turns()[1]; !v.Into || !about(v.Stop, 340, 40) || v.Over {
-		t.Errorf("stopped 300 ms after: %+v", v)
+		t.Errorf("stop after 300 ms: got %+v", v)
 	}
 }
 
 func TestCameBack(t *testing.T) {
-	x := newTape(10)
+	x := newCall(10)
 	x.says(500, "are you open on sunday")
 	x.hears(620, "are you open on sunday")
 	if v := x.turns()[0]; !about(v.Back, 120, 2) || *v.BackAt < 0.99 || !v.Over {
-		t.Errorf("came back after 120 ms: %+v", v)
+		t.Errorf("echo after 120 ms: got %+v", v)
 	}
 }
 
@@ -147,14 +146,13 @@ func options(target string, lines int) Options {
 	return Options{Target: target, From: "12025550100", Calls: 1, Lines: lines, Speech: Speech{Seed: corpus.Development}}
 }
 
-// TestAnsweringSystem measures one of which it is known what it does: it answers
-// when it has heard nothing for 300 ms, and the second time with the same words
-// twice.
+// The known system answers after 300 ms of silence, the second time with the same
+// words twice.
 func TestAnsweringSystem(t *testing.T) {
 	t.Parallel()
 	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: http.StatusOK, Talk: siptest.Person{
-			Hello: "hello", Lines: []string{"yes of course", "come at ten come at ten"}, Think: 300 * time.Millisecond,
+			Greeting: "hello", Lines: []string{"yes of course", "come at ten come at ten"}, ThinkTime: 300 * time.Millisecond,
 		}.Talk}
 	}}
 	if err := c.Start(); err != nil {
@@ -173,14 +171,14 @@ func TestAnsweringSystem(t *testing.T) {
 	for i, want := range []string{"yes of course", "come at ten come at ten"} {
 		v := judged[i]
 		if v.Ear == nil || *v.Ear < 300 || *v.Ear > 900 || v.Over || v.Back != nil || strings.Join(v.Words, " ") != want || v.Doubled != 3*i {
-			t.Errorf("line %d: %+v", i, v)
+			t.Errorf("line %d: got %+v", i, v)
 		}
 	}
 	var f result.File
 	report(o, calls, late, &f)
 	for name, n := range map[string]int{"ear_ms": 2, "stop_ms": 0, "dead_turns": 2, "doubled_words": 2, "unfinished_calls": 1} {
 		if m, ok := f.Find(name, 0); !ok || m.N() != n {
-			t.Errorf("%s: %+v", name, m)
+			t.Errorf("%s: got %+v", name, m)
 		}
 	}
 	if len(f.Turns) != 2 || f.Turns[0].Figures["ear_ms"] < 300 || !slices.Contains(f.Turns[1].Marks, "words doubled") {
@@ -199,8 +197,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// port is a free port that nobody is given by chance: it is below those that
-// the kernel chooses.
+// port returns a free port below the kernel's ephemeral range, so no other
+// process gets it by chance.
 func port(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -214,7 +212,7 @@ func port(t *testing.T) int {
 	return 0
 }
 
-// taken tells whether somebody listens on a port, or does soon.
+// taken reports whether a process listens on a port, or will soon.
 func taken(t *testing.T, port int) bool {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -230,7 +228,7 @@ func taken(t *testing.T, port int) bool {
 	return false
 }
 
-// program starts another's program, which ends with the test.
+// program starts an external program that ends with the test.
 func program(t *testing.T, out io.Writer, name string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -247,8 +245,7 @@ func program(t *testing.T, out io.Writer, name string, args ...string) {
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 }
 
-// echoes measures a system that sends back what it hears, which takes it from
-// least to most ms.
+// echoes measures an echoing system with a delay from least to most ms.
 func echoes(t *testing.T, port int, least, most float64) {
 	t.Helper()
 	o := options(fmt.Sprintf("sip:echo@127.0.0.1:%d", port), 2)
@@ -264,14 +261,14 @@ func echoes(t *testing.T, port int, least, most float64) {
 		}
 	}
 	if len(judged) != 2 {
-		t.Errorf("%d turns", len(judged))
+		t.Errorf("got %d turns", len(judged))
 	}
 }
 
-// TestSIPp measures sipp, which sends each packet back as it comes.
+// sipp returns each packet as it arrives.
 func TestSIPp(t *testing.T) {
 	t.Parallel()
-	for range 3 { // it ends where one of its further ports is taken
+	for range 3 { // sipp exits if one of its other ports is taken
 		sip := port(t)
 		program(t, t.Output(), "sipp", "-sn", "uas", "-rtp_echo", "-nostdin", "-i", "127.0.0.1", "-p", fmt.Sprint(sip), "-mp", fmt.Sprint(port(t)))
 		if taken(t, sip) {
@@ -282,8 +279,8 @@ func TestSIPp(t *testing.T) {
 	t.Error("sipp does not listen")
 }
 
-// TestBaresip measures baresip, whose microphone hears its loudspeaker: its
-// jitter buffer is in what comes back.
+// The microphone of baresip receives its loudspeaker; the echo includes its
+// jitter buffer.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
 	modules, _ := filepath.Glob("/usr/lib/*/baresip/modules")
@@ -316,16 +313,16 @@ audio_alert aubridge,alert
 	echoes(t, sip, 30, 500)
 }
 
-// TestSpeech: real speech is measured as tone words are.
+// Real speech gives the same results as tone words.
 func TestSpeech(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Skip("espeak-ng is not installed (apt-get install espeak-ng)")
 	}
 	all, err := Speech{Voices: true}.lines(t.Context(), 1, 2)
 	if err != nil || len(all) != 2 || len(all[0].pcm) < rate || all[0].text == all[1].text {
-		t.Errorf("%d lines, %v", len(all), err)
+		t.Errorf("got %d lines, %v", len(all), err)
 	}
 	if _, err := (Speech{Files: []string{"/no/such/file"}}).lines(t.Context(), 0, 1); err == nil {
-		t.Error("a file that is none was said")
+		t.Error("invalid file: got no error")
 	}
 }

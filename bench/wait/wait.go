@@ -1,4 +1,4 @@
-// Package wait lets time pass, unless a run ends first.
+// Package wait sleeps until a context ends.
 package wait
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For lets d pass; it is false where ctx ended first.
+// For sleeps for d. It returns false if ctx ends first.
 func For(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,7 +16,7 @@ func TestFor(t *testing.T) {
 			t.Errorf("2 s took %v, or ended early", time.Since(began))
 		}
 		if For(ctx, time.Minute) || time.Since(began) != 3*time.Second {
-			t.Errorf("what ended after 3 s was waited for until %v", time.Since(began))
+			t.Errorf("context of 3 s: For returned after %v", time.Since(began))
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kinds of caps, as a campaign's progress names them.
+// Kinds of caps.
 const (
 	CapDaily            = "daily"
 	CapRolling7d        = "rolling_7d"
@@ -23,14 +23,14 @@ const (
 	FromOrganization = "organization"
 )
 
-// A Cap bounds how often a number may be called.
+// A Cap bounds the calls to a number.
 type Cap struct {
 	Kind string
-	// Most is how many dialled attempts may fall into Within. After a
-	// conversation it is 0: none until Within is over.
+	// Most bounds the dialed attempts within Within. For a cap after conversations it
+	// is 0: no call until Within has passed.
 	Most   int
 	Within time.Duration
-	// CalendarDay makes Within the day of the called party, not a window that rolls.
+	// CalendarDay makes Within the callee's calendar day instead of a rolling window.
 	CalendarDay bool
 	Source      string
 	Rule        string // the statute
@@ -49,17 +49,17 @@ func (p *Package) addCap(r row) error {
 	}
 	c.Kind, c.Source, c.Rule = r["kind"], r["source"], r["citation"]
 	if !slices.Contains([]string{CapDaily, CapRolling7d, CapState, CapPostConversation, CapMinGap}, c.Kind) {
-		return fmt.Errorf("kind %q is unknown", c.Kind)
+		return fmt.Errorf("kind %q is not known", c.Kind)
 	}
 	if (c.Kind == CapPostConversation) != (r["counts"] == "conversations") {
-		return fmt.Errorf("a cap of kind %s does not count %s", c.Kind, r["counts"])
+		return fmt.Errorf("a cap of kind %s cannot count %s", c.Kind, r["counts"])
 	}
 	if c.Source != FromLaw && c.Source != FromMarket {
 		return fmt.Errorf("source %q: use %s or %s", c.Source, FromLaw, FromMarket)
 	}
 	var err error
 	if c.Most, err = strconv.Atoi(r["most"]); err != nil || c.Most < 0 {
-		return fmt.Errorf("most %q is no number of calls", r["most"])
+		return fmt.Errorf("most %q is not a number of calls", r["most"])
 	}
 	if r["within"] == "day" {
 		c.CalendarDay, c.Within = true, 24*time.Hour
@@ -70,10 +70,10 @@ func (p *Package) addCap(r row) error {
 	return nil
 }
 
-// Caps are the caps of calls to a place, of law and of the market's own
-// policy, the strictest of each kind and length alone. An organization may
-// replace those of source FromMarket.
-func (p *Package) Caps(place Place, class Classification) []Cap {
+// Caps returns the caps for calls to a location, of the law and of the market's own
+// policy; of each kind and length the strictest. An organization may replace those with
+// source FromMarket.
+func (p *Package) Caps(place Location, class Classification) []Cap {
 	var all []Cap
 	for _, c := range p.caps {
 		if c.class != class || c.state != p.Region && !slices.Contains(place.States, c.state) {
@@ -92,8 +92,8 @@ func (p *Package) Caps(place Place, class Classification) []Cap {
 	return all
 }
 
-// CalendarDay tells that the market counts the calls of a day by the called
-// party's calendar, not over 24 hours.
-func (p *Package) CalendarDay() bool {
+// CountsByCalendarDay reports whether the daily cap counts by the callee's calendar
+// day, not by 24 hours.
+func (p *Package) CountsByCalendarDay() bool {
 	return slices.ContainsFunc(p.caps, func(c capRow) bool { return c.Kind == CapDaily && c.CalendarDay })
 }

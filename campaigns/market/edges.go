@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Edges are the instants in a stretch after at, in no order, at which what
-// Legal says of a place may change: where hours begin and end in each of its
-// zones, its midnights, and its changes of clock.
-func (p *Package) Edges(at time.Time, stretch time.Duration, place Place, class Classification) []time.Time {
+// Edges returns the times after at, unordered, at which the result of Legal may change:
+// starts and ends of hours in each zone of the location, midnights, and clock changes.
+func (p *Package) Edges(at time.Time, stretch time.Duration, place Location, class Classification) []time.Time {
 	var clocks []Clock
 	for _, state := range append([]string{p.Region}, place.States...) {
 		for _, w := range p.windows[state] {
@@ -29,9 +28,8 @@ func (p *Package) Edges(at time.Time, stretch time.Duration, place Place, class 
 	return all
 }
 
-// LocalEdges are the instants in a stretch after at when clocks of a zone show
-// one of some times of day or midnight, or are changed. A time of day that a
-// change leaves out is where the change is.
+// LocalEdges returns the times after at when a zone's clock shows midnight or one of
+// clocks, or is changed. A time of day that a change skips is at the change.
 func LocalEdges(at time.Time, stretch time.Duration, zone *time.Location, clocks []Clock) []time.Time {
 	clocks = append(slices.Clone(clocks), 0)
 	slices.Sort(clocks)
@@ -51,7 +49,7 @@ func LocalEdges(at time.Time, stretch time.Duration, zone *time.Location, clocks
 		add(next)
 		t = next
 	}
-	// An hour that comes twice has its edges twice: either offset is tried.
+	// A repeated hour has its edges twice: try both offsets.
 	offsets := offsetsIn(at, end, zone)
 	local := at.In(zone)
 	for d := -1; ; d++ {
@@ -67,7 +65,7 @@ func LocalEdges(at time.Time, stretch time.Duration, zone *time.Location, clocks
 	}
 }
 
-// offsetsIn are the offsets from UTC that a zone has between two instants.
+// offsetsIn returns the UTC offsets of a zone between two instants.
 func offsetsIn(from, to time.Time, zone *time.Location) []time.Duration {
 	var all []time.Duration
 	for t := from; !t.After(to); {

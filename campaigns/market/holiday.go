@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A holiday is a day that comes every year.
+// A holiday recurs every year.
 type holiday struct {
 	name     string
 	on       func(year int) time.Time // the day, at 00:00 UTC
-	friday   bool                     // Friday is free too where it falls on a Saturday
-	monday   bool                     // Monday is, where it falls on a Sunday
+	friday   bool                     // also observed on Friday if it falls on a Saturday
+	monday   bool                     // also observed on Monday if it falls on a Sunday
 	citation string
 }
 
-// falls tells whether h is on the date of t.
+// falls reports whether the date of t is the holiday.
 func (h holiday) falls(t time.Time) bool {
 	date := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-	// What is observed on a Friday may be a day of the next year.
+	// A holiday observed on a Friday may belong to the next year.
 	for _, year := range []int{date.Year(), date.Year() + 1} {
 		day := h.on(year)
 		switch {
@@ -47,21 +47,21 @@ func (p *Package) addHoliday(r row) error {
 		case "mon":
 			h.monday = true
 		default:
-			return fmt.Errorf("observed %q is neither fri nor mon", o)
+			return fmt.Errorf("observed %q: use fri or mon", o)
 		}
 	}
 	p.holidays[r["state"]] = append(p.holidays[r["state"]], h)
 	return nil
 }
 
-// parseDay reads when a holiday is: "07-04", "mon 3 01", "mon last 05",
-// "easter -2", each with days to add.
+// parseDay parses the day of a holiday: "07-04", "mon 3 01", "mon last 05", "easter
+// -2", each with days to add.
 func parseDay(s string) (func(year int) time.Time, error) {
 	f := strings.Fields(s)
 	var day func(year int) time.Time
 	switch {
 	case len(f) == 0:
-		return nil, fmt.Errorf("no day")
+		return nil, fmt.Errorf("day is empty")
 	case f[0] == "easter":
 		day, f = easter, f[1:]
 	case len(f) >= 3 && len(f[0]) == 3:
@@ -73,7 +73,7 @@ func parseDay(s string) (func(year int) time.Time, error) {
 	default:
 		at, err := time.Parse("01-02", f[0])
 		if err != nil {
-			return nil, fmt.Errorf("day %q: write MM-DD, a weekday of a month, or easter", s)
+			return nil, fmt.Errorf("day %q: use MM-DD, a weekday of a month, or easter", s)
 		}
 		day = func(year int) time.Time { return time.Date(year, at.Month(), at.Day(), 0, 0, 0, 0, time.UTC) }
 		f = f[1:]
@@ -83,12 +83,12 @@ func parseDay(s string) (func(year int) time.Time, error) {
 	}
 	more, err := strconv.Atoi(f[0])
 	if err != nil || len(f) > 1 {
-		return nil, fmt.Errorf("day %q: %q are no days to add", s, strings.Join(f, " "))
+		return nil, fmt.Errorf("day %q: %q is not a number of days to add", s, strings.Join(f, " "))
 	}
 	return func(year int) time.Time { return day(year).AddDate(0, 0, more) }, nil
 }
 
-// nth is the day that is the which-th weekday of a month.
+// nth returns the given weekday of a month: 1st to 4th, or last.
 func nth(weekday, which, month string) (func(year int) time.Time, error) {
 	wd := strings.Index("sunmontuewedthufrisat", weekday)
 	m, err := strconv.Atoi(month)
@@ -97,7 +97,7 @@ func nth(weekday, which, month string) (func(year int) time.Time, error) {
 		n, _ = strconv.Atoi(which)
 	}
 	if wd < 0 || wd%3 != 0 || err != nil || m < 1 || m > 12 || n < 0 || n > 4 || n == 0 && which != "last" {
-		return nil, fmt.Errorf("write a weekday (mon), which (1 to 4, last) and the month (01 to 12)")
+		return nil, fmt.Errorf("use a weekday (mon), its position (1 to 4, last) and the month (01 to 12)")
 	}
 	return func(year int) time.Time {
 		if n > 0 {
@@ -110,7 +110,7 @@ func nth(weekday, which, month string) (func(year int) time.Time, error) {
 	}, nil
 }
 
-// easter is Easter Sunday of the Gregorian calendar, by the anonymous algorithm
+// easter returns Easter Sunday of the Gregorian calendar, by the anonymous algorithm
 // (J. Meeus, "Astronomical Algorithms", 1991).
 func easter(year int) time.Time {
 	a, b, c := year%19, year/100, year%100

@@ -8,15 +8,15 @@ import (
 // A Clock is a time of day in minutes after midnight, 0 to 1440.
 type Clock int
 
-// ParseClock reads HH:MM, 00:00 to 24:00.
+// ParseClock parses HH:MM, 00:00 to 24:00.
 func ParseClock(s string) (Clock, error) {
 	var h, m int
 	if len(s) != 5 || s[2] != ':' || !digits(s[:2]+s[3:]) {
-		return 0, fmt.Errorf("%q is no time of day: write HH:MM, 00:00 to 24:00", s)
+		return 0, fmt.Errorf("%q is not a time of day: use HH:MM, 00:00 to 24:00", s)
 	}
 	h, m = int(s[0]-'0')*10+int(s[1]-'0'), int(s[3]-'0')*10+int(s[4]-'0')
 	if m > 59 || h > 24 || h == 24 && m > 0 {
-		return 0, fmt.Errorf("%q is no time of day: write HH:MM, 00:00 to 24:00", s)
+		return 0, fmt.Errorf("%q is not a time of day: use HH:MM, 00:00 to 24:00", s)
 	}
 	return Clock(h*60 + m), nil
 }
@@ -32,29 +32,28 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// Hours are a stretch of a day, From included, To not. None where From is not
-// before To.
+// Hours are a period of a day, To exclusive. They are empty if From is not before To.
 type Hours struct{ From, To Clock }
 
-// None tells that there is no time in h.
-func (h Hours) None() bool { return h.From >= h.To }
+// IsEmpty reports whether h has no time.
+func (h Hours) IsEmpty() bool { return h.From >= h.To }
 
-// Has tells whether c is in h.
-func (h Hours) Has(c Clock) bool { return c >= h.From && c < h.To }
+// Contains reports whether c is in h.
+func (h Hours) Contains(c Clock) bool { return c >= h.From && c < h.To }
 
-// Covers tells whether all of x is in h.
-func (h Hours) Covers(x Hours) bool { return x.None() || x.From >= h.From && x.To <= h.To }
+// Covers reports whether all of x is in h.
+func (h Hours) Covers(x Hours) bool { return x.IsEmpty() || x.From >= h.From && x.To <= h.To }
 
-// And is what is in both.
+// And returns the intersection.
 func (h Hours) And(x Hours) Hours { return Hours{max(h.From, x.From), min(h.To, x.To)} }
 
-// parseHours reads HH:MM-HH:MM, or none.
+// parseHours parses HH:MM-HH:MM, or none.
 func parseHours(s string) (Hours, error) {
 	if s == "none" {
 		return Hours{}, nil
 	}
 	if len(s) != 11 || s[5] != '-' {
-		return Hours{}, fmt.Errorf("%q are no hours: write HH:MM-HH:MM, or none", s)
+		return Hours{}, fmt.Errorf("%q are not hours: use HH:MM-HH:MM, or none", s)
 	}
 	from, err := ParseClock(s[:5])
 	if err != nil {
@@ -65,7 +64,7 @@ func parseHours(s string) (Hours, error) {
 		return Hours{}, err
 	}
 	if from >= to {
-		return Hours{}, fmt.Errorf("%q ends before it begins", s)
+		return Hours{}, fmt.Errorf("%q must end after it starts", s)
 	}
 	return Hours{from, to}, nil
 }
@@ -73,7 +72,7 @@ func parseHours(s string) (Hours, error) {
 // A Week has the hours of each day, Monday first.
 type Week [7]Hours
 
-// Always is a week without an end.
+// Always returns a week of 24-hour days.
 func Always() Week {
 	var w Week
 	for i := range w {
@@ -82,7 +81,7 @@ func Always() Week {
 	return w
 }
 
-// And is what is in both.
+// And returns the intersection.
 func (w Week) And(x Week) Week {
 	for i := range w {
 		w[i] = w[i].And(x[i])
@@ -90,18 +89,18 @@ func (w Week) And(x Week) Week {
 	return w
 }
 
-// None tells that no day has an hour.
-func (w Week) None() bool {
+// IsEmpty reports whether no day has hours.
+func (w Week) IsEmpty() bool {
 	for _, h := range w {
-		if !h.None() {
+		if !h.IsEmpty() {
 			return false
 		}
 	}
 	return true
 }
 
-// Weekday is the place of a day in a Week.
+// Weekday returns the index of a day in a Week.
 func Weekday(t time.Time) int { return (int(t.Weekday()) + 6) % 7 }
 
-// ClockOf is the time of day of t, in its zone.
+// ClockOf returns the time of day of t, in its zone.
 func ClockOf(t time.Time) Clock { return Clock(t.Hour()*60 + t.Minute()) }

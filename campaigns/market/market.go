@@ -1,7 +1,6 @@
-// Package market holds what the law of a country says about calls: when they
-// may be made, how often, to which numbers, and what must be said in them. The
-// rules are data, in the folders us and kz, each row with its source; this
-// package weighs them. It is pure, and no legal advice.
+// Package market evaluates a country's law on calls: legal hours, frequency caps,
+// callable numbers and required disclosures. The rules are data in the folders us and
+// kz, each row with its source. The package is pure, and not legal advice.
 package market
 
 import (
@@ -20,7 +19,7 @@ import (
 //go:embed us kz
 var data embed.FS
 
-// A Classification is what a campaign's calls are for.
+// A Classification is the purpose of a campaign's calls.
 type Classification string
 
 // Classifications.
@@ -30,53 +29,51 @@ const (
 	DebtCollection Classification = "debt_collection"
 )
 
-// Classifications lists all.
+// Classifications returns all classifications.
 func Classifications() []Classification {
 	return []Classification{Marketing, Servicing, DebtCollection}
 }
 
-// A Package is the rules of one market. It does not change once it is loaded,
-// and any number of goroutines may use it.
+// A Package has the rules of one market. It is immutable and safe for concurrent use.
 type Package struct {
 	Code    string // us or kz
-	Version string // of the rules; every decision is recorded with it
-	// Region is the country, ISO 3166-1 alpha-2, of numbers that name none.
+	Version string // of the rules; recorded with every decision
+	// Region is the country (ISO 3166-1 alpha-2) of numbers without a country code.
 	Region string
-	// OrganizationWindow tells that an organization's own calling window bounds
-	// its calls, beside the law.
+	// OrganizationWindow reports that the organization's calling window applies in
+	// addition to the law.
 	OrganizationWindow bool
-	// Registry tells that the market has a national do-not-call registry.
+	// Registry reports that the market has a national do-not-call registry.
 	Registry bool
-	// RequireTimezone tells that a batch's rows must name their zone where a
-	// campaign dials by it.
+	// RequireTimezone reports that rows of a batch must name their zone if the campaign
+	// dials by it.
 	RequireTimezone bool
-	// StaleAfter is the age from which a copy of the registry is too old.
+	// StaleAfter is the age from which a registry copy is too old.
 	StaleAfter time.Duration
 
-	language    string // of disclosures, where there are none in another
+	language    string // of disclosures, if the requested one is missing
 	disclosures map[string]Disclosure
-	areas       map[string]area // by area code; only where numbers tell where they are
-	zones       []string        // of numbers that do not tell
+	areas       map[string]area // by area code; only if numbers tell their location
+	zones       []string        // of numbers that do not tell their location
 	windows     map[string][]window
 	holidays    map[string][]holiday
 	caps        []capRow
 	locations   map[string]*time.Location
-	known       [prefixes]atomic.Uint32 // verdicts that were asked; as good as empty
+	known       [prefixes]atomic.Uint32 // cached verdicts; logically immutable
 }
 
-// A Disclosure is what a caller must say of itself, in one language, with
-// {{agent}} and {{organization}} for their names.
+// A Disclosure has the required statements in one language, with {{agent}} and
+// {{organization}} as placeholders.
 type Disclosure struct {
-	Caller    string // who calls
-	Automated string // that the voice is not a person's
-	Recording string // that the call is recorded, where it is
-	OptOut    string `yaml:"opt_out"` // how not to be called again; a single key in it is pressed for that
-	// Phrases ask not to be called again, in that language.
+	Caller    string // the caller's identity
+	Automated string // the voice is automated
+	Recording string // the call is recorded, if it is
+	OptOut    string `yaml:"opt_out"` // how to opt out; a single key in it opts out when pressed
+	// Phrases are opt-out requests in that language.
 	Phrases []string `yaml:"opt_out_phrases"`
 }
 
-// Key is the key that OptOut names, as a digit, * or #; empty where it names none,
-// or several.
+// Key returns the key that OptOut names: a digit, * or #; empty for none or several.
 func (d Disclosure) Key() string {
 	keys := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789*#", r) {
@@ -90,8 +87,8 @@ func (d Disclosure) Key() string {
 	return keys
 }
 
-// Phrases ask not to be called again, in all languages of the package: who is
-// called may speak another than the agent does.
+// Phrases returns the opt-out requests in all languages of the package, because the
+// callee may speak another language than the agent.
 func (p *Package) Phrases() []string {
 	var all []string
 	for _, language := range slices.Sorted(maps.Keys(p.disclosures)) {
@@ -100,7 +97,7 @@ func (p *Package) Phrases() []string {
 	return all
 }
 
-// Text is the disclosure as it is spoken, by an agent for an organization.
+// Text returns the spoken disclosure of an agent for an organization.
 func (d Disclosure) Text(agent, organization string, recorded bool) string {
 	parts := []string{d.Caller, d.Automated}
 	if recorded {
@@ -109,13 +106,13 @@ func (d Disclosure) Text(agent, organization string, recorded bool) string {
 	return strings.NewReplacer("{{agent}}", agent, "{{organization}}", organization).Replace(strings.Join(append(parts, d.OptOut), " "))
 }
 
-// ErrUnknown tells that there is no package of that code.
+// ErrUnknown is returned for an unknown package code.
 var ErrUnknown = errors.New("no such market package")
 
-// Codes lists the packages there are.
+// Codes returns the codes of the built-in packages.
 func Codes() []string { return []string{"kz", "us"} }
 
-// Load reads a package.
+// Load returns a built-in package.
 func Load(code string) (*Package, error) {
 	if !slices.Contains(Codes(), code) {
 		return nil, fmt.Errorf("%w: %q; there are %s", ErrUnknown, code, strings.Join(Codes(), " and "))
@@ -127,16 +124,16 @@ func Load(code string) (*Package, error) {
 	return p, nil
 }
 
-// Names lists the files that a package may have; areacodes.csv is missing where
-// numbers do not tell where they are.
-func Names() []string {
+// FileNames returns the files of a package. areacodes.csv is missing where numbers do
+// not tell their location.
+func FileNames() []string {
 	return []string{"package.yaml", "areacodes.csv", "windows.csv", "holidays.csv", "caps.csv"}
 }
 
-// Files are the files of a package of the program, by name.
+// Files returns the files of a built-in package by name.
 func Files(code string) map[string]string {
 	all := map[string]string{}
-	for _, name := range Names() {
+	for _, name := range FileNames() {
 		if text, err := data.ReadFile(code + "/" + name); err == nil {
 			all[name] = string(text)
 		}
@@ -152,7 +149,7 @@ type header struct {
 	RequireTimezone       bool          `yaml:"require_timezone"`
 	StaleAfter            time.Duration `yaml:"stale_after"`
 	Zones                 []string
-	// Language is that of disclosures where a package has none in the call's.
+	// Language is that of disclosures if the call's language has none.
 	Language    string
 	Disclosures map[string]Disclosure
 }
@@ -162,21 +159,21 @@ func (h header) check() error {
 	case !slices.Contains(Codes(), h.Code):
 		return fmt.Errorf("code %q: use %s", h.Code, strings.Join(Codes(), " or "))
 	case !strings.HasPrefix(h.Version, h.Code+"-") || len(h.Version) > 64:
-		return fmt.Errorf("version %q: it begins with %s-", h.Version, h.Code)
+		return fmt.Errorf("version %q: must begin with %s-", h.Version, h.Code)
 	case len(h.Region) != 2:
 		return fmt.Errorf("region %q: use two letters", h.Region)
 	case !ok:
-		return fmt.Errorf("language %q: there are no disclosures in it", h.Language)
+		return fmt.Errorf("language %q has no disclosures", h.Language)
 	}
 	for language, d := range h.Disclosures {
 		if d.Caller == "" || d.Automated == "" || d.Recording == "" || d.OptOut == "" {
-			return fmt.Errorf("disclosures.%s: caller, automated, recording and opt_out are all said", language)
+			return fmt.Errorf("disclosures.%s: caller, automated, recording and opt_out are all required", language)
 		}
 	}
 	return nil
 }
 
-// Read makes a package of its files, by name, and says what is wrong with them.
+// Read parses a package from its files by name.
 func Read(files map[string]string) (*Package, error) {
 	text, ok := files["package.yaml"]
 	if !ok {
@@ -239,7 +236,7 @@ func (p *Package) addLocation(zone string) error {
 	return nil
 }
 
-// Languages lists the languages of the disclosures, BCP 47, in order.
+// Languages returns the languages of the disclosures (BCP 47), sorted.
 func (p *Package) Languages() []string {
 	var all []string
 	for l := range p.disclosures {
@@ -249,9 +246,8 @@ func (p *Package) Languages() []string {
 	return all
 }
 
-// Disclosure returns what must be said in a language (BCP 47), or in the
-// package's own where it does not know that one. A regional variant is its
-// language.
+// Disclosure returns the statements in a language (BCP 47, the region is ignored), or
+// in the package's own language if it has none.
 func (p *Package) Disclosure(language string) Disclosure {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")
 	if d, ok := p.disclosures[base]; ok {
@@ -260,6 +256,6 @@ func (p *Package) Disclosure(language string) Disclosure {
 	return p.disclosures[p.language]
 }
 
-// Areas lists the area codes of the country, in order; none where numbers do not
-// tell where they are.
+// Areas returns the area codes of the country, sorted; none if numbers do not tell
+// their location.
 func (p *Package) Areas() []string { return slices.Sorted(maps.Keys(p.areas)) }

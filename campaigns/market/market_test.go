@@ -29,8 +29,8 @@ func zone(tb testing.TB, name string) *time.Location {
 	return l
 }
 
-// place is where a number is by itself.
-func place(tb testing.TB, p *Package, number string) Place {
+// place returns the location of a number alone.
+func place(tb testing.TB, p *Package, number string) Location {
 	tb.Helper()
 	n, err := p.Read(number)
 	if err != nil || n.Refusal != Callable {
@@ -43,8 +43,8 @@ func place(tb testing.TB, p *Package, number string) Place {
 	return pl
 }
 
-// TestLegal goes through testdata/us.txt, which was written beside the
-// statutes, not beside the tables of the package.
+// TestLegal checks testdata/us.txt, which was written from the statutes, not from the
+// tables of the package.
 func TestLegal(t *testing.T) {
 	us := load(t, "us")
 	f, err := os.Open("testdata/us.txt")
@@ -111,6 +111,18 @@ func TestRead(t *testing.T) {
 		{us, "2121550123", "", ""},
 		{us, "12-34", "", ""},
 		{us, "", "", ""},
+		{us, "+1 212 555 0123 ext. 5", "", ""},
+		{us, "(212) 555-0123 x12", "", ""},
+		{us, "2125550123#9", "", ""},
+		{us, "2125550123.0", "+12125550123", Callable},
+		{us, "12125550123.00", "+12125550123", Callable},
+		{us, "212-555-0123.0", "+12125550123", Callable},
+		{us, "212.555.0123", "+12125550123", Callable},
+		{us, "2125550123.5", "", ""},
+		{kz, "7012345678.0", "+77012345678", Callable},
+		{us, "+12125550123;ext=5", "", ""},
+		{us, "+121255501231", "", ""},
+		{kz, "8 701 234 56 78 доб. 12", "", ""},
 		{us, strings.Repeat("2", 400), "", ""},
 		{us, "+881612345678", "+881612345678", CountryUnsupported}, // satellite
 		{kz, "87012345678", "+77012345678", Callable},
@@ -127,8 +139,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOpens: the instant at which a place opens is legal, and the minutes
-// before it are not.
+// TestOpens: the time at which a location opens is legal, and the minutes before it are
+// not.
 func TestOpens(t *testing.T) {
 	us := load(t, "us")
 	var numbers []string
@@ -149,8 +161,8 @@ func TestOpens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opens, ok := us.Opens(at, pl, class)
-		if never := us.Never(at, pl, class); ok == never {
+		opens, ok := us.NextOpen(at, pl, class)
+		if never := us.NeverLegal(at, pl, class); ok == never {
 			t.Fatalf("opens: %v, never: %v", ok, never)
 		}
 		if !ok {
@@ -171,10 +183,10 @@ func TestFloor(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	at := time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC)
 	ri, ny := place(t, us, "+14015550123"), place(t, us, "+12125550123")
-	if w := us.Floor(at, []Place{ri, ri}, Marketing, Week{}); w[0] != (Hours{540, 1080}) || w[5] != (Hours{600, 1020}) || !w[6].None() {
+	if w := us.Floor(at, []Location{ri, ri}, Marketing, Week{}); w[0] != (Hours{540, 1080}) || w[5] != (Hours{600, 1020}) || !w[6].IsEmpty() {
 		t.Errorf("all in Rhode Island: %v", w)
 	}
-	for _, places := range [][]Place{nil, {ri, ny}, {ny}} {
+	for _, places := range [][]Location{nil, {ri, ny}, {ny}} {
 		if w := us.Floor(at, places, Marketing, Week{}); w[0] != (Hours{480, 1260}) || w[6] != (Hours{480, 1260}) {
 			t.Errorf("%v: %v", places, w)
 		}
@@ -186,7 +198,7 @@ func TestFloor(t *testing.T) {
 	if w := kz.Floor(at, nil, Servicing, office); w != office {
 		t.Errorf("Kazakhstan: %v", w)
 	}
-	if w := kz.Floor(at, nil, DebtCollection, office); w[0] != office[0] || !w[6].None() {
+	if w := kz.Floor(at, nil, DebtCollection, office); w[0] != office[0] || !w[6].IsEmpty() {
 		t.Errorf("Kazakhstan, debts: %v", w)
 	}
 }
@@ -221,7 +233,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestLocate: what the client says of a contact narrows, and never widens.
+// TestLocate: a state or zone named by the client only narrows the legal hours.
 func TestLocate(t *testing.T) {
 	us := load(t, "us")
 	n, err := us.Read("+12125550123")
@@ -248,7 +260,7 @@ func TestLocate(t *testing.T) {
 			t.Errorf("%v was taken", bad)
 		}
 	}
-	if v := us.Legal(noon, Place{}, Marketing); v.Legal || v.Reason != NoZone {
+	if v := us.Legal(noon, Location{}, Marketing); v.Legal || v.Reason != NoZone {
 		t.Errorf("nowhere: %+v", v)
 	}
 }
@@ -283,7 +295,7 @@ func TestDisclosures(t *testing.T) {
 	}
 }
 
-// TestPackages: what is wrong with a package's files is told, with the file.
+// TestPackages: errors of a package name the file.
 func TestPackages(t *testing.T) {
 	for _, c := range []struct{ file, old, put, want string }{
 		{"package.yaml", "code: us", "code: mars", "package.yaml: code"},
@@ -305,7 +317,7 @@ func TestPackages(t *testing.T) {
 			t.Errorf("%s with %q: %v, want %q", c.file, c.put, err, c.want)
 		}
 	}
-	for _, name := range Names() {
+	for _, name := range FileNames() {
 		files := Files("us")
 		delete(files, name)
 		if _, err := Read(files); name != "areacodes.csv" && (err == nil || !strings.Contains(err.Error(), name)) {

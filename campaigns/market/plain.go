@@ -2,14 +2,13 @@ package market
 
 import "sync/atomic"
 
-// Most lists have numbers of the market's country in a plain form, and what is
-// said of such a number hangs on its first digits alone: it is asked once for
-// each of them.
+// Most numbers are in a plain form of the market's country. The verdict on such a
+// number depends on its first digits alone and is cached by them.
 
-// prefixes is how many there are: of four digits that matter.
+// prefixes is the number of cached verdicts: one per four digits.
 const prefixes = 10_000
 
-// A verdict is what is said of the numbers with a prefix.
+// A verdict applies to the numbers with a prefix.
 type verdict uint32
 
 const (
@@ -34,7 +33,7 @@ func verdictOf(n Number) verdict {
 	return v
 }
 
-// of is what the verdict says of one number.
+// of applies the verdict to a number.
 func (v verdict) of(e164 string) Number {
 	n := Number{E164: e164, Doubtful: v&doubtful != 0}
 	switch {
@@ -46,9 +45,8 @@ func (v verdict) of(e164 string) Number {
 	return n
 }
 
-// plain is the E.164 form of a number of the market's own plan, and where the
-// verdict on those that begin like it is kept; nil where it is written otherwise,
-// or lies where more than its first digits matter.
+// plain returns the E.164 form of a number of the market's own plan, and its cached
+// verdict; nil if it is in another form or if more than its first digits matter.
 func (p *Package) plain(raw string) (e164 string, known *atomic.Uint32) {
 	digits, plus, ok := bare(raw)
 	if !ok {
@@ -64,9 +62,9 @@ func (p *Package) plain(raw string) (e164 string, known *atomic.Uint32) {
 	}
 }
 
-// american are numbers of the market's area codes: the first digit after that
-// matters too. More of them do in the territories that are countries of their own
-// to the library, and so no verdict is kept there.
+// american handles numbers of the market's area codes, whose verdict depends on the
+// first digit after the code. Territories that the library treats as countries depend
+// on more digits and are not cached.
 func (p *Package) american(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && digits[0] == '1' {
 		digits, plus = digits[1:], false
@@ -78,8 +76,8 @@ func (p *Package) american(digits []byte, plus bool) (e164 string, known *atomic
 	return "+1" + national, &p.known[prefix(national[:4])]
 }
 
-// kazakh are numbers that begin with 7 after the country's code, or after the 8
-// that stands for it at home: the four digits after that 7 matter.
+// kazakh handles numbers that begin with 7 after the country code or the domestic 8:
+// the next four digits matter.
 func (p *Package) kazakh(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && (digits[0] == '7' || digits[0] == '8' && !plus) {
 		digits, plus = digits[1:], false
@@ -91,7 +89,7 @@ func (p *Package) kazakh(digits []byte, plus bool) (e164 string, known *atomic.U
 	return "+7" + national, &p.known[prefix(national[1:5])]
 }
 
-// prefix is four digits as a number.
+// prefix returns four digits as a number.
 func prefix(s string) int {
 	n := 0
 	for i := range len(s) {
@@ -100,8 +98,8 @@ func prefix(s string) int {
 	return n
 }
 
-// bare are the digits of a number that has nothing else in it but a plus before
-// them and single dashes, dots or spaces between them.
+// bare returns the digits of a number that has only digits, a leading plus, and single
+// dashes, dots or spaces between digits.
 func bare(raw string) (digits []byte, plus, ok bool) {
 	if raw != "" && raw[0] == '+' {
 		plus, raw = true, raw[1:]

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// A row is one line of a table, by column.
+// A row is one line of a table by column.
 type row map[string]string
 
-// table reads a file of comma-separated values with a line of names; lines
-// that begin with # are remarks.
+// table reads CSV with a header line; lines that begin with # are comments.
 func table(name, text string, each func(row) error) error {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'
@@ -20,7 +19,7 @@ func table(name, text string, each func(row) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("%s: no line of names", name)
+		return fmt.Errorf("%s: the header line is missing", name)
 	}
 	for i, cells := range all[1:] {
 		v := row{}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A window is the hours of one rule.
+// A window has the hours of one rule.
 type window struct {
-	class       Classification // empty is any
-	from, until string         // YYYY-MM-DD, both included; empty is without end
+	class       Classification // empty means all
+	from, until string         // YYYY-MM-DD, both inclusive; empty means unbounded
 	week        Week
 	holidays    Hours
-	anyHoliday  bool // holidays are days like others
+	anyHoliday  bool // holidays are ordinary days
 	citation    string
 }
 
@@ -27,7 +27,7 @@ func (p *Package) addWindow(r row) error {
 	}
 	for _, date := range []string{w.from, w.until} {
 		if _, err := time.Parse(time.DateOnly, date); date != "" && err != nil {
-			return fmt.Errorf("%q is no date: write YYYY-MM-DD", date)
+			return fmt.Errorf("%q is not a date: use YYYY-MM-DD", date)
 		}
 	}
 	for i, name := range []string{"mon_fri", "mon_fri", "mon_fri", "mon_fri", "mon_fri", "sat", "sun"} {
@@ -47,24 +47,24 @@ func (p *Package) addWindow(r row) error {
 	return nil
 }
 
-// Reasons why a call may not be made now.
+// Reasons that forbid a call now.
 const (
 	OutsideWindow = "outside_legal_window"
 	OnHoliday     = "legal_holiday"
 	NoZone        = "timezone_unresolved"
 )
 
-// A Verdict is whether a call may be made, and by which rule it may not.
+// A Verdict is the result of Legal.
 type Verdict struct {
 	Legal   bool
-	Reason  string // OutsideWindow, OnHoliday or NoZone; empty where it may
+	Reason  string // OutsideWindow, OnHoliday or NoZone; empty if legal
 	Rule    string // the statute that forbids it
 	Version string // of the rules
 }
 
-// Legal tells whether a call to a place may be made at an instant. Where a
-// number may be in several zones or states, it must be legal in each.
-func (p *Package) Legal(at time.Time, place Place, class Classification) Verdict {
+// Legal reports whether a call to a location is legal at an instant. With several
+// possible zones or states it must be legal in each.
+func (p *Package) Legal(at time.Time, place Location, class Classification) Verdict {
 	v := Verdict{Legal: true, Version: p.Version}
 	if len(place.Zones) == 0 {
 		return Verdict{Reason: NoZone, Version: p.Version}
@@ -85,25 +85,26 @@ func (p *Package) Legal(at time.Time, place Place, class Classification) Verdict
 	return v
 }
 
-// forbids tells why a rule of a state forbids a call at a local time, if it does.
+// forbids returns why a state's rule forbids a call at a local time, empty if it does
+// not.
 func (p *Package) forbids(w window, state string, local time.Time) string {
 	switch at := ClockOf(local); {
-	case !w.week[Weekday(local)].Has(at):
+	case !w.week[Weekday(local)].Contains(at):
 		return OutsideWindow
-	case !w.anyHoliday && !w.holidays.Has(at) && p.holiday(state, local):
+	case !w.anyHoliday && !w.holidays.Contains(at) && p.holiday(state, local):
 		return OnHoliday
 	default:
 		return ""
 	}
 }
 
-// holiday tells whether the date of t is one in a state.
+// holiday reports whether the date of t is a holiday in a state.
 func (p *Package) holiday(state string, t time.Time) bool {
 	return slices.ContainsFunc(p.holidays[state], func(h holiday) bool { return h.falls(t) })
 }
 
-// rules are the windows that hold for a call at a local time, and whose they are.
-func (p *Package) rules(place Place, class Classification, local time.Time) iter.Seq2[window, string] {
+// rules returns the windows that apply to a call at a local time, with their states.
+func (p *Package) rules(place Location, class Classification, local time.Time) iter.Seq2[window, string] {
 	date := func() string { return local.Format(time.DateOnly) } // few rules need it
 	return func(yield func(window, string) bool) {
 		for i := -1; i < len(place.States); i++ {
@@ -123,7 +124,7 @@ func (p *Package) rules(place Place, class Classification, local time.Time) iter
 	}
 }
 
-// location is a zone by name, nil where there is none.
+// location returns a zone by name, nil if unknown.
 func (p *Package) location(name string) *time.Location {
 	if l := p.locations[name]; l != nil {
 		return l
@@ -135,13 +136,12 @@ func (p *Package) location(name string) *time.Location {
 	return l
 }
 
-// searched is how far ahead a time is looked for at which calls may be made.
-const searched = 60 // days
+// searchDays bounds the search for a legal time.
+const searchDays = 60
 
-// Opens is the first instant from at on at which a call may be made, and
-// whether there is one in the next 60 days. Allowed, where it is not nil, must
-// hold too: working hours, say.
-func (p *Package) Opens(at time.Time, place Place, class Classification) (time.Time, bool) {
+// NextOpen returns the first time from at on at which a call is legal, and whether
+// there is one in the next 60 days.
+func (p *Package) NextOpen(at time.Time, place Location, class Classification) (time.Time, bool) {
 	if p.Legal(at, place, class).Legal {
 		return at, true
 	}
@@ -152,12 +152,12 @@ func (p *Package) Opens(at time.Time, place Place, class Classification) (time.T
 			return time.Time{}, false
 		}
 		local := at.In(zone)
-		for d := range searched {
+		for d := range searchDays {
 			day := time.Date(local.Year(), local.Month(), local.Day()+d, 12, 0, 0, 0, zone)
 			for w := range p.rules(place, class, day) {
 				for _, h := range []Hours{w.week[Weekday(day)], w.holidays} {
 					start := time.Date(day.Year(), day.Month(), day.Day(), int(h.From)/60, int(h.From)%60, 0, 0, zone)
-					if !h.None() && start.After(at) {
+					if !h.IsEmpty() && start.After(at) {
 						starts = append(starts, start)
 					}
 				}
@@ -173,19 +173,19 @@ func (p *Package) Opens(at time.Time, place Place, class Classification) (time.T
 	return time.Time{}, false
 }
 
-// Never tells that no hour of any weekday is legal for such calls to a place.
-func (p *Package) Never(at time.Time, place Place, class Classification) bool {
-	return p.week(at, place, class).None()
+// NeverLegal reports that no hour of any weekday is legal for such calls to a location.
+func (p *Package) NeverLegal(at time.Time, place Location, class Classification) bool {
+	return p.week(at, place, class).IsEmpty()
 }
 
-// Floor is what working hours may not be wider than: the legal week of the
-// jurisdiction that all contacts share, or of the country where they share
-// none, within the organization's own window where that bounds calls here.
-func (p *Package) Floor(at time.Time, places []Place, class Classification, organization Week) Week {
-	var shared Place
+// Floor returns the widest accepted working hours: the legal week of the location that
+// all contacts share, else of the country, within the organization's window where that
+// applies.
+func (p *Package) Floor(at time.Time, places []Location, class Classification, organization Week) Week {
+	var shared Location
 	for i, place := range places {
 		if i > 0 && !slices.Equal(place.States, shared.States) {
-			shared = Place{}
+			shared = Location{}
 			break
 		}
 		shared = place
@@ -197,8 +197,8 @@ func (p *Package) Floor(at time.Time, places []Place, class Classification, orga
 	return w
 }
 
-// week is the legal week of a place on days that are no holidays.
-func (p *Package) week(at time.Time, place Place, class Classification) Week {
+// week returns the legal week of a location without holidays.
+func (p *Package) week(at time.Time, place Location, class Classification) Week {
 	week := Always()
 	for w := range p.rules(place, class, at) {
 		week = week.And(w.week)

@@ -14,18 +14,18 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A Late is a node's ledger that keeps, too, what the node tells of a conversation
-// which it had while others took it for lost: how the call ended was decided without
-// it and stays, but who was talked to is known, and is not called again for that call.
-type Late struct {
-	control.Ledger
+// A LateRecorder also records conversations of a node that the others had declared
+// lost: the stored end of the call stays, but its contact counts as reached and is not
+// called again for that call.
+type LateRecorder struct {
+	control.AttemptStore
 
-	Outcomes *Ledger
+	Outcomes *Recorder
 }
 
 // Finish implements control.Ledger.
-func (l *Late) Finish(ctx context.Context, held control.Lease, f control.Final) error {
-	err := l.Ledger.Finish(ctx, held, f)
+func (l *LateRecorder) Finish(ctx context.Context, held control.Lease, f control.CallResult) error {
+	err := l.AttemptStore.Finish(ctx, held, f)
 	if !errors.Is(err, control.ErrFenced) || f.AnsweredAt.IsZero() {
 		return err
 	}
@@ -35,30 +35,29 @@ func (l *Late) Finish(ctx context.Context, held control.Lease, f control.Final) 
 	return err
 }
 
-// keep writes when the party was talked to, if that was not known.
-func (l *Late) keep(ctx context.Context, tx pgx.Tx, held control.Lease, f control.Final) error {
-	var dialled *time.Time
+// keep stores the answer of the call, if it was not known.
+func (l *LateRecorder) keep(ctx context.Context, tx pgx.Tx, held control.Lease, f control.CallResult) error {
+	var dialed *time.Time
 	if !f.DialedAt.IsZero() {
-		dialled = &f.DialedAt
+		dialed = &f.DialedAt
 	}
 	tag, err := tx.Exec(ctx, `
 		UPDATE calls c SET dialed_at = coalesce(c.dialed_at, $3), answered_at = $4, ended_at = greatest($5::timestamptz, $4::timestamptz), answered_by = nullif($6, '')
 		FROM attempts a WHERE a.id = $2 AND a.call_id = c.id AND a.state = 'unknown' AND a.owner = $7
 			AND c.id = $1 AND c.disconnection_reason = $8 AND c.answered_at IS NULL`,
-		held.CallID, held.AttemptID, dialled, f.AnsweredAt, f.EndedAt, f.AnsweredBy, held.Owner, control.ReasonUnknown)
+		held.CallID, held.AttemptID, dialed, f.AnsweredAt, f.EndedAt, f.AnsweredBy, held.Owner, control.ReasonUnknown)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
 	switch f.AnsweredBy {
 	case "voicemail", "ivr", "fax":
-		return nil // nobody was talked to
+		return nil // no person answered
 	}
 	return l.Outcomes.talked(ctx, tx, held.CallID)
 }
 
-// talked has a contact that waits for its next call, or has none left, be as one that
-// answered.
-func (l *Ledger) talked(ctx context.Context, tx pgx.Tx, callID string) error {
+// talked marks a contact that waits for its next call, or has none left, as reached.
+func (l *Recorder) talked(ctx context.Context, tx pgx.Tx, callID string) error {
 	t, err := l.trial(ctx, tx, callID)
 	if errors.Is(err, ErrNoContact) {
 		return nil
@@ -71,5 +70,6 @@ func (l *Ledger) talked(ctx context.Context, tx pgx.Tx, callID string) error {
 		return err
 	}
 	t.Tried.Outcome = retry.Answered
-	return l.Store.Outcome(ctx, tx, callID, retry.Answered, t.Ended, t.Campaign.After(t.Tried, now).Unless(t.OptedOut), now)
+	return l.Store.Attempts.SaveOutcome(ctx, tx, callID, retry.Answered, t.Ended,
+		t.Campaign.NextAfter(t.Tried, now).UnlessOptedOut(t.OptedOut), now)
 }

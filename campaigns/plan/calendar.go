@@ -9,25 +9,25 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// A Group is contacts that the same hours hold for: they may be in the same
-// place, and their rows name the same zone, or none.
+// A Group has the contacts with the same calling hours: the same possible locations,
+// and the same zone named in their rows.
 type Group struct {
-	Place market.Place
-	Named string // the zone that the rows name
+	Location market.Location
+	Named    string // the zone that the rows name
 }
 
-// Key is the group as a text, equal for equal groups.
+// Key identifies the group.
 func (g Group) Key() string { return g.place() + ";" + g.Named }
 
 func (g Group) place() string {
-	return strings.Join(g.Place.States, ",") + ";" + strings.Join(g.Place.Zones, ",")
+	return strings.Join(g.Location.States, ",") + ";" + strings.Join(g.Location.Zones, ",")
 }
 
-// ParseGroup reads a key.
+// ParseGroup parses a key.
 func ParseGroup(key string) (Group, error) {
 	parts := strings.Split(key, ";")
 	if len(parts) != 3 {
-		return Group{}, fmt.Errorf("%q is no group of contacts: it is STATES;ZONES;ZONE", key)
+		return Group{}, fmt.Errorf("%q is not a group key: use STATES;ZONES;ZONE", key)
 	}
 	list := func(s string) []string {
 		if s == "" {
@@ -35,24 +35,23 @@ func ParseGroup(key string) (Group, error) {
 		}
 		return strings.Split(s, ",")
 	}
-	return Group{Place: market.Place{States: list(parts[0]), Zones: list(parts[1])}, Named: parts[2]}, nil
+	return Group{Location: market.Location{States: list(parts[0]), Zones: list(parts[1])}, Named: parts[2]}, nil
 }
 
-// Wider is the group of those who may be in another place too: what is done must be
-// allowed in both.
-func (g Group) Wider(p market.Place) Group {
-	g.Place.States, g.Place.Zones = either(g.Place.States, p.States), either(g.Place.Zones, p.Zones)
+// Widen adds a possible location: calls must be allowed in both.
+func (g Group) Widen(p market.Location) Group {
+	g.Location.States, g.Location.Zones = either(g.Location.States, p.States), either(g.Location.Zones, p.Zones)
 	return g
 }
 
-// either is all that is in one of two lists, sorted; never nil.
+// either returns the union of two lists, sorted and not nil.
 func either(a, b []string) []string {
 	all := append(append([]string{}, a...), b...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// A Campaign is what planning needs of one.
+// A Campaign has what planning needs.
 type Campaign struct {
 	ID          string
 	Running     bool
@@ -60,31 +59,30 @@ type Campaign struct {
 	Class       market.Classification
 	Market      *market.Package
 	Override    Override
-	Hours       [7][]market.Hours // working hours, in Zone or, with ContactZone, in the zone that a contact's row names
+	Hours       [7][]market.Hours // working hours, in Zone or, with ContactZone, in the zone of the contact's row
 	Zone        *time.Location
 	ContactZone bool
-	// Window is the organization's, in WindowZone, where it bounds.
+	// Window is the organization's, in WindowZone. It applies if the market says so.
 	Window     market.Week
 	WindowZone *time.Location
 }
 
-// A Calendar knows when each group of a campaign's contacts may be called. It
-// remembers what it worked out while that holds. It is for one goroutine, and
-// for one state of its campaign.
+// A Calendar knows when each group of a campaign may be called, and caches it. It is
+// for one goroutine and one version of its campaign.
 type Calendar struct {
 	campaign Campaign
-	almanac  *Almanac
-	window   *shifts            // nil where it does not bound
-	own      map[string]*shifts // by the zone that rows name
+	almanac  *LawCache
+	window   *shifts            // nil if it does not apply
+	own      map[string]*shifts // by the zone of rows
 	groups   map[string]*days
 
-	asked, open []string // of Open, the last time
-	askedDays   []*days
-	until       time.Time
-	since       time.Time
+	keys, open []string // of the last call of Open
+	keyDays    []*days
+	until      time.Time
+	since      time.Time
 }
 
-// days are a group's.
+// days is the calendar of a group.
 type days struct {
 	schedule
 	caps  []market.Cap
@@ -92,8 +90,8 @@ type days struct {
 	slot  Slot
 }
 
-// NewCalendar makes the calendar of a campaign.
-func NewCalendar(c Campaign, a *Almanac) *Calendar {
+// NewCalendar returns the calendar of a campaign.
+func NewCalendar(c Campaign, a *LawCache) *Calendar {
 	k := &Calendar{campaign: c, almanac: a, own: map[string]*shifts{}, groups: map[string]*days{}}
 	if c.Market.OrganizationWindow {
 		k.window = &shifts{zone: c.WindowZone}
@@ -104,7 +102,7 @@ func NewCalendar(c Campaign, a *Almanac) *Calendar {
 	return k
 }
 
-// hours are the campaign's working hours for rows that name a zone, or none.
+// hours returns the working hours for rows with a named zone, or none.
 func (k *Calendar) hours(named string) *shifts {
 	if !k.campaign.ContactZone {
 		named = ""
@@ -119,20 +117,20 @@ func (k *Calendar) hours(named string) *shifts {
 	return k.own[named]
 }
 
-// of finds a group's days. A key that cannot be read has no zone: nobody of it
-// is called.
+// of returns the calendar of a group. A group with an unreadable key has no zone and is
+// not called.
 func (k *Calendar) of(key string) *days {
 	if d := k.groups[key]; d != nil {
 		return d
 	}
-	g, _ := ParseGroup(key) // the zero group is held for its zone
+	g, _ := ParseGroup(key) // the zero group is held for want of a zone
 	c := k.campaign
-	d := &days{caps: Caps(c.Market, g.Place, c.Class, c.Override)}
-	d.law, d.shifts = k.almanac.law(c.Market, g.place(), g.Place, c.Class), []*shifts{k.hours(g.Named)}
+	d := &days{caps: Caps(c.Market, g.Location, c.Class, c.Override)}
+	d.law, d.shifts = k.almanac.law(c.Market, g.place(), g.Location, c.Class), []*shifts{k.hours(g.Named)}
 	if k.window != nil {
 		d.shifts = append(d.shifts, k.window)
 	}
-	for _, name := range g.Place.Zones {
+	for _, name := range g.Location.Zones {
 		if zone := k.almanac.zone(name); zone != nil {
 			d.zones = append(d.zones, zone)
 		}
@@ -141,9 +139,17 @@ func (k *Calendar) of(key string) *days {
 	return d
 }
 
-// Slot is the stretch of time around an instant in which one answer holds for
-// a group.
+// Slot returns the slot of a group around an instant.
 func (k *Calendar) Slot(at time.Time, key string) Slot { return k.of(key).slotAt(at) }
+
+// NextOpen returns the first time from at on at which a group may be called, and
+// whether there is one before end; the zero end is 60 days later.
+func (k *Calendar) NextOpen(at time.Time, key string, end time.Time) (time.Time, bool) {
+	if last := k.campaign.Ends; !last.IsZero() && (end.IsZero() || last.Before(end)) {
+		end = last
+	}
+	return k.of(key).opens(at, end)
+}
 
 func (d *days) slotAt(at time.Time) Slot {
 	if !d.slot.has(at) {
@@ -152,23 +158,23 @@ func (d *days) slotAt(at time.Time) Slot {
 	return d.slot
 }
 
-// Open returns which groups may be called now, and when that may change. What
-// it returned before is not to be used any more.
+// Open returns the groups that may be called now, and when that may change. It reuses
+// the slice of the previous call.
 func (k *Calendar) Open(at time.Time, keys []string) (open []string, until time.Time) {
-	same := slices.Equal(keys, k.asked)
+	same := slices.Equal(keys, k.keys)
 	if same && !at.Before(k.since) && at.Before(k.until) {
 		return k.open, k.until
 	}
 	if !same {
-		k.asked, k.askedDays = append(k.asked[:0], keys...), k.askedDays[:0]
+		k.keys, k.keyDays = append(k.keys[:0], keys...), k.keyDays[:0]
 		for _, key := range keys {
-			k.askedDays = append(k.askedDays, k.of(key))
+			k.keyDays = append(k.keyDays, k.of(key))
 		}
 	}
 	k.open, k.since, k.until = k.open[:0], at, time.Time{}
-	for i, d := range k.askedDays {
+	for i, d := range k.keyDays {
 		slot := d.slotAt(at)
-		if slot.Open() {
+		if slot.IsOpen() {
 			k.open = append(k.open, keys[i])
 		}
 		if k.until.IsZero() || slot.Until.Before(k.until) {
@@ -178,16 +184,16 @@ func (k *Calendar) Open(at time.Time, keys []string) (open []string, until time.
 	return k.open, k.until
 }
 
-// Remembered is for how long the dials of a group's numbers must be known.
-func (k *Calendar) Remembered(key string) time.Duration { return Remembered(k.of(key).caps) }
+// DialHistory returns how far back the dials to a group's numbers must be known.
+func (k *Calendar) DialHistory(key string) time.Duration { return DialHistory(k.of(key).caps) }
 
-// A Contact is one that waits, and what the claim found out of it.
+// A Contact is a waiting contact with its history.
 type Contact struct {
 	ID                           string
-	Group                        string // its key
+	Group                        string // key
 	RetryAt, NotBefore, NotAfter time.Time
 	History                      History
-	// Engaged tells that its number is on a call of the organization's now.
+	// Engaged reports that its number is in a call of the organization now.
 	Engaged                bool
 	ScreenStale, RouteDown bool
 }
@@ -196,15 +202,14 @@ type Contact struct {
 func (k *Calendar) Gate(at time.Time, c Contact) Verdict {
 	d := k.of(c.Group)
 	f := Facts{
-		Running: k.campaign.Running, Ends: k.campaign.Ends, Slot: d.slotAt(at), Hold: Held(at, d.caps, c.History, d.zones),
+		Running: k.campaign.Running, Ends: k.campaign.Ends, Slot: d.slotAt(at), Hold: FindHold(at, d.caps, c.History, d.zones),
 		RetryAt: c.RetryAt, NotBefore: c.NotBefore, NotAfter: c.NotAfter, Engaged: c.Engaged, ScreenStale: c.ScreenStale, RouteDown: c.RouteDown,
 	}
 	v := Gate(at, f)
-	// Called again when its time has come, not when its hold is over: a hold
-	// that ends at night is followed by the night.
-	if v.Fate == Wait && v.Reason == FrequencyCap && !f.Ends.IsZero() {
+	// The end of the hold may be outside of calling hours.
+	if v.Decision == Wait && v.Reason == FrequencyCap && !f.Ends.IsZero() {
 		if _, ok := d.opens(v.Until, f.Ends); !ok {
-			return Verdict{Fate: Capped, Cap: v.Cap, Rule: v.Rule}
+			return Verdict{Decision: Capped, Cap: v.Cap, Rule: v.Rule}
 		}
 	}
 	return v

@@ -7,15 +7,15 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// An Override is what an organization says of its frequency caps; nil says
-// nothing. It stands in for what the market has by default, never for the law.
+// An Override has the frequency caps of an organization; nil means not set. It replaces
+// the market's default caps, never those of the law.
 type Override struct {
 	Enabled          *bool
 	Daily, Rolling7d *int
 }
 
-// Caps are those that hold for calls to a place, of the law and of the policy.
-func Caps(p *market.Package, place market.Place, class market.Classification, o Override) []market.Cap {
+// Caps returns the caps for calls to a location, of the law and of the policy.
+func Caps(p *market.Package, place market.Location, class market.Classification, o Override) []market.Cap {
 	off := o.Enabled != nil && !*o.Enabled
 	own := map[string]*int{market.CapDaily: o.Daily, market.CapRolling7d: o.Rolling7d}
 	var all []market.Cap
@@ -35,42 +35,41 @@ func Caps(p *market.Package, place market.Place, class market.Classification, o 
 		}
 		all = append(all, market.Cap{
 			Kind: kind, Most: *own[kind], Within: within, Source: market.FromOrganization,
-			CalendarDay: kind == market.CapDaily && p.CalendarDay(),
+			CalendarDay: kind == market.CapDaily && p.CountsByCalendarDay(),
 		})
 	}
 	return all
 }
 
-// A History is what an organization did with a number, in all its campaigns
-// and calls.
+// A History is what the organization did with a number, in all campaigns and calls.
 type History struct {
-	// Dials are the instants at which a request left, in order, busy ones too.
+	// Dials are the times of all INVITEs in order, including busy ones.
 	Dials []time.Time
-	// Talked is the last conversation.
+	// Talked is the end of the last conversation.
 	Talked time.Time
 }
 
-// A Hold is a cap that keeps a number from being called.
+// A Hold is a cap that forbids calls to a number.
 type Hold struct {
-	Cap   string    // its kind; empty where none does
-	Frees time.Time // when it does so no more; zero: never
+	Cap   string    // its kind; empty for none
+	Frees time.Time // end of the hold; zero: never
 	Rule  string
 }
 
-// Held is the cap that keeps a number from being called for longest. Zones are
-// those in which its party may be, for caps of a calendar day.
-func Held(at time.Time, caps []market.Cap, h History, zones []*time.Location) Hold {
-	var held Hold
+// FindHold returns the cap that holds a number longest. zones are the possible zones of
+// its callee, for caps per calendar day.
+func FindHold(at time.Time, caps []market.Cap, h History, zones []*time.Location) Hold {
+	var hold Hold
 	for _, c := range caps {
 		frees, ok := frees(at, c, h, zones)
-		if ok && (held.Cap == "" || !held.Frees.IsZero() && (frees.IsZero() || frees.After(held.Frees))) {
-			held = Hold{Cap: c.Kind, Frees: frees, Rule: c.Rule}
+		if ok && (hold.Cap == "" || !hold.Frees.IsZero() && (frees.IsZero() || frees.After(hold.Frees))) {
+			hold = Hold{Cap: c.Kind, Frees: frees, Rule: c.Rule}
 		}
 	}
-	return held
+	return hold
 }
 
-// frees is when a cap that holds at an instant holds no more, and whether it does.
+// frees returns the end of the hold by a cap, and whether it holds.
 func frees(at time.Time, c market.Cap, h History, zones []*time.Location) (time.Time, bool) {
 	switch {
 	case c.Kind == market.CapPostConversation:
@@ -83,12 +82,13 @@ func frees(at time.Time, c market.Cap, h History, zones []*time.Location) (time.
 	case len(h.Dials) < c.Most:
 		return time.Time{}, false
 	}
-	// The oldest of those that fill the cap has to leave it.
+	// The oldest dial within the cap has to leave the window.
 	end := h.Dials[len(h.Dials)-c.Most].Add(c.Within)
 	return end, end.After(at)
 }
 
-// freesAtMidnight looks at the day of each zone: the last to end counts.
+// freesAtMidnight applies a cap to the calendar day of each zone; the day that ends
+// last counts.
 func freesAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, held bool) {
 	for _, zone := range zones {
 		local := at.In(zone)
@@ -105,14 +105,13 @@ func freesAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Locati
 	return end, held
 }
 
-// Remembered is for how long the dials of a number must be known to hold caps
-// to them.
-func Remembered(caps []market.Cap) time.Duration {
+// DialHistory returns how far back dials must be known to apply caps.
+func DialHistory(caps []market.Cap) time.Duration {
 	var most time.Duration
 	for _, c := range caps {
 		within := c.Within
 		if c.CalendarDay {
-			within = 26 * time.Hour // a day in which the clock goes back, and some
+			within = 26 * time.Hour // a day with a clock change has 25 hours
 		}
 		most = max(most, within)
 	}

@@ -2,73 +2,96 @@ package plan
 
 import "time"
 
-// Facts are what is known of a waiting contact when it is asked whether it may
-// be called. Zero times say nothing.
+// Facts are what is known of a waiting contact. Zero times mean not set.
 type Facts struct {
-	Running bool      // its campaign dials
-	Ends    time.Time // its campaign does
-	Slot    Slot      // of its schedule, now
+	Running bool      // its campaign runs
+	Ends    time.Time // end of its campaign
+	Slot    Slot      // of its calendar, now
 	Hold    Hold      // of its number, now
 	RetryAt time.Time // of its next attempt
-	// NotBefore and NotAfter are its row's.
+	// NotBefore and NotAfter are from its row.
 	NotBefore, NotAfter time.Time
-	Engaged             bool // its number is on another call of the organization's
-	ScreenStale         bool // its registry is too old to be relied on
+	Engaged             bool // its number is in another call of the organization
+	ScreenStale         bool // the registry copy is too old
+	CarrierPaused       bool
 	RouteDown           bool
+	AgentDown           bool // no node can talk as its agent
+	Failing             bool // the breaker of its campaign is open
+	FailedOver          bool // the database failed over, and not all nodes have reported what they sent
+	DiskFull            bool // its calls are recorded, and disk space is low
 }
 
-// A Fate is what a gate does with a contact.
-type Fate uint8
+// A Decision is what the gate decides about a contact.
+type Decision uint8
 
-// Fates.
+// Decisions.
 const (
-	Go     Fate = iota // call it
-	Wait               // not now
-	Later              // in a moment: nothing but a call that is on keeps it
-	Capped             // no cap frees before its campaign ends: suppress it
-	Missed             // its time is over: it is exhausted
+	Go Decision = iota // call now
+	Wait
+	Later  // soon: an active call to the number is the only obstacle
+	Capped // for Wait and Capped
+	Missed // NotAfter has passed: exhausted
 )
 
 // A Verdict is a gate's decision.
 type Verdict struct {
-	Fate   Fate
-	Reason string // of Wait, one of Reasons
-	// Until is when it is worth asking again, and of Go until when the request may
-	// leave; zero where that is not known.
+	Decision Decision
+	Reason   string // for Wait, one of Reasons
+	// Until is when to ask again or, for Go, the latest time of the INVITE; zero if
+	// unknown.
 	Until time.Time
 	Cap   string // that holds, of Wait and Capped
-	Rule  string // the statute, where one decides
+	Rule  string // the statute, if one decides
 }
 
-// Gate decides about a contact. Of several reasons the first of Reasons counts.
+// Gate decides about a contact. Of several reasons the first in Reasons counts.
 func Gate(at time.Time, f Facts) Verdict {
 	ended := !f.Ends.IsZero() && !at.Before(f.Ends)
 	switch {
 	case !f.NotAfter.IsZero() && !at.Before(f.NotAfter):
-		return Verdict{Fate: Missed}
+		return Verdict{Decision: Missed}
 	case !f.Running || ended:
-		return Verdict{Fate: Wait, Reason: NotRunning}
+		return Verdict{Decision: Wait, Reason: NotRunning}
 	case f.Hold.Cap != "":
 		return capped(f)
-	case !f.Slot.Open():
-		return Verdict{Fate: Wait, Reason: f.Slot.Reason, Until: f.Slot.Until, Rule: f.Slot.Rule}
+	case !f.Slot.IsOpen():
+		return Verdict{Decision: Wait, Reason: f.Slot.Reason, Until: f.Slot.Until, Rule: f.Slot.Rule}
 	case at.Before(f.RetryAt):
-		return Verdict{Fate: Wait, Reason: RetryWait, Until: f.RetryAt}
+		return Verdict{Decision: Wait, Reason: RetryWait, Until: f.RetryAt}
 	case at.Before(f.NotBefore):
-		return Verdict{Fate: Wait, Reason: NotBefore, Until: f.NotBefore}
-	case f.ScreenStale:
-		return Verdict{Fate: Wait, Reason: ScreenStale}
-	case f.RouteDown:
-		return Verdict{Fate: Wait, Reason: RouteUnavailable}
+		return Verdict{Decision: Wait, Reason: NotBefore, Until: f.NotBefore}
+	case f.missing() != "":
+		return Verdict{Decision: Wait, Reason: f.missing()}
 	case f.Engaged:
-		return Verdict{Fate: Later, Until: at.Add(engagedFor)}
+		return Verdict{Decision: Later, Until: at.Add(engagedFor)}
 	default:
 		return Verdict{Until: f.until()}
 	}
 }
 
-// until is the first of the instants at which who may be called may not any more;
-// zero where there is none.
+// missing returns the obstacle for all calls of the campaign; empty for none.
+func (f Facts) missing() string {
+	switch {
+	case f.ScreenStale:
+		return ScreenStale
+	case f.CarrierPaused:
+		return CarrierPaused
+	case f.RouteDown:
+		return RouteUnavailable
+	case f.AgentDown:
+		return ProviderUnavailable
+	case f.Failing:
+		return TooManyFailures
+	case f.DiskFull:
+		return RecordingUnavailable
+	case f.FailedOver:
+		return DatabaseFailover
+	default:
+		return ""
+	}
+}
+
+// until returns the first end of the permission to call; zero for none.
 func (f Facts) until() (first time.Time) {
 	for _, end := range []time.Time{f.Slot.Until, f.Ends, f.NotAfter} {
 		if first.IsZero() || !end.IsZero() && end.Before(first) {
@@ -80,12 +103,12 @@ func (f Facts) until() (first time.Time) {
 
 // capped decides about a contact whose number a cap holds.
 func capped(f Facts) Verdict {
-	v := Verdict{Fate: Wait, Reason: FrequencyCap, Until: f.Hold.Frees, Cap: f.Hold.Cap, Rule: f.Hold.Rule}
+	v := Verdict{Decision: Wait, Reason: FrequencyCap, Until: f.Hold.Frees, Cap: f.Hold.Cap, Rule: f.Hold.Rule}
 	if f.Hold.Frees.IsZero() || !f.Ends.IsZero() && !f.Hold.Frees.Before(f.Ends) {
-		v = Verdict{Fate: Capped, Cap: v.Cap, Rule: v.Rule}
+		v = Verdict{Decision: Capped, Cap: v.Cap, Rule: v.Rule}
 	}
 	return v
 }
 
-// engagedFor is when a number that was on a call is looked at again.
+// engagedFor is the pause before a number in a call is checked again.
 const engagedFor = 15 * time.Second

@@ -25,26 +25,28 @@ func TestGate(t *testing.T) {
 	}{
 		{"free", Facts{Running: true, Slot: open}, Verdict{Until: later}},
 		{"free until its campaign ends", Facts{Running: true, Slot: open, Ends: at.Add(1), NotAfter: later}, Verdict{Until: at.Add(1)}},
-		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Frees: later}}, Verdict{Fate: Wait, Reason: NotRunning}},
-		{"its campaign ended", Facts{Running: true, Ends: at, Slot: open}, Verdict{Fate: Wait, Reason: NotRunning}},
+		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Frees: later}}, Verdict{Decision: Wait, Reason: NotRunning}},
+		{"its campaign ended", Facts{Running: true, Ends: at, Slot: open}, Verdict{Decision: Wait, Reason: NotRunning}},
 		{
 			"a cap counts before the law",
 			Facts{Running: true, Slot: shut, Hold: Hold{Cap: "daily", Frees: later}},
-			Verdict{Fate: Wait, Reason: FrequencyCap, Until: later, Cap: "daily"},
+			Verdict{Decision: Wait, Reason: FrequencyCap, Until: later, Cap: "daily"},
 		},
 		{
 			"a cap that frees too late",
 			Facts{Running: true, Ends: later, Slot: open, Hold: Hold{Cap: "state_24h", Frees: later, Rule: "Fla."}},
-			Verdict{Fate: Capped, Cap: "state_24h", Rule: "Fla."},
+			Verdict{Decision: Capped, Cap: "state_24h", Rule: "Fla."},
 		},
-		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Fate: Capped, Cap: "daily"}},
-		{"the law counts before a retry", Facts{Running: true, Slot: shut, RetryAt: later}, Verdict{Fate: Wait, Reason: OutsideLaw, Until: later, Rule: "47 CFR"}},
-		{"retry", Facts{Running: true, Slot: open, RetryAt: later, NotBefore: later}, Verdict{Fate: Wait, Reason: RetryWait, Until: later}},
+		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Decision: Capped, Cap: "daily"}},
+		{"the law counts before a retry", Facts{Running: true, Slot: shut, RetryAt: later}, Verdict{Decision: Wait, Reason: OutsideLaw, Until: later, Rule: "47 CFR"}},
+		{"retry", Facts{Running: true, Slot: open, RetryAt: later, NotBefore: later}, Verdict{Decision: Wait, Reason: RetryWait, Until: later}},
 		{"its retry is due", Facts{Running: true, Slot: open, RetryAt: at}, Verdict{Until: later}},
-		{"not before", Facts{Running: true, Slot: open, NotBefore: later, RouteDown: true}, Verdict{Fate: Wait, Reason: NotBefore, Until: later}},
-		{"a stale screen", Facts{Running: true, Slot: open, ScreenStale: true, RouteDown: true}, Verdict{Fate: Wait, Reason: ScreenStale}},
-		{"no route", Facts{Running: true, Slot: open, RouteDown: true}, Verdict{Fate: Wait, Reason: RouteUnavailable}},
-		{"its time is over", Facts{NotAfter: at}, Verdict{Fate: Missed}},
+		{"not before", Facts{Running: true, Slot: open, NotBefore: later, RouteDown: true}, Verdict{Decision: Wait, Reason: NotBefore, Until: later}},
+		{"a stale screen", Facts{Running: true, Slot: open, ScreenStale: true, RouteDown: true}, Verdict{Decision: Wait, Reason: ScreenStale}},
+		{"no route", Facts{Running: true, Slot: open, RouteDown: true, AgentDown: true}, Verdict{Decision: Wait, Reason: RouteUnavailable}},
+		{"no provider", Facts{Running: true, Slot: open, AgentDown: true, Failing: true}, Verdict{Decision: Wait, Reason: ProviderUnavailable}},
+		{"its calls break", Facts{Running: true, Slot: open, Failing: true}, Verdict{Decision: Wait, Reason: TooManyFailures}},
+		{"its time is over", Facts{NotAfter: at}, Verdict{Decision: Missed}},
 	} {
 		if got := Gate(at, c.f); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -89,18 +91,18 @@ func TestHeld(t *testing.T) {
 		{"a calendar day", []market.Cap{local}, History{Dials: ago(20*time.Hour, 12*time.Hour)}, market.CapDaily, 3 * time.Hour},
 		{"yesterday does not count", []market.Cap{local}, History{Dials: ago(22*time.Hour, 12*time.Hour)}, "", 0},
 	} {
-		got := Held(at, c.caps, c.h, []*time.Location{almaty})
+		got := FindHold(at, c.caps, c.h, []*time.Location{almaty})
 		if got.Cap != c.cap || c.cap != "" && !got.Frees.Equal(at.Add(c.frees)) {
 			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Frees.Sub(at), c.cap, c.frees)
 		}
 	}
-	if got := Held(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Frees.IsZero() {
+	if got := FindHold(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Frees.IsZero() {
 		t.Errorf("none at all: %+v", got)
 	}
 }
 
-// TestHeldIsExact: a number is held exactly while one more dial would be more
-// than the cap allows, and frees says when that ends.
+// TestHeldIsExact: a number is held exactly while one more dial would exceed the cap,
+// and Frees is the end of that.
 func TestHeldIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := moment()
@@ -119,7 +121,7 @@ func TestHeldIsExact(t *testing.T) {
 			}
 			return n >= c.Most
 		}
-		got := Held(at, []market.Cap{c}, h, nil)
+		got := FindHold(at, []market.Cap{c}, h, nil)
 		if (got.Cap != "") != over(at) {
 			t.Fatalf("held: %+v, over: %v", got, over(at))
 		}
@@ -142,23 +144,23 @@ func TestCaps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		p     *market.Package
-		place market.Place
+		place market.Location
 		class market.Classification
 		o     Override
 		want  []string
 	}{
-		{"the market's", us, market.Place{}, market.Marketing, Override{}, []string{"daily/market_default", "rolling_7d/market_default"}},
-		{"an organization's", us, market.Place{}, market.Marketing, Override{Enabled: &on, Daily: &five}, []string{"daily/organization", "rolling_7d/market_default"}},
-		{"off", us, market.Place{}, market.Marketing, Override{Enabled: &off, Daily: &five}, nil},
-		{"the law stays", us, market.Place{States: []string{"FL"}}, market.Marketing, Override{Enabled: &off}, []string{"state_24h/law"}},
+		{"the market's", us, market.Location{}, market.Marketing, Override{}, []string{"daily/market_default", "rolling_7d/market_default"}},
+		{"an organization's", us, market.Location{}, market.Marketing, Override{Enabled: &on, Daily: &five}, []string{"daily/organization", "rolling_7d/market_default"}},
+		{"off", us, market.Location{}, market.Marketing, Override{Enabled: &off, Daily: &five}, nil},
+		{"the law stays", us, market.Location{States: []string{"FL"}}, market.Marketing, Override{Enabled: &off}, []string{"state_24h/law"}},
 		{
 			"debts", us,
-			market.Place{},
+			market.Location{},
 			market.DebtCollection,
 			Override{Rolling7d: &five},
 			[]string{"daily/market_default", "post_conversation_7d/law", "rolling_7d/law", "rolling_7d/organization"},
 		},
-		{"Kazakhstan", kz, market.Place{}, market.DebtCollection, Override{Daily: &five}, []string{"daily/law", "daily/organization"}},
+		{"Kazakhstan", kz, market.Location{}, market.DebtCollection, Override{Daily: &five}, []string{"daily/law", "daily/organization"}},
 	} {
 		all := Caps(c.p, c.place, c.class, c.o)
 		if got := kinds(all); !slices.Equal(got, c.want) {
@@ -170,25 +172,24 @@ func TestCaps(t *testing.T) {
 			}
 		}
 	}
-	if d := Remembered(Caps(us, market.Place{}, market.Marketing, Override{})); d != 7*24*time.Hour {
+	if d := DialHistory(Caps(us, market.Location{}, market.Marketing, Override{})); d != 7*24*time.Hour {
 		t.Errorf("remembered for %v", d)
 	}
 }
 
-// TestPace: calls that leave when they are due, each a little late, keep the
-// pace to one call, evenly.
+// TestPace: calls that each leave slightly late keep the pace within one call, evenly.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pace{PerMinute: rapid.SampledFrom([]int{1, 2, 5, 10, 20, 30, 60, 100, 200}).Draw(t, "pace")}
 		at := moment()
 		var calls []time.Time
 		for range 400 {
-			if !p.Due(at) {
+			if !p.IsDue(at) {
 				at = p.Earliest()
 			}
 			at = at.Add(time.Duration(rapid.Int64Range(0, int64(p.every())/3).Draw(t, "late")))
 			calls = append(calls, at)
-			p = p.Spent(at)
+			p = p.AfterCall(at)
 		}
 		whole := calls[len(calls)-1].Sub(calls[0])
 		if want := time.Duration(len(calls)-1) * p.every(); whole < want-2*p.every() || whole > want+2*p.every() {
@@ -200,42 +201,41 @@ func TestPace(t *testing.T) {
 			}
 		}
 	})
-	p := Pace{PerMinute: 200}.Spent(moment())
+	p := Pace{PerMinute: 200}.AfterCall(moment())
 	calls := 1
 	for at, end := moment(), moment().Add(time.Minute); at.Before(end); at = at.Add(10 * time.Millisecond) {
 		if held := at.Sub(moment()); held > 20*time.Second && held < 20*time.Second+1900*time.Millisecond {
 			continue // the machine did something else
 		}
-		if p.Due(at) {
-			p = p.Spent(at)
+		if p.IsDue(at) {
+			p = p.AfterCall(at)
 			calls++
 		}
 	}
 	if calls != 200 {
 		t.Errorf("%d calls in a minute of which two seconds were lost, want 200", calls)
 	}
-	p = Pace{PerMinute: 60}.Spent(moment())
-	p = p.Spent(moment().Add(time.Hour))
+	p = Pace{PerMinute: 60}.AfterCall(moment())
+	p = p.AfterCall(moment().Add(time.Hour))
 	if want := moment().Add(time.Hour + time.Second); !p.Next.Equal(want) {
 		t.Errorf("after an idle hour the next call is at %v, want %v", p.Next, want)
 	}
 }
 
-// TestOrder: campaigns share a narrow route about in proportion to their paces;
-// none starves.
+// TestOrder: campaigns share a narrow route in proportion to their paces; none starves.
 func TestOrder(t *testing.T) {
 	turns := []Turn{
 		{CampaignID: "a", Pace: Pace{PerMinute: 100}}, {CampaignID: "b", Pace: Pace{PerMinute: 20}}, {CampaignID: "c", Pace: Pace{PerMinute: 60}},
 	}
 	calls := map[string]int{}
 	for at, end := moment(), moment().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 a minute for all
-		order := Order(at, turns)
+		order := SortTurns(at, turns)
 		if len(order) == 0 {
 			continue
 		}
 		for i := range turns {
 			if turns[i].CampaignID == order[0].CampaignID {
-				turns[i].Pace = turns[i].Pace.Spent(at)
+				turns[i].Pace = turns[i].Pace.AfterCall(at)
 				calls[turns[i].CampaignID]++
 			}
 		}
@@ -247,15 +247,15 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWider: who may be in two places is held by both, and the key is one however the
-// places are put together.
+// TestWider: a contact in two possible locations is held by both, and the key does not
+// depend on the order of merging.
 func TestWider(t *testing.T) {
-	place := func(states, zones string) market.Place {
-		return market.Place{States: strings.Fields(states), Zones: strings.Fields(zones)}
+	place := func(states, zones string) market.Location {
+		return market.Location{States: strings.Fields(states), Zones: strings.Fields(zones)}
 	}
 	for _, c := range []struct {
 		key   string
-		place market.Place
+		place market.Location
 		want  string
 	}{
 		{"NY;America/New_York;", place("NY", "America/New_York"), "NY;America/New_York;"},
@@ -268,7 +268,7 @@ func TestWider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g = g.Wider(c.place); g.Key() != c.want || g.Place.States == nil || g.Place.Zones == nil {
+		if g = g.Widen(c.place); g.Key() != c.want || g.Location.States == nil || g.Location.Zones == nil {
 			t.Errorf("%s: %q, want %q", c.key, g.Key(), c.want)
 		}
 	}

@@ -9,17 +9,17 @@ import (
 // A Pace spaces the calls of a campaign evenly: one every minute / PerMinute.
 type Pace struct {
 	PerMinute int
-	// Next is the instant at which the next call is due; zero before the first.
+	// Next is when the next call is due; zero before the first.
 	Next time.Time
 	// Last is when the last call left.
 	Last time.Time
 }
 
-// every is the time between two calls.
+// every returns the time between two calls.
 func (p Pace) every() time.Duration { return time.Minute / time.Duration(max(p.PerMinute, 1)) }
 
-// Earliest is when the next call may leave: when it is due, and not on the heels
-// of the one before.
+// Earliest returns when the next call may leave: when it is due, and at least two
+// thirds of the interval after the last one.
 func (p Pace) Earliest() time.Time {
 	if soonest := p.Last.Add(p.every() * 2 / 3); soonest.After(p.Next) {
 		return soonest
@@ -27,18 +27,18 @@ func (p Pace) Earliest() time.Time {
 	return p.Next
 }
 
-// Due tells whether a call may leave at an instant.
-func (p Pace) Due(at time.Time) bool { return !at.Before(p.Earliest()) }
+// IsDue reports whether a call may leave.
+func (p Pace) IsDue(at time.Time) bool { return !at.Before(p.Earliest()) }
 
-// longestLate is for how long a pace may have been held up, by a machine or a
-// database that was busy, to be caught up with: no minute has more calls than 62
-// seconds of the pace, and one. Who is later had nobody to call.
+// longestLate bounds the delay, by a busy machine or database, that a pace makes up
+// for: a minute has at most the calls of 62 seconds, plus one. A longer delay means
+// that no contact was waiting.
 const longestLate = 2 * time.Second
 
-// Spent is the pace after a call at an instant. Calls that follow one that left
-// late leave up to half as fast again, until what was lost is made up for. What was
-// missed for want of somebody to call is not: there is no burst.
-func (p Pace) Spent(at time.Time) Pace {
+// AfterCall returns the pace after a call. After a late call the following ones leave
+// up to 1.5 times as fast until the delay is made up for. Time without a contact to
+// call is not made up for: there is no burst.
+func (p Pace) AfterCall(at time.Time) Pace {
 	next := p.Next.Add(p.every())
 	if late := at.Sub(p.Next); late >= max(p.every(), longestLate) || late < -p.every() {
 		next = at.Add(p.every())
@@ -47,26 +47,25 @@ func (p Pace) Spent(at time.Time) Pace {
 	return p
 }
 
-// A Turn is a campaign that wants to call, and how it stands to the others.
+// A Turn is a campaign that wants to call.
 type Turn struct {
 	CampaignID string
 	Pace       Pace
-	N          int // by which who asks knows it
+	N          int // index for the caller
 }
 
-// Order puts campaigns in the order in which they may take free lines: first
-// who waits for longest, measured in calls of its own pace. Campaigns that
-// share a route which is too narrow for them share it about in proportion to
-// their paces.
-func Order(at time.Time, turns []Turn) []Turn {
-	due := slices.DeleteFunc(slices.Clone(turns), func(t Turn) bool { return !t.Pace.Due(at) })
+// SortTurns returns the due campaigns in the order in which they may take free
+// channels: first the one that waited longest, measured in calls of its own pace.
+// Campaigns that compete for a narrow route share it in proportion to their paces.
+func SortTurns(at time.Time, turns []Turn) []Turn {
+	due := slices.DeleteFunc(slices.Clone(turns), func(t Turn) bool { return !t.Pace.IsDue(at) })
 	slices.SortStableFunc(due, func(a, b Turn) int {
 		return cmp.Or(cmp.Compare(b.missed(at), a.missed(at)), cmp.Compare(a.CampaignID, b.CampaignID))
 	})
 	return due
 }
 
-// missed is how many calls a campaign could have made since its last one.
+// missed counts the calls that the campaign could have made since its last one.
 func (t Turn) missed(at time.Time) float64 {
 	return float64(at.Sub(t.Pace.Last)) / float64(t.Pace.every())
 }

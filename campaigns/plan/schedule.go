@@ -1,7 +1,6 @@
-// Package plan decides when a contact may be called, and whom a campaign calls
-// next. It is pure: the instant, the rules and what happened come in, a
-// decision with its reason goes out. The dialler in production and the
-// simulation decide by it alike.
+// Package plan decides when a contact may be called, and which contact a campaign
+// calls next. It is pure: the time, the rules and the history go in, a decision with
+// its reason comes out. The dialer and the simulation share it.
 package plan
 
 import (
@@ -11,11 +10,10 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// Reasons why a waiting contact is not called now. The order of Reasons is the
-// order in which they count: of several, the first is told.
+// Hold reasons of a waiting contact. Of several, the first in Reasons is reported.
 const (
 	NotRunning       = "campaign_not_running"
-	NoMarket         = "market_package_not_installed" // or not that of the campaign
+	NoMarket         = "market_package_not_installed" // or another market's
 	FrequencyCap     = "frequency_cap"
 	OutsideLaw       = market.OutsideWindow
 	LegalHoliday     = market.OnHoliday
@@ -24,34 +22,44 @@ const (
 	RetryWait        = "retry_wait"
 	NotBefore        = "not_before"
 	ScreenStale      = "dnc_screen_stale"
+	CarrierPaused    = "carrier_paused" // at the request of the carrier
 	RouteUnavailable = "route_unavailable"
+	// No node can use the speech-to-text, model and voice of the agent.
+	ProviderUnavailable = "provider_unavailable"
+	// Too many calls of the campaign broke by a fault of this service.
+	TooManyFailures = "too_many_failures"
+	// The calls are recorded, and disk space is low.
+	RecordingUnavailable = "recording_unavailable"
+	// Not all nodes have reported what they sent before a failover.
+	DatabaseFailover = "database_failover"
 )
 
-// Reasons lists all, in the order in which they count.
+// Reasons returns all hold reasons in the order of precedence.
 func Reasons() []string {
 	return []string{
-		NotRunning, NoMarket, FrequencyCap, OutsideLaw, LegalHoliday, OutsideHours, ZoneUnresolved, RetryWait, NotBefore, ScreenStale, RouteUnavailable,
+		NotRunning, NoMarket, FrequencyCap, OutsideLaw, LegalHoliday,
+		OutsideHours, ZoneUnresolved, RetryWait, NotBefore, ScreenStale, CarrierPaused,
+		RouteUnavailable, ProviderUnavailable, TooManyFailures, RecordingUnavailable, DatabaseFailover,
 	}
 }
 
-// A Slot is a stretch of time over which one answer holds.
+// A Slot is a period with one answer.
 type Slot struct {
-	From, Until time.Time // From included, Until not
-	Reason      string    // empty: calls may be made
-	Rule        string    // the statute that forbids them, where one does
+	From, Until time.Time // Until is exclusive
+	Reason      string    // empty: calls are allowed
+	Rule        string    // the statute that forbids them, if one does
 }
 
-// Open tells whether calls may be made.
-func (s Slot) Open() bool { return s.Reason == "" }
+// IsOpen reports whether calls are allowed.
+func (s Slot) IsOpen() bool { return s.Reason == "" }
 
-// has tells whether an instant is in the slot.
+// has reports whether an instant is in the slot.
 func (s Slot) has(at time.Time) bool { return !at.Before(s.From) && at.Before(s.Until) }
 
-// ahead is how far a slot is looked for. What holds longer is asked again then.
+// ahead bounds the length of a slot.
 const ahead = 36 * time.Hour
 
-// stretch is the slot around an instant: until the first of some edges at which
-// the answer is another.
+// stretch returns the slot around an instant, until the first edge with another answer.
 func stretch(at time.Time, edges []time.Time, ask func(time.Time) (reason, rule string)) Slot {
 	reason, rule := ask(at)
 	slot := Slot{From: at, Until: at.Add(ahead), Reason: reason, Rule: rule}
@@ -68,11 +76,10 @@ func stretch(at time.Time, edges []time.Time, ask func(time.Time) (reason, rule 
 	return slot
 }
 
-// A law is what the law says of calls to one place, and remembers of the last
-// instant that it was asked about.
+// A law is the law for calls to one location, with the last slot.
 type law struct {
 	market *market.Package
-	place  market.Place
+	place  market.Location
 	class  market.Classification
 	slot   Slot
 }
@@ -87,9 +94,8 @@ func (l *law) at(at time.Time) Slot {
 	return l.slot
 }
 
-// An Almanac knows what the law says, for all campaigns. It remembers what it
-// worked out, and is for one goroutine.
-type Almanac struct {
+// A LawCache caches the law for all campaigns. It is for one goroutine.
+type LawCache struct {
 	laws  map[lawOf]*law
 	zones map[string]*time.Location
 }
@@ -100,11 +106,11 @@ type lawOf struct {
 	class  market.Classification
 }
 
-// zone is that of a name, nil where there is none.
-func (a *Almanac) zone(name string) *time.Location {
+// zone returns a zone by name, nil if unknown.
+func (a *LawCache) zone(name string) *time.Location {
 	zone, ok := a.zones[name]
 	if !ok {
-		zone, _ = time.LoadLocation(name) // nil beside an error
+		zone, _ = time.LoadLocation(name) // nil on error
 		if a.zones == nil {
 			a.zones = map[string]*time.Location{}
 		}
@@ -113,8 +119,8 @@ func (a *Almanac) zone(name string) *time.Location {
 	return zone
 }
 
-// law is that of a place, whose key is given.
-func (a *Almanac) law(p *market.Package, key string, place market.Place, class market.Classification) *law {
+// law returns the law of a location with the given key.
+func (a *LawCache) law(p *market.Package, key string, place market.Location, class market.Classification) *law {
 	if a.laws == nil {
 		a.laws = map[lawOf]*law{}
 	}
@@ -125,8 +131,7 @@ func (a *Almanac) law(p *market.Package, key string, place market.Place, class m
 	return a.laws[of]
 }
 
-// shifts are hours of each weekday, Monday first, in a zone, and what they said
-// last.
+// shifts are the hours of each weekday, Monday first, in a zone, with the last slot.
 type shifts struct {
 	zone *time.Location
 	week [7][]market.Hours
@@ -145,7 +150,7 @@ func (s *shifts) at(at time.Time) Slot {
 	}
 	s.slot = stretch(at, market.LocalEdges(at, ahead, s.zone, clocks), func(t time.Time) (string, string) {
 		local := t.In(s.zone)
-		if slices.ContainsFunc(s.week[market.Weekday(local)], func(h market.Hours) bool { return h.Has(market.ClockOf(local)) }) {
+		if slices.ContainsFunc(s.week[market.Weekday(local)], func(h market.Hours) bool { return h.Contains(market.ClockOf(local)) }) {
 			return "", ""
 		}
 		return OutsideHours, ""
@@ -153,20 +158,19 @@ func (s *shifts) at(at time.Time) Slot {
 	return s.slot
 }
 
-// A schedule is when contacts of one place may be called for one campaign: by
-// the law there, and by the shifts of the campaign and of its organization.
+// A schedule has the calling hours for one location and one campaign: by the law, the
+// campaign's shifts and the organization's window.
 type schedule struct {
 	law    *law
 	shifts []*shifts
 }
 
-// at is the slot around an instant: what it says is true until it ends. The
-// next one may say the same again.
+// at returns the slot around an instant. The next slot may have the same answer.
 func (s schedule) at(at time.Time) Slot {
 	slot := s.law.at(at)
 	for _, x := range s.shifts {
 		own := x.at(at)
-		if !own.Open() && (slot.Open() || slot.Reason == ZoneUnresolved) {
+		if !own.IsOpen() && (slot.IsOpen() || slot.Reason == ZoneUnresolved) {
 			slot.Reason = own.Reason
 		}
 		if own.Until.Before(slot.Until) {
@@ -177,15 +181,15 @@ func (s schedule) at(at time.Time) Slot {
 	return slot
 }
 
-// opens is the first instant from at on at which calls may be made, and
-// whether there is one before end; the zero end is 60 days later.
+// opens returns the first time from at on at which calls are allowed, and whether there
+// is one before end; the zero end is 60 days later.
 func (s schedule) opens(at, end time.Time) (time.Time, bool) {
 	if latest := at.AddDate(0, 0, 60); end.IsZero() || end.After(latest) {
 		end = latest
 	}
 	for at.Before(end) {
 		slot := s.at(at)
-		if slot.Open() {
+		if slot.IsOpen() {
 			return at, true
 		}
 		at = slot.Until

@@ -28,7 +28,7 @@ func zone(tb testing.TB, name string) *time.Location {
 	return z
 }
 
-// allDay are working hours without an end.
+// allDay returns unrestricted working hours.
 func allDay() (hours [7][]market.Hours) {
 	for d := range hours {
 		hours[d] = []market.Hours{{From: 0, To: 24 * 60}}
@@ -36,7 +36,7 @@ func allDay() (hours [7][]market.Hours) {
 	return hours
 }
 
-func place(tb testing.TB, p *market.Package, number string) market.Place {
+func place(tb testing.TB, p *market.Package, number string) market.Location {
 	tb.Helper()
 	n, err := p.Read(number)
 	if err != nil {
@@ -49,8 +49,8 @@ func place(tb testing.TB, p *market.Package, number string) market.Place {
 	return where
 }
 
-// TestSlots holds slots against what is asked minute by minute, over changes of
-// the clock of whole hours and of half ones.
+// TestSlots compares slots with a check of every minute, across clock changes of whole
+// and half hours.
 func TestSlots(t *testing.T) {
 	us := load(t, "us")
 	zones := []string{
@@ -65,7 +65,7 @@ func TestSlots(t *testing.T) {
 			a, b := rapid.IntRange(0, 24*60).Draw(t, name), rapid.IntRange(0, 24*60).Draw(t, name)
 			return market.Hours{From: market.Clock(min(a, b)), To: market.Clock(max(a, b))}
 		}
-		place := market.Place{
+		place := market.Location{
 			States: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"RI", "TX", "FL", "LA", "CA", "AL", "NE"}), 0, 2, rapid.ID).Draw(t, "states"),
 			Zones:  rapid.SliceOfNDistinct(rapid.SampledFrom(zones), 1, 2, rapid.ID).Draw(t, "zones"),
 		}
@@ -80,14 +80,14 @@ func TestSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := schedule{law: (&Almanac{}).law(us, "", place, class), shifts: []*shifts{{zone: in, week: week}}}
+		s := schedule{law: (&LawCache{}).law(us, "", place, class), shifts: []*shifts{{zone: in, week: week}}}
 		asks := func(at time.Time) string {
 			if v := us.Legal(at, place, class); !v.Legal {
 				return v.Reason
 			}
 			local := at.In(in)
 			for _, h := range week[market.Weekday(local)] {
-				if h.Has(market.ClockOf(local)) {
+				if h.Contains(market.ClockOf(local)) {
 					return ""
 				}
 			}
@@ -109,7 +109,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestSchedule: law, hours and window each close, each with its reason.
+// TestSchedule: law, hours and window each close, with their own reasons.
 func TestSchedule(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	office := [7][]market.Hours{}
@@ -129,11 +129,11 @@ func TestSchedule(t *testing.T) {
 	almaty := Campaign{Market: kz, Class: market.Marketing, Hours: allDay(), Zone: ny, Window: window, WindowZone: zone(t, "Asia/Almaty")}
 	named := plain
 	named.ContactZone = true
-	tokyo := market.Place{Zones: []string{"America/Los_Angeles"}}
+	tokyo := market.Location{Zones: []string{"America/Los_Angeles"}}
 	for _, c := range []struct {
 		name   string
 		c      Campaign
-		place  market.Place
+		place  market.Location
 		named  string
 		at     string
 		in     string // its zone
@@ -160,13 +160,13 @@ func TestSchedule(t *testing.T) {
 			}
 			return at
 		}
-		slot := NewCalendar(c.c, &Almanac{}).Slot(read(c.at), Group{Place: c.place, Named: c.named}.Key())
+		slot := NewCalendar(c.c, &LawCache{}).Slot(read(c.at), Group{Location: c.place, Named: c.named}.Key())
 		if slot.Reason != c.reason || !slot.Until.Equal(read(c.until)) {
 			t.Errorf("%s: %q until %v, want %q until %s", c.name, slot.Reason, slot.Until.In(in), c.reason, c.until)
 		}
 	}
-	k := NewCalendar(plain, &Almanac{})
-	s := k.of(Group{Place: tokyo}.Key())
+	k := NewCalendar(plain, &LawCache{})
+	s := k.of(Group{Location: tokyo}.Key())
 	saturday, monday := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 16, 0, 0, 0, time.UTC)
 	if at, ok := s.opens(saturday, time.Time{}); !ok || !at.Equal(monday) {
 		t.Errorf("after Saturday it opens at %v, %v", at, ok)
@@ -175,7 +175,7 @@ func TestSchedule(t *testing.T) {
 		t.Error("it opens at its very end")
 	}
 	for _, key := range []string{";;", "NY"} {
-		if slot := NewCalendar(always, &Almanac{}).Slot(saturday, key); slot.Reason != ZoneUnresolved {
+		if slot := NewCalendar(always, &LawCache{}).Slot(saturday, key); slot.Reason != ZoneUnresolved {
 			t.Errorf("%q: %q", key, slot.Reason)
 		}
 		if slot := k.Slot(saturday, key); slot.Reason != OutsideHours {
@@ -186,7 +186,7 @@ func TestSchedule(t *testing.T) {
 
 func BenchmarkSlot(b *testing.B) {
 	us := load(b, "us")
-	s := schedule{law: (&Almanac{}).law(us, "", place(b, us, "+18505550123"), market.Marketing)}
+	s := schedule{law: (&LawCache{}).law(us, "", place(b, us, "+18505550123"), market.Marketing)}
 	begin := time.Unix(1795222586, 0)
 	at := begin
 	for b.Loop() {
@@ -200,7 +200,7 @@ func BenchmarkSlot(b *testing.B) {
 }
 
 func TestReasons(t *testing.T) {
-	if all := Reasons(); len(all) != len(slices.Compact(slices.Sorted(slices.Values(all)))) || len(all) != 11 {
+	if all := Reasons(); len(all) != len(slices.Compact(slices.Sorted(slices.Values(all)))) || len(all) != 16 {
 		t.Errorf("%v", all)
 	}
 }

@@ -1,5 +1,5 @@
-// Package progress says how far a campaign is, and why those who wait are not
-// called now. It is pure: whoever asks brings the counts and the clock.
+// Package progress reports how far a campaign is, and why waiting contacts are not
+// called now. It is pure: the caller passes the counts and the time.
 package progress
 
 import (
@@ -12,47 +12,54 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// NotAfter is that the time of a contact is over, and nobody has looked at it
-// since; the other reasons why one waits are those of campaigns/plan.
+// NotAfter is the hold reason of a contact whose time has passed and that was not
+// checked since. The other reasons are those of campaigns/plan.
 const NotAfter = "not_after"
 
-// A Group is so many waiting contacts that are alike.
+// A Group is a number of pending contacts with the same state.
 type Group struct {
-	Key   string    // of the hours that hold for them, as package plan writes it
-	Cap   string    // the frequency cap that keeps them; empty for none
+	Key   string    // of their calling hours, see plan.Group
+	Cap   string    // frequency cap that holds them; empty for none
 	Wait  bool      // their next attempt is later
 	Early bool      // not_before is later
-	Late  bool      // not_after is over
-	Next  time.Time // when the first of those that wait for a time of their own has it; zero for none
+	Late  bool      // not_after has passed
+	Next  time.Time // earliest own time of the contacts that wait for one; zero for none
 	N     int
 }
 
-// Facts are what progress is made of.
+// Facts are the input of Compute.
 type Facts struct {
 	Now      time.Time
 	Campaign campaigns.Campaign
 	Counts   campaigns.Counts
 	Waiting  []Group
-	// Outcomes are the attempts that are over, by what came of them; On are
-	// those that are not, Dialled those that began in the last minute.
-	Outcomes    map[retry.Outcome]int
-	On, Dialled int
+	// Outcomes are the ended attempts by outcome, InProgress the active ones, Dialed
+	// those begun in the last minute.
+	Outcomes           map[retry.Outcome]int
+	InProgress, Dialed int
 
-	Calendar *plan.Calendar // by which it dials; nil without the package of its market
-	Route    bool           // there is a line, and calls get through it
-	Stale    bool           // nobody may be called before the registry is loaded anew
-	Full     []control.Code // what keeps it from calling those who may be called
-	Opens    time.Time      // when hours and law allow the next call; zero for never
+	Calendar *plan.Calendar // nil without the rules of its market
+	Route    bool           // it exists, and its breaker is closed
+	Down     bool           // no node can talk as its agent
+	Failing  bool           // too many of its calls broke by a fault of this service
+	Paused   bool           // the carrier asked all nodes to pause the trunk
+	Stale    bool           // no contact may be called before the registry is reloaded
+	// FailedOver reports that the database failed over and not all nodes have reported
+	// what they sent.
+	FailedOver bool
+	DiskFull   bool           // its calls are recorded, and disk space is low
+	Full       []control.Code // limits that hold the ready contacts
+	Opens      time.Time      // when hours and law allow the next call; zero: never
 }
 
-// A Progress is how far a campaign is, as the API shows it.
+// A Progress is the progress of a campaign as the API returns it.
 type Progress struct {
 	CampaignID string           `json:"campaign_id"`
 	Status     campaigns.Status `json:"status"`
 	AsOf       int64            `json:"as_of"`
 	Pace       Pace             `json:"pace"`
 	Counters   Counters         `json:"counters"`
-	// ByState has no state in which nobody is.
+	// ByState omits states without contacts.
 	ByState           map[campaigns.State]int `json:"by_state"`
 	Ready             int                     `json:"ready"`
 	Holds             int                     `json:"holds"`
@@ -61,24 +68,25 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
-	// Until are the first instants at which law, hours or a time of their own stop
-	// holding some of those whom they hold, by reason.
-	Until map[string]time.Time `json:"-"`
+	// Next is the first time at which law, hours and own times allow a call to a
+	// waiting contact; zero for none.
+	Next time.Time `json:"-"`
 }
 
-// A Pace is how fast the campaign dials.
+// A Pace is the dialing speed of the campaign.
 type Pace struct {
 	CallsPerMinute int    `json:"calls_per_minute"`
-	Dialled        int    `json:"dialed_last_60s"`
+	Dialed         int    `json:"dialed_last_60s"`
 	InFlight       int    `json:"in_flight"`
 	WindowOpen     bool   `json:"window_open"`
-	NextWindowAt   *int64 `json:"next_window_at"` // while it is closed
-	// LimitedBy is what keeps contacts that are ready from being called now.
+	NextWindowAt   *int64 `json:"next_window_at"` // while the window is closed
+	// NextCallAt is the first time at which a contact may be called, while none may be.
+	NextCallAt *int64 `json:"next_call_at"`
+	// LimitedBy has the limits that hold ready contacts.
 	LimitedBy []control.Code `json:"limited_by"`
 }
 
-// Counters are the attempts: those that are on and those of each outcome are
-// all of them.
+// Counters are the attempts, by outcome and in progress.
 type Counters struct {
 	Contacts   int `json:"contacts"`
 	Attempts   int `json:"attempts"`
@@ -93,25 +101,25 @@ type Counters struct {
 	InProgress int `json:"calls_in_progress"`
 }
 
-// Frequency is whom the caps keep from being called.
+// A Frequency counts the contacts that frequency caps hold.
 type Frequency struct {
-	Held    int            `json:"held"`    // they wait
-	Blocked int            `json:"blocked"` // they are suppressed
+	Held    int            `json:"held"`    // waiting
+	Blocked int            `json:"blocked"` // suppressed
 	ByCap   map[string]int `json:"by_governing_cap"`
 }
 
-// Of makes a progress of facts.
-func Of(f Facts) Progress {
+// Compute returns the progress for the facts.
+func Compute(f Facts) Progress {
 	c := f.Campaign
 	p := Progress{
 		CampaignID: c.ID, Status: c.Status, AsOf: f.Now.Unix(),
-		ByState: some(f.Counts.ByState), SuppressedReasons: some(f.Counts.ByReason), HeldReasons: map[string]int{}, Until: map[string]time.Time{},
+		ByState: nonZero(f.Counts.ByState), SuppressedReasons: nonZero(f.Counts.ByReason), HeldReasons: map[string]int{},
 		AtLaunch:    f.Counts.AtLaunch,
 		MidCampaign: f.Counts.ByReason[campaigns.DNCSuppressed] - f.Counts.AtLaunch,
 		Counters:    f.counters(),
 		Frequency:   f.frequency(),
 		Pace: Pace{
-			CallsPerMinute: c.CallsPerMinute, Dialled: f.Dialled, InFlight: f.On, LimitedBy: []control.Code{},
+			CallsPerMinute: c.CallsPerMinute, Dialed: f.Dialed, InFlight: f.InProgress, LimitedBy: []control.Code{},
 			WindowOpen: !f.Opens.IsZero() && !f.Opens.After(f.Now),
 		},
 	}
@@ -125,30 +133,33 @@ func Of(f Facts) Progress {
 		return p
 	}
 	for _, g := range f.Waiting {
-		reason, until := f.keeps(g)
-		if reason == "" {
+		reason, from := f.holdReason(g)
+		p.hold(reason, g.N)
+		if from.IsZero() || f.Opens.IsZero() {
 			continue
 		}
-		p.hold(reason, g.N)
-		if first, ok := p.Until[reason]; !until.IsZero() && (!ok || until.Before(first)) {
-			p.Until[reason] = until
+		if next, ok := f.Calendar.NextOpen(from, g.Key, p.Next); ok {
+			p.Next = next.UTC()
 		}
 	}
 	if p.Ready = pending - p.Holds; p.Ready > 0 {
 		p.Pace.LimitedBy = append(p.Pace.LimitedBy, f.Full...)
+	} else if !p.Next.IsZero() {
+		at := p.Next.Unix()
+		p.Pace.NextCallAt = &at
 	}
 	return p
 }
 
 func (p *Progress) hold(reason string, n int) {
-	if n > 0 {
+	if n > 0 && reason != "" {
 		p.HeldReasons[reason] += n
 		p.Holds += n
 	}
 }
 
-// some is a map without its zeros.
-func some[K comparable](m map[K]int) map[K]int {
+// nonZero returns a map without its zeros.
+func nonZero[K comparable](m map[K]int) map[K]int {
 	out := map[K]int{}
 	maps.Copy(out, m)
 	maps.DeleteFunc(out, func(_ K, n int) bool { return n == 0 })
@@ -158,7 +169,7 @@ func some[K comparable](m map[K]int) map[K]int {
 func (f Facts) counters() Counters {
 	o := f.Outcomes
 	c := Counters{
-		Contacts: f.Counts.All(), Attempts: f.On, InProgress: f.On, Redials: f.Counts.Redials,
+		Contacts: f.Counts.Total(), Attempts: f.InProgress, InProgress: f.InProgress, Redials: f.Counts.Redials,
 		Answered: o[retry.Answered] + o[retry.ShortCall], Voicemail: o[retry.Voicemail], IVR: o[retry.IVR], NoAnswer: o[retry.NoAnswer],
 		Busy: o[retry.Busy], Declined: o[retry.Declined], Failed: o[retry.Failed] + o[retry.Congestion] + o[retry.InvalidNumber],
 	}
@@ -180,18 +191,29 @@ func (f Facts) frequency() Frequency {
 		q.Blocked += n
 		q.ByCap[name] += n
 	}
-	q.ByCap = some(q.ByCap)
+	q.ByCap = nonZero(q.ByCap)
 	return q
 }
 
-// keeps is why contacts of a running campaign are not called now, empty where
-// they may be, and until when, where law, hours or a time of their own keep them.
-func (f Facts) keeps(g Group) (reason string, until time.Time) {
+// holdReason returns why contacts of a running campaign are not called now, empty if
+// they may be. from is the end of their own wait; zero if the reason is neither the
+// law, the hours nor an own time.
+func (f Facts) holdReason(g Group) (reason string, from time.Time) {
 	if f.Calendar == nil {
-		return plan.NoMarket, until
+		return plan.NoMarket, from
 	}
 	soon := f.Now.Add(time.Second)
-	is := plan.Facts{Running: true, ScreenStale: f.Stale, RouteDown: !f.Route, Slot: f.Calendar.Slot(f.Now, g.Key)}
+	is := plan.Facts{
+		Running:       true,
+		ScreenStale:   f.Stale,
+		CarrierPaused: f.Paused,
+		RouteDown:     !f.Route,
+		AgentDown:     f.Down,
+		Failing:       f.Failing,
+		DiskFull:      f.DiskFull,
+		FailedOver:    f.FailedOver,
+		Slot:          f.Calendar.Slot(f.Now, g.Key),
+	}
 	if g.Cap != "" {
 		is.Hold = plan.Hold{Cap: g.Cap, Frees: soon}
 	}
@@ -202,17 +224,34 @@ func (f Facts) keeps(g Group) (reason string, until time.Time) {
 		is.NotBefore = soon
 	}
 	reason = plan.Gate(f.Now, is).Reason
-	if g.Late && (reason == "" || reason == plan.ScreenStale || reason == plan.RouteUnavailable) {
-		return NotAfter, until
+	switch reason {
+	case "",
+		plan.ScreenStale,
+		plan.CarrierPaused,
+		plan.RouteUnavailable,
+		plan.ProviderUnavailable,
+		plan.TooManyFailures,
+		plan.RecordingUnavailable,
+		plan.DatabaseFailover:
+		if g.Late {
+			return NotAfter, from
+		}
 	}
 	switch reason {
-	case "":
-		return "", until
 	case plan.FrequencyCap, plan.RetryWait, plan.NotBefore:
 		return reason, g.Next
+	case "":
+		return "", from
 	case is.Slot.Reason:
-		return reason, is.Slot.Until
+		if g.Late {
+			return reason, from
+		}
+		from = f.Now
+		if g.Next.After(from) {
+			from = g.Next
+		}
+		return reason, from
 	default:
-		return reason, until
+		return reason, from
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestReasons: of all that keeps a contact the first counts, in this order.
+// TestReasons: of several hold reasons the first counts, in this order.
 func TestReasons(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
 		t.Fatal(err)
 	}
 	noon := time.Date(2027, 3, 2, 17, 0, 0, 0, time.UTC) // a Tuesday in New York
-	york := market.Place{States: []string{"NY"}, Zones: []string{"America/New_York"}}
+	york := market.Location{States: []string{"NY"}, Zones: []string{"America/New_York"}}
 	evening := []campaigns.Shift{{Days: []int{0, 1, 2, 3, 4, 5, 6}, Start: "18:00", End: "19:00"}}
 	type change struct {
 		reason string
@@ -34,15 +34,18 @@ func TestReasons(t *testing.T) {
 		{plan.NotBefore, func(_ *Facts, g *Group) { g.Early = true }},
 		{NotAfter, func(_ *Facts, g *Group) { g.Late = true }},
 		{plan.ScreenStale, func(f *Facts, _ *Group) { f.Stale = true }},
+		{plan.CarrierPaused, func(f *Facts, _ *Group) { f.Paused = true }},
 		{plan.RouteUnavailable, func(f *Facts, _ *Group) { f.Route = false }},
+		{plan.ProviderUnavailable, func(f *Facts, _ *Group) { f.Down = true }},
+		{plan.TooManyFailures, func(f *Facts, _ *Group) { f.Failing = true }},
 	}
 	look := func(all ...change) Progress {
 		pkg := us
 		f := Facts{
-			Now: noon, Route: true, Counts: campaigns.Counts{ByState: map[campaigns.State]int{campaigns.Pending: 3, campaigns.Done: 0}},
+			Now: noon, Opens: noon, Route: true, Counts: campaigns.Counts{ByState: map[campaigns.State]int{campaigns.Pending: 3, campaigns.Done: 0}},
 			Campaign: campaigns.Campaign{Status: campaigns.Running, Timezone: "America/New_York", Classification: market.Marketing},
 		}
-		g := Group{Key: plan.Group{Place: york}.Key(), N: 3, Next: noon.Add(time.Hour)}
+		g := Group{Key: plan.Group{Location: york}.Key(), N: 3, Next: noon.Add(time.Hour)}
 		for _, c := range all {
 			if c.do == nil {
 				pkg = nil
@@ -55,10 +58,10 @@ func TestReasons(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.Calendar = plan.NewCalendar(planned, &plan.Almanac{})
+			f.Calendar = plan.NewCalendar(planned, &plan.LawCache{})
 		}
 		f.Waiting = []Group{g}
-		return Of(f)
+		return Compute(f)
 	}
 	full := change{"", func(f *Facts, _ *Group) { f.Full = []control.Code{control.CodeOrganizationLimit} }}
 	if p := look(full); p.Ready != 3 || p.Holds != 0 || fmt.Sprint(p.ByState, p.Pace.LimitedBy) != "map[pending:3] [organization_daily_limit]" {
@@ -75,8 +78,8 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	for _, c := range []change{changes[1], changes[4], changes[5]} {
-		if p := look(c); !p.Until[c.reason].Equal(noon.Add(time.Hour)) {
-			t.Errorf("%s until %v", c.reason, p.Until)
+		if p := look(c); !p.Next.Equal(noon.Add(time.Hour)) || *p.Pace.NextCallAt != noon.Add(time.Hour).Unix() {
+			t.Errorf("%s until %v", c.reason, p.Next)
 		}
 	}
 	if p := look(changes[1]); p.Frequency.Held != 3 || p.Frequency.ByCap["daily"] != 3 {
@@ -95,12 +98,75 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	// Noon in New York is six in the evening in Paris.
-	paris := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{Place: york, Named: "Europe/Paris"}.Key() }}
+	paris := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{Location: york, Named: "Europe/Paris"}.Key() }}
 	theirs := change{"", func(f *Facts, _ *Group) { f.Campaign.ContactTimezone = true }}
 	if p := look(changes[3], paris); p.Holds != 3 {
 		t.Errorf("by the campaign's clock: %v", p.HeldReasons)
 	}
 	if p := look(changes[3], paris, theirs); p.Ready != 3 {
 		t.Errorf("by the contact's clock: %v", p.HeldReasons)
+	}
+}
+
+// TestNext: the next call is when law, hours and the contact's own time all allow it.
+func TestNext(t *testing.T) {
+	us, err := market.Load("us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	york, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(text string) time.Time {
+		when, fault := time.ParseInLocation("2006-01-02 15:04", text, york)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return when
+	}
+	ny := plan.Group{Location: market.Location{States: []string{"NY"}, Zones: []string{"America/New_York"}}}.Key()
+	la := plan.Group{Location: market.Location{States: []string{"CA"}, Zones: []string{"America/Los_Angeles"}}}.Key()
+	week := []campaigns.Shift{{Days: []int{0, 1, 2, 3, 4}, Start: "09:00", End: "18:00"}}
+	evening := []campaigns.Shift{{Days: []int{0, 1, 2, 3, 4}, Start: "09:00", End: "24:00"}}
+	for _, c := range []struct {
+		name    string
+		now     string
+		hours   []campaigns.Shift
+		ends    string
+		waiting []Group
+		want    string
+	}{
+		{"Sunday, from Monday", "2026-11-22 16:00", week, "", []Group{{Key: ny, N: 25}}, "2026-11-23 09:00"},
+		{"at night, the law opens first", "2026-11-24 05:00", week, "", []Group{{Key: ny, N: 1}}, "2026-11-24 09:00"},
+		{"the first of two places", "2026-11-24 22:30", evening, "", []Group{{Key: la, N: 1}, {Key: ny, N: 1}}, "2026-11-24 22:30"},
+		{"a retry that falls into the night", "2026-11-24 17:00", week, "", []Group{{Key: ny, N: 1, Wait: true, Next: at("2026-11-24 20:00")}}, "2026-11-25 09:00"},
+		{"a retry in an hour", "2026-11-24 12:00", week, "", []Group{{Key: ny, N: 1, Wait: true, Next: at("2026-11-24 13:00")}}, "2026-11-24 13:00"},
+		{"a retry on Monday, asked on Saturday", "2026-11-21 12:00", week, "", []Group{{Key: ny, N: 1, Wait: true, Next: at("2026-11-23 11:00")}}, "2026-11-23 11:00"},
+		{"over before it", "2026-11-22 16:00", week, "2026-11-23 08:00", []Group{{Key: ny, N: 1}}, ""},
+		{"its time is over", "2026-11-22 16:00", week, "", []Group{{Key: ny, N: 1, Late: true}}, ""},
+	} {
+		k := campaigns.Campaign{Status: campaigns.Running, Timezone: "America/New_York", Classification: market.Marketing, WorkingHours: c.hours}
+		if c.ends != "" {
+			k.EndsAt = at(c.ends)
+		}
+		planned, err := store.Organization{Zone: "America/New_York", Window: market.Always()}.Plan(k, us)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, g := range c.waiting {
+			n += g.N
+		}
+		p := Compute(Facts{
+			Now: at(c.now), Campaign: k, Opens: at(c.now), Route: true, Waiting: c.waiting, Calendar: plan.NewCalendar(planned, &plan.LawCache{}),
+			Counts: campaigns.Counts{ByState: map[campaigns.State]int{campaigns.Pending: n}},
+		})
+		if p.Ready > 0 {
+			p.Next = at(c.now)
+		}
+		if want := (time.Time{}); c.want != "" && !p.Next.Equal(at(c.want)) || c.want == "" && !p.Next.Equal(want) {
+			t.Errorf("%s: %v, want %s (%v)", c.name, p.Next.In(york), c.want, p.HeldReasons)
+		}
 	}
 }

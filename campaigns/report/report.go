@@ -1,5 +1,4 @@
-// Package report writes what became of the rows of a list, as a table to be
-// opened in a spreadsheet.
+// Package report writes the results of an import's rows as a CSV file.
 package report
 
 import (
@@ -20,31 +19,29 @@ const (
 	XLSX = "xlsx"
 )
 
-// MostVariables is how many variables a report has columns for. The rest, in
-// order of names, is left out.
+// MostVariables is the number of variables with a column. Further ones are omitted.
 const MostVariables = 1000
 
-// dncMatch is the status of a row that is on a do-not-call list.
+// dncMatch is the status of a row on a do-not-call list.
 const dncMatch = "dnc_match"
 
-// A Table takes the lines of a report.
+// A Table receives the lines of a report.
 type Table interface {
-	// Write takes one line.
 	Write(cells []string) error
-	// Close ends the table. Until then nothing of it is sure to be written.
+	// Close completes the table. Before that, nothing is guaranteed to be written.
 	Close() error
 }
 
-// New begins a table of a format.
+// New returns a table in a format.
 func New(format string, w io.Writer) (Table, error) {
 	if format == XLSX {
 		return newSheet(w)
 	}
-	_, err := io.WriteString(w, "\ufeff") // spreadsheets take it for UTF-8 then
+	_, err := io.WriteString(w, "\ufeff") // makes spreadsheet programs read UTF-8
 	return &text{csv.NewWriter(w)}, err
 }
 
-// Header is the first line, with a column for each of some variables.
+// Header returns the first line, with a column for each variable.
 func Header(variables []string) []string {
 	all := []string{
 		"row", "phone", "phone_normalized", "name", "timezone", "status", "codes", "messages", "contact_state", "registry",
@@ -55,9 +52,9 @@ func Header(variables []string) []string {
 	return all
 }
 
-// Cells is the line of a row. Registry is the do-not-call list that it is on,
-// empty for none.
-func Cells(l store.Line, registry string, variables []string) []string {
+// Cells returns the line of a row. registry is the do-not-call list that has it, empty
+// for none.
+func Cells(l store.ReportRow, registry string, variables []string) []string {
 	var codes, messages []string
 	for _, i := range l.Issues {
 		codes = append(codes, i.Code)
@@ -68,7 +65,8 @@ func Cells(l store.Line, registry string, variables []string) []string {
 		status = dncMatch
 	}
 	all := []string{
-		strconv.Itoa(l.Row), l.Phone, l.Number, l.Name, l.Timezone, status, strings.Join(codes, " "), strings.Join(messages, "; "), string(l.State), registry,
+		strconv.Itoa(l.Row), l.Phone, l.Number, l.Name, l.Timezone, status, strings.Join(codes, " "), strings.Join(messages, "; "),
+		string(l.State), registry,
 	}
 	for _, name := range variables {
 		all = append(all, l.Variables[name])
@@ -79,8 +77,8 @@ func Cells(l store.Line, registry string, variables []string) []string {
 	return all
 }
 
-// guarded keeps a spreadsheet from taking a cell for a formula. A plus and
-// digits are a phone number, and none.
+// guarded keeps a spreadsheet program from reading a cell as a formula. A plus followed
+// by digits is a phone number.
 func guarded(c string) string {
 	if c == "" || !strings.ContainsRune("=+-@\t\r", rune(c[0])) {
 		return c
@@ -99,7 +97,7 @@ func (t *text) Close() error {
 	return t.Error()
 }
 
-// A sheet is the only one of a workbook. Its cells are text, phones too.
+// A sheet is an XLSX table. All cells are text, including phone numbers.
 type sheet struct {
 	to     io.Writer
 	book   *excelize.File
@@ -116,7 +114,7 @@ func newSheet(w io.Writer) (*sheet, error) {
 	return s, nil
 }
 
-// longestCell is what a cell of a spreadsheet holds, in UTF-16 units.
+// longestCell is the limit of a spreadsheet cell, in UTF-16 units.
 const longestCell = 32767
 
 // Write implements Table.
@@ -124,7 +122,7 @@ func (s *sheet) Write(cells []string) error {
 	s.line++
 	values := make([]any, len(cells))
 	for i, c := range cells {
-		if len(c) > longestCell { // bytes: never fewer than units
+		if len(c) > longestCell { // bytes are at least as many as units
 			c = strings.ToValidUTF8(c[:longestCell], "")
 		}
 		values[i] = c

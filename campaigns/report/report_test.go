@@ -9,16 +9,16 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
 func lines() [][]string {
 	names := []string{"city"}
 	all := [][]string{Header(names)}
-	for _, l := range []store.Line{
-		{Row: 1, Phone: "+12025550101", Number: "+12025550101", Name: "=cmd()", Status: rows.Accepted, State: "pending", Variables: map[string]string{"city": "-Bern"}},
-		{Row: 2, Phone: "+1 202", Name: "Zoë; \"Z\"\nline", Status: rows.Rejected, Issues: []rows.Issue{{Code: "phone_invalid", Message: "no, it is not"}, {Code: "x", Message: "y"}}},
+	for _, l := range []store.ReportRow{
+		{Row: 1, Phone: "+12025550101", Number: "+12025550101", Name: "=cmd()", Status: contactfile.Accepted, State: "pending", Variables: map[string]string{"city": "-Bern"}},
+		{Row: 2, Phone: "+1 202", Name: "Zoë; \"Z\"\nline", Status: contactfile.Rejected, Issues: []contactfile.Issue{{Code: "phone_invalid", Message: "no, it is not"}, {Code: "x", Message: "y"}}},
 	} {
 		registry := ""
 		if l.Row == 1 {

@@ -1,5 +1,4 @@
-// Package retry decides whether a contact is called again, and when. It is
-// pure.
+// Package retry decides whether a contact is called again, and when. It is pure.
 package retry
 
 import (
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// An Outcome is what came of one call to a contact.
+// An Outcome is the result of one call to a contact.
 type Outcome string
 
 // Outcomes.
@@ -21,28 +20,28 @@ const (
 	Declined      Outcome = "declined"
 	Voicemail     Outcome = "voicemail" // whether a message was left or not
 	IVR           Outcome = "ivr"
-	Failed        Outcome = "failed" // the route's fault, or ours
+	Failed        Outcome = "failed" // fault of the route or of this service
 	Congestion    Outcome = "congestion"
 	InvalidNumber Outcome = "invalid_number"
 	Answered      Outcome = "answered"
-	ShortCall     Outcome = "short_call" // answered, and over within ten seconds
+	ShortCall     Outcome = "short_call" // answered, and ended within ten seconds
 )
 
-// Outcomes lists all.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	return []Outcome{NoAnswer, Busy, Declined, Voicemail, IVR, Failed, Congestion, InvalidNumber, Answered, ShortCall}
 }
 
-// Conversation tells whether somebody was talked to.
-func (o Outcome) Conversation() bool { return o == Answered || o == ShortCall }
+// IsConversation reports whether a person answered.
+func (o Outcome) IsConversation() bool { return o == Answered || o == ShortCall }
 
-// A Strategy says who decides.
+// A Strategy selects how retries are decided.
 type Strategy string
 
 // Strategies.
 const (
 	Standard Strategy = "standard" // a fixed ladder of delays
-	Expert   Strategy = "expert"   // rules
+	Expert   Strategy = "expert"   // by rules
 )
 
 // Bounds of a configuration.
@@ -59,19 +58,19 @@ const (
 // A Config is a campaign's retry_config.
 type Config struct {
 	Strategy Strategy `json:"-"`
-	Attempts int      `json:"attempts"`   // dials of a contact, the first among them
-	Interval int      `json:"interval_s"` // seconds: the first rung of the ladder
+	Attempts int      `json:"attempts"`   // analysis.FIELD with an epoch: time of the redial
+	Interval int      `json:"interval_s"` // seconds: the first delay of the ladder
 	Rules    []Rule   `json:"rules,omitempty"`
 }
 
-// A Rule is what to do after some outcomes. The first that fits counts.
+// A Rule decides after some outcomes. The first rule that matches applies.
 type Rule struct {
 	On       []Outcome                  `json:"on"`
-	When     map[string]json.RawMessage `json:"when,omitempty"` // analysis.FIELD: value; all must hold
+	When     map[string]json.RawMessage `json:"when,omitempty"` // analysis.FIELD: value; all must match
 	Action   string                     `json:"action"`         // redial or stop
 	Interval int                        `json:"interval_s,omitempty"`
 	At       string                     `json:"at,omitempty"`  // analysis.FIELD, an epoch: when to redial
-	Max      int                        `json:"max,omitempty"` // redials by this rule, 0 any
+	Max      int                        `json:"max,omitempty"` // redials by this rule; 0 means no limit
 }
 
 // Actions.
@@ -80,15 +79,15 @@ const (
 	stop   = "stop"
 )
 
-// ErrConfig tells what of a configuration cannot be.
+// ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("retry configuration")
 
-// Parse reads a retry_config, empty for none. Numbers of a wrong kind are the
-// caller's to refuse before.
+// Parse reads a retry_config; empty means the default. The caller validates the JSON
+// types before.
 func Parse(strategy Strategy, raw json.RawMessage) (Config, error) {
 	c := Config{Strategy: strategy, Attempts: usualAttempts, Interval: usualSeconds}
 	if strategy != Standard && strategy != Expert {
-		return Config{}, fmt.Errorf("%w: call_strategy is standard or expert, not %q", ErrConfig, strategy)
+		return Config{}, fmt.Errorf("%w: call_strategy must be standard or expert, not %q", ErrConfig, strategy)
 	}
 	if len(raw) > 0 && string(raw) != "null" {
 		var given struct {
@@ -129,15 +128,15 @@ func parseRule(text json.RawMessage) (Rule, error) {
 func (c Config) check() error {
 	switch {
 	case c.Attempts < 1 || c.Attempts > MostAttempts:
-		return fmt.Errorf("%w: attempts is 1 to %d, not %d", ErrConfig, MostAttempts, c.Attempts)
+		return fmt.Errorf("%w: attempts must be 1 to %d, not %d", ErrConfig, MostAttempts, c.Attempts)
 	case !interval(c.Interval):
-		return fmt.Errorf("%w: interval_s is %d to %d, not %d", ErrConfig, ShortestSeconds, LongestSeconds, c.Interval)
+		return fmt.Errorf("%w: interval_s must be %d to %d, not %d", ErrConfig, ShortestSeconds, LongestSeconds, c.Interval)
 	case c.Strategy == Standard && len(c.Rules) > 0:
-		return fmt.Errorf("%w: rules go with the call_strategy expert", ErrConfig)
+		return fmt.Errorf("%w: rules are accepted only with call_strategy expert", ErrConfig)
 	case c.Strategy == Expert && len(c.Rules) == 0:
-		return fmt.Errorf("%w: the call_strategy expert needs rules", ErrConfig)
+		return fmt.Errorf("%w: call_strategy expert requires rules", ErrConfig)
 	case len(c.Rules) > MostRules:
-		return fmt.Errorf("%w: at most %d rules, not %d", ErrConfig, MostRules, len(c.Rules))
+		return fmt.Errorf("%w: at most %d rules are accepted, not %d", ErrConfig, MostRules, len(c.Rules))
 	}
 	for i, r := range c.Rules {
 		if err := r.check(c.Attempts); err != nil {
@@ -151,21 +150,21 @@ func interval(s int) bool { return s >= ShortestSeconds && s <= LongestSeconds }
 
 func (r Rule) check(attempts int) error {
 	if len(r.On) == 0 {
-		return errors.New("on names no outcome")
+		return errors.New("on is empty: name at least one outcome")
 	}
 	for _, o := range r.On {
 		if !slices.Contains(Outcomes(), o) {
-			return fmt.Errorf("on: %q is no outcome; there are %v", o, Outcomes())
+			return fmt.Errorf("on: %q is not an outcome; accepted: %v", o, Outcomes())
 		}
 	}
 	for field := range r.When {
 		if !isField(field) {
-			return fmt.Errorf("when: %q is no field: write analysis. and its name", field)
+			return fmt.Errorf("when: %q is not a field; use analysis.NAME", field)
 		}
 	}
 	if r.Action == stop {
 		if r.Interval != 0 || r.At != "" || r.Max != 0 {
-			return errors.New("a rule that stops has no interval_s, at or max")
+			return errors.New("a rule with action stop accepts no interval_s, at or max")
 		}
 		return nil
 	}
@@ -175,52 +174,52 @@ func (r Rule) check(attempts int) error {
 func (r Rule) checkRedial(attempts int) error {
 	switch {
 	case r.Action != redial:
-		return fmt.Errorf("action is redial or stop, not %q", r.Action)
+		return fmt.Errorf("action must be redial or stop, not %q", r.Action)
 	case r.Interval != 0 && r.At != "":
 		return errors.New("interval_s and at exclude each other")
 	case r.Interval != 0 && !interval(r.Interval):
-		return fmt.Errorf("interval_s is %d to %d, not %d", ShortestSeconds, LongestSeconds, r.Interval)
+		return fmt.Errorf("interval_s must be %d to %d, not %d", ShortestSeconds, LongestSeconds, r.Interval)
 	case r.At != "" && !isField(r.At):
-		return fmt.Errorf("at is a field like analysis.callback_at, not %q", r.At)
+		return fmt.Errorf("at must be a field like analysis.callback_at, not %q", r.At)
 	case r.Max < 0 || r.Max > attempts:
-		return fmt.Errorf("max is 1 to attempts (%d), not %d", attempts, r.Max)
+		return fmt.Errorf("max must be 1 to attempts (%d), not %d", attempts, r.Max)
 	default:
 		return nil
 	}
 }
 
-// isField tells whether a name is that of a field of the analysis.
+// isField reports whether a name is a field of the analysis.
 func isField(name string) bool { return strings.HasPrefix(name, "analysis.") && name != "analysis." }
 
-// Analyzes tells whether a rule asks what a call's analysis says.
+// Analyzes reports whether a rule depends on the analysis of a call.
 func (c Config) Analyzes() bool {
 	return slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.When) > 0 || r.At != "" })
 }
 
-// A Tried is what became of a contact so far.
-type Tried struct {
-	Dials   int     // that count, the last among them
-	Outcome Outcome // of the last
-	// Uses is how many redials each rule has brought, by its place.
+// A History is the past calls of a contact.
+type History struct {
+	Dials   int     // that count, including the last
+	Outcome Outcome // of the last dial
+	// Uses counts the redials by rule index.
 	Uses map[int]int
-	// Analysis are the fields of the last call's analysis, nil where there is none.
+	// Analysis has the fields of the last call's analysis; nil without one.
 	Analysis map[string]json.RawMessage
-	// Spread, -1 to 1, moves a delay by up to a tenth, so that those who were
-	// called together are not called together again.
+	// Spread, -1 to 1, shifts a delay by up to 10 %, so that contacts called together
+	// are not called again together.
 	Spread float64
 }
 
-// A Decision is what comes next.
+// A Decision is the next step for a contact.
 type Decision struct {
 	Redial bool
 	At     time.Time // of a redial, before legal windows move it
-	Rule   int       // the rule's place, -1 where none decided
-	// Stopped tells that a rule wants no more, whatever is left.
+	Rule   int       // index of the rule that decided, -1 for none
+	// Stopped reports that a rule ends the retries, whatever attempts are left.
 	Stopped bool
 }
 
-// Next decides after a call that ended at an instant.
-func (c Config) Next(t Tried, ended time.Time) Decision {
+// Next decides after a call that ended at the given time.
+func (c Config) Next(t History, ended time.Time) Decision {
 	if c.Strategy == Expert {
 		return c.byRule(t, ended)
 	}
@@ -231,13 +230,11 @@ func (c Config) Next(t Tried, ended time.Time) Decision {
 	return Decision{Redial: true, Rule: -1, At: ended.Add(spread(ladder(c.Interval, t.Dials), t.Spread))}
 }
 
-// soonest is how soon after a call its contact may be called again, whatever an
-// analysis says that was asked for.
+// soonest is the shortest time between a call and a redial that the analysis requests.
 const soonest = time.Minute
 
-// byRule finds the first rule that fits. A rule that has brought all its
-// redials is passed over.
-func (c Config) byRule(t Tried, ended time.Time) Decision {
+// byRule applies the first rule that matches and has redials left.
+func (c Config) byRule(t History, ended time.Time) Decision {
 	for i, r := range c.Rules {
 		if !slices.Contains(r.On, t.Outcome) || !r.holds(t.Analysis) || r.Max > 0 && t.Uses[i] >= r.Max {
 			continue
@@ -265,7 +262,7 @@ func (c Config) byRule(t Tried, ended time.Time) Decision {
 	return Decision{Rule: -1}
 }
 
-// holds tells whether an analysis has all values that the rule asks for.
+// holds reports whether the analysis has all values of the rule.
 func (r Rule) holds(analysis map[string]json.RawMessage) bool {
 	for field, want := range r.When {
 		got, ok := analysis[strings.TrimPrefix(field, "analysis.")]
@@ -276,7 +273,7 @@ func (r Rule) holds(analysis map[string]json.RawMessage) bool {
 	return true
 }
 
-// same tells whether two JSON values are equal, however they are written.
+// same reports whether two JSON values are equal, whatever their formatting.
 func same(a, b json.RawMessage) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
@@ -287,8 +284,8 @@ func same(a, b json.RawMessage) bool {
 	return err1 == nil && err2 == nil && string(p) == string(q)
 }
 
-// instant reads a time that an analysis names, where it is one of the future
-// that a redial may wait for.
+// instant reads the requested time of a redial. It must be in the future, at most
+// LongestSeconds ahead.
 func instant(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	var epoch float64
 	if json.Unmarshal(raw, &epoch) != nil || epoch < 0 || epoch > 1e11 {
@@ -298,8 +295,8 @@ func instant(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	return at, at.After(after) && at.Before(after.Add(LongestSeconds*time.Second))
 }
 
-// ladder is the delay after so many dials: 1, 4, 16 and from then on 96 times
-// the first rung. At 900 s: 15 minutes, an hour, four hours, a day.
+// ladder returns the delay after a number of dials: 1, 4, 16 and then 96 times the
+// first. With 900 s: 15 minutes, an hour, four hours, a day.
 func ladder(first, dials int) time.Duration {
 	rung := []int{1, 4, 16, 96}[min(max(dials, 1), 4)-1]
 	return time.Duration(first*rung) * time.Second

@@ -50,16 +50,16 @@ func TestLadder(t *testing.T) {
 	c := config(t, Standard, `{"attempts":6}`)
 	ended := time.Unix(1795222586, 0)
 	for dials, want := range map[int]time.Duration{1: 15 * time.Minute, 2: time.Hour, 3: 4 * time.Hour, 4: 24 * time.Hour, 5: 24 * time.Hour} {
-		d := c.Next(Tried{Dials: dials, Outcome: NoAnswer}, ended)
+		d := c.Next(History{Dials: dials, Outcome: NoAnswer}, ended)
 		if !d.Redial || d.At.Sub(ended) != want {
 			t.Errorf("after %d dials: %+v, want %v", dials, d.At.Sub(ended), want)
 		}
 	}
-	if d := c.Next(Tried{Dials: 1, Outcome: Busy, Spread: -1}, ended); d.At.Sub(ended) != 15*time.Minute*9/10 {
+	if d := c.Next(History{Dials: 1, Outcome: Busy, Spread: -1}, ended); d.At.Sub(ended) != 15*time.Minute*9/10 {
 		t.Errorf("spread: %v", d.At.Sub(ended))
 	}
 	for _, o := range Outcomes() {
-		d := c.Next(Tried{Dials: 1, Outcome: o}, ended)
+		d := c.Next(History{Dials: 1, Outcome: o}, ended)
 		if again := o == NoAnswer || o == Busy || o == Voicemail || o == IVR || o == Failed || o == Congestion; d.Redial != again {
 			t.Errorf("%s: %+v", o, d)
 		}
@@ -82,32 +82,32 @@ func TestRules(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name  string
-		tried Tried
+		tried History
 		want  Decision
 	}{
-		{"the first", Tried{Dials: 1, Outcome: Busy}, Decision{Redial: true, Rule: 0, At: ended.Add(time.Hour)}},
-		{"used up, the next", Tried{Dials: 3, Outcome: NoAnswer, Uses: map[int]int{0: 2}}, Decision{Redial: true, Rule: 1, At: ended.Add(10 * time.Minute)}},
-		{"used up, none", Tried{Dials: 3, Outcome: Busy, Uses: map[int]int{0: 2}}, Decision{Rule: -1}},
-		{"no attempt left", Tried{Dials: 5, Outcome: NoAnswer}, Decision{Rule: 0}},
-		{"stop", Tried{Dials: 1, Outcome: Declined}, Decision{Rule: 3, Stopped: true}},
-		{"no rule", Tried{Dials: 1, Outcome: Voicemail}, Decision{Rule: -1}},
+		{"the first", History{Dials: 1, Outcome: Busy}, Decision{Redial: true, Rule: 0, At: ended.Add(time.Hour)}},
+		{"used up, the next", History{Dials: 3, Outcome: NoAnswer, Uses: map[int]int{0: 2}}, Decision{Redial: true, Rule: 1, At: ended.Add(10 * time.Minute)}},
+		{"used up, none", History{Dials: 3, Outcome: Busy, Uses: map[int]int{0: 2}}, Decision{Rule: -1}},
+		{"no attempt left", History{Dials: 5, Outcome: NoAnswer}, Decision{Rule: 0}},
+		{"stop", History{Dials: 1, Outcome: Declined}, Decision{Rule: 3, Stopped: true}},
+		{"no rule", History{Dials: 1, Outcome: Voicemail}, Decision{Rule: -1}},
 		{
 			"asked for",
-			Tried{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":true,"mood":"good","callback_at":1795300000}`)},
+			History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":true,"mood":"good","callback_at":1795300000}`)},
 			Decision{Redial: true, Rule: 2, At: time.Unix(1795300000, 0).UTC()},
 		},
 		{
 			"asked for a time that was",
-			Tried{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested": true,"mood":"good","callback_at":5}`)},
+			History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested": true,"mood":"good","callback_at":5}`)},
 			Decision{Redial: true, Rule: 2, At: ended.Add(10 * time.Minute)},
 		},
 		{
 			"asked for at once",
-			Tried{Dials: 1, Outcome: Answered, Analysis: fields(fmt.Sprintf(`{"callback_requested": true,"mood":"good","callback_at":%d}`, ended.Unix()+5))},
+			History{Dials: 1, Outcome: Answered, Analysis: fields(fmt.Sprintf(`{"callback_requested": true,"mood":"good","callback_at":%d}`, ended.Unix()+5))},
 			Decision{Redial: true, Rule: 2, At: ended.Add(time.Minute)},
 		},
-		{"not asked for", Tried{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":false,"mood":"good"}`)}, Decision{Rule: -1}},
-		{"no analysis", Tried{Dials: 1, Outcome: Answered}, Decision{Rule: -1}},
+		{"not asked for", History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":false,"mood":"good"}`)}, Decision{Rule: -1}},
+		{"no analysis", History{Dials: 1, Outcome: Answered}, Decision{Rule: -1}},
 	} {
 		if d := c.Next(x.tried, ended); d != x.want {
 			t.Errorf("%s: %+v, want %+v", x.name, d, x.want)
@@ -118,8 +118,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestNeverMore: whatever the outcomes, a contact is not dialled more often
-// than attempts says, and every redial is in the future.
+// TestNeverMore: for any outcomes, a contact is dialed at most attempts times, and
+// every redial is in the future.
 func TestNeverMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Strategy: Standard, Attempts: rapid.IntRange(1, 10).Draw(t, "attempts"), Interval: 900}
@@ -136,7 +136,7 @@ func TestNeverMore(t *testing.T) {
 		now := time.Unix(1795222586, 0)
 		dials := 1
 		for ; ; dials++ {
-			d := c.Next(Tried{
+			d := c.Next(History{
 				Dials: dials, Outcome: rapid.SampledFrom(Outcomes()).Draw(t, "outcome"), Uses: uses,
 				Spread: rapid.Float64Range(-2, 2).Draw(t, "spread"),
 			}, now)

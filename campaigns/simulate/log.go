@@ -14,18 +14,18 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 )
 
-// Files of a simulation, in its folder.
+// Files of a simulation.
 const (
 	RowsFile      = "rows.csv"
 	CampaignsFile = "campaigns.json"
 	LogFile       = "log.csv"
 )
 
-// A log writes what happens, a line each: the instant in milliseconds since
-// 1970, what, of which contact or campaign, and how.
+// A log writes one line per event: the epoch in milliseconds, the event, its contact or
+// campaign, and details.
 //
 //	1795222586123,dial,CONTACT,NUMBER OF THE ATTEMPT
-//	1795222586123,end,CONTACT,OUTCOME
+//	1795222586123,end,CONTACT,OUTCOME      agent_error: answered, failed before a conversation
 //	1795222586123,state,CONTACT,STATE,REASON
 //	1795222586123,status,CAMPAIGN,STATUS
 type log struct {
@@ -38,7 +38,7 @@ func (l *log) line(at time.Time, what, of string, how ...string) {
 	for _, s := range append([]string{what, of}, how...) {
 		l.buf = append(append(l.buf, ','), s...)
 	}
-	_, _ = l.w.Write(append(l.buf, '\n')) // Flush tells
+	_, _ = l.w.Write(append(l.buf, '\n')) // Flush returns the error
 }
 
 func (l *log) dial(at time.Time, contact, attempt int) {
@@ -57,7 +57,7 @@ func (l *log) status(at time.Time, campaign string, s campaigns.Status) {
 	l.line(at, "status", campaign, string(s))
 }
 
-// save writes the world down, as its operators handed it over.
+// save writes the campaigns and rows.
 func save(dir string, all []Campaign, rows []Row) error {
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
@@ -66,21 +66,21 @@ func save(dir string, all []Campaign, rows []Row) error {
 	if err = os.WriteFile(filepath.Join(dir, CampaignsFile), text, 0o600); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, RowsFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the folder of the simulation
+	f, err := os.OpenFile(filepath.Join(dir, RowsFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // own folder
 	if err != nil {
 		return err
 	}
 	return finish(f, writeRows(f, rows))
 }
 
-// Columns are those of RowsFile.
+// Columns returns the columns of RowsFile.
 func Columns() []string {
 	return []string{"contact", "campaign", "phone", "state", "timezone", "priority", "not_before", "not_after", "listed", "withdrawn"}
 }
 
 func writeRows(to io.Writer, rows []Row) error {
 	w := csv.NewWriter(to)
-	_ = w.Write(Columns()) // Error tells
+	_ = w.Write(Columns()) // Error returns the error
 	for _, r := range rows {
 		_ = w.Write([]string{
 			strconv.Itoa(r.Contact), fmt.Sprintf("cmp_%03d", r.Campaign), r.Number, r.State, r.Timezone, strconv.Itoa(r.Priority),

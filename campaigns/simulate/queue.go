@@ -5,8 +5,8 @@ import (
 	"container/heap"
 )
 
-// A queue is the waiting contacts of one group of a campaign: those whose time
-// has come by priority, the others by when it comes.
+// A queue has the pending contacts of one group: due ones by priority, the others by
+// due time.
 type queue struct {
 	ready   byPriority
 	waiting byDue
@@ -24,7 +24,7 @@ type byPriority []entry
 func (q byPriority) Len() int           { return len(q) }
 func (q byPriority) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q byPriority) Less(i, j int) bool { return first(q[i], q[j]) < 0 }
-func (q *byPriority) Push(x any)        { *q = append(*q, x.(entry)) } //nolint:forcetypeassert // entries alone are pushed
+func (q *byPriority) Push(x any)        { *q = append(*q, x.(entry)) } //nolint:forcetypeassert // only entries are pushed
 func (q *byPriority) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]
@@ -32,7 +32,7 @@ func (q *byPriority) Pop() any {
 	return e
 }
 
-// first is negative where a is called before b.
+// first is negative if a is called before b.
 func first(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.contact, b.contact))
 }
@@ -42,7 +42,7 @@ type byDue []entry
 func (q byDue) Len() int           { return len(q) }
 func (q byDue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q byDue) Less(i, j int) bool { return q[i].due < q[j].due }
-func (q *byDue) Push(x any)        { *q = append(*q, x.(entry)) } //nolint:forcetypeassert // entries alone are pushed
+func (q *byDue) Push(x any)        { *q = append(*q, x.(entry)) } //nolint:forcetypeassert // only entries are pushed
 func (q *byDue) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]
@@ -52,7 +52,7 @@ func (q *byDue) Pop() any {
 
 func (q *queue) add(e entry) { heap.Push(&q.waiting, e) }
 
-// ripen moves those whose time has come.
+// ripen moves the due contacts.
 func (q *queue) ripen(now int64) {
 	for len(q.waiting) > 0 && q.waiting[0].due <= now {
 		heap.Push(&q.ready, heap.Pop(&q.waiting))
@@ -61,11 +61,11 @@ func (q *queue) ripen(now int64) {
 
 func (q *queue) len() int { return len(q.ready) + len(q.waiting) }
 
-// An event happens to a campaign or a contact at an instant.
+// An event is an action at an instant.
 type event struct {
-	at   int64 // ns
-	n    int   // those of one instant happen in order
-	what func()
+	at int64 // ns
+	n  int   // order within one instant
+	do func()
 }
 
 type events []event
@@ -75,7 +75,7 @@ func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q events) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].n < q[j].n
 }
-func (q *events) Push(x any) { *q = append(*q, x.(event)) } //nolint:forcetypeassert // events alone are pushed
+func (q *events) Push(x any) { *q = append(*q, x.(event)) } //nolint:forcetypeassert // only events are pushed
 func (q *events) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]

@@ -14,31 +14,30 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/dialler"
+	"github.com/parley-voice/parley/campaigns/dialer"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
-// lines is how many calls of a route may be on at once: so few that its
-// campaigns wait for each other.
-const lines = 60
+// channels is the number of channels of a route, so low that its campaigns compete.
+const channels = 60
 
-// patience is how long a campaign sleeps at most that is not woken.
-const patience = 24 * time.Hour
+// maxIdle bounds the pause of a campaign that is not woken.
+const maxIdle = 24 * time.Hour
 
-// Figures are what a simulation came to.
+// Figures are the totals of a simulation.
 type Figures struct {
 	Contacts  int `json:"contacts"`
 	Campaigns int `json:"campaigns"`
 	Dials     int `json:"dials"`
 	Decisions int `json:"decisions"`
-	// Took is how long it took, of the wall's clock.
+	// Took is the wall-clock duration.
 	Took time.Duration `json:"took"`
 }
 
-// A simulation is a world that moves.
+// A simulation is a running Config.
 type simulation struct {
-	*book
+	*memStore
 	dice
 	all    []Campaign
 	events events
@@ -46,10 +45,9 @@ type simulation struct {
 	dials  int
 }
 
-// Run simulates a world and leaves its files in a folder. Progress is told how
-// far it is, 0 to 1.
-func (w World) Run(ctx context.Context, dir string, progress func(float64)) (Figures, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LogFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the folder of the simulation
+// Run simulates and writes the files to a folder. progress receives values from 0 to 1.
+func (w Config) Run(ctx context.Context, dir string, progress func(float64)) (Figures, error) {
+	f, err := os.OpenFile(filepath.Join(dir, LogFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // own folder
 	if err != nil {
 		return Figures{}, err
 	}
@@ -68,8 +66,8 @@ func (w World) Run(ctx context.Context, dir string, progress func(float64)) (Fig
 	}, finish(f, err)
 }
 
-// prepare sets the world up.
-func (w World) prepare(dir string, l *log) (*simulation, error) {
+// prepare creates the campaigns and contacts.
+func (w Config) prepare(dir string, l *log) (*simulation, error) {
 	d := dice{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation is to be repeatable
 	packages := map[string]*market.Package{}
 	for _, code := range market.Codes() {
@@ -82,16 +80,16 @@ func (w World) prepare(dir string, l *log) (*simulation, error) {
 		}
 	}
 	s := &simulation{dice: d, all: w.campaigns(d)}
-	s.book = &book{now: w.Begin, numbers: map[phone]*number{}, byID: map[string]*campaign{}, log: l, called: s.called}
+	s.memStore = &memStore{now: w.Begin, numbers: map[phone]*number{}, byID: map[string]*campaign{}, log: l, onDial: s.onDial}
 	s.rows = w.rows(d, s.all, packages["us"].Areas())
 	s.contacts = make([]contact, len(s.rows))
 	for range organizations {
-		s.routes = append(s.routes, route{lines: lines})
+		s.routes = append(s.routes, route{channels: channels})
 	}
 	if err := save(dir, s.all, s.rows); err != nil {
 		return nil, err
 	}
-	never, err := s.place(s.all, packages)
+	never, err := s.locate(s.all, packages)
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +98,16 @@ func (w World) prepare(dir string, l *log) (*simulation, error) {
 		if err != nil {
 			return nil, err
 		}
-		run := dialler.Running{ID: c.ID, Campaign: &planned, RouteID: fmt.Sprintf("rte_%d", c.Route)}
+		run := dialer.Campaign{ID: c.ID, Plan: &planned, RouteID: fmt.Sprintf("rte_%d", c.Route)}
 		run.Pace.PerMinute = c.PerMinute
-		one := &campaign{Running: run, retry: r, route: c.Route, status: campaigns.Scheduled, queues: map[int]*queue{}}
+		one := &campaign{Campaign: run, retry: r, route: c.Route, status: campaigns.Scheduled, queues: map[int]*queue{}}
 		s.campaigns, s.byID[c.ID] = append(s.campaigns, one), one
 	}
 	s.schedule(never)
 	return s, nil
 }
 
-// schedule lets happen what operators and clients do.
+// schedule queues the actions of operators and clients.
 func (s *simulation) schedule(never []bool) {
 	of := make([][]int, len(s.all))
 	for i, r := range s.rows {
@@ -134,20 +132,20 @@ func (s *simulation) schedule(never []bool) {
 			s.at(pause.Add(time.Duration(s.IntN(48*3600))*time.Second), func() { s.pause(k, campaigns.Paused, campaigns.Running) })
 		}
 		if s.chance(8) {
-			s.at(begin.Add(time.Duration(s.IntN(20*24*3600))*time.Second), func() { s.over(k, campaigns.Cancelled) })
+			s.at(begin.Add(time.Duration(s.IntN(20*24*3600))*time.Second), func() { s.over(k, campaigns.Canceled) })
 		}
 	}
 }
 
-func (s *simulation) at(t time.Time, what func()) {
+func (s *simulation) at(t time.Time, do func()) {
 	s.queued++
-	heap.Push(&s.events, event{at: t.UnixNano(), n: s.queued, what: what})
+	heap.Push(&s.events, event{at: t.UnixNano(), n: s.queued, do: do})
 }
 
-// run moves from event to event, and takes contacts in between.
-func (s *simulation) run(ctx context.Context, w World, progress func(float64)) error {
-	d := &dialler.Dialler{Book: s.book, Patience: patience}
-	s.wakes = d.Wake
+// run advances from event to event, and takes contacts in between.
+func (s *simulation) run(ctx context.Context, w Config, progress func(float64)) error {
+	d := &dialer.Dialer{Store: s.memStore, MaxIdle: maxIdle}
+	s.onWaiting = d.Wake
 	end := w.end()
 	for n := 0; s.now.Before(end); n++ {
 		if n%20_000 == 0 {
@@ -157,7 +155,7 @@ func (s *simulation) run(ctx context.Context, w World, progress func(float64)) e
 			progress(float64(s.now.Sub(w.Begin)) / float64(end.Sub(w.Begin)))
 		}
 		for len(s.events) > 0 && s.events[0].at <= s.now.UnixNano() {
-			heap.Pop(&s.events).(event).what() //nolint:forcetypeassert // events alone are in it
+			heap.Pop(&s.events).(event).do() //nolint:forcetypeassert // has only events
 		}
 		claim, rest, err := d.Take(ctx)
 		if err != nil {
@@ -179,8 +177,7 @@ func (s *simulation) run(ctx context.Context, w World, progress func(float64)) e
 	return nil
 }
 
-// start launches a campaign: its screen leaves out who is listed, and the law
-// some.
+// start launches a campaign without the contacts that are listed or never legal.
 func (s *simulation) start(k int, rows []int, never []bool) {
 	c := s.campaigns[k]
 	for _, i := range rows {
@@ -198,7 +195,7 @@ func (s *simulation) start(k int, rows []int, never []bool) {
 		}
 	}
 	s.set(c, campaigns.Running)
-	s.drained(c)
+	s.completeIfDrained(c)
 }
 
 func (s *simulation) suppress(i int, reason string) {
@@ -209,20 +206,20 @@ func (s *simulation) suppress(i int, reason string) {
 func (s *simulation) pause(k int, from, to campaigns.Status) {
 	if c := s.campaigns[k]; c.status == from {
 		s.set(c, to)
-		s.drained(c)
+		s.completeIfDrained(c)
 	}
 }
 
 func (s *simulation) over(k int, to campaigns.Status) {
-	if c := s.campaigns[k]; !c.status.Over() {
+	if c := s.campaigns[k]; !c.status.IsOver() {
 		s.set(c, to)
 	}
 }
 
-// withdraw takes a contact back, where that is possible.
+// withdraw withdraws a contact if that is possible.
 func (s *simulation) withdraw(i int) {
 	c, x := s.campaigns[s.rows[i].Campaign], &s.contacts[i]
-	if c.status == campaigns.Scheduled || c.status.Over() {
+	if c.status == campaigns.Scheduled || c.status.IsOver() {
 		return
 	}
 	switch x.state {
@@ -231,27 +228,40 @@ func (s *simulation) withdraw(i int) {
 	case campaigns.Awaiting:
 		c.busy--
 		s.suppress(i, campaigns.WithdrawnByClient)
-		s.drained(c)
+		s.completeIfDrained(c)
 	default:
 	}
 }
 
-// called makes a call that was just begun end.
-func (s *simulation) called(i int) {
+// onDial schedules the end of a new call.
+func (s *simulation) onDial(i int) {
 	outcome := s.outcome()
 	last := time.Duration(5+s.IntN(30)) * time.Second
-	if outcome.Conversation() {
+	if outcome.IsConversation() {
 		last += time.Duration(s.IntN(240)) * time.Second
 	}
-	s.at(s.now.Add(last), func() { s.hungUp(i, outcome) })
+	s.at(s.now.Add(last), func() { s.onHangup(i, outcome) })
 }
+
+// broke is the log's outcome of a call that was answered and failed because of the
+// service before a conversation. It counts as a failed attempt.
+const broke retry.Outcome = "agent_error"
 
 func (s *simulation) outcome() retry.Outcome {
 	n := s.IntN(100)
 	for _, o := range []struct {
 		upTo int
 		retry.Outcome
-	}{{40, retry.NoAnswer}, {48, retry.Busy}, {68, retry.Voicemail}, {71, retry.Declined}, {73, retry.Failed}, {75, retry.InvalidNumber}, {78, retry.ShortCall}} {
+	}{
+		{40, retry.NoAnswer},
+		{48, retry.Busy},
+		{68, retry.Voicemail},
+		{71, retry.Declined},
+		{72, retry.Failed},
+		{73, broke},
+		{75, retry.InvalidNumber},
+		{78, retry.ShortCall},
+	} {
 		if n < o.upTo {
 			return o.Outcome
 		}
@@ -259,14 +269,17 @@ func (s *simulation) outcome() retry.Outcome {
 	return retry.Answered
 }
 
-// hungUp is the end of a call.
-func (s *simulation) hungUp(i int, o retry.Outcome) {
+// onHangup ends a call.
+func (s *simulation) onHangup(i int, o retry.Outcome) {
 	r, x := &s.rows[i], &s.contacts[i]
 	n := x.number
 	n.on--
 	s.routes[s.all[r.Campaign].Route].used--
 	s.log.end(s.now, i, string(o))
-	if o.Conversation() {
+	if o == broke {
+		o = retry.Failed
+	}
+	if o.IsConversation() {
 		n.Talked = s.now
 		x.state = campaigns.Awaiting
 		s.at(s.now.Add(20*time.Second), func() { s.settle(i, o) })
@@ -275,10 +288,10 @@ func (s *simulation) hungUp(i int, o retry.Outcome) {
 	s.settle(i, o)
 }
 
-// settle decides what becomes of a contact after a call.
+// settle decides the next state of a contact after a call.
 func (s *simulation) settle(i int, o retry.Outcome) {
 	c, x := s.campaigns[s.rows[i].Campaign], &s.contacts[i]
-	if x.state == campaigns.Suppressed { // withdrawn while its analysis was awaited
+	if x.state == campaigns.Suppressed { // withdrawn before the analysis
 		return
 	}
 	analysis := map[string]json.RawMessage{}
@@ -286,7 +299,7 @@ func (s *simulation) settle(i int, o retry.Outcome) {
 		analysis["callback_requested"] = json.RawMessage("true")
 		analysis["callback_at"] = json.RawMessage(strconv.FormatInt(s.now.Unix()+int64(s.IntN(86400)), 10))
 	}
-	next := c.retry.Next(retry.Tried{
+	next := c.retry.Next(retry.History{
 		Dials: x.dials, Outcome: o, Uses: x.uses, Analysis: analysis, Spread: 2*s.Float64() - 1,
 	}, s.now)
 	c.busy--
@@ -301,13 +314,13 @@ func (s *simulation) settle(i int, o retry.Outcome) {
 		x.retryAt = next.At
 		s.wait(c, i, next.At)
 		return
-	case o.Conversation() || next.Stopped:
+	case o.IsConversation() || next.Stopped:
 		x.state = campaigns.Done
 	default:
 		x.state = campaigns.Exhausted
 	}
 	s.log.state(s.now, i, x.state, "")
-	s.drained(c)
+	s.completeIfDrained(c)
 }
 
 func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/simulate/oracle"
 )
 
-func small() World {
-	return World{Seed: 1, Contacts: 12_000, Campaigns: 40, Begin: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Years: 2}
+func small() Config {
+	return Config{Seed: 1, Contacts: 12_000, Campaigns: 40, Begin: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Years: 2}
 }
 
 func laws() map[string]map[string]string {
@@ -21,8 +21,8 @@ func laws() map[string]map[string]string {
 	return all
 }
 
-// judged runs a world and lets the oracle judge it.
-func judged(t *testing.T, w World) (Figures, oracle.Report) {
+// judged runs a simulation and its oracle.
+func judged(t *testing.T, w Config) (Figures, oracle.Report) {
 	t.Helper()
 	dir := t.TempDir()
 	f, err := w.Run(t.Context(), dir, func(float64) {})
@@ -36,8 +36,7 @@ func judged(t *testing.T, w World) (Figures, oracle.Report) {
 	return f, report
 }
 
-// TestLawful: two years of campaigns over all states and Kazakhstan, and
-// nothing that the oracle objects to.
+// TestLawful: two years of campaigns over all states and Kazakhstan have no fault.
 func TestLawful(t *testing.T) {
 	f, r := judged(t, small())
 	if r.Wrong() > 0 {
@@ -48,7 +47,7 @@ func TestLawful(t *testing.T) {
 	}
 }
 
-// shifted is the American package with one cell of its windows changed.
+// shifted returns the US package with one changed cell of its windows.
 func shifted(t *testing.T, from, to string) *market.Package {
 	t.Helper()
 	files := market.Files("us")
@@ -63,7 +62,7 @@ func shifted(t *testing.T, from, to string) *market.Package {
 	return p
 }
 
-// TestShifted: a window that is a minute too wide is caught, at either end.
+// TestShifted: a window that is one minute too wide is detected, at either end.
 func TestShifted(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"US,all,,,08:00-21:00", "US,all,,,07:59-21:00"},

@@ -12,11 +12,11 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
-// Take takes a contact to be called by a call, and tells whether it may: its
-// campaign runs, it waits, its time has come, and nobody calls its number. The
-// campaign cannot be paused, nor the contact withdrawn, until the transaction is
-// over: the call is written in it, numbered in its subgroup as all calls are.
-func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
+// Begin marks a contact as called by a call, and reports whether it may be: its
+// campaign runs, the contact is pending and due, and its number is not in another
+// attempt. The campaign cannot be paused, nor the contact withdrawn, until the
+// transaction ends.
+func (Attempts) Begin(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH one AS (
 			SELECT k.id, coalesce(CASE WHEN c.use_contact_timezone THEN nullif(k.timezone, '') END, k.zones[1], '') AS zone FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
@@ -39,9 +39,9 @@ func (s *Store) Take(ctx context.Context, tx pgx.Tx, contactID, callID string, n
 	return tag.RowsAffected() == 1, nil
 }
 
-// GiveBack undoes the taking of a contact whose call never began: the attempt
-// does not count, and another is due after a wait. It tells whether there was one.
-func (s *Store) GiveBack(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration, now time.Time) (bool, error) {
+// Revert undoes Begin for a call that never began: the attempt does not count, and
+// another is due after wait. It reports whether there was one.
+func (Attempts) Revert(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH gone AS (DELETE FROM contact_attempts WHERE call_id = $1 AND ended_at IS NULL RETURNING contact_id)
 		UPDATE contacts k SET state = 'pending', attempts = attempts - 1, due_at = $3, updated_at = $2
@@ -52,30 +52,30 @@ func (s *Store) GiveBack(ctx context.Context, tx pgx.Tx, callID string, wait tim
 	return tag.RowsAffected() > 0, nil
 }
 
-// A Trial is a contact whose call is over, or whose analysis is, and what was
-// tried of it, locked until the transaction is over.
-type Trial struct {
+// An Attempt is a call to a contact, with the contact and its campaign. It is locked
+// until the transaction ends.
+type Attempt struct {
 	ContactID string
 	State     campaigns.State
-	Ended     time.Time // of this call; zero while it is on
-	Probe     bool      // the call was to try its route
-	Tried     retry.Tried
+	Ended     time.Time // of this call; zero while it is active
+	IsProbe   bool      // the call tests its route
+	Tried     retry.History
 	Campaign  campaigns.Campaign
 	OptedOut  bool // in this call
 }
 
-// Trial returns the contact of a call, nil for a call that is no campaign's.
-func (s *Store) Trial(ctx context.Context, tx pgx.Tx, callID string) (*Trial, error) {
-	var t Trial
+// OfCall returns the attempt of a call, nil for a call without a campaign.
+func (Attempts) OfCall(ctx context.Context, tx pgx.Tx, callID string) (*Attempt, error) {
+	var t Attempt
 	var orgID, campaignID string
 	var ended *time.Time
 	var outcome *string
 	err := tx.QueryRow(ctx, `
 		SELECT k.id, k.org_id, k.campaign_id, k.state, k.attempts, x.outcome, x.ended_at, x.probe, EXISTS (SELECT FROM opt_outs o WHERE o.call_id = $1)
 		FROM contact_attempts x JOIN contacts k ON k.id = x.contact_id WHERE x.call_id = $1 FOR UPDATE OF k, x`, callID).Scan(
-		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended, &t.Probe, &t.OptedOut)
+		&t.ContactID, &orgID, &campaignID, &t.State, &t.Tried.Dials, &outcome, &ended, &t.IsProbe, &t.OptedOut)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no attempt
 	}
 	if err != nil {
 		return nil, fmt.Errorf("contact of call %s: %w", callID, err)
@@ -86,11 +86,11 @@ func (s *Store) Trial(ctx context.Context, tx pgx.Tx, callID string) (*Trial, er
 	if t.Tried.Uses, err = uses(ctx, tx, t.ContactID); err != nil {
 		return nil, err
 	}
-	t.Campaign, err = s.Get(ctx, tx, orgID, campaignID, false)
+	t.Campaign, err = get(ctx, tx, orgID, campaignID, false)
 	return &t, err
 }
 
-// uses are how many redials each rule has brought to a contact.
+// uses counts the redials of a contact by rule.
 func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error) {
 	found, err := tx.Query(ctx, "SELECT rule, count(*) FROM contact_attempts WHERE contact_id = $1 AND rule >= 0 GROUP BY rule", contactID)
 	if err != nil {
@@ -108,15 +108,31 @@ func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error)
 	return all, nil
 }
 
-// Outcome keeps what came of a call and where its contact goes.
-func (s *Store) Outcome(ctx context.Context, tx pgx.Tx, callID string, o retry.Outcome, ended time.Time, next campaigns.Next, now time.Time) error {
+// SaveOutcome stores the outcome of a call and the next state of its contact.
+func (Attempts) SaveOutcome(
+	ctx context.Context,
+	tx pgx.Tx,
+	callID string,
+	o retry.Outcome,
+	ended time.Time,
+	next campaigns.Next,
+	now time.Time,
+) error {
 	_, err := tx.Exec(ctx, `
 		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
-		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8,
+		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8, fault = $9,
 			awaiting_since = CASE WHEN $5 = 'awaiting' THEN clock_timestamp() END FROM x WHERE k.id = x.contact_id`,
-		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason)
+		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason, next.Fault)
 	if err != nil {
 		return fmt.Errorf("outcome of call %s: %w", callID, err)
+	}
+	return nil
+}
+
+// SaveFault stores the fault of this service that broke an answered call.
+func (Attempts) SaveFault(ctx context.Context, tx pgx.Tx, callID, reason string) error {
+	if _, err := tx.Exec(ctx, "UPDATE contact_attempts SET fault = $2 WHERE call_id = $1", callID, reason); err != nil {
+		return fmt.Errorf("fault of call %s: %w", callID, err)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A Listed import is one in a list of them.
-type Listed struct {
+// An ImportSummary is an import in a list.
+type ImportSummary struct {
 	ID, Kind, RefusalCode         string
 	Accepted                      bool
 	Seen, AcceptedRows, Warned    int
@@ -21,8 +21,8 @@ type Listed struct {
 	CreatedAt                     time.Time
 }
 
-// Imports returns the newest lists of a campaign, at most so many.
-func (s *Store) Imports(ctx context.Context, q db.Querier, campaignID string, most int) ([]Listed, error) {
+// List returns the newest imports of a campaign.
+func (Imports) List(ctx context.Context, q db.Querier, campaignID string, most int) ([]ImportSummary, error) {
 	found, err := q.Query(ctx, `
 		SELECT id, kind, refusal_code, status = 'accepted', rows_seen, accepted, warned, rejected, duplicates,
 			coalesce((screen->>'matched_rows')::integer, 0), created_via, created_at
@@ -30,52 +30,57 @@ func (s *Store) Imports(ctx context.Context, q db.Querier, campaignID string, mo
 	if err != nil {
 		return nil, fmt.Errorf("imports: %w", err)
 	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Listed])
+	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[ImportSummary])
 	if err != nil {
 		return nil, fmt.Errorf("imports: %w", err)
 	}
 	return all, nil
 }
 
-// History returns what was done to a campaign, the newest first, at most so much.
-func (s *Store) History(ctx context.Context, q db.Querier, campaignID string, most int) ([]Entry, error) {
-	found, err := q.Query(ctx, "SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2", campaignID, most)
+// LogEntries returns the log of a campaign, the newest entry first.
+func (s *Store) LogEntries(ctx context.Context, q db.Querier, campaignID string, most int) ([]LogEntry, error) {
+	found, err := q.Query(
+		ctx,
+		"SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2",
+		campaignID,
+		most,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("log of the campaign: %w", err)
 	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Entry])
+	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[LogEntry])
 	if err != nil {
 		return nil, fmt.Errorf("log of the campaign: %w", err)
 	}
 	return all, nil
 }
 
-// An Hour is one of the day, and what was dialled in it.
-type Hour struct {
-	Hour              int // 0 to 23, where the contact is
-	Dialled, Answered int
+// HourStats count the attempts in one hour of the day.
+type HourStats struct {
+	Hour             int // 0 to 23, at the contact
+	Dialed, Answered int
 }
 
-// Hours counts the last so many attempts of a campaign by the hour that it was
-// where the contact is: by the zone that its row names where the campaign goes by
-// that, else by the first in which its number may be, else by the campaign's.
-func (s *Store) Hours(ctx context.Context, q db.Querier, c campaigns.Campaign, last int) ([]Hour, error) {
+// PerHour counts the last completed attempts of a campaign by the contact's hour of the
+// day: in the zone of its row if the campaign uses it, else in the first possible zone
+// of its number, else in the campaign's.
+func (Attempts) PerHour(ctx context.Context, q db.Querier, c campaigns.Campaign, last int) ([]HourStats, error) {
 	found, err := q.Query(ctx, `
 		SELECT extract(hour FROM began_at AT TIME ZONE coalesce(nullif(zone, ''), $3))::integer, count(*), count(*) FILTER (WHERE outcome IN ('answered', 'short_call'))
-		FROM (SELECT zone, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 ORDER BY began_at DESC LIMIT $2) x GROUP BY 1 ORDER BY 1`, c.ID, last, c.Timezone)
+		FROM (SELECT zone, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NOT NULL ORDER BY began_at DESC LIMIT $2) x GROUP BY 1 ORDER BY 1`, c.ID, last, c.Timezone)
 	if err != nil {
 		return nil, fmt.Errorf("attempts by hour: %w", err)
 	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Hour])
+	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[HourStats])
 	if err != nil {
 		return nil, fmt.Errorf("attempts by hour: %w", err)
 	}
 	return all, nil
 }
 
-// Dials returns how many attempts of a campaign began in each of the last minutes,
-// the oldest first.
-func (s *Store) Dials(ctx context.Context, q db.Querier, campaignID string, minutes int, now time.Time) ([]int, error) {
+// PerMinute counts the attempts of a campaign in each of the last minutes, the oldest
+// first.
+func (Attempts) PerMinute(ctx context.Context, q db.Querier, campaignID string, minutes int, now time.Time) ([]int, error) {
 	found, err := q.Query(ctx, `
 		SELECT floor(extract(epoch FROM $3::timestamptz - began_at) / 60)::integer, count(*) FROM contact_attempts
 		WHERE campaign_id = $1 AND began_at > $3::timestamptz - $2 * interval '1 minute' AND began_at <= $3 GROUP BY 1`, campaignID, minutes, now)
@@ -96,16 +101,15 @@ func (s *Store) Dials(ctx context.Context, q db.Querier, campaignID string, minu
 	return all, nil
 }
 
-// A Pace is how fast a campaign that runs dials.
-type Pace struct {
+// A CampaignPace is the pace of a running campaign.
+type CampaignPace struct {
 	ID, Name       string
-	Asked, Dialled int // a minute; in the last one
+	Target, Dialed int // per minute; in the last minute
 	Waiting        bool
 }
 
-// Paces returns the campaigns of an organization that run, the newest first, at most
-// so many.
-func (s *Store) Paces(ctx context.Context, q db.Querier, orgID string, most int) ([]Pace, error) {
+// Paces returns the newest running campaigns of an organization.
+func (s *Store) Paces(ctx context.Context, q db.Querier, orgID string, most int) ([]CampaignPace, error) {
 	found, err := q.Query(ctx, `
 		SELECT c.id, c.name, c.calls_per_minute,
 			(SELECT count(*) FROM contact_attempts x WHERE x.campaign_id = c.id AND x.began_at > now() - interval '1 minute'),
@@ -114,7 +118,7 @@ func (s *Store) Paces(ctx context.Context, q db.Querier, orgID string, most int)
 	if err != nil {
 		return nil, fmt.Errorf("paces: %w", err)
 	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Pace])
+	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[CampaignPace])
 	if err != nil {
 		return nil, fmt.Errorf("paces: %w", err)
 	}

@@ -11,21 +11,21 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A Speech is what is known of how a campaign's calls begin.
-type Speech struct {
-	// Disclosed tells that what the law wants said is said: as the campaign has it,
-	// else as its organization does, else it is.
+// DisclosureSettings are the values of a campaign's disclosure.
+type DisclosureSettings struct {
+	// Disclosed reports whether the disclosure is spoken: by the campaign's setting,
+	// else the organization's, else yes.
 	Disclosed bool
-	// Agent and Organization are the names that are said.
+	// Agent and Organization are the spoken names.
 	Agent, Organization string
 	Language            string // of the agent, BCP 47
 	Recorded            bool
 }
 
-// Speech returns how the calls of a campaign begin, by the version of the agent
-// that makes them: that of the launch, before it the published one.
-func (s *Store) Speech(ctx context.Context, q db.Querier, orgID, campaignID, agentID string) (Speech, error) {
-	var x Speech
+// DisclosureSettings returns the settings of a campaign for the agent's launched
+// version, before the launch its published one.
+func (s *Store) DisclosureSettings(ctx context.Context, q db.Querier, orgID, campaignID, agentID string) (DisclosureSettings, error) {
+	var x DisclosureSettings
 	var own *bool
 	var text []byte
 	err := q.QueryRow(ctx, `
@@ -36,10 +36,10 @@ func (s *Store) Speech(ctx context.Context, q db.Querier, orgID, campaignID, age
 		LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = coalesce(nullif(k.agent_version, 0), a.published_version)
 		WHERE k.org_id = $1 AND k.id = $2`, orgID, campaignID, agentID).Scan(&own, &text, &x.Organization, &x.Agent, &x.Language, &x.Recorded)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Speech{}, NotFound()
+		return DisclosureSettings{}, NotFound()
 	}
 	if err != nil {
-		return Speech{}, fmt.Errorf("disclosures: %w", err)
+		return DisclosureSettings{}, fmt.Errorf("disclosures: %w", err)
 	}
 	var settings struct {
 		Enabled             *bool
@@ -47,7 +47,7 @@ func (s *Store) Speech(ctx context.Context, q db.Querier, orgID, campaignID, age
 	}
 	if text != nil {
 		if err := json.Unmarshal(text, &settings); err != nil {
-			return Speech{}, fmt.Errorf("disclosures: %w", err)
+			return DisclosureSettings{}, fmt.Errorf("disclosures: %w", err)
 		}
 	}
 	x.Disclosed = own == nil && (settings.Enabled == nil || *settings.Enabled) || own != nil && *own

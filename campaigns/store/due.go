@@ -11,19 +11,18 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// fewDue is how many campaigns are moved in one transaction.
-const fewDue = 100
+// dueBatch is the number of campaigns per transaction.
+const dueBatch = 100
 
-// Due returns some campaigns that something is to happen to: their start or
-// their end came, or nobody is left to be called. They are locked; those that
-// somebody else looks at are left to him.
+// Due returns campaigns whose start or end has come, or that have no contact left, and
+// locks them. It skips those that another transaction holds.
 func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.Campaign, error) {
 	found, err := tx.Query(ctx, "SELECT "+columns+from+`
 		WHERE c.status IN ('scheduled', 'running', 'paused')
 			AND (c.ends_at <= $1 OR c.status = 'scheduled' AND (c.starts_at IS NULL OR c.starts_at <= $1)
 				OR c.status = 'running' AND NOT c.accepts_additions
 					AND NOT EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state IN ('pending', 'in_call', 'awaiting')))
-		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, fewDue)
+		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, dueBatch)
 	if err != nil {
 		return nil, fmt.Errorf("campaigns: %w", err)
 	}
@@ -34,19 +33,20 @@ func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.
 	return all, nil
 }
 
-// Drained tells whether nobody of a campaign is left to be called. It is asked
-// with the campaign locked, so that no batch comes in between.
-func (s *Store) Drained(ctx context.Context, q db.Querier, campaignID string) (bool, error) {
+// IsDrained reports whether no contact of a campaign is left to call. The caller holds
+// the lock of the campaign, so that no batch is added in between.
+func (s *Store) IsDrained(ctx context.Context, q db.Querier, campaignID string) (bool, error) {
 	var some bool
-	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM contacts WHERE campaign_id = $1 AND state IN ('pending', 'in_call', 'awaiting'))", campaignID).Scan(&some)
+	const query = "SELECT EXISTS (SELECT FROM contacts WHERE campaign_id = $1 AND state IN ('pending', 'in_call', 'awaiting'))"
+	err := q.QueryRow(ctx, query, campaignID).Scan(&some)
 	if err != nil {
 		return false, fmt.Errorf("contacts: %w", err)
 	}
 	return !some, nil
 }
 
-// Seen keeps which screen of a draft was shown last.
-func (s *Store) Seen(ctx context.Context, q db.Querier, campaignID, fingerprint string) error {
+// SaveSeenScreen stores which screening of a draft was shown last.
+func (s *Store) SaveSeenScreen(ctx context.Context, q db.Querier, campaignID, fingerprint string) error {
 	_, err := q.Exec(ctx, "UPDATE campaigns SET seen_fingerprint = $2 WHERE id = $1 AND status = 'draft'", campaignID, fingerprint)
 	if err != nil {
 		return fmt.Errorf("campaign %s: %w", campaignID, err)

@@ -10,15 +10,22 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/plan"
-	"github.com/parley-voice/parley/campaigns/rows"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// SaveImport writes what became of a list: the import, its rows, and the
-// contacts that came of it.
-func (s *Store) SaveImport(ctx context.Context, tx pgx.Tx, i campaigns.Import, list []*rows.Row, contacts []campaigns.Contact) error {
+// Save writes an import, its rows and contacts. progress, if not nil, receives how many
+// rows and contacts are written, every thousand.
+func (Imports) Save(
+	ctx context.Context,
+	tx pgx.Tx,
+	i campaigns.Import,
+	list []*contactfile.Row,
+	contacts []campaigns.Contact,
+	progress func(n int),
+) error {
 	status := "refused"
 	if i.Accepted {
 		status = "accepted"
@@ -39,18 +46,22 @@ func (s *Store) SaveImport(ctx context.Context, tx pgx.Tx, i campaigns.Import, l
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	if err = saveRows(ctx, tx, i.ID, list); err != nil {
+	if err = saveRows(ctx, tx, i.ID, list, progress); err != nil {
 		return fmt.Errorf("rows of the import: %w", err)
 	}
-	if err = saveContacts(ctx, tx, i, contacts); err != nil {
+	if err = saveContacts(ctx, tx, i, contacts, func(n int) {
+		if progress != nil && n%1000 == 0 {
+			progress(len(list) + n)
+		}
+	}); err != nil {
 		return fmt.Errorf("contacts: %w", err)
 	}
 	_, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID)
 	return err
 }
 
-// codes are how many issues of each code rows have.
-func codes(list []*rows.Row) map[string]int {
+// codes counts the issues of rows by code.
+func codes(list []*contactfile.Row) map[string]int {
 	all := map[string]int{}
 	for _, r := range list {
 		for _, x := range r.Issues {
@@ -60,10 +71,18 @@ func codes(list []*rows.Row) map[string]int {
 	return all
 }
 
-func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*rows.Row) error {
+// reportEach1000 calls progress for every thousandth row.
+func reportEach1000(progress func(int), n int) {
+	if progress != nil && n%1000 == 0 {
+		progress(n)
+	}
+}
+
+func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*contactfile.Row, progress func(int)) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"import_rows"},
 		[]string{"import_id", "n", "phone", "number", "name", "timezone", "variables", "status", "issues"},
 		pgx.CopyFromSlice(len(list), func(n int) ([]any, error) {
+			reportEach1000(progress, n)
 			r := list[n]
 			variables, err := object(r.Variables)
 			if err != nil {
@@ -80,7 +99,7 @@ func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*rows.Row)
 	return err
 }
 
-// object is variables as JSON, nil where there are none.
+// object encodes variables as JSON, nil for none.
 func object(m map[string]string) ([]byte, error) {
 	if len(m) == 0 {
 		return nil, nil
@@ -88,13 +107,15 @@ func object(m map[string]string) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts []campaigns.Contact) error {
+func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts []campaigns.Contact, progress func(int)) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"contacts"},
 		[]string{
 			"id", "org_id", "campaign_id", "import_id", "n", "number", "name", "variables", "metadata", "external_id", "language", "timezone",
-			"states", "zones", "priority", "not_before", "not_after", "consent_at", "state", "reason", "created_at", "updated_at", "hours_group", "due_at",
+			"states", "zones", "priority", "not_before", "not_after", "consent_at", "state", "reason", "created_at", "updated_at",
+			"hours_group", "due_at",
 		},
 		pgx.CopyFromSlice(len(contacts), func(n int) ([]any, error) {
+			progress(n)
 			c := contacts[n]
 			r := c.Row
 			variables, err := object(r.Variables)
@@ -110,15 +131,17 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 			}
 			return []any{
 				c.ID, i.OrgID, i.CampaignID, i.ID, r.Row, r.Number.E164, r.Name, variables, metadata, r.ExternalID, r.Language, r.Timezone,
-				whole(r.Place.States), whole(r.Place.Zones), int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
+				whole(
+					r.Location.States,
+				), whole(r.Location.Zones), int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
 				string(c.State), c.Reason, i.CreatedAt, i.CreatedAt,
-				plan.Group{Place: r.Place, Named: r.Timezone}.Key(), due(r.NotBefore, i.CreatedAt),
+				plan.Group{Location: r.Location, Named: r.Timezone}.Key(), due(r.NotBefore, i.CreatedAt),
 			}, nil
 		}))
 	return err
 }
 
-// due is when a contact may first be called, as far as its row says.
+// due returns when a contact may first be called by its row.
 func due(notBefore, created time.Time) time.Time {
 	if notBefore.After(created) {
 		return notBefore
@@ -126,7 +149,7 @@ func due(notBefore, created time.Time) time.Time {
 	return created
 }
 
-// whole is a list that is never NULL.
+// whole returns an empty list for nil, because the column is not nullable.
 func whole(s []string) []string {
 	if s == nil {
 		return []string{}
@@ -134,14 +157,14 @@ func whole(s []string) []string {
 	return s
 }
 
-// ImportNotFound refuses an import that there is not.
+// ImportNotFound returns the refusal for an unknown import.
 func ImportNotFound() error { return control.Refuse(control.CodeImportNotFound, "no such import") }
 
 const importColumns = `id, org_id, campaign_id, kind, status = 'accepted', refusal_code, created_via, rows_seen, accepted, warned,
 	rejected, duplicates, coalesce(source_key, ''), screen, created_at, rules FROM imports `
 
-// Import returns one of an organization.
-func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (campaigns.Import, error) {
+// Get returns an import of an organization.
+func (Imports) Get(ctx context.Context, q db.Querier, orgID, id string) (campaigns.Import, error) {
 	var i campaigns.Import
 	var frozen []byte
 	err := q.QueryRow(ctx, "SELECT "+importColumns+"WHERE org_id = $1 AND id = $2", orgID, id).Scan(
@@ -159,10 +182,15 @@ func (s *Store) Import(ctx context.Context, q db.Querier, orgID, id string) (cam
 	return i, nil
 }
 
-// Issues returns the first issues of an import in order of rows, how many
-// there are of each code, and how many of all.
-func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first int) (items []rows.Issue, byCode map[string]int, total int, err error) {
-	items = []rows.Issue{}
+// Issues returns the first issues of an import by row, the count of each code, and the
+// total.
+func (Imports) Issues(
+	ctx context.Context,
+	q db.Querier,
+	importID string,
+	first int,
+) (items []contactfile.Issue, byCode map[string]int, total int, err error) {
+	items = []contactfile.Issue{}
 	err = q.QueryRow(ctx, `
 		SELECT coalesce((SELECT codes FROM imports WHERE id = $1), (
 			SELECT coalesce(jsonb_object_agg(code, n), '{}') FROM (
@@ -174,14 +202,14 @@ func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first
 	for _, n := range byCode {
 		total += n
 	}
-	// A row that is listed has one at least.
+	// Every selected row has at least one issue.
 	all, err := q.Query(ctx, "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2", importID, first)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("issues: %w", err)
 	}
 	var text []byte
 	_, err = pgx.ForEachRow(all, []any{&text}, func() error {
-		var some []rows.Issue
+		var some []contactfile.Issue
 		if fault := json.Unmarshal(text, &some); fault != nil {
 			return fault
 		}
@@ -192,4 +220,21 @@ func (s *Store) Issues(ctx context.Context, q db.Querier, importID string, first
 		return nil, nil, 0, fmt.Errorf("issues: %w", err)
 	}
 	return items[:min(len(items), first)], byCode, total, nil
+}
+
+// Split counts the rows of an import by result; byCode counts its issues.
+func (Imports) Split(ctx context.Context, q db.Querier, i campaigns.Import, byCode map[string]int) (contactfile.Split, error) {
+	var x contactfile.Split
+	err := q.QueryRow(ctx, "SELECT count(*) FROM contacts WHERE import_id = $1 AND state = 'suppressed' AND reason = $2", i.ID,
+		campaigns.GeoRejected).
+		Scan(&x.Skipped)
+	if err != nil {
+		return x, fmt.Errorf("rows of the import: %w", err)
+	}
+	x.Called = i.AcceptedRows - x.Skipped
+	if x.Duplicate = i.RowsSeen - i.AcceptedRows - i.Rejected; x.Duplicate == 0 { // none was dropped, but all may be rejected
+		x.Duplicate = min(byCode[contactfile.DuplicatePhone], i.Rejected)
+	}
+	x.Invalid = i.RowsSeen - x.Called - x.Skipped - x.Duplicate
+	return x, nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Candidates are the contacts of an import that could be called, in order of
-// its rows: those that only a do-not-call list, or nothing, keeps from it.
-func (s *Store) Candidates(ctx context.Context, q db.Querier, importID string) ([]screen.Candidate, error) {
+// Candidates returns the contacts of an import that may be called, by row: all except
+// those suppressed for a reason other than a do-not-call list.
+func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) ([]screening.Candidate, error) {
 	found, err := q.Query(ctx, `
 		SELECT n, number, name FROM contacts
 		WHERE import_id = $1 AND (state <> 'suppressed' OR reason = 'dnc_suppressed') ORDER BY n`, importID)
 	if err != nil {
 		return nil, fmt.Errorf("contacts: %w", err)
 	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (c screen.Candidate, err error) {
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (c screening.Candidate, err error) {
 		return c, row.Scan(&c.Row, &c.Number, &c.Name)
 	})
 	if err != nil {
@@ -32,9 +32,9 @@ func (s *Store) Candidates(ctx context.Context, q db.Querier, importID string) (
 	return all, nil
 }
 
-// SuppressListed keeps those waiting contacts from being called whose numbers
-// are on a do-not-call list, at the launch, and tells how many they are.
-func (s *Store) SuppressListed(ctx context.Context, q db.Querier, campaignID string, numbers []string, now time.Time) (int, error) {
+// SuppressListed suppresses the pending contacts with listed numbers at the launch, and
+// returns their number.
+func (Contacts) SuppressListed(ctx context.Context, q db.Querier, campaignID string, numbers []string, now time.Time) (int, error) {
 	tag, err := q.Exec(ctx, `
 		UPDATE contacts SET state = 'suppressed', reason = 'dnc_suppressed', dnc_at_launch = true, updated_at = $3
 		WHERE campaign_id = $1 AND state = 'pending' AND number = ANY ($2)`, campaignID, numbers, now)
@@ -44,8 +44,16 @@ func (s *Store) SuppressListed(ctx context.Context, q db.Querier, campaignID str
 	return int(tag.RowsAffected()), nil
 }
 
-// Audit keeps what was screened against what, and returns the record's number.
-func (s *Store) Audit(ctx context.Context, q db.Querier, c campaigns.Campaign, x screen.Screen, copies []string, rules string) (int64, error) {
+// SaveAudit records a screening with the registry versions, and returns the record's
+// number.
+func (Imports) SaveAudit(
+	ctx context.Context,
+	q db.Querier,
+	c campaigns.Campaign,
+	x screening.Screen,
+	copies []string,
+	rules string,
+) (int64, error) {
 	text, err := json.Marshal(x)
 	if err != nil {
 		return 0, err
@@ -63,22 +71,22 @@ func (s *Store) Audit(ctx context.Context, q db.Querier, c campaigns.Campaign, x
 	return id, nil
 }
 
-// textVersion is the version of what one confirms with confirmed: true.
+// textVersion is the version of the attested text.
 const textVersion = "2026-11"
 
-// An Attestation is that somebody confirmed the consent of the contacts.
+// An Attestation records that an actor confirmed the consent of contacts.
 type Attestation struct {
 	ID, OrgID, CampaignID, ImportID string
 	KeyID, Actor                    string
 	Tier, Classification            string
 	IP, UserAgent                   string
 	Contacts                        []byte // SHA-256 of the numbers
-	Fingerprint                     string // of the screen
+	Fingerprint                     string // of the screening
 	At                              time.Time
 }
 
-// Attest keeps an attestation, for good.
-func (s *Store) Attest(ctx context.Context, q db.Querier, a Attestation) error {
+// SaveAttestation stores an attestation permanently.
+func (s *Store) SaveAttestation(ctx context.Context, q db.Querier, a Attestation) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO attestations (id, org_id, campaign_id, import_id, api_key_id, actor, consent_tier, classification, text_version,
 			ip, user_agent, contacts, fingerprint, at)
@@ -91,17 +99,17 @@ func (s *Store) Attest(ctx context.Context, q db.Querier, a Attestation) error {
 	return nil
 }
 
-// Line tells whether the subgroup of a campaign is there, and whether its
-// agent records.
-func (s *Store) Line(ctx context.Context, q db.Querier, c campaigns.Campaign) (there, records bool, err error) {
+// Route reports whether the subgroup of a campaign exists, and whether its agent
+// records.
+func (s *Store) Route(ctx context.Context, q db.Querier, c campaigns.Campaign) (exists, records bool, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM subgroups WHERE org_id = $1 AND id = $2 AND trunk_id = $3),
 			coalesce((SELECT (v.definition ->> 'recording')::boolean FROM agents a
 				JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
 				WHERE a.org_id = $1 AND a.id = $4), true)`,
-		c.OrgID, c.Binding.RouteID, c.Binding.TrunkID, c.AgentID).Scan(&there, &records)
+		c.OrgID, c.Binding.RouteID, c.Binding.TrunkID, c.AgentID).Scan(&exists, &records)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return false, false, fmt.Errorf("route: %w", err)
 	}
-	return there, records, nil
+	return exists, records, nil
 }

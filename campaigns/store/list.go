@@ -11,15 +11,15 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 )
 
-// A Filter says which campaigns a list has. Zero members say nothing.
+// A Filter selects campaigns. Zero fields select all.
 type Filter struct {
 	OrgID                       string
 	Status                      []string
 	Agent, CreatedVia           string
-	Classification, Name        string // Name is how the names begin
+	Classification, Name        string // Name is a prefix
 	CreatedAfter, CreatedBefore *time.Time
 	Ascending                   bool
-	// AfterTime and AfterID are where the page before ended.
+	// AfterTime and AfterID are the last position of the previous page.
 	AfterTime time.Time
 	AfterID   string
 	Limit     int
@@ -42,7 +42,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]campaigns.Campaign, bool,
 	return all, false, nil
 }
 
-// query is the statement of a filter: one row more than a page has.
+// query returns the statement of a filter. It selects one row more than the page has.
 func (f Filter) query() (string, []any) {
 	var where []string
 	var args []any

@@ -16,16 +16,18 @@ const (
 	WasPaused   = "paused"
 	WasResumed  = "resumed"
 	WasCanceled = "cancelled"
-	Opened      = "opened" // starts_at came
+	Opened      = "opened" // starts_at has come
 	WasEnded    = "completed"
 	CallsAdded  = "calls_added"
 	CallsBarred = "calls_refused"
 	Withdrawn   = "withdrawn"
-	OptedOut    = "opted_out" // somebody asked not to be called again
+	Rescreened  = "rescreened"
+	Reopened    = "reopened"  // contacts whose calls broke by a fault of this service
+	OptedOut    = "opted_out" // contacts opted out
 )
 
-// An Entry is a line of a campaign's log.
-type Entry struct {
+// A LogEntry is a line of a campaign's log.
+type LogEntry struct {
 	Action       string
 	Via          campaigns.Via
 	KeyID, Actor string
@@ -33,8 +35,8 @@ type Entry struct {
 	At           time.Time
 }
 
-// Log keeps what was done to a campaign, for good.
-func (s *Store) Log(ctx context.Context, q db.Querier, c campaigns.Campaign, e Entry) error {
+// AddLog stores an action on a campaign permanently.
+func (s *Store) AddLog(ctx context.Context, q db.Querier, c campaigns.Campaign, e LogEntry) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO campaign_log (org_id, campaign_id, action, status, via, api_key_id, actor, detail, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, c.OrgID, c.ID, e.Action, c.Status, e.Via, e.KeyID, e.Actor, e.Detail, e.At)

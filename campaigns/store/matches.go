@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/rows"
-	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// SaveMatches keeps which rows of an import were on which do-not-call list.
-func (s *Store) SaveMatches(ctx context.Context, tx pgx.Tx, importID string, all []screen.Match) error {
+// SaveMatches stores the do-not-call list of each matching row.
+func (Imports) SaveMatches(ctx context.Context, tx pgx.Tx, importID string, all []screening.Match) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"import_matches"}, []string{"import_id", "n", "registry"},
 		pgx.CopyFromSlice(len(all), func(i int) ([]any, error) { return []any{importID, all[i].Row, all[i].Registry}, nil }))
 	if err != nil {
@@ -23,8 +23,8 @@ func (s *Store) SaveMatches(ctx context.Context, tx pgx.Tx, importID string, all
 	return nil
 }
 
-// Matches are the lists that rows of an import were on, by row.
-func (s *Store) Matches(ctx context.Context, q db.Querier, importID string) (map[int]string, error) {
+// Matches returns the do-not-call lists of rows, by row.
+func (Imports) Matches(ctx context.Context, q db.Querier, importID string) (map[int]string, error) {
 	found, err := q.Query(ctx, "SELECT n, registry FROM import_matches WHERE import_id = $1", importID)
 	if err != nil {
 		return nil, fmt.Errorf("matches: %w", err)
@@ -42,17 +42,16 @@ func (s *Store) Matches(ctx context.Context, q db.Querier, importID string) (map
 	return all, nil
 }
 
-// Audited is the number of the first record of an import's screens, 0 for none.
-func (s *Store) Audited(ctx context.Context, q db.Querier, importID string) (id int64, err error) {
+// FirstAuditID returns the number of an import's first audit record, 0 for none.
+func (Imports) FirstAuditID(ctx context.Context, q db.Querier, importID string) (id int64, err error) {
 	if err = q.QueryRow(ctx, "SELECT coalesce(min(id), 0) FROM dnc_audit WHERE import_id = $1", importID).Scan(&id); err != nil {
 		return 0, fmt.Errorf("audit: %w", err)
 	}
 	return id, nil
 }
 
-// Names are the variables that rows of an import have, in order, the first so
-// many.
-func (s *Store) Names(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
+// VariableNames returns the first most variable names of an import's rows, sorted.
+func (Imports) VariableNames(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
 	found, err := q.Query(ctx, `
 		SELECT DISTINCT v.key COLLATE "C" FROM import_rows r, json_object_keys(r.variables) AS v (key)
 		WHERE r.import_id = $1 AND r.variables IS NOT NULL ORDER BY 1 LIMIT $2`, importID, most)
@@ -66,20 +65,20 @@ func (s *Store) Names(ctx context.Context, q db.Querier, importID string, most i
 	return all, nil
 }
 
-// A Line is a row of an import as it came and what became of it.
-type Line struct {
-	Row             int
-	Phone, Number   string // as sent, and E.164
-	Name, Timezone  string
-	Variables       map[string]string
-	Status          rows.Status
-	Issues          []rows.Issue
-	State           campaigns.State // of its contact, empty where it has none
-	ContactID, Lost string          // Lost is the reason of a suppression
+// A ReportRow is a row of an import with its result.
+type ReportRow struct {
+	Row                          int
+	Phone, Number                string // as sent, and E.164
+	Name, Timezone               string
+	Variables                    map[string]string
+	Status                       contactfile.Status
+	Issues                       []contactfile.Issue
+	State                        campaigns.State // of its contact, empty without one
+	ContactID, SuppressionReason string
 }
 
-// Lines shows the rows of an import, in order.
-func (s *Store) Lines(ctx context.Context, q db.Querier, importID string, each func(Line) error) error {
+// EachRow calls each for the rows of an import, in order.
+func (Imports) EachRow(ctx context.Context, q db.Querier, importID string, each func(ReportRow) error) error {
 	found, err := q.Query(ctx, `
 		SELECT r.n, r.phone, r.number, r.name, r.timezone, r.variables, r.status, r.issues,
 			coalesce(k.state, ''), coalesce(k.id, ''), coalesce(k.reason, '')
@@ -90,9 +89,10 @@ func (s *Store) Lines(ctx context.Context, q db.Querier, importID string, each f
 	}
 	defer found.Close()
 	for found.Next() {
-		var l Line
+		var l ReportRow
 		var variables, issues []byte
-		if err = found.Scan(&l.Row, &l.Phone, &l.Number, &l.Name, &l.Timezone, &variables, &l.Status, &issues, &l.State, &l.ContactID, &l.Lost); err != nil {
+		if err = found.Scan(&l.Row, &l.Phone, &l.Number, &l.Name, &l.Timezone, &variables, &l.Status, &issues, &l.State, &l.ContactID,
+			&l.SuppressionReason); err != nil {
 			return fmt.Errorf("rows: %w", err)
 		}
 		if variables != nil {

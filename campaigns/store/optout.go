@@ -8,16 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Lost is a campaign that has lost contacts, and when.
-type Lost struct {
+// An AffectedCampaign is a campaign with contacts that an opt-out suppressed.
+type AffectedCampaign struct {
 	CampaignID string
 	At         time.Time
 }
 
-// OptOut keeps the contacts of a number, however it is written (digits), from
-// being called in all live campaigns of an organization, and returns which have
-// lost some.
-func (s *Store) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]Lost, error) {
+// OptOut suppresses the contacts of a number in all live campaigns of an organization,
+// and returns the affected campaigns. same has all digit forms of the number.
+func (Contacts) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]AffectedCampaign, error) {
 	found, err := tx.Query(ctx, `
 		WITH theirs AS (
 			SELECT k.id FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
@@ -32,7 +31,10 @@ func (s *Store) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []stri
 	if err != nil {
 		return nil, fmt.Errorf("contacts: %w", err)
 	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (l Lost, err error) { return l, row.Scan(&l.CampaignID, &l.At) })
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (l AffectedCampaign, err error) {
+		return l,
+			row.Scan(&l.CampaignID, &l.At)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("contacts: %w", err)
 	}

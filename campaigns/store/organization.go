@@ -15,29 +15,30 @@ import (
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/spelling"
+	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// An Organization is what campaigns need of one.
+// An Organization has the settings that campaigns use.
 type Organization struct {
 	ID, Name, Zone string
-	Window         market.Week // when it calls
+	Window         market.Week // calling window
 	Market         string      // code of its package, empty for none
-	Rules          string      // version of its package, empty for that of the program
+	Rules          string      // installed version of the package, empty for the built-in one
 	Caps           Caps
-	// RequireRegistry tells that nobody is called whom no registry covers.
+	// RequireRegistry reports that contacts without do-not-call coverage are not
+	// called.
 	RequireRegistry bool
 }
 
-// Caps are an organization's own frequency caps; nil is the market's.
+// Caps are an organization's own frequency caps; nil means the market's.
 type Caps struct {
 	Enabled   *bool `json:"enabled"`
 	Daily     *int  `json:"daily"`
 	Rolling7d *int  `json:"rolling_7d"`
 }
 
-// usualWindow is when an organization calls that names no window.
-func usualWindow() market.Week {
+// defaultWindow is the window of an organization without one.
+func defaultWindow() market.Week {
 	var w market.Week
 	for i := range w {
 		w[i] = market.Hours{From: 9 * 60, To: 21 * 60}
@@ -45,11 +46,12 @@ func usualWindow() market.Week {
 	return w
 }
 
-// Organization returns one.
+// Organization returns an organization.
 func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Organization, error) {
-	o := Organization{ID: id, Window: usualWindow()}
+	o := Organization{ID: id, Window: defaultWindow()}
 	var text []byte
-	if err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone, &text); err != nil {
+	if err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone,
+		&text); err != nil {
 		return Organization{}, fmt.Errorf("organization: %w", err)
 	}
 	var settings struct {
@@ -72,7 +74,7 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	if settings.Market != nil {
 		o.Market = *settings.Market
 	}
-	if settings.Rules.Code == o.Market { // else the market was changed since
+	if settings.Rules.Code == o.Market { // otherwise the market was changed since
 		o.Rules = settings.Rules.Version
 	}
 	if settings.Caps != nil {
@@ -95,14 +97,14 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	return o, nil
 }
 
-// GoesBy tells whether the organization goes by the market of a campaign: its numbers
-// were read, and its hours settled, by the law of that one. A campaign that came to be
-// without a market, and has no calls, is of any.
-func (o Organization) GoesBy(c campaigns.Campaign) bool {
+// UsesMarketOf reports whether the organization uses the market of a campaign, by whose
+// rules its numbers were read and its hours set. A campaign without a market, and so
+// without contacts, matches any.
+func (o Organization) UsesMarketOf(c campaigns.Campaign) bool {
 	return c.Market == "" || c.Market == o.Market
 }
 
-// Plan is what planning needs of a campaign of the organization.
+// Plan returns what planning needs of a campaign.
 func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Campaign, error) {
 	p := plan.Campaign{
 		ID: c.ID, Running: c.Status == campaigns.Running, Ends: c.EndsAt, Class: c.Classification, Market: pkg,
@@ -111,33 +113,34 @@ func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Camp
 	}
 	var err error
 	if p.Zone, err = time.LoadLocation(c.Timezone); err != nil {
-		return p, fmt.Errorf("zone of the campaign: %w", err)
+		return p, fmt.Errorf("campaign time zone: %w", err)
 	}
 	if p.WindowZone, err = time.LoadLocation(o.Zone); err != nil {
-		return p, fmt.Errorf("zone of the organization: %w", err)
+		return p, fmt.Errorf("organization time zone: %w", err)
 	}
 	for day := range p.Hours {
-		p.Hours[day] = c.Working(day)
+		p.Hours[day] = c.HoursOn(day)
 	}
 	return p, nil
 }
 
-// Calendar is that by which a campaign dials, nil without the package of its market.
+// Calendar returns the calendar of a campaign, nil without the rules of its market.
 func (o Organization) Calendar(c campaigns.Campaign, pkg *market.Package) (*plan.Calendar, error) {
-	if pkg == nil || !o.GoesBy(c) {
-		return nil, nil //nolint:nilnil // there is none
+	if pkg == nil || !o.UsesMarketOf(c) {
+		return nil, nil //nolint:nilnil // no rules
 	}
 	planned, err := o.Plan(c, pkg)
 	if err != nil {
 		return nil, err
 	}
-	return plan.NewCalendar(planned, &plan.Almanac{}), nil
+	return plan.NewCalendar(planned, &plan.LawCache{}), nil
 }
 
-// Agent returns the id of an agent by its name, empty if there is none, and
-// its published version, 0 if it has none.
+// Agent returns the id of an agent by name, empty if unknown, and its published
+// version, 0 if none.
 func (s *Store) Agent(ctx context.Context, q db.Querier, orgID, name string) (id string, version int, err error) {
-	err = q.QueryRow(ctx, "SELECT id, coalesce(published_version, 0) FROM agents WHERE org_id = $1 AND name = $2", orgID, name).Scan(&id, &version)
+	err = q.QueryRow(ctx, "SELECT id, coalesce(published_version, 0) FROM agents WHERE org_id = $1 AND name = $2", orgID, name).
+		Scan(&id, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", 0, nil
 	}
@@ -147,17 +150,16 @@ func (s *Store) Agent(ctx context.Context, q db.Querier, orgID, name string) (id
 	return id, version, nil
 }
 
-// Suppressed returns which of some numbers (E.164) the organization does not
-// call, however its list writes them.
+// Suppressed returns which numbers (E.164) are on the organization's list, in any form.
 func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numbers []string) (map[string]bool, error) {
 	if len(numbers) >= many {
-		if all, ok, err := s.suppressedOf(ctx, q, orgID, numbers); ok || err != nil {
+		if all, ok, err := s.suppressedInList(ctx, q, orgID, numbers); ok || err != nil {
 			return all, err
 		}
 	}
 	var asked, spelled []string
 	for _, n := range numbers {
-		for _, same := range spelling.All(control.Digits(n)) {
+		for _, same := range phonenumber.ListedForms(control.Digits(n)) {
 			asked, spelled = append(asked, n), append(spelled, same)
 		}
 	}
@@ -178,15 +180,17 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 	return all, nil
 }
 
-// From so many numbers on, the list is read whole where it has at most so many.
+// From many numbers on, Suppressed reads the whole list if it has at most few entries.
 const (
 	many = 1_000
 	few  = 50_000
 )
 
-// suppressedOf holds numbers against the whole list of an organization, if that is
-// short: the database would look for each of them, in each way to write it.
-func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, numbers []string) (all map[string]bool, ok bool, err error) {
+// suppressedInList matches numbers against the whole list of an organization, if it is
+// short. Otherwise the database would look up every form of every number.
+func (s *Store) suppressedInList(ctx context.Context, q db.Querier, orgID string, numbers []string) (all map[string]bool, ok bool,
+	err error,
+) {
 	rows, err := q.Query(ctx, "SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2", orgID, few+1)
 	if err != nil {
 		return nil, false, fmt.Errorf("suppression list: %w", err)
@@ -200,7 +204,7 @@ func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, nu
 	}
 	listed := make(map[string]bool, 2*len(own))
 	for _, o := range own {
-		for _, same := range spelling.Plain(o) {
+		for _, same := range phonenumber.ListedPlainForms(o) {
 			listed[same] = true
 		}
 	}
@@ -213,8 +217,8 @@ func (s *Store) suppressedOf(ctx context.Context, q db.Querier, orgID string, nu
 	return all, true, nil
 }
 
-// OwnStamp is another as soon as the own list of an organization is.
-func (s *Store) OwnStamp(ctx context.Context, q db.Querier, orgID string) (stamp int64, err error) {
+// SuppressionVersion changes whenever the list of an organization does.
+func (s *Store) SuppressionVersion(ctx context.Context, q db.Querier, orgID string) (stamp int64, err error) {
 	err = q.QueryRow(ctx, "SELECT coalesce(sum(n), 0)::bigint FROM suppression_changes WHERE org_id = $1", orgID).Scan(&stamp)
 	if err != nil {
 		return 0, fmt.Errorf("suppression list: %w", err)

@@ -5,16 +5,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestSuppressed: many numbers at once are held against the list as few are.
+// TestSuppressed: many numbers are matched like few.
 func TestSuppressed(t *testing.T) {
 	d := dbtest.New(t)
-	org, err := access.EnsureOrganization(t.Context(), d.Pool, "acme")
+	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fewOverdue is how many contacts are settled in one transaction.
-const fewOverdue = 100
+// overdueBatch is the number of contacts per transaction.
+const overdueBatch = 100
 
-// Overdue returns calls whose contacts have awaited the analysis for so long, by
-// the database's clock. The contacts are locked; those that somebody else looks at
-// are left to him.
-func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, after time.Duration) ([]string, error) {
+// Overdue returns and locks calls whose contacts have waited for the analysis longer
+// than after, by the database's clock. It skips contacts that another transaction
+// holds.
+func (Attempts) Overdue(ctx context.Context, tx pgx.Tx, after time.Duration) ([]string, error) {
 	found, err := tx.Query(ctx, `
 		SELECT call_id FROM contacts WHERE state = 'awaiting' AND awaiting_since <= clock_timestamp() - $1::interval AND call_id IS NOT NULL
-		ORDER BY awaiting_since LIMIT $2 FOR UPDATE SKIP LOCKED`, after, fewOverdue)
+		ORDER BY awaiting_since LIMIT $2 FOR UPDATE SKIP LOCKED`, after, overdueBatch)
 	if err != nil {
 		return nil, fmt.Errorf("contacts: %w", err)
 	}

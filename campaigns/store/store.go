@@ -1,5 +1,6 @@
-// Package store is the SQL of campaigns: the campaigns themselves, what was
-// handed over, and whom they call.
+// Package store is the SQL of campaigns: campaigns, imports, contacts, and the
+// tallies of contacts. The database appends to the tallies when a contact changes;
+// TallyFolder folds the entries and recounts tallies that are wrong.
 package store
 
 import (
@@ -13,17 +14,36 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/campaigns/retry"
-	"github.com/parley-voice/parley/campaigns/screen"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
 
-// NotFound refuses a campaign that there is not.
+// NotFound returns the refusal for an unknown campaign.
 func NotFound() error { return control.Refuse(control.CodeCampaignNotFound, "no such campaign") }
 
-// A Store keeps campaigns in Postgres. It is safe for concurrent use.
-type Store struct{ Pool *pgxpool.Pool }
+// A Store reads and writes campaigns in Postgres. It is safe for concurrent use.
+type Store struct {
+	Pool     *pgxpool.Pool
+	Imports  Imports
+	Contacts Contacts
+	Attempts Attempts
+	Breakers Breakers
+}
+
+// Imports has the statements on imports. Like the types below it holds no state: every
+// method receives its connection or transaction.
+type Imports struct{}
+
+// Contacts has the statements on contacts.
+type Contacts struct{}
+
+// Attempts has the statements on attempts.
+type Attempts struct{}
+
+// Breakers has the statements on the breakers of campaigns.
+type Breakers struct{}
 
 const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.launched_via, c.name, c.agent_id,
 	coalesce(a.name, c.agent_name), c.agent_version, c.timezone, c.timezone_source, c.starts_at, c.ends_at,
@@ -47,7 +67,7 @@ func scan(row pgx.Row) (campaigns.Campaign, error) {
 		return campaigns.Campaign{}, err
 	}
 	for to, at := range map[*time.Time]*time.Time{
-		&c.StartsAt: starts, &c.EndsAt: ends, &c.LaunchedAt: launched, &c.CompletedAt: completed, &c.CancelledAt: cancelled,
+		&c.StartsAt: starts, &c.EndsAt: ends, &c.LaunchedAt: launched, &c.CompletedAt: completed, &c.CanceledAt: cancelled,
 	} {
 		if at != nil {
 			*to = at.UTC()
@@ -61,9 +81,13 @@ func scan(row pgx.Row) (campaigns.Campaign, error) {
 	return c, nil
 }
 
-// Get returns a campaign of an organization, locked where the transaction will
-// change it.
-func (s *Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
+// Get returns a campaign of an organization. With lock it is locked until the
+// transaction ends.
+func (*Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
+	return get(ctx, q, orgID, id, lock)
+}
+
+func get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
 	sql := "SELECT " + columns + from + "WHERE c.org_id = $1 AND c.id = $2"
 	if lock {
 		sql += " FOR UPDATE OF c"
@@ -103,9 +127,8 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 	return nil
 }
 
-// Adopt has a campaign that came to be without a market be of that by whose law its
-// first calls were read.
-func (s *Store) Adopt(ctx context.Context, q db.Querier, c *campaigns.Campaign, market string) error {
+// SetMarket sets the market of a campaign that was created without one.
+func (s *Store) SetMarket(ctx context.Context, q db.Querier, c *campaigns.Campaign, market string) error {
 	if c.Market != "" {
 		return nil
 	}
@@ -116,21 +139,21 @@ func (s *Store) Adopt(ctx context.Context, q db.Querier, c *campaigns.Campaign, 
 	return nil
 }
 
-// Move writes where a campaign stands.
-func (s *Store) Move(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
+// SaveStatus writes the status of a campaign and the fields that change with it.
+func (s *Store) SaveStatus(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
 	_, err := q.Exec(ctx, `
 		UPDATE campaigns SET status = $2, status_reason = $3, launched_via = $4, agent_version = $5, dnc = $6,
 			launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
 		WHERE id = $1`,
 		c.ID, c.Status, c.StatusReason, c.LaunchedVia, c.AgentVersion, c.DNC,
-		c.LaunchImportID, when(c.LaunchedAt), when(c.CompletedAt), when(c.CancelledAt), c.UpdatedAt)
+		c.LaunchImportID, when(c.LaunchedAt), when(c.CompletedAt), when(c.CanceledAt), c.UpdatedAt)
 	if err != nil {
 		return fmt.Errorf("campaign %s: %w", c.ID, err)
 	}
 	return nil
 }
 
-// when is a time for the database: NULL where it is not set.
+// when returns NULL for the zero time.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -138,8 +161,8 @@ func when(t time.Time) *time.Time {
 	return &t
 }
 
-// Freeze keeps the screen of a launch.
-func (s *Store) Freeze(ctx context.Context, q db.Querier, campaignID string, x screen.Screen) error {
+// SaveLaunchScreen stores the screening of a launch.
+func (s *Store) SaveLaunchScreen(ctx context.Context, q db.Querier, campaignID string, x screening.Screen) error {
 	text, err := json.Marshal(x)
 	if err != nil {
 		return err
@@ -150,15 +173,15 @@ func (s *Store) Freeze(ctx context.Context, q db.Querier, campaignID string, x s
 	return nil
 }
 
-// Frozen returns the screen of a launch, nil before it.
-func (s *Store) Frozen(ctx context.Context, q db.Querier, campaignID string) (*screen.Screen, error) {
+// LaunchScreen returns the screening of the launch, nil before it.
+func (s *Store) LaunchScreen(ctx context.Context, q db.Querier, campaignID string) (*screening.Screen, error) {
 	var text []byte
 	if err := q.QueryRow(ctx, "SELECT frozen_screen FROM campaigns WHERE id = $1", campaignID).Scan(&text); err != nil {
 		return nil, fmt.Errorf("screen: %w", err)
 	}
 	if text == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // not launched
 	}
-	var x screen.Screen
+	var x screening.Screen
 	return &x, json.Unmarshal(text, &x)
 }

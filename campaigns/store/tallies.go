@@ -10,10 +10,11 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control/db"
+	controlstore "github.com/parley-voice/parley/control/store"
 )
 
-// Counts are how many contacts of a campaign stand where.
-func (s *Store) Counts(ctx context.Context, q db.Querier, campaignID string) (campaigns.Counts, error) {
+// Count counts the contacts of a campaign by state.
+func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (campaigns.Counts, error) {
 	c := campaigns.Counts{ByState: map[campaigns.State]int{}, ByReason: map[string]int{}, Capped: map[string]int{}}
 	all, err := q.Query(ctx, `
 		SELECT state, reason, CASE WHEN reason = 'frequency_capped' THEN cap ELSE '' END, sum(n),
@@ -45,19 +46,18 @@ func (s *Store) Counts(ctx context.Context, q db.Querier, campaignID string) (ca
 	return c, nil
 }
 
-// A Waiting is so many alike contacts.
-type Waiting struct {
-	Group             string // key of the hours that hold for them
-	Cap               string // a frequency cap keeps them
+// A WaitingGroup is a number of pending contacts with the same state.
+type WaitingGroup struct {
+	Group             string // key of their calling hours
+	Cap               string // frequency cap that holds them
 	Wait, Early, Late bool
 	N                 int
-	Next              time.Time // when the first of those has its time that wait for one; zero for none
+	Next              time.Time // earliest own time of the contacts that wait for one; zero for none
 }
 
-// Waiting are the contacts of a campaign that wait, alike ones together, as
-// each sees it. Those that wait for nothing of their own are tallied; the others are
-// looked at, as time changes how they stand.
-func (s *Store) Waiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(Waiting) error) error {
+// EachWaiting calls each for the groups of pending contacts. Contacts without a time of
+// their own are tallied; the others are counted, because time changes their state.
+func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
 	found, err := q.Query(ctx, `
 		SELECT hours_group, '', false, false, false, sum(n), NULL FROM contact_tallies
 		WHERE campaign_id = $1 AND state = 'pending' AND NOT timed GROUP BY 1 HAVING sum(n) <> 0
@@ -70,7 +70,7 @@ func (s *Store) Waiting(ctx context.Context, q db.Querier, campaignID string, no
 	if err != nil {
 		return fmt.Errorf("contacts: %w", err)
 	}
-	var w Waiting
+	var w WaitingGroup
 	var next *time.Time
 	_, err = pgx.ForEachRow(found, []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next}, func() error {
 		w.Next = time.Time{}
@@ -85,31 +85,40 @@ func (s *Store) Waiting(ctx context.Context, q db.Querier, campaignID string, no
 	return nil
 }
 
-// Tallies are what is counted of a campaign's attempts, and how its line stands.
-type Tallies struct {
-	Outcomes    map[retry.Outcome]int
-	On, Dialled int // attempts that are on, and that began in the last minute
-	// Shut tells that campaigns are kept off its route, because calls through it fail.
+// AttemptStats are the attempts of a campaign and the state of its route.
+type AttemptStats struct {
+	Outcomes           map[retry.Outcome]int
+	InProgress, Dialed int // active attempts; attempts begun in the last minute
+	// Shut reports that the breaker of its route is open.
 	Shut bool
-	// Due tells that its pace would have it call now.
+	// Silent reports that no node can talk as its agent, Failing that its own breaker
+	// is open.
+	Silent, Failing bool
+	// Paused reports that the carrier asked all nodes to pause the trunk.
+	Paused bool
+	// Due reports that its next call is due by its pace.
 	Due bool
 }
 
-// Tally counts the attempts of a campaign.
-func (s *Store) Tally(ctx context.Context, q db.Querier, campaignID string, now time.Time) (Tallies, error) {
-	t := Tallies{Outcomes: map[retry.Outcome]int{}}
+// Stats returns the attempt statistics of a campaign.
+func (Attempts) Stats(ctx context.Context, q db.Querier, campaignID string, now time.Time) (AttemptStats, error) {
+	t := AttemptStats{Outcomes: map[retry.Outcome]int{}}
 	err := q.QueryRow(ctx, `
 		SELECT
 			(SELECT count(*) FROM contact_attempts WHERE campaign_id = $1 AND began_at > $2::timestamptz - interval '1 minute'),
 			coalesce((SELECT json_object_agg(outcome, n) FROM
 				(SELECT outcome, sum(n) AS n FROM attempt_tallies WHERE campaign_id = $1 GROUP BY 1 HAVING sum(n) <> 0) x), '{}'),
 			EXISTS (SELECT FROM campaigns c JOIN route_breakers b ON b.subgroup_id = c.route_id WHERE c.id = $1 AND b.open),
+			coalesce((SELECT bool_and(s.down) FROM campaigns c JOIN agent_sights s ON s.agent_id = c.agent_id AND s.version = c.agent_version
+				WHERE c.id = $1 AND s.at > clock_timestamp() - interval '15 seconds'), false),
+			EXISTS (SELECT FROM campaign_breakers WHERE campaign_id = $1 AND open),
+			EXISTS (SELECT FROM campaigns c WHERE c.id = $1 AND c.trunk_id IN `+controlstore.PausedTrunks+`),
 			EXISTS (SELECT FROM campaign_paces WHERE campaign_id = $1 AND next_at <= clock_timestamp())`,
-		campaignID, now).Scan(&t.Dialled, &t.Outcomes, &t.Shut, &t.Due)
+		campaignID, now).Scan(&t.Dialed, &t.Outcomes, &t.Shut, &t.Silent, &t.Failing, &t.Paused, &t.Due)
 	if err != nil {
 		return t, fmt.Errorf("attempts: %w", err)
 	}
-	t.On = t.Outcomes[""]
+	t.InProgress = t.Outcomes[""]
 	delete(t.Outcomes, "")
 	return t, nil
 }

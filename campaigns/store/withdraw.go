@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// An Addressed is a contact that somebody named.
-type Addressed struct {
+// An AddressedContact is a contact that a request names.
+type AddressedContact struct {
 	ID, CampaignID string
 	Number         string // E.164
 	LastTen        string // digits
@@ -20,10 +20,9 @@ type Addressed struct {
 	Reason         string
 }
 
-// Addressed finds the contacts of an organization's live campaigns by the last
-// ten digits of their numbers, or by their ids, and keeps them as they are until
-// the transaction is over.
-func (s *Store) Addressed(ctx context.Context, tx pgx.Tx, orgID string, lastTen, ids []string) ([]Addressed, error) {
+// Find returns and locks contacts of an organization's live campaigns by the last ten
+// digits of their numbers or by their ids.
+func (Contacts) Find(ctx context.Context, tx pgx.Tx, orgID string, lastTen, ids []string) ([]AddressedContact, error) {
 	found, err := tx.Query(ctx, `
 		SELECT k.id, k.campaign_id, k.number, k.last_ten, k.state, k.reason FROM contacts k
 		JOIN campaigns c ON c.id = k.campaign_id
@@ -32,7 +31,7 @@ func (s *Store) Addressed(ctx context.Context, tx pgx.Tx, orgID string, lastTen,
 	if err != nil {
 		return nil, fmt.Errorf("contacts: %w", err)
 	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (a Addressed, err error) {
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (a AddressedContact, err error) {
 		return a, row.Scan(&a.ID, &a.CampaignID, &a.Number, &a.LastTen, &a.State, &a.Reason)
 	})
 	if err != nil {
@@ -41,8 +40,8 @@ func (s *Store) Addressed(ctx context.Context, tx pgx.Tx, orgID string, lastTen,
 	return all, nil
 }
 
-// Withdraw keeps contacts from ever being called.
-func (s *Store) Withdraw(ctx context.Context, tx pgx.Tx, ids []string, now time.Time) error {
+// Withdraw suppresses contacts as withdrawn.
+func (Contacts) Withdraw(ctx context.Context, tx pgx.Tx, ids []string, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE contacts SET state = 'suppressed', reason = 'withdrawn_by_client', next_attempt_at = NULL, updated_at = $2
 		WHERE id = ANY ($1) AND state IN ('pending', 'awaiting')`, ids, now)
@@ -52,8 +51,8 @@ func (s *Store) Withdraw(ctx context.Context, tx pgx.Tx, ids []string, now time.
 	return nil
 }
 
-// Known returns which numbers have a contact in a campaign.
-func (s *Store) Known(ctx context.Context, q db.Querier, c campaigns.Campaign, numbers []string) (map[string]bool, error) {
+// KnownNumbers returns which numbers have a contact in a campaign.
+func (Contacts) KnownNumbers(ctx context.Context, q db.Querier, c campaigns.Campaign, numbers []string) (map[string]bool, error) {
 	found, err := q.Query(ctx, `
 		SELECT DISTINCT k.number FROM unnest($3::text[]) AS x (e164) JOIN contacts k ON k.org_id = $1 AND k.last_ten = right(x.e164, 10) AND k.number = x.e164
 		WHERE k.campaign_id = $2`, c.OrgID, c.ID, numbers)

@@ -3,31 +3,31 @@ package uploads
 import (
 	"context"
 
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control"
 )
 
-// A Preview is how the first rows of a file would be read. Whether they are listed
-// is not asked.
+// A Preview shows how the first rows of a file would be read. It does not screen them.
 type Preview struct {
-	Names []string   // of the columns, as the file has them
-	Cells [][]string // of the first rows, as they came
-	List  *rows.List // of the rows that were looked at; nil where the organization has no market package
-	More  bool       // the file has more
+	Names []string          // of the columns, as in the file
+	Cells [][]string        // of the first rows, as in the file
+	List  *contactfile.List // of the previewed rows; nil if the organization has no market
+	More  bool              // the file has more
 }
 
-// previewed is how many rows a preview reads, shownRows of how many it has cells.
+// Rows that a preview reads, and rows whose cells it returns.
 const (
 	previewed = 1000
 	shownRows = 8
 )
 
-// Read reads the first thousand rows of a file as a campaign would that is made
-// of it; repeated numbers are counted among those alone. As says what columns are
-// to be taken for (desk.File.Columns), by all their names; nil leaves them as they
-// are. The file is gone through once: spreadsheets take long.
-func Read(ctx context.Context, d *desk.Desk, orgID string, f *desk.File, as func(names []string) map[string]string) (Preview, error) {
+// ReadPreview reads the first thousand rows of a file as a campaign would; it counts
+// duplicates among those only. mapping returns service.File.Columns for the column
+// names; nil keeps the names. It reads the file once, because spreadsheets are slow.
+func ReadPreview(ctx context.Context, d *service.Service, orgID string, f *service.File,
+	mapping func(names []string) map[string]string,
+) (Preview, error) {
 	var p Preview
 	org, err := d.Store.Organization(ctx, d.Pool, orgID)
 	if err != nil {
@@ -37,53 +37,45 @@ func Read(ctx context.Context, d *desk.Desk, orgID string, f *desk.File, as func
 	if err != nil {
 		return p, err
 	}
-	first, err := head(f, previewed+1)
+	names, first, err := head(f, previewed+1)
 	if err != nil {
 		return p, err
 	}
-	p.Names, p.Cells = table(first[:min(len(first), shownRows)])
+	p.Names, p.Cells = names, table(names, first[:min(len(first), shownRows)])
 	if p.More = len(first) > previewed; pkg == nil {
 		return p, nil
 	}
-	source := rows.First(rows.Of(first), previewed)
-	if as != nil {
-		source = rows.Renamed(source, as(p.Names))
+	source := contactfile.Head(contactfile.FromRecords(first), previewed)
+	if mapping != nil {
+		source = contactfile.Rename(source, mapping(p.Names))
 	}
-	p.List, err = rows.Check(source, rows.Options{Market: pkg, Duplicates: rows.KeepFirst, Zone: zone})
+	p.List, err = contactfile.Check(source, contactfile.Options{Market: pkg, Duplicates: contactfile.KeepFirst, Zone: zone})
 	return p, err
 }
 
-// Names are those of a file's columns.
-func Names(f *desk.File) ([]string, error) {
-	first, err := head(f, 1)
-	names, _ := table(first)
+// ColumnNames returns the column names of a file.
+func ColumnNames(f *service.File) ([]string, error) {
+	names, _, err := head(f, 1)
 	return names, err
 }
 
-// head are the first n records of a file.
-func head(f *desk.File, n int) ([]rows.Record, error) {
-	raw, err := rows.FromFile(f, f.Size)
+// head returns the column names from the header line, and the first n records.
+func head(f *service.File, n int) (names []string, first []contactfile.Record, err error) {
+	t, err := contactfile.Open(f, f.Size)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []rows.Record
-	for rec, err := range rows.First(raw, n) {
+	for rec, err := range contactfile.Head(t.Source, n) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, rec)
+		first = append(first, rec)
 	}
-	return all, nil
+	return t.Names, first, nil
 }
 
-// table are the names of the columns of records, and their cells.
-func table(all []rows.Record) (names []string, cells [][]string) {
-	if len(all) == 0 {
-		return nil, nil
-	}
-	for _, c := range all[0].Cells {
-		names = append(names, c.Column)
-	}
+// table returns the cells of records in the order of the names.
+func table(names []string, all []contactfile.Record) (cells [][]string) {
 	for _, rec := range all {
 		line := map[string]string{}
 		for _, c := range rec.Cells {
@@ -95,10 +87,10 @@ func table(all []rows.Record) (names []string, cells [][]string) {
 		}
 		cells = append(cells, row)
 	}
-	return names, cells
+	return cells
 }
 
-// zone refuses the name of no time zone.
+// zone returns an error for an unknown time zone.
 func zone(name string) error {
 	_, err := control.Zone(name)
 	return err

@@ -1,5 +1,5 @@
-// Package uploads keeps files of rows while somebody looks at them, before a
-// campaign is made of them.
+// Package uploads stores uploaded files while an operator maps their columns, before
+// a campaign is created from them.
 package uploads
 
 import (
@@ -12,30 +12,31 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/sources"
+	"github.com/parley-voice/parley/campaigns/importfiles"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control"
 )
 
-// A Bucket keeps files, and opens them or fails with fs.ErrNotExist.
+// A Bucket stores files. Open returns fs.ErrNotExist for a missing key.
 type Bucket interface {
-	sources.Bucket
+	importfiles.Bucket
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 }
 
-// ErrGone tells that there is no such file, any more or for this organization.
-var ErrGone = errors.New("the file is kept no more: upload it again")
+// ErrGone is returned for a file that does not exist, expired, or belongs to another
+// organization.
+var ErrGone = errors.New("the uploaded file expired: upload it again")
 
-// Uploads keeps files, each for an hour at least. It is safe for concurrent use.
+// Uploads stores files for at least an hour. It is safe for concurrent use.
 type Uploads struct {
-	Sources *sources.Sources
+	Sources *importfiles.Store
 	Bucket  Bucket
 }
 
-// Keep keeps a file of an organization and returns its id.
+// Keep stores a file of an organization and returns its id.
 func (u *Uploads) Keep(ctx context.Context, orgID string, r io.Reader) (string, error) {
 	id := control.NewID("upl_", time.Now())
-	if err := u.Sources.Keep(ctx, key(orgID, id), r); err != nil {
+	if err := u.Sources.Put(ctx, key(orgID, id), r); err != nil {
 		return "", err
 	}
 	return id, nil
@@ -43,9 +44,9 @@ func (u *Uploads) Keep(ctx context.Context, orgID string, r io.Reader) (string, 
 
 func key(orgID, id string) string { return "uploads/" + orgID + "/" + id + ".file" }
 
-// Open returns a file of an organization, on the disk: a spreadsheet is read from
-// its end. Done lets go of it.
-func (u *Uploads) Open(ctx context.Context, orgID, id string) (f *desk.File, done func(), err error) {
+// Open returns a local copy of a file, because spreadsheets are read from their end.
+// The caller calls done to delete the copy.
+func (u *Uploads) Open(ctx context.Context, orgID, id string) (f *service.File, done func(), err error) {
 	if !regexp.MustCompile(`^upl_[0-9A-Z]{26}$`).MatchString(id) {
 		return nil, nil, ErrGone
 	}
@@ -61,16 +62,16 @@ func (u *Uploads) Open(ctx context.Context, orgID, id string) (f *desk.File, don
 	if err != nil {
 		return nil, nil, err
 	}
-	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // nothing is lost with it
+	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // the upload itself is kept
 	n, err := io.Copy(tmp, kept)
 	if err != nil {
 		done()
 		return nil, nil, fmt.Errorf("upload %s: %w", id, err)
 	}
-	return &desk.File{ReaderAt: tmp, Size: n}, done, nil
+	return &service.File{ReaderAt: tmp, Size: n}, done, nil
 }
 
-// Drop deletes a file of which a campaign was made: it is made of it once.
+// Drop deletes a file after a campaign was created from it.
 func (u *Uploads) Drop(ctx context.Context, orgID, id string) error {
 	return u.Bucket.Delete(ctx, key(orgID, id))
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// ErrUnknown is returned where an organization has no agent of the name.
+// ErrUnknown is returned if an organization has no such agent.
 var ErrUnknown = errors.New("no such agent")
 
 // An Agent is a named agent of an organization.
 type Agent struct {
 	ID, OrgID, Name string
 	Draft           Definition
-	Published       int // its version; 0 where none is
+	Published       int // version; 0 if unpublished
 }
 
 // Find returns an organization's agent by name, or ErrUnknown.
@@ -41,14 +41,14 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) 
 	if version != nil {
 		a.Published = *version
 	}
-	if a.Draft, err = Read(draft, secrets); err != nil {
+	if a.Draft, err = Decode(draft, secrets); err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", name, err)
 	}
 	return a, nil
 }
 
-// Save creates an organization's agent or changes its draft, and returns its
-// id. What is published stays what it is.
+// Save creates an agent or changes its draft and returns its id. The published version is
+// unchanged.
 func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (string, error) {
 	if err := d.Check(); err != nil {
 		return "", fmt.Errorf("agent %q: %w", name, err)
@@ -72,11 +72,11 @@ func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (
 	return id, nil
 }
 
-// Publish makes the draft the version that new calls use, and returns its
-// number. A draft equal to what is published makes no new version.
+// Publish makes the draft the version for new calls and returns its number. An unchanged
+// draft creates no new version.
 func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error) {
 	var version int
-	// The row lock puts two publishers in line.
+	// The row lock serializes publishers.
 	err := q.QueryRow(ctx, `
 		WITH a AS (
 			SELECT id, draft, secrets, published_version FROM agents WHERE org_id = $1 AND name = $2 FOR UPDATE
@@ -102,8 +102,7 @@ func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error)
 	return version, nil
 }
 
-// Unpublish keeps new calls from the agent. Calls that are queued keep the
-// version they were accepted with.
+// Unpublish makes the agent unavailable to new calls. Queued calls keep their version.
 func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
 	tag, err := q.Exec(ctx, "UPDATE agents SET published_version = NULL, updated_at = now() WHERE org_id = $1 AND name = $2", orgID, name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package agents keeps the voice agents of organizations: a draft that may
-// change, and published versions that never do.
+// Package agents stores the voice agents of organizations: a mutable draft and immutable
+// published versions.
 package agents
 
 import (
@@ -9,44 +9,45 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/control/phonenumber"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/pipeline/pronounce"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// A Definition is what an agent is.
+// Definition is the configuration of an agent.
 type Definition struct {
 	Greeting string `json:"greeting"`
 	Prompt   string `json:"prompt"`
 	Language string `json:"language,omitempty"` // BCP 47
-	// Voicemail is what to do when a machine answers.
+	// Voicemail is the action when a machine answers.
 	Voicemail string `json:"voicemail"`
-	// VoicemailMessage is what to leave on one; empty has the model say.
+	// VoicemailMessage is left on voicemail; if empty, the model writes it.
 	VoicemailMessage string `json:"voicemail_message,omitempty"`
 	Recording        bool   `json:"recording"`
-	// Analysis is what is to be told about a call after its end.
+	// Analysis selects the results extracted after a call.
 	Analysis Analysis         `json:"analysis"`
 	Speech   pipeline.Engines `json:"speech"`
-	// MaxDurationS bounds a conversation, in seconds; 0 for no limit.
+	// MaxDurationS bounds a conversation, in seconds; 0 means no limit.
 	MaxDurationS int             `json:"max_duration_s,omitempty"`
 	Limits       pipeline.Limits `json:"limits,omitzero"`
-	// Variables are the values of places that a call gives none for.
+	// Variables are default values of placeholders.
 	Variables map[string]string `json:"variables,omitempty"`
-	// Pronunciation is how words are spoken.
+	// Pronunciation maps words to their spoken form.
 	Pronunciation map[string]string `json:"pronunciation,omitempty"`
 	Tools         []Tool            `json:"tools,omitempty"`
 }
 
-// A Tool is a tool, and what its server must be told. The headers stand apart
-// from what is stored of a definition: they are secrets.
+// Tool is a tool with the headers for its server. Headers are secrets and stored apart
+// from the definition.
 type Tool struct {
 	tools.Definition
 	Headers map[string]string `json:"-"`
 }
 
-// secrets are the headers of all tools as one text, "" where there are none.
+// secrets encodes the headers of all tools; "" if there are none.
 func (d Definition) secrets() (media.Secret, error) {
 	all, some := make([]map[string]string, len(d.Tools)), false
 	for i, t := range d.Tools {
@@ -60,15 +61,15 @@ func (d Definition) secrets() (media.Secret, error) {
 	return media.Secret(text), err
 }
 
-// Read reads a definition and its secrets as they are stored.
-func Read(definition []byte, secrets media.Secret) (Definition, error) {
+// Decode decodes a stored definition and its secrets.
+func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	var d Definition
 	if err := json.Unmarshal(definition, &d); err != nil || secrets == "" {
 		return d, err
 	}
 	var all []map[string]string
 	if err := json.Unmarshal([]byte(secrets), &all); err != nil || len(all) != len(d.Tools) {
-		return d, errors.New("the headers of its tools cannot be read") // they are not repeated
+		return d, errors.New("invalid tool headers") // they are not repeated
 	}
 	for i, h := range all {
 		d.Tools[i].Headers = h
@@ -76,8 +77,8 @@ func Read(definition []byte, secrets media.Secret) (Definition, error) {
 	return d, nil
 }
 
-// Definitions are the tools of the agent.
-func (d Definition) Definitions() []tools.Definition {
+// ToolDefinitions returns the tools with their headers.
+func (d Definition) ToolDefinitions() []tools.Definition {
 	var all []tools.Definition
 	for _, t := range d.Tools {
 		t.Definition.Headers = map[string]media.Secret{}
@@ -89,8 +90,7 @@ func (d Definition) Definitions() []tools.Definition {
 	return all
 }
 
-// Default is what an agent is before anything is said about it: recorded,
-// analysed, and gone when a machine answers.
+// Default is the definition of a new agent: recorded, analyzed, hanging up on voicemail.
 func Default() Definition {
 	return Definition{
 		Voicemail: "hangup",
@@ -99,12 +99,12 @@ func Default() Definition {
 	}
 }
 
-// Voicemails lists what an agent may do when a machine answers.
+// Voicemails lists the actions when a machine answers.
 func Voicemails() []string {
 	return []string{string(pipeline.VoicemailHangup), string(pipeline.VoicemailLeave), string(pipeline.VoicemailContinue)}
 }
 
-// Check returns what is wrong with a definition.
+// Check returns the error of an invalid definition, or nil.
 func (d Definition) Check() error {
 	if !slices.Contains(Voicemails(), d.Voicemail) {
 		return fmt.Errorf("voicemail is %q: use one of %s", d.Voicemail, strings.Join(Voicemails(), ", "))
@@ -114,30 +114,45 @@ func (d Definition) Check() error {
 	}
 	for _, limit := range []int{d.Limits.Turns, d.Limits.ToolCalls, d.Limits.Tokens} {
 		if limit < 0 {
-			return fmt.Errorf("limits: %d: use 1 or more, or 0 for the usual limit", limit)
+			return fmt.Errorf("limits: %d: use 1 or more, or 0 for the default", limit)
 		}
 	}
 	for name := range d.Variables {
 		if !variable.MatchString(name) {
-			return fmt.Errorf("variables: %q: a name is a letter or _, and then at most 63 letters, digits and _", name)
+			return fmt.Errorf("variables: %q: use a letter or _, then at most 63 letters, digits and _", name)
 		}
 	}
 	for _, text := range [][2]string{{"greeting", d.Greeting}, {"prompt", d.Prompt}, {"voicemail_message", d.VoicemailMessage}} {
-		if err := checkPlaces(text[1]); err != nil {
+		if err := checkPlaceholders(text[1]); err != nil {
 			return fmt.Errorf("%s: %w", text[0], err)
 		}
 	}
 	if err := pronounce.Check(d.Pronunciation); err != nil {
 		return fmt.Errorf("pronunciation: %w", err)
 	}
-	// Which hosts the operator allows is known where the tools are built.
-	if err := tools.Check(d.Definitions(), egress.Rules{Anywhere: true}); err != nil {
+	// The operator's allowed hosts are checked when the tools are built.
+	if err := tools.Check(d.ToolDefinitions(), safedial.Rules{Anywhere: true}); err != nil {
+		return err
+	}
+	if err := d.checkTransfers(); err != nil {
 		return err
 	}
 	if err := d.Analysis.check(); err != nil {
 		return err
 	}
 	return d.checkSpeech()
+}
+
+// checkTransfers rejects numbers that cannot be dialed.
+func (d Definition) checkTransfers() error {
+	for i, t := range d.Tools {
+		for n, to := range t.Destinations {
+			if _, err := phonenumber.Dialable(to.Number); err != nil {
+				return fmt.Errorf("tools[%d].destinations[%d].number: %q: %w", i, n, to.Number, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (d Definition) checkSpeech() error {
@@ -148,7 +163,7 @@ func (d Definition) checkSpeech() error {
 		if f := e.Fallback; f != nil && f.Provider == "" {
 			return fmt.Errorf("speech.%s.fallback.provider is missing", part)
 		} else if f != nil && f.Fallback != nil {
-			return fmt.Errorf("speech.%s.fallback.fallback: a fallback has none of its own", part)
+			return fmt.Errorf("speech.%s.fallback.fallback: a fallback cannot have a fallback", part)
 		}
 	}
 	return nil

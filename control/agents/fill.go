@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// place is a variable's place in a text: {{name}}.
-var place = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
+// placeholder matches {{name}}.
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
 
-// longestPlace is how many characters are repeated of a place that is none.
-const longestPlace = 64
+// maxPlaceholder bounds the quoted part of an invalid placeholder.
+const maxPlaceholder = 64
 
-// variable is the name of one.
+// variable matches the name of a variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// Values are the values of a call's variables: the agent's own, then the name of
-// whom is called, then what the call was given.
+// Values returns the variables of a call: the agent's, the callee's name, then the call's
+// own.
 func (d Definition) Values(name string, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for k, v := range d.Variables {
@@ -32,11 +32,10 @@ func (d Definition) Values(name string, given map[string]any) map[string]any {
 	return values
 }
 
-// Missing names the places of greeting and prompt that have no value, in their
-// order.
+// Missing returns the placeholders without a value, in order.
 func (d Definition) Missing(values map[string]any) []string {
 	var missing []string
-	for _, m := range place.FindAllStringSubmatch(d.Greeting+d.Prompt+d.VoicemailMessage, -1) {
+	for _, m := range placeholder.FindAllStringSubmatch(d.Greeting+d.Prompt+d.VoicemailMessage, -1) {
 		if values[m[1]] == nil && !slices.Contains(missing, m[1]) {
 			missing = append(missing, m[1])
 		}
@@ -44,34 +43,33 @@ func (d Definition) Missing(values map[string]any) []string {
 	return missing
 }
 
-// checkPlaces tells what in a text looks like a place and is none: it would be
-// read aloud as it stands.
-func checkPlaces(text string) error {
+// checkPlaceholders rejects malformed placeholders, which would be read aloud.
+func checkPlaceholders(text string) error {
 	for {
 		at := strings.Index(text, "{{")
 		if at < 0 {
 			return nil
 		}
 		text = text[at:]
-		if found := place.FindStringIndex(text); found != nil && found[0] == 0 {
+		if found := placeholder.FindStringIndex(text); found != nil && found[0] == 0 {
 			text = text[found[1]:]
 			continue
 		}
 		if end := strings.Index(text, "}}"); end >= 0 {
 			text = text[:end+2]
 		}
-		if all := []rune(text); len(all) > longestPlace {
-			text = string(all[:longestPlace]) + "…"
+		if all := []rune(text); len(all) > maxPlaceholder {
+			text = string(all[:maxPlaceholder]) + "…"
 		}
-		return fmt.Errorf(`%q is no place of a variable: use {{name}}, of letters (a to z), digits and _, not beginning with a digit`, text)
+		return fmt.Errorf(`%q is not a valid placeholder; use {{name}} with letters (a to z), digits and _, not starting with a digit`, text)
 	}
 }
 
-// Fill puts the values of variables at their places in a text. A place without
-// a value becomes empty: nobody wants to hear a placeholder read out.
+// Fill replaces placeholders by values. One without a value becomes empty, so that it is
+// not read aloud.
 func Fill(text string, values map[string]any) string {
-	return place.ReplaceAllStringFunc(text, func(m string) string {
-		switch v := values[place.FindStringSubmatch(m)[1]].(type) {
+	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
+		switch v := values[placeholder.FindStringSubmatch(m)[1]].(type) {
 		case nil:
 			return ""
 		case string:

@@ -23,6 +23,10 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func transferTo(number string) Tool {
+	return Tool{Definition: tools.Definition{Type: tools.TransferCall, Destinations: []tools.Destination{{Number: number}}}}
+}
+
 func TestCheck(t *testing.T) {
 	fake := pipeline.Engine{Provider: "fake"}
 	good := Default()
@@ -37,6 +41,8 @@ func TestCheck(t *testing.T) {
 		"limits":       func(d *Definition) { d.Limits.Turns = -1 },
 		"variables":    func(d *Definition) { d.Variables = map[string]string{"a b": ""} },
 		"spoken":       func(d *Definition) { d.Pronunciation = map[string]string{"a b": "c"} },
+		"extension":    func(d *Definition) { d.Tools = []Tool{transferTo("+1 202 555 0150 ext 5")} },
+		"too short":    func(d *Definition) { d.Tools = []Tool{transferTo("+1202555015")} },
 		"tools":        func(d *Definition) { d.Tools = []Tool{{}} },
 		"field":        func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a"}} },
 		"field values": func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a", Type: "enum"}} },
@@ -49,7 +55,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckPlaces: what looks like a place and is none would be read aloud.
+// TestCheckPlaces: invalid placeholders would be read aloud.
 func TestCheckPlaces(t *testing.T) {
 	fake := pipeline.Engine{Provider: "fake"}
 	for text, want := range map[string]string{
@@ -70,7 +76,7 @@ func TestCheckPlaces(t *testing.T) {
 			if want == "" && err != nil {
 				t.Errorf("%s %q: %v", part, text, err)
 			}
-			if want != "" && (err == nil || !strings.HasPrefix(err.Error(), part+": "+want+" is no place of a variable: use ")) {
+			if want != "" && (err == nil || !strings.HasPrefix(err.Error(), part+": "+want+" is not a valid placeholder; use ")) {
 				t.Errorf("%s %q: %v, want %s", part, text, err, want)
 			}
 		}
@@ -94,8 +100,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestHeaders: what a tool's server is told survives the database, and is
-// printed nowhere.
+// TestHeaders: the headers of tools survive the database and are never printed.
 func TestHeaders(t *testing.T) {
 	d := Definition{Tools: []Tool{{Definition: tools.Definition{Type: tools.HTTP, Name: "f"}, Headers: map[string]string{"X-Key": "canary"}}}}
 	b, err := json.Marshal(d)
@@ -106,7 +111,7 @@ func TestHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Read(b, secrets)
+	back, err := Decode(b, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +119,11 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("stored: %s", b)
 	}
 	for _, bad := range []media.Secret{"canary", "[]", `[{},{"X":"canary"}]`} {
-		if _, err = Read(b, bad); err == nil || strings.Contains(err.Error(), "canary") {
+		if _, err = Decode(b, bad); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("headers that do not fit: %v", err)
 		}
 	}
-	built := back.Definitions()
+	built := back.ToolDefinitions()
 	if got := string(built[0].Headers["X-Key"]); got != "canary" {
 		t.Errorf("the header is %q", got)
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Listed agent is one as its operator sees it in a list.
-type Listed struct {
+// Summary is an agent in a list.
+type Summary struct {
 	ID, Name          string
-	Published, Newest int  // versions; 0 where there is none
-	Changed           bool // the draft is not what the newest version says
+	Published, Newest int  // versions; 0 for none
+	Changed           bool // the draft differs from the newest version
 	UpdatedAt         time.Time
 }
 
 // List returns an organization's agents by name.
-func List(ctx context.Context, q db.Querier, orgID string) ([]Listed, error) {
+func List(ctx context.Context, q db.Querier, orgID string) ([]Summary, error) {
 	rows, err := q.Query(ctx, `
 		SELECT a.id, a.name, coalesce(a.published_version, 0), coalesce(v.version, 0),
 			v.version IS NULL OR v.definition <> a.draft OR v.secrets <> a.secrets, a.updated_at
@@ -30,7 +30,7 @@ func List(ctx context.Context, q db.Querier, orgID string) ([]Listed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agents: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Listed])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Summary])
 	if err != nil {
 		return nil, fmt.Errorf("agents: %w", err)
 	}
@@ -63,15 +63,20 @@ func ByID(ctx context.Context, q db.Querier, orgID, id string) (Agent, error) {
 	return Find(ctx, q, orgID, name)
 }
 
-// A Version is a definition that was published.
+// Version is a published definition.
 type Version struct {
 	Number    int
 	CreatedAt time.Time
 }
 
-// Versions lists those of an agent, the newest first, limit of them at most.
+// Versions lists the versions of an agent, newest first, at most limit.
 func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]Version, error) {
-	rows, err := q.Query(ctx, "SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2", agentID, limit)
+	rows, err := q.Query(
+		ctx,
+		"SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2",
+		agentID,
+		limit,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("versions: %w", err)
 	}
@@ -82,22 +87,22 @@ func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]V
 	return all, nil
 }
 
-// ReadVersion returns what a version of an agent says, or ErrUnknown.
+// ReadVersion returns the definition of a version, or ErrUnknown.
 func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int) (Definition, error) {
 	var definition []byte
 	var secrets media.Secret
-	err := q.QueryRow(ctx, "SELECT definition, secrets FROM agent_versions WHERE agent_id = $1 AND version = $2", agentID, version).Scan(&definition, &secrets)
+	err := q.QueryRow(ctx, "SELECT definition, secrets FROM agent_versions WHERE agent_id = $1 AND version = $2", agentID, version).
+		Scan(&definition, &secrets)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Definition{}, ErrUnknown
 	}
 	if err != nil {
 		return Definition{}, fmt.Errorf("version %d: %w", version, err)
 	}
-	return Read(definition, secrets)
+	return Decode(definition, secrets)
 }
 
-// Remove deletes an organization's agent and its versions. Calls of it that wait are
-// not made.
+// Remove deletes an agent and its versions. Its queued calls are not made.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	tag, err := q.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND id = $2", orgID, id)
 	if err != nil {
@@ -109,11 +114,11 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return nil
 }
 
-// Places names the variables of the agent's texts, in their order.
-func (d Definition) Places() []string { return d.Missing(nil) }
+// VariableNames lists the variables of the agent's texts in order.
+func (d Definition) VariableNames() []string { return d.Missing(nil) }
 
-// Changed reports whether an agent's draft is not what its newest version says.
-func Changed(ctx context.Context, q db.Querier, agentID string) (bool, error) {
+// HasDraftChanges reports whether an agent's draft differs from its newest version.
+func HasDraftChanges(ctx context.Context, q db.Querier, agentID string) (bool, error) {
 	var changed bool
 	err := q.QueryRow(ctx, `
 		SELECT NOT coalesce((SELECT v.definition = a.draft AND v.secrets = a.secrets FROM agent_versions v WHERE v.agent_id = a.id ORDER BY v.version DESC LIMIT 1), false)

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-const patient = 60 * time.Second // with one try
+const modelTimeout = 60 * time.Second // of one try
 
 // Statuses of an analysis.
 const (
@@ -23,27 +23,27 @@ const (
 	Failed   = "failed"
 )
 
-// Calls are where calls are read and their analyses written; *store.Store is it.
+// Calls reads calls and stores analyses; *store.Store implements it.
 type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	Words(ctx context.Context, callID string) (control.Words, error)
-	// Definition is what the call's agent was when the call was accepted.
-	Definition(ctx context.Context, callID string) (agents.Definition, error)
-	// Analysed writes an analysis, or why there is none.
-	Analysed(ctx context.Context, callID, status string, result json.RawMessage, reason string) error
+	Transcript(ctx context.Context, callID string) (control.Transcript, error)
+	// AgentDefinition returns the agent of a call, as it was when the call was accepted.
+	AgentDefinition(ctx context.Context, callID string) (agents.Definition, error)
+	// SetAnalysis writes an analysis, or the reason for its failure.
+	SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error
 }
 
-// An Analyst is the follower that has finished calls judged.
+// Analyst is the event handler that analyzes ended calls.
 type Analyst struct {
 	Calls Calls
-	// Model returns what thinks for an agent.
+	// Model returns the language model of an agent.
 	Model func(e pipeline.Engine) (pipeline.Model, error)
 	Log   *slog.Logger
 }
 
-// Follow implements control.Follower. What fails is tried again, with the event,
-// and is then said to have failed: no value is made up.
-func (a *Analyst) Follow(ctx context.Context, e control.Event) error {
+// HandleEvent implements control.EventHandler. Failures are retried with the event and
+// finally stored as failed; no value is invented.
+func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
 	}
@@ -51,41 +51,41 @@ func (a *Analyst) Follow(ctx context.Context, e control.Event) error {
 	if err != nil || c.Status != control.Ended || c.AnalysisStatus == Complete || c.AnalysisStatus == Failed {
 		return err
 	}
-	d, err := a.Calls.Definition(ctx, c.ID)
-	if err != nil || d.Analysis.None() {
+	d, err := a.Calls.AgentDefinition(ctx, c.ID)
+	if err != nil || d.Analysis.IsEmpty() {
 		return err
 	}
-	words, err := a.Calls.Words(ctx, c.ID)
+	words, err := a.Calls.Transcript(ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	result, err := a.judge(ctx, c, d, words.Lines)
 	if err == nil {
-		return a.Calls.Analysed(ctx, c.ID, Complete, result, "")
+		return a.Calls.SetAnalysis(ctx, c.ID, Complete, result, "")
 	}
-	if ctx.Err() != nil || !final(err, e.Tries) {
+	if ctx.Err() != nil || !isFinalTry(err, e.Tries) {
 		return err
 	}
 	if a.Log != nil {
-		a.Log.WarnContext(ctx, "a call is not analysed", "call", c.ID, "err", err)
+		a.Log.WarnContext(ctx, "failed to analyze a call", "call", c.ID, "err", err)
 	}
-	return a.Calls.Analysed(ctx, c.ID, Failed, nil, reason(err))
+	return a.Calls.SetAnalysis(ctx, c.ID, Failed, nil, reason(err))
 }
 
-// judge asks the model, or nobody where there is nothing to judge.
+// judge asks the model, unless the callee said nothing.
 func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line) (json.RawMessage, error) {
-	out := nothing(d.Analysis)
+	out := emptyResult(d.Analysis)
 	if slices.ContainsFunc(lines, func(l pipeline.Line) bool { return l.Role == pipeline.RoleCaller && l.Text != "" }) {
 		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM)
 		if err != nil {
 			return nil, err
 		}
 		if out = nil; json.Unmarshal(answer, &out) != nil {
-			return nil, fmt.Errorf("%w: it cannot be read", pipeline.ErrUseless)
+			return nil, fmt.Errorf("%w: invalid JSON", pipeline.ErrUnusable)
 		}
 	}
 	if machine, known := voicemail(c); known {
-		out["in_voicemail"] = machine // what the line showed is worth more than a guess
+		out["in_voicemail"] = machine // detection outranks the model's guess
 	} else if _, told := out["in_voicemail"]; !told {
 		out["in_voicemail"] = nil
 	}
@@ -95,7 +95,7 @@ func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition
 	return json.Marshal(out)
 }
 
-// voicemail is what is known of who answered.
+// voicemail reports what answer detection found.
 func voicemail(c control.Call) (machine, known bool) {
 	switch {
 	case c.AnsweredBy == "voicemail", c.Reason == control.Reason(pipeline.VoicemailLeft), c.Reason == "voicemail_reached":
@@ -106,10 +106,9 @@ func voicemail(c control.Call) (machine, known bool) {
 	return false, false
 }
 
-// ask returns the arguments of the one call that the model is to make, which
-// fit the schema.
+// ask returns the arguments of the required tool call, checked against the schema.
 func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, patient)
+	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
 	defer cancel()
 	model, err := a.Model(e)
 	if err != nil {
@@ -128,10 +127,10 @@ func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine)
 				continue
 			}
 			if err := shape.Check(call.Arguments); err != nil {
-				return nil, fmt.Errorf("%w: %w", pipeline.ErrUseless, err)
+				return nil, fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
 			}
 			return call.Arguments, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the model did not report", pipeline.ErrUseless)
+	return nil, fmt.Errorf("%w: the model did not report", pipeline.ErrUnusable)
 }

@@ -25,17 +25,19 @@ type desk struct {
 }
 
 func (d *desk) Call(context.Context, string, string) (control.Call, error) { return d.call, nil }
-func (d *desk) Words(context.Context, string) (control.Words, error) {
-	return control.Words{Lines: d.lines}, nil
+func (d *desk) Transcript(context.Context, string) (control.Transcript, error) {
+	return control.Transcript{Lines: d.lines}, nil
 }
-func (d *desk) Definition(context.Context, string) (agents.Definition, error) { return d.d, nil }
-func (d *desk) Analysed(_ context.Context, _, status string, result json.RawMessage, reason string) error {
+
+func (d *desk) AgentDefinition(context.Context, string) (agents.Definition, error) { return d.d, nil }
+
+func (d *desk) SetAnalysis(_ context.Context, _, status string, result json.RawMessage, reason string) error {
 	d.status, d.result, d.reason = status, result, reason
 	d.call.AnalysisStatus = status
 	return nil
 }
 
-// model reports what it is told to, and remembers what it was asked.
+// model returns scripted reports and records its prompts.
 type model struct {
 	arguments string
 	fails     error
@@ -87,7 +89,7 @@ func TestFollow(t *testing.T) {
 		status, reason string
 		result         string
 		asked          int
-		again          string // why the event comes back
+		again          string // why the event is retried
 	}{
 		"told": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
 		"what the line showed wins": {
@@ -134,7 +136,7 @@ func TestFollow(t *testing.T) {
 				tt.change(d)
 			}
 			a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return &tt.model, nil }}
-			err := a.Follow(t.Context(), control.Event{Kind: control.CallEnded, Tries: tt.tries})
+			err := a.HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, Tries: tt.tries})
 			if (err == nil) != (tt.again == "") || err != nil && err.Error() != tt.again {
 				t.Errorf("%v, want %q", err, tt.again)
 			}
@@ -162,14 +164,13 @@ func same(t *testing.T, got json.RawMessage, want string) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-// TestQuestion: the model is told the task as it was for this call, the words,
-// and a schema that it can be held to.
+// TestQuestion: the model gets the task of this call, the transcript, and a schema.
 func TestQuestion(t *testing.T) {
 	d := &desk{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: spoken()}
 	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"
 	m := &model{arguments: good}
 	a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}
-	if err := a.Follow(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
+	if err := a.HandleEvent(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
 		t.Fatal(err)
 	}
 	p := m.asked[0]
@@ -179,7 +180,7 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("the model is not told %q", want)
 		}
 	}
-	if n := len(text); n > longestTalk+longestTask || p.ToolChoice != p.Tools[0].Name || p.MaxTokens == 0 {
+	if n := len(text); n > maxTranscript+maxTask || p.ToolChoice != p.Tools[0].Name || p.MaxTokens == 0 {
 		t.Errorf("%d characters, choice %q of %q", n, p.ToolChoice, p.Tools[0].Name)
 	}
 	if _, err := jsonschema.Parse(p.Tools[0].Parameters); err != nil {

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/analysis"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db/dbtest"
-	"github.com/parley-voice/parley/control/follow"
+	"github.com/parley-voice/parley/control/outbox"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/pipeline"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// flaky fails some times and then reports.
+// flaky fails a few times and then reports.
 type flaky struct {
 	fails, asked int
 	how          error
@@ -39,8 +39,8 @@ func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta
 	}
 }
 
-// TestAcrossRestarts: each try is another process's. The notice comes once, when
-// the analysis is settled, and never of a call that failed.
+// TestAcrossRestarts: each try runs in another process. The webhook is sent once, when the analysis is final, and
+// never for a failed call.
 func TestAcrossRestarts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status      control.Status
@@ -49,11 +49,11 @@ func TestAcrossRestarts(t *testing.T) {
 		asked       int
 		want        string
 		notices     int
-		firstNotice int // the run after which it is there
+		firstNotice int // the run after which it was sent
 	}{
 		"at once":            {control.Ended, 0, nil, 1, analysis.Complete, 1, 1},
 		"the third time":     {control.Ended, 2, errors.New("reset"), 3, analysis.Complete, 1, 3},
-		"never":              {control.Ended, 9, pipeline.ErrUseless, 3, analysis.Failed, 1, 3},
+		"never":              {control.Ended, 9, pipeline.ErrUnusable, 3, analysis.Failed, 1, 3},
 		"an outage":          {control.Ended, 9, errors.New("reset"), 5, analysis.None, 0, 9},
 		"it was no call yet": {control.Failed, 0, nil, 0, analysis.None, 0, 0},
 	} {
@@ -65,7 +65,7 @@ func TestAcrossRestarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			org, err := access.EnsureOrganization(t.Context(), d.Pool, "acme")
+			org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,10 +88,10 @@ func TestAcrossRestarts(t *testing.T) {
 			for run := 1; run <= 5; run++ {
 				s := &store.Store{Pool: d.Pool}
 				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
-				_, err = (&follow.Followers{Outbox: s, Steps: []control.Step{
-					{Name: "analysis", Follower: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
-					{Name: "analyzed", Follower: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
-				}}).One(t.Context(), control.Quick)
+				_, err = (&outbox.Dispatcher{Outbox: &store.EventStore{Pool: d.Pool}, Steps: []control.Step{
+					{Name: "analysis", Handler: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
+					{Name: "analyzed", Handler: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
+				}}).One(t.Context(), control.FastLane)
 				if again := run < tt.firstNotice; again != (err != nil) {
 					t.Errorf("run %d: %v", run, err)
 				}

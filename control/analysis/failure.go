@@ -13,42 +13,39 @@ import (
 )
 
 const (
-	// tries is how often a model is asked that answers with nothing of use, or a
-	// provider that refuses what it is asked for.
-	tries = 3
-	// outage is how long one is waited for that fails, and closed how long one
-	// that is not asked at all, for it is busy or was left alone.
-	outage = 15 * time.Minute
-	closed = time.Hour
+	// maxTries bounds tries after useless answers or refused requests.
+	maxTries = 3
+	// outageWait bounds the retries while the provider fails, is busy, or is not used because of earlier failures.
+	outageWait = 15 * time.Minute
+	busyWait   = time.Hour
 )
 
-// final tells whether a try that failed was the last one, after so many before.
-func final(err error, before int) bool {
+// isFinalTry reports whether the failed try was the last, after before earlier ones.
+func isFinalTry(err error, before int) bool {
 	var refused *pipeline.RefusedError
 	switch {
 	case errors.Is(err, provider.ErrOpen), errors.Is(err, provider.ErrBusy):
-		return waited(before) >= closed
-	case errors.Is(err, pipeline.ErrUseless), errors.As(err, &refused) && refused.OfAsker():
-		return before+1 >= tries
+		return totalWait(before) >= busyWait
+	case errors.Is(err, pipeline.ErrUnusable), errors.As(err, &refused) && refused.IsRequestFault():
+		return before+1 >= maxTries
 	}
-	return waited(before) >= outage
+	return totalWait(before) >= outageWait
 }
 
-// waited is how long n tries were waited for.
-func waited(n int) (all time.Duration) {
+// totalWait returns the sum of the waits of n tries.
+func totalWait(n int) (all time.Duration) {
 	for i := range min(n, 100) {
 		all += control.Backoff(i)
 	}
 	return all
 }
 
-// reason is what the organization is told of a failure; what it does not tell is
-// the operator's own, and in the log.
+// reason is the failure as shown to the organization; details go to the log.
 func reason(err error) string {
 	var refused *pipeline.RefusedError
 	var network net.Error
 	switch {
-	case errors.Is(err, pipeline.ErrUseless):
+	case errors.Is(err, pipeline.ErrUnusable):
 		return "unreadable answer"
 	case errors.As(err, &refused):
 		return fmt.Sprintf("refused %d", refused.Status)

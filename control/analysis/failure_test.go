@@ -17,10 +17,10 @@ func TestFailures(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		err    error
-		tries  int // until it is final
+		tries  int // until the result is final
 		reason string
 	}{
-		"the answer is of no use": {fmt.Errorf("%w: custom.kind", pipeline.ErrUseless), 3, "unreadable answer"},
+		"the answer is of no use": {fmt.Errorf("%w: custom.kind", pipeline.ErrUnusable), 3, "unreadable answer"},
 		"there is no such model":  {refused(404), 3, "refused 404"},
 		"the key is wrong":        {refused(401), 12, "refused 401"},
 		"it is overloaded":        {refused(503), 12, "refused 503"},
@@ -34,7 +34,7 @@ func TestFailures(t *testing.T) {
 		"both are, in two ways":   {errors.Join(provider.ErrOpen, refused(503)), 21, "refused 503"},
 	} {
 		n := 0
-		for !final(tt.err, n) {
+		for !isFinalTry(tt.err, n) {
 			n++
 		}
 		if n+1 != tt.tries || reason(tt.err) != tt.reason {

@@ -10,52 +10,53 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/phonenumber"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // Options of Apply.
 type Options struct {
-	// Prune deletes what the file does not name: agents, trunks and subgroups
-	// of the organizations it names, and organizations that never made a call.
+	// Prune deletes objects that the file does not name: agents, trunks and subgroups of the named organizations, and
+	// organizations that never placed a call.
 	Prune bool
-	// AllowInsecure lets webhooks be plain http.
+	// AllowInsecure allows plain-http webhooks.
 	AllowInsecure bool
-	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup that
-	// names none; 0 means those of package trunks.
+	// ConcurrentCalls and CallsPerMinute are the default limits of a new subgroup; 0 means those of package trunks.
 	ConcurrentCalls, CallsPerMinute int
-	// Reach is where the tools of agents may be served from.
-	Reach egress.Rules
-	// Line, where set, says why no call could go through a trunk.
-	Line func(media.Trunk) error
+	// Egress limits the hosts of agents' tools.
+	Egress safedial.Rules
+	// Warn, if set, receives warnings about settings that are allowed but not advised.
+	Warn func(text string)
+	// CheckTrunk, if set, returns why no call is possible through a trunk.
+	CheckTrunk func(media.Trunk) error
+	// CheckProviders, if set, returns an error if no server has a provider of the agent; such an agent is not published.
+	CheckProviders func(ctx context.Context, q db.Querier, d agents.Definition) error
 }
 
-// Apply makes the database say what the file says, in one transaction: all of
-// it or nothing. A second time it changes nothing.
+// Apply writes the file to the database in one transaction. Applying it twice changes nothing.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
-	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return into(ctx, tx, s, o) })
+	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) })
 }
 
-// Into does what Apply does within a transaction of the caller's, with a spec that
-// was not parsed from a file.
-func Into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+// WithinTx is Apply within a transaction of the caller, for a spec that was not parsed from a file.
+func WithinTx(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return into(ctx, tx, s, o)
+	return applyAll(ctx, tx, s, o)
 }
 
-func into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+func applyAll(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	var names []string
-	// A trunk may be lent to an organization that comes later in the file.
-	for _, step := range []func(context.Context, db.Querier, Organization, Options) error{applyOrganization, applyGrants, applyGranted} {
+	// A trunk may be lent to an organization that follows in the file.
+	for _, step := range []func(context.Context, db.Querier, Organization, Options) error{applyOrganization, applyGrants, applyGrantedTrunks} {
 		for _, org := range s.Organizations {
 			if err := step(ctx, tx, org, o); err != nil {
 				return fmt.Errorf("organization %q: %w", org.Name, err)
@@ -65,7 +66,7 @@ func into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	for _, org := range s.Organizations {
 		names = append(names, org.Name)
 	}
-	if err := trunks.Ring(ctx, tx); err != nil || !o.Prune {
+	if err := trunks.Notify(ctx, tx); err != nil || !o.Prune {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
@@ -75,7 +76,7 @@ func into(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 }
 
 func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o Options) error {
-	id, err := access.EnsureOrganization(ctx, tx, org.Name)
+	id, err := apikeys.EnsureOrganization(ctx, tx, org.Name)
 	if err != nil {
 		return err
 	}
@@ -111,8 +112,7 @@ func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o O
 	return err
 }
 
-// applySettings writes what later work reads: the keys given replace, the
-// others stay.
+// applySettings writes the given settings; other settings stay.
 func applySettings(ctx context.Context, tx db.Querier, id string, org Organization) error {
 	given := map[string]any{}
 	for key, v := range map[string]struct {
@@ -132,13 +132,19 @@ func applySettings(ctx context.Context, tx db.Querier, id string, org Organizati
 			given[key] = v.value
 		}
 	}
-	_, err := tx.Exec(ctx, "UPDATE organizations SET settings = settings || $2, timezone = coalesce($3, timezone) WHERE id = $1", id, given, org.Timezone)
+	_, err := tx.Exec(
+		ctx,
+		"UPDATE organizations SET settings = settings || $2, timezone = coalesce($3, timezone) WHERE id = $1",
+		id,
+		given,
+		org.Timezone,
+	)
 	if err != nil || org.Suppression == nil {
 		return err
 	}
 	numbers := []string{}
 	for _, n := range *org.Suppression {
-		numbers = append(numbers, control.Digits(n))
+		numbers = append(numbers, phonenumber.SuppressionDigits(n))
 	}
 	_, err = tx.Exec(ctx, `
 		DELETE FROM suppressions s WHERE org_id = $1 AND NOT number = ANY ($2)
@@ -153,7 +159,15 @@ func applySettings(ctx context.Context, tx db.Querier, id string, org Organizati
 func applyWebhooks(ctx context.Context, tx db.Querier, id string, hooks []Webhook, o Options) error {
 	var all []webhook.Endpoint
 	for i, h := range hooks {
-		e := webhook.Endpoint{OrgID: id, URL: h.URL, Secret: h.Secret, Previous: h.Previous, Events: h.Events, Thin: h.Payload == "thin", Agents: h.Agents}
+		e := webhook.Endpoint{
+			OrgID:    id,
+			URL:      h.URL,
+			Secret:   h.Secret,
+			Previous: h.Previous,
+			Events:   h.Events,
+			Thin:     h.Payload == "thin",
+			Agents:   h.Agents,
+		}
 		if e.Events == nil {
 			e.Events = webhook.Types()
 		}
@@ -183,8 +197,8 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	case !errors.Is(err, agents.ErrUnknown):
 		return err
 	}
-	a.change(&d)
-	if err = tools.Check(d.Definitions(), o.Reach); err != nil {
+	a.applyTo(&d)
+	if err = tools.Check(d.ToolDefinitions(), o.Egress); err != nil {
 		return fmt.Errorf("agent %q: %w", a.Name, err)
 	}
 	if _, err = agents.Save(ctx, tx, id, a.Name, d); err != nil {
@@ -194,6 +208,11 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	case a.Published == nil:
 		return nil
 	case *a.Published:
+		if o.CheckProviders != nil {
+			if err = o.CheckProviders(ctx, tx, d); err != nil {
+				return fmt.Errorf("agent %q cannot be published: %w", a.Name, err)
+			}
+		}
 		_, err = agents.Publish(ctx, tx, id, a.Name)
 	default:
 		err = agents.Unpublish(ctx, tx, id, a.Name)
@@ -201,8 +220,8 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	return err
 }
 
-// applySubgroup applies a subgroup of an organization on a trunk; on one that
-// was lent to it by the grant, which is empty for its own.
+// applySubgroup applies a subgroup of an organization on a trunk. grantID names the grant of a borrowed trunk; it is empty
+// for an own trunk.
 func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
 	if errors.Is(err, trunks.ErrUnknown) {
@@ -214,11 +233,14 @@ func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID stri
 		return err
 	}
 	have.OrgID, have.TrunkID, have.GrantID, have.Name = id, trunkID, grantID, s.Name
-	set(&have.DialPrefix, s.DialPrefix)
-	set(&have.AllowedDestinations, s.AllowedDestinations)
-	set(&have.CallerNumbers, s.CallerNumbers)
-	set(&have.ConcurrentCalls, s.ConcurrentCalls)
-	set(&have.CallsPerMinute, s.CallsPerMinute)
+	setIf(&have.DialPrefix, s.DialPrefix)
+	setIf(&have.AllowedDestinations, s.AllowedDestinations)
+	setIf(&have.CallerNumbers, s.CallerNumbers)
+	setIf(&have.ConcurrentCalls, s.ConcurrentCalls)
+	setIf(&have.CallsPerMinute, s.CallsPerMinute)
+	if advice := have.DestinationWarning(); advice != "" && o.Warn != nil {
+		o.Warn(fmt.Sprintf("subgroup %q: %s", s.Name, advice))
+	}
 	subgroupID, err := trunks.SaveSubgroup(ctx, tx, have)
 	if err != nil || s.Agents == nil {
 		return err
@@ -234,8 +256,8 @@ func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID stri
 	return trunks.Attach(ctx, tx, id, subgroupID, ids)
 }
 
-// set changes what is given.
-func set[T any](to, given *T) {
+// setIf sets *to if a value is given.
+func setIf[T any](to, given *T) {
 	if given != nil {
 		*to = *given
 	}

@@ -3,18 +3,20 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/parley-voice/parley/control/access"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -49,6 +51,9 @@ organizations:
     codecs: [g722, pcmu]
     encryption: srtp
     dtmf: inband
+    media_sources: ["203.0.113.0/24"]
+    first_media_timeout_s: 60
+    media_timeout_s: 90
     asserted_identity: true
     privacy: true
     diversion: "+12025550101"
@@ -78,7 +83,7 @@ func put(t *testing.T, d *db.DB, text string, o apply.Options) {
 	}
 }
 
-// dump is all that apply writes.
+// dump returns everything that apply writes.
 func dump(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var text string
@@ -113,7 +118,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 func TestApplyChangesWhatIsGiven(t *testing.T) {
 	d := dbtest.New(t)
 	put(t, d, whole, apply.Options{AllowInsecure: true})
-	org, err := access.FindOrganization(t.Context(), d.Pool, "acme")
+	org, err := apikeys.FindOrganization(t.Context(), d.Pool, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +157,10 @@ func TestApplyChangesWhatIsGiven(t *testing.T) {
 	}
 }
 
-// line refuses what a carrier's line does not take.
+// line rejects trunks that SIP does not accept.
 func line(t media.Trunk) error {
 	if t.Headers["Via"] != "" {
-		return errors.New("header Via is not the caller's to set")
+		return errors.New("header Via cannot be set")
 	}
 	return nil
 }
@@ -167,11 +172,12 @@ func TestApplyKeepsATrunksSettings(t *testing.T) {
 		Proxy: "sip:127.0.0.1:5080;transport=udp", Backups: []string{"sip:127.0.0.2:5080"}, Username: "u", Password: "p",
 		Realm: "carrier.example", Register: true, Codecs: []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand,
 		Asserted: true, Private: true, Diversion: "+12025550101", Headers: map[string]string{"X-Customer": "acme 7"},
+		MediaSources: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, FirstMedia: time.Minute, MediaGap: 90 * time.Second,
 	}
 	check := func() {
 		t.Helper()
 		all, err := trunks.All(t.Context(), d.Pool)
-		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0].Line(), want) {
+		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0].MediaTrunk(), want) {
 			t.Errorf("%+v, %v, want %+v", all, err, want)
 		}
 	}
@@ -191,7 +197,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", password: "a\r\nb"}]}]`:                                      "control character",
 		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", register: true}]}]`:                                          "needs a username",
 		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", codecs: [opus]}]}]`:                                          "use pcmu, pcma, g722",
-		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", headers: {Via: there}}]}]`:                                   "header Via is not the caller's to set",
+		`organizations: [{name: a, trunks: [{name: x, proxy: "sip:h", headers: {Via: there}}]}]`:                                   "header Via cannot be set",
 		`organizations: [{name: a, webhooks: [{url: "http://x/", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}]}]`: "https",
 		`organizations: [{name: a, webhooks: [{url: "https://x/", secret: "canary"}]}]`:                                            "whsec_",
 	} {
@@ -200,7 +206,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		err = apply.Apply(t.Context(), d.Pool, s, apply.Options{Line: line})
+		err = apply.Apply(t.Context(), d.Pool, s, apply.Options{CheckTrunk: line})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want something about %s", text, err, want)
 		}
@@ -267,8 +273,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTools: tools come into the agent whole, and one that the operator's hosts do
-// not cover is refused with its place.
+// TestTools: tools are stored completely, and a tool whose host is not allowed is rejected with its path.
 func TestTools(t *testing.T) {
 	const file = `organizations:
 - name: a
@@ -294,7 +299,7 @@ func TestTools(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `agent "x": tools[1]: f: url: use https://`) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("an inner host: %v", err)
 	}
-	if err = apply.Apply(t.Context(), d.Pool, spec("http://crm.internal:80/f"), apply.Options{Reach: egress.Rules{Hosts: []string{"crm.internal"}}}); err != nil {
+	if err = apply.Apply(t.Context(), d.Pool, spec("http://crm.internal:80/f"), apply.Options{Egress: safedial.Rules{Hosts: []string{"crm.internal"}}}); err != nil {
 		t.Fatal(err)
 	}
 	var org string
@@ -305,9 +310,78 @@ func TestTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := a.Draft.Definitions()
+	got := a.Draft.ToolDefinitions()
 	if len(got) != 2 || got[1].Headers["X-Key"] != "canary" || got[1].TimeoutS != 1.5 || !strings.Contains(string(got[1].Parameters), "required") ||
 		got[0].Destinations[0].Label != "sales" || a.Draft.Limits.Turns != 3 || a.Draft.Pronunciation["Acme"] != "ack me" || len(a.Draft.Analysis.Fields) != 1 {
 		t.Errorf("%+v", a.Draft)
+	}
+}
+
+// TestRealmIsAdvised: apply warns about trunks that answer any realm.
+func TestRealmIsAdvised(t *testing.T) {
+	d := dbtest.New(t)
+	if _, err := d.Pool.Exec(t.Context(), "INSERT INTO trunk_realms (proxy, realm) VALUES ('sip:b', 'b.example')"); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := apply.Parse(strings.NewReader(`organizations: [{name: a, trunks: [
+		{name: one, proxy: "sip:a", username: u}, {name: two, proxy: "sip:b", username: u},
+		{name: three, proxy: "sip:a", username: u, realm: x}, {name: four, proxy: "sip:a"}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	if err := apply.Apply(t.Context(), d.Pool, spec, apply.Options{Warn: func(text string) { warned = append(warned, text) }}); err != nil {
+		t.Fatal(err)
+	}
+	if len(warned) != 2 || !strings.HasPrefix(warned[0], `trunk "one" has a username and no realm`) || !strings.Contains(warned[1], `the carrier's is "b.example"`) {
+		t.Errorf("warned of %q", warned)
+	}
+}
+
+// TestMergeKeys: mappings may merge others (<<), whose keys are checked too.
+func TestMergeKeys(t *testing.T) {
+	s, err := apply.Parse(strings.NewReader(`
+organizations:
+- name: acme
+  trunks:
+  - &main {name: one, proxy: "sip:a", limits: &few {calls_per_second: 2, concurrent_calls: 7}, headers: &extra {X-A: a, X-B: b}}
+  - {<<: *main, name: two, limits: {<<: *few, concurrent_calls: 9}, headers: {<<: [*extra, {X-C: c}], X-B: other}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := s.Organizations[0].Trunks[1]
+	if two.Name != "two" || *two.Proxy != "sip:a" || *two.Limits != (apply.Limits{CallsPerSecond: 2, ConcurrentCalls: 9}) ||
+		!reflect.DeepEqual(*two.Headers, map[string]string{"X-A": "a", "X-B": "other", "X-C": "c"}) {
+		t.Errorf("%+v, headers %v", two, *two.Headers)
+	}
+	for text, want := range map[string]string{
+		"organizations: [&o {name: a, <<: {nme: b}}]":                                "organizations[0].nme (line 1): unknown key",
+		"organizations: [{name: a, trunks: [{name: x, <<: {limits: 5}}]}]":           "trunks[0].limits (line 1): expected keys and values",
+		"organizations: [{name: a, <<: b}]":                                          "expected keys and values",
+		"organizations: [&o {name: a, <<: *o}]":                                      "merges itself",
+		"organizations: [{name: a, <<: {name: b}, <<: {name: c}}]":                   "given twice",
+		"organizations: [{name: a, trunks: [&t {name: x, headers: &h {<<: [*h]}}]}]": "merges itself",
+	} {
+		if _, err := apply.Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestCostlyDestinationsAreAdvised: the prefix "1" is accepted, with a warning.
+func TestCostlyDestinationsAreAdvised(t *testing.T) {
+	d := dbtest.New(t)
+	spec, err := apply.Parse(strings.NewReader(`organizations: [{name: a, trunks: [{name: one, proxy: "sip:a", subgroups: [
+		{name: all, allowed_destinations: ["1", "44"]}, {name: safe, allowed_destinations: [US, CA, "1809", "1202", "7"]}, {name: some, allowed_destinations: ["180"]}]}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	if err := apply.Apply(t.Context(), d.Pool, spec, apply.Options{Warn: func(text string) { warned = append(warned, text) }}); err != nil {
+		t.Fatal(err)
+	}
+	if len(warned) != 2 || !strings.HasPrefix(warned[0], `subgroup "all": allowed destination "1" also reaches`) || !strings.HasPrefix(warned[1], `subgroup "some": allowed destination "180"`) {
+		t.Errorf("warned of %q", warned)
 	}
 }

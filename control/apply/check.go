@@ -8,19 +8,20 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// markets are the packages of calling rules that an organization may have.
+// markets are the valid market codes.
 var markets = []string{"us", "kz"} //nolint:gochecknoglobals // read-only
 
-var clock = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+var clock = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)
 
-// check holds the values to what they may be, as far as the file alone tells.
+// check validates the values of the file alone.
 func (s Spec) check() error {
 	var names []string
 	for i, o := range s.Organizations {
 		at := fmt.Sprintf("organizations[%d]", i)
-		if err := named(at, o.Name, &names); err != nil {
+		if err := checkName(at, o.Name, &names); err != nil {
 			return err
 		}
 		if err := o.check(at); err != nil {
@@ -30,13 +31,13 @@ func (s Spec) check() error {
 	return nil
 }
 
-// named wants a name that no other of its kind has.
-func named(at, name string, others *[]string) error {
+// checkName requires a name that is unique among its kind.
+func checkName(at, name string, others *[]string) error {
 	if strings.TrimSpace(name) == "" {
-		return fmt.Errorf("%s.name: it is missing", at)
+		return fmt.Errorf("%s.name is missing", at)
 	}
 	if slices.Contains(*others, name) {
-		return fmt.Errorf("%s.name: %q is there twice", at, name)
+		return fmt.Errorf("%s.name: %q is used twice", at, name)
 	}
 	*others = append(*others, name)
 	return nil
@@ -65,7 +66,7 @@ func (o Organization) checkSettings(at string) error {
 	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
 		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
 	}
-	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN is not
+	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN fails, too
 		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
 	}
 	return o.CallingWindow.check(at + ".calling_window")
@@ -93,8 +94,8 @@ func (o Organization) checkSuppression(at string) error {
 		return nil
 	}
 	for i, n := range *o.Suppression {
-		if d := control.Digits(n); len(d) < 7 || len(d) > 20 {
-			return fmt.Errorf("%s.suppression[%d]: %q is no telephone number", at, i, n)
+		if d := phonenumber.SuppressionDigits(n); len(d) < 7 || len(d) > 20 {
+			return fmt.Errorf("%s.suppression[%d]: %q is not a phone number", at, i, n)
 		}
 	}
 	return nil
@@ -104,7 +105,7 @@ func (o Organization) checkAgents(at string) error {
 	var names []string
 	for i, a := range o.Agents {
 		here := fmt.Sprintf("%s.agents[%d]", at, i)
-		if err := named(here, a.Name, &names); err != nil {
+		if err := checkName(here, a.Name, &names); err != nil {
 			return err
 		}
 		if a.Voicemail != nil && !slices.Contains(agents.Voicemails(), *a.Voicemail) {
@@ -118,12 +119,12 @@ func (o Organization) checkTrunks(at string) error {
 	var names []string
 	for i, t := range o.Trunks {
 		here := fmt.Sprintf("%s.trunks[%d]", at, i)
-		if err := named(here, t.Name, &names); err != nil {
+		if err := checkName(here, t.Name, &names); err != nil {
 			return err
 		}
 		var subgroups []string
 		for j, s := range t.Subgroups {
-			if err := named(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
+			if err := checkName(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
 				return err
 			}
 		}
@@ -138,7 +139,7 @@ func (o Organization) checkGrants(at string) error {
 			if g.Trunk == "" || g.To == "" {
 				return fmt.Errorf("%s.grants[%d]: trunk and to are needed", at, i)
 			}
-			if err := named(fmt.Sprintf("%s.grants[%d]", at, i), g.Trunk+" to "+g.To, &pairs); err != nil {
+			if err := checkName(fmt.Sprintf("%s.grants[%d]", at, i), g.Trunk+" to "+g.To, &pairs); err != nil {
 				return err
 			}
 		}
@@ -152,12 +153,12 @@ func (o Organization) checkGrants(at string) error {
 		if g.Trunk == "" || g.Of == "" {
 			return fmt.Errorf("%s: trunk and of are needed", here)
 		}
-		if err := named(here, g.Trunk+" of "+g.Of, &pairs); err != nil {
+		if err := checkName(here, g.Trunk+" of "+g.Of, &pairs); err != nil {
 			return err
 		}
 		var subgroups []string
 		for j, s := range g.Subgroups {
-			if err := named(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
+			if err := checkName(fmt.Sprintf("%s.subgroups[%d]", here, j), s.Name, &subgroups); err != nil {
 				return err
 			}
 		}
@@ -173,7 +174,7 @@ func (w *Window) check(at string) error {
 		return fmt.Errorf("%s.days: list days from 0, Monday, to 6", at)
 	}
 	if !clock.MatchString(w.Start) || !clock.MatchString(w.End) || w.Start >= w.End {
-		return fmt.Errorf("%s: start and end are HH:MM, and start is before end", at)
+		return fmt.Errorf("%s: start and end are HH:MM, 00:00 to 24:00, and start is before end", at)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Current returns an organization's settings as a file would give them: its own
-// alone, without agents, trunks and webhooks. What it says nothing of is nil.
+// Current returns an organization's own settings in the form of the file, without agents, trunks and webhooks. Unset
+// fields are nil.
 func Current(ctx context.Context, q db.Querier, orgID string) (Organization, error) {
 	var o Organization
 	var zone string
@@ -40,57 +40,63 @@ func Current(ctx context.Context, q db.Querier, orgID string) (Organization, err
 	if err = json.Unmarshal(text, &s); err != nil {
 		return o, fmt.Errorf("organization: settings: %w", err)
 	}
-	o.Timezone, o.Market, o.CallingWindow, o.FrequencyCaps, o.RequireRegistry = &zone, s.Market, s.CallingWindow, s.FrequencyCaps, s.RequireRegistry
+	o.Timezone, o.Market, o.CallingWindow = &zone, s.Market, s.CallingWindow
+	o.FrequencyCaps, o.RequireRegistry = s.FrequencyCaps, s.RequireRegistry
 	o.IndividualDNC, o.Disclosures, o.Limits, o.Retention = s.IndividualDNC, s.Disclosures, s.Limits, s.Retention
 	return o, nil
 }
 
-// Hidden stands where a secret is: given back it is the one that was there.
-const Hidden = "[secret]"
+// HiddenSecret replaces a secret; if it is sent back, the stored secret is kept.
+const HiddenSecret = "[secret]"
 
-// Written returns an agent as a file would give it. What its tools' servers are
-// told is Hidden.
-func Written(a agents.Agent) Agent {
+// FromAgent returns an agent in the form of the file. Tool headers are HiddenSecret.
+func FromAgent(a agents.Agent) Agent {
 	d := a.Draft
 	w := Agent{
-		Name: a.Name, Greeting: &d.Greeting, Prompt: &d.Prompt, Language: &d.Language, Voicemail: &d.Voicemail, Message: &d.VoicemailMessage, Recording: &d.Recording,
-		Analysis: &Analysis{Summary: &d.Analysis.Summary, Success: &d.Analysis.Success, Sentiment: &d.Analysis.Sentiment, Fields: &d.Analysis.Fields},
-		Speech:   &Speech{ASR: written(&d.Speech.ASR), LLM: written(&d.Speech.LLM), TTS: written(&d.Speech.TTS)}, MaxDurationS: &d.MaxDurationS,
-		Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
+		Name: a.Name, Greeting: &d.Greeting, Prompt: &d.Prompt, Language: &d.Language, Voicemail: &d.Voicemail,
+		Message: &d.VoicemailMessage, Recording: &d.Recording,
+		Analysis: &Analysis{
+			Summary:   &d.Analysis.Summary,
+			Success:   &d.Analysis.Success,
+			Sentiment: &d.Analysis.Sentiment,
+			Fields:    &d.Analysis.Fields,
+		},
+		Speech:       &Speech{ASR: fromEngine(&d.Speech.ASR), LLM: fromEngine(&d.Speech.LLM), TTS: fromEngine(&d.Speech.TTS)},
+		MaxDurationS: &d.MaxDurationS, Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
 	}
 	for _, t := range d.Tools {
 		tool := Tool{
-			Type: t.Type, Description: t.Description, Destinations: t.Destinations, Name: t.Name, Parameters: Open{t.Parameters}, URL: t.URL, Method: t.Method,
-			TimeoutS: t.TimeoutS, Filler: t.Filler,
+			Type: t.Type, Description: t.Description, Destinations: t.Destinations, Name: t.Name, Parameters: RawValue{t.Parameters}, URL: t.URL,
+			Method: t.Method, TimeoutS: t.TimeoutS, Filler: t.Filler,
 		}
 		for name := range t.Headers {
 			if tool.Headers == nil {
 				tool.Headers = map[string]media.Secret{}
 			}
-			tool.Headers[name] = Hidden
+			tool.Headers[name] = HiddenSecret
 		}
 		*w.Tools = append(*w.Tools, tool)
 	}
 	return w
 }
 
-func written(e *pipeline.Engine) *Engine {
+func fromEngine(e *pipeline.Engine) *Engine {
 	if e == nil {
 		return nil
 	}
-	return &Engine{Provider: e.Provider, Model: e.Model, Voice: e.Voice, Fallback: written(e.Fallback)}
+	return &Engine{Provider: e.Provider, Model: e.Model, Voice: e.Voice, Fallback: fromEngine(e.Fallback)}
 }
 
-// Unhide puts the secrets of an agent's tools back where they are Hidden. A tool is
-// known by its name, and by its address: what one server is told no other learns.
-func (a *Agent) Unhide(before agents.Definition) error {
+// RestoreSecrets replaces HiddenSecret in an agent's tools by the stored secrets. A tool must have the same name and
+// address: the secret of one server is not sent to another.
+func (a *Agent) RestoreSecrets(before agents.Definition) error {
 	if a.Tools == nil {
 		return nil
 	}
 	for i, t := range *a.Tools {
 		at := slices.IndexFunc(before.Tools, func(b agents.Tool) bool { return b.Name == t.Name && b.URL == t.URL })
 		for name, value := range t.Headers {
-			if value != Hidden {
+			if value != HiddenSecret {
 				continue
 			}
 			if at < 0 || before.Tools[at].Headers[name] == "" {
@@ -102,10 +108,11 @@ func (a *Agent) Unhide(before agents.Definition) error {
 	return nil
 }
 
-// Broke reports whether an error of Apply and its like is the database's, and not
-// about what was to be applied.
-func Broke(err error) bool {
+// IsDatabaseError reports whether an error of Apply comes from the database, not from the input.
+func IsDatabaseError(err error) bool {
 	_, refused := errors.AsType[*pgconn.PgError](err)
 	_, away := errors.AsType[*pgconn.ConnectError](err)
-	return refused || away || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrNoRows)
+	return refused || away || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, pgx.ErrTxClosed) ||
+		errors.Is(err, pgx.ErrNoRows)
 }

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// applyGrants makes the list that is given the whole of what is lent.
+// applyGrants replaces the grants of an organization.
 func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options) error {
 	if org.Grants == nil {
 		return nil
 	}
-	id, err := access.FindOrganization(ctx, tx, org.Name)
+	id, err := apikeys.FindOrganization(ctx, tx, org.Name)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options
 		if err != nil {
 			return fmt.Errorf("grants: %w", err)
 		}
-		to, err := access.FindOrganization(ctx, tx, g.To)
+		to, err := apikeys.FindOrganization(ctx, tx, g.To)
 		if err != nil {
 			return fmt.Errorf("grants: %w", err)
 		}
@@ -37,21 +37,21 @@ func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options
 		}
 		all = append(all, grant)
 	}
-	return trunks.Lend(ctx, tx, id, all)
+	return trunks.ReplaceGrants(ctx, tx, id, all)
 }
 
-// applyGranted makes an organization's subgroups on what was lent to it.
-func applyGranted(ctx context.Context, tx db.Querier, org Organization, o Options) error {
+// applyGrantedTrunks creates an organization's subgroups on borrowed trunks.
+func applyGrantedTrunks(ctx context.Context, tx db.Querier, org Organization, o Options) error {
 	if org.GrantedTrunks == nil {
 		return nil
 	}
-	id, err := access.FindOrganization(ctx, tx, org.Name)
+	id, err := apikeys.FindOrganization(ctx, tx, org.Name)
 	if err != nil {
 		return err
 	}
 	kept := []string{}
 	for _, g := range *org.GrantedTrunks {
-		grant, fault := trunks.Lent(ctx, tx, g.Of, g.Trunk, id)
+		grant, fault := trunks.FindGrant(ctx, tx, g.Of, g.Trunk, id)
 		if fault == nil {
 			fault = applySubgroups(ctx, tx, id, grant.TrunkID, grant.ID, g.Subgroups, o)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// lent lists what is lent and what stands on it: trunk, borrower, subgroups.
+// lent lists grants: trunk, borrower, limits, subgroups.
 func lent(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var text string
@@ -29,13 +29,13 @@ func TestGrants(t *testing.T) {
 		t.Errorf("lent: %s", got)
 	}
 	for _, step := range []struct{ file, want string }{
-		// What is not named stays.
+		// Without the key nothing changes.
 		{`organizations: [{name: acme}, {name: globex}]`, "main globex 5 10 default"},
 		{`organizations: [{name: acme, grants: [{trunk: main, to: globex}]}]`, "main globex 0 0 default"},
 		{`organizations: [{name: globex, granted_trunks: [{trunk: main, of: acme, subgroups: [{name: b}]}]}]`, "main globex 0 0 b,default"},
-		// The borrower may come first.
+		// The borrower may precede the lender.
 		{`organizations: [{name: initech, granted_trunks: [{trunk: main, of: acme}]}, {name: acme, grants: [{trunk: main, to: globex}, {trunk: main, to: initech, calls_per_minute: 2}]}]`, "main globex 0 0 b,default; main initech 0 2"},
-		// A list without it takes it back.
+		// A list without a grant revokes it.
 		{`organizations: [{name: acme, grants: [{trunk: main, to: initech}]}]`, "main initech 0 0"},
 		{`organizations: [{name: acme, grants: []}]`, ""},
 	} {
@@ -49,7 +49,7 @@ func TestGrants(t *testing.T) {
 func TestPruneGrants(t *testing.T) {
 	d := dbtest.New(t)
 	put(t, d, whole, apply.Options{AllowInsecure: true})
-	// The lender's file does not prune what the borrower has.
+	// The lender's file does not prune subgroups of the borrower.
 	prune := `organizations: [{name: acme, agents: [{name: sales}], trunks: [{name: main, subgroups: [{name: other}]}]}, {name: globex, agents: [{name: helpdesk}]}]`
 	put(t, d, prune, apply.Options{Prune: true})
 	if got := lent(t, d); got != "main globex 5 10 default" {
@@ -68,8 +68,8 @@ func TestGrantsThatCannotBe(t *testing.T) {
 		{`organizations: [{name: acme, grants: [{trunk: other, to: globex}]}]`, `trunk "other"`},
 		{`organizations: [{name: acme, grants: [{trunk: main, to: nobody}]}]`, `organization "nobody"`},
 		{`organizations: [{name: acme, grants: [{trunk: main, to: acme}]}]`, "its own organization"},
-		{`organizations: [{name: acme, grants: [{trunk: main, to: globex, caller_numbers: ["+12025550177"]}]}]`, "none of the trunk's"},
-		{`organizations: [{name: acme, grants: [{trunk: main, to: globex, concurrent_calls: -1}]}]`, "not negative"},
+		{`organizations: [{name: acme, grants: [{trunk: main, to: globex, caller_numbers: ["+12025550177"]}]}]`, "does not belong to the trunk"},
+		{`organizations: [{name: acme, grants: [{trunk: main, to: globex, concurrent_calls: -1}]}]`, "limits must not be negative"},
 		{`organizations: [{name: acme, granted_trunks: [{trunk: main, of: globex}]}]`, "not lent"},
 		{`organizations: [{name: globex, granted_trunks: [{trunk: main, of: acme, subgroups: [{name: x, agents: [sales]}]}]}]`, `agent "sales"`},
 		{`organizations: [{name: acme, grants: [{trunk: main, to: globex}, {trunk: main, to: globex}]}]`, "twice"},

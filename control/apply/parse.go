@@ -11,8 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads an operator's file. An error names the path of the key it is
-// about, and, where a key is unknown, the ones that are known there.
+// Parse parses an operator's file. An error contains the path of the key and, for an unknown key, the known ones.
 func Parse(r io.Reader) (Spec, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(r)
@@ -20,10 +19,10 @@ func Parse(r io.Reader) (Spec, error) {
 		if errors.Is(err, io.EOF) {
 			return Spec{}, errors.New("the file is empty")
 		}
-		return Spec{}, fmt.Errorf("the file is no YAML: %w", err)
+		return Spec{}, fmt.Errorf("the file is not valid YAML: %w", err)
 	}
 	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return Spec{}, errors.New("the file holds more than one document")
+		return Spec{}, errors.New("the file contains more than one document")
 	}
 	var s Spec
 	if err := walk(doc.Content[0], reflect.TypeOf(s), ""); err != nil {
@@ -35,7 +34,7 @@ func Parse(r io.Reader) (Spec, error) {
 	return s, s.check()
 }
 
-// walk holds the document to the shape of t.
+// walk checks a YAML node against the type t.
 func walk(n *yaml.Node, t reflect.Type, path string) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -46,7 +45,7 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 		}
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[Open]() {
+	if t == reflect.TypeFor[RawValue]() {
 		return nil
 	}
 	switch t.Kind() {
@@ -59,7 +58,7 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 			return nil
 		}
 		if n.Kind != yaml.SequenceNode {
-			return fault(n, path, "a list is expected")
+			return errAt(n, path, "expected a list")
 		}
 		for i, item := range n.Content {
 			if err := walk(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
@@ -69,16 +68,13 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 		return nil
 	default:
 		if n.Kind != yaml.ScalarNode || n.Decode(reflect.New(t).Interface()) != nil {
-			return fault(n, path, "%s is expected", kindName(t))
+			return errAt(n, path, "expected %s", kindName(t))
 		}
 		return nil
 	}
 }
 
 func walkMap(n *yaml.Node, t reflect.Type, path string) error {
-	if n.Kind != yaml.MappingNode {
-		return fault(n, path, "keys and values are expected")
-	}
 	fields := map[string]reflect.Type{}
 	var names []string
 	for f := range t.Fields() {
@@ -86,49 +82,68 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 		fields[name] = f.Type
 		names = append(names, name)
 	}
-	var seen []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		at := strings.TrimPrefix(path+"."+key.Value, ".")
+	return walkPairs(n, path, nil, func(key *yaml.Node, at string) (reflect.Type, error) {
 		ft, ok := fields[key.Value]
 		if !ok {
-			return fault(key, at, "unknown key; known here: %s", strings.Join(names, ", "))
+			return nil, errAt(key, at, "unknown key; known here: %s", strings.Join(names, ", "))
 		}
+		return ft, nil
+	})
+}
+
+// walkPairs checks the values of a mapping, and of the mappings that it merges (<<), against the types that of returns
+// for their keys. around are the mappings that merge this one.
+func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml.Node, at string) (reflect.Type, error)) error {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.MappingNode {
+		return errAt(n, path, "expected keys and values")
+	}
+	if slices.Contains(around, n) {
+		return errAt(n, path, "the mapping merges itself (<<)")
+	}
+	around = append(slices.Clone(around), n)
+	var seen []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return errAt(key, path, "a key is a text")
+		}
+		at := strings.TrimPrefix(path+"."+key.Value, ".")
 		if slices.Contains(seen, key.Value) {
-			return fault(key, at, "the key is given twice")
+			return errAt(key, at, "the key is given twice")
 		}
 		seen = append(seen, key.Value)
-		if err := walk(n.Content[i+1], ft, at); err != nil {
+		if key.ShortTag() == "!!merge" {
+			merged := []*yaml.Node{value}
+			if value.Kind == yaml.SequenceNode {
+				merged = value.Content
+			}
+			for _, m := range merged {
+				if err := walkPairs(m, path, around, of); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		t, err := of(key, at)
+		if err != nil {
+			return err
+		}
+		if err := walk(value, t, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// walkFree holds a mapping whose keys the operator chooses to its values' shape.
+// walkFree checks the values of a mapping with free keys.
 func walkFree(n *yaml.Node, t reflect.Type, path string) error {
 	if n.Tag == "!!null" {
 		return nil
 	}
-	if n.Kind != yaml.MappingNode {
-		return fault(n, path, "keys and values are expected")
-	}
-	var seen []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		at := path + "." + key.Value
-		if key.Kind != yaml.ScalarNode {
-			return fault(key, path, "a key is a text")
-		}
-		if slices.Contains(seen, key.Value) {
-			return fault(key, at, "the key is given twice")
-		}
-		seen = append(seen, key.Value)
-		if err := walk(n.Content[i+1], t.Elem(), at); err != nil {
-			return err
-		}
-	}
-	return nil
+	return walkPairs(n, path, nil, func(*yaml.Node, string) (reflect.Type, error) { return t.Elem(), nil })
 }
 
 func kindName(t reflect.Type) string {
@@ -144,7 +159,7 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-func fault(n *yaml.Node, path, format string, args ...any) error {
+func errAt(n *yaml.Node, path, format string, args ...any) error {
 	if path == "" {
 		path = "the file"
 	}

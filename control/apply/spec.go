@@ -1,5 +1,4 @@
-// Package apply brings what an operator owns, written down in YAML, into the
-// database: organizations, agents, trunks and webhooks.
+// Package apply writes the operator's YAML file to the database: organizations, agents, trunks and webhooks.
 package apply
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// A Spec is the operator's file. A key that is not given changes nothing.
+// A Spec is the operator's file. A missing key changes nothing.
 type Spec struct {
 	Organizations []Organization `yaml:"organizations"`
 }
@@ -37,30 +36,29 @@ type Organization struct {
 	GrantedTrunks   *[]GrantedTrunk  `yaml:"granted_trunks"`
 }
 
-// A Window is when calls may be made, days from 0 for Monday.
+// A Window is a set of hours for calls; days start at 0 for Monday.
 type Window struct {
 	Days  []int  `json:"days"  yaml:"days"`
 	Start string `json:"start" yaml:"start"`
 	End   string `json:"end"   yaml:"end"`
 }
 
-// Caps bound how often one number is called.
+// Caps limit the calls to one number.
 type Caps struct {
 	Enabled   *bool `json:"enabled,omitempty"    yaml:"enabled"`
 	Daily     *int  `json:"daily,omitempty"      yaml:"daily"`
 	Rolling7D *int  `json:"rolling_7d,omitempty" yaml:"rolling_7d"`
 }
 
-// Disclosures are what the law wants said at the beginning of campaigns' calls.
+// Disclosures configures the disclosures that the law requires at the start of campaign calls.
 type Disclosures struct {
-	Enabled *bool `json:"enabled,omitempty" yaml:"enabled"` // they are
-	// Agent and Organization are the names that are said; empty for those they have.
+	Enabled *bool `json:"enabled,omitempty" yaml:"enabled"` // spoken at all
+	// Agent and Organization are the spoken names; if empty, the stored names.
 	Agent        string `json:"agent,omitempty"        yaml:"agent"`
 	Organization string `json:"organization,omitempty" yaml:"organization"`
 }
 
-// OrgLimits bound what an organization's calls may come to in a day of its
-// zone. What is not given is not bounded.
+// OrgLimits are an organization's limits per day of its time zone; 0 means no limit.
 type OrgLimits struct {
 	DailyCalls   int     `json:"daily_calls,omitempty"   yaml:"daily_calls"`
 	DailyMinutes int     `json:"daily_minutes,omitempty" yaml:"daily_minutes"`
@@ -71,7 +69,7 @@ type OrgLimits struct {
 type Webhook struct {
 	URL    string       `yaml:"url"`
 	Secret media.Secret `yaml:"secret"`
-	// Previous is the secret before, while it is being changed.
+	// Previous is the former secret during a rotation.
 	Previous media.Secret `yaml:"previous_secret"`
 	Events   []string     `yaml:"events"`
 	Payload  string       `yaml:"payload"` // full or thin; empty is full
@@ -98,13 +96,13 @@ type Agent struct {
 	Tools         *[]Tool            `yaml:"tools"`
 }
 
-// A Tool is what an agent may do beside talking.
+// A Tool is an action of an agent other than speech.
 type Tool struct {
 	Type         string                  `yaml:"type"`
 	Description  string                  `yaml:"description"`
 	Destinations []tools.Destination     `yaml:"destinations"`
 	Name         string                  `yaml:"name"`
-	Parameters   Open                    `yaml:"parameters"`
+	Parameters   RawValue                `yaml:"parameters"`
 	URL          string                  `yaml:"url"`
 	Method       string                  `yaml:"method"`
 	Headers      map[string]media.Secret `yaml:"headers"`
@@ -112,7 +110,7 @@ type Tool struct {
 	Filler       string                  `yaml:"filler"`
 }
 
-// Analysis is what a finished call is asked for.
+// Analysis selects what is extracted from an ended call.
 type Analysis struct {
 	Summary   *bool           `yaml:"summary"`
 	Success   *bool           `yaml:"success"`
@@ -120,11 +118,11 @@ type Analysis struct {
 	Fields    *[]agents.Field `yaml:"fields"`
 }
 
-// An Open value is whatever JSON can say.
-type Open struct{ json.RawMessage }
+// A RawValue is any JSON value.
+type RawValue struct{ json.RawMessage }
 
 // UnmarshalYAML implements yaml.Unmarshaler in its function form.
-func (o *Open) UnmarshalYAML(decode func(any) error) error {
+func (o *RawValue) UnmarshalYAML(decode func(any) error) error {
 	var v any
 	if err := decode(&v); err != nil {
 		return err
@@ -134,19 +132,19 @@ func (o *Open) UnmarshalYAML(decode func(any) error) error {
 	return err
 }
 
-// Speech names the engines an agent hears, thinks and speaks with.
+// Speech names the recognizer, model and voice of an agent.
 type Speech struct {
 	ASR *Engine `yaml:"asr"`
 	LLM *Engine `yaml:"llm"`
 	TTS *Engine `yaml:"tts"`
 }
 
-// An Engine is one provider.
+// An Engine is one provider with its settings.
 type Engine struct {
 	Provider string `yaml:"provider"`
 	Model    string `yaml:"model"`
 	Voice    string `yaml:"voice"`
-	// Fallback is asked where this one fails.
+	// Fallback is used if this provider fails.
 	Fallback *Engine `yaml:"fallback"`
 }
 
@@ -160,9 +158,10 @@ type Trunk struct {
 	Limits        *Limits       `yaml:"limits"`
 	Subgroups     []Subgroup    `yaml:"subgroups"`
 
-	// How calls go through it.
+	// How calls use it.
 	Backups          *[]string          `yaml:"backups"`
 	Realm            *string            `yaml:"realm"`
+	SignalingSources *[]string          `yaml:"signaling_sources"`
 	Register         *bool              `yaml:"register"`
 	Codecs           *[]string          `yaml:"codecs"`
 	Encryption       *string            `yaml:"encryption"`
@@ -173,17 +172,21 @@ type Trunk struct {
 	Headers          *map[string]string `yaml:"headers"`
 	Attest           *map[string]string `yaml:"attest"`
 
+	MediaSources      *[]string `yaml:"media_sources"`
+	FirstMediaTimeout *int      `yaml:"first_media_timeout_s"`
+	MediaTimeout      *int      `yaml:"media_timeout_s"`
+
 	Provider *string             `yaml:"provider"`
 	Rates    *map[string]float64 `yaml:"rates"`
 }
 
-// Limits bound a trunk; 0 is no limit.
+// Limits are the limits of a trunk; 0 means no limit.
 type Limits struct {
 	CallsPerSecond  float64 `yaml:"calls_per_second"`
 	ConcurrentCalls int     `yaml:"concurrent_calls"`
 }
 
-// A Subgroup is a way onto a trunk for some agents.
+// A Subgroup is a routing group on a trunk for some agents.
 type Subgroup struct {
 	Name                string    `yaml:"name"`
 	DialPrefix          *string   `yaml:"dial_prefix"`
@@ -194,7 +197,7 @@ type Subgroup struct {
 	CallsPerMinute      *int      `yaml:"calls_per_minute"`
 }
 
-// A Grant lends a trunk to another organization. A limit of 0 is none.
+// A Grant lends a trunk to another organization; a limit of 0 means none.
 type Grant struct {
 	Trunk           string   `yaml:"trunk"`
 	To              string   `yaml:"to"`

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 )
 
-// Text is an agent as a file writes it, without its name and without what is empty.
-func (a Agent) Text() (string, error) {
+// YAML returns an agent in the form of the file, without its name and empty fields.
+func (a Agent) YAML() (string, error) {
 	var n yaml.Node
 	if err := n.Encode(a); err != nil {
 		return "", fmt.Errorf("agent %q: %w", a.Name, err)
@@ -35,7 +35,7 @@ func (a Agent) Text() (string, error) {
 	return b.String(), nil
 }
 
-// prune leaves out what says nothing.
+// prune removes empty nodes.
 func prune(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		for _, c := range n.Content {
@@ -47,7 +47,8 @@ func prune(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		v := n.Content[i+1]
 		prune(v)
-		empty := v.Tag == "!!null" || v.Kind == yaml.ScalarNode && (v.Value == "" || v.Value == "0" && v.Tag == "!!int") || v.Kind != yaml.ScalarNode && len(v.Content) == 0
+		empty := v.Tag == "!!null" || v.Kind == yaml.ScalarNode && (v.Value == "" || v.Value == "0" && v.Tag == "!!int") ||
+			v.Kind != yaml.ScalarNode && len(v.Content) == 0
 		if !empty {
 			kept = append(kept, n.Content[i], v)
 		}
@@ -55,8 +56,7 @@ func prune(n *yaml.Node) {
 	n.Content = kept
 }
 
-// ParseAgent reads an agent that is written whole: what the text does not say is as
-// it is by default. Its errors are those of Parse.
+// ParseAgent parses a complete agent: missing fields get their defaults. Its errors are those of Parse.
 func ParseAgent(name, text string) (Agent, error) {
 	var doc yaml.Node
 	var a Agent
@@ -65,7 +65,7 @@ func ParseAgent(name, text string) (Agent, error) {
 	case errors.Is(err, io.EOF):
 		return a, errors.New("the text is empty")
 	case err != nil:
-		return a, fmt.Errorf("this is no YAML: %w", err)
+		return a, fmt.Errorf("invalid YAML: %w", err)
 	}
 	if err = walk(doc.Content[0], reflect.TypeOf(a), ""); err != nil {
 		return a, err
@@ -76,18 +76,18 @@ func ParseAgent(name, text string) (Agent, error) {
 	if a.Name != "" && a.Name != name {
 		return a, fmt.Errorf("name: %q: an agent keeps its name", a.Name)
 	}
-	usual := Written(agents.Agent{Draft: agents.Default()})
+	usual := FromAgent(agents.Agent{Draft: agents.Default()})
 	a.Name, a.Published = name, nil
 	if a.Analysis == nil {
 		a.Analysis = &Analysis{}
 	}
-	orUsual(reflect.ValueOf(a.Analysis).Elem(), reflect.ValueOf(usual.Analysis).Elem())
-	orUsual(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&usual).Elem())
+	fillDefaults(reflect.ValueOf(a.Analysis).Elem(), reflect.ValueOf(usual.Analysis).Elem())
+	fillDefaults(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&usual).Elem())
 	return a, nil
 }
 
-// orUsual sets the pointers of a struct that are nil to those of another.
-func orUsual(v, usual reflect.Value) {
+// fillDefaults sets the nil pointers of a struct to those of usual.
+func fillDefaults(v, usual reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Pointer && f.IsNil() {
 			f.Set(usual.Field(i))
@@ -96,9 +96,9 @@ func orUsual(v, usual reflect.Value) {
 }
 
 // MarshalYAML implements yaml.Marshaler.
-func (o Open) MarshalYAML() (any, error) {
+func (o RawValue) MarshalYAML() (any, error) {
 	if len(o.RawMessage) == 0 {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // null
 	}
 	var v any
 	err := json.Unmarshal(o.RawMessage, &v)

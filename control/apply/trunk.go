@@ -15,20 +15,46 @@ func applyTrunk(ctx context.Context, tx db.Querier, id string, t Trunk, o Option
 		return err
 	}
 	have.OrgID, have.Name = id, t.Name
-	t.change(&have)
+	t.applyTo(&have)
 	if err = have.Check(); err != nil {
 		return err
 	}
-	if o.Line != nil {
-		if err = o.Line(have.Line()); err != nil {
+	if o.CheckTrunk != nil {
+		if err = o.CheckTrunk(have.MediaTrunk()); err != nil {
 			return err
 		}
+	}
+	if err = warnRealm(ctx, tx, have, o); err != nil {
+		return err
 	}
 	trunkID, err := trunks.Save(ctx, tx, have)
 	if err != nil {
 		return err
 	}
 	return applySubgroups(ctx, tx, id, trunkID, "", t.Subgroups, o)
+}
+
+// warnRealm warns about a trunk that would answer challenges of any realm.
+func warnRealm(ctx context.Context, tx db.Querier, t trunks.Trunk, o Options) error {
+	if o.Warn == nil || t.Username == "" || t.Settings.Realm != "" {
+		return nil
+	}
+	known, err := trunks.Realm(ctx, tx, t.Proxy)
+	if err != nil {
+		return err
+	}
+	advice := "set realm to the carrier's"
+	if known != "" {
+		advice = fmt.Sprintf("the carrier's is %q as far as is known: set realm to it", known)
+	}
+	o.Warn(
+		fmt.Sprintf(
+			"trunk %q has a username and no realm: until a call or a registration succeeds, a challenge of any realm is answered; %s",
+			t.Name,
+			advice,
+		),
+	)
+	return nil
 }
 
 func applySubgroups(ctx context.Context, tx db.Querier, id, trunkID, grantID string, all []Subgroup, o Options) error {
@@ -46,27 +72,31 @@ func applySubgroups(ctx context.Context, tx db.Querier, id, trunkID, grantID str
 	return err
 }
 
-// change sets in a trunk what the file gives.
-func (t Trunk) change(to *trunks.Trunk) {
-	set(&to.Proxy, t.Proxy)
-	set(&to.Username, t.Username)
-	set(&to.Password, t.Password)
-	set(&to.CallerNumbers, t.CallerNumbers)
+// applyTo copies the given fields into a trunk.
+func (t Trunk) applyTo(to *trunks.Trunk) {
+	setIf(&to.Proxy, t.Proxy)
+	setIf(&to.Username, t.Username)
+	setIf(&to.Password, t.Password)
+	setIf(&to.CallerNumbers, t.CallerNumbers)
 	if t.Limits != nil {
 		to.CallsPerSecond, to.ConcurrentCalls = t.Limits.CallsPerSecond, t.Limits.ConcurrentCalls
 	}
 	s := &to.Settings
-	set(&s.Backups, t.Backups)
-	set(&s.Realm, t.Realm)
-	set(&s.Register, t.Register)
-	set(&s.Codecs, t.Codecs)
-	set(&s.Encryption, t.Encryption)
-	set(&s.DTMF, t.DTMF)
-	set(&s.AssertedIdentity, t.AssertedIdentity)
-	set(&s.Privacy, t.Privacy)
-	set(&s.Diversion, t.Diversion)
-	set(&s.Headers, t.Headers)
-	set(&s.Attest, t.Attest)
-	set(&s.Provider, t.Provider)
-	set(&s.Rates, t.Rates)
+	setIf(&s.Backups, t.Backups)
+	setIf(&s.Realm, t.Realm)
+	setIf(&s.SignalingSources, t.SignalingSources)
+	setIf(&s.Register, t.Register)
+	setIf(&s.Codecs, t.Codecs)
+	setIf(&s.Encryption, t.Encryption)
+	setIf(&s.DTMF, t.DTMF)
+	setIf(&s.AssertedIdentity, t.AssertedIdentity)
+	setIf(&s.Privacy, t.Privacy)
+	setIf(&s.Diversion, t.Diversion)
+	setIf(&s.Headers, t.Headers)
+	setIf(&s.Attest, t.Attest)
+	setIf(&s.MediaSources, t.MediaSources)
+	setIf(&s.FirstMediaTimeout, t.FirstMediaTimeout)
+	setIf(&s.MediaTimeout, t.MediaTimeout)
+	setIf(&s.Provider, t.Provider)
+	setIf(&s.Rates, t.Rates)
 }

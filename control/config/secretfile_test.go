@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestSecretFiles: every secret may stand in a file, and none is repeated where
-// it is wrong.
+// TestSecretFiles: every secret may be kept in a file, and no error repeats one.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -39,7 +38,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	for key, s := range Settings() {
 		var c Config
-		if s.Set(&c, "canary") == nil && !strings.Contains(strings.Join(secretKeys(), " "), key) && strings.Contains(key, "KEY") && !strings.HasPrefix(key, "PARLEY_SIP") && !strings.HasPrefix(key, "PARLEY_STIR") {
+		if s.Set(&c, "canary") == nil && secretSettings()[key].Set == nil && strings.Contains(key, "KEY") && !strings.HasPrefix(key, "PARLEY_SIP") && !strings.HasPrefix(key, "PARLEY_STIR") {
 			t.Errorf("%s cannot be kept in a file", key)
 		}
 	}

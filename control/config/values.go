@@ -12,9 +12,16 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control/recording"
-	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
 )
+
+// withStorage adds the settings for full disks and unavailable databases.
+func withStorage(all map[string]Setting) map[string]Setting {
+	all["PARLEY_RECORDING_RESERVE"] = Setting{"a size, 1MB to 1000GB, or off", setSize(func(c *Config) *int64 { return &c.RecordingReserve })}
+	all["PARLEY_DATABASE_WAIT"] = duration("a duration, 0s to 1h", func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour)
+	return all
+}
 
 func addr(at func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error {
@@ -41,13 +48,34 @@ func number(at func(*Config) *int, most int) func(*Config, string) error {
 	}
 }
 
-func length(at func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
-	return func(c *Config, v string) error {
+// duration returns a setting of a duration from least to most.
+func duration(accepts string, at func(*Config) *time.Duration, least, most time.Duration) Setting {
+	return Setting{accepts, func(c *Config, v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil || d < least || d > most {
 			return fmt.Errorf("%q is out of range", v)
 		}
 		*at(c) = d
+		return nil
+	}}
+}
+
+// setSize parses a size in MB (2^20 bytes) or GB (2^30 bytes).
+func setSize(at func(*Config) *int64) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == "off" {
+			*at(c) = -1
+			return nil
+		}
+		text, shift := strings.TrimSuffix(v, "MB"), 20
+		if text == v {
+			text, shift = strings.TrimSuffix(v, "GB"), 30
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || text == v || n < 1 || n > 1000<<30>>shift {
+			return fmt.Errorf("%q is not a size in that range", v)
+		}
+		*at(c) = n << shift
 		return nil
 	}
 }
@@ -70,7 +98,7 @@ func setBucket(c *Config, v string) error {
 
 func setDatabase(c *Config, v string) error {
 	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
-		return errors.New("not a Postgres connection string") // never repeated: it holds a password
+		return errors.New("not a Postgres connection string") // the value is not repeated: it contains a password
 	}
 	c.DatabaseURL = media.Secret(v)
 	return nil
@@ -82,7 +110,7 @@ func setPorts(at func(*Config) *[2]int) func(*Config, string) error {
 		first, err1 := strconv.Atoi(from)
 		last, err2 := strconv.Atoi(to)
 		if !ok || err1 != nil || err2 != nil || first < 1024 || last > 65535 || last-first < 3 {
-			return fmt.Errorf("%q is no range of ports", v)
+			return fmt.Errorf("%q is not a range of ports", v)
 		}
 		*at(c) = [2]int{first, last}
 		return nil
@@ -97,7 +125,7 @@ func setPort(at func(*Config) *int) func(*Config, string) error {
 		}
 		n, err := strconv.ParseUint(v, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%q is no port", v)
+			return fmt.Errorf("%q is not a port", v)
 		}
 		*at(c) = int(n)
 		return nil
@@ -110,7 +138,7 @@ func setICE(at func(*Config) *[]string, schemes ...string) func(*Config, string)
 		for part := range strings.SplitSeq(v, ",") {
 			part = strings.TrimSpace(part)
 			if !slices.ContainsFunc(schemes, func(s string) bool { return strings.HasPrefix(part, s) && len(part) > len(s) }) {
-				return fmt.Errorf("%q is no such server", part)
+				return fmt.Errorf("%q is not such a server", part)
 			}
 			*at(c) = append(*at(c), part)
 		}
@@ -121,7 +149,7 @@ func setICE(at func(*Config) *[]string, schemes ...string) func(*Config, string)
 func setIP(c *Config, v string) error {
 	ip, err := netip.ParseAddr(v)
 	if err != nil || ip.IsUnspecified() {
-		return fmt.Errorf("%q is not an address that a carrier could send to", v)
+		return fmt.Errorf("%q is not an address that carriers can reach", v)
 	}
 	c.MediaIP = ip
 	return nil
@@ -162,23 +190,33 @@ func setLimits(c *Config, v string) error {
 		name, most, _ := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.Atoi(most)
 		if name == "" || err != nil || n < 1 || n > 100_000 {
-			return fmt.Errorf("%q is no limit", part)
+			return fmt.Errorf("%q is not a limit", part)
 		}
 		c.ProviderLimits[name] = n
 	}
 	return nil
 }
 
-func setHosts(c *Config, v string) error {
-	c.ToolHosts = nil
-	for part := range strings.SplitSeq(v, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" || strings.ContainsAny(part, "/@ ") {
-			return fmt.Errorf("%q is no host", part)
+func setToolHosts(c *Config, v string) (err error) {
+	c.ToolHosts, err = hosts(v, "/@ ")
+	return err
+}
+
+func setHosts(c *Config, v string) (err error) {
+	c.Hosts, err = hosts(v, "/@: *")
+	return err
+}
+
+// hosts splits a comma-separated list of hosts. None may contain a character of not.
+func hosts(v, not string) (all []string, err error) {
+	for name := range strings.SplitSeq(v, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" || strings.ContainsAny(name, not) {
+			return nil, fmt.Errorf("%q is not a host", name)
 		}
-		c.ToolHosts = append(c.ToolHosts, part)
+		all = append(all, name)
 	}
-	return nil
+	return all, nil
 }
 
 func setLevel(c *Config, v string) error {
@@ -189,9 +227,9 @@ func setLevel(c *Config, v string) error {
 	return nil
 }
 
-// setSealKey reads the keys that seal secrets.
+// setSealKey parses the keys that encrypt secrets.
 func setSealKey(c *Config, v string) error {
-	if _, err := seal.Parse(media.Secret(v)); err != nil {
+	if _, err := secretbox.Parse(media.Secret(v)); err != nil {
 		return err
 	}
 	c.SealKey = media.Secret(v)

@@ -8,18 +8,21 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/parley-voice/parley/media"
 )
 
 // withWeb adds the settings of web calls and pages.
 func withWeb(all map[string]Setting) map[string]Setting {
 	maps.Copy(all, map[string]Setting{
-		"PARLEY_WEBRTC_UDP_PORT":  {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
-		"PARLEY_WEBRTC_TCP_PORT":  {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
-		"PARLEY_STUN_URLS":        {"stun:HOST:PORT, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:")},
-		"PARLEY_TURN_URLS":        {"turn:HOST:PORT?transport=udp or turns:…, several with commas between", setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:")},
-		"PARLEY_TURN_SECRET":      {"the static-auth-secret of the TURN servers", func(c *Config, v string) error { c.WebRTC.TURNSecret = media.Secret(v); return nil }},
+		"PARLEY_WEBRTC_UDP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
+		"PARLEY_WEBRTC_TCP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
+		"PARLEY_STUN_URLS": {
+			"stun:HOST:PORT, several with commas between",
+			setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:"),
+		},
+		"PARLEY_TURN_URLS": {
+			"turn:HOST:PORT?transport=udp or turns:…, several with commas between",
+			setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:"),
+		},
 		"PARLEY_TURN_PORT":        {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.Relay })},
 		"PARLEY_TURN_RELAY_PORTS": {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.WebRTC.RelayPorts })},
 		"PARLEY_TURN_PEERS":       {"IP:PORT, several with commas between", setPeers},
@@ -30,7 +33,7 @@ func withWeb(all map[string]Setting) map[string]Setting {
 	return all
 }
 
-// mapped is how many bits of an IPv6 address stand before the IPv4 that it holds.
+// mapped is the length of the prefix of IPv4-mapped IPv6 addresses, in bits.
 const mapped = 96
 
 func setProxies(c *Config, v string) error {
@@ -45,7 +48,7 @@ func setProxies(c *Config, v string) error {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
 		}
 		if err != nil || p.Bits() == 0 {
-			return fmt.Errorf("%q is no proxy, or everybody", part)
+			return fmt.Errorf("%q is not an address, or matches every address", part)
 		}
 		c.Proxies = append(c.Proxies, p.Masked())
 	}
@@ -57,7 +60,7 @@ func setPeers(c *Config, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		a, err := netip.ParseAddrPort(strings.TrimSpace(part))
 		if ip := a.Addr().Unmap(); err != nil || a.Port() == 0 || !ip.IsGlobalUnicast() {
-			return fmt.Errorf("%q is no address of a node", part)
+			return fmt.Errorf("%q is not the address of a node", part)
 		}
 		c.WebRTC.RelayPeers = append(c.WebRTC.RelayPeers, a)
 	}
@@ -69,7 +72,7 @@ func setTalk(c *Config, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		org, name, ok := strings.Cut(strings.TrimSpace(part), "/")
 		if !ok || org == "" || name == "" {
-			return fmt.Errorf("%q is no agent of an organization", part)
+			return fmt.Errorf("%q is not ORGANIZATION/AGENT", part)
 		}
 		if slices.ContainsFunc(c.Talk, func(a TalkAgent) bool { return a.Name == name }) {
 			return fmt.Errorf("%q is named twice", name)
@@ -79,8 +82,7 @@ func setTalk(c *Config, v string) error {
 	return nil
 }
 
-// MediaAddrs are the address to bind media to and the one to tell carriers,
-// which is invalid where they are the same.
+// MediaAddrs returns the address to bind media to and the public one, which is invalid if they are the same.
 func (c Config) MediaAddrs() (bind, public netip.Addr, err error) {
 	host, _, err := net.SplitHostPort(c.SIPAddr)
 	if err != nil {
@@ -90,10 +92,12 @@ func (c Config) MediaAddrs() (bind, public netip.Addr, err error) {
 		host = "0.0.0.0"
 	}
 	if bind, err = netip.ParseAddr(host); err != nil {
-		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is no IP address; accepted: IP:port", host)
+		return bind, public, fmt.Errorf("PARLEY_SIP_ADDR: %q is not an IP address; accepted: IP:port", host)
 	}
 	if bind.IsUnspecified() && !c.MediaIP.IsValid() {
-		return bind, public, errors.New("PARLEY_MEDIA_IP: missing, and PARLEY_SIP_ADDR listens everywhere; accepted: the IP address that carriers reach")
+		return bind, public, errors.New(
+			"PARLEY_MEDIA_IP is required because PARLEY_SIP_ADDR listens on all addresses; accepted: the IP address that carriers reach",
+		)
 	}
 	return bind, c.MediaIP, nil
 }

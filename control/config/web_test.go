@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProxies: what is written as IPv4 within IPv6 is compared as IPv4.
+// TestProxies: IPv4-mapped IPv6 networks are compared as IPv4.
 func TestProxies(t *testing.T) {
 	for v, want := range map[string]netip.Prefix{
 		"10.1.2.3":              netip.MustParsePrefix("10.1.2.3/32"),

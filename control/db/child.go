@@ -21,9 +21,9 @@ type child struct {
 	done chan struct{} // closed when it has exited
 }
 
-// stop asks for a fast shutdown, which rolls open transactions back.
+// stop requests a fast shutdown, which rolls back open transactions.
 func (c *child) stop() {
-	_ = c.cmd.Process.Signal(syscall.SIGINT) // it may be gone already
+	_ = c.cmd.Process.Signal(syscall.SIGINT) // it may have exited already
 	select {
 	case <-c.done:
 		return
@@ -33,8 +33,8 @@ func (c *child) stop() {
 	<-c.done
 }
 
-// launch makes the data if there is none, starts Postgres and waits until it
-// answers. The caller holds the lock, and stops the child.
+// launch creates the data directory if needed, starts Postgres and waits until it accepts connections. The caller
+// holds the lock and stops the child.
 func (l *Local) launch(ctx context.Context) (*child, error) {
 	data := filepath.Join(l.home, "data")
 	have, err := dataVersion(data)
@@ -50,8 +50,7 @@ func (l *Local) launch(ctx context.Context) (*child, error) {
 			return nil, err
 		}
 	}
-	// After a crash the first starts may fail: the lock file of a dead
-	// postmaster, or its last children still dying.
+	// After a crash the first starts may fail: the lock file of the dead postmaster remains, or its children still run.
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		c, err := l.run(in, data)
@@ -75,19 +74,19 @@ func (l *Local) launch(ctx context.Context) (*child, error) {
 	}
 }
 
-// initdb builds the data beside its place and moves it there when it is whole.
+// initdb creates the data in a temporary folder and renames it once it is complete.
 func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	fresh := data + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	// Whoever may open the socket's folder, which is 0700, may come in.
+	// The socket's folder has mode 0700: any process that may open it is trusted.
 	args := []string{"-D", fresh, "-U", "parley", "--auth-local=trust", "--auth-host=reject", "--no-locale", "-E", "UTF8", "--no-instructions"}
 	if l.Fast {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(in.bin, "initdb"), args...) //nolint:gosec // found by us
-	l.dress(cmd, in)
+	cmd := exec.CommandContext(ctx, filepath.Join(in.bin, "initdb"), args...) //nolint:gosec // path found by findInstall
+	l.prepareCommand(cmd, in)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
 	}
@@ -97,10 +96,10 @@ func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	return nil
 }
 
-// dress sets what every program of Postgres gets.
-func (l *Local) dress(cmd *exec.Cmd, in install) {
+// prepareCommand sets the environment, user and process group of a Postgres program.
+func (l *Local) prepareCommand(cmd *exec.Cmd, in install) {
 	attr := &syscall.SysProcAttr{
-		Setpgid:   true, // Ctrl-C is for us; we stop it when our work is done
+		Setpgid:   true, // Ctrl-C must reach only this process, which stops Postgres last
 		Pdeathsig: syscall.SIGINT,
 	}
 	if l.acct.change {
@@ -111,25 +110,25 @@ func (l *Local) dress(cmd *exec.Cmd, in install) {
 	cmd.Env = []string{"PATH=" + in.bin + ":/usr/bin:/bin", "HOME=" + l.home, "TZ=UTC", "LC_ALL=C"}
 }
 
-// run starts the postmaster. It ends with this process, however that ends.
+// run starts the postmaster. The kernel ends it with this process, even after a crash.
 func (l *Local) run(in install, data string) (*child, error) {
 	args := []string{
 		"-D", data, "-k", l.socket, "-p", "5432",
 		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=100",
 		"-c", "shared_buffers=64MB", "-c", "autovacuum_naptime=5s", "-c", "logging_collector=off", "-c", "timezone=UTC", "-c", "jit=off",
-		// Errors repeat the statement, and with it what it holds.
+		// Logged statements would reveal their values.
 		"-c", "log_min_error_statement=panic", "-c", "log_error_verbosity=terse",
 	}
 	if l.Fast {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
 	}
-	log, err := openOwn(l.home+".log", os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
+	log, err := openRegular(l.home+".log", os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(filepath.Join(in.bin, "postgres"), args...) //nolint:gosec,noctx // found by us; stop ends it
-	l.dress(cmd, in)
+	l.prepareCommand(cmd, in)
 	cmd.Stdout, cmd.Stderr = log, log
 
 	c := &child{cmd: cmd, done: make(chan struct{})}
@@ -141,7 +140,7 @@ func (l *Local) run(in install, data string) (*child, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // its log says why
+			_ = cmd.Wait() // its log states the reason
 		}
 		close(c.done)
 	}()
@@ -151,18 +150,18 @@ func (l *Local) run(in install, data string) (*child, error) {
 	return c, nil
 }
 
-// await returns when the child answers, or with its log when it has died.
+// await returns once the child accepts connections. If it exits first, the error contains its log.
 func (l *Local) await(ctx context.Context, c *child) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(30 * time.Second)
 	for {
-		if l.answers(ctx, "postgres") == nil {
+		if l.ping(ctx, "postgres") == nil {
 			return nil
 		}
 		select {
 		case <-c.done:
-			return fmt.Errorf("postgres exited at once: %s", l.lastWords())
+			return fmt.Errorf("postgres exited at once: %s", l.logTail())
 		case <-ctx.Done():
 			return fmt.Errorf("postgres: %w", ctx.Err())
 		case <-late:
@@ -172,9 +171,9 @@ func (l *Local) await(ctx context.Context, c *child) error {
 	}
 }
 
-// lastWords are the last lines of the log of Postgres.
-func (l *Local) lastWords() string {
-	text, _ := readOwn(l.home+".log", 4096) // without it there is nothing to say
+// logTail returns the last lines of the Postgres log.
+func (l *Local) logTail() string {
+	text, _ := readRegular(l.home+".log", 4096) // empty if unreadable
 	return lastLines(string(text), 5)
 }
 
@@ -183,7 +182,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// makeDatabase creates the database of the program once.
+// makeDatabase creates the program's database unless it exists.
 func (l *Local) makeDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, l.URL("postgres"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package db is the way to Postgres: a pool, the migrations, the wake-up bell,
-// and, where no database is named, a Postgres of our own as a child process.
+// Package db opens Postgres: pools, migrations, notifications, and without a database URL
+// an own Postgres child process.
 package db
 
 import (
@@ -16,19 +16,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Config says which database to open.
+// Config selects the database to open.
 type Config struct {
-	// URL is a Postgres connection string. Empty starts, or joins, a Postgres
-	// of our own under DataDir.
+	// URL is a Postgres connection string. If empty, Open starts or joins the Postgres of
+	// DataDir.
 	URL string
 	// DataDir is the folder of the program's data; used without a URL only.
 	DataDir string
-	// MaxConns bounds the pool; 0 means 16. The pool of dialling has half as many,
-	// and that of requests a quarter.
+	// MaxConns bounds Pool; 0 means 16. DialPool has half as many connections, OrderPool a quarter.
 	MaxConns int32
-	// Prepare, where set, is given every new connection before it is used.
+	// Wait is how long Open waits for a writable database; 0 fails at once.
+	Wait time.Duration
+	// Prepare is called for every new connection; may be nil.
 	Prepare func(context.Context, *pgx.Conn) error
-	// Log hears of the child process; nil is silent.
+	// Log receives events of the child process; nil disables logging.
 	Log *slog.Logger
 }
 
@@ -36,19 +37,17 @@ type Config struct {
 type DB struct {
 	// Pool is safe for concurrent use.
 	Pool *pgxpool.Pool
-	// Dial is a pool of its own for what calls wait for while they are dialled: a
-	// flood of requests takes no connection from it. Its statements are planned
-	// once, whatever they are given.
-	Dial *pgxpool.Pool
-	// Front is a pool of its own for what almost each request asks, and many ask
-	// together. Its statements are planned once, too.
-	Front *pgxpool.Pool
+	// DialPool is reserved for dialing, so that a flood of requests takes none of its connections. Its statements use
+	// generic plans.
+	DialPool *pgxpool.Pool
+	// OrderPool is reserved for the short queries of almost every request. Its statements use generic plans.
+	OrderPool *pgxpool.Pool
 
 	local *Local
 }
 
-// Open connects, starting Postgres first where it is ours, and brings the
-// schema up to date. Several processes may open one database at a time.
+// Open connects, starts its own Postgres first if needed, and migrates the schema. Several processes may open one
+// database at a time.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	d := &DB{}
 	c.MaxConns = cmp.Or(c.MaxConns, 16)
@@ -62,14 +61,12 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	var err error
 	if d.Pool, err = connect(ctx, url, c, nil); err == nil {
-		if err = d.Pool.Ping(ctx); err != nil {
-			err = fmt.Errorf("database: %w", err)
-		}
+		err = d.await(ctx, c.Wait, c.Log)
 	}
 	if err == nil {
 		err = Migrate(ctx, d.Pool)
 	}
-	for _, few := range []**pgxpool.Pool{&d.Dial, &d.Front} {
+	for _, few := range []**pgxpool.Pool{&d.DialPool, &d.OrderPool} {
 		if err == nil {
 			c.MaxConns = (c.MaxConns + 1) / 2
 			*few, err = connect(ctx, url, c, map[string]string{"plan_cache_mode": "force_generic_plan"})
@@ -82,9 +79,44 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return d, nil
 }
 
-// Close closes the pool and stops the Postgres that this process started.
+// Pauses of await, and between its log lines.
+const (
+	awaitEvery       = 500 * time.Millisecond
+	awaitLogInterval = 5 * time.Second
+)
+
+// await waits for a writable database and logs that it waits. It fails after wait, or at
+// once if waiting cannot help.
+func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) error {
+	if wait <= 0 {
+		if err := d.Pool.Ping(ctx); err != nil {
+			return fmt.Errorf("database: %w", err)
+		}
+		return nil
+	}
+	began, said := time.Now(), time.Time{}
+	for {
+		err := d.Writable(ctx)
+		left := wait - time.Since(began)
+		switch {
+		case err == nil:
+			return nil
+		case isAccessDenied(err) || left <= 0 || ctx.Err() != nil:
+			return fmt.Errorf("database: %w", err)
+		case log != nil && time.Since(said) >= awaitLogInterval:
+			log.WarnContext(ctx, "waiting for the database", "err", err, "at_most", left.Round(time.Second).String())
+			said = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(awaitEvery, left)):
+		}
+	}
+}
+
+// Close closes the pools and stops the Postgres started by this process.
 func (d *DB) Close() {
-	for _, p := range []*pgxpool.Pool{d.Dial, d.Front, d.Pool} {
+	for _, p := range []*pgxpool.Pool{d.DialPool, d.OrderPool, d.Pool} {
 		if p != nil {
 			p.Close()
 		}
@@ -97,7 +129,7 @@ func (d *DB) Close() {
 func connect(ctx context.Context, url string, c Config, more map[string]string) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// The parser's own error repeats the URL, and with it the password.
+		// The parser's error contains the URL with its password.
 		return nil, errors.New("database: the URL is not a Postgres connection string")
 	}
 	pc.MaxConns = c.MaxConns
@@ -106,12 +138,15 @@ func connect(ctx context.Context, url string, c Config, more map[string]string) 
 	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
 	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30000"
-	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is so long that compiling it pays
+	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough to benefit
 	maps.Copy(pc.ConnConfig.RuntimeParams, more)
+	m := &primaryFollower{}
+	m.watch(&pc.ConnConfig.Config)
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	m.pool.Store(pool)
 	return pool, nil
 }
 
@@ -120,7 +155,7 @@ func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, do)
 }
 
-// A Batch is statements that go to the database at once.
+// Batch is a batch of statements sent in one round trip.
 type Batch = pgx.Batch
 
 // A Querier is a pool or a transaction.

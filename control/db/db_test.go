@@ -24,8 +24,8 @@ func TestOpenIsMigrated(t *testing.T) {
 
 func TestBellRings(t *testing.T) {
 	d := dbtest.New(t)
-	b := &db.Bell{Pool: d.Pool}
-	ring := b.On("parley_test")
+	b := &db.Listener{Pool: d.Pool}
+	ring := b.Subscribe("parley_test")
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() { b.Run(ctx); close(over) }()
@@ -45,7 +45,7 @@ func TestBellRings(t *testing.T) {
 	}
 	await("no ring after NOTIFY")
 
-	// The connection breaks; the bell comes back by itself.
+	// The listener reconnects after its connection breaks.
 	if _, err := d.Pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}

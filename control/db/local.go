@@ -17,31 +17,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Local is the Postgres of a data directory, reachable by a unix socket that
-// only its owner and root may open. The first process to start it owns the
-// child, and starts it again when it dies; others join it, and one of them takes
-// over when the owner goes.
+// A Local is the Postgres of a data directory, reachable by a Unix socket that only its owner and root may open. The
+// first process to start it owns the child and restarts it after an exit. Others join, and one of them takes over
+// when the owner exits.
 type Local struct {
-	// Dir is the program's data directory; Postgres gets a folder in it.
+	// Dir is the program's data directory; Postgres uses a folder in it.
 	Dir string
-	// Fast gives durability away for speed: for tests.
+	// Fast trades durability for speed, for tests.
 	Fast bool
 	Log  *slog.Logger
 
 	home   string // Dir/postgres
-	socket string // the folder of the socket
+	socket string // folder of the socket
 	acct   account
 
 	mu   sync.Mutex
 	lock *os.File // held by the owner
 
-	halt context.CancelFunc // ends what keeps Postgres up
+	halt context.CancelFunc // ends the supervisor
 	over sync.WaitGroup
 	once sync.Once
 }
 
-// Start returns when the database "parley" accepts connections. It refuses
-// data of another major version, and never wipes anything.
+// Start returns once the database "parley" accepts connections. It refuses data of another major version and never
+// deletes data.
 func (l *Local) Start(ctx context.Context) error {
 	if err := l.prepare(); err != nil {
 		return err
@@ -63,15 +62,14 @@ func (l *Local) Start(ctx context.Context) error {
 			l.Stop()
 			return err
 		}
-		l.over.Go(func() { l.keepUp(running, c) })
+		l.over.Go(func() { l.supervise(running, c) })
 		return nil
 	}
 	l.over.Go(func() { l.standBy(running) })
 	return nil
 }
 
-// Stop ends the Postgres that this process owns, and waits for its end. It may
-// be called twice.
+// Stop stops the Postgres that this process owns and waits for its exit. Further calls do nothing.
 func (l *Local) Stop() {
 	l.once.Do(func() {
 		if l.halt != nil {
@@ -81,12 +79,12 @@ func (l *Local) Stop() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.lock != nil {
-			_ = l.lock.Close() // which lets go of the lock
+			_ = l.lock.Close() // releases the lock
 		}
 	})
 }
 
-// URL is how to reach a database of it.
+// URL returns the connection string of a database.
 func (l *Local) URL(database string) string {
 	return fmt.Sprintf("host=%s port=5432 user=parley dbname=%s sslmode=disable", l.socket, database)
 }
@@ -98,7 +96,7 @@ func (l *Local) log() *slog.Logger {
 	return l.Log
 }
 
-// prepare makes the folders.
+// prepare creates the folders.
 func (l *Local) prepare() error {
 	dir, err := filepath.Abs(l.Dir)
 	if err != nil {
@@ -107,13 +105,13 @@ func (l *Local) prepare() error {
 	if l.acct, err = findAccount(); err != nil {
 		return err
 	}
-	// Others may pass through the data directory, not look into it: Postgres
-	// runs as somebody else where we are root.
+	// Other users may traverse the data directory but not list it: Postgres runs as another user if this process runs as
+	// root.
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("data directory: %w", err)
 	}
 	l.home = filepath.Join(dir, "postgres")
-	if err := l.acct.reach(l.home); err != nil {
+	if err := l.acct.checkReachable(l.home); err != nil {
 		return err
 	}
 	l.socket = filepath.Join(l.home, "socket")
@@ -129,9 +127,9 @@ func (l *Local) prepare() error {
 	return nil
 }
 
-// takeLock reports whether this process is now the owner.
+// takeLock tries to take the lock and reports whether this process is now the owner.
 func (l *Local) takeLock() (bool, error) {
-	f, err := openOwn(l.home+".lock", os.O_CREATE|os.O_RDWR)
+	f, err := openRegular(l.home+".lock", os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return false, fmt.Errorf("data directory: %w", err)
 	}
@@ -149,15 +147,14 @@ func (l *Local) takeLock() (bool, error) {
 	return true, nil
 }
 
-// join waits for the owner's Postgres. It returns true if the owner went away
-// and this process has become it.
+// join waits for the owner's Postgres. It returns true if the owner exited and this process has become the owner.
 func (l *Local) join(ctx context.Context) (owner bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if l.answers(ctx, "parley") == nil {
+		if l.ping(ctx, "parley") == nil {
 			return false, nil
 		}
 		if owner, err := l.takeLock(); owner || err != nil {
@@ -171,9 +168,9 @@ func (l *Local) join(ctx context.Context) (owner bool, err error) {
 	}
 }
 
-// answers tries to connect.
-func (l *Local) answers(ctx context.Context, database string) error {
-	// Looking first spares the driver's retries.
+// ping tries to connect.
+func (l *Local) ping(ctx context.Context, database string) error {
+	// A probe of the socket avoids the driver's retries.
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(l.socket, ".s.PGSQL.5432"))
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// openDir is a folder through which Postgres's user may pass.
+// openDir returns a folder that the Postgres account may traverse.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-local-") //nolint:usetesting // t.TempDir is closed to other users
@@ -53,7 +53,7 @@ func query(ctx context.Context, l *db.Local, sql string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// TestLocalKeepsItsData over a stop, a kill and a long path.
+// TestLocalKeepsItsData: data survive a stop, a kill and a long path.
 func TestLocalKeepsItsData(t *testing.T) {
 	dir := filepath.Join(openDir(t), strings.Repeat("long", 25))
 	a := start(t, dir)
@@ -83,8 +83,7 @@ func TestLocalKeepsItsData(t *testing.T) {
 	}
 }
 
-// TestLocalIsJoinedAndTakenOver has two owners of one folder, as a command
-// beside a server is.
+// TestLocalIsJoinedAndTakenOver: two processes use one folder, like a server and a command.
 func TestLocalIsJoinedAndTakenOver(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
@@ -108,7 +107,7 @@ func TestLocalIsJoinedAndTakenOver(t *testing.T) {
 		}
 	}
 	c := start(t, dir)
-	c.Stop() // it owns nothing
+	c.Stop() // it owns no child
 	if err := query(t.Context(), b, "SELECT FROM shared"); err != nil {
 		t.Errorf("after one that had joined left: %v", err)
 	}

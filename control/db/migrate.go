@@ -15,8 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrate brings the schema up to date. An advisory lock lets one process at a
-// time do so; the others wait for it.
+// Migrate updates the schema. An advisory lock admits one process at a time; the others wait.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {

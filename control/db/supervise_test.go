@@ -12,8 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// postmaster is the process id of the Postgres whose data are in dir, 0 where it
-// has none.
+// postmaster returns the process id of the Postgres with data in dir; 0 if none runs.
 func postmaster(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 	if err != nil {
@@ -26,7 +25,7 @@ func postmaster(dir string) int {
 	return pid
 }
 
-// kill ends the Postgres whose data are in dir, at once, and returns who it was.
+// kill kills the Postgres with data in dir and returns its process id.
 func kill(t *testing.T, dir string) int {
 	t.Helper()
 	pid := postmaster(dir)
@@ -54,14 +53,13 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestLocalRestartsItsPostgres after each time that it dies, also where it took
-// over from another process, and not after Stop.
+// TestLocalRestartsItsPostgres: the owner restarts Postgres after each exit, also after a takeover, but not after Stop.
 func TestLocalRestartsItsPostgres(t *testing.T) {
 	dir := openDir(t)
 	data := filepath.Join(dir, "postgres", "data")
 	a := start(t, dir)
 	b := start(t, dir)
-	for _, sql := range []string{"CREATE TABLE kept ()", "CHECKPOINT"} { // fast is not durable
+	for _, sql := range []string{"CREATE TABLE kept ()", "CHECKPOINT"} { // Fast does not flush by itself
 		if err := query(t.Context(), a, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +84,7 @@ func TestLocalRestartsItsPostgres(t *testing.T) {
 func TestLocalStopsWhileItsPostgresIsDown(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
-	// It cannot be started again.
+	// Without its data Postgres cannot start.
 	data := filepath.Join(dir, "postgres", "data")
 	if err := os.Rename(data, data+".away"); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestLocalOpensNoLinks: the account that Postgres runs as owns a folder in
-// which root would otherwise open what the account points it to.
+// TestLocalOpensNoLinks: the Postgres account owns a folder in which it could place links for root to open.
 func TestLocalOpensNoLinks(t *testing.T) {
 	dir := openDir(t)
 	home := filepath.Join(dir, "postgres")
@@ -30,12 +29,12 @@ func TestLocalOpensNoLinks(t *testing.T) {
 	}
 	link := func(to, name string) {
 		t.Helper()
-		_ = os.Remove(name) // it may be there
+		_ = os.Remove(name) // it may exist
 		if err := os.Symlink(to, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// In the account's own folder.
+	// Links in the account's folder.
 	link(victim, filepath.Join(home, "postgres.log"))
 	link(nobody, filepath.Join(home, "lock"))
 	start(t, dir).Stop()
@@ -56,7 +55,7 @@ func TestLocalOpensNoLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In ours.
+	// Links in the folder of this process.
 	for _, name := range []string{"postgres.log", "postgres.lock"} {
 		link(victim, filepath.Join(dir, name))
 		if err := (&db.Local{Dir: dir, Fast: true}).Start(t.Context()); err == nil {

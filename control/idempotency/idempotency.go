@@ -1,5 +1,5 @@
-// Package idempotency remembers requests by the key that their sender gave
-// them, so that a repeat finds the first answer instead of acting again.
+// Package idempotency stores requests by their Idempotency-Key, so that a repeat gets the first response and has no
+// effect.
 package idempotency
 
 import (
@@ -19,51 +19,60 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Memory is how long a key is remembered.
-const Memory = 24 * time.Hour
+// Retention is the lifetime of a key.
+const Retention = 24 * time.Hour
 
-// abandoned is when a request that never came to its end usually gives its key up: it
-// had no effect, since the effect would have settled the key.
+// abandoned is the age at which an unfinished request loses its key by default. It had no effect: the effect would
+// have settled the key.
 const abandoned = time.Minute
 
-// Keys are the keys in Postgres.
+// Keys stores keys in Postgres.
 type Keys struct {
 	Pool *pgxpool.Pool
-	// Abandoned is when a request gives its key up that never came to its end; 0 means
-	// a minute.
+	// Hash, if set, hashes a key as the journal does. Keys of calls that the database lost are in flight until they expire.
+	Hash func(scope, key string) [16]byte
+	// Abandoned is the age at which an unfinished request loses its key; 0 means a minute.
 	Abandoned time.Duration
 }
 
 func (k *Keys) abandoned() time.Duration { return cmp.Or(k.Abandoned, abandoned) }
 
 // A Slot is a key held by one request.
-type Slot struct{ scope, key, token string }
+type Slot struct {
+	scope, key, token string
+	hash              []byte // nil if unknown
+}
 
-// An Answer is what the first request of a key was answered.
+// An Answer is the response to the first request of a key.
 type Answer struct {
 	Status int
 	Body   []byte
+	CallID string // the created call, if it is dialed
 }
 
-// errLost says that the request took so long that another one has its key.
+// errLost means that the request took so long that another one took over its key.
 var errLost = errors.New("the idempotency key was given to another request")
 
-// Begin takes the key, or returns the answer to the request that had it. It
-// refuses a key that was used for something else, or is in use.
+// Begin takes the key, or returns the response to its first request. It rejects a key that was used for a different
+// request or is in use.
 func (k *Keys) Begin(ctx context.Context, scope, key string, fingerprint []byte) (*Slot, *Answer, error) {
-	s := &Slot{scope, key, control.NewID("", time.Now())}
-	// That a key is held need not be on disk: where it is lost the request has
-	// had no effect, and what settles it waits for the disk.
-	// A key that is released between the two statements is free for us.
+	s := &Slot{scope: scope, key: key, token: control.NewID("", time.Now())}
+	if k.Hash != nil {
+		h := k.Hash(scope, key)
+		s.hash = h[:]
+	}
+	// Taking a key need not be on disk: if it is lost, the request had no effect, and settling it waits for the disk.
+	// A key that is released between the two statements is free to take.
 	for range 5 {
 		var token string
 		err := k.Pool.QueryRow(ctx, `
 			WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
 			INSERT INTO idempotency_keys AS k (scope, key, fingerprint, token) SELECT $1, $2, $3, $4 FROM soon
+			WHERE NOT EXISTS (SELECT FROM sent_facts WHERE key_hash = $7)
 			ON CONFLICT (scope, key) DO UPDATE SET fingerprint = excluded.fingerprint, token = excluded.token,
 				done = false, status = NULL, body = NULL, created_at = now()
 			WHERE k.created_at < now() - $5::interval OR (NOT k.done AND k.created_at < now() - $6::interval)
-			RETURNING token`, scope, key, fingerprint, s.token, Memory, k.abandoned()).Scan(&token)
+			RETURNING token`, scope, key, fingerprint, s.token, Retention, k.abandoned(), s.hash).Scan(&token)
 		if err == nil {
 			return s, nil, nil
 		}
@@ -101,10 +110,9 @@ func inFlight() error {
 	return control.Refuse(control.CodeIdempotencyInFlight, "a request with this Idempotency-Key is still processing")
 }
 
-// Settle remembers the answer, in the transaction of what the request did: if
-// it fails, so must the transaction.
+// Settle stores the response, in the transaction of the request's effect. If it fails, the transaction must fail.
 func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
-	tag, err := q.Exec(ctx, settleSQL, s.scope, s.key, s.token, a.Status, a.Body)
+	tag, err := q.Exec(ctx, settleSQL, s.scope, s.key, s.token, a.Status, a.Body, a.CallID, s.hash)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
 	}
@@ -114,10 +122,11 @@ func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
 	return nil
 }
 
-// QueueSettle is Settle among the statements of a batch: where another request has
-// the key it fails in the database, and so does the transaction.
+// QueueSettle adds Settle to a batch. If another request has the key, the statement and so the transaction fails.
 func (s *Slot) QueueSettle(b *pgx.Batch, a Answer) {
-	b.Queue("WITH settled AS ("+settleSQL+" RETURNING key) SELECT 1 / count(*) FROM settled", s.scope, s.key, s.token, a.Status, a.Body).Fn = func(br pgx.BatchResults) error {
+	q := b.Queue("WITH settled AS ("+settleSQL+" RETURNING key) SELECT 1 / count(*) FROM settled",
+		s.scope, s.key, s.token, a.Status, a.Body, a.CallID, s.hash)
+	q.Fn = func(br pgx.BatchResults) error {
 		_, err := br.Exec()
 		if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == divisionByZero {
 			return errors.Join(errLost, err)
@@ -127,17 +136,22 @@ func (s *Slot) QueueSettle(b *pgx.Batch, a Answer) {
 }
 
 const settleSQL = `
-UPDATE idempotency_keys SET done = true, status = $4, body = $5
-WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done`
+UPDATE idempotency_keys SET done = true, status = $4, body = $5, call_id = nullif($6, '')
+WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done AND NOT EXISTS (SELECT FROM sent_facts WHERE key_hash = $7)`
 
-// divisionByZero is how a statement fails that had nothing to settle.
+// divisionByZero is the SQLSTATE of a statement that settled no key.
 const divisionByZero = "22012"
 
-// Hold keeps the key of a request that had an effect but no answer to repeat,
-// in the transaction of the effect: as long as it is remembered, whoever repeats
-// the request is told that it is in flight.
+// Hold keeps the key of a request that had an effect but no response to repeat, in the transaction of the effect. Until
+// the key expires, repeats are in flight.
 func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
-	tag, err := q.Exec(ctx, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+	tag, err := q.Exec(
+		ctx,
+		"UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
+		s.scope,
+		s.key,
+		s.token,
+	)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
 	}
@@ -147,9 +161,8 @@ func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// Keep holds the key of a request that may be at work for longer than keys are held, until
-// stop is called, which waits for that.
-func (k *Keys) Keep(ctx context.Context, s *Slot) (stop func()) {
+// KeepAlive renews the key of a long request until stop is called. stop waits for a renewal under way.
+func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 	ctx, quit := context.WithCancel(ctx)
 	var over sync.WaitGroup
 	over.Go(func() {
@@ -158,8 +171,14 @@ func (k *Keys) Keep(ctx context.Context, s *Slot) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				// Where it fails the next does it; where none does, another has the key.
-				_, _ = k.Pool.Exec(ctx, "UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+				// A failed renewal is repeated by the next one; if all fail, another request takes the key.
+				_, _ = k.Pool.Exec(
+					ctx,
+					"UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
+					s.scope,
+					s.key,
+					s.token,
+				)
 			case <-ctx.Done():
 				return
 			}
@@ -173,15 +192,21 @@ func (k *Keys) Keep(ctx context.Context, s *Slot) (stop func()) {
 
 // Release frees the key of a request that had no effect.
 func (k *Keys) Release(ctx context.Context, s *Slot) error {
-	_, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+	_, err := k.Pool.Exec(
+		ctx,
+		"DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
+		s.scope,
+		s.key,
+		s.token,
+	)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
 	}
 	return nil
 }
 
-// Free is Release in the transaction of what the refusal leaves behind.
-func (s *Slot) Free(ctx context.Context, q db.Querier) error {
+// ReleaseTx is Release in the transaction that records the rejection.
+func (s *Slot) ReleaseTx(ctx context.Context, q db.Querier) error {
 	tag, err := q.Exec(ctx, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
@@ -192,9 +217,9 @@ func (s *Slot) Free(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// Sweep forgets keys older than Memory.
+// Sweep deletes keys older than Retention.
 func (k *Keys) Sweep(ctx context.Context) error {
-	if _, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Memory); err != nil {
+	if _, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Retention); err != nil {
 		return fmt.Errorf("idempotency keys: %w", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestAKeyIsKept for as long as its request is at work, and no longer.
+// TestAKeyIsKept while its request runs, and no longer.
 func TestAKeyIsKept(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &idempotency.Keys{Pool: d.Pool, Abandoned: 100 * time.Millisecond}
@@ -19,8 +19,8 @@ func TestAKeyIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := keys.Keep(t.Context(), slot)
-	wait := func() { // by the clock that counts
+	stop := keys.KeepAlive(t.Context(), slot)
+	wait := func() { // by the database's clock
 		if _, err := d.Pool.Exec(t.Context(), "SELECT pg_sleep(0.3)"); err != nil {
 			t.Fatal(err)
 		}

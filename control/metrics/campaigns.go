@@ -4,48 +4,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// States of the breaker of a route.
+// States of the circuit breaker of a route.
 const (
-	RouteClosed  = "closed"  // campaigns call through it
-	RouteOpen    = "open"    // they are kept off it
-	RouteProbing = "probing" // but for one call, which tries it
+	RouteClosed  = "closed"  // campaigns use the route
+	RouteOpen    = "open"    // campaigns avoid the route
+	RouteProbing = "probing" // one call tests the route
 )
 
-// Campaigns are how campaigns that run, and the routes that they call through, get
-// on. What is over is not among them, so that its series end.
+// Campaigns is the state of running campaigns and their routes. The series of ended campaigns end.
 type Campaigns struct {
-	// Looks tells that this node looks after them; else another does, and here is
-	// nothing.
-	Looks   bool
+	// Active reports whether this node manages the campaigns; on other nodes the other fields are empty.
+	Active  bool
 	Running int
 	All     []Campaign
-	Routes  map[string]string // states, by id
+	Routes  map[string]string // breaker states by route id
 }
 
-// A Campaign is how one gets on.
+// A Campaign is the state of a running campaign.
 type Campaign struct {
 	ID             string
-	Asked, Dialled int // calls a minute; in the last one
+	Asked, Dialled int // calls per minute: requested, and placed in the last minute
 	InFlight       int
 	Ready          int
 	Held           map[string]int // by reason
-	Idle           bool           // it could dial, and has not for long
+	Idle           bool           // it could dial but has not for a long time
 }
 
-// Dialled is told what came of a call of a campaign.
-func (m *Metrics) Dialled(outcome string) { m.dials.WithLabelValues(outcome).Inc() }
+// CountDial counts the outcome of a call of a campaign.
+func (m *Metrics) CountDial(outcome string) { m.dials.WithLabelValues(outcome).Inc() }
 
-// campaigning shows campaigns, looked at once a scrape.
-type campaigning struct {
+// campaignCollector reads the state of campaigns once per scrape.
+type campaignCollector struct {
 	look func() Campaigns
 	desc map[string]*prometheus.Desc
 }
 
-// Names of what is shown of campaigns.
+// Metric names of campaigns.
 const (
 	runningName = "parley_campaigns_running"
 	askedName   = "parley_campaign_pace_asked"
-	dialledName = "parley_campaign_dialled"
+	dialedName  = "parley_campaign_dialled"
 	flightName  = "parley_campaign_in_flight"
 	readyName   = "parley_campaign_ready"
 	heldName    = "parley_campaign_held"
@@ -53,31 +51,31 @@ const (
 	routeName   = "parley_route_breaker"
 )
 
-func newCampaigning(look func() Campaigns) campaigning {
-	c := campaigning{look, map[string]*prometheus.Desc{}}
+func newCampaignCollector(look func() Campaigns) campaignCollector {
+	c := campaignCollector{look, map[string]*prometheus.Desc{}}
 	add := func(name, help string, labels ...string) { c.desc[name] = prometheus.NewDesc(name, help, labels, nil) }
-	add(runningName, "Campaigns that run.")
-	add(askedName, "Calls a minute that a campaign is to make.", "campaign")
-	add(dialledName, "Calls that a campaign began in the last minute.", "campaign")
-	add(flightName, "Calls of a campaign that are on.", "campaign")
-	add(readyName, "Contacts of a campaign that may be called now.", "campaign")
-	add(heldName, "Contacts of a campaign that wait, by why they are not called now.", "campaign", "reason")
+	add(runningName, "Running campaigns.")
+	add(askedName, "Requested calls per minute of a campaign.", "campaign")
+	add(dialedName, "Calls that a campaign placed in the last minute.", "campaign")
+	add(flightName, "Calls of a campaign in progress.", "campaign")
+	add(readyName, "Contacts of a campaign that are ready to call.", "campaign")
+	add(heldName, "Waiting contacts of a campaign, by reason.", "campaign", "reason")
 	add(idleName, "1 where a campaign could dial and has not for long.", "campaign")
 	add(routeName, "1 in the state that the breaker of a route is in.", "route", "state")
 	return c
 }
 
 // Describe implements prometheus.Collector.
-func (c campaigning) Describe(to chan<- *prometheus.Desc) {
+func (c campaignCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range c.desc {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c campaigning) Collect(to chan<- prometheus.Metric) {
+func (c campaignCollector) Collect(to chan<- prometheus.Metric) {
 	seen := c.look()
-	if !seen.Looks {
+	if !seen.Active {
 		return
 	}
 	show := func(name string, v int, labels ...string) {
@@ -86,7 +84,7 @@ func (c campaigning) Collect(to chan<- prometheus.Metric) {
 	show(runningName, seen.Running)
 	for _, x := range seen.All {
 		show(askedName, x.Asked, x.ID)
-		show(dialledName, x.Dialled, x.ID)
+		show(dialedName, x.Dialled, x.ID)
 		show(flightName, x.InFlight, x.ID)
 		show(readyName, x.Ready, x.ID)
 		for reason, n := range x.Held {

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// A reading is one metric of what a source shows.
+// A reading is one metric of a source.
 type reading[T any] struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -17,14 +17,14 @@ func count[T any](name, help string, read func(T) int64) reading[T] {
 	return reading[T]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, func(v T) float64 { return float64(read(v)) }}
 }
 
-// A tally is how many things there are of each kind.
+// A tally is a metric with one value per kind.
 type tally[T any] struct {
 	desc *prometheus.Desc // with one label
 	kind prometheus.ValueType
 	read func(T) map[string]int64
 }
 
-// A source is looked at once a scrape, whatever the number of its readings.
+// A source is read once per scrape, for all its readings.
 type source[T any] struct {
 	look    func() T
 	all     []reading[T]

@@ -1,6 +1,5 @@
-// Package metrics is what Prometheus reads of a running service;
-// docs/metrics.md explains each. It counts what it is told, and asks the rest
-// of those who count it themselves.
+// Package metrics exports the Prometheus metrics of a running service. docs/metrics.md explains each. Some are counted here,
+// the others are read from their sources at each scrape.
 package metrics
 
 import (
@@ -20,60 +19,67 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Metrics counts. It may be used by any goroutine.
+// Metrics holds the counters. It is safe for concurrent use.
 type Metrics struct {
-	signalling
+	signaling
 
-	registry *prometheus.Registry
-	requests *prometheus.HistogramVec
-	phases   *prometheus.HistogramVec
-	turns    *prometheus.CounterVec
-	early    *prometheus.CounterVec
-	calls    *prometheus.CounterVec
-	notices  *prometheus.CounterVec
-	dials    *prometheus.CounterVec
+	registry   *prometheus.Registry
+	requests   *prometheus.HistogramVec
+	phases     *prometheus.HistogramVec
+	turns      *prometheus.CounterVec
+	early      *prometheus.CounterVec
+	calls      *prometheus.CounterVec
+	deliveries *prometheus.CounterVec
+	dials      *prometheus.CounterVec
+	recordings *prometheus.CounterVec
 }
 
-// New returns metrics that have counted nothing.
+// New returns empty metrics.
 func New() *Metrics {
 	m := &Metrics{
-		signalling: newSignalling(),
+		signaling: newSignaling(),
 
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_http_request_seconds", Help: "How long a request took.",
+			Name: "parley_http_request_seconds", Help: "Duration of a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"route", "method", "status"}),
 		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_turn_seconds", Help: "Phases of a turn, and the whole of it as phase turn.",
+			Name: "parley_turn_seconds", Help: "Phases of a turn; phase turn is the whole.",
 			Buckets: []float64{.005, .01, .02, .05, .1, .15, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 8},
 		}, []string{"phase"}),
 		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_turns_total", Help: "Turns by how they ended.",
+			Name: "parley_turns_total", Help: "Turns, by ending.",
 		}, []string{"ending"}),
 		early: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_speculations_total", Help: "Answers begun before a turn was committed, by whether they were heard.",
+			Name: "parley_speculations_total", Help: "Answers started before the end of the turn was certain, by outcome.",
 		}, []string{"outcome"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_calls_total", Help: "Calls that are over, by status and reason.",
+			Name: "parley_calls_total", Help: "Ended calls, by status and reason.",
 		}, []string{"status", "reason"}),
-		notices: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_attempts_total", Help: "Attempts to deliver a webhook, by what became of it.",
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_webhook_attempts_total", Help: "Attempts to deliver a webhook, by state after the attempt.",
 		}, []string{"state"}),
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_campaign_attempts_total", Help: "Calls of campaigns that are over, by what came of them.",
+			Name: "parley_campaign_attempts_total", Help: "Ended calls of campaigns, by outcome.",
 		}, []string{"outcome"}),
+		recordings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_recordings_total", Help: "Recordings, by result.",
+		}, []string{"result"}),
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.notices, m.dials,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.deliveries, m.dials, m.recordings,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 // Handler serves /metrics and the profiles of the process.
-func (m *Metrics) Handler() http.Handler {
+func (m *Metrics) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	if !profiles {
+		return mux
+	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -82,54 +88,57 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-// Request is told of every answer of the API.
-func (m *Metrics) Request(route, method string, status int, took time.Duration) {
+// ObserveRequest records a response of the API.
+func (m *Metrics) ObserveRequest(route, method string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
-		method = "other" // a client may call its method anything: each would be a series of its own
+		method = "other" // clients choose the method freely: this bounds the number of series
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// Notice is told of every attempt to deliver a webhook.
-func (m *Metrics) Notice(state string) { m.notices.WithLabelValues(state).Inc() }
+// CountDelivery counts an attempt to deliver a webhook, by the state after it.
+func (m *Metrics) CountDelivery(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
-// Follower counts calls as they end.
-func (m *Metrics) Follower() control.Follower { return &counting{m} }
+// CountRecording counts the result of each recording.
+func (m *Metrics) CountRecording(result string) { m.recordings.WithLabelValues(result).Inc() }
 
-type counting struct{ metrics *Metrics }
+// CallCounter returns a handler that counts ended calls.
+func (m *Metrics) CallCounter() control.EventHandler { return &callCounter{m} }
 
-// Follow implements control.Follower.
-func (c *counting) Follow(_ context.Context, e control.Event) error {
+type callCounter struct{ metrics *Metrics }
+
+// HandleEvent implements control.EventHandler.
+func (c *callCounter) HandleEvent(_ context.Context, e control.Event) error {
 	if e.Kind == control.CallEnded {
 		c.metrics.calls.WithLabelValues(string(e.Status), string(e.Reason)).Inc()
 	}
 	return nil
 }
 
-// Talker measures the turns of what talks.
-func (m *Metrics) Talker(t control.Talker) control.Talker { return &measured{t, m} }
+// Talker returns t with its turns measured.
+func (m *Metrics) Talker(t control.Talker) control.Talker { return &measuredTalker{t, m} }
 
-type measured struct {
+type measuredTalker struct {
 	control.Talker
 	metrics *Metrics
 }
 
 // Talk implements control.Talker.
-func (t *measured) Talk(ctx context.Context, leg media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
-	b.Watch = &observed{b.Watch, t.metrics}
+func (t *measuredTalker) Talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+	b.Observer = &measuredWatcher{b.Observer, t.metrics}
 	return t.Talker.Talk(ctx, leg, b)
 }
 
-type observed struct {
-	pipeline.Watcher
+type measuredWatcher struct {
+	pipeline.Observer
 	metrics *Metrics
 }
 
-// Turned implements pipeline.Watcher.
-func (o *observed) Turned(t pipeline.Turn) {
-	o.Watcher.Turned(t)
+// OnTurn implements pipeline.Observer.
+func (o *measuredWatcher) OnTurn(t pipeline.Turn) {
+	o.Observer.OnTurn(t)
 	o.metrics.turns.WithLabelValues(string(t.Ending)).Inc()
 	used := 0
 	if t.Saved > 0 {
@@ -145,16 +154,16 @@ func (o *observed) Turned(t pipeline.Turn) {
 	}
 }
 
-// Stands implements pipeline.Follower.
-func (o *observed) Stands(state string) {
-	if f, ok := o.Watcher.(pipeline.Follower); ok {
-		f.Stands(state)
+// OnState implements pipeline.Observer.
+func (o *measuredWatcher) OnState(state string) {
+	if f, ok := o.Observer.(pipeline.StateObserver); ok {
+		f.OnState(state)
 	}
 }
 
-// Saying implements pipeline.Follower.
-func (o *observed) Saying(role pipeline.Role, text string, turn int) {
-	if f, ok := o.Watcher.(pipeline.Follower); ok {
-		f.Saying(role, text, turn)
+// OnPartial implements pipeline.Observer.
+func (o *measuredWatcher) OnPartial(role pipeline.Role, text string, turn int) {
+	if f, ok := o.Observer.(pipeline.StateObserver); ok {
+		f.OnPartial(role, text, turn)
 	}
 }

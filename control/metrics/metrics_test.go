@@ -14,17 +14,18 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/failover"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// scraped is what Prometheus would read.
+// scraped returns the text of a scrape.
 func scraped(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	m.Handler(true).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	text, err := io.ReadAll(w.Result().Body)
 	if err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%d, %v: %s", w.Code, err, text)
@@ -32,10 +33,10 @@ func scraped(t *testing.T, m *Metrics) string {
 	return string(text)
 }
 
-// watching returns metrics of parts that do nothing.
+// watching returns metrics with idle sources.
 func watching(t *testing.T) *Metrics {
 	t.Helper()
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,59 +47,60 @@ func watching(t *testing.T) *Metrics {
 	}
 	t.Cleanup(transport.Close)
 	m := New()
-	m.Watch(Watched{Live: &control.Live{}, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
+	m.Register(Sources{Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
 		return Campaigns{
-			Looks: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
+			Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
 			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialled: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true}},
 		}
 	}, Carriers: func() Carriers {
 		return Carriers{
-			Up: 3, Dialling: 2, Places: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
+			Up: 3, Dialling: 2, Addresses: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
 			Refused: map[int]int64{400: 1, 497: 2, 498: 3},
 		}
 	}})
 	return m
 }
 
-// told tells metrics of everything once.
-func told(t *testing.T, m *Metrics) {
+// record calls each method of the metrics once.
+func record(t *testing.T, m *Metrics) {
 	t.Helper()
-	m.Notice("delivered")
-	m.Dialled("busy")
-	m.Request("/v1/calls", "BREW", 405, time.Millisecond)
-	if err := m.Follower().Follow(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
+	m.CountRecording("stored")
+	m.CountDelivery("delivered")
+	m.CountDial("busy")
+	m.ObserveRequest("/v1/calls", "BREW", 405, time.Millisecond)
+	if err := m.CallCounter().HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
 		t.Error(err)
 	}
-	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.Brief{Watch: watcher{}})
+	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.SessionConfig{Observer: watcher{}})
 	m.Requested(1200 * time.Millisecond)
 	m.Invited(200)
 	m.Invited(486)
 	m.Invited(0)
 	m.Registered(true, 30*time.Millisecond)
 	m.Registered(false, time.Second)
-	way := media.Stretch{Packets: 100, Jitter: 4 * time.Millisecond, MOS: 4.2}
+	way := media.DirectionQuality{Packets: 100, Jitter: 4 * time.Millisecond, MOS: 4.2}
 	m.LegEnded(Leg{
 		Cause: media.LocalHangup, Lasted: time.Minute, Bye: 40 * time.Millisecond,
-		Quality: media.Quality{Heard: way, Sent: way, RoundTrip: 60 * time.Millisecond},
+		Quality: media.Quality{Received: way, Sent: way, RoundTrip: 60 * time.Millisecond},
 	})
 	m.LegEnded(Leg{Cause: media.MediaTimeout, Lasted: time.Second, Bye: 32 * time.Second, Unanswered: true})
-	m.LegEnded(Leg{Cause: media.RemoteHangup, Lasted: time.Second, Quality: media.Quality{Heard: way}})
+	m.LegEnded(Leg{Cause: media.RemoteHangup, Lasted: time.Second, Quality: media.Quality{Received: way}})
 }
 
 type talker struct{}
 
-func (talker) Talk(_ context.Context, _ media.Leg, b pipeline.Brief) (pipeline.Outcome, error) {
-	b.Watch.Turned(pipeline.Turn{Spans: []pipeline.Span{{Phase: "asr_ms", For: time.Second}}})
+func (talker) Talk(_ context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+	b.Observer.OnTurn(pipeline.Turn{Spans: []pipeline.Span{{Phase: "asr_ms", For: time.Second}}})
 	return pipeline.Outcome{}, errors.New("nobody")
 }
 
-type watcher struct{ pipeline.Watcher }
+type watcher struct{ pipeline.Observer }
 
-func (watcher) Turned(pipeline.Turn) {}
+func (watcher) OnTurn(pipeline.Turn) {}
 
 func TestMeter(t *testing.T) {
 	m := watching(t)
-	told(t, m)
+	record(t, m)
 	text := scraped(t, m)
 	for _, want := range []string{
 		`parley_sip_srd_seconds_bucket{le="1"} 0`, `parley_sip_srd_seconds_bucket{le="1.5"} 1`,
@@ -131,14 +133,14 @@ func TestStatusNames(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumented: every metric has its row, and every row its metric.
+// TestMetricsAreDocumented: metrics and documented rows match.
 func TestMetricsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := watching(t)
-	told(t, m)
+	record(t, m)
 	there := map[string]bool{}
 	for _, family := range regexp.MustCompile(`(?m)^# TYPE (parley_\w+) `).FindAllStringSubmatch(scraped(t, m), -1) {
 		there[family[1]] = true

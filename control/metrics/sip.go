@@ -12,9 +12,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// signalling is what is told of signalling, by the names of RFC 6076, and
-// how the audio of its legs travelled.
-type signalling struct {
+// signaling measures SIP signaling (names of RFC 6076) and the media quality of legs.
+type signaling struct {
 	srd, sdd, sdt, rrd prometheus.Histogram
 	invites            *prometheus.CounterVec
 	registers          *prometheus.CounterVec
@@ -24,50 +23,52 @@ type signalling struct {
 	trip               prometheus.Histogram
 }
 
-func newSignalling() signalling {
+func newSignaling() signaling {
 	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	ways := func(name, help string, buckets ...float64) *prometheus.HistogramVec {
+	byDirection := func(name, help string, buckets ...float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"direction"})
 	}
-	return signalling{
-		srd: histogram("parley_sip_srd_seconds", "Session request delay: from an INVITE to the first answer beyond 100.",
+	return signaling{
+		srd: histogram("parley_sip_srd_seconds", "Session request delay: from an INVITE to the first response other than 100.",
 			.1, .2, .5, 1, 1.5, 2, 3, 4, 5, 7.5, 10, 15, 20, 30),
-		sdd: histogram("parley_sip_sdd_seconds", "Session disconnect delay: from our BYE to its answer.",
+		sdd: histogram("parley_sip_sdd_seconds", "Session disconnect delay: from a sent BYE to its response.",
 			.005, .01, .02, .05, .1, .2, .5, 1, 2, 4, 8, 16, 32),
 		sdt: histogram("parley_sip_sdt_seconds", "Session duration: from the answer to the end.",
 			1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600),
 		rrd: histogram("parley_sip_rrd_seconds", "Registration request delay: from a REGISTER to its success.",
 			.01, .02, .05, .1, .2, .5, 1, 2, 4, 8),
-		invites:    counter("parley_sip_invites_total", "INVITEs by their final status.", "status"),
-		registers:  counter("parley_sip_registers_total", "Registrations and refreshes by how they went.", "result"),
-		legs:       counter("parley_sip_legs_ended_total", "Legs that ended, by cause.", "cause"),
-		unanswered: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_sip_disconnects_unanswered_total", Help: "BYEs of ours that were never answered."}),
-		jitter: ways("parley_rtp_jitter_seconds", "Interarrival jitter of legs that ended, as of their end.",
+		invites:   counter("parley_sip_invites_total", "INVITEs by their final status.", "status"),
+		registers: counter("parley_sip_registers_total", "Registrations and refreshes, by result.", "result"),
+		legs:      counter("parley_sip_legs_ended_total", "Legs that ended, by cause.", "cause"),
+		unanswered: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "parley_sip_disconnects_unanswered_total", Help: "Sent BYEs without a response."},
+		),
+		jitter: byDirection("parley_rtp_jitter_seconds", "Interarrival jitter at the end of a leg.",
 			.001, .002, .005, .01, .02, .03, .05, .1, .2, .5),
-		mos: ways("parley_rtp_mos", "Estimated listening quality of legs that ended.",
+		mos: byDirection("parley_rtp_mos", "Estimated listening quality of ended legs.",
 			1, 1.5, 2, 2.5, 3, 3.2, 3.4, 3.6, 3.8, 4, 4.1, 4.2, 4.3, 4.4, 4.5),
-		trip: histogram("parley_rtp_round_trip_seconds", "Round trip of legs that ended, as of the last report.",
+		trip: histogram("parley_rtp_round_trip_seconds", "Round-trip time of ended legs, from the last report.",
 			.005, .01, .02, .05, .1, .15, .2, .3, .5, 1, 2),
 	}
 }
 
-func (s *signalling) collectors() []prometheus.Collector {
+func (s *signaling) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.srd, s.sdd, s.sdt, s.rrd, s.invites, s.registers, s.legs, s.unanswered, s.jitter, s.mos, s.trip}
 }
 
-// Requested is told of the session request delay of an INVITE.
-func (s *signalling) Requested(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
+// Requested records the session request delay of an INVITE.
+func (s *signaling) Requested(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
 
-// Invited is told of the final answer to an INVITE; 0 where none came.
-func (s *signalling) Invited(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
+// Invited counts the final status of an INVITE; 0 means no response.
+func (s *signaling) Invited(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
 
-// Registered is told of a registration, and how long it took.
-func (s *signalling) Registered(ok bool, delay time.Duration) {
+// Registered counts a registration and records its duration.
+func (s *signaling) Registered(ok bool, delay time.Duration) {
 	if !ok {
 		s.registers.WithLabelValues("failed").Inc()
 		return
@@ -76,17 +77,17 @@ func (s *signalling) Registered(ok bool, delay time.Duration) {
 	s.rrd.Observe(delay.Seconds())
 }
 
-// A Leg is how one ended.
+// A Leg is the record of an ended leg.
 type Leg struct {
 	Cause      media.Cause
 	Lasted     time.Duration
-	Bye        time.Duration // until our BYE was answered; 0 where it was the peer's
-	Unanswered bool          // it never was
+	Bye        time.Duration // delay of the response to a sent BYE; 0 if the peer sent the BYE
+	Unanswered bool          // the BYE got no response
 	Quality    media.Quality
 }
 
-// LegEnded is told of each leg that has ended.
-func (s *signalling) LegEnded(end Leg) {
+// LegEnded records an ended leg.
+func (s *signaling) LegEnded(end Leg) {
 	s.legs.WithLabelValues(string(end.Cause)).Inc()
 	s.sdt.Observe(end.Lasted.Seconds())
 	switch {
@@ -95,7 +96,7 @@ func (s *signalling) LegEnded(end Leg) {
 	case end.Bye > 0:
 		s.sdd.Observe(end.Bye.Seconds())
 	}
-	for direction, way := range map[string]media.Stretch{"received": end.Quality.Heard, "sent": end.Quality.Sent} {
+	for direction, way := range map[string]media.DirectionQuality{"received": end.Quality.Received, "sent": end.Quality.Sent} {
 		if way.Packets > 0 {
 			s.jitter.WithLabelValues(direction).Observe(way.Jitter.Seconds())
 		}
@@ -108,8 +109,7 @@ func (s *signalling) LegEnded(end Leg) {
 	}
 }
 
-// statuses are the final answers that carriers give. Each other one would be a
-// series of its own, and goes by its class.
+// statuses are the usual final statuses. Others are counted by class, to bound the number of series.
 //
 //nolint:gochecknoglobals // read-only table
 var statuses = []int{

@@ -13,37 +13,35 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// ErrForbidden is returned where an operator's role is not enough.
+// ErrForbidden is returned if the role of an operator does not suffice.
 var ErrForbidden = errors.New("your role in this organization does not allow this")
 
-// An Actor is who changes something, and where.
+// An Actor is the operator that changes something, and the organization.
 type Actor struct {
 	ID, Email string
 	OrgID     string
-	Address   string // of the network
+	Address   string // IP address
 }
 
-// An Entry is what was changed. Before and After are what it was and is, as JSON
-// writes them: objects, and never with a secret in them. Nil is nothing.
+// An Entry describes a change. Before and After are JSON objects without secrets; nil means nothing.
 type Entry struct {
 	Action, Object string
 	Before, After  any
 }
 
-// A Logged entry is one of the log.
-type Logged struct {
+// A LogEntry is a stored entry.
+type LogEntry struct {
 	ID                           int64
 	Who, Address, Action, Object string
 	Before, After                json.RawMessage
 	At                           time.Time
 }
 
-// Change does something in one transaction with its entry in the log, where the
-// actor's role is still enough for it; else it fails with ErrForbidden. What do returns is the entry; an entry without an action
-// is not logged, as nothing was changed.
+// Change runs do and writes its entry in one transaction. It returns ErrForbidden if the actor's role does not suffice.
+// An entry without an action is not logged.
 func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Querier) (Entry, error)) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		if err := Allowed(ctx, tx, a, needed); err != nil {
+		if err := CheckRole(ctx, tx, a, needed); err != nil {
 			return err
 		}
 		e, err := do(tx)
@@ -54,14 +52,15 @@ func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Quer
 	})
 }
 
-// Allowed holds an actor to the role as it is now.
-func Allowed(ctx context.Context, q db.Querier, a Actor, needed Role) error {
+// CheckRole checks the actor's current role.
+func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
 	var role Role
-	err := q.QueryRow(ctx, "SELECT coalesce((SELECT role FROM operator_roles WHERE operator_id = $1 AND org_id = $2), '')", a.ID, a.OrgID).Scan(&role)
+	err := q.QueryRow(ctx, "SELECT coalesce((SELECT role FROM operator_roles WHERE operator_id = $1 AND org_id = $2), '')", a.ID, a.OrgID).
+		Scan(&role)
 	if err != nil {
 		return fmt.Errorf("role: %w", err)
 	}
-	if !role.May(needed) {
+	if !role.Includes(needed) {
 		return ErrForbidden
 	}
 	return nil
@@ -77,8 +76,18 @@ func Log(ctx context.Context, q db.Querier, a Actor, e Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, "INSERT INTO audit_log (org_id, operator_id, who, address, action, object, before, after) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		a.OrgID, a.ID, a.Email, a.Address, e.Action, e.Object, before, after)
+	_, err = q.Exec(
+		ctx,
+		"INSERT INTO audit_log (org_id, operator_id, who, address, action, object, before, after) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+		a.OrgID,
+		a.ID,
+		a.Email,
+		a.Address,
+		e.Action,
+		e.Object,
+		before,
+		after,
+	)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -96,10 +105,9 @@ func object(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Entries returns an organization's entries, the newest first: those before an id,
-// or the newest where it is 0, limit of them at most. An action and an address
-// that are not empty keep out others.
-func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]Logged, error) {
+// Entries returns up to limit entries of an organization before an id, the newest first. A before of 0 means the newest,
+// an empty action or who means all.
+func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]LogEntry, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log
 		WHERE org_id = $1 AND ($2 = 0 OR id < $2) AND ($3 = '' OR action LIKE $3 || '%') AND ($4 = '' OR starts_with(who, $4))
@@ -107,27 +115,26 @@ func Entries(ctx context.Context, q db.Querier, orgID, action, who string, befor
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Logged])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LogEntry])
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	return all, nil
 }
 
-// Changed returns what differs between two objects: as it was, and as it is. They
-// are compared as JSON writes them.
-func Changed(was, is map[string]any) (before, after map[string]any) {
+// Diff returns the members that differ between two objects, before and after. They are compared as JSON.
+func Diff(was, is map[string]any) (before, after map[string]any) {
 	before, after = map[string]any{}, map[string]any{}
 	for k, v := range is {
-		if a, b := written(was[k]), written(v); !reflect.DeepEqual(a, b) {
+		if a, b := normalize(was[k]), normalize(v); !reflect.DeepEqual(a, b) {
 			before[k], after[k] = a, b
 		}
 	}
 	return before, after
 }
 
-// written is a value as it is read from JSON again.
-func written(v any) any {
+// normalize returns a value after a round trip through JSON.
+func normalize(v any) any {
 	var again any
 	text, err := json.Marshal(v)
 	if err == nil {

@@ -1,6 +1,5 @@
-// Package operator keeps the people who look after organizations in the
-// dashboard: what they may do where, their passwords, their sessions, and the log
-// of what they changed.
+// Package operator stores dashboard operators: roles, passwords, sessions and the audit
+// log.
 package operator
 
 import (
@@ -19,34 +18,34 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// ErrUnknown is returned where there is no such operator, or none there.
+// ErrUnknown is returned if the operator does not exist, or has no role in the organization.
 var ErrUnknown = errors.New("no such operator")
 
-// ErrLastOwner is returned where an organization would be left without an owner.
-var ErrLastOwner = errors.New("it is the organization's last owner: make somebody else an owner first")
+// ErrLastOwner is returned if an organization would lose its last owner.
+var ErrLastOwner = errors.New("this is the organization's last owner; make another operator an owner first")
 
-// ErrMember is returned where somebody has a role in the organization already.
-var ErrMember = errors.New("an operator of this organization already")
+// ErrMember is returned if the operator already has a role in the organization.
+var ErrMember = errors.New("already an operator of this organization")
 
-// A Role is what an operator may do in an organization.
+// A Role defines the permissions of an operator in an organization.
 type Role string
 
-// The roles, each of which may what those before it may.
+// The roles. Each includes the permissions of the previous ones.
 const (
-	Viewer   Role = "viewer"   // looks
-	Operator Role = "operator" // changes what calls are made, and how
-	Owner    Role = "owner"    // and who may, and by which keys
+	Viewer   Role = "viewer"   // reads
+	Operator Role = "operator" // changes calls, agents and campaigns
+	Owner    Role = "owner"    // manages operators and API keys
 )
 
 // Roles lists the roles, the least first.
 func Roles() []Role { return []Role{Viewer, Operator, Owner} }
 
-// May reports whether the role is enough for what another is needed for.
-func (r Role) May(needed Role) bool {
+// Includes reports whether the role suffices if needed is required.
+func (r Role) Includes(needed Role) bool {
 	return slices.Contains(Roles(), r) && slices.Index(Roles(), r) >= slices.Index(Roles(), needed)
 }
 
-// ParseRole reads a role.
+// ParseRole parses a role.
 func ParseRole(s string) (Role, error) {
 	if !slices.Contains(Roles(), Role(s)) {
 		return "", fmt.Errorf("role %q: use viewer, operator or owner", s)
@@ -54,7 +53,7 @@ func ParseRole(s string) (Role, error) {
 	return Role(s), nil
 }
 
-// A Member is an operator, as one of an organization.
+// A Member is an operator with a role in an organization.
 type Member struct {
 	ID, Email string
 	OrgName   string
@@ -63,17 +62,16 @@ type Member struct {
 	SeenAt    *time.Time // nil while not signed in
 }
 
-// Address reads an address of mail as operators are known by it: in lower case.
+// Address parses an email address and returns it in lower case, as it is stored.
 func Address(s string) (string, error) {
 	a, err := mail.ParseAddress(strings.TrimSpace(s))
 	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > 254 {
-		return "", fmt.Errorf("%q is no address of mail: use one like ada@example.com", s)
+		return "", fmt.Errorf("%q is not an email address; use one like ada@example.com", s)
 	}
 	return strings.ToLower(a.Address), nil
 }
 
-// Members lists the operators of an organization by its id, of all where that is
-// empty, by organization and address.
+// Members returns the operators of one organization, or of all if orgID is empty, by organization and address.
 func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) {
 	rows, err := q.Query(ctx, `
 		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id)
@@ -89,21 +87,19 @@ func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) 
 	return all, nil
 }
 
-// A Newcomer is who gets a role in an organization.
-type Newcomer struct {
+// A NewMember describes an operator who gets a role in an organization.
+type NewMember struct {
 	Email string
 	OrgID string
 	Role  Role
-	// Password is the first one; of an operator who has an account it is not
-	// looked at. Empty where one is to be made up.
+	// Password is the first password, ignored if the account exists. If empty, a random one is chosen.
 	Password media.Secret
 	Cost     Cost // of its hash
 }
 
-// Create gives somebody a role in an organization, and an account where there is
-// none of the address yet. It returns the password of a new account, and "" of one
-// that was there, which keeps its own. Who has a role there already is refused.
-func Create(ctx context.Context, q db.Querier, n Newcomer) (id string, password media.Secret, err error) {
+// Create gives an operator a role in an organization and creates the account if needed. It returns the password of a new
+// account, "" for an existing one. It fails with ErrMember if the operator has a role.
+func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password media.Secret, err error) {
 	email, err := Address(n.Email)
 	if err != nil {
 		return "", "", err
@@ -121,7 +117,13 @@ func Create(ctx context.Context, q db.Querier, n Newcomer) (id string, password 
 	if err != nil {
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
 	}
-	tag, err := q.Exec(ctx, "INSERT INTO operator_roles (operator_id, org_id, role) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", id, n.OrgID, n.Role)
+	tag, err := q.Exec(
+		ctx,
+		"INSERT INTO operator_roles (operator_id, org_id, role) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+		id,
+		n.OrgID,
+		n.Role,
+	)
 	if err != nil {
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
 	}
@@ -135,8 +137,12 @@ func insert(ctx context.Context, q db.Querier, email string, password media.Secr
 	if err := CheckPassword(password); err != nil {
 		return "", err
 	}
+	hash, err := cost.hash(ctx, password)
+	if err != nil {
+		return "", err
+	}
 	id := control.NewID("opr_", time.Now())
-	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, cost.hash(password))
+	_, err = q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, hash)
 	return id, err
 }
 
@@ -153,16 +159,25 @@ func Find(ctx context.Context, q db.Querier, orgID, email string) (Member, error
 	return all[at], nil
 }
 
-// SetRole changes what an operator may do in an organization, from the next page on.
+// SetRole changes an operator's role in an organization, from the next request on.
 func SetRole(ctx context.Context, q db.Querier, orgID, id string, role Role) error {
 	if _, err := ParseRole(string(role)); err != nil {
 		return err
 	}
-	return keepOwner(ctx, q, orgID, id, role == Owner, "UPDATE operator_roles SET role = $3 WHERE org_id = $1 AND operator_id = $2", orgID, id, role)
+	return keepOwner(
+		ctx,
+		q,
+		orgID,
+		id,
+		role == Owner,
+		"UPDATE operator_roles SET role = $3 WHERE org_id = $1 AND operator_id = $2",
+		orgID,
+		id,
+		role,
+	)
 }
 
-// Remove takes an operator's role in an organization away. An account without any
-// role is deleted.
+// Remove removes an operator from an organization. An account without any role is deleted.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	if err := keepOwner(ctx, q, orgID, id, false, "DELETE FROM operator_roles WHERE org_id = $1 AND operator_id = $2", orgID, id); err != nil {
 		return err
@@ -174,8 +189,8 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return nil
 }
 
-// keepOwner does something to a role, and fails where the organization had another
-// owner then no more. Two who do it at a time come one after the other.
+// keepOwner changes a role and fails if the organization would lose its last owner.
+// Concurrent changes are serialized.
 func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, sql string, args ...any) error {
 	rows, err := q.Query(ctx, "SELECT operator_id FROM operator_roles WHERE org_id = $1 AND role = 'owner' FOR UPDATE", orgID)
 	if err != nil {
@@ -198,17 +213,27 @@ func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, s
 	return nil
 }
 
-// SetPassword changes an operator's password, and ends all sessions of the account.
+// SetPassword changes an operator's password, ends all sessions of the account and deletes its failed attempts.
 func SetPassword(ctx context.Context, q db.Querier, id string, password media.Secret) error {
-	return setPassword(ctx, q, id, password, "")
+	if err := setPassword(ctx, q, id, password, ""); err != nil {
+		return err
+	}
+	if err := clearAttempts(ctx, q, id); err != nil {
+		return fmt.Errorf("operator %s: %w", id, err)
+	}
+	return nil
 }
 
-// setPassword leaves the session of a token.
+// setPassword changes the password and ends all sessions except that of the token but. It keeps failed attempts.
 func setPassword(ctx context.Context, q db.Querier, id string, password, but media.Secret) error {
 	if err := CheckPassword(password); err != nil {
 		return err
 	}
-	tag, err := q.Exec(ctx, "UPDATE operators SET password_hash = $2 WHERE id = $1", id, Cost{}.hash(password))
+	hash, err := Cost{}.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	tag, err := q.Exec(ctx, "UPDATE operators SET password_hash = $2 WHERE id = $1", id, hash)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrUnknown
 	}

@@ -2,15 +2,17 @@ package operator
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/media"
@@ -20,13 +22,13 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const good media.Secret = "correct horse battery"
 
-// start is a database with acme, whose owner is ada.
+// start returns a database with the organization acme, whose owner is ada.
 func start(t *testing.T) (d *db.DB, org, ada string) {
 	t.Helper()
 	d = dbtest.New(t)
-	org, err := access.EnsureOrganization(t.Context(), d.Pool, "acme")
+	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err == nil {
-		ada, _, err = Create(t.Context(), d.Pool, Newcomer{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: good, Cost: Cost{Passes: 1, Memory: 8}})
+		ada, _, err = Create(t.Context(), d.Pool, NewMember{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: good, Cost: Cost{Passes: 1, Memory: 8}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -55,23 +57,37 @@ func TestRoles(t *testing.T) {
 		{"", Viewer, false},
 		{"root", Viewer, false},
 	} {
-		if got := tt.has.May(tt.needed); got != tt.may {
+		if got := tt.has.Includes(tt.needed); got != tt.may {
 			t.Errorf("%q may what %q is needed for: %v", tt.has, tt.needed, got)
 		}
 	}
 }
 
 func TestPasswords(t *testing.T) {
-	a, b := Cost{}.hash(good), Cost{}.hash(good)
-	if cheap := (Cost{Passes: 1, Memory: 8}).hash(good); !strings.HasPrefix(a, "$argon2id$v=19$m=19456,t=2,p=1$") || !matches(cheap, good) || matches(cheap, good+" ") {
+	hash := func(c Cost) string {
+		h, err := c.hash(t.Context(), good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	is := func(hash string, p media.Secret) bool {
+		ok, err := matches(t.Context(), hash, p, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	a, b := hash(Cost{}), hash(Cost{})
+	if cheap := hash(Cost{Passes: 1, Memory: 8}); !strings.HasPrefix(a, "$argon2id$v=19$m=19456,t=2,p=1$") || !is(cheap, good) || is(cheap, good+" ") {
 		t.Errorf("%s, %s", a, cheap)
 	}
 	for _, bad := range []string{"m=4294967295,t=2", "m=19456,t=4294967295", "m=0,t=0", "m=-1,t=x"} {
-		if matches(strings.Replace(a, "m=19456,t=2", bad, 1), good) {
+		if is(strings.Replace(a, "m=19456,t=2", bad, 1), good) {
 			t.Errorf("%s is taken", bad)
 		}
 	}
-	if a == b || !matches(a, good) || matches(a, good+" ") || matches(nobody(), "") || matches("", good) || matches("$argon2id$", good) {
+	if a == b || !is(a, good) || is(a, good+" ") || is(dummyHash(), "") || is("", good) || is("$argon2id$", good) {
 		t.Errorf("%s", a)
 	}
 	for _, p := range []media.Secret{"", "elevenchars", media.Secret(strings.Repeat("a", 257)), "twelve chars\xff"} {
@@ -89,13 +105,13 @@ func TestPasswords(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	d, org, ada := start(t)
-	token, err := SignIn(t.Context(), d.Pool, " ADA@example.com ", good, "192.0.2.1")
+	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: " ADA@example.com ", Password: good, Network: "192.0.2.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	open := func(token media.Secret) (Session, error) { return Open(t.Context(), d.Pool, token) }
 	s, err := open(token)
-	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Seats) != 1 || s.Seats[0] != (Seat{org, "acme", s.Seats[0].Timezone, Owner}) {
+	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Seats) != 1 || s.Seats[0] != (Membership{org, "acme", s.Seats[0].Timezone, Owner}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if err = s.Say(t.Context(), d.Pool, "+done"); err != nil {
@@ -115,7 +131,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("the database holds a secret: %s %v", kept, err)
 	}
 	for name, at := range map[string]string{"idle": "seen_at = now() - interval '12 hours 1 minute'", "old": "created_at = now() - interval '7 days 1 minute'"} {
-		other, fault := SignIn(t.Context(), d.Pool, "ada@example.com", good, "192.0.2.1")
+		other, fault := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: good, Network: "192.0.2.1"})
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -139,11 +155,11 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestANewPassword ends the other sessions, and needs the one before.
+// TestANewPassword: a change needs the old password and ends the other sessions.
 func TestANewPassword(t *testing.T) {
 	d, _, _ := start(t)
 	sign := func(p media.Secret) (media.Secret, error) {
-		return SignIn(t.Context(), d.Pool, "ada@example.com", p, "")
+		return SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: p, Network: ""})
 	}
 	here, err := sign(good)
 	if err != nil {
@@ -157,13 +173,16 @@ func TestANewPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = s.SetPassword(t.Context(), d.Pool, "not the one before", "another good one"); !errors.Is(err, ErrWrong) {
+	if err = s.VerifyPassword(t.Context(), d.Pool, "not the one before"); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("by a wrong one: %v", err)
 	}
-	if err = s.SetPassword(t.Context(), d.Pool, good, "short"); err == nil {
+	if err = s.SetPassword(t.Context(), d.Pool, "short"); err == nil {
 		t.Error("a short one is taken")
 	}
-	if err = s.SetPassword(t.Context(), d.Pool, good, "another good one"); err != nil {
+	if err = s.VerifyPassword(t.Context(), d.Pool, good); err != nil {
+		t.Error(err)
+	}
+	if err = s.SetPassword(t.Context(), d.Pool, "another good one"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = Open(t.Context(), d.Pool, here); err != nil {
@@ -172,41 +191,39 @@ func TestANewPassword(t *testing.T) {
 	if _, err = Open(t.Context(), d.Pool, there); !errors.Is(err, ErrSignedOut) {
 		t.Errorf("there: %v", err)
 	}
-	if _, err = sign(good); !errors.Is(err, ErrWrong) {
+	if _, err = sign(good); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("by the one before: %v", err)
 	}
 }
 
-// TestTriesAreCounted: of many at a time no more are let through than of one after
-// the other, and a good password does not help then.
+// TestTriesAreCounted: concurrent attempts cannot exceed the bound; beyond it the right password fails, too.
 func TestTriesAreCounted(t *testing.T) {
 	d, _, _ := start(t)
 	var wrong, slow atomic.Int64
 	var all sync.WaitGroup
-	for range 3 * triesOfAccount {
+	for range 3 * maxPerAccount {
 		all.Go(func() {
-			_, err := SignIn(t.Context(), d.Pool, "ada@example.com", "not her password", "192.0.2.1")
+			_, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: "not her password", Network: "192.0.2.1"})
 			if _, many := errors.AsType[*SlowDownError](err); many {
 				slow.Add(1)
-			} else if errors.Is(err, ErrWrong) {
+			} else if errors.Is(err, ErrBadCredentials) {
 				wrong.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	if wrong.Load() > triesOfAccount || wrong.Load()+slow.Load() != 3*triesOfAccount {
+	if wrong.Load() > maxPerAccount || wrong.Load()+slow.Load() != 3*maxPerAccount {
 		t.Errorf("%d were looked at, %d refused", wrong.Load(), slow.Load())
 	}
 	try := func(email string, p media.Secret, address string) error {
-		_, err := SignIn(t.Context(), d.Pool, email, p, address)
+		_, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: email, Password: p, Network: address})
 		return err
 	}
-	isSlow := func(err error) bool { _, many := errors.AsType[*SlowDownError](err); return many }
-	if err := try("ada@example.com", good, "192.0.2.2"); !isSlow(err) {
-		t.Errorf("from elsewhere: %v", err)
+	if err := try("ada@example.com", good, "192.0.2.1"); !isSlow(err) {
+		t.Errorf("from there, with the right password: %v", err)
 	}
-	for range triesOfAddress {
-		_ = try("nobody@example.com", "x", "192.0.2.3") // counted all the same
+	for range maxPerNetwork {
+		_ = try(rand.Text()+"@example.com", "x", "192.0.2.3") // unknown accounts are counted, too
 	}
 	if err := try("bob@example.com", "whatever it is", "192.0.2.3"); !isSlow(err) {
 		t.Errorf("of another account: %v", err)
@@ -217,10 +234,147 @@ func TestTriesAreCounted(t *testing.T) {
 	}
 }
 
+func isSlow(err error) bool { _, many := errors.AsType[*SlowDownError](err); return many }
+
+// TestNobodyKeepsAnOwnerOut: the owner can sign in despite failed attempts of others, from one network or many.
+func TestNobodyKeepsAnOwnerOut(t *testing.T) {
+	d, _, ada := start(t)
+	sign := func(p media.Secret, network, device string) error {
+		_, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: p, Network: network, Device: device})
+		return err
+	}
+	for range maxPerAccount {
+		if err := sign("wrong", "192.0.2.66", ""); !errors.Is(err, ErrBadCredentials) {
+			t.Fatal(err)
+		}
+	}
+	var before, after int
+	number := "SELECT count(*) FROM operator_tries"
+	if err := d.Pool.QueryRow(t.Context(), number).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if err := sign(good, "192.0.2.66", ""); !isSlow(err) {
+			t.Fatalf("from the network that is refused: %v", err)
+		}
+	}
+	if err := d.Pool.QueryRow(t.Context(), number).Scan(&after); err != nil || after != before {
+		t.Errorf("tries that were refused count: %d, %d before, %v", after, before, err)
+	}
+	if err := sign(good, "192.0.2.1", ""); err != nil {
+		t.Errorf("the owner, from elsewhere: %v", err)
+	}
+	if err := sign(good, "192.0.2.66", "phone"); err != nil {
+		t.Errorf("the owner, from the same network by a device that is known: %v", err)
+	}
+	// Attempts from many networks slow down unknown devices, but not a known one.
+	exec(t, d, "INSERT INTO operator_tries (of) SELECT 'account ada@example.com' FROM generate_series(1, $1)", slowdownThreshold)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := SignIn(ctx, d.Pool, SignInAttempt{Email: "ada@example.com", Password: good, Network: "198.51.100.1"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a stranger is not slow: %v", err)
+	}
+	if err := sign(good, "192.0.2.66", "phone"); err != nil {
+		t.Errorf("by a device that is known: %v", err)
+	}
+	for range maxPerAccount {
+		_ = sign("wrong", "192.0.2.1", "phone")
+	}
+	if err := sign(good, "192.0.2.1", "phone"); !isSlow(err) {
+		t.Errorf("guesses by a device that is known: %v", err)
+	}
+	if err := SetPassword(t.Context(), d.Pool, ada, good); err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range []string{"", "phone"} {
+		if err := sign(good, "192.0.2.66", device); err != nil {
+			t.Errorf("after an operator set the password, device %q: %v", device, err)
+		}
+	}
+}
+
+// TestGuessesOfASession: checks of the password in a session are bounded like sign-ins.
+func TestGuessesOfASession(t *testing.T) {
+	d, _, _ := start(t)
+	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), d.Pool, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxPerAccount {
+		if err = s.VerifyPassword(t.Context(), d.Pool, "wrong"); !errors.Is(err, ErrBadCredentials) {
+			t.Fatal(err)
+		}
+	}
+	if err = s.VerifyPassword(t.Context(), d.Pool, good); !isSlow(err) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	key, now := []byte("key"), time.Unix(1e9, 0)
+	kept := NewDevice(key, "Ada@example.com", now)
+	id, ok := KnownDevice(key, kept, "ada@example.com", now.Add(time.Hour))
+	if !ok || id == "" || !strings.HasPrefix(kept, id+".") {
+		t.Errorf("%q of %q, %v", id, kept, ok)
+	}
+	for name, known := range map[string]func() (string, bool){
+		"another account": func() (string, bool) { return KnownDevice(key, kept, "bob@example.com", now) },
+		"another key":     func() (string, bool) { return KnownDevice([]byte("x"), kept, "ada@example.com", now) },
+		"too old":         func() (string, bool) { return KnownDevice(key, kept, "ada@example.com", now.Add(DeviceLife)) },
+		"changed":         func() (string, bool) { return KnownDevice(key, "x"+kept, "ada@example.com", now) },
+		"nothing":         func() (string, bool) { return KnownDevice(key, "", "ada@example.com", now) },
+	} {
+		if _, ok := known(); ok {
+			t.Errorf("%s is known", name)
+		}
+	}
+}
+
+// TestPasswordsWaitInTurn: a canceled request leaves the queue for hashing. A full queue refuses all but known devices.
+func TestPasswordsWaitInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &limiter{working: make(chan struct{}, 1), most: 2}
+		leave, err := q.enter(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if _, gone := q.enter(ctx, false); !errors.Is(gone, context.Canceled) {
+					t.Errorf("who went away: %v", gone)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err = q.enter(t.Context(), false); !isSlow(err) {
+			t.Errorf("a third: %v", err)
+		}
+		all.Go(func() {
+			done, fault := q.enter(t.Context(), true)
+			if fault != nil {
+				t.Errorf("by a device that is known: %v", fault)
+				return
+			}
+			done()
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		leave()
+		all.Wait()
+	})
+}
+
 func TestWhoIsNotLetIn(t *testing.T) {
 	d, _, _ := start(t)
 	for _, p := range [][2]string{{"ada@example.com", ""}, {"", string(good)}, {"bob@example.com", string(good)}, {"ada@example.com\x00", string(good)}, {"ada@example.com", strings.Repeat("a", 1000)}} {
-		if _, err := SignIn(t.Context(), d.Pool, p[0], media.Secret(p[1]), "192.0.2.1"); !errors.Is(err, ErrWrong) {
+		if _, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: p[0], Password: media.Secret(p[1]), Network: "192.0.2.1"}); !errors.Is(err, ErrBadCredentials) {
 			t.Errorf("%q: %v", p[0], err)
 		}
 	}
@@ -229,7 +383,7 @@ func TestWhoIsNotLetIn(t *testing.T) {
 	}
 }
 
-// TestAnOwnerIsLeft: whoever goes, even two at a time.
+// TestAnOwnerIsLeft: the last owner cannot be removed, even by concurrent changes.
 func TestAnOwnerIsLeft(t *testing.T) {
 	d, org, ada := start(t)
 	if err := SetRole(t.Context(), d.Pool, org, ada, Viewer); !errors.Is(err, ErrLastOwner) {
@@ -238,11 +392,11 @@ func TestAnOwnerIsLeft(t *testing.T) {
 	if err := Remove(t.Context(), d.Pool, org, ada); !errors.Is(err, ErrLastOwner) {
 		t.Errorf("the last one goes: %v", err)
 	}
-	bob, password, err := Create(t.Context(), d.Pool, Newcomer{Email: "bob@example.com", OrgID: org, Role: Owner})
+	bob, password, err := Create(t.Context(), d.Pool, NewMember{Email: "bob@example.com", OrgID: org, Role: Owner})
 	if err != nil || CheckPassword(password) != nil {
 		t.Fatalf("%v", err)
 	}
-	if _, _, err = Create(t.Context(), d.Pool, Newcomer{Email: "bob@example.com", OrgID: org, Role: Viewer}); err == nil {
+	if _, _, err = Create(t.Context(), d.Pool, NewMember{Email: "bob@example.com", OrgID: org, Role: Viewer}); err == nil {
 		t.Error("he has two roles")
 	}
 	var gone atomic.Int64
@@ -271,7 +425,7 @@ func TestAnOwnerIsLeft(t *testing.T) {
 	}
 }
 
-// TestChangesAreLogged: with what they change, or not at all; for good.
+// TestChangesAreLogged: a change and its entry are stored together or not at all, and entries cannot be changed.
 func TestChangesAreLogged(t *testing.T) {
 	d, org, ada := start(t)
 	a := Actor{ID: ada, Email: "ada@example.com", OrgID: org, Address: "192.0.2.1"}

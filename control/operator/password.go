@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -15,36 +18,36 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// How long a password is.
+// Length of passwords.
 const (
-	leastPassword = 12  // characters
-	mostPassword  = 256 // bytes
+	minPassword = 12  // characters
+	maxPassword = 256 // bytes
 )
 
-// CheckPassword returns what is wrong with a password. It never repeats it.
+// CheckPassword returns the error of an invalid password, or nil. The error never contains the password.
 func CheckPassword(p media.Secret) error {
-	if !utf8.ValidString(string(p)) || utf8.RuneCountInString(string(p)) < leastPassword || len(p) > mostPassword {
-		return fmt.Errorf("a password has %d characters at least, and %d bytes at most", leastPassword, mostPassword)
+	if !utf8.ValidString(string(p)) || utf8.RuneCountInString(string(p)) < minPassword || len(p) > maxPassword {
+		return fmt.Errorf("a password must have at least %d characters and at most %d bytes", minPassword, maxPassword)
 	}
 	return nil
 }
 
-// NewPassword makes one up.
+// NewPassword returns a random password.
 func NewPassword() media.Secret { return media.Secret(rand.Text()) }
 
-// A Cost is what a hash by argon2id takes; the zero one is the usual.
+// A Cost is the cost of an argon2id hash; the zero value means the default.
 type Cost struct {
 	Passes uint32
 	Memory uint32 // KiB
 }
 
-// usual is the second of RFC 9106's and OWASP's advice, a server's memory kept in mind.
-func usual() Cost { return Cost{Passes: 2, Memory: 19 << 10} }
+// defaultCost is the second recommendation of RFC 9106 and OWASP, chosen for its lower use of memory.
+func defaultCost() Cost { return Cost{Passes: 2, Memory: 19 << 10} }
 
-// Bounds of what a hash may take that is looked at.
+// Bounds of the cost of stored hashes.
 const (
-	mostPasses = 16
-	mostMemory = 1 << 20 // KiB
+	maxPasses = 16
+	maxMemory = 1 << 20 // KiB
 )
 
 const (
@@ -52,47 +55,80 @@ const (
 	length  = 32
 )
 
-// working bounds how many passwords are hashed at a time. Who comes then waits:
-// more would cost memory, and calls their processor.
-var working = make(chan struct{}, max(1, runtime.NumCPU()/2)) //nolint:gochecknoglobals // the process's
+// A limiter bounds concurrent work and the requests that wait for it.
+type limiter struct {
+	working chan struct{}
+	most    int64 // bounds the waiting requests
+	waiting atomic.Int64
+}
+
+// Hashing and counting are bounded: more hashes would take memory and the CPU from calls, more counts would take
+// database connections.
+var (
+	hashing  = &limiter{working: make(chan struct{}, max(1, runtime.NumCPU()/2)), most: 20} //nolint:gochecknoglobals // the process's
+	counting = &limiter{working: make(chan struct{}, 2), most: 200}                         //nolint:gochecknoglobals // the process's
+)
+
+// enter waits for a slot until ctx ends. It fails if too many requests wait already, unless patient.
+func (q *limiter) enter(ctx context.Context, patient bool) (leave func(), err error) {
+	if n := q.waiting.Add(1); n > q.most && !patient {
+		q.waiting.Add(-1)
+		return nil, &SlowDownError{For: 5 * time.Second}
+	}
+	defer q.waiting.Add(-1)
+	select {
+	case q.working <- struct{}{}:
+		return func() { <-q.working }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 func (c Cost) derive(p media.Secret, salt []byte) []byte {
-	working <- struct{}{}
-	defer func() { <-working }()
 	return argon2.IDKey([]byte(p), salt, c.Passes, c.Memory, threads, length)
 }
 
-// form is how the cost of a hash is written (PHC).
+// form is the PHC format of a hash.
 const form = "$argon2id$v=19$m=%d,t=%d,p=1$"
 
-func (c Cost) hash(p media.Secret) string {
+func (c Cost) hash(ctx context.Context, p media.Secret) (string, error) {
+	leave, err := hashing.enter(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	if c == (Cost{}) {
-		c = usual()
+		c = defaultCost()
 	}
 	var salt [16]byte
 	_, _ = rand.Read(salt[:]) // never fails since Go 1.24
 	b := base64.RawStdEncoding
-	return fmt.Sprintf(form, c.Memory, c.Passes) + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(c.derive(p, salt[:]))
+	return fmt.Sprintf(form, c.Memory, c.Passes) + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(c.derive(p, salt[:])), nil
 }
 
-// nobody is what the passwords of unknown accounts are held against, so that they
-// take as long.
-func nobody() string {
-	c := usual()
+// dummyHash is compared with the passwords of unknown accounts, so that they take as long as known ones.
+func dummyHash() string {
+	c := defaultCost()
 	return fmt.Sprintf(form, c.Memory, c.Passes) + "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 }
 
-// matches tells whether a password is that of a hash.
-func matches(hash string, p media.Secret) bool {
+// matches reports whether a password matches a hash. It fails with a *SlowDownError if too many requests wait, unless
+// patient.
+func matches(ctx context.Context, hash string, p media.Secret, patient bool) (bool, error) {
+	leave, err := hashing.enter(ctx, patient)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	c, salt, want, ok := read(hash)
 	if !ok {
-		c = usual()
+		c = defaultCost()
 	}
 	got := c.derive(p, salt)
-	return ok && subtle.ConstantTimeCompare(got, want) == 1
+	return ok && subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// read takes a hash apart.
+// read parses a hash.
 func read(hash string) (c Cost, salt, sum []byte, ok bool) {
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 {
@@ -104,6 +140,7 @@ func read(hash string) (c Cost, salt, sum []byte, ok bool) {
 	b := base64.RawStdEncoding
 	salt, errSalt := b.DecodeString(parts[4])
 	sum, errSum := b.DecodeString(parts[5])
-	ok = c.Passes >= 1 && c.Passes <= mostPasses && c.Memory >= 8 && c.Memory <= mostMemory && len(salt) > 0 && len(sum) == length && errors.Join(errSalt, errSum) == nil
+	ok = c.Passes >= 1 && c.Passes <= maxPasses && c.Memory >= 8 && c.Memory <= maxMemory && len(salt) > 0 && len(sum) == length &&
+		errors.Join(errSalt, errSum) == nil
 	return c, salt, sum, ok
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,88 +18,79 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// How long a session lasts.
+// Lifetime of a session.
 const (
-	Idle = 12 * time.Hour     // without a page
-	Life = 7 * 24 * time.Hour // at all
+	Idle = 12 * time.Hour     // after the last request
+	Life = 7 * 24 * time.Hour // after sign-in
 )
 
-// How many tries of a quarter of an hour may fail.
-const (
-	triesOfAccount = 10
-	triesOfAddress = 50
-	tryWindow      = 15 * time.Minute
-)
+// ErrBadCredentials is returned if the address or the password is wrong.
+var ErrBadCredentials = errors.New("wrong email address or password")
 
-// ErrWrong is returned where address and password are not those of an operator.
-var ErrWrong = errors.New("this address and this password do not belong together")
+// ErrSignedOut is returned if a token has no valid session.
+var ErrSignedOut = errors.New("not signed in")
 
-// ErrSignedOut is returned where nobody is signed in by a token.
-var ErrSignedOut = errors.New("nobody is signed in")
-
-// A SlowDownError says that too many tries failed.
-type SlowDownError struct{ For time.Duration }
-
-// Error implements error.
-func (s *SlowDownError) Error() string {
-	return "too many tries to sign in failed; wait " + s.For.Round(time.Minute).String()
-}
-
-// sum is what is kept of a token: what a browser shows to be known.
+// sum returns the hash under which a browser's token is stored.
 func sum(token media.Secret) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
 }
 
-// A Seat is an organization in which somebody has a role.
-type Seat struct {
+// A Membership is an organization in which the operator has a role.
+type Membership struct {
 	OrgID    string `json:"id"`
 	Name     string `json:"name"`
 	Timezone string `json:"timezone"` // of the organization
 	Role     Role   `json:"role"`
 }
 
-// A Session is who is signed in.
+// A Session is a signed-in operator.
 type Session struct {
 	ID, Email string
-	Seats     []Seat // by name
-	LastOrg   string // looked at last; empty at first
-	Said      string // to be shown on the next page, once
+	Seats     []Membership // by name
+	LastOrg   string       // last visited; empty at first
+	Said      string       // message shown once, on the next page
 	token     media.Secret
 }
 
+// Ref identifies the session, for example to count its streams. It cannot be used to sign in.
+func (s Session) Ref() string { return hex.EncodeToString(sum(s.token)) }
+
 // Seat returns the operator's role in an organization.
-func (s Session) Seat(orgID string) (Seat, bool) {
-	at := slices.IndexFunc(s.Seats, func(at Seat) bool { return at.OrgID == orgID })
+func (s Session) Seat(orgID string) (Membership, bool) {
+	at := slices.IndexFunc(s.Seats, func(at Membership) bool { return at.OrgID == orgID })
 	if at < 0 {
-		return Seat{}, false
+		return Membership{}, false
 	}
 	return s.Seats[at], true
 }
 
-// SignIn begins a session. It fails with ErrWrong or a *SlowDownError where it may
-// not; address is the network that tries are counted of.
-func SignIn(ctx context.Context, q db.Querier, email string, password media.Secret, address string) (media.Secret, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	if len(password) > mostPassword || len(email) > 254 || strings.ContainsRune(email+string(password), 0) {
-		return "", ErrWrong
+// SignIn starts a session and returns its token. It fails with ErrBadCredentials or a *SlowDownError.
+func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, error) {
+	t.Email = strings.ToLower(strings.TrimSpace(t.Email))
+	if len(t.Password) > maxPassword || len(t.Email) > 254 || strings.ContainsRune(t.Email+string(t.Password), 0) {
+		return "", ErrBadCredentials
 	}
-	account, network := "account "+email, "address "+address
-	if err := try(ctx, q, account, network); err != nil {
+	counted, err := t.count(ctx, q)
+	if err != nil {
 		return "", err
 	}
-	id, kept := "", nobody()
-	err := q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", email).Scan(&id, &kept)
+	id, kept := "", dummyHash()
+	err = q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", t.Email).Scan(&id, &kept)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("sign in: %w", err)
 	}
-	if !matches(kept, password) || id == "" {
-		return "", ErrWrong
+	ok, err := matches(ctx, kept, t.Password, t.Device != "")
+	if err != nil {
+		return "", errors.Join(err, counted.forget(context.WithoutCancel(ctx), q))
+	}
+	if !ok || id == "" {
+		return "", ErrBadCredentials
 	}
 	token := media.Secret(rand.Text() + rand.Text())
 	_, err = q.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id) VALUES ($1, $2)", sum(token), id)
 	if err == nil {
-		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE of = $1", account)
+		err = counted.clear(ctx, q)
 	}
 	if err != nil {
 		return "", fmt.Errorf("sign in: %w", err)
@@ -106,28 +98,7 @@ func SignIn(ctx context.Context, q db.Querier, email string, password media.Secr
 	return token, nil
 }
 
-// try counts a try, and then holds the count to what may be: of any number at a
-// time no more than that are let through.
-func try(ctx context.Context, q db.Querier, account, network string) error {
-	_, err := q.Exec(ctx, "INSERT INTO operator_tries (of, at) VALUES ($1, clock_timestamp()), ($2, clock_timestamp())", account, network)
-	var ofAccount, ofNetwork int
-	var first time.Time
-	if err == nil {
-		err = q.QueryRow(ctx, `
-			SELECT count(*) FILTER (WHERE of = $1), count(*) FILTER (WHERE of = $2), coalesce(min(at), now())
-			FROM operator_tries WHERE of IN ($1, $2) AND at > now() - $3::interval`, account, network, tryWindow).Scan(&ofAccount, &ofNetwork, &first)
-	}
-	if err != nil {
-		return fmt.Errorf("sign in: %w", err)
-	}
-	if ofAccount > triesOfAccount || ofNetwork > triesOfAddress {
-		return &SlowDownError{For: max(time.Minute, time.Until(first.Add(tryWindow)))}
-	}
-	return nil
-}
-
-// Open returns who is signed in by a token, or ErrSignedOut. The time of it counts
-// to the minute.
+// Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {
 	s := Session{token: token}
 	var seats []byte
@@ -154,7 +125,7 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 	return s, nil
 }
 
-// Visit notes which organization is looked at, and that what was said was shown.
+// Visit stores the visited organization and clears the shown message.
 func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
 	if s.LastOrg == orgID && s.Said == "" {
 		return nil
@@ -166,7 +137,7 @@ func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
 	return nil
 }
 
-// Say keeps a line for the next page.
+// Say stores a message for the next page.
 func (s Session) Say(ctx context.Context, q db.Querier, line string) error {
 	_, err := q.Exec(ctx, "UPDATE operator_sessions SET said = $2 WHERE hash = $1", sum(s.token), line)
 	if err != nil {
@@ -175,20 +146,35 @@ func (s Session) Say(ctx context.Context, q db.Querier, line string) error {
 	return nil
 }
 
-// SetPassword changes the password of who is signed in, who knows the one before.
-// All other sessions of the account end.
-func (s Session) SetPassword(ctx context.Context, q db.Querier, before, password media.Secret) error {
+// VerifyPassword checks the operator's password. It fails with ErrBadCredentials, or with a *SlowDownError after too many
+// failures in the session.
+func (s Session) VerifyPassword(ctx context.Context, q Database, password media.Secret) error {
+	counted, err := countAttempt(ctx, q, []attemptLimit{{fmt.Sprintf("account %s session %x", s.Email, sum(s.token)), maxPerAccount}})
+	if err != nil {
+		return err
+	}
 	var kept string
-	if err := q.QueryRow(ctx, "SELECT password_hash FROM operators WHERE id = $1", s.ID).Scan(&kept); err != nil {
+	if err = q.QueryRow(ctx, "SELECT password_hash FROM operators WHERE id = $1", s.ID).Scan(&kept); err != nil {
 		return fmt.Errorf("password: %w", err)
 	}
-	if !matches(kept, before) {
-		return ErrWrong
+	ok, err := matches(ctx, kept, password, true)
+	switch {
+	case err != nil:
+		return errors.Join(err, counted.forget(context.WithoutCancel(ctx), q))
+	case !ok:
+		return ErrBadCredentials
+	default:
+		return counted.clear(ctx, q)
 	}
+}
+
+// SetPassword changes the operator's password and ends all other sessions of the account. Call VerifyPassword with the
+// old password first.
+func (s Session) SetPassword(ctx context.Context, q db.Querier, password media.Secret) error {
 	return setPassword(ctx, q, s.ID, password, s.token)
 }
 
-// SignOut ends a session. One that there is not is none.
+// SignOut ends a session; an unknown token is ignored.
 func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
 	if _, err := q.Exec(ctx, "DELETE FROM operator_sessions WHERE hash = $1", sum(token)); err != nil {
 		return fmt.Errorf("sign out: %w", err)
@@ -196,11 +182,16 @@ func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
 	return nil
 }
 
-// Sweep forgets sessions that are over, and tries that count no more.
+// Sweep deletes expired sessions and old attempts.
 func Sweep(ctx context.Context, q db.Querier) error {
-	_, err := q.Exec(ctx, "DELETE FROM operator_sessions WHERE seen_at < now() - $1::interval OR created_at < now() - $2::interval", Idle, Life)
+	_, err := q.Exec(
+		ctx,
+		"DELETE FROM operator_sessions WHERE seen_at < now() - $1::interval OR created_at < now() - $2::interval",
+		Idle,
+		Life,
+	)
 	if err == nil {
-		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE at < now() - $1::interval", tryWindow)
+		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE at < now() - $1::interval", attemptWindow)
 	}
 	if err != nil {
 		return fmt.Errorf("sessions: %w", err)

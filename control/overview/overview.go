@@ -1,5 +1,5 @@
-// Package overview reads what goes on now in an organization: its calls, the lines
-// that they go through, and how those who talk on them do.
+// Package overview reads the current state of an organization: its active calls, its routes, and the results of its
+// agents.
 package overview
 
 import (
@@ -15,32 +15,32 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// A Call is one that is not over.
+// A Call is an active call.
 type Call struct {
 	ID           string
 	Type         string
 	Status       control.Status
 	Agent        string
 	To, From     string // digits
-	Trunk, Route string // names; empty where they are gone
+	Trunk, Route string // names; empty if deleted
 	CampaignID   string
 	CreatedAt    time.Time
 	AnsweredAt   *time.Time
-	EndAsked     bool              // somebody had it end
+	EndAsked     bool              // its end was requested
 	Said         string            // the last line
-	By           string            // who said it
+	By           string            // speaker of the last line
 	Turns        []json.RawMessage // the last few, oldest first
 }
 
-// lastTurns is how many of a call's turns are read.
+// lastTurns is the number of turns read per call.
 const lastTurns = 6
 
-// Counts are how many calls of an organization stand where.
+// Counts are the numbers of an organization's calls by status.
 type Counts map[control.Status]int
 
-// On returns calls that are not over, at most so many: those that are talked on
-// first, the oldest of them first. Counts are of all of them.
-func On(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
+// ActiveCalls returns at most so many active calls: conversations first, each kind oldest first. Counts cover all
+// calls.
+func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
 	rows, err := q.Query(ctx, `
 		WITH chosen AS (
 			(SELECT * FROM calls WHERE org_id = $1 AND status = 'ongoing' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
@@ -55,20 +55,25 @@ func On(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Coun
 		LEFT JOIN LATERAL (SELECT item FROM call_lines WHERE call_id = c.id ORDER BY n DESC LIMIT 1) l ON true
 		ORDER BY c.status = 'ongoing' DESC, c.status = 'ringing' DESC, c.created_at, c.id`, orgID, most, lastTurns)
 	if err != nil {
-		return nil, nil, fmt.Errorf("calls that are on: %w", err)
+		return nil, nil, fmt.Errorf("active calls: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Call])
 	if err != nil {
-		return nil, nil, fmt.Errorf("calls that are on: %w", err)
+		return nil, nil, fmt.Errorf("active calls: %w", err)
 	}
 	n, err := count(ctx, q, orgID)
 	return all, n, err
 }
 
 func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
-	rows, err := q.Query(ctx, "SELECT status, count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND erased_at IS NULL GROUP BY status", orgID)
+	rows, err := q.Query(
+		ctx,
+		"SELECT status, count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND erased_at IS NULL "+
+			"GROUP BY status",
+		orgID,
+	)
 	if err != nil {
-		return nil, fmt.Errorf("calls that are on: %w", err)
+		return nil, fmt.Errorf("active calls: %w", err)
 	}
 	all := Counts{}
 	var status control.Status
@@ -78,27 +83,27 @@ func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("calls that are on: %w", err)
+		return nil, fmt.Errorf("active calls: %w", err)
 	}
 	return all, nil
 }
 
-// A Route is a subgroup, and how it stands with it.
+// A Route is a subgroup with its current state.
 type Route struct {
 	ID, Name       string
-	TrunkID, Trunk string // Trunk is its name
+	TrunkID, Trunk string // id and name
 	Lent           bool   // by another organization
 	Line           trunks.Trunk
-	CallerNumbers  []string // that it may show, the first by default
-	Most, InUse    int      // calls at a time
-	PerMinute, New int      // calls a minute; in the last one
-	// Breaker is closed, open or probing; the rest is of one that is not closed.
+	CallerNumbers  []string // allowed caller ids; the first is the default
+	Most, InUse    int      // concurrent calls
+	PerMinute, New int      // limit; calls in the last minute
+	// Breaker is closed, open or probing. Why, Since and Probe are set unless it is closed.
 	Breaker, Why string
 	Since, Probe *time.Time
-	Down         bool // some server sees no proxy of the trunk that takes calls
+	Down         bool // at least one server sees no proxy of the trunk that takes calls
 }
 
-// Routes returns those of an organization, by names of trunks and their own.
+// Routes returns the routes of an organization, sorted by trunk name and own name.
 func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 	rows, err := q.Query(ctx, `
 		SELECT s.id, s.name, t.id, t.name, s.grant_id IS NOT NULL, t.proxy, t.settings,
@@ -117,8 +122,25 @@ func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
-		err = row.Scan(&r.ID, &r.Name, &r.TrunkID, &r.Trunk, &r.Lent, &r.Line.Proxy, &r.Line.Settings, &r.CallerNumbers, &r.Most, &r.InUse, &r.PerMinute, &r.New,
-			&r.Breaker, &r.Why, &r.Since, &r.Probe, &r.Down)
+		err = row.Scan(
+			&r.ID,
+			&r.Name,
+			&r.TrunkID,
+			&r.Trunk,
+			&r.Lent,
+			&r.Line.Proxy,
+			&r.Line.Settings,
+			&r.CallerNumbers,
+			&r.Most,
+			&r.InUse,
+			&r.PerMinute,
+			&r.New,
+			&r.Breaker,
+			&r.Why,
+			&r.Since,
+			&r.Probe,
+			&r.Down,
+		)
 		r.Line.ID, r.Line.Name = r.TrunkID, r.Trunk
 		return r, err
 	})
@@ -128,24 +150,23 @@ func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 	return all, nil
 }
 
-// An Agent is one, and how it did in the turns of the last calls.
+// An Agent is an agent with statistics of the turns of its last calls.
 type Agent struct {
 	Name          string
 	ASR, LLM, TTS string // its providers, as published
 	Calls, Turns  int
-	Failed        int // turns that a provider broke
+	Failed        int // turns that failed because of a provider
 	P50, P95      *float64
 }
 
-// Recent is which calls Agents looks at: those of the last quarter of an hour, the
-// newest of them.
+// Recent limits the calls that Agents evaluates: the newest ones of the last 15 minutes.
 const (
-	recentFor  = 15 * time.Minute
-	recentMost = 200
+	recentWindow = 15 * time.Minute
+	recentCalls  = 200
 )
 
-// Agents returns the agents of an organization that talked lately. P50 and P95 are
-// of the milliseconds that callers waited for an answer.
+// Agents returns the agents of an organization that had recent conversations. P50 and P95 are response times in
+// milliseconds; greetings do not count.
 func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
 	rows, err := q.Query(ctx, `
 		WITH newest AS (
@@ -154,11 +175,11 @@ func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
 		SELECT c.agent_name, max(coalesce(v.definition->'speech'->'asr'->>'provider', '')), max(coalesce(v.definition->'speech'->'llm'->>'provider', '')),
 			max(coalesce(v.definition->'speech'->'tts'->>'provider', '')),
 			count(DISTINCT c.id), count(t.item), count(*) FILTER (WHERE t.item->>'ending' = 'failed'),
-			percentile_disc(0.5) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8),
-			percentile_disc(0.95) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8)
+			percentile_disc(0.5) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8) FILTER (WHERE t.n > 0 OR t.item->'metrics'->'vad_ms' IS NOT NULL),
+			percentile_disc(0.95) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8) FILTER (WHERE t.n > 0 OR t.item->'metrics'->'vad_ms' IS NOT NULL)
 		FROM newest c LEFT JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 		LEFT JOIN call_turns t ON t.call_id = c.id
-		GROUP BY c.agent_name ORDER BY count(t.item) DESC, c.agent_name LIMIT 20`, orgID, recentFor, recentMost)
+		GROUP BY c.agent_name ORDER BY count(t.item) DESC, c.agent_name LIMIT 20`, orgID, recentWindow, recentCalls)
 	if err != nil {
 		return nil, fmt.Errorf("agents: %w", err)
 	}

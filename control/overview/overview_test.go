@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-const house = `
+const fixture = `
 INSERT INTO organizations (id, name) VALUES ('org_1', 'acme'), ('org_2', 'globex');
 INSERT INTO trunks (id, org_id, name, proxy, caller_numbers) VALUES ('trk_1', 'org_1', 'main', 'sip:127.0.0.1:5080', '{+12025550100}');
 INSERT INTO subgroups (id, org_id, trunk_id, name, concurrent_calls, calls_per_minute) VALUES ('rte_1', 'org_1', 'trk_1', 'default', 10, 30);
@@ -26,16 +26,17 @@ SELECT 'call_' || n, CASE WHEN n = 9 THEN 'org_2' ELSE 'org_1' END, 'phone', (AR
 FROM generate_series(0, 9) n;
 INSERT INTO call_lines (call_id, n, item) VALUES ('call_2', 0, '{"role":"agent","text":"Hello"}'), ('call_2', 1, '{"role":"caller","text":"Hi"}');
 INSERT INTO call_turns (call_id, n, item) SELECT 'call_2', n, ('{"turn":' || n || ',"ending":"' || CASE WHEN n = 7 THEN 'failed' ELSE 'answered' END || '","metrics":{"turn_ms":' || 100 * n || '}}')::json FROM generate_series(1, 8) n;
+INSERT INTO call_turns (call_id, n, item) VALUES ('call_6', 0, '{"turn":0,"ending":"answered","metrics":{"eou_wait_ms":6400,"turn_ms":6400}}'), ('call_5', 0, '{"turn":0,"ending":"answered","metrics":{"vad_ms":100,"turn_ms":800}}');
 INSERT INTO route_breakers (subgroup_id, open, why, since, probe_at) VALUES ('rte_1', true, 'failures', now(), now());`
 
-// TestOverview: what is on is an organization's own, those that are talked on first.
+// TestOverview: an organization sees its own active calls only, conversations first.
 func TestOverview(t *testing.T) {
 	d := dbtest.New(t)
 	ctx := t.Context()
-	if _, err := d.Pool.Exec(ctx, house); err != nil {
+	if _, err := d.Pool.Exec(ctx, fixture); err != nil {
 		t.Fatal(err)
 	}
-	on, counts, err := overview.On(ctx, d.Pool, "org_1", 4)
+	on, counts, err := overview.ActiveCalls(ctx, d.Pool, "org_1", 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,34 +52,34 @@ func TestOverview(t *testing.T) {
 	}
 	var last struct{ Turn int }
 	if err = json.Unmarshal(on[1].Turns[5], &last); err != nil || last.Turn != 8 {
-		t.Errorf("the last turn is %d, %v", last.Turn, err)
+		t.Errorf("got last turn %d, %v; want 8", last.Turn, err)
 	}
 	routes, err := overview.Routes(ctx, d.Pool, "org_1")
 	if err != nil || len(routes) != 1 || routes[0].Breaker != "open" || routes[0].Why != "failures" || routes[0].InUse != 8 || routes[0].Most != 10 || routes[0].CallerNumbers[0] != "+12025550100" {
 		t.Errorf("%+v, %v", routes, err)
 	}
 	agents, err := overview.Agents(ctx, d.Pool, "org_1")
-	if err != nil || len(agents) != 1 || agents[0].Turns != 8 || agents[0].Failed != 1 || agents[0].LLM != "b" || *agents[0].P50 != 400 || *agents[0].P95 != 800 {
+	if err != nil || len(agents) != 1 || agents[0].Turns != 10 || agents[0].Failed != 1 || agents[0].LLM != "b" || *agents[0].P50 != 500 || *agents[0].P95 != 800 {
 		t.Errorf("%+v, %v", agents, err)
 	}
-	if on, _, err = overview.On(ctx, d.Pool, "org_2", 4); err != nil || len(on) != 1 {
+	if on, _, err = overview.ActiveCalls(ctx, d.Pool, "org_2", 4); err != nil || len(on) != 1 {
 		t.Errorf("%v, %v", on, err)
 	}
 }
 
-// TestByIndex: however many calls there are, what is on is found by index.
+// TestByIndex: active calls are found by index.
 func TestByIndex(t *testing.T) {
 	d := dbtest.New(t)
 	tx, err := d.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(t.Context()) //nolint:errcheck // nothing is kept
-	if _, err = tx.Exec(t.Context(), house+"SET LOCAL enable_seqscan = off"); err != nil {
+	defer tx.Rollback(t.Context()) //nolint:errcheck // never committed
+	if _, err = tx.Exec(t.Context(), fixture+"SET LOCAL enable_seqscan = off"); err != nil {
 		t.Fatal(err)
 	}
 	q := explained{tx, t}
-	_, _, err = overview.On(t.Context(), q, "org_1", 50)
+	_, _, err = overview.ActiveCalls(t.Context(), q, "org_1", 50)
 	if err == nil {
 		_, err = overview.Routes(t.Context(), q, "org_1")
 	}
@@ -90,8 +91,8 @@ func TestByIndex(t *testing.T) {
 	}
 }
 
-// An explained transaction looks at the plans of what it is asked: a sequential scan,
-// where the planner would rather do anything else, says that no index will do.
+// explained checks the plan of each query: a sequential scan, although the planner is set to avoid it, means that no
+// index fits.
 type explained struct {
 	pgx.Tx
 

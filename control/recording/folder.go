@@ -1,5 +1,4 @@
-// Package recording brings the recordings of finished calls from the node that
-// made them into the bucket.
+// Package recording uploads the recordings of ended calls from their node to the bucket.
 package recording
 
 import (
@@ -11,23 +10,23 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/recorder"
 )
 
-// A Bucket keeps files under keys like "recordings/call_….wav".
+// A Bucket stores files under keys like "recordings/call_….wav".
 type Bucket interface {
-	// Put stores what r yields. Nobody ever sees a part of it.
+	// Put stores the content of r. No partial file is ever visible.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Open fails with fs.ErrNotExist where there is nothing under the key.
+	// Open fails with fs.ErrNotExist if the key does not exist.
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
-	// Delete is no error where there is nothing.
+	// Delete deletes a key; a missing key is not an error.
 	Delete(ctx context.Context, key string) error
 }
 
 // A Folder is a Bucket in a local folder.
 type Folder struct{ Dir string }
 
-// Put implements Bucket. What is there when it returns survives a power cut.
+// Put implements Bucket. The file is fsynced when it returns.
 func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	name, err := f.name(key)
 	if err != nil {
@@ -59,7 +58,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	if err := os.Rename(tmp.Name(), name); err != nil {
 		return err
 	}
-	return record.SyncDir(filepath.Dir(name))
+	return recorder.SyncDir(filepath.Dir(name))
 }
 
 // Open implements Bucket.
@@ -75,7 +74,7 @@ func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
-// Path is the file of a key, for those that map it into memory.
+// Path returns the file of a key, for callers that map it into memory.
 func (f *Folder) Path(key string) (string, error) { return f.name(key) }
 
 // Delete implements Bucket.
@@ -93,12 +92,12 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 // name keeps keys inside the folder.
 func (f *Folder) name(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
-		return "", fmt.Errorf("%q is no key: %w", key, fs.ErrInvalid)
+		return "", fmt.Errorf("%q is not a valid key: %w", key, fs.ErrInvalid)
 	}
 	return filepath.Join(f.Dir, filepath.FromSlash(key)), nil
 }
 
-// A contextReader ends when its context does.
+// A contextReader fails once its context ends.
 type contextReader struct {
 	over func() error
 	r    io.Reader

@@ -8,19 +8,18 @@ import (
 	"github.com/parley-voice/parley/control/recording/s3"
 )
 
-// CheckURL returns what is wrong with a bucket's url.
+// CheckURL returns the error of an invalid bucket URL, or nil.
 func CheckURL(url string) error {
 	switch {
 	case strings.HasPrefix(url, s3.Scheme):
 		return s3.Check(url)
 	case url == "", strings.Contains(strings.TrimPrefix(url, "file://"), "://"):
-		return fmt.Errorf("%q is no bucket that there is", url)
+		return fmt.Errorf("%q is not a supported bucket URL", url)
 	}
 	return nil
 }
 
-// Open returns the bucket of a url: s3://…, or a folder, with or without file://
-// before it. Without a url it is the folder named.
+// Open returns the bucket of a URL: s3://…, or a folder with or without file://. If url is empty, it is folder.
 func Open(url, folder string, a s3.Account) (Bucket, error) {
 	if strings.HasPrefix(url, s3.Scheme) {
 		return s3.Open(url, a)

@@ -55,12 +55,16 @@ func TestFolder(t *testing.T) {
 
 // A ledger holds one call.
 type ledger struct {
-	call  control.Call
-	asked func() // called once, after the call was read
+	call    control.Call
+	asked   func() // called once, after the call was read
+	missing bool
 }
 
 func (l *ledger) Call(context.Context, string, string) (control.Call, error) {
 	c := l.call
+	if l.missing {
+		return c, control.Refuse(control.CodeCallNotFound, "no such call")
+	}
 	if asked := l.asked; asked != nil {
 		l.asked = nil
 		asked()
@@ -68,7 +72,7 @@ func (l *ledger) Call(context.Context, string, string) (control.Call, error) {
 	return c, nil
 }
 
-func (l *ledger) Recorded(_ context.Context, _ string, s control.RecordingStatus, key string) error {
+func (l *ledger) SetRecording(_ context.Context, _ string, s control.RecordingStatus, key string) error {
 	l.call.RecordingStatus, l.call.RecordingKey = s, key
 	return nil
 }
@@ -87,7 +91,7 @@ const id = "call_00000000000000000000000001"
 func newSpool(t *testing.T, status control.RecordingStatus) (*recording.Spool, *ledger) {
 	t.Helper()
 	l := &ledger{call: control.Call{ID: id, Status: control.Ended, RecordingStatus: status}}
-	return &recording.Spool{Dir: t.TempDir(), Bucket: &recording.Folder{Dir: t.TempDir()}, Ledger: l}, l
+	return &recording.Spool{Dir: t.TempDir(), Bucket: &recording.Folder{Dir: t.TempDir()}, Calls: l}, l
 }
 
 func (l *ledger) isReady(t *testing.T, s *recording.Spool) {
@@ -110,7 +114,7 @@ func (l *ledger) isReady(t *testing.T, s *recording.Spool) {
 
 func TestTapeGoesToTheBucket(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
-	_, tape, err := s.Tape(id, leg{})
+	_, tape, err := s.Record(id, leg{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,18 +123,48 @@ func TestTapeGoesToTheBucket(t *testing.T) {
 	}
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
 	for range 2 {
-		if err := s.Follow(t.Context(), e); err != nil {
+		if err := s.HandleEvent(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 		l.isReady(t, s)
 	}
 }
 
-// TestCrashLeftovers: a tape that was never closed is brought in at the next
-// start, though its call was settled and its recording given up.
+// TestCrashLeftovers: a recording that was never closed is uploaded at the next start, although its call was settled
+// and the recording marked as failed.
+// TestForgottenByTheDatabase: a call that the database lost and that was written again has its recording from the
+// bucket; a file whose call is not written again yet stays.
+func TestForgottenByTheDatabase(t *testing.T) {
+	s, l := newSpool(t, control.RecordingFinalizing)
+	write(t, s)
+	event := control.Event{CallID: id, Kind: control.CallEnded, Status: control.Ended, At: time.Now()}
+	for range 2 {
+		l.call.RecordingStatus, l.call.RecordingKey = control.RecordingFinalizing, ""
+		if err := s.HandleEvent(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+		l.isReady(t, s)
+	}
+	write(t, s)
+	l.missing, s.WasSent = true, func(string) bool { return true }
+	if err := s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(s.Dir); len(left) != 1 {
+		t.Errorf("the spool holds %v, want the file of the call", left)
+	}
+	s.WasSent = nil
+	if err := s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(s.Dir); len(left) != 0 {
+		t.Errorf("the spool holds %v of a call that was deleted", left)
+	}
+}
+
 func TestCrashLeftovers(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFailed)
-	if _, _, err := s.Tape(id, leg{}); err != nil { // and never closed
+	if _, _, err := s.Record(id, leg{}); err != nil { // and never closed
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "call_00000000000000000000000002.wav.part"), []byte("x"), 0o600); err != nil {
@@ -147,19 +181,19 @@ func TestCrashLeftovers(t *testing.T) {
 
 func TestLostTapeDoesNotHoldTheLineUp(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
-	if err := s.Follow(t.Context(), control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}); err != nil {
+	if err := s.HandleEvent(t.Context(), control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if l.call.RecordingStatus != control.RecordingFailed {
 		t.Errorf("recording %s", l.call.RecordingStatus)
 	}
 	s, l = newSpool(t, control.RecordingDisabled)
-	if err := s.Follow(t.Context(), control.Event{CallID: id, Kind: control.CallEnded}); err != nil || l.call.RecordingStatus != control.RecordingDisabled {
+	if err := s.HandleEvent(t.Context(), control.Event{CallID: id, Kind: control.CallEnded}); err != nil || l.call.RecordingStatus != control.RecordingDisabled {
 		t.Errorf("not recorded: %v %s", err, l.call.RecordingStatus)
 	}
 }
 
-// A hooked bucket calls back once, after something was put.
+// A hooked bucket runs a hook once, after a Put.
 type hooked struct {
 	recording.Bucket
 	after func()
@@ -174,8 +208,7 @@ func (h *hooked) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
-// TestSweepBesideFollow has a sweep take the tape away from under the follower,
-// at the two moments when it can.
+// TestSweepBesideFollow: a sweep removes the recording during HandleEvent, at the two possible moments.
 func TestSweepBesideFollow(t *testing.T) {
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
 	t.Run("after the upload", func(t *testing.T) {
@@ -186,7 +219,7 @@ func TestSweepBesideFollow(t *testing.T) {
 				t.Error(err)
 			}
 		}}
-		if err := s.Follow(t.Context(), e); err != nil {
+		if err := s.HandleEvent(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 		l.isReady(t, s)
@@ -199,17 +232,38 @@ func TestSweepBesideFollow(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := s.Follow(t.Context(), e); err != nil {
+		if err := s.HandleEvent(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 		l.isReady(t, s)
 	})
 }
 
-// write leaves the tape of the call in the spool.
+// write leaves the recording of the call in the spool.
 func write(t *testing.T, s *recording.Spool) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Dir, id+".wav"), []byte("RIFF"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPartIsWaitedFor: a recording that is still being written is not lost if another node settled its call while this
+// process was stopped.
+func TestPartIsWaitedFor(t *testing.T) {
+	s, l := newSpool(t, control.RecordingFinalizing)
+	_, tape, err := s.Record(id, leg{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now().Add(-time.Hour)}
+	if err := s.HandleEvent(t.Context(), e); err == nil || l.call.RecordingStatus != control.RecordingFinalizing {
+		t.Fatalf("a recording that is being written is told as %s, %v", l.call.RecordingStatus, err)
+	}
+	if _, err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.HandleEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	l.isReady(t, s)
 }

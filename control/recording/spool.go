@@ -13,84 +13,117 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/record"
+	"github.com/parley-voice/parley/media/recorder"
 )
 
-// A Ledger notes where a call's recording lies; *store.Store is one.
-type Ledger interface {
+// CallStore stores the status and key of a recording; *store.Store implements it.
+type CallStore interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	// Recorded with RecordingFailed changes nothing unless the recording is
+	// SetRecording with RecordingFailed changes nothing unless the recording is
 	// still being finalized.
-	Recorded(ctx context.Context, callID string, status control.RecordingStatus, key string) error
+	SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error
 }
 
-// A Spool is the folder of this node in which calls are taped. It is a
-// control.Taper, and a control.Follower that brings the tapes of finished calls
-// into the bucket.
+// Spool is the node's folder of recordings. It implements control.Recorder, and
+// control.EventHandler to upload finished recordings.
 type Spool struct {
 	Dir    string
 	Bucket Bucket
-	Ledger Ledger
-	// GiveUp is how long after a call's end its tape is looked for; 0 means
-	// 5 min.
-	GiveUp time.Duration
-	Log    *slog.Logger
+	Calls  CallStore
+	// Timeout bounds the wait for the recording after a call's end; 0 means 5 min.
+	Timeout time.Duration
+	// MinFree is the free space required to record, in bytes; 0 means DefaultMinFree, less than 0 none.
+	MinFree int64
+	// Observe, if set, receives the result of each recording: Stored, Truncated (and then Stored), or Lost.
+	Observe func(result string)
+	// WasSent, if set, reports whether this node placed a call recently: if the database does not know the call, it may be
+	// written again.
+	WasSent func(callID string) bool
+	Log     *slog.Logger
+
+	space diskSpace
 }
 
-// Tape implements control.Taper.
-func (s *Spool) Tape(callID string, leg media.Leg) (media.Leg, control.Tape, error) {
+// Results of recordings.
+const (
+	Stored    = "stored"
+	Truncated = "truncated"
+	Lost      = "lost"
+)
+
+func (s *Spool) observe(result string) {
+	if s.Observe != nil {
+		s.Observe(result)
+	}
+}
+
+// Record implements control.Recorder.
+func (s *Spool) Record(callID string, leg media.Leg) (media.Leg, control.Recording, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		s.observe(Lost)
 		return nil, nil, fmt.Errorf("record: %w", err)
 	}
-	t, err := record.New(s.path(callID), leg)
+	t, err := recorder.New(s.path(callID), leg)
 	if err != nil {
+		s.observe(Lost)
 		return nil, nil, err
 	}
-	return whole(t, leg), tape{t}, nil
+	return withLegInterfaces(t, leg), recordingFile{t, s}, nil
 }
 
-// powers are all that a leg may do beside talking and hearing, save what its
-// tape does for it.
-type powers interface {
-	media.Gauge
-	media.Traced
+// legInterfaces are the optional interfaces of a leg that its recording passes on.
+type legInterfaces interface {
+	media.QualityReporter
+	media.SignalingTracer
 	media.Keypad
 	media.Referrer
 	media.Holder
 }
 
-// whole is a tape that can do what its leg can.
-func whole(t *record.Tape, leg media.Leg) media.Leg {
-	if able, ok := leg.(powers); ok {
+// withLegInterfaces returns a recording with the optional interfaces of its leg.
+func withLegInterfaces(t *recorder.Recording, leg media.Leg) media.Leg {
+	if able, ok := leg.(legInterfaces); ok {
 		return struct {
-			*record.Tape
-			powers
+			*recorder.Recording
+			legInterfaces
 		}{t, able}
 	}
 	return t
 }
 
-// A tape closes with its path.
-type tape struct{ t *record.Tape }
+// A recordingFile is a recording that returns its path when closed.
+type recordingFile struct {
+	t     *recorder.Recording
+	spool *Spool
+}
 
-// Close implements control.Tape.
-func (t tape) Close() (string, error) { return t.t.Path(), t.t.Close() }
+// Close implements control.Recording.
+func (t recordingFile) Close() (string, error) {
+	err := t.t.Close()
+	switch {
+	case errors.Is(err, recorder.ErrTruncated):
+		err = fmt.Errorf("%w: %w", control.ErrTruncated, err)
+		t.spool.observe(Truncated)
+	case err != nil:
+		t.spool.observe(Lost)
+	}
+	return t.t.Path(), err
+}
 
-// Start finishes what a crash left half written, and sweeps. It must be called
-// before the first tape is made.
+// Start repairs recordings that a crash left incomplete, and sweeps. Call it before the first Record.
 func (s *Spool) Start(ctx context.Context) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("recordings: %w", err)
 	}
-	if _, err := record.Recover(s.Dir); err != nil {
-		// One broken file must not keep the others, and us, from starting.
-		s.log().WarnContext(ctx, "a recording cannot be recovered", "err", err)
+	if _, err := recorder.Recover(s.Dir); err != nil {
+		// One broken file must not prevent the start.
+		s.log().WarnContext(ctx, "failed to recover a recording", "err", err)
 	}
 	return s.Sweep(ctx)
 }
 
-// Sweep brings in the whole tapes of calls that ended, such as those that were
-// given up while the bucket was away. It may be called at any time.
+// Sweep uploads the complete recordings of ended calls, for example those that were given up while the bucket was
+// unavailable. It may be called at any time.
 func (s *Spool) Sweep(ctx context.Context) error {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "call_*.wav"))
 	if err != nil {
@@ -98,60 +131,84 @@ func (s *Spool) Sweep(ctx context.Context) error {
 	}
 	for _, name := range names {
 		id := strings.TrimSuffix(filepath.Base(name), ".wav")
-		c, err := s.Ledger.Call(ctx, "", id)
+		c, err := s.Calls.Call(ctx, "", id)
 		switch {
+		case control.CodeOf(err) == control.CodeCallNotFound && s.WasSent != nil && s.WasSent(id):
+			err = nil
 		case control.CodeOf(err) == control.CodeCallNotFound:
-			err = os.Remove(name) // its call was deleted
+			err = os.Remove(name) // the call was deleted
 		case err == nil && c.Status.Over() && c.RecordingStatus != control.RecordingDisabled:
-			err = s.bring(ctx, id)
+			err = s.upload(ctx, id)
 		}
 		if err != nil {
-			s.log().WarnContext(ctx, "a recording is not brought in yet", "call", id, "err", err)
+			s.log().WarnContext(ctx, "failed to upload a recording; retrying later", "call", id, "err", err)
 		}
 	}
 	return nil
 }
 
-// Follow implements control.Follower: the call's tape goes into the bucket. A
-// tape that is not here is given up after a while, so that what follows is
-// not held back for ever; should it turn up, a later sweep brings it in.
-func (s *Spool) Follow(ctx context.Context, e control.Event) error {
-	if e.Kind != control.CallEnded || e.Status == control.Failed { // nobody answered
+// HandleEvent implements control.EventHandler: it uploads the recording of a call. A missing recording is given up after
+// Timeout, so that later steps are not delayed forever; a later sweep uploads it if it appears.
+func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
+	if e.Kind != control.CallEnded || e.Status == control.Failed { // not answered
 		return nil
 	}
-	c, err := s.Ledger.Call(ctx, "", e.CallID)
+	c, err := s.Calls.Call(ctx, "", e.CallID)
 	if err != nil || c.RecordingStatus != control.RecordingFinalizing {
 		return err
 	}
-	err = s.bring(ctx, c.ID)
-	late := time.Since(e.At) > orElse(s.GiveUp, 5*time.Minute)
-	if err == nil || !late && !errors.Is(err, fs.ErrNotExist) {
+	err = s.upload(ctx, c.ID)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err == nil || gone && s.isBeingWritten(c.ID) || !gone && time.Since(e.At) <= s.timeout() {
 		return err
 	}
-	// A sweep may have brought it in since the call was read, and taken it away.
-	if now, again := s.Ledger.Call(ctx, "", e.CallID); again != nil || now.RecordingStatus != control.RecordingFinalizing {
+	// A sweep may have uploaded and removed it since the call was read.
+	if now, again := s.Calls.Call(ctx, "", e.CallID); again != nil || now.RecordingStatus != control.RecordingFinalizing {
 		return again
 	}
-	s.log().ErrorContext(ctx, "a recording is lost", "call", c.ID, "err", err)
-	return s.Ledger.Recorded(ctx, c.ID, control.RecordingFailed, "")
+	s.log().ErrorContext(ctx, "recording lost", "call", c.ID, "err", err)
+	s.observe(Lost)
+	return s.Calls.SetRecording(ctx, c.ID, control.RecordingFailed, "")
 }
 
-// bring stores a tape and lets the file go.
-func (s *Spool) bring(ctx context.Context, callID string) error {
-	name := s.path(callID)
-	f, err := os.Open(name) //nolint:gosec // a file of our own folder
+// isStored reports whether the bucket has a recording.
+func (s *Spool) isStored(ctx context.Context, key string) bool {
+	f, err := s.Bucket.Open(ctx, key)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was read from it
+	return true
+}
+
+// isBeingWritten reports whether a recording is still being written, for example if the process was stopped for so long
+// that another node settled its call.
+func (s *Spool) isBeingWritten(callID string) bool {
+	info, err := os.Stat(s.path(callID) + recorder.Partial)
+	return err == nil && time.Since(info.ModTime()) <= s.timeout()
+}
+
+func (s *Spool) timeout() time.Duration { return orElse(s.Timeout, 5*time.Minute) }
+
+// upload stores a recording and deletes the file.
+func (s *Spool) upload(ctx context.Context, callID string) error {
+	name, key := s.path(callID), "recordings/"+callID+".wav"
+	f, err := os.Open(name)                                     //nolint:gosec // in the spool
+	if errors.Is(err, fs.ErrNotExist) && s.isStored(ctx, key) { // but the database lost it
+		return s.Calls.SetRecording(ctx, callID, control.RecordingReady, key)
+	}
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	key := "recordings/" + callID + ".wav"
 	if err := s.Bucket.Put(ctx, key, f); err != nil {
 		return err
 	}
-	if err := s.Ledger.Recorded(ctx, callID, control.RecordingReady, key); err != nil {
+	if err := s.Calls.SetRecording(ctx, callID, control.RecordingReady, key); err != nil {
 		return err
 	}
-	// A sweep and a follower may bring the same tape in, and one of them lets it go.
+	s.observe(Stored)
+	// A sweep and HandleEvent may upload the same recording; one of them deletes it.
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("recording: %w", err)
 	}
@@ -167,9 +224,9 @@ func (s *Spool) log() *slog.Logger {
 	return s.Log
 }
 
-func orElse(d, other time.Duration) time.Duration {
-	if d == 0 {
+func orElse[T ~int64](v, other T) T {
+	if v == 0 {
 		return other
 	}
-	return d
+	return v
 }

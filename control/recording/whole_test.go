@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// An able leg can do all that a leg may.
+// An able leg has all optional interfaces.
 type able struct{ leg }
 
 func (able) Arrived() (time.Time, bool)             { return time.Unix(7, 0), true }
@@ -20,12 +20,12 @@ func (able) Refer(context.Context, string) error    { return nil }
 func (able) Hold(context.Context, bool) error       { return nil }
 func (able) ReadFrame(f media.Frame) error          { clear(f); return nil }
 
-// TestTapeKeepsTheLegsPowers: what the leg can do its tape can, and no more.
+// TestTapeKeepsTheLegsPowers: a recording has the optional interfaces of its leg, and no others.
 func TestTapeKeepsTheLegsPowers(t *testing.T) {
 	s, _ := newSpool(t, control.RecordingFinalizing)
 	tape := func(id string, l media.Leg) media.Leg {
 		t.Helper()
-		taped, tape, err := s.Tape(id, l)
+		taped, tape, err := s.Record(id, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +37,10 @@ func TestTapeKeepsTheLegsPowers(t *testing.T) {
 		return taped
 	}
 	taped := tape("call_able", able{})
-	if g, ok := taped.(media.Gauge); !ok || g.Quality().Codec != "G722" {
+	if g, ok := taped.(media.QualityReporter); !ok || g.Quality().Codec != "G722" {
 		t.Error("a tape hides the quality")
 	}
-	if l, ok := taped.(media.Traced); !ok || len(l.Ladder(t.Context())) != 1 {
+	if l, ok := taped.(media.SignalingTracer); !ok || len(l.Ladder(t.Context())) != 1 {
 		t.Error("a tape hides the ladder")
 	}
 	if a, ok := taped.(media.Arrival); !ok {
@@ -53,7 +53,7 @@ func TestTapeKeepsTheLegsPowers(t *testing.T) {
 			t.Errorf("a tape hides the %s", what)
 		}
 	}
-	if poor := tape("call_poor", leg{}); is[media.Keypad](poor) || is[media.Gauge](poor) || is[media.Traced](poor) {
+	if poor := tape("call_poor", leg{}); is[media.Keypad](poor) || is[media.QualityReporter](poor) || is[media.SignalingTracer](poor) {
 		t.Error("a tape can do more than its leg")
 	}
 }

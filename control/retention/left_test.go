@@ -8,16 +8,15 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/control/store"
-	"github.com/parley-voice/parley/control/view"
 )
 
-// TestWordsThatHadToStayGoLater: a call whose events were not followed when its
-// time came is not passed over for ever.
-func TestWordsThatHadToStayGoLater(t *testing.T) {
+// TestUnsettledCallIsPurgedLater: a call with unhandled events when it expires is purged later.
+func TestUnsettledCallIsPurgedLater(t *testing.T) {
 	a := newArchive(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20}}'`)
 	a.call(a.org, "call_1", "12025550123", 30)
@@ -25,15 +24,15 @@ func TestWordsThatHadToStayGoLater(t *testing.T) {
 	a.call(a.org, "call_3", "12025550123", 28)
 	a.exec("UPDATE events SET done_at = NULL WHERE call_id IN ('call_1', 'call_2')")
 	for range 2 {
-		a.pass()
+		a.decay()
 		if a.words("call_1") == 0 || a.words("call_2") == 0 || a.words("call_3") != 0 {
 			t.Fatal("the words of a call that is not settled are gone, or others are not")
 		}
 	}
 	a.exec("UPDATE events SET done_at = now() WHERE call_id = 'call_2'")
-	a.pass()
+	a.decay()
 	a.exec("UPDATE events SET done_at = now()")
-	a.pass()
+	a.decay()
 	if a.words("call_1") != 0 || a.words("call_2") != 0 {
 		t.Errorf("%d and %d words are left", a.words("call_1"), a.words("call_2"))
 	}
@@ -42,8 +41,8 @@ func TestWordsThatHadToStayGoLater(t *testing.T) {
 	}
 }
 
-// TestAnErasedCallIsNotRepeated: who repeats the request that made it learns that
-// it was made, and no more.
+// TestAnErasedCallIsNotRepeated: a repeat of the request that created an erased call learns only that the call was
+// created.
 func TestAnErasedCallIsNotRepeated(t *testing.T) {
 	const erased, kept = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV", "call_01ARZ3NDEKTSV4RRFFQ69G5FAW"
 	a := newArchive(t)
@@ -54,9 +53,9 @@ func TestAnErasedCallIsNotRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(view.View{}.Call(control.Call{
+		body, err := json.Marshal(callview.View{}.Call(control.Call{
 			ID: id, Status: control.Queued, To: "12025550123", Metadata: map[string]any{"k": "canary"}, Variables: map[string]any{"v": "canary"},
-		}, control.Words{}))
+		}, control.Transcript{}))
 		if err == nil {
 			err = slot.Settle(t.Context(), a.db.Pool, idempotency.Answer{Status: 202, Body: body})
 		}
@@ -64,7 +63,7 @@ func TestAnErasedCallIsNotRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := a.keeper.Erase(t.Context(), a.org, retention.Which{Call: erased}); err != nil {
+	if _, _, err := a.purger.Erase(t.Context(), a.org, retention.Selection{Call: erased}); err != nil {
 		t.Fatal(err)
 	}
 	for id, gone := range map[string]bool{erased: true, kept: false} {
@@ -85,13 +84,12 @@ func TestAnErasedCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A locked bucket lets nothing go.
-type locked struct{ *recording.Folder }
+// lockedBucket deletes nothing.
+type lockedBucket struct{ *recording.Folder }
 
-func (locked) Delete(context.Context, string) error { return errors.New("503") }
+func (lockedBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestAnErasedRecordingIsNotServed: not even while the bucket is away, and its file
-// is still there.
+// TestAnErasedRecordingIsNotServed, even if the bucket is unavailable and the file still exists.
 func TestAnErasedRecordingIsNotServed(t *testing.T) {
 	a := newArchive(t)
 	a.call(a.org, "call_1", "12025550123", 1)
@@ -100,8 +98,8 @@ func TestAnErasedRecordingIsNotServed(t *testing.T) {
 	if err != nil || key != "recordings/call_1.wav" || !at.Equal(a.now.AddDate(0, 0, -1)) {
 		t.Fatalf("%q of %v: %v", key, at, err)
 	}
-	a.keeper.Bucket = locked{a.bucket}
-	if _, _, err = a.keeper.Erase(t.Context(), a.org, retention.Which{Call: "call_1"}); err == nil {
+	a.purger.Bucket = lockedBucket{a.bucket}
+	if _, _, err = a.purger.Erase(t.Context(), a.org, retention.Selection{Call: "call_1"}); err == nil {
 		t.Fatal("that the bucket is away is not said")
 	}
 	if !a.recorded("call_1") {
@@ -110,8 +108,8 @@ func TestAnErasedRecordingIsNotServed(t *testing.T) {
 	if key, _, err = s.Recording(t.Context(), "call_1"); control.CodeOf(err) != control.CodeCallNotFound {
 		t.Errorf("%q, %v", key, err)
 	}
-	a.keeper.Bucket = a.bucket
-	a.pass()
+	a.purger.Bucket = a.bucket
+	a.decay()
 	if a.recorded("call_1") {
 		t.Error("the file stays")
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/recording"
@@ -27,16 +27,16 @@ type archive struct {
 	db     *db.DB
 	org    string
 	bucket *recording.Folder
-	keeper *retention.Keeper
+	purger *retention.Purger
 	now    time.Time
 }
 
 func newArchive(t *testing.T) *archive {
 	t.Helper()
 	a := &archive{t: t, db: dbtest.New(t), bucket: &recording.Folder{Dir: t.TempDir()}, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
-	a.keeper = &retention.Keeper{Pool: a.db.Pool, Bucket: a.bucket, Now: func() time.Time { return a.now }}
+	a.purger = &retention.Purger{Pool: a.db.Pool, Bucket: a.bucket, Now: func() time.Time { return a.now }}
 	var err error
-	if a.org, err = access.EnsureOrganization(t.Context(), a.db.Pool, "acme"); err != nil {
+	if a.org, err = apikeys.EnsureOrganization(t.Context(), a.db.Pool, "acme"); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -57,7 +57,7 @@ func (a *archive) count(sql string, args ...any) (n int) {
 	return n
 }
 
-// call writes one of so many days ago, with all that belongs to one.
+// call adds a call that is so many days old, with all related rows.
 func (a *archive) call(org, id, number string, days int) {
 	a.t.Helper()
 	key := "recordings/" + id + ".wav"
@@ -91,24 +91,24 @@ func (a *archive) recorded(id string) bool {
 	return true
 }
 
-func (a *archive) pass() {
+func (a *archive) decay() {
 	a.t.Helper()
-	if err := a.keeper.Pass(a.t.Context()); err != nil {
+	if err := a.purger.PurgeDue(a.t.Context()); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// words is what is left of what was said in a call and of it.
+// words returns the number of rows and fields with content of a call.
 func (a *archive) words(id string) int {
 	a.t.Helper()
 	return a.count("call_lines WHERE call_id = $1", id) + a.count("call_turns WHERE call_id = $1", id) + a.count("call_signalling WHERE call_id = $1", id) +
 		a.count("webhook_deliveries WHERE call_id = $1", id) + a.count("calls WHERE id = $1 AND (call_analysis IS NOT NULL OR variables::text <> '{}')", id)
 }
 
-func TestEverythingIsForgottenInItsTime(t *testing.T) {
+func TestEverythingIsPurgedWhenDue(t *testing.T) {
 	a := newArchive(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"recordings_days": 10, "transcripts_days": 20, "calls_days": 30}}'`)
-	other, err := access.EnsureOrganization(t.Context(), a.db.Pool, "globex")
+	other, err := apikeys.EnsureOrganization(t.Context(), a.db.Pool, "globex")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +118,9 @@ func TestEverythingIsForgottenInItsTime(t *testing.T) {
 		a.call(a.org, fmt.Sprintf("call_%d", days), "12025550123", days)
 		a.call(other, fmt.Sprintf("other_%d", days), "12025550123", days)
 	}
-	a.exec("UPDATE webhook_deliveries SET settled_at = $1", a.now) // they go with their calls alone
+	a.exec("UPDATE webhook_deliveries SET settled_at = $1", a.now) // only deleted with their calls
 	for range 2 {                                                  // a second time changes nothing
-		a.pass()
+		a.decay()
 		for _, days := range ages {
 			id := fmt.Sprintf("call_%d", days)
 			row, words, tape := a.count("calls WHERE id = $1", id) == 1, a.words(id) > 0, a.recorded(id)
@@ -140,15 +140,14 @@ func TestEverythingIsForgottenInItsTime(t *testing.T) {
 	}
 	a.now = a.now.AddDate(0, 0, 10)
 	a.exec("UPDATE webhook_deliveries SET settled_at = $1", a.now)
-	a.pass()
+	a.decay()
 	if a.recorded("call_1") || a.words("call_11") != 0 || a.words("call_1") == 0 || a.count("calls WHERE id = 'call_21'") != 0 {
 		t.Error("ten days later another day's are forgotten")
 	}
 }
 
-// TestManyAreForgotten: batches end where they must, also where many calls are of
-// the same moment.
-func TestManyAreForgotten(t *testing.T) {
+// TestManyArePurged: batches end correctly even if many calls have the same timestamp.
+func TestManyArePurged(t *testing.T) {
 	a := newArchive(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20, "calls_days": 30}}'`)
 	fill := func(prefix string, days int) {
@@ -159,7 +158,7 @@ func TestManyAreForgotten(t *testing.T) {
 	fill("old", 25)
 	fill("older", 35)
 	fill("new", 5)
-	a.pass()
+	a.decay()
 	if n := a.count("calls WHERE id LIKE 'older%'"); n != 0 {
 		t.Errorf("%d calls are left", n)
 	}
@@ -175,21 +174,20 @@ type brokenBucket struct{}
 
 func (brokenBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestNoRecordingIsOrphaned: while the bucket is away, neither a call nor the word
-// of its recording goes.
+// TestNoRecordingIsOrphaned: while the bucket is unavailable, neither a call nor the key of its recording is deleted.
 func TestNoRecordingIsOrphaned(t *testing.T) {
 	a := newArchive(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"calls_days": 30}}'`)
 	a.call(a.org, "call_1", "1", 31)
-	a.keeper.Bucket = brokenBucket{}
-	if err := a.keeper.Pass(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
+	a.purger.Bucket = brokenBucket{}
+	if err := a.purger.PurgeDue(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v", err)
 	}
 	if a.count("calls WHERE recording_key IS NOT NULL") != 1 {
 		t.Error("the recording lies there and nobody knows")
 	}
-	a.keeper.Bucket = a.bucket
-	a.pass()
+	a.purger.Bucket = a.bucket
+	a.decay()
 	if a.count("calls") != 0 || a.recorded("call_1") {
 		t.Error("it is not forgotten afterwards")
 	}
@@ -197,7 +195,7 @@ func TestNoRecordingIsOrphaned(t *testing.T) {
 
 func TestErase(t *testing.T) {
 	a := newArchive(t)
-	other, err := access.EnsureOrganization(t.Context(), a.db.Pool, "globex")
+	other, err := apikeys.EnsureOrganization(t.Context(), a.db.Pool, "globex")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,13 +207,13 @@ func TestErase(t *testing.T) {
 	a.call(a.org, "call_5", "12025550123", 1)
 	a.exec("UPDATE events SET done_at = NULL WHERE call_id = 'call_5'")
 	a.call(other, "call_6", "12025550123", 1)
-	n, left, err := a.keeper.Erase(t.Context(), a.org, retention.Which{Number: "+1 (202) 555-0123"})
+	n, left, err := a.purger.Erase(t.Context(), a.org, retention.Selection{Number: "+1 (202) 555-0123"})
 	if err != nil || n != 2 || left != 2 {
 		t.Errorf("%d erased, %d left: %v", n, left, err)
 	}
 	s := &store.Store{Pool: a.db.Pool}
 	for id, gone := range map[string]bool{"call_1": true, "call_2": true, "call_3": false, "call_4": false, "call_5": false} {
-		_, _, fault := s.Whole(t.Context(), a.org, id)
+		_, _, fault := s.CallWithTranscript(t.Context(), a.org, id)
 		if (control.CodeOf(fault) == control.CodeCallNotFound) != gone || (a.words(id) == 0) != gone || a.recorded(id) == gone {
 			t.Errorf("%s: %v, %d words, a recording %v", id, fault, a.words(id), a.recorded(id))
 		}
@@ -223,25 +221,25 @@ func TestErase(t *testing.T) {
 	if a.words("call_6") != 5 || !a.recorded("call_6") {
 		t.Error("another organization's call is erased")
 	}
-	// What caps count stays for eight days, without a word of the client's.
+	// The data that caps count stays for eight days, without the client's data.
 	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("attempts WHERE call_id = 'call_1' AND number <> ''") != 0 || a.count("calls WHERE id = 'call_2'") != 0 {
 		t.Error("the call of yesterday is not counted, or that of last month is")
 	}
 	a.now = a.now.AddDate(0, 0, 8)
-	a.pass()
+	a.decay()
 	if a.count("calls WHERE id = 'call_1'") != 0 {
 		t.Error("an erased call is there after eight days")
 	}
-	if n, left, err = a.keeper.Erase(t.Context(), a.org, retention.Which{Call: "call_3"}); n != 1 || left != 0 || err != nil {
+	if n, left, err = a.purger.Erase(t.Context(), a.org, retention.Selection{Call: "call_3"}); n != 1 || left != 0 || err != nil {
 		t.Errorf("one call: %d erased, %d left: %v", n, left, err)
 	}
 	a.exec("UPDATE calls SET status = 'ended'")
 	a.exec("UPDATE events SET done_at = now()")
-	if n, left, err = a.keeper.Erase(t.Context(), a.org, retention.Which{All: true}); n != 2 || left != 0 || err != nil {
+	if n, left, err = a.purger.Erase(t.Context(), a.org, retention.Selection{All: true}); n != 2 || left != 0 || err != nil {
 		t.Errorf("all: %d erased, %d left: %v", n, left, err)
 	}
-	for _, w := range []retention.Which{{}, {Number: "x"}, {Call: "c", All: true}, {Call: "c", Number: "1"}} {
-		if _, _, err = a.keeper.Erase(t.Context(), a.org, w); err == nil {
+	for _, w := range []retention.Selection{{}, {Number: "x"}, {Call: "c", All: true}, {Call: "c", Number: "1"}} {
+		if _, _, err = a.purger.Erase(t.Context(), a.org, w); err == nil {
 			t.Errorf("%+v is understood", w)
 		}
 	}

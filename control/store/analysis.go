@@ -11,9 +11,9 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 )
 
-// Definition is what the agent of a call was when the call was accepted.
-// Where the agent was deleted since, it is the zero Definition, which wants nothing.
-func (s *Store) Definition(ctx context.Context, callID string) (agents.Definition, error) {
+// AgentDefinition returns the agent definition with which the call was accepted; the zero
+// Definition if the agent was deleted.
+func (s *Store) AgentDefinition(ctx context.Context, callID string) (agents.Definition, error) {
 	var d agents.Definition
 	var text []byte
 	err := s.Pool.QueryRow(ctx, `
@@ -31,14 +31,13 @@ func (s *Store) Definition(ctx context.Context, callID string) (agents.Definitio
 	return d, nil
 }
 
-// Analysed writes the analysis of a call, or why there is none. The first one
-// stays.
-func (s *Store) Analysed(ctx context.Context, callID, status string, result json.RawMessage, reason string) error {
+// SetAnalysis stores the analysis of a call, or why it failed. The first result stays.
+func (s *Store) SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error {
 	_, err := s.Pool.Exec(ctx, `
 		UPDATE calls SET analysis_status = $2, call_analysis = $3, analysis_error = $4
 		WHERE id = $1 AND analysis_status IN ('none', 'pending')`, callID, status, result, reason)
 	if err != nil {
-		return fmt.Errorf("note analysis: %w", err)
+		return fmt.Errorf("failed to store the analysis: %w", err)
 	}
 	return nil
 }

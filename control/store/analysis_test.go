@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// TestVersionsAreFrozen: a call is held, and judged, with the agent that it was
-// accepted with, whatever is published meanwhile.
+// TestVersionsAreFrozen: a call is held and judged with the agent version with which it was accepted, even if a newer
+// one is published.
 func TestVersionsAreFrozen(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	publish := func(prompt string, own ...agents.Tool) {
@@ -30,15 +30,15 @@ func TestVersionsAreFrozen(t *testing.T) {
 	id := b.order("sales", 1)[0]
 	publish("Sell coffee.")
 	c := b.claim("n")
-	if c == nil || c.Brief.Prompt != "Sell tea." || len(c.Brief.Tools) != 1 {
+	if c == nil || c.Session.Prompt != "Sell tea." || len(c.Session.Tools) != 1 {
 		t.Fatalf("claimed %+v", c)
 	}
-	d, err := b.store.Definition(t.Context(), id)
+	d, err := b.store.AgentDefinition(t.Context(), id)
 	if err != nil || d.Prompt != "Sell {{what}}." {
 		t.Errorf("definition %q, %v", d.Prompt, err)
 	}
 	later := b.order("sales", 1)[0]
-	if d, err = b.store.Definition(t.Context(), later); err != nil || d.Prompt != "Sell coffee." {
+	if d, err = b.store.AgentDefinition(t.Context(), later); err != nil || d.Prompt != "Sell coffee." {
 		t.Errorf("a later call has %q, %v", d.Prompt, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestAnalysedOnce(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	for _, summary := range []string{"first", "second"} {
-		if err := b.store.Analysed(t.Context(), id, "complete", json.RawMessage(`{"summary":"`+summary+`"}`), ""); err != nil {
+		if err := b.store.SetAnalysis(t.Context(), id, "complete", json.RawMessage(`{"summary":"`+summary+`"}`), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestAnalysedOnce(t *testing.T) {
 		t.Errorf("%s %s %q", c.AnalysisStatus, c.Analysis, c.AnalysisError)
 	}
 	other := b.order("sales", 1)[0]
-	if err := b.store.Analysed(t.Context(), other, "failed", nil, "model: 503"); err != nil {
+	if err := b.store.SetAnalysis(t.Context(), other, "failed", nil, "model: 503"); err != nil {
 		t.Fatal(err)
 	}
 	if c := b.call(other); c.AnalysisStatus != "failed" || c.Analysis != nil || c.AnalysisError != "model: 503" {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A planNode is one of EXPLAIN's.
+// A planNode is a node of EXPLAIN's plan.
 type planNode struct {
 	Type     string     `json:"Node Type"`
 	Relation string     `json:"Relation Name"`
@@ -18,7 +18,7 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
-// read is how many rows of calls were read, and whether without an index.
+// read returns the number of calls read, and whether that was a sequential scan.
 func (n planNode) read() (rows int, all bool) {
 	if n.Relation == "calls" {
 		rows, all = int((n.Rows+n.Removed)*n.Loops), n.Type == "Seq Scan"
@@ -30,10 +30,9 @@ func (n planNode) read() (rows int, all bool) {
 	return rows, all
 }
 
-// Explain lists a page and tells how many rows were read for it, -1 where all
-// were, and the plan.
+// Explain lists a page and returns the plan and the number of rows read for it; -1 means a sequential scan.
 func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
-	q := f.Plan(scanned, columns)
+	q := f.plan(defaultScan, columns)
 	var text []byte
 	args := append([]any{pgx.QueryExecModeExec}, q.Args...)
 	if err := s.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+q.Page, args...).Scan(&text); err != nil {

@@ -10,48 +10,42 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/listing"
 )
 
-// A Filter says which calls of an organization are asked for.
-type Filter = listing.Filter
-
-// A Page is a part of a list. It holds as many calls as were asked for, where
-// there are so many; fewer, though there may be more, only where finding them
-// took too long.
+// Page is a part of a list. It has fewer calls than asked for, with More set, only if
+// finding them took longer than listTimeout.
 type Page struct {
 	Calls []control.Call
 	More  bool
-	// EndTime and EndID are the AfterTime and AfterID of the next page.
+	// EndTime and EndID are AfterTime and AfterID of the next page.
 	EndTime time.Time
 	EndID   string
 }
 
-// A page looks at so many calls for those that pass its filter; where it is not
-// full then, at wider times as many, and so on, for longestLook.
+// List scans defaultScan calls, then scanGrowth times as many, until the page is full or
+// listTimeout has passed.
 const (
-	scanned     = 1000
-	wider       = 4
-	longestLook = 2 * time.Second
+	defaultScan = 1000
+	scanGrowth  = 4
+	listTimeout = 2 * time.Second
 )
 
-// List returns a page of calls, the newest first unless Ascending. The calls
-// come without their variables.
+// List returns a page of calls without their variables, newest first unless Ascending.
 func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	began := time.Now()
-	// All queries see one state of the table.
+	// All queries see the same snapshot.
 	err := pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rest := f
-		for scan := cmp.Or(s.Scan, scanned); ; scan *= wider {
-			next, err := look(ctx, tx, rest, scan)
+		for scan := cmp.Or(s.Scan, defaultScan); ; scan *= scanGrowth {
+			next, err := listOnce(ctx, tx, rest, scan)
 			if err != nil {
 				return err
 			}
 			p.Calls = append(p.Calls, next.Calls...)
 			p.More, p.EndTime, p.EndID = next.More, next.EndTime, next.EndID
 			rest.Limit -= len(next.Calls)
-			if !p.More || rest.Limit == 0 || time.Since(began) > longestLook {
+			if !p.More || rest.Limit == 0 || time.Since(began) > listTimeout {
 				return nil
 			}
 			rest.AfterTime, rest.AfterID = p.EndTime, p.EndID
@@ -63,10 +57,10 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// look returns those that pass a filter among the next calls that are looked at.
-func look(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
-	q := f.Plan(scan, columns)
-	// A plan made for any values would be a bad one for those few calls have.
+// listOnce returns the calls that pass a filter among the next scan calls.
+func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
+	q := f.plan(scan, columns)
+	// A generic plan would be bad for rare values.
 	rows, err := tx.Query(ctx, q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
 	if err != nil {
 		return Page{}, err
@@ -83,8 +77,8 @@ func look(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error
 	if q.End == "" {
 		return p, nil
 	}
-	err = tx.QueryRow(ctx, q.End, append([]any{pgx.QueryExecModeExec}, q.Args[:q.Looked]...)...).Scan(&p.EndTime, &p.EndID)
-	if errors.Is(err, pgx.ErrNoRows) { // all there are were looked at
+	err = tx.QueryRow(ctx, q.End, append([]any{pgx.QueryExecModeExec}, q.Args[:q.ScanArgs]...)...).Scan(&p.EndTime, &p.EndID)
+	if errors.Is(err, pgx.ErrNoRows) { // all calls were scanned
 		return p, nil
 	}
 	p.More = err == nil

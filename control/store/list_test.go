@@ -9,12 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/parley-voice/parley/control/spelling"
+	"github.com/parley-voice/parley/control/phonenumber"
 	"github.com/parley-voice/parley/control/store"
 )
 
-// fill writes n calls of many kinds, a second after each other, three of them at
-// a time. Kinds repeat, each with another period.
+// fill writes n calls, three at a time, a second apart. Their kinds repeat with different periods.
 func (b *bench) fill(n int) {
 	b.t.Helper()
 	b.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
@@ -57,8 +56,7 @@ func (b *bench) walk(t *rapid.T, f store.Filter, most int) (ids []string) {
 	return nil
 }
 
-// TestListIsWhatItsFilterSays walks lists of any filter, by pages that look at
-// few calls, and compares them with what one plain question finds.
+// TestListIsWhatItsFilterSays compares lists of random filters, paged over few calls, with the result of one plain query.
 func TestListIsWhatItsFilterSays(t *testing.T) {
 	const calls = 150
 	b := newBench(t, 10, 60)
@@ -86,7 +84,7 @@ func TestListIsWhatItsFilterSays(t *testing.T) {
 		some(&f.AnsweredBy, "answered_by", "human", "voicemail", "fax")
 		if rapid.IntRange(0, 4).Draw(t, "to") == 0 {
 			f.To = rapid.SampledFrom([]string{"12025550123", "77012345678", "442079460000", "1"}).Draw(t, "number")
-			conds = append(conds, "to_number IN ('"+strings.Join(spelling.All(f.To), "','")+"')")
+			conds = append(conds, "to_number IN ('"+strings.Join(phonenumber.Forms(f.To), "','")+"')")
 		}
 		if rapid.IntRange(0, 4).Draw(t, "from") == 0 {
 			f.From = "2025550100"
@@ -127,7 +125,7 @@ func TestListIsWhatItsFilterSays(t *testing.T) {
 	})
 }
 
-// TestListLooksAtFew: by each filter alone a page is read from an index, in order.
+// TestListLooksAtFew: for each single filter a page is read from an index, in order.
 func TestListLooksAtFew(t *testing.T) {
 	b := newBench(t, 10, 60)
 	b.fill(20_000)
@@ -148,8 +146,7 @@ func TestListLooksAtFew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Of each value a page's worth may be read, and with two clauses a
-			// window of 1,000.
+			// Each value may read one page, and two clauses a window of 1,000.
 			if read < 0 || read > 1600 {
 				t.Errorf("%s, after %q: %d rows read\n%s", name, last, read, plan)
 			}

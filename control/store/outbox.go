@@ -9,23 +9,33 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/group"
+	"github.com/parley-voice/parley/control/groupcommit"
 )
 
-// awayAfter is how long a node is waited for by those who could do some of its work.
+// EventStore is the outbox of call events. It is safe for concurrent use.
+type EventStore struct {
+	Pool *pgxpool.Pool
+	// HomeTimeout is how long an event waits for the node with its files; 0 means 10 min.
+	HomeTimeout time.Duration
+	// AnyNodeSteps are the steps that other nodes run if the event's node does not take it
+	// within 30 s.
+	AnyNodeSteps []string
+}
+
+// awayAfter is how long an event waits for its node before others run its AnyNode steps.
 const awayAfter = 30 * time.Second
 
-// Take implements control.Outbox. An event whose files lie on another node
-// waits for that node for HomeFor, and is then anybody's. Long before that others
-// have it for the steps that are followed Anywhere.
-func (s *Store) Take(ctx context.Context, line control.Line, home string, lease time.Duration, most int) ([]*control.Event, error) {
-	wait := s.HomeFor
+// Take implements control.Outbox. An event whose files are on another node waits
+// HomeTimeout for that node; other nodes run its AnyNodeSteps after awayAfter.
+func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, lease time.Duration, most int) ([]*control.Event, error) {
+	wait := s.HomeTimeout
 	if wait == 0 {
 		wait = 10 * time.Minute
 	}
-	rows, err := s.dial().Query(ctx, `
+	rows, err := s.Pool.Query(ctx, `
 		WITH due AS (
 			SELECT e.id FROM events e
 			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
@@ -39,13 +49,13 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 		FROM due JOIN events o ON o.id = due.id JOIN calls c ON c.id = o.call_id WHERE e.id = due.id
 		RETURNING e.id, e.call_id, e.org_id, e.kind, e.line, e.followed, e.tries, e.created_at, c.status, coalesce(c.disconnection_reason, ''),
 			e.home NOT IN ('', $1) AND e.created_at >= clock_timestamp() - $3::interval`,
-		home, lease, wait, line, most, awayAfter, s.Anywhere)
+		home, lease, wait, line, most, awayAfter, s.AnyNodeSteps)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*control.Event, error) {
 		var e control.Event
-		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Line, &e.Followed, &e.Tries, &e.At, &e.Status, &e.Reason, &e.Away)
+		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Lane, &e.Done, &e.Tries, &e.At, &e.Status, &e.Reason, &e.Remote)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
@@ -54,49 +64,50 @@ func (s *Store) Take(ctx context.Context, line control.Line, home string, lease 
 	return all, nil
 }
 
-// keep writes what became of events.
-func (s *Store) keep(ctx context.Context, sql string, args ...any) error {
-	if _, err := s.dial().Exec(ctx, sql, args...); err != nil {
+// keep writes the state of events.
+func (s *EventStore) keep(ctx context.Context, sql string, args ...any) error {
+	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil
 }
 
-// Followed implements control.Outbox.
-func (s *Store) Followed(ctx context.Context, e *control.Event, lease time.Duration) error {
-	return s.keep(ctx, "UPDATE events SET followed = $2, tries = 0, lease_until = clock_timestamp() + $3 WHERE id = $1", e.ID, e.Followed, lease)
+// SaveProgress implements control.Outbox.
+func (s *EventStore) SaveProgress(ctx context.Context, e *control.Event, lease time.Duration) error {
+	return s.keep(
+		ctx,
+		"UPDATE events SET followed = $2, tries = 0, lease_until = clock_timestamp() + $3 WHERE id = $1",
+		e.ID,
+		e.Done,
+		lease,
+	)
 }
 
-// Over implements control.Outbox.
-func (s *Store) Over(ctx context.Context, all []*control.Event) error {
-	return s.keep(ctx, `
+// Complete implements control.Outbox.
+func (s *EventStore) Complete(ctx context.Context, all []*control.Event) error {
+	return s.keep(
+		ctx,
+		`
 		UPDATE events e SET followed = string_to_array(x.followed, ' '), tries = 0, done_at = clock_timestamp()
 		FROM unnest($1::bigint[], $2::text[]) AS x (id, followed) WHERE e.id = x.id`,
-		group.Column(all, func(e *control.Event) int64 { return e.ID }), group.Column(all, func(e *control.Event) string { return strings.Join(e.Followed, " ") }))
+		groupcommit.Column(
+			all,
+			func(e *control.Event) int64 { return e.ID },
+		),
+		groupcommit.Column(all, func(e *control.Event) string { return strings.Join(e.Done, " ") }),
+	)
 }
 
-// Onward implements control.Outbox.
-func (s *Store) Onward(ctx context.Context, e *control.Event) error {
+// MoveToSlowLane implements control.Outbox.
+func (s *EventStore) MoveToSlowLane(ctx context.Context, e *control.Event) error {
 	return s.keep(ctx, `
 		WITH moved AS (UPDATE events SET line = $2, home = '', followed = $4, lease_until = NULL, tries = 0, next_at = clock_timestamp() WHERE id = $1)
-		SELECT pg_notify($3, '')`, e.ID, control.Slow, BellEvents, e.Followed)
+		SELECT pg_notify($3, '')`, e.ID, control.SlowLane, ChannelEvents, e.Done)
 }
 
-// Again implements control.Outbox.
-func (s *Store) Again(ctx context.Context, e *control.Event, wait time.Duration) error {
+// Retry implements control.Outbox.
+func (s *EventStore) Retry(ctx context.Context, e *control.Event, wait time.Duration) error {
 	return s.keep(ctx, `
 		UPDATE events SET tries = $3, followed = $4, lease_until = NULL, next_at = clock_timestamp() + $2
-		WHERE id = $1`, e.ID, wait, e.Tries, e.Followed)
-}
-
-// Recorded notes where a call's recording lies, or that there is none. Only a
-// recording that is still awaited can fail.
-func (s *Store) Recorded(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
-	_, err := s.dial().Exec(ctx, `
-		UPDATE calls SET recording_status = $2, recording_key = $3
-		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
-	if err != nil {
-		return fmt.Errorf("note recording: %w", err)
-	}
-	return nil
+		WHERE id = $1`, e.ID, wait, e.Tries, e.Done)
 }

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/store"
 )
 
-// TestEachStepHasItsLease: an event is nobody else's while its steps go on,
-// however long all of them take; it comes back with the tries that count.
+// TestEachStepHasItsLease: an event stays leased during its steps, however long they take together; after that it
+// returns with its count of tries.
 func TestEachStepHasItsLease(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
+	events := &store.EventStore{Pool: b.store.Pool}
 	id := b.order("sales", 1)[0]
 	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, '')", id, b.org, control.CallEnded)
 	take := func() *control.Event {
 		t.Helper()
-		all, err := b.store.Take(t.Context(), control.Quick, "", time.Hour, 5)
+		all, err := events.Take(t.Context(), control.FastLane, "", time.Hour, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,41 +30,40 @@ func TestEachStepHasItsLease(t *testing.T) {
 	if e == nil {
 		t.Fatal("the event is not there")
 	}
-	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // the first step took all of it
-	e.Followed = append(e.Followed, "recording")
-	if err := b.store.Followed(t.Context(), e, time.Hour); err != nil {
+	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // the first step used the whole lease
+	e.Done = append(e.Done, "recording")
+	if err := events.SaveProgress(t.Context(), e, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if other := take(); other != nil {
 		t.Error("the event is another's in the middle of its steps")
 	}
 	e.Tries = 4
-	if err := b.store.Again(t.Context(), e, 0); err != nil {
+	if err := events.Retry(t.Context(), e, 0); err != nil {
 		t.Fatal(err)
 	}
-	if back := take(); back == nil || back.Tries != 4 || len(back.Followed) != 1 {
+	if back := take(); back == nil || back.Tries != 4 || len(back.Done) != 1 {
 		t.Errorf("%+v", back)
 	}
 }
 
-// TestAway: what needs no files of a node that does not come is done by others in
-// the meantime, once; the rest waits for it.
+// TestAway: other nodes take, once, the steps that need no files of a missing node; the rest waits for it.
 func TestAway(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
-	b.store.Anywhere = []string{"contact"}
+	events := &store.EventStore{Pool: b.store.Pool, AnyNodeSteps: []string{"contact"}}
 	id := b.order("sales", 1)[0]
 	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, 'home')", id, b.org, control.CallEnded)
 	take := func(home, age string) *control.Event {
 		t.Helper()
 		b.exec("UPDATE events SET created_at = now() - $1::interval", age)
-		all, err := b.store.Take(t.Context(), control.Quick, home, time.Minute, 5)
+		all, err := events.Take(t.Context(), control.FastLane, home, time.Minute, 5)
 		if err != nil || len(all) > 1 {
 			t.Fatal(all, err)
 		}
 		if len(all) == 0 {
 			return nil
 		}
-		if err = b.store.Again(t.Context(), all[0], 0); err != nil {
+		if err = events.Retry(t.Context(), all[0], 0); err != nil {
 			t.Fatal(err)
 		}
 		return all[0]
@@ -71,27 +72,26 @@ func TestAway(t *testing.T) {
 		t.Errorf("its node may still come: %+v", e)
 	}
 	e := take("other", "40 seconds")
-	if e == nil || !e.Away {
+	if e == nil || !e.Remote {
 		t.Fatalf("others do what they can: %+v", e)
 	}
-	if mine := take("home", "40 seconds"); mine == nil || mine.Away {
+	if mine := take("home", "40 seconds"); mine == nil || mine.Remote {
 		t.Errorf("its own node: %+v", mine)
 	}
-	e.Followed = []string{"contact"}
-	if err := b.store.Again(t.Context(), e, 0); err != nil {
+	e.Done = []string{"contact"}
+	if err := events.Retry(t.Context(), e, 0); err != nil {
 		t.Fatal(err)
 	}
 	if again := take("other", "5 minutes"); again != nil {
 		t.Errorf("others could do no more: %+v", again)
 	}
-	if late := take("other", "11 minutes"); late == nil || late.Away {
+	if late := take("other", "11 minutes"); late == nil || late.Remote {
 		t.Errorf("its node does not come: %+v", late)
 	}
 }
 
-// TestUnknownWaitsForNobody: the end of an attempt that was lost with its server
-// is followed by others at once, though the server never comes back; that of a
-// conversation waits, since its recording lies there.
+// TestUnknownWaitsForNobody: other nodes process the end of an attempt lost with its server at once. The end of a
+// conversation waits for the server, because its recording is stored there.
 func TestUnknownWaitsForNobody(t *testing.T) {
 	for at, want := range map[control.AttemptState]int{control.Sent: 1, control.Answered: 0} {
 		b := newBench(t, 10, 1<<20, "sales")
@@ -99,7 +99,7 @@ func TestUnknownWaitsForNobody(t *testing.T) {
 		b.advance(b.claim("lost"), at)
 		b.lapse()
 		b.settle()
-		all, err := b.store.Take(t.Context(), control.Quick, "home of another", time.Minute, 5)
+		all, err := (&store.EventStore{Pool: b.store.Pool}).Take(t.Context(), control.FastLane, "home of another", time.Minute, 5)
 		if err != nil || len(all) != want {
 			t.Errorf("%s: another node follows %d events, %v", at, len(all), err)
 		}

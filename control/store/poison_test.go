@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/store"
 )
 
-// decode reads JSON as the API does: numbers keep their spelling.
+// decode parses JSON as the API does: numbers keep their spelling.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -26,12 +26,11 @@ func decode(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// TestNumbersAreKeptAsSpelled stores numbers that are short to write and would
-// be long to print.
+// TestNumbersAreKeptAsSpelled stores numbers that are short as written but long in decimal form.
 func TestNumbersAreKeptAsSpelled(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	tiny := decode(t, `{"a":[`+strings.TrimSuffix(strings.Repeat("1e-16000,", 70000), ",")+`],"b":1e-400000}`)
-	c, err := b.desk.Place(t.Context(), b.org, place.Order{Agent: "sales", To: "+12025550123", Variables: tiny, Metadata: decode(t, `{"x":1e-400000}`)}, nil)
+	c, err := b.desk.Place(t.Context(), b.org, admission.Order{Agent: "sales", To: "+12025550123", Variables: tiny, Metadata: decode(t, `{"x":1e-400000}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +49,7 @@ func TestNumbersAreKeptAsSpelled(t *testing.T) {
 	}
 }
 
-// TestOneBadRowDoesNotStopTheQueue: a call that cannot be read ends, and the
-// others are dialled.
+// TestOneBadRowDoesNotStopTheQueue: an unreadable call ends, and the others are dialed.
 func TestOneBadRowDoesNotStopTheQueue(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"no object":              "UPDATE calls SET variables = '[]' WHERE id = $1",
@@ -81,8 +79,7 @@ func TestOneBadRowDoesNotStopTheQueue(t *testing.T) {
 	}
 }
 
-// TestClaimBlamesNoCallForTheDatabase: a claim that was cut short leaves the
-// call in the queue.
+// TestClaimBlamesNoCallForTheDatabase: an interrupted claim leaves the call in the queue.
 func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
@@ -97,7 +94,7 @@ func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &store.Store{Pool: impatient}
-	if c, fault := s.Claim(t.Context(), control.Place{Owner: "n"}, time.Minute, 1); fault == nil {
+	if c, fault := s.Claim(t.Context(), control.NodeID{Owner: "n"}, time.Minute, 1); fault == nil {
 		t.Errorf("claimed %v past a locked table", c)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {

@@ -13,28 +13,36 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/group"
+	"github.com/parley-voice/parley/control/groupcommit"
+	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// Alive lists the states that hold a line, for SQL.
-const Alive = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
+// ActiveStates is the SQL list of states that occupy a trunk channel.
+const ActiveStates = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
-// waySQL locks ways out. Among the subgroups that may dial now those that waited
-// longest come first, so that a long queue of one cannot starve another. A node
-// that finds a subgroup or its trunk locked looks elsewhere.
-const waySQL = waiting + `
-SELECT s.id ` + Ways + `
-WHERE s.id IN (SELECT id FROM waiting) AND ` + mayDial + `
+// lockRoutesSQL locks up to $1 subgroups that may dial now, the longest waiting first so
+// that no long queue starves another. It skips locked subgroups and trunks, and the paused
+// trunks $4. Subgroups whose calls are all held after a failover do not block their trunk.
+const lockRoutesSQL = waitingSQL + `
+SELECT s.id ` + FromRoutes + `
+WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + mayDialSQL + `
+  AND ($2 AND $3::text[] = '{}' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
+    AND ($2 OR ` + unrecordedSQL + `) AND NOT ` + agentInSQL + `($3))))
+  AND ((SELECT dialing_since()) = '-infinity' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
+    AND q.created_at >= (SELECT dialing_since())))
 ORDER BY s.next_dial_at LIMIT $1
 FOR UPDATE OF s, t SKIP LOCKED`
 
-// waiting are the subgroups whose calls wait, found from one to the next in the
-// index, however many calls each has.
-const waiting = `
+// unrecordedSQL holds for an attempt q whose call is not recorded.
+const unrecordedSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.recording_status = 'disabled')`
+
+// waitingSQL selects subgroups with queued calls by skipping through the index, regardless
+// of queue length.
+const waitingSQL = `
 WITH RECURSIVE waiting AS (
 	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
 	UNION ALL
@@ -42,78 +50,65 @@ WITH RECURSIVE waiting AS (
 	FROM waiting w WHERE w.id IS NOT NULL
 )`
 
-// Ways are all subgroups s, each with its trunk t and the grant g of it, if any.
-const Ways = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
+// agentInSQL, followed by agent keys in parentheses, holds for attempts q of these agents.
+const agentInSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.agent_id || ':' || c.agent_version = ANY `
 
-// HasLine holds the lines of a subgroup s, its trunk t and its grant g, which is
-// the only one of its organization and trunk, and counts all subgroups of both.
-const HasLine = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + Alive + `) < s.concurrent_calls
+// FromRoutes joins all subgroups s with their trunk t and grant g, if any.
+const FromRoutes = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
+
+// HasFreeChannel checks the concurrency limits of subgroup s, trunk t and grant g. A grant
+// covers all subgroups of its organization on the trunk.
+const HasFreeChannel = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + ActiveStates + `) < s.concurrent_calls
   AND (coalesce(g.concurrent_calls, 0) = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + Alive + `) < g.concurrent_calls)
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + ActiveStates + `) < g.concurrent_calls)
   AND (t.concurrent_calls = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + Alive + `) < t.concurrent_calls)`
+       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + ActiveStates + `) < t.concurrent_calls)`
 
-// DueAt is when the next call of a way is due. What its pace cannot have put so far off
-// was written before the database's clock went back, and counts for nothing.
-const DueAt = `coalesce(greatest(CASE WHEN s.next_dial_at < clock_timestamp() + interval '3 minutes' THEN s.next_dial_at END,
-  CASE WHEN t.next_dial_at < clock_timestamp() + interval '3 minutes' + coalesce(interval '2 seconds' / nullif(t.calls_per_second, 0), interval '0') THEN t.next_dial_at END,
-  CASE WHEN g.next_dial_at < clock_timestamp() + interval '3 minutes' THEN g.next_dial_at END), '-infinity')`
+const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
-const mayDial = DueAt + ` <= clock_timestamp() AND ` + HasLine
-
-// Apart stretches the pace a little: a carrier counts requests as they come, and
-// from the claim to the request it takes now longer and now less.
-const Apart = `1.01`
-
-// claimSQL takes the oldest attempt of each locked way, and of each trunk and each
-// grant that has a limit of its own, that of one way. The limits are looked at again: the
-// statement that locked saw the calls as they were before it had the locks, and
-// another node may have claimed since.
+// claimSQL claims the oldest attempt of each locked subgroup, but only one per trunk or
+// grant that has limits of its own. It checks the limits again because another node may
+// have claimed between the snapshot of the locking statement and its locks. dialing_since
+// holds queued calls after the database reverted; NULL allows none.
 const claimSQL = `
 WITH open AS (
-	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute, t.calls_per_second, g.calls_per_minute AS lent_per_minute,
+	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
 	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id
 	         WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END ORDER BY s.next_dial_at) AS place
-	` + Ways + `
-	WHERE s.id = ANY ($4) AND ` + mayDial + `
+	` + FromRoutes + `
+	WHERE s.id = ANY ($4) AND ` + mayDialSQL + `
 ), way AS (
 	SELECT *, clock_timestamp() AS at FROM open WHERE place = 1
 ), pick AS (
 	SELECT q.id, way.id AS way, way.at FROM way, LATERAL (
-		SELECT id FROM attempts WHERE subgroup_id = way.id AND state = 'scheduled'
-		ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) q
-), token AS (
-	UPDATE subgroups s SET next_dial_at = way.at + ` + Apart + ` * interval '1 minute' / way.calls_per_minute
-	FROM way JOIN pick ON pick.way = way.id WHERE s.id = way.id
-), trunk_token AS (
-	UPDATE trunks t SET next_dial_at = way.at + ` + Apart + ` * interval '1 second' / way.calls_per_second
-	FROM way JOIN pick ON pick.way = way.id WHERE t.id = way.trunk_id AND way.calls_per_second > 0
-), grant_token AS (
-	UPDATE grants g SET next_dial_at = way.at + ` + Apart + ` * interval '1 minute' / way.lent_per_minute
-	FROM way JOIN pick ON pick.way = way.id WHERE g.id = way.grant_id AND way.lent_per_minute > 0
-)
+		SELECT q.id FROM attempts q WHERE q.subgroup_id = way.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
+		  AND q.created_at >= (SELECT dialing_since())
+		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
+		ORDER BY q.created_at, q.id LIMIT 1 FOR UPDATE SKIP LOCKED) q
+), start AS (
+	SELECT way.* FROM way JOIN pick ON pick.way = way.id
+), ` + RecordStart + `
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
-// claimTries is how often a claim looks again after the way that it locked had
-// been used up meanwhile.
+// claimTries bounds the retries of a claim whose locked subgroups were used up by others.
 const claimTries = 3
 
-// Claim implements control.Queue. Claims that it returns beside an error are
-// good; the others lapse.
-func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration, most int) ([]*control.Claim, error) {
+// Claim implements control.Queue. Claims returned with an error are valid; the others
+// lapse.
+func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) ([]*control.Claim, error) {
 	for range claimTries {
-		// Read before the database's clock starts the lease, so that ours is never
-		// the later one.
+		// Read before the database starts the lease, so that the local end is never later.
 		until := time.Now().Add(lease)
-		held, ways, err := s.take(ctx, p, lease, most)
+		held, ways, err := s.claimLeases(ctx, p, lease, most)
 		if err != nil {
 			return nil, fmt.Errorf("claim: %w", err)
 		}
 		claims, err := s.prepare(ctx, held, until)
-		if err != nil {
+		claims, fault := s.releaseUnavailable(ctx, claims)
+		if err = errors.Join(err, fault); err != nil {
 			return claims, fmt.Errorf("claim: %w", err)
 		}
 		if len(claims) > 0 || ways == 0 {
@@ -123,10 +118,17 @@ func (s *Store) Claim(ctx context.Context, p control.Place, lease time.Duration,
 	return nil, nil
 }
 
-// take claims what may be dialled, and says how many ways there were.
-func (s *Store) take(ctx context.Context, p control.Place, lease time.Duration, most int) (held []control.Lease, ways int, err error) {
-	err = db.Tx(ctx, s.dial(), func(tx pgx.Tx) error {
-		rows, fault := tx.Query(ctx, waySQL, most)
+// claimLeases claims attempts and returns how many subgroups could dial.
+func (s *Store) claimLeases(
+	ctx context.Context, p control.NodeID, lease time.Duration, most int,
+) (held []control.Lease, ways int, err error) {
+	without := []string{}
+	if s.Agents != nil {
+		without = s.Agents.UnavailableAgents()
+	}
+	err = db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
+		records := s.CheckRecording == nil || s.CheckRecording() == nil
+		rows, fault := tx.Query(ctx, lockRoutesSQL, most, records, without, s.pausedTrunks())
 		if fault != nil {
 			return fault
 		}
@@ -134,7 +136,7 @@ func (s *Store) take(ctx context.Context, p control.Place, lease time.Duration, 
 		if ways = len(found); fault != nil || ways == 0 {
 			return fault
 		}
-		if rows, fault = tx.Query(ctx, claimSQL, p.Owner, p.Home, lease, found); fault != nil {
+		if rows, fault = tx.Query(ctx, claimSQL, p.Owner, p.Home, lease, found, records, without); fault != nil {
 			return fault
 		}
 		held, fault = pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
@@ -143,14 +145,32 @@ func (s *Store) take(ctx context.Context, p control.Place, lease time.Duration, 
 	return held, ways, err
 }
 
-// Prepare reads what calls need that were claimed elsewhere, as Claim does.
+// releaseUnavailable releases calls whose agents this node cannot run now. They wait for a
+// node that can, until they expire.
+func (s *Store) releaseUnavailable(ctx context.Context, claims []*control.Claim) (kept []*control.Claim, err error) {
+	if s.Agents == nil {
+		return claims, nil
+	}
+	for _, c := range claims {
+		a := providers.Agent{ID: c.Call.AgentID, Version: c.Call.AgentVersion}
+		if !s.Agents.MustWait(ctx, a, c.Session.Engines) {
+			kept = append(kept, c)
+			continue
+		}
+		if fault := s.Release(ctx, c.Lease); !errors.Is(fault, control.ErrFenced) {
+			err = errors.Join(err, fault)
+		}
+	}
+	return kept, err
+}
+
+// Prepare loads calls that were claimed elsewhere, as Claim does.
 func (s *Store) Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	return s.prepare(ctx, held, until)
 }
 
-// prepare reads what claimed calls need. What cannot be read for a reason of its
-// own must not keep the others from being dialled: it ends. What the database
-// keeps from being read goes back to the queue.
+// prepare loads claimed calls. A call with invalid data ends, so that it does not block
+// the others; after a database error the call is released.
 func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	claims, err := s.fill(ctx, held)
 	if err != nil && len(held) > 1 {
@@ -168,33 +188,31 @@ func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Ti
 	if err == nil {
 		return claims, nil
 	}
-	if !ofTheCall(ctx, err) {
-		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseFor)
+	if !isCallFault(ctx, err) {
+		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		return nil, errors.Join(err, s.Release(free, held[0]))
 	}
-	// The trunk or the agent was deleted while the call was queued, or the call
-	// makes no sense.
-	return nil, s.Finish(ctx, held[0], control.Final{
+	// The trunk or agent was deleted while the call was queued, or the data is invalid.
+	return nil, s.Finish(ctx, held[0], control.CallResult{
 		Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
 		EndedAt: time.Now(), Recording: control.RecordingNone,
 	})
 }
 
-// releaseFor bounds how long a claim is tried to be given back.
-const releaseFor = 2 * time.Second
+// releaseTimeout bounds the release of a claim.
+const releaseTimeout = 2 * time.Second
 
-// ofTheCall tells an error that this call will bring about again from one of
-// the database, which any call could have met.
-func ofTheCall(ctx context.Context, err error) bool {
+// isCallFault reports whether an error is caused by the call's data and would recur.
+func isCallFault(ctx context.Context, err error) bool {
 	if _, ok := errors.AsType[*badCallError](err); ok {
 		return true
 	}
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && ctx.Err() == nil && !ofTheDatabase(refusal)
+	return ok && ctx.Err() == nil && !isDatabaseFault(refusal)
 }
 
-// A badCallError is what is wrong with a call that was read.
+// badCallError is an error in the stored data of a call.
 type badCallError struct {
 	call string
 	err  error
@@ -206,8 +224,8 @@ func (b *badCallError) Error() string { return "call " + b.call + ": " + b.err.E
 // Unwrap is for errors.Is.
 func (b *badCallError) Unwrap() error { return b.err }
 
-// ofTheDatabase tells an error that has nothing to do with what was written.
-func ofTheDatabase(err *pgconn.PgError) bool {
+// isDatabaseFault reports whether an error is independent of the written data.
+func isDatabaseFault(err *pgconn.PgError) bool {
 	switch err.Code[:min(2, len(err.Code))] {
 	case "08", "40", "53", "57", "58", "XX": // connection, serialization, resources, intervention, system, internal
 		return true
@@ -220,12 +238,12 @@ const fillSQL = "SELECT " + columns + `, v.definition, v.secrets, t.proxy, t.use
 	JOIN trunks t ON t.id = c.trunk_id
 	WHERE c.id = ANY ($1)`
 
-// fill reads what claimed calls need.
+// fill loads claimed calls.
 func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Claim, error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
-	rows, err := s.dial().Query(ctx, fillSQL, group.Column(held, func(l control.Lease) string { return l.CallID }))
+	rows, err := s.dialPool().Query(ctx, fillSQL, groupcommit.Column(held, func(l control.Lease) string { return l.CallID }))
 	if err != nil {
 		return nil, err
 	}
@@ -249,8 +267,7 @@ func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Clai
 	return claims, nil
 }
 
-// claimOf reads a row of fillSQL. The claim that it returns beside an error may be
-// empty.
+// claimOf reads a row of fillSQL. A claim returned with an error may be empty.
 func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
 	c := &control.Claim{}
 	var definition []byte
@@ -261,32 +278,32 @@ func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
 	if err != nil {
 		return c, err
 	}
-	d, err := agents.Read(definition, secrets)
+	d, err := agents.Decode(definition, secrets)
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	c.Target = media.Target{
-		To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.Line(), RingFor: c.Call.RingFor,
+		To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.MediaTrunk(), RingTimeout: c.Call.RingFor,
 	}
-	c.Brief, c.Record = brief(c.Call, d)
+	c.Session, c.Record = sessionOf(c.Call, d)
 	if len(d.Tools) > 0 {
-		if c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks); err != nil {
+		if c.Session.Tools, err = tools.Build(d.ToolDefinitions(), s.Egress, s.HTTPClient); err != nil {
 			return c, fmt.Errorf("agent: %w", err)
 		}
 	}
 	return c, nil
 }
 
-func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
+func sessionOf(c control.Call, d agents.Definition) (pipeline.SessionConfig, bool) {
 	values := d.Values(c.Name, c.Variables)
 	longest := c.MaxDuration
 	if longest == 0 {
 		longest = time.Duration(d.MaxDurationS) * time.Second
 	}
-	return pipeline.Brief{
+	return pipeline.SessionConfig{
 		CallID: c.ID, Disclosure: c.Disclosure, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
 		Language: d.Language, Engines: d.Speech, MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
-		OptOuts:   pipeline.OptOuts{Key: c.OptOut.Key, Phrases: c.OptOut.Phrases},
+		OptOuts:   pipeline.OptOutConfig{Key: c.OptOut.Key, Phrases: c.OptOut.Phrases},
 		Voicemail: pipeline.Voicemail(c.Voicemail), VoicemailMessage: agents.Fill(d.VoicemailMessage, values),
 	}, c.RecordingStatus != control.RecordingDisabled
 }
@@ -294,9 +311,9 @@ func brief(c control.Call, d agents.Definition) (pipeline.Brief, bool) {
 // Due implements control.Queue.
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
-	err := s.dial().QueryRow(ctx, waiting+`
-		SELECT extract(epoch FROM min(`+DueAt+`) - clock_timestamp())::float8 `+Ways+`
-		WHERE `+DueAt+` > clock_timestamp() AND s.id IN (SELECT id FROM waiting)`).Scan(&seconds)
+	err := s.dialPool().QueryRow(ctx, waitingSQL+`
+		SELECT extract(epoch FROM min(`+DueAt+`) - clock_timestamp())::float8 `+FromRoutes+`
+		WHERE `+DueAt+` > clock_timestamp() AND s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($1)`, s.pausedTrunks()).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
 	}
@@ -307,16 +324,36 @@ func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, er
 	return min(max(wait, time.Millisecond), limit), nil
 }
 
-// Depth returns how many calls wait in the dial queue of the whole deployment.
-func (s *Store) Depth(ctx context.Context) (n int, err error) {
-	if err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM attempts WHERE state = 'scheduled'").Scan(&n); err != nil {
-		return 0, fmt.Errorf("dial queue: %w", err)
+// pausedTrunks returns the trunks through which this node must not call now.
+func (s *Store) pausedTrunks() []string {
+	none := []string{} // not nil, which would be NULL
+	if s.PausedTrunks == nil {
+		return none
 	}
-	return n, nil
+	return append(none, s.PausedTrunks()...)
 }
 
-// Drained returns how many calls left the dial queue in the last minute.
-func (s *Store) Drained(ctx context.Context) (n int, err error) {
+// PausedTrunks is a subquery of the trunks whose carriers asked for a pause on all nodes.
+const PausedTrunks = `(SELECT trunk_id FROM trunk_sights WHERE at > clock_timestamp() - interval '15 seconds'
+	GROUP BY trunk_id HAVING bool_and(down OR paused_until > clock_timestamp()) AND bool_or(paused_until > clock_timestamp()))`
+
+// QueueDepth returns the number of queued calls by organization.
+func (s *Store) QueueDepth(ctx context.Context) (map[string]int, error) {
+	rows, err := s.Pool.Query(ctx, "SELECT org_id, count(*) FROM attempts WHERE state = 'scheduled' GROUP BY org_id")
+	if err != nil {
+		return nil, fmt.Errorf("dial queue: %w", err)
+	}
+	by := map[string]int{}
+	var org string
+	var n int
+	if _, err = pgx.ForEachRow(rows, []any{&org, &n}, func() error { by[org] = n; return nil }); err != nil {
+		return nil, fmt.Errorf("dial queue: %w", err)
+	}
+	return by, nil
+}
+
+// ClaimedLastMinute returns how many calls left the dial queue in the last minute.
+func (s *Store) ClaimedLastMinute(ctx context.Context) (n int, err error) {
 	if err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM attempts WHERE claimed_at > now() - interval '1 minute'").Scan(&n); err != nil {
 		return 0, fmt.Errorf("dial queue: %w", err)
 	}
@@ -325,9 +362,9 @@ func (s *Store) Drained(ctx context.Context) (n int, err error) {
 
 // Renew implements control.Queue.
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
-	rows, err := s.dial().Query(ctx, `
-		WITH mine AS ( -- in the order in which others lock
-			SELECT id FROM attempts WHERE owner = $1 AND state IN `+Alive+`
+	rows, err := s.dialPool().Query(ctx, `
+		WITH mine AS ( -- the same lock order everywhere
+			SELECT id FROM attempts WHERE owner = $1 AND state IN `+ActiveStates+`
 			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
 			ORDER BY id FOR UPDATE)
 		UPDATE attempts a SET lease_until = clock_timestamp() + $3 FROM mine WHERE a.id = mine.id
@@ -342,11 +379,11 @@ func (s *Store) Renew(ctx context.Context, owner string, attempts []string, leas
 	return held, nil
 }
 
-// ToEnd implements control.Queue.
-func (s *Store) ToEnd(ctx context.Context, owner string) ([]string, error) {
-	rows, err := s.dial().Query(ctx, `
+// EndRequests implements control.Queue.
+func (s *Store) EndRequests(ctx context.Context, owner string) ([]string, error) {
+	rows, err := s.dialPool().Query(ctx, `
 		SELECT c.id FROM attempts a JOIN calls c ON c.id = a.call_id
-		WHERE a.owner = $1 AND a.state IN `+Alive+` AND c.end_requested_at IS NOT NULL`, owner)
+		WHERE a.owner = $1 AND a.state IN `+ActiveStates+` AND c.end_requested_at IS NOT NULL`, owner)
 	if err != nil {
 		return nil, fmt.Errorf("calls to end: %w", err)
 	}

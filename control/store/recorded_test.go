@@ -6,13 +6,13 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestRecordedKeepsWhatIsReady: a recording that is stored is not given up.
+// TestRecordedKeepsWhatIsReady: a stored recording is not given up.
 func TestRecordedKeepsWhatIsReady(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	recorded := func(s control.RecordingStatus, key string) control.Call {
 		t.Helper()
-		if err := b.store.Recorded(t.Context(), id, s, key); err != nil {
+		if err := b.store.SetRecording(t.Context(), id, s, key); err != nil {
 			t.Fatal(err)
 		}
 		return b.call(id)

@@ -13,35 +13,36 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// settleAtOnce bounds one transaction of settlement.
-const settleAtOnce = 50
+// settleBatch bounds one settlement transaction.
+const settleBatch = 50
 
-// A leftover is an attempt that nobody takes care of any more.
-type leftover struct {
+// lapsed is an attempt whose lease or queue time has lapsed.
+type lapsed struct {
 	attempt, call string
 	leg           string
 	web           bool // of a web call
-	gone          bool // its subgroup is
+	gone          bool // its subgroup is deleted
 	state         control.AttemptState
 	until         *time.Time
 	now           time.Time
 }
 
-// Settle implements control.Queue. By the database's clock: a lapsed claim
-// goes back to the queue, since nothing left; from intent on the phone may
-// have rung, so the attempt is unknown and never dialled again; after the
-// answer the conversation took place. What waited too long has expired, and what
-// waits for a subgroup that was deleted has no way out.
+// Settle implements control.Queue. By the database's clock, a lapsed claim returns to the
+// queue, since nothing was sent; from intent to answer the phone may have rung, so the
+// attempt becomes unknown and is never dialed again; an answered call ends as node_lost.
+// Calls that waited too long expire; calls of deleted subgroups fail. While dialing is
+// paused after a revert nothing is settled, and claims from before are held because they
+// may have been sent.
 func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	total := 0
 	for {
 		n, err := s.settleSome(ctx, keep)
 		total += n
-		if err == nil && n < settleAtOnce {
-			n, err = s.settleUnjoined(ctx)
+		if err == nil && n < settleBatch {
+			n, err = settleUnjoined(ctx, s.Pool)
 			total += n
 		}
-		if err != nil || n < settleAtOnce {
+		if err != nil || n < settleBatch {
 			return total, err
 		}
 	}
@@ -53,22 +54,22 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 		expire = 15 * time.Minute
 	}
 	n := 0
-	err := db.Tx(ctx, s.dial(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, waiting+`, gone AS (
+	err := db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, waitingSQL+`, gone AS (
 				SELECT id FROM waiting w WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM subgroups s WHERE s.id = w.id))
 			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), subgroup_id IN (SELECT id FROM gone), state, lease_until, clock_timestamp()
-			FROM attempts WHERE id IN (
-				(SELECT id FROM attempts WHERE state IN `+Alive+` AND lease_until < clock_timestamp() AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
+			FROM attempts WHERE (SELECT dialing_since()) IS NOT NULL AND id IN (
+				(SELECT id FROM attempts WHERE state IN `+ActiveStates+` AND lease_until < clock_timestamp() AND (state <> 'claimed' OR claimed_at >= (SELECT dialing_since())) AND NOT id = ANY (coalesce($1::text[], '{}')) ORDER BY lease_until LIMIT $3)
 				UNION ALL
 				(SELECT id FROM attempts WHERE state = 'scheduled' AND created_at < clock_timestamp() - $2::interval ORDER BY created_at LIMIT $3)
 				UNION ALL
 				(SELECT id FROM attempts WHERE state = 'scheduled' AND subgroup_id IN (SELECT id FROM gone) LIMIT $3))
-			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+Alive+` AND lease_until < clock_timestamp())
-			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleAtOnce)
+			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+ActiveStates+` AND lease_until < clock_timestamp())
+			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleBatch)
 		if err != nil {
 			return err
 		}
-		left, err := pgx.CollectRows(rows, scanLeftover)
+		left, err := pgx.CollectRows(rows, scanLapsed)
 		if err != nil {
 			return err
 		}
@@ -86,21 +87,21 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	return n, nil
 }
 
-func scanLeftover(row pgx.CollectableRow) (leftover, error) {
-	var l leftover
+func scanLapsed(row pgx.CollectableRow) (lapsed, error) {
+	var l lapsed
 	err := row.Scan(&l.attempt, &l.call, &l.leg, &l.web, &l.gone, &l.state, &l.until, &l.now)
 	return l, err
 }
 
 // settleOne decides by the state alone.
-func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
-	to, final := verdict(l)
+func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
+	to, final := settlement(l)
 	if to == control.Scheduled {
 		if undone, err := s.undo(ctx, tx, l.call); undone || err != nil {
 			return err
 		}
 	}
-	// The new epoch fences the owner, should it be alive after all.
+	// The new epoch fences the owner if it is still alive.
 	_, err := tx.Exec(ctx, `
 		UPDATE attempts SET state = $2, epoch = epoch + 1, lease_until = NULL,
 			owner = CASE WHEN $2 = 'scheduled' THEN '' ELSE owner END
@@ -109,21 +110,20 @@ func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l leftover) error {
 		return err
 	}
 	if to == control.Scheduled {
-		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", BellQueue)
+		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", ChannelQueue)
 		return err
 	}
-	if l.leg != "callee" { // its call goes on, or has an end of its own
+	if l.leg != "callee" { // the call continues or ends by itself
 		return nil
 	}
-	// The call may have ended in the meantime; then its event is there.
-	if err := conclude(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
+	// The call may have ended already; then its event exists.
+	if err := endCall(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
 		return err
 	}
 	return nil
 }
 
-// undo deletes a call of which nothing has left, if whoever had it dialled takes
-// that back.
+// undo deletes an unsent call if s.Undo withdraws it.
 func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	if s.Undo == nil {
 		return false, nil
@@ -135,9 +135,9 @@ func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error
 	return undone, err
 }
 
-func verdict(l leftover) (control.AttemptState, control.Final) {
-	f := control.Final{Status: control.Failed, HangupBy: control.SideSystem, EndedAt: l.now, Recording: control.RecordingNone}
-	if l.web && l.state != control.Answered { // its browser is gone with the node
+func settlement(l lapsed) (control.AttemptState, control.CallResult) {
+	f := control.CallResult{Status: control.Failed, HangupBy: control.SideSystem, EndedAt: l.now, Recording: control.RecordingNone}
+	if l.web && l.state != control.Answered { // the browser lost its node
 		f.Status, f.Reason = control.Ended, control.ReasonNodeLost
 		return control.Closed, f
 	}
@@ -151,7 +151,7 @@ func verdict(l leftover) (control.AttemptState, control.Final) {
 		return control.Scheduled, f
 	case control.Answered:
 		f.Status, f.Reason, f.Recording = control.Ended, control.ReasonNodeLost, control.RecordingFinalizing
-		if l.until != nil { // the last sign of life is nearer to the truth
+		if l.until != nil { // the last renewal is closest to the real end
 			f.EndedAt = *l.until
 		}
 		return control.Closed, f

@@ -8,21 +8,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/trace"
+	"github.com/parley-voice/parley/control/calltrace"
 	"github.com/parley-voice/parley/media"
 )
 
-// Trace implements control.Tracer. It does not ask whether the attempt is still
-// the node's: what went over the wire did so in any case.
+// Trace implements control.Tracer. It stores the messages even if the lease was lost.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
-	return named("keep signalling", s.writers().trace.Do(ctx, traced{l, trace.Rungs(ladder)}))
+	return wrap("store signaling", s.writers().trace.Do(ctx, signallingTrace{l, calltrace.Rungs(ladder)}))
 }
 
-// Signalling returns the messages of a call's last attempt of which some were
-// kept, oldest first. It does not ask whose call it is. Of a call that there is
-// not, it returns a refusal with CodeCallNotFound.
+// Signalling returns the stored messages of a call's last attempt, oldest first, without
+// checking the organization. Unknown calls are refused with CodeCallNotFound.
 func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message, error) {
-	var rungs []trace.Rung
+	var rungs []calltrace.Rung
 	err := s.Pool.QueryRow(ctx, `
 		SELECT coalesce(g.messages, '[]') FROM calls c
 		LEFT JOIN call_signalling g ON g.call_id = c.id
@@ -32,7 +30,7 @@ func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message,
 		return nil, NotFound()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read signalling: %w", err)
+		return nil, fmt.Errorf("failed to read signaling: %w", err)
 	}
-	return trace.Ladder(rungs), nil
+	return calltrace.Ladder(rungs), nil
 }

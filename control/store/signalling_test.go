@@ -49,7 +49,7 @@ func TestTransferIsKept(t *testing.T) {
 		id := b.order("sales", 1)[0]
 		c := b.claim("n")
 		b.advance(c, control.Answered)
-		f := control.Final{Status: control.Ended, Reason: "transferred", EndedAt: time.Now(), Recording: control.RecordingNone}
+		f := control.CallResult{Status: control.Ended, Reason: "transferred", EndedAt: time.Now(), Recording: control.RecordingNone}
 		if want != "" {
 			f.Transfer = json.RawMessage(want)
 		}
@@ -69,7 +69,7 @@ func TestQualityIsKept(t *testing.T) {
 		id := b.order("sales", 1)[0]
 		c := b.claim("n")
 		b.advance(c, control.Answered)
-		f := control.Final{Status: control.Ended, Reason: "callee_hangup", EndedAt: time.Now(), Recording: control.RecordingNone}
+		f := control.CallResult{Status: control.Ended, Reason: "callee_hangup", EndedAt: time.Now(), Recording: control.RecordingNone}
 		if want != "" {
 			f.Quality = json.RawMessage(want)
 		}
@@ -83,8 +83,7 @@ func TestQualityIsKept(t *testing.T) {
 	}
 }
 
-// TestClaimHasTheTrunksSettings: a call goes through its trunk as the operator
-// wrote it down.
+// TestClaimHasTheTrunksSettings: a claim contains the stored settings of its trunk.
 func TestClaimHasTheTrunksSettings(t *testing.T) {
 	b := newBench(t, 10, 1<<20, "sales")
 	b.order("sales", 1)

@@ -1,5 +1,5 @@
-// Package store is the SQL of calls: the dial queue, the ledger of attempts,
-// the outbox of events and the records themselves.
+// Package store is the SQL of calls: the dial queue, attempts, the outbox of events and
+// the call records.
 package store
 
 import (
@@ -16,45 +16,55 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// A Store keeps calls in Postgres. It is safe for concurrent use.
+// Store keeps calls in Postgres. It is safe for concurrent use.
 type Store struct {
 	Pool *pgxpool.Pool
-	// Dial is the pool of what calls wait for while they are dialled; nil is Pool.
+	// Dial is the pool for statements that delay dialing; nil means Pool.
 	Dial *pgxpool.Pool
-	// ExpireAfter is how long a call may wait in the dial queue; 0 means 15 min.
+	// ExpireAfter bounds the wait in the dial queue; 0 means 15 min.
 	ExpireAfter time.Duration
-	// HomeFor is how long an event waits for the node that holds its files;
-	// 0 means 10 min.
-	HomeFor time.Duration
-	// Anywhere are the steps that others follow in place of a node that does not
-	// come for its events within 30 s.
-	Anywhere []string
-	// Scan is how many calls a page of a list looks at for those that pass its
-	// filter; 0 means 1,000.
+	// CheckRecording returns why this node cannot record now; it then claims only calls
+	// without recording. May be nil.
+	CheckRecording func() error
+	// Scan is the number of calls scanned for a filtered page; 0 means 1,000.
 	Scan int
-	// Reach is where tools may be served from, and Asks asks there.
-	Reach egress.Rules
-	Asks  *http.Client
+	// Egress limits the hosts of agent tools; HTTPClient calls them.
+	Egress     safedial.Rules
+	HTTPClient *http.Client
 
-	together together
-	// Undo, where set, is asked about a call that was claimed and of which nothing
-	// has left: whether it takes back that the call was ever made. The call is
-	// deleted then, else it goes back to the queue.
+	// Agents reports which agents this node can run; calls of the others stay queued. May
+	// be nil.
+	Agents AgentGate
+	// PausedTrunks lists trunks through which this node must not call now. May be nil.
+	PausedTrunks func() []string
+
+	groups groupWriter
+	// Undo reports whether an unsent claimed call is withdrawn; the call is then deleted,
+	// else it returns to the queue. May be nil.
 	Undo func(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
 }
 
-// The channels of the wake-up bell.
+// AgentGate reports which agents can be used; *providers.Monitor implements it.
+type AgentGate interface {
+	// UnavailableAgents returns the keys of agents that cannot be used now.
+	UnavailableAgents() []string
+	// MustWait reports whether a call of an agent has to wait.
+	MustWait(ctx context.Context, a providers.Agent, e pipeline.Engines) bool
+}
+
+// Postgres notification channels.
 const (
-	BellQueue  = "parley_queue"  // something may be claimed
-	BellEnds   = "parley_ends"   // a call was asked to end
-	BellEvents = "parley_events" // an event was written
+	ChannelQueue  = "parley_queue"  // a call may be claimed
+	ChannelEnds   = "parley_ends"   // a call was asked to end
+	ChannelEvents = "parley_events" // an event was written
 )
 
-// columns of a call, as scanCall reads them; the table is c, the agent a.
+// columns are the columns read by scanCall; c is the call, a the agent.
 const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.name, c.agent_name), c.agent_version,
 	c.to_number, c.from_number, c.dial_number, c.trunk_id, c.route_id,
 	coalesce(c.campaign_id, ''), coalesce(c.contact_id, ''), coalesce(c.import_id, ''), coalesce(c.external_id, ''),
@@ -62,7 +72,7 @@ const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.n
 	c.created_at, c.dialed_at, c.ringing_at, c.answered_at, c.ended_at,
 	coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''), coalesce(c.hangup_by, ''),
 	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer, c.quality, c.amd,
-	c.recording_status, coalesce(c.recording_key, ''), c.call_analysis, c.analysis_status, c.analysis_error`
+	c.recording_status, c.recording_truncated, coalesce(c.recording_key, ''), c.call_analysis, c.analysis_status, c.analysis_error`
 
 const fromCalls = ` FROM calls c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
 
@@ -79,12 +89,12 @@ func scanCall(row pgx.Row, more ...any) (control.Call, error) {
 		&c.CreatedAt, &dialed, &ringing, &answered, &ended,
 		&c.AnsweredBy, &c.Reason, &c.HangupBy,
 		&c.SIPStatus, &c.SIPReason, &c.Transfer, &c.Quality, &c.AMD,
-		&c.RecordingStatus, &c.RecordingKey, &c.Analysis, &c.AnalysisStatus, &c.AnalysisError,
+		&c.RecordingStatus, &c.Truncated, &c.RecordingKey, &c.Analysis, &c.AnalysisStatus, &c.AnalysisError,
 	}, more...)...)
 	if err != nil {
 		return control.Call{}, err
 	}
-	if err := errors.Join(exact(metadata, &c.Metadata), exact(variables, &c.Variables)); err != nil {
+	if err := errors.Join(decodeExact(metadata, &c.Metadata), decodeExact(variables, &c.Variables)); err != nil {
 		return control.Call{}, err
 	}
 	c.RingFor = time.Duration(ring) * time.Second
@@ -93,8 +103,8 @@ func scanCall(row pgx.Row, more ...any) (control.Call, error) {
 	return c, nil
 }
 
-// exact decodes JSON and leaves its numbers as they are written.
-func exact(text []byte, v any) error {
+// decodeExact decodes JSON and keeps numbers as written.
+func decodeExact(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(v)
@@ -107,7 +117,7 @@ func orZero(t *time.Time) time.Time {
 	return *t
 }
 
-// orNull makes a zero value NULL.
+// orNull returns nil for a zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -116,14 +126,16 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// Call returns a call of an organization, or a refusal with CodeCallNotFound.
-// An empty organization stands for all of them, erased calls included.
+// Call returns a call of an organization, or a refusal with CodeCallNotFound. An empty
+// organization selects all, erased calls included.
 func (s *Store) Call(ctx context.Context, orgID, id string) (control.Call, error) {
 	return callIn(ctx, s.Pool, orgID, id)
 }
 
 func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, error) {
-	c, err := scanCall(q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID))
+	c, err := scanCall(
+		q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID),
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return control.Call{}, NotFound()
 	}
@@ -133,12 +145,12 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 	return c, nil
 }
 
-// Recording returns under which key a call's recording lies, empty where there is
-// none, and when the call ended. Whose call it is, its signed link tells; of one
-// that was erased there is none.
+// Recording returns the key of a call's recording, empty if there is none, and the end of
+// the call. Erased calls are not found. The caller authorizes by the signed link.
 func (s *Store) Recording(ctx context.Context, callID string) (key string, ended time.Time, err error) {
 	var at *time.Time
-	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).Scan(&key, &at)
+	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).
+		Scan(&key, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", time.Time{}, NotFound()
 	}
@@ -151,25 +163,24 @@ func (s *Store) Recording(ctx context.Context, callID string) (key string, ended
 // NotFound is the refusal for calls that do not exist or belong to others.
 func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such call") }
 
-// Whole returns a call of an organization with what was said in it, by one
-// question to the database; else it is like Call.
-func (s *Store) Whole(ctx context.Context, orgID, id string) (control.Call, control.Words, error) {
+// CallWithTranscript returns a call like Call does, and its transcript, in one query.
+func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (control.Call, control.Transcript, error) {
 	var lines, turns []string
 	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+columns+`,
 		(SELECT array_agg(item::text ORDER BY n) FROM call_lines WHERE call_id = c.id),
 		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id)`+
 		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &lines, &turns)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return control.Call{}, control.Words{}, NotFound()
+		return control.Call{}, control.Transcript{}, NotFound()
 	}
 	if err != nil {
-		return control.Call{}, control.Words{}, fmt.Errorf("read call: %w", err)
+		return control.Call{}, control.Transcript{}, fmt.Errorf("read call: %w", err)
 	}
-	w := control.Words{Lines: make([]pipeline.Line, len(lines)), Turns: make([]json.RawMessage, len(turns))}
+	w := control.Transcript{Lines: make([]pipeline.Line, len(lines)), Turns: make([]json.RawMessage, len(turns))}
 	for i, text := range lines {
 		var l line
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			return control.Call{}, control.Words{}, fmt.Errorf("read transcript: %w", err)
+			return control.Call{}, control.Transcript{}, fmt.Errorf("read transcript: %w", err)
 		}
 		w.Lines[i] = pipeline.Line(l)
 	}
@@ -179,14 +190,13 @@ func (s *Store) Whole(ctx context.Context, orgID, id string) (control.Call, cont
 	return c, w, nil
 }
 
-// Words returns what was said in a call. It does not ask whose call it is.
-func (s *Store) Words(ctx context.Context, callID string) (control.Words, error) {
-	_, w, err := s.Whole(ctx, "", callID)
+// Transcript returns the transcript of a call without checking the organization.
+func (s *Store) Transcript(ctx context.Context, callID string) (control.Transcript, error) {
+	_, w, err := s.CallWithTranscript(ctx, "", callID)
 	return w, err
 }
 
-// Turns returns the items of the turns of an organization's call, as
-// GET /v1/calls/{id}/turns shows them.
+// Turns returns the items of GET /v1/calls/{id}/turns of an organization's call.
 func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error) {
 	var turns []json.RawMessage
 	err := s.Pool.QueryRow(ctx, `
@@ -201,8 +211,8 @@ func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMess
 	return turns, nil
 }
 
-// dial is where calls that are dialled are written.
-func (s *Store) dial() *pgxpool.Pool {
+// dialPool is the pool for calls being dialed.
+func (s *Store) dialPool() *pgxpool.Pool {
 	if s.Dial == nil {
 		return s.Pool
 	}

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
-	"github.com/parley-voice/parley/control/place"
+	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
@@ -21,24 +23,23 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A bench is a database with an organization that may call.
+// A bench is a database with an organization that may place calls.
 type bench struct {
 	t     *testing.T
 	db    *db.DB
 	store *store.Store
-	desk  *place.Desk
+	desk  *admission.Controller
 	org   string
 	trunk string
 	route map[string]string // subgroup ids by name
 }
 
-// newBench makes the agents and subgroups of the names, each agent attached to
-// its subgroup.
+// newBench creates the named agents and subgroups, each agent attached to its subgroup.
 func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, db: dbtest.New(t), route: map[string]string{}}
 	b.store = &store.Store{Pool: b.db.Pool}
-	b.desk = &place.Desk{Pool: b.db.Pool, Store: b.store, QueueDepth: 1 << 20}
+	b.desk = &admission.Controller{Pool: b.db.Pool, Store: b.store, QueueDepth: 1 << 20}
 	ctx, q := t.Context(), b.db.Pool
 	var err error
 	check := func(e error) {
@@ -47,7 +48,7 @@ func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
 			t.Fatal(e)
 		}
 	}
-	b.org, err = access.EnsureOrganization(ctx, q, "acme")
+	b.org, err = apikeys.EnsureOrganization(ctx, q, "acme")
 	check(err)
 	b.trunk, err = trunks.Save(ctx, q, trunks.Trunk{OrgID: b.org, Name: "main", Proxy: "sip:127.0.0.1", CallerNumbers: []string{"+12025550100"}})
 	check(err)
@@ -59,7 +60,7 @@ func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
 		check(err)
 		_, err = agents.Publish(ctx, q, b.org, name)
 		check(err)
-		// Orders are not what is tested here: their limits come later.
+		// Orders are not under test: the limits are set later.
 		b.route[name], err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{OrgID: b.org, TrunkID: b.trunk, Name: name, AllowedDestinations: []string{"1"}, ConcurrentCalls: 1 << 20, CallsPerMinute: 1 << 20})
 		check(err)
 		check(trunks.Attach(ctx, q, b.org, b.route[name], []string{id}))
@@ -81,7 +82,7 @@ func (b *bench) exec(sql string, args ...any) {
 	}
 }
 
-// order places n calls of an agent, whatever the limits are.
+// order places n calls of an agent, regardless of the limits.
 func (b *bench) order(agent string, n int) []string {
 	b.t.Helper()
 	var ids []string
@@ -91,7 +92,7 @@ func (b *bench) order(agent string, n int) []string {
 			b.t.Fatal(err)
 		}
 		b.limit(1<<20, 1<<20)
-		c, err := b.desk.Place(b.t.Context(), b.org, place.Order{Agent: agent, To: "+12025550123"}, nil)
+		c, err := b.desk.Place(b.t.Context(), b.org, admission.Order{Agent: agent, To: "+12025550123"}, nil)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -101,10 +102,10 @@ func (b *bench) order(agent string, n int) []string {
 	return ids
 }
 
-// claim claims for a node of the name; it may be nil.
+// claim claims a call for the named node; the result may be nil.
 func (b *bench) claim(node string) *control.Claim {
 	b.t.Helper()
-	all, err := b.store.Claim(b.t.Context(), control.Place{Owner: node, Home: "home of " + node}, time.Minute, 1)
+	all, err := b.store.Claim(b.t.Context(), control.NodeID{Owner: node, Home: "home of " + node}, time.Minute, 1)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func (b *bench) events(id string) (n int) {
 	return n
 }
 
-// lapse lets every lease end.
+// lapse expires every lease.
 func (b *bench) lapse() {
 	b.t.Helper()
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE lease_until IS NOT NULL")
@@ -155,7 +156,7 @@ func (b *bench) settle(keep ...string) int {
 	return n
 }
 
-// advance takes a claim as far as the state.
+// advance moves a claim to the state.
 func (b *bench) advance(c *control.Claim, to control.AttemptState) {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -209,12 +210,12 @@ func TestSettleByState(t *testing.T) {
 			if b.state(id) != tt.want || call.Status != tt.status || call.Reason != tt.reason || b.events(id) != tt.events {
 				t.Errorf("attempt %s, call %s %s, %d events", b.state(id), call.Status, call.Reason, b.events(id))
 			}
-			// The lost node comes back: nothing it writes counts.
+			// The lost node returns: its writes have no effect.
 			ctx := t.Context()
 			for what, err := range map[string]error{
 				"intent": b.store.Intent(ctx, c.Lease), "mark": b.store.Mark(ctx, c.Lease, control.Rang, time.Now()),
 				"release": b.store.Release(ctx, c.Lease), "note": b.store.Note(ctx, c.Lease, control.Notes{}),
-				"finish": b.store.Finish(ctx, c.Lease, control.Final{Status: control.Ended, EndedAt: time.Now()}),
+				"finish": b.store.Finish(ctx, c.Lease, control.CallResult{Status: control.Ended, EndedAt: time.Now()}),
 			} {
 				if !errors.Is(err, control.ErrFenced) {
 					t.Errorf("%s of a lost node: %v", what, err)
@@ -247,7 +248,7 @@ func TestQueueExpires(t *testing.T) {
 	}
 }
 
-// TestQueueWithoutAWay: calls whose subgroup was deleted wait for nothing.
+// TestQueueWithoutAWay: calls of a deleted subgroup do not wait.
 func TestQueueWithoutAWay(t *testing.T) {
 	b := newBench(t, 10, 6000, "sales", "other")
 	id, other := b.order("sales", 1)[0], b.order("other", 1)[0]
@@ -261,8 +262,8 @@ func TestQueueWithoutAWay(t *testing.T) {
 	}
 }
 
-func TestClaimIsFairAndSpaced(t *testing.T) {
-	b := newBench(t, 100, 60, "a", "b", "c") // one a second each
+func TestClaimIsFair(t *testing.T) {
+	b := newBench(t, 100, 60, "a", "b", "c")
 	b.order("a", 5)
 	b.order("b", 1)
 	b.order("c", 1)
@@ -277,16 +278,21 @@ func TestClaimIsFairAndSpaced(t *testing.T) {
 	if got["a"] != 1 || got["b"] != 1 || got["c"] != 1 {
 		t.Errorf("claimed %v: a long queue starves the others", got)
 	}
-	if c := b.claim("n"); c != nil {
-		t.Error("a second call of one subgroup within its spacing")
+}
+
+// TestHeldCallsStarveNobody: calls held by a failover do not block others of their trunk.
+func TestHeldCallsStarveNobody(t *testing.T) {
+	b := newBench(t, 100, 60, "a", "b")
+	b.exec("UPDATE trunks SET concurrent_calls = 50")
+	b.order("a", 1)
+	b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 day' WHERE name = 'a'")
+	b.exec("UPDATE database_epochs SET since = clock_timestamp(), opened_at = now(), missing = '{gone}'")
+	id := b.order("b", 1)[0]
+	if c := b.claim("n"); c == nil || c.Call.ID != id {
+		t.Errorf("claimed %v, want the call that is not held", c)
 	}
-	wait, err := b.store.Due(t.Context(), 5*time.Second)
-	if err != nil || wait <= 0 || wait > time.Second+100*time.Millisecond {
-		t.Errorf("due in %v: %v", wait, err)
-	}
-	b.exec("UPDATE subgroups SET next_dial_at = now()")
-	if c := b.claim("n"); c == nil || c.Call.AgentName != "a" {
-		t.Error("no second call after the spacing")
+	if b.claim("n") != nil {
+		t.Error("a held call is claimed")
 	}
 }
 
@@ -301,7 +307,7 @@ func TestClaimHoldsConcurrency(t *testing.T) {
 		t.Error("the queue is not first come, first served")
 	}
 	b.advance(claims[0], control.Intent)
-	err := b.store.Finish(t.Context(), claims[0].Lease, control.Final{Status: control.Failed, Reason: "busy", EndedAt: time.Now()})
+	err := b.store.Finish(t.Context(), claims[0].Lease, control.CallResult{Status: control.Failed, Reason: "busy", EndedAt: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +322,7 @@ func TestClaimHoldsConcurrency(t *testing.T) {
 	}
 }
 
-// TestClaimOnce lets nodes race for the same calls.
+// TestClaimOnce: concurrent nodes claim each call once.
 func TestClaimOnce(t *testing.T) {
 	b := newBench(t, 1000, 1<<20, "a", "b")
 	const each = 20
@@ -327,7 +333,7 @@ func TestClaimOnce(t *testing.T) {
 	for _, node := range []string{"n1", "n2", "n3", "n4"} {
 		go func() {
 			for idle := 0; idle < 50; {
-				some, err := b.store.Claim(context.WithoutCancel(t.Context()), control.Place{Owner: node}, time.Minute, 3)
+				some, err := b.store.Claim(context.WithoutCancel(t.Context()), control.NodeID{Owner: node}, time.Minute, 3)
 				if err != nil {
 					over <- err
 					return
@@ -413,7 +419,7 @@ func TestEndByState(t *testing.T) {
 	if err != nil || c.Status != control.Ringing {
 		t.Errorf("end of a ringing call: %v %+v", err, c)
 	}
-	if asked, err := b.store.ToEnd(ctx, "n"); err != nil || !slices.Equal(asked, []string{ids[1]}) {
+	if asked, err := b.store.EndRequests(ctx, "n"); err != nil || !slices.Equal(asked, []string{ids[1]}) {
 		t.Errorf("to end: %v %v", asked, err)
 	}
 	if c, err := b.store.End(ctx, b.org, ids[0]); err != nil || c.Reason != control.ReasonCancelled || b.events(ids[0]) != 1 {
@@ -434,8 +440,72 @@ func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
 	if c := b.call(id); c.Status != control.Failed || b.events(id) != 1 {
 		t.Errorf("the call is %s", c.Status)
 	}
-	// Who follows a call that ended meanwhile goes on: nobody wants an analysis.
-	if d, err := b.store.Definition(t.Context(), id); err != nil || !d.Analysis.None() {
+	// A follower of a call that ended in between continues: no analysis is requested.
+	if d, err := b.store.AgentDefinition(t.Context(), id); err != nil || !d.Analysis.IsEmpty() {
 		t.Errorf("the agent that is gone: %+v, %v", d.Analysis, err)
+	}
+}
+
+// mute reports some agents as without working providers.
+type mute struct {
+	agents map[string]bool // ids
+	barred []string
+}
+
+func (m *mute) UnavailableAgents() []string {
+	keys := []string{}
+	for _, key := range m.barred {
+		if id, _, _ := strings.Cut(key, ":"); m.agents[id] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *mute) MustWait(_ context.Context, a providers.Agent, _ pipeline.Engines) bool {
+	if m.agents[a.ID] {
+		m.barred = append(m.barred, a.Key())
+	}
+	return m.agents[a.ID]
+}
+
+// TestClaimWithoutProviders: calls of an agent without working providers stay queued until they expire; calls of other
+// agents in the subgroup are claimed before them.
+func TestClaimWithoutProviders(t *testing.T) {
+	b := newBench(t, 10, 6000, "sales", "support")
+	waiting := b.order("sales", 3)
+	var sales string
+	if err := b.db.Pool.QueryRow(t.Context(), "SELECT agent_id FROM calls WHERE id = $1", waiting[0]).Scan(&sales); err != nil {
+		t.Fatal(err)
+	}
+	m := &mute{agents: map[string]bool{sales: true}}
+	b.store.Agents = m
+	ready := func() { b.exec("UPDATE subgroups SET next_dial_at = '-infinity'") }
+	for range 3 {
+		if c := b.claim("node"); c != nil {
+			t.Fatalf("call %s is claimed", c.Call.ID)
+		}
+		ready()
+	}
+	if c := b.call(waiting[0]); c.Status != control.Queued {
+		t.Errorf("a call that waits is %s", c.Status)
+	}
+	other := b.order("support", 1)
+	b.exec("UPDATE attempts SET subgroup_id = $1 WHERE call_id = $2", b.route["sales"], other[0])
+	if c := b.claim("node"); c == nil || c.Call.ID != other[0] {
+		t.Fatalf("another agent's call waits behind them: %v", c)
+	}
+	ready()
+	b.exec("UPDATE attempts SET created_at = now() - interval '16 min' WHERE call_id = $1", waiting[2])
+	b.settle()
+	if c := b.call(waiting[2]); c.Reason != control.ReasonQueueExpired {
+		t.Errorf("after 16 minutes: %s %s", c.Status, c.Reason)
+	}
+	m.agents = nil
+	for _, id := range waiting[:2] {
+		if c := b.claim("node"); c == nil || c.Call.ID != id {
+			t.Fatalf("call %s is not claimed once its agent can talk: %v", id, c)
+		}
+		ready()
 	}
 }

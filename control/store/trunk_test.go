@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestConcurrencyHoldsAgainstRaces lets nodes claim at once through subgroups
-// of one trunk that has lines for one call, and through one subgroup that has.
+// TestConcurrencyHoldsAgainstRaces: nodes claim concurrently through subgroups of one trunk with one channel, and
+// through one subgroup with one channel.
 func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, tt := range []struct{ name, sql string }{
@@ -34,7 +34,7 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 				var nodes sync.WaitGroup
 				for i := range 8 {
 					nodes.Go(func() {
-						if _, err := b.store.Claim(t.Context(), control.Place{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute, 5); err != nil {
+						if _, err := b.store.Claim(t.Context(), control.NodeID{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute, 5); err != nil {
 							t.Error(err)
 						}
 					})
@@ -55,48 +55,36 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 	}
 }
 
-// lent lends all trunks to those whose subgroups are on them.
+// lent grants all trunks to the organizations with subgroups on them.
 const lent = `INSERT INTO grants (id, org_id, trunk_id) SELECT DISTINCT 'grt_' || trunk_id, org_id, trunk_id FROM subgroups;
 	UPDATE subgroups SET grant_id = 'grt_' || trunk_id;`
 
-// TestPaceHoldsAgainstRaces: however many nodes claim, the calls of a subgroup and
-// of a trunk are apart as their pace says.
+// TestPaceHoldsAgainstRaces: concurrent claims keep the spacing of a trunk's calls_per_second.
 func TestPaceHoldsAgainstRaces(t *testing.T) {
-	for _, tt := range []struct{ name, sql string }{
-		{"subgroup", "UPDATE subgroups SET calls_per_minute = 1500 WHERE name = 'a'"},
-		{"trunk", "UPDATE trunks SET calls_per_second = 25"},
-		{"grant", lent + "UPDATE grants SET calls_per_minute = 1500"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, 100, 1<<20, "a", "b")
-			b.order("a", 15)
-			want := 15
-			if tt.name != "subgroup" {
-				b.order("b", 15)
-				want = 30
-			}
-			b.exec(tt.sql)
-			var claimed atomic.Int64
-			var nodes sync.WaitGroup
-			for i := range 6 {
-				nodes.Go(func() {
-					for int(claimed.Load()) < want && t.Context().Err() == nil {
-						some, err := b.store.Claim(t.Context(), control.Place{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute, 5)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						claimed.Add(int64(len(some)))
-					}
-				})
-			}
-			nodes.Wait()
-			var least float64
-			err := b.db.Pool.QueryRow(t.Context(), `SELECT extract(epoch FROM min(apart))::float8 * 1000
-				FROM (SELECT claimed_at - lag(claimed_at) OVER (ORDER BY claimed_at) AS apart FROM attempts) x`).Scan(&least)
-			if err != nil || least < 40 || int(claimed.Load()) != want {
-				t.Errorf("%d claimed, %v ms apart at least, want 40: %v", claimed.Load(), least, err)
+	b := newBench(t, 100, 1<<20, "a", "b")
+	b.order("a", 15)
+	b.order("b", 15)
+	const want = 30
+	b.exec("UPDATE trunks SET calls_per_second = 25")
+	var claimed atomic.Int64
+	var nodes sync.WaitGroup
+	for i := range 6 {
+		nodes.Go(func() {
+			for claimed.Load() < want && t.Context().Err() == nil {
+				some, err := b.store.Claim(t.Context(), control.NodeID{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute, 5)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				claimed.Add(int64(len(some)))
 			}
 		})
+	}
+	nodes.Wait()
+	var least float64
+	err := b.db.Pool.QueryRow(t.Context(), `SELECT extract(epoch FROM min(apart))::float8 * 1000
+		FROM (SELECT claimed_at - lag(claimed_at) OVER (ORDER BY claimed_at) AS apart FROM attempts) x`).Scan(&least)
+	if err != nil || least < 40 || claimed.Load() != want {
+		t.Errorf("%d claimed, %v ms apart at least, want 40: %v", claimed.Load(), least, err)
 	}
 }

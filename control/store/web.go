@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -16,15 +17,14 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// finishWithin bounds the end of a call that could not begin; else it ends when its
+// finishTimeout bounds the end of a call that could not start; otherwise it ends when its
 // lease lapses.
-const finishWithin = 5 * time.Second
+const finishTimeout = 5 * time.Second
 
-// Join uses up the ticket of a web call, whose token's id has this hash, and
-// claims the call for a node. It is refused with a *control.Error.
-func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.Place, lease time.Duration) (*control.Claim, error) {
-	// Read before the database's clock starts the lease, so that ours is never the
-	// later one.
+// Join uses up the ticket of a web call by the hash of its token id and claims the call
+// for a node. Refusals are *control.Error.
+func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.NodeID, lease time.Duration) (*control.Claim, error) {
+	// Read before the database starts the lease, so that the local end is never later.
 	until := time.Now().Add(lease)
 	var l control.Lease
 	err := s.tx(ctx, "join", func(tx pgx.Tx) error {
@@ -44,9 +44,9 @@ func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.
 	}
 	c, err := s.webClaim(ctx, l, until)
 	if err != nil {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWithin)
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 		defer cancel()
-		err = errors.Join(err, s.Finish(end, l, control.Final{
+		err = errors.Join(err, s.Finish(end, l, control.CallResult{
 			Status: control.Ended, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
 			EndedAt: time.Now(), Recording: control.RecordingNone,
 		}))
@@ -54,7 +54,7 @@ func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.
 	return c, err
 }
 
-// useTicket locks a ticket, uses it up, and returns whose call it is.
+// useTicket locks and uses up a ticket and returns the call's organization.
 func useTicket(ctx context.Context, tx pgx.Tx, callID string, hash []byte) (orgID string, err error) {
 	var want []byte
 	var used, late bool
@@ -69,11 +69,11 @@ func useTicket(ctx context.Context, tx pgx.Tx, callID string, hash []byte) (orgI
 	case err != nil:
 		return "", err
 	case subtle.ConstantTimeCompare(want, hash) != 1:
-		return "", control.Refuse(control.CodeTicketInvalid, "the token is not this call's")
+		return "", control.Refuse(control.CodeTicketInvalid, "the token belongs to another call")
 	case status.Over():
-		return "", control.Refuse(control.CodeCallOver, "the call is over")
+		return "", control.Refuse(control.CodeCallOver, "the call has ended")
 	case used:
-		return "", control.Refuse(control.CodeTicketUsed, "the token was used")
+		return "", control.Refuse(control.CodeTicketUsed, "the token was already used")
 	case late:
 		return "", control.Refuse(control.CodeTicketExpired, "the token has expired")
 	}
@@ -81,7 +81,7 @@ func useTicket(ctx context.Context, tx pgx.Tx, callID string, hash []byte) (orgI
 	return orgID, err
 }
 
-// webClaim reads what a web call needs that is held.
+// webClaim loads a claimed web call.
 func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) (*control.Claim, error) {
 	var definition []byte
 	var secrets media.Secret
@@ -92,35 +92,35 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	d, err := agents.Read(definition, secrets)
+	d, err := agents.Decode(definition, secrets)
 	if err != nil {
 		return nil, fmt.Errorf("join: agent: %w", err)
 	}
 	c.Target.ID = l.AttemptID
-	c.Brief, c.Record = brief(c.Call, d)
+	c.Session, c.Record = sessionOf(c.Call, d)
 	if len(d.Tools) > 0 {
-		if c.Brief.Tools, err = tools.Build(d.Definitions(), s.Reach, s.Asks); err != nil {
+		if c.Session.Tools, err = tools.Build(d.ToolDefinitions(), s.Egress, s.HTTPClient); err != nil {
 			return nil, fmt.Errorf("join: agent: %w", err)
 		}
 	}
 	return c, nil
 }
 
-// settleUnjoined ends web calls that nobody joined in time, at most settleAtOnce.
-func (s *Store) settleUnjoined(ctx context.Context) (n int, err error) {
-	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+// settleUnjoined ends web calls that were not joined in time, at most settleBatch.
+func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		rows, fault := tx.Query(ctx, `
 			UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id IN (
 				SELECT call_id FROM web_tickets WHERE used_at IS NULL AND expires_at <= clock_timestamp()
 				ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-			RETURNING call_id`, settleAtOnce)
+			RETURNING call_id`, settleBatch)
 		if fault != nil {
 			return fault
 		}
 		ids, fault := pgx.CollectRows(rows, pgx.RowTo[string])
 		n = len(ids)
 		for _, id := range ids {
-			fault = errors.Join(fault, unjoined(ctx, tx, id, control.ReasonNeverJoined, control.SideSystem))
+			fault = errors.Join(fault, endUnjoinedCall(ctx, tx, id, control.ReasonNeverJoined, control.SideSystem))
 		}
 		return fault
 	})
@@ -130,9 +130,9 @@ func (s *Store) settleUnjoined(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// unjoined ends a web call that nobody joined. One that is over is let be.
-func unjoined(ctx context.Context, tx pgx.Tx, callID string, why control.Reason, by control.Side) error {
-	err := conclude(ctx, tx, callID, control.Final{
+// endUnjoinedCall ends a web call that was not joined. An ended call is unchanged.
+func endUnjoinedCall(ctx context.Context, tx pgx.Tx, callID string, why control.Reason, by control.Side) error {
+	err := endCall(ctx, tx, callID, control.CallResult{
 		Status: control.Ended, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: control.RecordingNone,
 	})
 	if errors.Is(err, control.ErrFenced) {
@@ -141,12 +141,11 @@ func unjoined(ctx context.Context, tx pgx.Tx, callID string, why control.Reason,
 	return err
 }
 
-// endUnjoined cancels a web call that nobody has joined yet. It is false where
-// somebody has.
-func endUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+// cancelUnjoined cancels a web call that was not joined yet and reports whether it did.
+func cancelUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	tag, err := tx.Exec(ctx, "UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id = $1 AND used_at IS NULL", callID)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	return true, unjoined(ctx, tx, callID, control.ReasonCancelled, control.SideAPI)
+	return true, endUnjoinedCall(ctx, tx, callID, control.ReasonCancelled, control.SideAPI)
 }

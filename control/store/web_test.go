@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/place"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// web places a web call, whose token's id hashes to its call's id.
+// web places a web call; the hash of its ticket is the call's id.
 func (b *bench) web() string {
 	b.t.Helper()
-	b.desk.Web = &place.Web{
-		Room: func() bool { return true }, Check: func(pipeline.Engines) error { return nil },
-		Ticket: func(callID string, now time.Time) place.Ticket {
-			return place.Ticket{Hash: []byte(callID), Expires: now.Add(time.Minute)}
+	b.desk.Web = &admission.WebCalls{
+		HasCapacity: func() bool { return true }, Check: func(pipeline.Engines) error { return nil },
+		Ticket: func(callID string, now time.Time) admission.Ticket {
+			return admission.Ticket{Hash: []byte(callID), Expires: now.Add(time.Minute)}
 		},
 	}
-	c, _, err := b.desk.PlaceWeb(b.t.Context(), b.org, place.WebOrder{Agent: "a"}, func(context.Context, db.Querier, control.Call, place.Ticket) error { return nil })
+	c, _, err := b.desk.PlaceWeb(b.t.Context(), b.org, admission.WebOrder{Agent: "a"}, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func (b *bench) web() string {
 
 func (b *bench) join(id, hash string) (*control.Claim, control.Code) {
 	b.t.Helper()
-	c, err := b.store.Join(b.t.Context(), id, []byte(hash), control.Place{Owner: "n1", Home: "home"}, time.Minute)
+	c, err := b.store.Join(b.t.Context(), id, []byte(hash), control.NodeID{Owner: "n1", Home: "home"}, time.Minute)
 	if err != nil {
 		return nil, control.CodeOf(err)
 	}
@@ -42,7 +42,7 @@ func (b *bench) late(id string) {
 	b.exec("UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id)
 }
 
-// TestWebTicket: a ticket is good once, in its time, for its call.
+// TestWebTicket: a ticket is valid once, until it expires, for its call.
 func TestWebTicket(t *testing.T) {
 	b := newBench(t, 10, 100, "a")
 	id := b.web()
@@ -87,8 +87,7 @@ func TestWebTicket(t *testing.T) {
 	}
 }
 
-// TestWebNeverJoined: who does not come in time is not waited for, and web calls
-// never fail.
+// TestWebNeverJoined: a web call that is not joined in time ends as never joined; web calls never fail.
 func TestWebNeverJoined(t *testing.T) {
 	b := newBench(t, 10, 100, "a")
 	fresh, left, joined := b.web(), b.web(), b.web()
@@ -110,7 +109,7 @@ func TestWebNeverJoined(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	// The node is lost before media flowed: nobody dials a browser again.
+	// The node is lost before media flowed: a browser is not called again.
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s'")
 	if _, err := b.store.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -150,7 +149,7 @@ func TestWebOngoing(t *testing.T) {
 	if c, err := b.store.End(ctx, b.org, id); err != nil || c.Status.Over() {
 		t.Errorf("a call that is on ends at its node: %+v %v", c, err)
 	}
-	if ids, err := b.store.ToEnd(ctx, "n1"); err != nil || len(ids) != 1 {
+	if ids, err := b.store.EndRequests(ctx, "n1"); err != nil || len(ids) != 1 {
 		t.Errorf("%v %v", ids, err)
 	}
 }

@@ -9,29 +9,29 @@ func TestAttest(t *testing.T) {
 	const n = "+12025550100"
 	for name, row := range map[string]struct {
 		trunks []Trunk
-		shown  []shown
+		shown  []callerNumber
 		want   string
 	}{
-		"one trunk":              {[]Trunk{trunk("a", map[string]string{n: "A"})}, []shown{{"a", n}}, "A"},
-		"written without a plus": {[]Trunk{trunk("a", map[string]string{"12025550100": "B"})}, []shown{{"a", n}}, "B"},
-		"nobody says":            {[]Trunk{trunk("a", nil)}, []shown{{"a", n}}, ""},
+		"one trunk":              {[]Trunk{trunk("a", map[string]string{n: "A"})}, []callerNumber{{"a", n}}, "A"},
+		"written without a plus": {[]Trunk{trunk("a", map[string]string{"12025550100": "B"})}, []callerNumber{{"a", n}}, "B"},
+		"nobody says":            {[]Trunk{trunk("a", nil)}, []callerNumber{{"a", n}}, ""},
 		"said, and never shown":  {[]Trunk{trunk("a", map[string]string{n: "A"})}, nil, ""},
-		"another number":         {[]Trunk{trunk("a", map[string]string{"+12025550199": "A"})}, []shown{{"a", n}}, ""},
+		"another number":         {[]Trunk{trunk("a", map[string]string{"+12025550199": "A"})}, []callerNumber{{"a", n}}, ""},
 		"two trunks, unlike": {
 			[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", map[string]string{n: "C"})},
-			[]shown{{"a", n}, {"b", n}},
+			[]callerNumber{{"a", n}, {"b", n}},
 			"C",
 		},
 		"the same, the other way round": {
 			[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", map[string]string{n: "C"})},
-			[]shown{{"b", n}, {"a", n}},
+			[]callerNumber{{"b", n}, {"a", n}},
 			"C",
 		},
-		"one that says nothing":       {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", nil)}, []shown{{"b", n}, {"a", n}}, ""},
-		"one that says nothing, last": {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", nil)}, []shown{{"a", n}, {"b", n}}, ""},
-		"one that may not show it":    {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", map[string]string{n: "C"})}, []shown{{"a", n}}, "A"},
+		"one that says nothing":       {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", nil)}, []callerNumber{{"b", n}, {"a", n}}, ""},
+		"one that says nothing, last": {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", nil)}, []callerNumber{{"a", n}, {"b", n}}, ""},
+		"one that may not show it":    {[]Trunk{trunk("a", map[string]string{n: "A"}), trunk("b", map[string]string{n: "C"})}, []callerNumber{{"a", n}}, "A"},
 	} {
-		if got := attest(row.trunks, row.shown)["12025550100"]; got != row.want {
+		if got := attestLevels(row.trunks, row.shown)["12025550100"]; got != row.want {
 			t.Errorf("%s: %q, want %q", name, got, row.want)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// ErrNotLent is returned where a trunk is not lent to the organization.
+// ErrNotLent is returned if a trunk is not lent to the organization.
 var ErrNotLent = errors.New("the trunk is not lent to the organization")
 
-// A Grant lends a trunk to an organization, which makes subgroups of its own on
-// it. Its limits hold for all of those together, beside each one's own.
+// Grant lends a trunk to an organization, which creates its own subgroups on it. Its
+// limits apply to all of them together.
 type Grant struct {
 	ID, OrgID, TrunkID string   // OrgID borrows
-	CallerNumbers      []string // of the trunk's; empty: all of them
+	CallerNumbers      []string // subset of the trunk's; empty means all
 	ConcurrentCalls    int      // 0: no limit
 	CallsPerMinute     int      // 0: no limit
 }
@@ -28,22 +28,22 @@ type Grant struct {
 // Check returns what is wrong with a grant of a trunk.
 func (g Grant) Check(t Trunk) error {
 	if g.OrgID == t.OrgID {
-		return errors.New("a trunk is not lent to its own organization")
+		return errors.New("a trunk cannot be lent to its own organization")
 	}
 	for _, n := range g.CallerNumbers {
 		if !slices.ContainsFunc(t.CallerNumbers, func(o string) bool { return control.Digits(o) == control.Digits(n) }) {
-			return fmt.Errorf("caller number %q is none of the trunk's", n)
+			return fmt.Errorf("caller number %q does not belong to the trunk", n)
 		}
 	}
 	if g.ConcurrentCalls < 0 || g.CallsPerMinute < 0 {
-		return errors.New("limits are not negative")
+		return errors.New("limits must not be negative")
 	}
 	return nil
 }
 
-// Lend makes the grants those by which an organization lends its trunks. What
-// was lent otherwise is taken back, and with it the borrower's subgroups.
-func Lend(ctx context.Context, q db.Querier, lender string, grants []Grant) error {
+// ReplaceGrants sets the grants of a lender. Other grants are revoked, which deletes the
+// borrowers' subgroups.
+func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Grant) error {
 	ids := []string{}
 	for _, g := range grants {
 		var id string
@@ -53,7 +53,7 @@ func Lend(ctx context.Context, q db.Querier, lender string, grants []Grant) erro
 			ON CONFLICT (trunk_id, org_id) DO UPDATE SET caller_numbers = excluded.caller_numbers,
 				concurrent_calls = excluded.concurrent_calls, calls_per_minute = excluded.calls_per_minute
 			RETURNING id`,
-			control.NewID("grt_", time.Now()), g.OrgID, g.TrunkID, list(g.CallerNumbers), g.ConcurrentCalls, g.CallsPerMinute).Scan(&id)
+			control.NewID("grt_", time.Now()), g.OrgID, g.TrunkID, notNull(g.CallerNumbers), g.ConcurrentCalls, g.CallsPerMinute).Scan(&id)
 		if err != nil {
 			return fmt.Errorf("lend a trunk: %w", err)
 		}
@@ -67,9 +67,8 @@ func Lend(ctx context.Context, q db.Querier, lender string, grants []Grant) erro
 	return nil
 }
 
-// Lent returns the grant of a lender's trunk, by name, to an organization, or
-// ErrNotLent.
-func Lent(ctx context.Context, q db.Querier, lender, trunk, orgID string) (Grant, error) {
+// FindGrant returns the grant of a lender's trunk to an organization, or ErrNotLent.
+func FindGrant(ctx context.Context, q db.Querier, lender, trunk, orgID string) (Grant, error) {
 	g := Grant{OrgID: orgID}
 	err := q.QueryRow(ctx, `
 		SELECT g.id, g.trunk_id, g.caller_numbers, g.concurrent_calls, g.calls_per_minute

@@ -35,18 +35,18 @@ func ByID(ctx context.Context, q db.Querier, orgID, id string) (Trunk, error) {
 	return t, nil
 }
 
-// A Route is a subgroup as its operator sees it.
+// Route is a subgroup with its trunk and use.
 type Route struct {
 	Subgroup
 
 	TrunkName string
-	Lender    string   // whose trunk it is; empty: the organization's own
-	Agents    []string // names of those that may dial through it
+	Lender    string   // owner of the trunk; empty for an own trunk
+	Agents    []string // names of attached agents
 	Live      int      // calls that are queued or on
 }
 
-// Routes returns an organization's subgroups by trunk and name: of an agent by its
-// id, of all where that is empty.
+// Routes returns subgroups by trunk and name: those of an agent, or all if agentID is
+// empty.
 func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
 	rows, err := q.Query(ctx, `
 		SELECT s.id, s.org_id, s.trunk_id, s.name, s.dial_prefix, s.allowed_destinations, s.caller_numbers, s.concurrent_calls, s.calls_per_minute,
@@ -61,8 +61,22 @@ func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, 
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
 		s := &r.Subgroup
-		return r, row.Scan(&s.ID, &s.OrgID, &s.TrunkID, &s.Name, &s.DialPrefix, &s.AllowedDestinations, &s.CallerNumbers, &s.ConcurrentCalls, &s.CallsPerMinute,
-			&s.GrantID, &r.TrunkName, &r.Lender, &r.Agents, &r.Live)
+		return r, row.Scan(
+			&s.ID,
+			&s.OrgID,
+			&s.TrunkID,
+			&s.Name,
+			&s.DialPrefix,
+			&s.AllowedDestinations,
+			&s.CallerNumbers,
+			&s.ConcurrentCalls,
+			&s.CallsPerMinute,
+			&s.GrantID,
+			&r.TrunkName,
+			&r.Lender,
+			&r.Agents,
+			&r.Live,
+		)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("subgroups: %w", err)
@@ -70,16 +84,16 @@ func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, 
 	return all, nil
 }
 
-// A Lending is a grant as its lender or its borrower sees it.
-type Lending struct {
+// GrantView is a grant with names.
+type GrantView struct {
 	Grant
 
 	TrunkName, Lender, Borrower string // names
 }
 
-// Lendings returns the grants that an organization gave or has, by trunk and
+// ListGrants returns the grants given or received by an organization, by trunk and
 // borrower.
-func Lendings(ctx context.Context, q db.Querier, orgID string) ([]Lending, error) {
+func ListGrants(ctx context.Context, q db.Querier, orgID string) ([]GrantView, error) {
 	rows, err := q.Query(ctx, `
 		SELECT g.id, g.org_id, g.trunk_id, g.caller_numbers, g.concurrent_calls, g.calls_per_minute, t.name, l.name, b.name
 		FROM grants g JOIN trunks t ON t.id = g.trunk_id JOIN organizations l ON l.id = t.org_id JOIN organizations b ON b.id = g.org_id
@@ -87,8 +101,18 @@ func Lendings(ctx context.Context, q db.Querier, orgID string) ([]Lending, error
 	if err != nil {
 		return nil, fmt.Errorf("grants: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Lending, err error) {
-		return l, row.Scan(&l.ID, &l.OrgID, &l.TrunkID, &l.CallerNumbers, &l.ConcurrentCalls, &l.CallsPerMinute, &l.TrunkName, &l.Lender, &l.Borrower)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l GrantView, err error) {
+		return l, row.Scan(
+			&l.ID,
+			&l.OrgID,
+			&l.TrunkID,
+			&l.CallerNumbers,
+			&l.ConcurrentCalls,
+			&l.CallsPerMinute,
+			&l.TrunkName,
+			&l.Lender,
+			&l.Borrower,
+		)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("grants: %w", err)
@@ -96,17 +120,17 @@ func Lendings(ctx context.Context, q db.Querier, orgID string) ([]Lending, error
 	return all, nil
 }
 
-// Remove deletes an organization's trunk, its subgroups and what was lent of it.
+// Remove deletes a trunk with its subgroups and grants.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
-	return removed(ctx, q, "DELETE FROM trunks WHERE org_id = $1 AND id = $2", orgID, id)
+	return deleteRow(ctx, q, "DELETE FROM trunks WHERE org_id = $1 AND id = $2", orgID, id)
 }
 
 // RemoveSubgroup deletes an organization's subgroup.
 func RemoveSubgroup(ctx context.Context, q db.Querier, orgID, id string) error {
-	return removed(ctx, q, "DELETE FROM subgroups WHERE org_id = $1 AND id = $2", orgID, id)
+	return deleteRow(ctx, q, "DELETE FROM subgroups WHERE org_id = $1 AND id = $2", orgID, id)
 }
 
-func removed(ctx context.Context, q db.Querier, sql, orgID, id string) error {
+func deleteRow(ctx context.Context, q db.Querier, sql, orgID, id string) error {
 	tag, err := q.Exec(ctx, sql, orgID, id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
@@ -114,5 +138,5 @@ func removed(ctx context.Context, q db.Querier, sql, orgID, id string) error {
 	if tag.RowsAffected() == 0 {
 		return ErrUnknown
 	}
-	return Ring(ctx, q)
+	return Notify(ctx, q)
 }

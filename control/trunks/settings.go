@@ -4,19 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// Settings are how calls go through a trunk, as an operator writes them. The
-// zero value is what most carriers want.
+// Settings define how calls use a trunk. The zero value suits most carriers.
 type Settings struct {
 	Backups          []string          `json:"backups,omitempty"` // proxies, tried in this order
 	Realm            string            `json:"realm,omitempty"`
+	SignalingSources []string          `json:"signaling_sources,omitempty"` // networks beside those of the proxies
 	Register         bool              `json:"register,omitempty"`
 	Codecs           []string          `json:"codecs,omitempty"`     // the preferred first; none is all
 	Encryption       string            `json:"encryption,omitempty"` // none or srtp
@@ -27,12 +29,17 @@ type Settings struct {
 	Headers          map[string]string `json:"headers,omitempty"`
 	Attest           map[string]string `json:"attest,omitempty"` // A, B or C, by caller number
 
-	Provider string             `json:"provider,omitempty"` // the carrier's name, for those who choose a route
-	Rates    map[string]float64 `json:"rates,omitempty"`    // what a minute costs, by the first digits of the number
+	MediaSources []string `json:"media_sources,omitempty"` // networks that media comes from
+	// Media timeouts in seconds, before and after the first packet; 0 means the default.
+	FirstMediaTimeout int `json:"first_media_timeout_s,omitempty"`
+	MediaTimeout      int `json:"media_timeout_s,omitempty"`
+
+	Provider string             `json:"provider,omitempty"` // name of the carrier, shown for route selection
+	Rates    map[string]float64 `json:"rates,omitempty"`    // cost per minute by number prefix
 }
 
-// Rate is what a minute to a number costs: that of the longest beginning which
-// has a rate, 0 where none has.
+// Rate returns the cost per minute of a number by the longest matching prefix; 0 without a
+// match.
 func (s Settings) Rate(digits string) float64 {
 	for n := len(digits); n >= 0; n-- {
 		if rate, ok := s.Rates[digits[:n]]; ok {
@@ -47,22 +54,54 @@ func (s Settings) Rate(digits string) float64 {
 //nolint:gochecknoglobals // read-only tables
 var (
 	encryptions = map[string]media.Encryption{"": media.Plain, "none": media.Plain, "srtp": media.Encrypted}
-	keyWays     = map[string]media.KeyWay{"": media.Events, "events": media.Events, "inband": media.InBand}
+	dtmfModes   = map[string]media.KeyMode{"": media.Events, "events": media.Events, "inband": media.InBand}
 )
 
-// mostBackups bounds the proxies that a call may be offered to beside the first.
-const mostBackups = 8
+// maxBackups limits the backup proxies of a trunk.
+const maxBackups = 8
 
-// check returns what is wrong with settings of a trunk with or without a
-// username.
-func (s Settings) check(username string) error {
-	if len(s.Backups) > mostBackups {
-		return fmt.Errorf("backups: %d proxies; at most %d are tried", len(s.Backups), mostBackups)
+// maxSources limits the networks of signaling and media.
+const maxSources = 32
+
+// network reads a network or a single address.
+func network(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), true
 	}
-	for i, b := range s.Backups {
-		if !proxy.MatchString(b) {
-			return fmt.Errorf(`backups[%d]: %q is no address like "sip:host:port;transport=udp"`, i, b)
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" {
+		return netip.Prefix{}, false
+	}
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+// networks reads a setting accepted by checkNetworks.
+func networks(all []string) (read []netip.Prefix) {
+	for _, text := range all {
+		if p, ok := network(text); ok {
+			read = append(read, p)
 		}
+	}
+	return read
+}
+
+func checkNetworks(key string, all []string) error {
+	if len(all) > maxSources {
+		return fmt.Errorf("%s: %d networks; at most %d are accepted", key, len(all), maxSources)
+	}
+	for i, text := range all {
+		if _, ok := network(text); !ok {
+			return fmt.Errorf(`%s[%d]: %q: use a network or an address like "203.0.113.0/24" or "203.0.113.7"`, key, i, text)
+		}
+	}
+	return nil
+}
+
+// check validates the settings of a trunk with or without a username.
+func (s Settings) check(username string) error {
+	if err := s.checkAddresses(); err != nil {
+		return err
 	}
 	if s.Register && username == "" {
 		return errors.New("register: a registration needs a username")
@@ -73,34 +112,70 @@ func (s Settings) check(username string) error {
 	if _, ok := encryptions[s.Encryption]; !ok {
 		return fmt.Errorf("encryption: %q: use none or srtp", s.Encryption)
 	}
-	if _, ok := keyWays[s.DTMF]; !ok {
+	if _, ok := dtmfModes[s.DTMF]; !ok {
 		return fmt.Errorf("dtmf: %q: use events or inband", s.DTMF)
 	}
 	if s.Diversion != "" && !number.MatchString(s.Diversion) {
 		return fmt.Errorf("diversion: %q: use + and 3 to 15 digits", s.Diversion)
 	}
-	if err := plain("realm", s.Realm); err != nil {
+	if err := checkNoControl("realm", s.Realm); err != nil {
 		return err
 	}
-	if err := plain("provider", s.Provider); err != nil {
+	if err := checkNoControl("provider", s.Provider); err != nil {
 		return err
 	}
 	if err := s.checkRates(); err != nil {
 		return err
 	}
+	if err := s.checkMedia(); err != nil {
+		return err
+	}
 	return s.checkAttest()
 }
 
-// mostRate bounds what a minute costs, in the operator's money.
-const mostRate = 1_000_000
+func (s Settings) checkAddresses() error {
+	if len(s.Backups) > maxBackups {
+		return fmt.Errorf("backups: %d proxies; at most %d are tried", len(s.Backups), maxBackups)
+	}
+	for i, b := range s.Backups {
+		if !proxy.MatchString(b) {
+			return fmt.Errorf(`backups[%d]: %q is not an address like "sip:host:port;transport=udp"`, i, b)
+		}
+	}
+	return checkNetworks("signaling_sources", s.SignalingSources)
+}
+
+// Bounds of the settings of media.
+const (
+	minMediaTimeout = 5   // s
+	maxMediaTimeout = 600 // s
+)
+
+func (s Settings) checkMedia() error {
+	if err := checkNetworks("media_sources", s.MediaSources); err != nil {
+		return err
+	}
+	for _, limit := range []struct {
+		key     string
+		seconds int
+	}{{"first_media_timeout_s", s.FirstMediaTimeout}, {"media_timeout_s", s.MediaTimeout}} {
+		if limit.seconds != 0 && (limit.seconds < minMediaTimeout || limit.seconds > maxMediaTimeout) {
+			return fmt.Errorf("%s: %d: use %d to %d seconds, or 0 for the default", limit.key, limit.seconds, minMediaTimeout, maxMediaTimeout)
+		}
+	}
+	return nil
+}
+
+// maxRate limits the cost of a minute.
+const maxRate = 1_000_000
 
 func (s Settings) checkRates() error {
 	for _, d := range slices.Sorted(maps.Keys(s.Rates)) {
 		if d != "" && !digits.MatchString(d) {
 			return fmt.Errorf("rates: %q: use the first digits of numbers, without +, or \"\" for all others", d)
 		}
-		if rate := s.Rates[d]; !(rate >= 0 && rate <= mostRate) { // NaN is neither
-			return fmt.Errorf("rates: %q: a minute costs 0 to %d", d, mostRate)
+		if rate := s.Rates[d]; !(rate >= 0 && rate <= maxRate) { // NaN is neither
+			return fmt.Errorf("rates: %q: a minute costs 0 to %d", d, maxRate)
 		}
 	}
 	return nil
@@ -129,7 +204,7 @@ func (s Settings) checkCodecs() error {
 			return fmt.Errorf("codecs[%d]: %q: use %s", i, name, strings.Join(codecNames(), ", "))
 		}
 		if slices.ContainsFunc(s.Codecs[:i], func(o string) bool { return strings.EqualFold(o, name) }) {
-			return fmt.Errorf("codecs[%d]: %q is there twice", i, name)
+			return fmt.Errorf("codecs[%d]: %q is listed twice", i, name)
 		}
 	}
 	return nil
@@ -143,24 +218,26 @@ func codecNames() []string {
 	return names
 }
 
-// plain refuses what would end a line of a message.
-func plain(what, s string) error {
+// checkNoControl rejects control characters, which would end a line of a SIP message.
+func checkNoControl(what, s string) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return fmt.Errorf("the %s holds a control character", what)
+		return fmt.Errorf("the %s contains a control character", what)
 	}
 	return nil
 }
 
-// Line is the trunk as calls go through it.
-func (t Trunk) Line() media.Trunk {
+// MediaTrunk returns the trunk as used by calls.
+func (t Trunk) MediaTrunk() media.Trunk {
 	s := t.Settings
 	line := media.Trunk{
 		Proxy: t.Proxy, Backups: s.Backups, Username: t.Username, Password: t.Password,
-		Realm: s.Realm, Register: s.Register, Encryption: encryptions[s.Encryption], Keys: keyWays[s.DTMF],
+		Realm: s.Realm, Register: s.Register, Encryption: encryptions[s.Encryption], Keys: dtmfModes[s.DTMF],
 		Asserted: s.AssertedIdentity, Private: s.Privacy, Diversion: s.Diversion, Headers: s.Headers,
 	}
 	for _, name := range s.Codecs {
 		line.Codecs = append(line.Codecs, strings.ToUpper(name))
 	}
+	line.Sources, line.MediaSources = networks(s.SignalingSources), networks(s.MediaSources)
+	line.FirstMedia, line.MediaGap = time.Duration(s.FirstMediaTimeout)*time.Second, time.Duration(s.MediaTimeout)*time.Second
 	return line
 }

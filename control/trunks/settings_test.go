@@ -1,9 +1,12 @@
 package trunks
 
 import (
+	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/media"
 )
@@ -28,6 +31,16 @@ func TestSettings(t *testing.T) {
 		"a name's level":      {Settings{Attest: map[string]string{"sales": "A"}}, "attest"},
 		"a number twice":      {Settings{Attest: map[string]string{"+12025550100": "A", "12025550100": "C"}}, "the same number"},
 		"a number's level":    {Settings{Attest: map[string]string{"+12025550100": "C"}}, ""},
+		"sources":             {Settings{SignalingSources: []string{"203.0.113.0/24", "2001:db8::7", "::/0"}}, ""},
+		"a source by name":    {Settings{SignalingSources: []string{"203.0.113.7", "sip.example"}}, "signaling_sources[1]"},
+		"half a source":       {Settings{SignalingSources: []string{"203.0.113.0/33"}}, "signaling_sources[0]"},
+		"too many sources":    {Settings{SignalingSources: make([]string, 33)}, "at most 32"},
+		"media of a network":  {Settings{MediaSources: []string{"203.0.113.0/24", "198.51.100.7", "2001:db8::/32"}}, ""},
+		"media of a name":     {Settings{MediaSources: []string{"203.0.113.0/24", "sbc.example"}}, "media_sources[1]"},
+		"much media":          {Settings{MediaSources: slices.Repeat([]string{"203.0.113.7"}, 33)}, "at most 32"},
+		"patient":             {Settings{FirstMediaTimeout: 600, MediaTimeout: 5}, ""},
+		"impatient":           {Settings{FirstMediaTimeout: 4}, "first_media_timeout_s: 4: use 5 to 600"},
+		"too patient":         {Settings{MediaTimeout: 601}, "media_timeout_s: 601"},
 		"nobody registers":    {Settings{Register: true}, "needs a username"},
 	} {
 		err := Trunk{Proxy: "sip:a", Settings: row.s}.Check()
@@ -42,24 +55,28 @@ func TestSettings(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	all := Trunk{Proxy: "sip:a", Username: "u", Password: "p", Settings: Settings{
-		Backups: []string{"sip:b"}, Realm: "r", Register: true, Codecs: []string{"g722", "Pcmu"}, Encryption: "srtp", DTMF: "inband",
+		Backups: []string{"sip:b"}, Realm: "r", SignalingSources: []string{"203.0.113.7", "198.51.100.9/24"}, Register: true, Codecs: []string{"g722", "Pcmu"}, Encryption: "srtp", DTMF: "inband",
 		AssertedIdentity: true, Privacy: true, Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},
+		MediaSources: []string{"203.0.113.9/24", "198.51.100.7"}, FirstMediaTimeout: 60, MediaTimeout: 90,
 	}}
 	want := media.Trunk{
 		Proxy: "sip:a", Backups: []string{"sip:b"}, Username: "u", Password: "p", Realm: "r", Register: true,
-		Codecs: []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand, Asserted: true, Private: true,
+		Sources: []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32"), netip.MustParsePrefix("198.51.100.0/24")},
+		Codecs:  []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand, Asserted: true, Private: true,
 		Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},
+		MediaSources: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("198.51.100.7/32")},
+		FirstMedia:   time.Minute, MediaGap: 90 * time.Second,
 	}
-	if got := all.Line(); !reflect.DeepEqual(got, want) {
+	if got := all.MediaTrunk(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for i := range reflect.TypeFor[media.Trunk]().NumField() { // a field that nobody fills in is a setting that does nothing
-		if f := reflect.ValueOf(all.Line()).Field(i); f.IsZero() {
+		if f := reflect.ValueOf(all.MediaTrunk()).Field(i); f.IsZero() {
 			t.Errorf("no setting fills in %s", reflect.TypeFor[media.Trunk]().Field(i).Name)
 		}
 	}
 	plain := Trunk{Proxy: "sip:a", Settings: Settings{Encryption: "none", DTMF: "events"}}
-	if got := plain.Line(); !reflect.DeepEqual(got, media.Trunk{Proxy: "sip:a"}) {
+	if got := plain.MediaTrunk(); !reflect.DeepEqual(got, media.Trunk{Proxy: "sip:a"}) {
 		t.Errorf("%+v", got)
 	}
 }

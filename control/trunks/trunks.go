@@ -1,5 +1,5 @@
-// Package trunks keeps the carriers of organizations and the subgroups through
-// which agents may dial on them.
+// Package trunks stores the SIP trunks of organizations and the subgroups through which
+// agents dial on them.
 package trunks
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// ErrUnknown is returned where there is no trunk of the name.
-var ErrUnknown = errors.New("no such trunk")
+// ErrUnknown is returned if a trunk or subgroup does not exist.
+var ErrUnknown = errors.New("trunk not found")
 
-// Limits of a subgroup of which nothing is said.
+// Default limits of a subgroup.
 const (
 	DefaultConcurrent = 10
 	DefaultPerMinute  = 30
 )
 
-// A Trunk is a carrier of an organization.
+// Trunk is a SIP trunk of an organization.
 type Trunk struct {
 	ID, OrgID, Name string
 	Proxy           string // "sip:host:port;transport=udp"
@@ -37,11 +37,11 @@ type Trunk struct {
 	Settings        Settings
 }
 
-// A Subgroup is a way onto a trunk for some agents.
+// Subgroup is a routing group on a trunk for some agents.
 type Subgroup struct {
 	ID, OrgID, TrunkID, Name string
 	DialPrefix               string
-	AllowedDestinations      []string // prefixes of the number; empty allows none
+	AllowedDestinations      []string // as Permits reads them; empty allows none
 	CallerNumbers            []string // empty: the trunk's
 	ConcurrentCalls          int
 	CallsPerMinute           int
@@ -58,7 +58,7 @@ var (
 // Check returns what is wrong with a trunk.
 func (t Trunk) Check() error {
 	if !proxy.MatchString(t.Proxy) {
-		return fmt.Errorf(`proxy %q is no address like "sip:host:port;transport=udp"`, t.Proxy)
+		return fmt.Errorf(`proxy %q is not an address like "sip:host:port;transport=udp"`, t.Proxy)
 	}
 	for _, n := range t.CallerNumbers {
 		if !number.MatchString(n) {
@@ -66,12 +66,12 @@ func (t Trunk) Check() error {
 		}
 	}
 	if t.CallsPerSecond < 0 || t.ConcurrentCalls < 0 {
-		return errors.New("limits are not negative")
+		return errors.New("limits must not be negative")
 	}
-	if err := plain("username", t.Username); err != nil {
+	if err := checkNoControl("username", t.Username); err != nil {
 		return err
 	}
-	if err := plain("password", string(t.Password)); err != nil {
+	if err := checkNoControl("password", string(t.Password)); err != nil {
 		return err
 	}
 	return t.Settings.check(t.Username)
@@ -83,8 +83,8 @@ func (s Subgroup) Check() error {
 		return fmt.Errorf("dial_prefix %q: use up to 16 digits", s.DialPrefix)
 	}
 	for _, d := range s.AllowedDestinations {
-		if !digits.MatchString(d) {
-			return fmt.Errorf("allowed destination %q: use the first digits of numbers, without +", d)
+		if !digits.MatchString(d) && d != UnitedStates && d != Canada {
+			return fmt.Errorf("allowed destination %q: use the first digits of numbers, without +, or US or CA", d)
 		}
 	}
 	for _, n := range s.CallerNumbers {
@@ -93,7 +93,7 @@ func (s Subgroup) Check() error {
 		}
 	}
 	if s.ConcurrentCalls < 1 || s.CallsPerMinute < 1 {
-		return errors.New("concurrent_calls and calls_per_minute are at least 1")
+		return errors.New("concurrent_calls and calls_per_minute must be at least 1")
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 			settings = excluded.settings
 		RETURNING id`,
 		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, t.Password,
-		list(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls, t.Settings).Scan(&id)
+		notNull(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls, t.Settings).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
 	}
@@ -173,31 +173,30 @@ func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error)
 			concurrent_calls = excluded.concurrent_calls, calls_per_minute = excluded.calls_per_minute
 		RETURNING id`,
 		control.NewID("rte_", time.Now()), s.OrgID, s.TrunkID, s.Name, s.DialPrefix,
-		list(s.AllowedDestinations), list(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute, s.GrantID).Scan(&id)
+		notNull(s.AllowedDestinations), notNull(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute, s.GrantID).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
 	}
 	return id, nil
 }
 
-// Attach makes agents, by id, those that may dial through a subgroup, and
-// takes it from all others.
+// Attach sets the agents that may dial through a subgroup.
 func Attach(ctx context.Context, q db.Querier, orgID, subgroupID string, agentIDs []string) error {
-	_, err := q.Exec(ctx, "DELETE FROM subgroup_agents WHERE subgroup_id = $1 AND NOT agent_id = ANY ($2)", subgroupID, list(agentIDs))
+	_, err := q.Exec(ctx, "DELETE FROM subgroup_agents WHERE subgroup_id = $1 AND NOT agent_id = ANY ($2)", subgroupID, notNull(agentIDs))
 	if err != nil {
 		return fmt.Errorf("attach agents: %w", err)
 	}
 	_, err = q.Exec(ctx, `
 		INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id)
-		SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`, orgID, subgroupID, list(agentIDs))
+		SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`, orgID, subgroupID, notNull(agentIDs))
 	if err != nil {
 		return fmt.Errorf("attach agents: %w", err)
 	}
 	return nil
 }
 
-// list is s, never NULL.
-func list(s []string) []string {
+// notNull returns s as a non-nil slice, since nil would be NULL.
+func notNull(s []string) []string {
 	if s == nil {
 		return []string{}
 	}

@@ -14,38 +14,37 @@ import (
 
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// When an endpoint is disabled: so many events in a row dead, and no success
-// for so long.
+// An endpoint is disabled after this many dead deliveries in a row and this time without a success.
 const (
 	deadInARow  = 10
 	noSuccessIn = 7 * 24 * time.Hour
 )
 
-// A delivery is one notice on its way.
+// A delivery is a due delivery to an endpoint.
 type delivery struct {
 	id      string
 	payload []byte
 	tries   int
 }
 
-// attempt makes one, and writes down what it came to.
-func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) landing {
-	status, asked, fault := s.post(ctx, e, d)
+// attempt makes one attempt and records its result.
+func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptResult {
+	status, asked, fault := s.send(ctx, e, d)
 	if stopping := ctx.Err() != nil; stopping && status == 0 {
-		return landing{id: d.id} // the attempt does not count
+		return attemptResult{id: d.id} // the attempt does not count
 	}
-	v := judge(d.tries+1, status, asked, s.dice())
+	v := judge(d.tries+1, status, asked, s.random())
 	if !v.delivered {
-		s.log().InfoContext(ctx, "a webhook was not taken", "endpoint", e.ID, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
+		s.log().InfoContext(ctx, "webhook delivery failed", "endpoint", e.ID, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
 	}
-	return landing{d.id, v.delivered, s.note(context.WithoutCancel(ctx), e, d, v, status, fault)}
+	return attemptResult{d.id, v.delivered, s.recordAttempt(context.WithoutCancel(ctx), e, d, v, status, fault)}
 }
 
-// post sends a notice. It returns 0 and why where there was no answer.
-func (s *Sender) post(ctx context.Context, e Endpoint, d delivery) (status int, asked time.Duration, fault string) {
+// send sends a delivery. Without a response, status is 0 and fault the reason.
+func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, asked time.Duration, fault string) {
 	keys, err := e.keys()
 	if err == nil {
 		err = CheckURL(e.URL, s.AllowInsecure)
@@ -60,28 +59,28 @@ func (s *Sender) post(ctx context.Context, e Endpoint, d delivery) (status int, 
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Parley-Webhooks/1")
 	keys.sign(r.Header, d.id, s.now(), d.payload)
-	s.once.Do(func() { s.client = egress.Rules{Anywhere: s.AllowInsecure, Timeout: timeout}.Client() })
+	s.once.Do(func() { s.client = safedial.Rules{Anywhere: s.AllowInsecure, Timeout: timeout}.Client() })
 	resp, err := s.client.Do(r)
 	if err != nil {
 		return 0, 0, reason(err)
 	}
 	defer resp.Body.Close()
-	// What it says does not matter; read, the connection can be used again.
+	// The body is ignored, but must be read: only then is the connection reused.
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason is an error without the url, which may hold a token.
+// reason returns the text of an error without the URL, which may contain a token.
 func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	text := []rune(pipeline.Clean(err.Error())) // what a column takes
+	text := []rune(pipeline.Clean(err.Error())) // only characters that the database accepts
 	return string(text[:min(len(text), 200)])
 }
 
-// note writes down what an attempt came to.
-func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {
+// recordAttempt records the result of an attempt.
+func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	now := s.now()
@@ -94,9 +93,9 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 	}
 	var disabled string
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		// The endpoint first, as those lock who replay its notices or remove it.
+		// The endpoint is locked first, as by Replay and Remove: this order prevents deadlocks.
 		var err error
-		if disabled, err = noteEndpoint(ctx, tx, e.ID, v, now); err != nil {
+		if disabled, err = recordEndpoint(ctx, tx, e.ID, v, now); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
@@ -112,7 +111,7 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 		return err
 	}
 	if disabled != "" {
-		s.log().WarnContext(ctx, "a webhook endpoint is disabled", "endpoint", e.ID, "reason", disabled)
+		s.log().WarnContext(ctx, "webhook endpoint disabled", "endpoint", e.ID, "reason", disabled)
 	}
 	if s.Observe != nil {
 		s.Observe(state)
@@ -120,9 +119,8 @@ func (s *Sender) note(ctx context.Context, e Endpoint, d delivery, v verdict, st
 	return nil
 }
 
-// noteEndpoint writes down what an attempt says about its endpoint. It returns why
-// the endpoint is disabled now, empty where it is not or was before.
-func noteEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now time.Time) (reason string, err error) {
+// recordEndpoint updates the endpoint after an attempt. It returns the reason if this attempt disabled the endpoint.
+func recordEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now time.Time) (reason string, err error) {
 	_, err = tx.Exec(ctx, `
 		UPDATE webhook_endpoints SET
 			last_success_at = CASE WHEN $2 THEN $5::timestamptz ELSE last_success_at END,

@@ -12,21 +12,20 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// An Endpoint is where an organization wants to be told.
+// An Endpoint is a URL to which an organization's events are delivered.
 type Endpoint struct {
 	ID, OrgID, URL string
 	Secret         media.Secret
-	// Previous is the secret before this one, which signs too while receivers
-	// learn the new one; empty where there is none.
+	// Previous is the previous secret, or empty. It also signs, while receivers change to the new secret.
 	Previous media.Secret
 	Events   []string // of Types
-	// Thin leaves out of notices what lists of calls leave out: the transcript.
+	// Thin omits the transcript from deliveries.
 	Thin bool
-	// Agents are the names of those whose calls are told; none is all.
+	// Agents limits the events to calls of these agents, by name; empty means all.
 	Agents []string
 }
 
-// Check returns what is wrong with an endpoint.
+// Check returns the error of an invalid endpoint, or nil.
 func (e Endpoint) Check(insecure bool) error {
 	if err := CheckURL(e.URL, insecure); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (e Endpoint) Check(insecure bool) error {
 	return nil
 }
 
-// keys are what notices to the endpoint are signed with.
+// keys returns the keys that sign deliveries to the endpoint.
 func (e Endpoint) keys() (keyring, error) {
 	key, err := signingKey(e.Secret)
 	if err != nil || e.Previous == "" {
@@ -55,8 +54,8 @@ func (e Endpoint) keys() (keyring, error) {
 	return keyring{key, before}, nil
 }
 
-// Replace makes endpoints those of an organization. One whose address stays
-// keeps what is on its way to it, and works again if it had been disabled.
+// Replace sets the endpoints of an organization. An endpoint whose URL stays keeps its pending deliveries and is
+// enabled again.
 func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) error {
 	urls := []string{}
 	for _, e := range all {

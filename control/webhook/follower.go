@@ -11,31 +11,31 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/view"
 )
 
-// Bell rings when a delivery was enqueued.
-const Bell = "parley_webhooks"
+// Channel is notified when a delivery is enqueued.
+const Channel = "parley_webhooks"
 
-// Calls reads what a notice tells; *store.Store does.
+// Calls reads the content of deliveries; *store.Store implements it.
 type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	Words(ctx context.Context, callID string) (control.Words, error)
+	Transcript(ctx context.Context, callID string) (control.Transcript, error)
 }
 
-// A Notifier is the follower that enqueues a notice for each endpoint.
+// A Notifier enqueues a delivery for each endpoint.
 type Notifier struct {
-	Type  string // of Types; of CallAnalyzed, only calls that were answered have one
+	Type  string // of Types; CallAnalyzed exists for answered calls only
 	Pool  *pgxpool.Pool
 	Calls Calls
-	View  view.View
+	View  callview.View
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// A notice is the body of a webhook.
-type notice struct {
+// A payload is the body of a webhook.
+type payload struct {
 	Type           string         `json:"type"`
 	Event          string         `json:"event"`
 	EventID        string         `json:"event_id"`
@@ -43,16 +43,15 @@ type notice struct {
 	OrganizationID string         `json:"organization_id"`
 	CallID         string         `json:"call_id"`
 	Metadata       map[string]any `json:"metadata"`
-	Call           any            `json:"call"` // a view.Call, or a view.Summary
+	Call           any            `json:"call"` // a callview.Call, or a callview.Summary
 }
 
-// Follow implements control.Follower. However often it is called, an endpoint
-// gets one notice of a type for a call.
-func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
+// HandleEvent implements control.EventHandler. Repeating it adds nothing: an endpoint gets one delivery of a type per call.
+func (n *Notifier) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
 	}
-	if n.Type == CallAnalyzed && !e.Talked() {
+	if n.Type == CallAnalyzed && !e.HadConversation() {
 		return nil
 	}
 	rows, err := n.Pool.Query(ctx, `
@@ -73,7 +72,7 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 	if err != nil {
 		return err
 	}
-	words, err := n.Calls.Words(ctx, c.ID)
+	words, err := n.Calls.Transcript(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -87,18 +86,26 @@ func (n *Notifier) Follow(ctx context.Context, e control.Event) error {
 				return fmt.Errorf("enqueue webhook: %w", err)
 			}
 		}
-		_, err := tx.Exec(ctx, "SELECT pg_notify($1, '')", Bell)
+		_, err := tx.Exec(ctx, "SELECT pg_notify($1, '')", Channel)
 		return err
 	})
 }
 
-func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, to Endpoint, c control.Call, words control.Words, e control.Event, now time.Time) error {
+func (n *Notifier) enqueue(
+	ctx context.Context,
+	tx pgx.Tx,
+	to Endpoint,
+	c control.Call,
+	words control.Transcript,
+	e control.Event,
+	now time.Time,
+) error {
 	id := control.NewID("evt_", now)
 	var shown any = n.View.Summary(c)
 	if !to.Thin {
 		shown = n.View.Call(c, words)
 	}
-	body, err := json.Marshal(notice{
+	body, err := json.Marshal(payload{
 		Type: n.Type, Event: n.Type, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
 		Metadata: metadata(c), Call: shown,
 	})
@@ -112,7 +119,7 @@ func (n *Notifier) enqueue(ctx context.Context, tx pgx.Tx, to Endpoint, c contro
 	return err
 }
 
-// metadata is the client's, and for calls of a campaign what leads back to it.
+// metadata returns the client's metadata and the ids of the contact, campaign and import of the call.
 func metadata(c control.Call) map[string]any {
 	m := map[string]any{}
 	maps.Copy(m, c.Metadata)

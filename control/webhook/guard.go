@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// timeout is how long an endpoint may take to answer.
+// timeout bounds one attempt.
 const timeout = 15 * time.Second
 
-// CheckURL returns what is wrong with an endpoint's address. Whether its host
-// leads outward is checked at each connection, after the name is resolved.
+// CheckURL returns the error of an invalid URL, or nil. Private addresses are rejected later, at each connection, after the
+// name is resolved.
 func CheckURL(text string, insecure bool) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return errors.New("a webhook url is like https://host/path")
+		return errors.New("a webhook URL must look like https://host/path")
 	case u.User != nil:
-		return errors.New("a webhook url holds no user or password")
+		return errors.New("a webhook URL must not contain a user or password")
 	case u.Scheme != "https" && (u.Scheme != "http" || !insecure):
-		return errors.New("a webhook url begins with https:// (http needs PARLEY_ALLOW_INSECURE_WEBHOOKS)")
+		return errors.New("a webhook URL must start with https:// (http needs PARLEY_ALLOW_INSECURE_WEBHOOKS)")
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// inward are urls that lead inward, or may be taken to by some reader of urls; PORT
-// is where somebody listens on every address of this machine.
+// inward lists URLs that lead to private addresses, or do so for some parsers. PORT is a port on which a server listens on
+// all addresses of this machine.
 const inward = `
 https://127.0.0.1:PORT/             https://127.0.0.1:PORT/hook?x=1     https://127.0.0.2:PORT/             https://127.255.255.254:PORT/
 https://127.1:PORT/                 https://127.0.1:PORT/               https://127.1.1.1:PORT/             https://0:PORT/
@@ -32,10 +32,9 @@ http://127.0.0.1:PORT/              http://localhost:PORT/              http://[
 gopher://127.0.0.1:PORT/            file:///etc/passwd                  ftp://127.0.0.1:PORT/               //127.0.0.1:PORT/
 https:127.0.0.1:PORT                https:///127.0.0.1:PORT/            https://127.0.0.1:PORT:80/          jar:https://127.0.0.1:PORT/!/`
 
-// TestNothingLeadsInward sends notices to urls that lead inward, and to a receiver
-// whose redirect does. Nobody connects to the canary.
+// TestNothingLeadsInward: URLs and redirects to private addresses never reach the canary server.
 func TestNothingLeadsInward(t *testing.T) {
-	p := newPost(t)
+	p := newHarness(t)
 	p.sender.AllowInsecure = false
 	canary, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -67,8 +66,8 @@ func TestNothingLeadsInward(t *testing.T) {
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE tries = 1 AND last_status IS NULL AND last_error <> ''"); n != fmt.Sprint(len(urls)) {
 		t.Errorf("%s of %d refused", n, len(urls))
 	}
-	// Who is let in anywhere is still not sent on.
-	let := newPost(t)
+	// AllowInsecure does not follow redirects either.
+	let := newHarness(t)
 	outer := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:"+port+"/", http.StatusPermanentRedirect))
 	t.Cleanup(outer.Close)
 	let.endpoints(outer.URL)

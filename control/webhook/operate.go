@@ -15,20 +15,20 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// ErrUnknown is returned where there is no such endpoint or notice.
+// ErrUnknown is returned if the endpoint or delivery does not exist.
 var ErrUnknown = errors.New("unknown")
 
-// A State is an endpoint as operators see it.
-type State struct {
+// An EndpointStatus is the state of an endpoint for operators.
+type EndpointStatus struct {
 	ID, OrgName, URL          string
 	Events                    []string
-	Waiting, Dead             int // notices
+	Waiting, Dead             int // deliveries
 	LastSuccessAt, DisabledAt *time.Time
 	DisabledReason            string
 }
 
-// Host is the url as far as it holds no secret: paths and queries may.
-func (s State) Host() string {
+// Host returns the URL without path and query, which may contain secrets.
+func (s EndpointStatus) Host() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return "?"
@@ -36,9 +36,8 @@ func (s State) Host() string {
 	return u.Scheme + "://" + u.Host + "/…"
 }
 
-// List returns the endpoints of an organization by its name, of all where that is
-// empty.
-func List(ctx context.Context, q db.Querier, orgName string) ([]State, error) {
+// List returns the endpoints of the named organization, or of all if the name is empty.
+func List(ctx context.Context, q db.Querier, orgName string) ([]EndpointStatus, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, o.name, e.url, e.events,
 			(SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending'),
@@ -49,24 +48,23 @@ func List(ctx context.Context, q db.Querier, orgName string) ([]State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhook endpoints: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[State])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndpointStatus])
 	if err != nil {
 		return nil, fmt.Errorf("webhook endpoints: %w", err)
 	}
 	return all, nil
 }
 
-// A DeadLetter is a notice that was given up.
+// A DeadLetter is a delivery that will not be tried again.
 type DeadLetter struct {
 	ID, EndpointID, Type, CallID string
 	Tries                        int
 	At                           *time.Time
-	Status                       int    // of the last answer; 0: there was none
-	Fault                        string // why there was none
+	Status                       int    // of the last response; 0: none
+	Fault                        string // reason for the missing response
 }
 
-// DeadLetters returns the newest thousand of an organization by its name, of all
-// where that is empty.
+// DeadLetters returns the newest 1,000 of the named organization, or of all if the name is empty.
 func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLetter, error) {
 	rows, err := q.Query(ctx, `
 		SELECT d.id, d.endpoint_id, d.type, d.call_id, d.tries, d.settled_at, coalesce(d.last_status, 0), d.last_error
@@ -82,9 +80,8 @@ func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLette
 	return all, nil
 }
 
-// Replay makes a notice due now, whatever became of it before, or those of an
-// endpoint that were given up; with the whole schedule before them, and the ids
-// they had. It returns how many.
+// Replay makes a delivery in any state due now, or all dead deliveries of an endpoint. They keep their ids and
+// get the whole schedule again. It returns their number.
 func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (int, error) {
 	var n int64
 	err := db.Tx(ctx, pool, func(tx pgx.Tx) error {
@@ -113,7 +110,7 @@ func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (in
 			return err
 		}
 		n = tag.RowsAffected()
-		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", Bell)
+		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", Channel)
 		return err
 	})
 	if err != nil {
@@ -122,11 +119,10 @@ func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (in
 	return int(n), nil
 }
 
-// typeTest is the type of a notice that tells nothing.
+// typeTest is the type of test deliveries.
 const typeTest = "test"
 
-// Test sends a notice of type test to an endpoint, disabled or not, and returns
-// what it answered and how long that took.
+// Test sends a test delivery to an endpoint, even a disabled one, and returns the status and the duration.
 func (s *Sender) Test(ctx context.Context, id string) (status int, took time.Duration, err error) {
 	e := Endpoint{ID: id}
 	err = s.Pool.QueryRow(ctx, "SELECT org_id, url, secret, previous_secret FROM webhook_endpoints WHERE id = $1", id).
@@ -146,7 +142,7 @@ func (s *Sender) Test(ctx context.Context, id string) (status int, took time.Dur
 	if err != nil {
 		return 0, 0, err
 	}
-	status, _, fault := s.post(ctx, e, delivery{id: event, payload: body})
+	status, _, fault := s.send(ctx, e, delivery{id: event, payload: body})
 	if status == 0 {
 		return 0, 0, fmt.Errorf("webhook endpoint %s: %s", id, fault)
 	}

@@ -23,8 +23,7 @@ const (
 	secondSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// A verifier is a far end that takes what the reference library says is signed
-// with its secret.
+// A verifier is a receiver that checks signatures with the reference library.
 type verifier struct {
 	*httptest.Server
 
@@ -32,7 +31,7 @@ type verifier struct {
 	refused atomic.Int64 // while down
 
 	mu    sync.Mutex
-	times map[string]int // taken, by id
+	times map[string]int // accepted, by id
 	bad   int
 }
 
@@ -72,13 +71,13 @@ func (v *verifier) taken() (ids, doubles, bad int) {
 	return len(v.times), doubles, v.bad
 }
 
-// TestThousandEventsOutliveAnOutage: a receiver is down for eight hours, in which
-// a thousand calls end. Every notice comes, once, and its signature is good.
+// TestThousandEventsOutliveAnOutage: a receiver is down for eight hours while a thousand calls end. Each delivery arrives
+// once, with a valid signature.
 func TestThousandEventsOutliveAnOutage(t *testing.T) {
 	const events, hours = 1000, 8
-	p, far, well := newPost(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
-	p.endpoints(far.URL, well.URL)
-	far.down.Store(true)
+	p, target, well := newHarness(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
+	p.endpoints(target.URL, well.URL)
+	target.down.Store(true)
 	for range hours {
 		p.endedAtOnce(events / hours)
 		for range 4 {
@@ -88,25 +87,25 @@ func TestThousandEventsOutliveAnOutage(t *testing.T) {
 	if n, _, _ := well.taken(); n != events {
 		t.Errorf("the receiver that is well has %d of %d", n, events)
 	}
-	if n, _, _ := far.taken(); n != 0 || far.refused.Load() == 0 {
-		t.Fatalf("%d taken while down, %d refused", n, far.refused.Load())
+	if n, _, _ := target.taken(); n != 0 || target.refused.Load() == 0 {
+		t.Fatalf("%d taken while down, %d refused", n, target.refused.Load())
 	}
-	far.down.Store(false)
+	target.down.Store(false)
 	for range 24 {
 		p.pass(time.Hour)
 	}
-	for name, v := range map[string]*verifier{"was down": far, "was well": well} {
+	for name, v := range map[string]*verifier{"was down": target, "was well": well} {
 		if n, doubles, bad := v.taken(); n != events || doubles != 0 || bad != 0 {
-			t.Errorf("the one that %s has %d notices of %d, %d of them again, %d badly signed", name, n, events, doubles, bad)
+			t.Errorf("receiver that %s: got %d deliveries, want %d; %d duplicates, %d invalid signatures", name, n, events, doubles, bad)
 		}
 	}
 	if s := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state <> 'delivered'"); s != "0" {
-		t.Errorf("%s notices are not delivered", s)
+		t.Errorf("%s events are not delivered", s)
 	}
 }
 
-// endedAtOnce makes n calls that ended, with their notices, in a statement each.
-func (p *post) endedAtOnce(n int) {
+// endedAtOnce inserts n ended calls and their deliveries with one statement each.
+func (p *harness) endedAtOnce(n int) {
 	p.t.Helper()
 	p.exec(`WITH c AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 			trunk_id, route_id, ring_seconds, created_at) SELECT 'call_' || gen_random_uuid(), $1, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now()
@@ -116,10 +115,9 @@ func (p *post) endedAtOnce(n int) {
 		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
 }
 
-// TestSlowReceiverDelaysNobody: one receiver hangs, and another gets its notices. How
-// long they took is told, not asserted.
+// TestSlowReceiverDelaysNobody: a hanging receiver does not delay another. The duration is logged, not asserted.
 func TestSlowReceiverDelaysNobody(t *testing.T) {
-	p := newPost(t)
+	p := newHarness(t)
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(slow.Close)
@@ -136,12 +134,12 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	p.endpoints(slow.URL, quick.URL)
 	wake := make(chan struct{}, 1)
 	p.sender.Wake, p.sender.Poll = wake, 100*time.Millisecond
-	p.endedAtOnce(50) // the slow one has a queue of its own
+	p.endedAtOnce(50) // the slow receiver has its own queue
 	p.run()
 	var worst time.Duration
 	for n := 50; n <= calls; n += 50 {
 		began := time.Now()
-		p.until("every notice came", func() bool {
+		p.until("all deliveries", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return came == n
@@ -152,14 +150,14 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 			wake <- struct{}{}
 		}
 	}
-	t.Logf("each of %d notices came within %v while another receiver hangs", calls, worst)
+	t.Logf("%d deliveries took at most %v while another receiver hangs", calls, worst)
 	if s := p.value("SELECT count(*)::text FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '" + slow.URL + "%' AND d.state = 'delivered'"); s != "0" {
 		t.Errorf("the slow receiver has taken %s: it was not slow", s)
 	}
 }
 
 // run runs the sender until the test ends.
-func (p *post) run() {
+func (p *harness) run() {
 	p.t.Helper()
 	over := make(chan struct{})
 	go func() { p.sender.Run(p.t.Context()); close(over) }()
@@ -167,7 +165,7 @@ func (p *post) run() {
 }
 
 // until waits for something.
-func (p *post) until(what string, is func() bool) {
+func (p *harness) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -181,9 +179,8 @@ func (p *post) until(what string, is func() bool) {
 	}
 }
 
-// TestAnalysisIsToldAfterTheEnd: call_analyzed waits for call_ended to be taken, or
-// to fail twice, and not for longer.
-func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
+// TestAnalysisFollowsEnd: call_analyzed waits until call_ended is delivered or has failed twice.
+func TestAnalysisFollowsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		fails int
 		want  []string
@@ -192,13 +189,13 @@ func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
 		{1, []string{"call_ended", "call_ended", "call_analyzed"}},
 		{2, []string{"call_ended", "call_ended", "call_analyzed", "call_ended"}},
 	} {
-		p := newPost(t)
+		p := newHarness(t)
 		var order []string
 		fails := tt.fails
-		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			kind := "call_ended"
-			if slices.Contains(body, 'z') { // only one of the two types has it
+			if slices.Contains(body, 'z') { // only one of the two types contains a z
 				kind = "call_analyzed"
 			}
 			p.mu.Lock()
@@ -209,15 +206,15 @@ func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}))
-		t.Cleanup(far.Close)
-		all := []webhook.Endpoint{{URL: far.URL, Secret: firstSecret, Events: webhook.Types()}}
+		t.Cleanup(target.Close)
+		all := []webhook.Endpoint{{URL: target.URL, Secret: firstSecret, Events: webhook.Types()}}
 		if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
 			t.Fatal(err)
 		}
 		p.ended(1)
 		s := &store.Store{Pool: p.db.Pool}
 		e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, Status: control.Ended, At: p.clock()}
-		if err := (&webhook.Notifier{Type: webhook.CallAnalyzed, Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
+		if err := (&webhook.Notifier{Type: webhook.CallAnalyzed, Pool: p.db.Pool, Calls: s, Now: p.clock}).HandleEvent(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 		p.exec("UPDATE webhook_deliveries SET payload = $1 WHERE type = 'call_analyzed'", []byte("z"))
@@ -232,10 +229,10 @@ func TestAnalysisIsToldAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestSecretsAreChangedWithoutALoss: while two secrets are given, receivers that
-// know either take the notices; afterwards only those that know the new one.
-func TestSecretsAreChangedWithoutALoss(t *testing.T) {
-	p, old, fresh := newPost(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
+// TestRotationLosesNothing: during a rotation, receivers with either secret accept deliveries; afterwards only
+// those with the new one.
+func TestRotationLosesNothing(t *testing.T) {
+	p, old, fresh := newHarness(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
 	set := func(secret, previous string) {
 		t.Helper()
 		var all []webhook.Endpoint
@@ -254,7 +251,7 @@ func TestSecretsAreChangedWithoutALoss(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		secret, previous string
-		old, fresh       int // that each has taken then
+		old, fresh       int // accepted by each receiver
 	}{{firstSecret, "", 1, 0}, {secondSecret, firstSecret, 2, 1}, {secondSecret, "", 2, 2}} {
 		set(tt.secret, tt.previous)
 		o, _, _ := old.taken()

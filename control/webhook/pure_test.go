@@ -16,19 +16,19 @@ import (
 )
 
 func TestWait(t *testing.T) {
-	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	want := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, w := range want {
 		for dice, share := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
-			got, more := Wait(i+1, dice)
+			got, more := RetryDelay(i+1, dice)
 			if diff := got - time.Duration(float64(w)*share); !more || diff.Abs() > time.Millisecond {
 				t.Errorf("after attempt %d, dice %v: %v %v", i+1, dice, got, more)
 			}
 		}
 	}
-	if _, more := Wait(10, 0.5); more {
-		t.Error("an eleventh attempt")
+	if _, more := RetryDelay(12, 0.5); more {
+		t.Error("a thirteenth attempt")
 	}
-	if _, more := Wait(-1, 0.5); more {
+	if _, more := RetryDelay(-1, 0.5); more {
 		t.Error("an attempt before the first")
 	}
 }
@@ -43,15 +43,15 @@ func TestJudge(t *testing.T) {
 		{10, 299, 0, verdict{delivered: true}},
 		{1, 301, 0, verdict{wait: 5 * time.Second}},
 		{1, 0, 0, verdict{wait: 5 * time.Second}},
-		{2, 500, 0, verdict{wait: 5 * time.Minute}},
+		{2, 500, 0, verdict{wait: 30 * time.Second}},
 		{1, 410, 0, verdict{gone: true, dead: true}},
-		{10, 500, 0, verdict{dead: true}},
+		{12, 500, 0, verdict{dead: true}},
 		{1, 429, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
 		{1, 502, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
 		{1, 504, 0, verdict{wait: 5 * time.Second, throttle: 5 * time.Second}},
 		{1, 429, time.Minute, verdict{wait: time.Minute, throttle: time.Minute}},
 		{1, 503, time.Minute, verdict{wait: time.Minute, throttle: time.Minute}},
-		{3, 503, time.Minute, verdict{wait: 30 * time.Minute, throttle: time.Minute}},
+		{5, 503, time.Minute, verdict{wait: 30 * time.Minute, throttle: time.Minute}},
 	} {
 		if got := judge(tt.n, tt.status, tt.asked, 0.5); got != tt.want {
 			t.Errorf("attempt %d, status %d, asked %v: %+v, want %+v", tt.n, tt.status, tt.asked, got, tt.want)
@@ -113,8 +113,8 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// TestReasonsCanBeKept: whatever an endpoint's error says, the database takes it.
-func TestReasonsCanBeKept(t *testing.T) {
+// TestErrorTextsAreStored: the database accepts every error text.
+func TestErrorTextsAreStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := reason(&url.Error{Op: "Post", URL: "https://host/canary-token", Err: errors.New(string(rapid.SliceOfN(rapid.Byte(), 0, 700).Draw(t, "error")))})
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > 200 || strings.Contains(text, "canary-token") {

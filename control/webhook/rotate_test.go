@@ -13,48 +13,46 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// TestANewSecretSignsAtOnce: also the rest of what an endpoint is being told when
-// its secret is changed.
+// TestANewSecretSignsAtOnce: a new secret also signs the rest of a drain that is under way.
 func TestANewSecretSignsAtOnce(t *testing.T) {
-	p := newPost(t)
+	p := newHarness(t)
 	const fresh media.Secret = "whsec_YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 	var signatures []int
-	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		signatures = append(signatures, len(strings.Fields(r.Header.Get("Webhook-Signature"))))
 		if len(signatures) == 1 {
 			p.exec("UPDATE webhook_endpoints SET previous_secret = secret, secret = $1", fresh)
 		}
 	}))
-	t.Cleanup(far.Close)
-	p.sender.Beside = 1
-	p.endpoints(far.URL)
+	t.Cleanup(target.Close)
+	p.sender.PerEndpoint = 1
+	p.endpoints(target.URL)
 	p.ended(2)
 	p.pass(time.Second)
 	if len(signatures) != 2 || signatures[0] != 1 || signatures[1] != 2 {
-		t.Errorf("signatures of the notices: %v", signatures)
+		t.Errorf("signatures: %v", signatures)
 	}
 }
 
-// TestReplayedWhileItIsTold: who replays an endpoint's notices, or removes it, while
-// what became of one is written down, waits for that and never in a circle.
-func TestReplayedWhileItIsTold(t *testing.T) {
-	p := newPost(t)
+// TestReplayDuringAttempt: Replay and Remove wait while the result of an attempt is recorded, without deadlock.
+func TestReplayDuringAttempt(t *testing.T) {
+	p := newHarness(t)
 	tx, err := p.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	locked := make(chan error, 1)
-	far := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		_, fault := tx.Exec(t.Context(), "SELECT FROM webhook_endpoints FOR UPDATE")
 		locked <- fault
 	}))
-	t.Cleanup(far.Close)
-	p.endpoints(far.URL)
+	t.Cleanup(target.Close)
+	p.endpoints(target.URL)
 	p.ended(1)
 	done := make(chan error, 1)
-	go func() { done <- p.sender.Pass(t.Context()) }()
+	go func() { done <- p.sender.DeliverDue(t.Context()) }()
 	if err = <-locked; err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +66,6 @@ func TestReplayedWhileItIsTold(t *testing.T) {
 		t.Fatal(err, passed)
 	}
 	if state := p.value("SELECT state FROM webhook_deliveries"); state != "delivered" {
-		t.Errorf("the notice is %s", state)
+		t.Errorf("the delivery is %s", state)
 	}
 }

@@ -7,27 +7,25 @@ import (
 	"time"
 )
 
-// waits are the pauses before each attempt, from the one before it.
-var waits = []time.Duration{ //nolint:gochecknoglobals // read-only table
-	0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
-	5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+// retryDelays are the pauses between attempts.
+var retryDelays = []time.Duration{ //nolint:gochecknoglobals // read-only table
+	0, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute,
+	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Wait returns how long to wait after the n-th failed attempt, from 1, and
-// false where there is no further one. Dice, from 0 to 1, spreads the wait by
-// 20 % to either side.
-func Wait(n int, dice float64) (time.Duration, bool) {
-	if n < 0 || n >= len(waits) {
+// RetryDelay returns the wait after the n-th failed attempt, from 1, or false if it was the last. Dice, from 0 to 1,
+// spreads the wait by ±20 %.
+func RetryDelay(n int, dice float64) (time.Duration, bool) {
+	if n < 0 || n >= len(retryDelays) {
 		return 0, false
 	}
-	return time.Duration(float64(waits[n]) * (0.8 + 0.4*dice)), true
+	return time.Duration(float64(retryDelays[n]) * (0.8 + 0.4*dice)), true
 }
 
-// maxRetryAfter bounds what an endpoint may ask for.
+// maxRetryAfter bounds Retry-After.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads the header in both of its forms (RFC 9110 10.2.3); 0 where
-// there is none that can be read.
+// retryAfter parses both forms of the header (RFC 9110 10.2.3); 0 if it is missing or invalid.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	var wait time.Duration
@@ -39,16 +37,16 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// A verdict is what an attempt came to.
+// A verdict is the decision after an attempt.
 type verdict struct {
 	delivered bool
-	gone      bool          // the endpoint wants nothing any more
+	gone      bool          // the endpoint asks for no more deliveries
 	dead      bool          // no further attempt
 	wait      time.Duration // until the next attempt
 	throttle  time.Duration // of the whole endpoint
 }
 
-// judge decides after the n-th attempt, from 1. Status 0 stands for no answer.
+// judge decides after the n-th attempt, from 1. Status 0 means no response.
 func judge(n, status int, asked time.Duration, dice float64) verdict {
 	switch {
 	case status >= 200 && status <= 299:
@@ -56,7 +54,7 @@ func judge(n, status int, asked time.Duration, dice float64) verdict {
 	case status == http.StatusGone:
 		return verdict{gone: true, dead: true}
 	}
-	wait, more := Wait(n, dice)
+	wait, more := RetryDelay(n, dice)
 	v := verdict{dead: !more, wait: max(wait, asked), throttle: asked}
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:

@@ -14,25 +14,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Sender delivers what is due. Endpoints are drained beside each other, so
-// that a slow one keeps nobody else waiting; each by one node at a time.
+// Sender delivers due webhooks. Endpoints are drained in parallel, each by one node at a time: a slow endpoint delays no
+// other.
 type Sender struct {
 	Pool *pgxpool.Pool
-	// Owner names this process.
+	// Owner identifies this process.
 	Owner string
-	// AllowInsecure lets endpoints be inside the own network.
+	// AllowInsecure permits endpoints with private addresses.
 	AllowInsecure bool
-	// Endpoints is how many are drained at a time, 0 means 512; Beside how many
-	// notices are on their way to one endpoint at a time, 0 means 8.
-	Endpoints, Beside int
-	// Poll is how often work is looked for without being woken; 0 means 1 s.
+	// Endpoints bounds the endpoints drained at once; 0 means 512. PerEndpoint bounds the concurrent deliveries to one
+	// endpoint; 0 means 8.
+	Endpoints, PerEndpoint int
+	// Poll is the interval between looks for work without a notification; 0 means 1 s.
 	Poll time.Duration
 	Wake <-chan struct{}
-	// Now and Dice are the clock and chance, 0 to 1; nil are the real ones.
-	Now  func() time.Time
-	Dice func() float64
-	// Observe, where set, is told what became of each attempt: delivered, pending
-	// where it is to be made again, or dead.
+	// Now is the clock and Dice a random number from 0 to 1; nil means the real ones.
+	Now    func() time.Time
+	Random func() float64
+	// Observe, unless nil, receives the state after each attempt: delivered, pending (it is retried) or dead.
 	Observe func(state string)
 	Log     *slog.Logger
 
@@ -40,11 +39,10 @@ type Sender struct {
 	client *http.Client
 }
 
-// lease is how long an endpoint belongs to a node without a sign of life: more
-// than one attempt takes.
+// lease is the time after which the endpoint of a silent node is free again. It exceeds the duration of an attempt.
 const lease = time.Minute
 
-// Run delivers until ctx ends, and returns when all is over.
+// Run delivers until ctx ends, and returns after the last attempt ended.
 func (s *Sender) Run(ctx context.Context) {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -64,7 +62,7 @@ func (s *Sender) Run(ctx context.Context) {
 			}
 			e, err := s.take(ctx)
 			if err != nil && ctx.Err() == nil {
-				s.log().WarnContext(ctx, "webhooks are not delivered", "err", err)
+				s.log().WarnContext(ctx, "failed to deliver webhooks", "err", err)
 			}
 			if e == nil {
 				<-free
@@ -84,9 +82,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// Pass delivers what is due now, endpoints beside each other, and returns when
-// it is done.
-func (s *Sender) Pass(ctx context.Context) error {
+// DeliverDue delivers everything due now, endpoints in parallel, and waits for it.
+func (s *Sender) DeliverDue(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
 	for {
@@ -98,20 +95,20 @@ func (s *Sender) Pass(ctx context.Context) error {
 	}
 }
 
-// due is the condition of deliveries d that may be made at the time $2: what came
-// of a call is not told before its end was, or that failed twice.
-const due = `d.state = 'pending' AND d.next_at <= $2 AND (d.type <> 'call_analyzed' OR NOT EXISTS (
+// dueSQL selects deliveries d that are due at the time $2. call_analyzed waits until call_ended is delivered or has failed
+// twice.
+const dueSQL = `d.state = 'pending' AND d.next_at <= $2 AND (d.type <> 'call_analyzed' OR NOT EXISTS (
 	SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.call_id = d.call_id
 	AND o.type = 'call_ended' AND o.state = 'pending' AND o.tries < 2))`
 
-// take leases the endpoint that waits longest, nil where none has work.
+// take leases the endpoint with the oldest due delivery; nil if no endpoint has work.
 func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
 	var e Endpoint
 	err := s.Pool.QueryRow(ctx, `
 		UPDATE webhook_endpoints SET owner = $1, lease_until = $3
 		WHERE id = (
 			SELECT e.id FROM webhook_endpoints e
-			CROSS JOIN LATERAL (SELECT d.next_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND `+due+` ORDER BY d.next_at LIMIT 1) w
+			CROSS JOIN LATERAL (SELECT d.next_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND `+dueSQL+` ORDER BY d.next_at LIMIT 1) w
 			WHERE e.disabled_at IS NULL AND (e.lease_until IS NULL OR e.lease_until <= $2)
 			  AND (e.throttled_until IS NULL OR e.throttled_until <= $2)
 			ORDER BY w.next_at LIMIT 1
@@ -140,11 +137,11 @@ func (s *Sender) now() time.Time {
 	return s.Now()
 }
 
-func (s *Sender) dice() float64 {
-	if s.Dice == nil {
+func (s *Sender) random() float64 {
+	if s.Random == nil {
 		return rand.Float64() //nolint:gosec // to spread retries
 	}
-	return s.Dice()
+	return s.Random()
 }
 
 func (s *Sender) log() *slog.Logger {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/store"
@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A post is a database, a clock, and what sends.
-type post struct {
+// A harness is a database, a clock and a sender.
+type harness struct {
 	t      *testing.T
 	db     *db.DB
 	org    string
@@ -32,35 +32,35 @@ type post struct {
 	now time.Time
 }
 
-func newPost(t *testing.T) *post {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	p := &post{t: t, db: dbtest.New(t), now: time.Now().Truncate(time.Second)}
-	p.sender = &webhook.Sender{Pool: p.db.Pool, Owner: "n", AllowInsecure: true, Now: p.clock, Dice: func() float64 { return 0.5 }}
+	p := &harness{t: t, db: dbtest.New(t), now: time.Now().Truncate(time.Second)}
+	p.sender = &webhook.Sender{Pool: p.db.Pool, Owner: "n", AllowInsecure: true, Now: p.clock, Random: func() float64 { return 0.5 }}
 	var err error
-	if p.org, err = access.EnsureOrganization(t.Context(), p.db.Pool, "acme"); err != nil {
+	if p.org, err = apikeys.EnsureOrganization(t.Context(), p.db.Pool, "acme"); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func (p *post) clock() time.Time {
+func (p *harness) clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-// pass lets time go on and delivers what is due then.
-func (p *post) pass(after time.Duration) {
+// pass advances the clock and delivers what is due.
+func (p *harness) pass(after time.Duration) {
 	p.t.Helper()
 	p.mu.Lock()
 	p.now = p.now.Add(after)
 	p.mu.Unlock()
-	if err := p.sender.Pass(p.t.Context()); err != nil {
+	if err := p.sender.DeliverDue(p.t.Context()); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *post) endpoints(urls ...string) {
+func (p *harness) endpoints(urls ...string) {
 	p.t.Helper()
 	var all []webhook.Endpoint
 	for _, u := range urls {
@@ -72,14 +72,14 @@ func (p *post) endpoints(urls ...string) {
 	p.exec("UPDATE webhook_endpoints SET created_at = $1", p.clock())
 }
 
-func (p *post) exec(sql string, args ...any) {
+func (p *harness) exec(sql string, args ...any) {
 	p.t.Helper()
 	if _, err := p.db.Pool.Exec(p.t.Context(), sql, args...); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *post) value(sql string) (text string) {
+func (p *harness) value(sql string) (text string) {
 	p.t.Helper()
 	if err := p.db.Pool.QueryRow(p.t.Context(), sql).Scan(&text); err != nil {
 		p.t.Fatal(err)
@@ -87,8 +87,8 @@ func (p *post) value(sql string) (text string) {
 	return text
 }
 
-// ended makes n calls that ended, and their notices.
-func (p *post) ended(n int) {
+// ended inserts n ended calls and their deliveries.
+func (p *harness) ended(n int) {
 	p.t.Helper()
 	for range n {
 		id := control.NewID("call_", p.clock())
@@ -96,16 +96,16 @@ func (p *post) ended(n int) {
 			trunk_id, route_id, ring_seconds, created_at) VALUES ($1, $2, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, id, p.org)
 		s := &store.Store{Pool: p.db.Pool}
 		follower := &webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}
-		for range 2 { // at least once
-			if err := follower.Follow(p.t.Context(), control.Event{CallID: id, OrgID: p.org, Kind: control.CallEnded, At: p.clock()}); err != nil {
+		for range 2 { // events are handled at least once
+			if err := follower.HandleEvent(p.t.Context(), control.Event{CallID: id, OrgID: p.org, Kind: control.CallEnded, At: p.clock()}); err != nil {
 				p.t.Fatal(err)
 			}
 		}
 	}
 }
 
-// A far end answers with a status and counts.
-type far struct {
+// A receiver responds with a status and counts requests.
+type receiver struct {
 	*httptest.Server
 
 	status atomic.Int32
@@ -114,9 +114,9 @@ type far struct {
 	ids    []string
 }
 
-func newFar(t *testing.T, status int) *far {
+func newReceiver(t *testing.T, status int) *receiver {
 	t.Helper()
-	f := &far{}
+	f := &receiver{}
 	f.status.Store(int32(status))
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
@@ -131,18 +131,18 @@ func newFar(t *testing.T, status int) *far {
 	return f
 }
 
-func (f *far) taken() []string {
+func (f *receiver) taken() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string{}, f.ids...)
 }
 
 func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
-	p, f := newPost(t), newFar(t, 500)
+	p, f := newHarness(t), newReceiver(t, 500)
 	p.endpoints(f.URL)
 	p.ended(1)
 	p.pass(0)
-	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	waits := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, w := range waits {
 		p.pass(w - time.Second)
 		if n := len(f.taken()); n != i+1 {
@@ -155,7 +155,7 @@ func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
 	}
 	p.pass(1000 * time.Hour)
 	ids := f.taken()
-	if len(ids) != 10 {
+	if len(ids) != 12 {
 		t.Fatalf("%d attempts", len(ids))
 	}
 	for _, id := range ids {
@@ -169,7 +169,7 @@ func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
 }
 
 func TestDeliversAfterAnOutage(t *testing.T) {
-	p, f := newPost(t), newFar(t, 503)
+	p, f := newHarness(t), newReceiver(t, 503)
 	p.endpoints(f.URL)
 	p.ended(20)
 	p.pass(0)
@@ -186,17 +186,17 @@ func TestDeliversAfterAnOutage(t *testing.T) {
 		per[id]++
 	}
 	if len(per) != 20 {
-		t.Errorf("%d notices", len(per))
+		t.Errorf("%d deliveries", len(per))
 	}
 	before := len(f.taken())
 	p.pass(1000 * time.Hour)
 	if len(f.taken()) != before {
-		t.Error("a delivered notice is sent again")
+		t.Error("a delivered event is sent again")
 	}
 }
 
 func TestGoneDisables(t *testing.T) {
-	p, f := newPost(t), newFar(t, 410)
+	p, f := newHarness(t), newReceiver(t, 410)
 	p.endpoints(f.URL)
 	p.ended(2)
 	p.pass(0)
@@ -211,7 +211,7 @@ func TestGoneDisables(t *testing.T) {
 }
 
 func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
-	p, f := newPost(t), newFar(t, 429)
+	p, f := newHarness(t), newReceiver(t, 429)
 	f.header.Store([2]string{"Retry-After", "600"})
 	p.endpoints(f.URL)
 	p.ended(3)
@@ -228,10 +228,10 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 }
 
 func TestDisabledAfterLongFailure(t *testing.T) {
-	p, f := newPost(t), newFar(t, 500)
+	p, f := newHarness(t), newReceiver(t, 500)
 	p.endpoints(f.URL)
 	p.ended(10)
-	for range 400 { // the schedule takes 76 hours, this is eight days
+	for range 400 { // eight days; the schedule takes 76 hours
 		p.pass(30 * time.Minute)
 	}
 	if s := p.value("SELECT disabled_reason FROM webhook_endpoints"); s != "" {
@@ -242,16 +242,16 @@ func TestDisabledAfterLongFailure(t *testing.T) {
 		p.pass(30 * time.Minute)
 	}
 	if s := p.value("SELECT coalesce(disabled_reason, '') FROM webhook_endpoints"); s == "" {
-		t.Error("eleven dead notices and eight days without success: still enabled")
+		t.Error("eleven dead deliveries and eight days without success: still enabled")
 	}
-	p.endpoints(f.URL) // the operator applies the file again
+	p.endpoints(f.URL) // applies the configuration again
 	if n := p.value("SELECT count(*)::text FROM webhook_endpoints WHERE disabled_at IS NULL AND failed_in_a_row = 0"); n != "1" {
 		t.Error("the operator cannot enable it again")
 	}
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	p, inner := newPost(t), newFar(t, 200)
+	p, inner := newHarness(t), newReceiver(t, 200)
 	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(outer.Close)
 	p.endpoints(outer.URL)
@@ -262,10 +262,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldWhat: a thin notice has no transcript, and an endpoint of some agents
-// hears of theirs alone.
-func TestWhoIsToldWhat(t *testing.T) {
-	p := newPost(t)
+// TestThinAndAgents: a thin delivery has no transcript, and an endpoint with agents gets only their calls.
+func TestThinAndAgents(t *testing.T) {
+	p := newHarness(t)
 	one := func(path string, thin bool, agents ...string) webhook.Endpoint {
 		return webhook.Endpoint{URL: "http://127.0.0.1/" + path, Secret: firstSecret, Events: webhook.Types(), Thin: thin, Agents: agents}
 	}
@@ -277,16 +276,16 @@ func TestWhoIsToldWhat(t *testing.T) {
 	told := func(path string) string {
 		return p.value("SELECT coalesce(string_agg(convert_from(payload, 'UTF8'), ' '), '') FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '%/" + path + "'")
 	}
-	for path, want := range map[string]struct{ told, transcript bool }{"full": {true, true}, "thin": {true, false}, "own": {true, false}, "others": {false, false}} {
+	for path, want := range map[string]struct{ sent, transcript bool }{"full": {true, true}, "thin": {true, false}, "own": {true, false}, "others": {false, false}} {
 		text := told(path)
-		if (text != "") != want.told || strings.Contains(text, `"transcript":`) != want.transcript || want.told && !strings.Contains(text, `"status":"ended"`) {
+		if (text != "") != want.sent || strings.Contains(text, `"transcript":`) != want.transcript || want.sent && !strings.Contains(text, `"status":"ended"`) {
 			t.Errorf("%s is told %s", path, text)
 		}
 	}
 }
 
-func TestNoticeSaysWhatItMust(t *testing.T) {
-	p := newPost(t)
+func TestPayload(t *testing.T) {
+	p := newHarness(t)
 	got := make(chan []byte, 1)
 	f := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -302,7 +301,7 @@ func TestNoticeSaysWhatItMust(t *testing.T) {
 	p.exec("DELETE FROM webhook_deliveries")
 	s := &store.Store{Pool: p.db.Pool}
 	e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, At: p.clock()}
-	if err := (&webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}).Follow(t.Context(), e); err != nil {
+	if err := (&webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}).HandleEvent(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	p.pass(0)

@@ -1,5 +1,5 @@
-// Package webhook tells organizations what became of their calls: signed by
-// Standard Webhooks 1.0.0, at least once, and each endpoint on its own.
+// Package webhook delivers events of calls to organizations: signed by Standard Webhooks 1.0.0, at least once, each endpoint
+// independently.
 package webhook
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Types of notices.
+// Types of events.
 const (
 	CallEnded    = "call_ended"    // the call is over
-	CallAnalyzed = "call_analyzed" // its analysis and its recording are settled
+	CallAnalyzed = "call_analyzed" // its analysis and its recording are final
 )
 
-// Types lists what an endpoint may subscribe to.
+// Types returns the events to which an endpoint can subscribe.
 func Types() []string { return []string{CallEnded, CallAnalyzed} }
 
-// secretPrefix begins the text of a secret; base64 follows.
+// secretPrefix starts the text of a secret; base64 follows.
 const secretPrefix = "whsec_"
 
 // signingKey returns the bytes of a secret.
@@ -32,12 +32,12 @@ func signingKey(secret media.Secret) ([]byte, error) {
 	text, ok := strings.CutPrefix(string(secret), secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)
 	if !ok || err != nil || len(key) < 24 || len(key) > 64 {
-		return nil, errors.New("a webhook secret is whsec_ followed by the base64 of 24 to 64 bytes")
+		return nil, errors.New("a webhook secret must be whsec_ followed by the base64 of 24 to 64 bytes")
 	}
 	return key, nil
 }
 
-// A keyring signs with each of its keys: with two while a secret is changed.
+// A keyring signs with each of its keys: with two during a rotation.
 type keyring [][]byte
 
 // sign sets the headers of one attempt to deliver body.

@@ -1,4 +1,5 @@
-// Package bridge joins two legs, so that their parties talk to each other.
+// Package bridge connects two legs so that their remote parties talk to each
+// other.
 package bridge
 
 import (
@@ -22,36 +23,34 @@ const (
 	B
 )
 
-// A Tap hears what a side says, at the rate of its leg. It is called by one
-// goroutine for each side, must not wait, and must not keep the frame.
+// A Tap receives the audio of a side at the rate of its leg. Each side has its
+// own goroutine. It must not block or keep the frame.
 type Tap func(from Side, f media.Frame)
 
-// An Outcome is how a bridge went.
+// An Outcome describes a finished bridge.
 type Outcome struct {
-	First Side        // that ended first; Neither where the context did
-	Cause media.Cause // of its end
-	Ways  [2]Way      // what became of the sound that each side said
+	First      Side // the side that ended first; Neither if ctx ended
+	Cause      media.Cause
+	Directions [2]DirectionStats // audio from each side
 }
 
-// A Way counts the frames of one direction.
-type Way struct {
-	Passed  int64
-	Dropped int64 // left out because too many waited
-	Filled  int64 // made up because none was there
-	Keys    int64 // passed on
-	Unheard int64 // keys that the other side could not press
+// DirectionStats counts the frames and digits of one direction.
+type DirectionStats struct {
+	Passed      int64
+	Dropped     int64 // dropped because too many were queued
+	Filled      int64 // concealed because none was queued
+	Keys        int64 // digits forwarded
+	KeysDropped int64 // digits that the other side could not send
 }
 
-// Join lets the parties of two legs hear each other, until either leg ends or
-// ctx does; then the rest is hung up. It takes the legs over: nobody else may
-// read their frames or digits, or play to them. A digit pressed on one is
-// pressed on the other where that is a media.Keypad; one that travels as a tone
-// is heard there besides. tap may be nil.
+// Join connects two legs until either ends or ctx does, then hangs both up. It
+// takes over the legs: the caller must not read their frames or digits, or
+// play to them. Digits are forwarded if the other leg is a media.Keypad;
+// in-band tones are also audible there. tap may be nil.
 //
-// When Join returns both legs have ended. The error is that of a leg which
-// failed rather than ended.
+// Both legs have ended when Join returns. The error reports a leg that failed.
 func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
-	j := &join{legs: [2]media.Leg{a, b}, tap: tap, over: make(chan Side, 2)}
+	j := &bridge{legs: [2]media.Leg{a, b}, tap: tap, ended: make(chan Side, 2)}
 	for side := range j.queues {
 		j.queues[side] = newQueue(j.legs[1-side].Rate())
 		j.legs[1-side].Play(j.queues[side])
@@ -60,40 +59,38 @@ func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
 	var failed [2]error
 	for _, side := range []Side{A, B} {
 		work.Go(func() {
-			failed[side] = j.carry(side)
-			j.over <- side // holds one of each side: never waits
+			failed[side] = j.forwardAudio(side)
+			j.ended <- side // buffered for both sides, never blocks
 		})
-		work.Go(func() { j.press(side) })
+		work.Go(func() { j.forwardKeys(side) })
 	}
 	out := Outcome{First: Neither}
 	select {
-	case out.First = <-j.over:
+	case out.First = <-j.ended:
 		out.Cause = j.legs[out.First].Cause()
 	case <-ctx.Done():
 		out.Cause = media.LocalHangup
 	}
 	hung := errors.Join(a.Hangup(media.LocalHangup), b.Hangup(media.LocalHangup))
 	work.Wait()
-	for side := range out.Ways {
-		out.Ways[side] = j.queues[side].way(j.keys[side])
+	for side := range out.Directions {
+		out.Directions[side] = j.queues[side].stats(j.keys[side])
 	}
 	return out, errors.Join(failed[A], failed[B], hung)
 }
 
-// A join is a bridge while it stands.
-type join struct {
+type bridge struct {
 	legs   [2]media.Leg
-	queues [2]*queue // of what each side says
-	keys   [2]keys
+	queues [2]*queue // by the side that spoke
+	keys   [2]keyCounts
 	tap    Tap
-	over   chan Side
+	ended  chan Side
 }
 
-// keys are counted by the goroutine that presses them.
-type keys struct{ passed, unheard int64 }
+// keyCounts is owned by the goroutine of forwardKeys.
+type keyCounts struct{ passed, dropped int64 }
 
-// carry passes on what a side says until it ends.
-func (j *join) carry(from Side) error {
+func (j *bridge) forwardAudio(from Side) error {
 	leg, q := j.legs[from], j.queues[from]
 	f := make(media.Frame, media.FrameLen(leg.Rate()))
 	other := j.legs[1-from].Rate()
@@ -126,14 +123,13 @@ func (j *join) carry(from Side) error {
 	}
 }
 
-// press passes on the keys of a side until it ends.
-func (j *join) press(from Side) {
+func (j *bridge) forwardKeys(from Side) {
 	pad, able := j.legs[1-from].(media.Keypad)
 	for key := range j.legs[from].Digits() {
 		if able && pad.Press(string(key)) == nil {
 			j.keys[from].passed++
 		} else {
-			j.keys[from].unheard++
+			j.keys[from].dropped++
 		}
 	}
 }

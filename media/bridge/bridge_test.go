@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A pad is a leg that can press keys.
+// A pad is a leg that can send digits.
 type pad struct {
 	*mediatest.Leg
 	keys strings.Builder
@@ -26,9 +26,9 @@ func (p *pad) Press(keys string) error {
 	return nil
 }
 
-// TestPartiesHearEachOther joins legs of all rates: each party hears the
-// other's tone, soon and at its frequency.
-func TestPartiesHearEachOther(t *testing.T) {
+// TestAudioBothDirections joins legs of all rates. Each side receives the
+// other's tone, undelayed and at its frequency.
+func TestAudioBothDirections(t *testing.T) {
 	for _, rates := range [][2]int{{8000, 8000}, {16000, 16000}, {8000, 16000}, {16000, 8000}} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := mediatest.NewLeg(rates[0]), mediatest.NewLeg(rates[1])
@@ -54,20 +54,20 @@ func TestPartiesHearEachOther(t *testing.T) {
 				rate int
 				hz   float64
 			}{{a, rates[0], 1000}, {b, rates[1], 440}} {
-				heard := row.leg.Heard()
-				late := row.rate * 80 / 1000 // a frame in the leg, two in the queue, the filter
-				if len(heard) < late+row.rate {
-					t.Fatalf("%v: heard %d samples", rates, len(heard))
+				output := row.leg.Output()
+				late := row.rate * 80 / 1000 // one frame in the leg, two in the queue, and the filter
+				if len(output) < late+row.rate {
+					t.Fatalf("%v: got %d samples, too few", rates, len(output))
 				}
-				if p := tone.Power(heard[late:late+row.rate], row.rate, row.hz); p < 0.07 || p > 0.11 {
-					t.Errorf("%v: %v Hz has a power of %.3f, said 0.09", rates, row.hz, p)
+				if p := tone.Power(output[late:late+row.rate], row.rate, row.hz); p < 0.07 || p > 0.11 {
+					t.Errorf("%v: %v Hz has a power of %.3f, want 0.09", rates, row.hz, p)
 				}
 			}
 			for side, rate := range rates {
 				if n := int(tapped[side].Load()); n < 2*rate-rate/25 || n > 2*rate {
-					t.Errorf("%v: the tap heard %d samples of side %d", rates, n, side)
+					t.Errorf("%v: the tap got %d samples of side %d", rates, n, side)
 				}
-				if w := out.Ways[side]; w.Dropped != 0 || w.Filled != 0 || w.Passed < 90 {
+				if w := out.Directions[side]; w.Dropped != 0 || w.Filled != 0 || w.Passed < 90 {
 					t.Errorf("%v: %+v", rates, w)
 				}
 			}
@@ -87,29 +87,29 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestKeysArePassedOn(t *testing.T) {
+func TestDigitsAreForwarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &pad{Leg: mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
 		for _, key := range "12#" {
 			b.Press(key)
 		}
-		a.Leg.Press('9') // the other has no keypad
+		a.Leg.Press('9') // the other leg has no keypad
 		time.AfterFunc(time.Second, func() { _ = b.Hangup(media.RemoteHangup) })
 		out, err := Join(t.Context(), a, b, nil)
-		if err != nil || out.First != B || a.keys.String() != "12#" || out.Ways[B].Keys != 3 || out.Ways[A].Unheard != 1 {
+		if err != nil || out.First != B || a.keys.String() != "12#" || out.Directions[B].Keys != 3 || out.Directions[A].KeysDropped != 1 {
 			t.Errorf("pressed %q: %+v, %v", a.keys.String(), out, err)
 		}
 	})
 }
 
-// A flawed leg fails to be read.
+// A flawed leg fails in ReadFrame.
 type flawed struct{ *mediatest.Leg }
 
 var errFlaw = errors.New("flaw")
 
 func (flawed) ReadFrame(media.Frame) error { return errFlaw }
 
-func TestJoinTellsWhatFailed(t *testing.T) {
+func TestJoinReturnsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := flawed{mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
 		if out, err := Join(t.Context(), a, b, nil); !errors.Is(err, errFlaw) || out.First != A || b.Cause() == "" || a.Cause() == "" {
@@ -118,7 +118,7 @@ func TestJoinTellsWhatFailed(t *testing.T) {
 	})
 }
 
-// A quick leg says a number of frames as fast as they are read.
+// A quick leg returns a number of frames without waiting.
 type quick struct {
 	*mediatest.Leg
 	rate, left int
@@ -133,14 +133,14 @@ func (q *quick) ReadFrame(media.Frame) error {
 	return nil
 }
 
-func TestCarryingAllocatesNothing(t *testing.T) {
+func TestForwardingAllocatesNothing(t *testing.T) {
 	for _, rates := range [][2]int{{8000, 8000}, {8000, 16000}, {16000, 8000}} {
-		j := &join{legs: [2]media.Leg{&quick{rate: rates[0]}, &quick{rate: rates[1]}}}
+		j := &bridge{legs: [2]media.Leg{&quick{rate: rates[0]}, &quick{rate: rates[1]}}}
 		j.queues[A] = newQueue(rates[1])
 		run := func(frames int) float64 {
 			return testing.AllocsPerRun(1, func() {
 				j.legs[A] = &quick{rate: rates[0], left: frames}
-				if err := j.carry(A); err != nil {
+				if err := j.forwardAudio(A); err != nil {
 					t.Error(err)
 				}
 			})

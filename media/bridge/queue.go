@@ -5,121 +5,117 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/conceal"
+	"github.com/parley-voice/parley/media/plc"
 )
 
 const (
-	queueLen = 16 // frames; a power of two
-	first    = 2  // frames that must wait before the first is played: 40 ms
-	spare    = 2  // frames that always wait and are nevertheless kept
-	most     = 8  // frames beyond which the oldest are dropped at once: they waited 160 ms
-	kept     = 3  // frames that are kept then: 60 ms
-	watched  = 50 // frames over which the fewest that wait are watched: 1 s
-	patience = 4  // such stretches in which a pause is hoped for before speech is cut
+	queueLen      = 16 // frames, a power of two
+	prefill       = 2  // frames queued before the first is played: 40 ms
+	maxIdle       = 2  // frames that may remain queued for good
+	maxWaiting    = 8  // frames beyond which the oldest are dropped at once: 160 ms
+	keepAfterDrop = 3  // frames kept after such a drop: 60 ms
+	watchFrames   = 50 // frames per window of the minimum: 1 s
+	pauseWindows  = 4  // windows with a surplus before speech may be cut
 )
 
-// A queue holds what one side said until the other's clock asks for it. One
-// goroutine pushes, the media clock fills; neither waits for the other.
+// A queue passes frames from one side to the media clock of the other. One
+// goroutine pushes, the clock fills; neither waits.
 //
-// The legs read and play by clocks of their own, and frames come in bursts. So
-// the queue is elastic: where none is there one is made up, and where more than
-// enough always wait one is left out, in a pause where there is one.
+// The legs have independent clocks and frames come in bursts, so the queue is
+// elastic: an empty queue conceals a frame, and a lasting surplus drops one,
+// in a pause if possible.
 type queue struct {
-	frames [queueLen]media.Frame
-	wrote  atomic.Uint32 // owned by who pushes
-	read   atomic.Uint32 // owned by who fills
+	frames     [queueLen]media.Frame
+	writeIndex atomic.Uint32 // owned by the pushing goroutine
+	readIndex  atomic.Uint32 // owned by the clock
 
 	full           atomic.Int64
 	passed         atomic.Int64
-	leftOut, added atomic.Int64
+	skipped, added atomic.Int64
 
-	// What follows is the filling side's.
-	conceal *conceal.Concealer
-	begun   bool
-	fewest  int // that waited in this stretch
-	asked   int // times in this stretch
-	surplus int // stretches with too many
+	// The rest is owned by the clock.
+	conceal *plc.Concealer
+	started bool
+	fewest  int // frames queued in this window
+	calls   int // in this window
+	surplus int // consecutive windows with a surplus
 }
 
 func newQueue(rate int) *queue {
-	q := &queue{conceal: conceal.New(rate), fewest: queueLen}
+	q := &queue{conceal: plc.New(rate), fewest: queueLen}
 	for i := range q.frames {
 		q.frames[i] = make(media.Frame, media.FrameLen(rate))
 	}
 	return q
 }
 
-// push adds a frame. A full queue drops it: the other side asks for nothing,
-// and what it will be played then should not be old.
+// push adds a frame. A full queue drops it: nothing is being played, and audio
+// played later should not be old.
 func (q *queue) push(f media.Frame) {
-	w := q.wrote.Load()
-	if w-q.read.Load() == queueLen {
+	w := q.writeIndex.Load()
+	if w-q.readIndex.Load() == queueLen {
 		q.full.Add(1)
 		return
 	}
 	copy(q.frames[w%queueLen], f)
-	q.wrote.Store(w + 1)
+	q.writeIndex.Store(w + 1)
 }
 
-// FillFrame implements media.Feed.
 func (q *queue) FillFrame(f media.Frame, _ time.Time) {
-	waiting := int(q.wrote.Load() - q.read.Load())
-	if !q.begun && waiting < first {
+	waiting := int(q.writeIndex.Load() - q.readIndex.Load())
+	if !q.started && waiting < prefill {
 		clear(f)
 		return
 	}
-	q.begun = true
-	if waiting > most {
-		for ; waiting > kept; waiting-- {
-			q.leave()
+	q.started = true
+	if waiting > maxWaiting {
+		for ; waiting > keepAfterDrop; waiting-- {
+			q.skip()
 		}
 	}
-	if q.watch(waiting) {
-		q.leave()
+	if q.shouldSkip(waiting) {
+		q.skip()
 		waiting--
 	}
 	if waiting == 0 {
 		q.added.Add(1)
-		q.conceal.Lost(f)
+		q.conceal.Conceal(f)
 		return
 	}
-	r := q.read.Load()
+	r := q.readIndex.Load()
 	copy(f, q.frames[r%queueLen])
-	q.read.Store(r + 1)
-	q.conceal.Good(f)
+	q.readIndex.Store(r + 1)
+	q.conceal.Receive(f)
 	q.passed.Add(1)
 }
 
-// watch says whether the next frame is to be left out.
-func (q *queue) watch(waiting int) bool {
+func (q *queue) shouldSkip(waiting int) bool {
 	q.fewest = min(q.fewest, waiting)
-	if q.asked++; q.asked >= watched {
-		if q.surplus++; q.fewest <= spare {
+	if q.calls++; q.calls >= watchFrames {
+		if q.surplus++; q.fewest <= maxIdle {
 			q.surplus = 0
 		}
-		q.fewest, q.asked = waiting, 0
+		q.fewest, q.calls = waiting, 0
 	}
-	if q.surplus == 0 || waiting <= spare {
+	if q.surplus == 0 || waiting <= maxIdle {
 		return false
 	}
-	if q.surplus <= patience && !q.conceal.Still(q.frames[q.read.Load()%queueLen]) {
+	if q.surplus <= pauseWindows && !q.conceal.IsBackground(q.frames[q.readIndex.Load()%queueLen]) {
 		return false
 	}
 	q.surplus = 0
 	return true
 }
 
-// leave leaves the oldest frame out.
-func (q *queue) leave() {
-	q.read.Add(1)
+func (q *queue) skip() {
+	q.readIndex.Add(1)
 	q.conceal.Skip()
-	q.leftOut.Add(1)
+	q.skipped.Add(1)
 }
 
-// way tells what became of the frames.
-func (q *queue) way(k keys) Way {
-	return Way{
-		Passed: q.passed.Load(), Dropped: q.full.Load() + q.leftOut.Load(), Filled: q.added.Load(),
-		Keys: k.passed, Unheard: k.unheard,
+func (q *queue) stats(k keyCounts) DirectionStats {
+	return DirectionStats{
+		Passed: q.passed.Load(), Dropped: q.full.Load() + q.skipped.Load(), Filled: q.added.Load(),
+		Keys: k.passed, KeysDropped: k.dropped,
 	}
 }

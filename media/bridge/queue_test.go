@@ -11,10 +11,10 @@ import (
 
 const frame = 160
 
-func (q *queue) waiting() int { return int(q.wrote.Load() - q.read.Load()) }
+func (q *queue) waiting() int { return int(q.writeIndex.Load() - q.readIndex.Load()) }
 
-// TestQueueDrift pushes by a clock that is off for half an hour: the queue
-// stays short, and the tone in it keeps its frequency.
+// TestQueueDrift pushes with a drifting clock for 30 minutes. The queue stays
+// short and the tone keeps its frequency.
 func TestQueueDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 0, 200} {
 		q, f := newQueue(8000), make(media.Frame, frame)
@@ -37,7 +37,7 @@ func TestQueueDrift(t *testing.T) {
 			t.Errorf("%d ppm: %d frames waited", ppm, longest)
 		}
 		off := int64(n * 200 / 1_000_000)
-		w := q.way(keys{})
+		w := q.stats(keyCounts{})
 		switch {
 		case ppm == 0 && (w.Dropped != 0 || w.Filled != 0),
 			ppm > 0 && (w.Filled != 0 || w.Dropped < off-2 || w.Dropped > off+1),
@@ -45,17 +45,17 @@ func TestQueueDrift(t *testing.T) {
 			t.Errorf("%d ppm: %+v", ppm, w)
 		}
 		if p := tone.Power(tail, 8000, 500); p < 0.08 {
-			t.Errorf("%d ppm: the tone has a power of %.3f, of 0.09", ppm, p)
+			t.Errorf("%d ppm: got tone power %.3f, want 0.09", ppm, p)
 		}
 	}
 }
 
-// TestQueueBursts gets its frames six at a time: after the first gap nothing
-// is made up, and nothing left out.
+// TestQueueBursts pushes six frames at a time. After the first gap no frame is
+// concealed or dropped.
 func TestQueueBursts(t *testing.T) {
 	q, f := newQueue(8000), make(media.Frame, frame)
 	sound := tone.Sine(8000, frame, 500, 0.3)
-	var settled Way
+	var settled DirectionStats
 	for i := range 3000 {
 		if i%6 == 0 {
 			for range 6 {
@@ -64,30 +64,28 @@ func TestQueueBursts(t *testing.T) {
 		}
 		q.FillFrame(f, time.Time{})
 		if i == 300 {
-			settled = q.way(keys{})
+			settled = q.stats(keyCounts{})
 		}
 	}
-	if w := q.way(keys{}); w.Filled != settled.Filled || w.Dropped != settled.Dropped || w.Passed < 2990 {
+	if w := q.stats(keyCounts{}); w.Filled != settled.Filled || w.Dropped != settled.Dropped || w.Passed < 2990 {
 		t.Errorf("%+v, after 6 s %+v", w, settled)
 	}
 }
 
-// TestQueueStall plays nothing for ten seconds: what is heard then is new.
 func TestQueueStall(t *testing.T) {
 	q, f := newQueue(8000), make(media.Frame, frame)
 	for range 500 {
 		q.push(f)
 	}
 	q.FillFrame(f, time.Time{})
-	if n := q.waiting(); n != kept-1 {
-		t.Errorf("%d frames wait after a stall", n)
+	if n := q.waiting(); n != keepAfterDrop-1 {
+		t.Errorf("%d frames queued after a stall", n)
 	}
-	if w := q.way(keys{}); w.Dropped != 500-kept || w.Passed != 1 {
+	if w := q.stats(keyCounts{}); w.Dropped != 500-keepAfterDrop || w.Passed != 1 {
 		t.Errorf("%+v", w)
 	}
 }
 
-// TestQueueSurplusGoesInAPause leaves out a quiet frame before a loud one.
 func TestQueueSurplusGoesInAPause(t *testing.T) {
 	q, f := newQueue(8000), make(media.Frame, frame)
 	loud := tone.Sine(8000, frame, 500, 0.3)
@@ -95,18 +93,18 @@ func TestQueueSurplusGoesInAPause(t *testing.T) {
 		q.push(loud)
 	}
 	for i := range 200 {
-		dropped := q.way(keys{}).Dropped
+		dropped := q.stats(keyCounts{}).Dropped
 		if i < 120 {
 			q.push(loud)
 		} else {
 			q.push(make(media.Frame, frame))
 		}
 		q.FillFrame(f, time.Time{})
-		if i < 120 && q.way(keys{}).Dropped != dropped {
+		if i < 120 && q.stats(keyCounts{}).Dropped != dropped {
 			t.Fatalf("speech was cut after %d frames", i)
 		}
 	}
-	if w := q.way(keys{}); w.Dropped == 0 || q.waiting() > 4 {
+	if w := q.stats(keyCounts{}); w.Dropped == 0 || q.waiting() > 4 {
 		t.Errorf("%+v, %d wait", w, q.waiting())
 	}
 }
@@ -125,7 +123,7 @@ func TestQueueFromTwoGoroutines(t *testing.T) {
 		q.FillFrame(f, time.Time{})
 	}
 	work.Wait()
-	w := q.way(keys{})
+	w := q.stats(keyCounts{})
 	if w.Passed+w.Dropped+int64(q.waiting()) != 20_000 {
 		t.Errorf("%+v and %d waiting are not 20,000", w, q.waiting())
 	}

@@ -1,11 +1,11 @@
-// Package codec turns 16-bit PCM into what goes over the wire and back.
-// Encoders and decoders allocate nothing once they are made.
+// Package codec encodes and decodes RTP audio payloads. Encoders and decoders
+// allocate nothing after they are created.
 package codec
 
 import "strings"
 
-// A Codec describes one audio format and makes what speaks it. Codecs may be
-// shared by any number of streams and goroutines.
+// A Codec describes an audio format and creates its encoders and decoders. Any
+// number of streams and goroutines may share it.
 type Codec interface {
 	// Name is the encoding name of the SDP rtpmap line, such as "PCMU".
 	Name() string
@@ -13,36 +13,35 @@ type Codec interface {
 	PayloadType() uint8
 	// Rate is the sample rate in Hz.
 	Rate() int
-	// ClockRate is the rate of the RTP timestamp in Hz. One byte of payload
-	// is one tick of that clock.
+	// ClockRate is the RTP clock rate in Hz. One byte of payload is one tick.
 	ClockRate() int
-	// NewEncoder returns the sending side of one stream.
+	// NewEncoder returns an encoder for one stream.
 	NewEncoder() Encoder
-	// NewDecoder returns the hearing side of one stream.
+	// NewDecoder returns a decoder for one stream.
 	NewDecoder() Decoder
 }
 
 // An Encoder encodes one stream. It belongs to one goroutine.
 type Encoder interface {
-	// Encode writes pcm to dst and returns the bytes written: as many as fit.
-	// Stretches of a stream hold a whole number of bytes each.
+	// Encode writes pcm to dst and returns the number of bytes: as many as
+	// fit. The length of pcm must correspond to whole bytes.
 	Encode(dst []byte, pcm []int16) int
 }
 
 // A Decoder decodes one stream. It belongs to one goroutine.
 type Decoder interface {
-	// Decode writes payload to dst and returns the samples written: as many
+	// Decode writes payload to dst and returns the number of samples: as many
 	// as fit.
 	Decode(dst []int16, payload []byte) int
 }
 
-// A Mapping is a codec under the payload type that a session gave it.
+// A Mapping is a codec with its payload type in a session.
 type Mapping struct {
 	PayloadType uint8
 	Codec       Codec
 }
 
-// All returns the codecs of the house, the preferred first.
+// All returns the supported codecs, preferred first.
 func All() []Codec { return []Codec{PCMU{}, PCMA{}, G722{}} }
 
 // ByName finds a codec by its encoding name, in any case (RFC 4566 section 6).

@@ -4,8 +4,8 @@ import "math/bits"
 
 const g711Rate = 8000 // Hz, of samples and of the RTP clock
 
-// PCMU is G.711 µ-law. It keeps no state, so it is its own encoder and decoder,
-// and may be shared as such too.
+// PCMU is G.711 µ-law. It is stateless and serves as its own encoder and
+// decoder, which may be shared.
 type PCMU struct{}
 
 // Name implements Codec.
@@ -44,7 +44,7 @@ func (PCMU) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// PCMA is G.711 A-law. It keeps no state, as PCMU.
+// PCMA is G.711 A-law. It is stateless like PCMU.
 type PCMA struct{}
 
 // Name implements Codec.
@@ -83,8 +83,8 @@ func (PCMA) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// The µ-law curve is eight segments over a magnitude shifted by the bias, so
-// that each segment begins at a power of two.
+// The µ-law curve has eight segments. With the bias added to the magnitude
+// each begins at a power of two.
 const (
 	ulawBias = 0x84
 	ulawClip = 0x7fff - ulawBias

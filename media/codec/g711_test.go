@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// both is a codec without state.
+// both is a stateless codec.
 type both interface {
 	Codec
 	Encoder
@@ -25,7 +25,7 @@ func TestRoundTrip(t *testing.T) {
 			if again != pcm {
 				t.Errorf("%s %#02x: %d became %d", c.Name(), b, pcm[0], again[0])
 			}
-			// µ-law has two codes for zero, and only the positive one is sent.
+			// µ-law has two codes for zero; the encoder uses the positive one.
 			if want := byte(b); wire[0] != want && (c.Name() != "PCMU" || want != 0x7f) {
 				t.Errorf("%s %#02x came back as %#02x", c.Name(), b, wire[0])
 			}
@@ -33,7 +33,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReference holds points of the tables of ITU-T G.711.
 func TestReference(t *testing.T) {
 	for _, row := range []struct {
 		codec both
@@ -59,9 +58,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestEncodeExact holds the decision values: a sample becomes the code in
-// whose interval it lies, half a step of its segment around the level, and
-// greater samples never get smaller levels.
+// TestEncodeExact checks the decision values: each sample gets the code whose
+// interval contains it, and the levels are monotonic.
 func TestEncodeExact(t *testing.T) {
 	for _, c := range g711() {
 		var levels [256]int16

@@ -2,11 +2,11 @@ package codec
 
 const (
 	g722Rate  = 16000 // Hz
-	g722Clock = 8000  // Hz, an error of history that is kept (RFC 3551 section 4.5.2)
+	g722Clock = 8000  // Hz; historical error kept for compatibility (RFC 3551 section 4.5.2)
 )
 
-// G722 is ITU-T G.722 at 64 kbit/s (mode 1): 7 kHz of sound in two bands, each
-// coded as the difference to what its past foretells.
+// G722 is ITU-T G.722 at 64 kbit/s (mode 1): 7 kHz audio in two bands, each
+// coded with adaptive differential PCM.
 type G722 struct{}
 
 // Name implements Codec.
@@ -40,7 +40,7 @@ type g722Encoder struct {
 	low, high band
 }
 
-// Encode implements Encoder: two samples are a byte.
+// Encode implements Encoder. Two samples become one byte.
 func (e *g722Encoder) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm)/2)
 	for i := range n {
@@ -60,7 +60,7 @@ type g722Decoder struct {
 	low, high band
 }
 
-// Decode implements Decoder: a byte is two samples.
+// Decode implements Decoder. One byte becomes two samples.
 func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst)/2, len(payload))
 	for i, b := range payload[:n] {
@@ -75,11 +75,11 @@ func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	return 2 * n
 }
 
-// A mirror is the last samples of the quadrature mirror filter (G.722 sections
-// 3.1 and 4.4), the newest last.
+// A mirror holds the last samples of the quadrature mirror filter (G.722
+// sections 3.1 and 4.4), newest last.
 type mirror [24]int32
 
-// push takes two samples and returns the sums over the even and the odd places.
+// push adds two samples and returns the sums over the even and odd positions.
 func (m *mirror) push(a, b int32) (even, odd int32) {
 	copy(m[:], m[2:])
 	m[22], m[23] = a, b
@@ -90,8 +90,7 @@ func (m *mirror) push(a, b int32) (even, odd int32) {
 	return even, odd
 }
 
-// quantizeLow finds the six bits of a difference in the lower band (section
-// 3.3.1).
+// quantizeLow returns the six bits of a lower band difference (section 3.3.1).
 func quantizeLow(diff, scale int32) int32 {
 	size := diff
 	if diff < 0 {
@@ -110,7 +109,7 @@ func quantizeLow(diff, scale int32) int32 {
 	return int32(33 - n)
 }
 
-// quantizeHigh finds the two bits of a difference in the upper band (section
+// quantizeHigh returns the two bits of an upper band difference (section
 // 3.3.2).
 func quantizeHigh(diff, scale int32) int32 {
 	const level = 564
@@ -126,5 +125,4 @@ func quantizeHigh(diff, scale int32) int32 {
 
 func saturate(v int32) int32 { return max(-1<<15, min(1<<15-1, v)) }
 
-// clamp keeps v within n below and just under n above zero.
 func clamp(v, n int32) int32 { return max(-n, min(n-1, v)) }

@@ -29,9 +29,9 @@ func file(tb testing.TB, name string) []byte {
 	return b
 }
 
-// TestG722AsOthers holds the codec against another's, bit by bit. See
-// testdata/README.md for where the files come from.
-func TestG722AsOthers(t *testing.T) {
+// TestG722AgainstReference compares with another implementation bit by bit.
+// testdata/README.md names the source of the files.
+func TestG722AgainstReference(t *testing.T) {
 	wire := file(t, "mixed.g722")
 	pcm := make([]int16, 2*len(wire))
 	dec := G722{}.NewDecoder()
@@ -65,8 +65,8 @@ func differ[T comparable](a, b []T) int {
 	return -1
 }
 
-// snr is the ratio of got to what it lacks of want, in dB, at the delay of the
-// two mirror filters.
+// snr returns the signal-to-noise ratio of got in dB, at the delay of the two
+// mirror filters.
 func snr(want, got []int16, delay int) float64 {
 	var signal, noise float64
 	for i := delay; i < len(got); i++ {
@@ -95,7 +95,7 @@ func TestG722RoundTrip(t *testing.T) {
 		}
 		floor := 25.0
 		if hz > 4000 {
-			floor = 12 // two bits a sample
+			floor = 12 // two bits per sample
 		}
 		if s := snr(src[1600:], got[1600:], delay); s < floor {
 			t.Errorf("%v Hz: %.1f dB", hz, s)
@@ -103,8 +103,8 @@ func TestG722RoundTrip(t *testing.T) {
 	}
 }
 
-// TestG722Anything feeds what no encoder makes: nothing overflows, and a
-// stream may be cut anywhere.
+// TestG722Anything decodes arbitrary bytes. Nothing overflows, and the stream
+// may be cut anywhere.
 func TestG722Anything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wire := rapid.SliceOfN(rapid.Byte(), 1, 2000).Draw(t, "wire")

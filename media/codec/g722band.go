@@ -1,32 +1,32 @@
 package codec
 
 const (
-	startLow  = 32 // scale factors of a stream's beginning
+	startLow  = 32 // initial scale factors
 	startHigh = 8
 )
 
-// A band is the adaptive predictor and quantizer of one half of the spectrum
-// (G.722 sections 3.4 to 3.6). Encoder and decoder run the same one, fed with
-// what is on the wire, so both foretell the same.
+// A band is the adaptive predictor and quantizer of half the spectrum (G.722
+// sections 3.4 to 3.6). Encoder and decoder feed it with the transmitted bits,
+// so both predict the same.
 type band struct {
-	guess int32 // of the next sample
-	zero  int32 // the part of guess that comes of the differences
-	log   int32 // of the scale factor
-	scale int32 // of the quantizer
+	guess int32 // predicted next sample
+	zero  int32 // contribution of the zeros to guess
+	log   int32 // logarithm of scale
+	scale int32 // quantizer scale factor
 
 	poles [2]int32 // coefficients
 	zeros [6]int32
-	built [2]int32 // samples rebuilt, the newest first, doubled
-	parts [2]int32 // samples without what the poles foretold
-	diffs [6]int32 // differences, the newest first, doubled
+	built [2]int32 // reconstructed samples, newest first, doubled
+	parts [2]int32 // samples minus the poles' contribution
+	diffs [6]int32 // differences, newest first, doubled
 }
 
-// learnLow takes the six bits of a sample in the lower band. Only the upper
-// four count, so that the rest may be lost (section 3.3.3).
+// learnLow takes the six bits of a lower band sample. Only the upper four
+// affect the state, so the rest may be stolen (section 3.3.3).
 func (b *band) learnLow(code int32) {
 	code >>= 2
 	diff := b.scale * coarse[code] >> 15
-	size := 15 - code // the levels of both signs are one row each, the largest first
+	size := 15 - code // levels of both signs, largest first
 	if code < 8 {
 		size = (8 - code) & 7
 	}
@@ -35,7 +35,7 @@ func (b *band) learnLow(code int32) {
 	b.learn(diff)
 }
 
-// learnHigh takes the two bits of a sample in the upper band.
+// learnHigh takes the two bits of an upper band sample.
 func (b *band) learnHigh(code int32) {
 	diff := b.scale * upper[code] >> 15
 	b.log = max(0, min(22528, b.log*127>>7+growHigh[code&1]))
@@ -43,7 +43,7 @@ func (b *band) learnHigh(code int32) {
 	b.learn(diff)
 }
 
-// exponent turns a logarithm to the base of two, in 2048ths, into the scale.
+// exponent converts a base-2 logarithm in 2048ths to the scale.
 func exponent(log, bias int32) int32 {
 	mantissa, shift := mantissas[log>>6&31], bias-log>>11
 	if shift < 0 {
@@ -52,7 +52,6 @@ func exponent(log, bias int32) int32 {
 	return mantissa >> shift << 2
 }
 
-// learn takes the difference of a sample to its guess and makes the next.
 func (b *band) learn(diff int32) {
 	built := saturate(b.guess + diff)
 	part := saturate(b.zero + diff)
@@ -65,8 +64,8 @@ func (b *band) learn(diff int32) {
 	b.guess = saturate(pole + b.zero)
 }
 
-// learnPoles moves the poles by the signs of the last three parts, and keeps
-// them where the filter is stable.
+// learnPoles adapts the poles by the signs of the last three parts and keeps
+// the filter stable.
 func (b *band) learnPoles(part int32) {
 	same, same2 := sameSign(part, b.parts[0]), sameSign(part, b.parts[1])
 	turn := saturate(b.poles[0] << 2)
@@ -90,8 +89,8 @@ func (b *band) learnPoles(part int32) {
 	b.poles = [2]int32{max(-limit, min(limit, saturate(first))), second}
 }
 
-// learnZeros moves the zeros by the sign of the difference and of those before,
-// and foretells by them. It is most of the work.
+// learnZeros adapts the zeros by the signs of the differences and returns
+// their prediction. It takes most of the time.
 func (b *band) learnZeros(diff int32) int32 {
 	step := int32(128)
 	if diff == 0 {
@@ -116,12 +115,12 @@ func sameSign(a, b int32) bool { return (a < 0) == (b < 0) }
 var (
 	mirrorTaps = [12]int32{3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11}
 
-	// levels are where one quantum of the lower band ends and the next begins.
+	// levels are the decision levels of the lower band.
 	levels = [29]int32{
 		35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650, 714, 786,
 		858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980, 2195, 2557, 2919,
 	}
-	// fine are the differences of the six bits of the lower band.
+	// fine are the differences of the six lower band bits.
 	fine = [64]int32{
 		-136, -136, -136, -136, -24808, -21904, -19008, -16704, -14984, -13512, -12280, -11192, -10232, -9360, -8576, -7856,
 		-7192, -6576, -6000, -5456, -4944, -4464, -4008, -3576, -3168, -2776, -2400, -2032, -1688, -1360, -1040, -728,
@@ -133,11 +132,11 @@ var (
 		0, -20456, -12896, -8968, -6288, -4240, -2584, -1200,
 		20456, 12896, 8968, 6288, 4240, 2584, 1200, 0,
 	}
-	// upper are the differences of the two bits of the upper band.
+	// upper are the differences of the two upper band bits.
 	upper = [4]int32{-7408, -1616, 7408, 1616}
 
-	// growLow moves the scale of the lower band, by the size of the
-	// difference; growHigh that of the upper, large first.
+	// growLow changes the lower band's scale by the size of the difference;
+	// growHigh the upper band's, large first.
 	growLow  = [8]int32{-60, -30, 58, 172, 334, 538, 1198, 3042}
 	growHigh = [2]int32{798, -214}
 

@@ -2,12 +2,12 @@ package codec
 
 import "github.com/parley-voice/parley/media/resample"
 
-// maxStretch is the most that is resampled at once, in samples: 20 ms at the
-// highest rate of a codec.
+// maxStretch is the most samples resampled at once: 20 ms at the highest codec
+// rate.
 const maxStretch = g722Rate / 50
 
-// EncoderAt returns an encoder of c that takes samples at rate (Hz), at most
-// 20 ms of them at once.
+// EncoderAt returns an encoder of c for samples at rate (Hz). Each call takes
+// at most 20 ms.
 func EncoderAt(c Codec, rate int) Encoder {
 	if c.Rate() == rate {
 		return c.NewEncoder()
@@ -15,8 +15,8 @@ func EncoderAt(c Codec, rate int) Encoder {
 	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxStretch+1)}
 }
 
-// DecoderAt returns a decoder of c that yields samples at rate (Hz), from at
-// most 20 ms at once.
+// DecoderAt returns a decoder of c that yields samples at rate (Hz). Each call
+// takes at most 20 ms.
 func DecoderAt(c Codec, rate int) Decoder {
 	if c.Rate() == rate {
 		return c.NewDecoder()
@@ -34,7 +34,6 @@ type encoderAt struct {
 	own []int16
 }
 
-// Encode implements Encoder.
 func (e *encoderAt) Encode(dst []byte, pcm []int16) int {
 	return e.Encoder.Encode(dst, e.to.Resample(e.own[:0], pcm))
 }
@@ -43,12 +42,11 @@ type decoderAt struct {
 	Decoder
 
 	to  *resample.Resampler
-	per int // samples a byte
+	per int // samples per byte
 	own []int16
 	out []int16
 }
 
-// Decode implements Decoder.
 func (d *decoderAt) Decode(dst []int16, payload []byte) int {
 	payload = payload[:min(len(payload), len(d.own)/d.per)]
 	n := d.Decoder.Decode(d.own, payload)

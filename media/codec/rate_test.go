@@ -5,8 +5,6 @@ import (
 	"testing"
 )
 
-// TestOtherRate speaks every codec at the rate of every other: a tone comes
-// out as the tone it was, sample for sample as long.
 func TestOtherRate(t *testing.T) {
 	for _, c := range All() {
 		for _, rate := range []int{8000, 16000} {

@@ -2,66 +2,65 @@ package dtmf
 
 import "sync"
 
-// What a key takes, in frames of 20 ms.
+// Durations of a digit, in frames of 20 ms.
 const (
-	Held        = 5  // it is down: 100 ms
-	repeats     = 2  // times that its end is told again (RFC 4733 section 2.5.1.4)
-	keyFrames   = 8  // to the beginning of the next: 60 ms after its end
+	DownFrames  = 5  // tone or event: 100 ms
+	repeats     = 2  // retransmissions of the end packet (RFC 4733 section 2.5.1.4)
+	keyFrames   = 8  // from one digit to the next, with a gap of 60 ms
 	pauseFrames = 25 // of Pause
 )
 
-// queued is how many keys may wait: 10 seconds of them.
-const queued = 64
+// maxQueued is the number of digits that may be queued: 10 seconds.
+const maxQueued = 64
 
-// A Step is what a frame does for the keys.
+// A Step describes what one frame sends for a digit.
 type Step struct {
-	Busy  bool  // a key is down, or has just been: nothing else is heard
-	Code  uint8 // of the key
-	Frame int   // from the beginning of the key, from 0
+	Busy  bool  // a digit or its gap replaces the audio
+	Code  uint8 // event code
+	Frame int   // index since the digit's beginning
 }
 
-// First says that the key goes down in this frame.
-func (s Step) First() bool { return s.Busy && s.Frame == 0 }
+// IsFirst reports whether the digit begins in this frame.
+func (s Step) IsFirst() bool { return s.Busy && s.Frame == 0 }
 
-// Down says that the key is down in this frame.
-func (s Step) Down() bool { return s.Busy && s.Frame < Held }
+// IsDown reports whether the digit is pressed in this frame.
+func (s Step) IsDown() bool { return s.Busy && s.Frame < DownFrames }
 
-// Event says that a packet tells of the key in this frame, and how many frames
-// it has been down by the end of it.
+// Event reports whether this frame sends an event packet (ok), the frames
+// pressed so far, and whether it is an end packet.
 func (s Step) Event() (frames int, end, ok bool) {
-	return min(s.Frame+1, Held), s.Frame+1 >= Held, s.Busy && s.Frame < Held+repeats
+	return min(s.Frame+1, DownFrames), s.Frame+1 >= DownFrames, s.Busy && s.Frame < DownFrames+repeats
 }
 
-// A Dialer presses keys one after the other. Press may be called from any
-// goroutine; Next belongs to one, and neither waits nor allocates.
+// A Dialer sends digits one after the other. Press may be called from any
+// goroutine; Next belongs to one. Neither blocks or allocates.
 type Dialer struct {
 	queue chan rune
-	mu    sync.Mutex // held by who presses
+	mu    sync.Mutex // held by Press
 	step  Step
-	left  int // frames of the key or pause
+	left  int // frames left of the digit or pause
 }
 
-// NewDialer returns a Dialer that presses nothing yet.
-func NewDialer() *Dialer { return &Dialer{queue: make(chan rune, queued)} }
+// NewDialer returns a Dialer with an empty queue.
+func NewDialer() *Dialer { return &Dialer{queue: make(chan rune, maxQueued)} }
 
-// Press has keys pressed once those before them are: all of them, or none and
-// an error.
+// Press queues all keys, or none and returns an error.
 func (d *Dialer) Press(keys string) error {
-	if err := Check(keys); err != nil {
+	if err := Validate(keys); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.queue)+len(keys) > queued { // a key is a byte
+	if len(d.queue)+len(keys) > maxQueued { // every digit is one byte
 		return ErrFull
 	}
 	for _, k := range keys {
-		d.queue <- k // only the others of mu could fill it
+		d.queue <- k // cannot block: mu is held
 	}
 	return nil
 }
 
-// Next is what to do in the next frame.
+// Next returns the step of the next frame.
 func (d *Dialer) Next() Step {
 	if d.left == 0 {
 		select {

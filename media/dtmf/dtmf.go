@@ -1,6 +1,5 @@
-// Package dtmf presses the keys of a telephone and hears them pressed: as
-// events (RFC 4733) and as pairs of tones (ITU-T Q.23 and Q.24). It is pure:
-// nothing here knows the network or what time it is.
+// Package dtmf sends and detects DTMF digits, as events (RFC 4733) and as tone
+// pairs (ITU-T Q.23 and Q.24). It does no I/O and reads no clock.
 package dtmf
 
 import (
@@ -9,16 +8,17 @@ import (
 	"strings"
 )
 
-// Names are the keys, in the order of their event codes (RFC 4733 section 3.2).
+// Names are the digits in the order of their event codes (RFC 4733 section
+// 3.2).
 const Names = "0123456789*#ABCD"
 
-// Pause is half a second in which no key is pressed.
+// Pause is the character for half a second of silence.
 const Pause = ','
 
-// ErrFull is returned where more keys wait to be pressed than there is room for.
-var ErrFull = errors.New("too many keys wait to be pressed")
+// ErrFull means that the queue of digits is full.
+var ErrFull = errors.New("too many keys queued")
 
-// Key returns the key of an event code.
+// Key returns the digit of an event code.
 func Key(code uint8) (rune, bool) {
 	if int(code) >= len(Names) {
 		return 0, false
@@ -26,7 +26,7 @@ func Key(code uint8) (rune, bool) {
 	return rune(Names[code]), true
 }
 
-// Code returns the event code of a key, in either case.
+// Code returns the event code of a digit, in either case.
 func Code(key rune) (uint8, bool) {
 	if key >= 'a' && key <= 'd' {
 		key -= 'a' - 'A'
@@ -35,11 +35,11 @@ func Code(key rune) (uint8, bool) {
 	return uint8(max(0, n)), n >= 0 //nolint:gosec // one of sixteen
 }
 
-// Check says why keys cannot be pressed, or nil where they can.
-func Check(keys string) error {
+// Validate returns an error if keys holds anything but digits and Pause.
+func Validate(keys string) error {
 	for _, k := range keys {
 		if _, ok := Code(k); !ok && k != Pause {
-			return fmt.Errorf("no such key: %q", k)
+			return fmt.Errorf("invalid key %q; accepted: 0-9, *, #, A-D and comma", k)
 		}
 	}
 	return nil

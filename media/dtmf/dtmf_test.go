@@ -40,10 +40,10 @@ func TestDialer(t *testing.T) {
 		default:
 			got.WriteByte('0' + byte(frames))
 		}
-		if s.First() != (s.Busy && s.Frame == 0) || s.Down() != (s.Busy && s.Frame < Held) {
+		if s.IsFirst() != (s.Busy && s.Frame == 0) || s.IsDown() != (s.Busy && s.Frame < DownFrames) {
 			t.Errorf("%+v", s)
 		}
-		if frames > Held || end && frames != Held {
+		if frames > DownFrames || end && frames != DownFrames {
 			t.Errorf("%+v lasts %d frames", s, frames)
 		}
 	}
@@ -51,12 +51,12 @@ func TestDialer(t *testing.T) {
 	if got.String() != want {
 		t.Errorf("pressed %s, want %s", got.String(), want)
 	}
-	for keys, want := range map[string]error{"12x": nil, "é": nil, strings.Repeat("1", queued+1): ErrFull} {
+	for keys, want := range map[string]error{"12x": nil, "é": nil, strings.Repeat("1", maxQueued+1): ErrFull} {
 		if err := d.Press(keys); err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%.5q: %v", keys, err)
 		}
 		if s := d.Next(); s.Busy {
-			t.Errorf("%.5q: half of it was pressed", keys)
+			t.Errorf("%.5q: got part of it pressed, want none", keys)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { _ = d.Press("5"); d.Next() }); n != 0 {
@@ -64,35 +64,35 @@ func TestDialer(t *testing.T) {
 	}
 }
 
-func TestFunnel(t *testing.T) {
-	type came struct {
-		key rune
-		way Way
-		at  time.Duration
+func TestDeduplicator(t *testing.T) {
+	type report struct {
+		key    rune
+		method Method
+		at     time.Duration
 	}
 	for name, row := range map[string]struct {
-		all  []came
+		all  []report
 		want string
 	}{
-		"twice by one way":        {[]came{{'1', Event, 0}, {'1', Event, 90 * ms}}, "11"},
-		"by two ways":             {[]came{{'1', Event, 0}, {'1', Info, 99 * ms}}, "1"},
-		"info first":              {[]came{{'1', Info, 50 * ms}, {'1', Event, 0}}, "1"},
-		"info after events":       {[]came{{'1', Event, 0}, {'1', Info, 160 * ms}, {'2', Info, 5000 * ms}}, "1"},
-		"events after info":       {[]came{{'1', Info, 0}, {'1', Info, 200 * ms}, {'1', Event, 160 * ms}, {'1', Event, 360 * ms}, {'2', Event, 2000 * ms}}, "112"},
-		"event long after info":   {[]came{{'1', Info, 0}, {'1', Event, 501 * ms}}, "11"},
-		"info alone":              {[]came{{'1', Info, 0}, {'1', Info, 100 * ms}, {'2', Info, 110 * ms}}, "112"},
-		"info beside tones":       {[]came{{'1', InBand, 0}, {'1', Info, 400 * ms}, {'1', InBand, 900 * ms}, {'1', Info, 1300 * ms}}, "11"},
-		"tones, then an event":    {[]came{{'1', InBand, 0}, {'1', Event, 101 * ms}}, "11"},
-		"by three ways":           {[]came{{'1', InBand, 0}, {'1', Info, 50 * ms}, {'1', Event, 90 * ms}}, "1"},
-		"each twice, by two ways": {[]came{{'1', Info, 0}, {'1', Event, 10 * ms}, {'1', Info, 80 * ms}, {'1', Event, 90 * ms}}, "11"},
-		"other keys":              {[]came{{'1', Info, 0}, {'2', Event, 10 * ms}}, "12"},
-		"tones beside events":     {[]came{{'1', Event, 0}, {'1', InBand, 300 * ms}}, "1"},
-		"tones alone":             {[]came{{'1', InBand, 0}, {'1', InBand, 100 * ms}}, "11"},
+		"twice by one way":        {[]report{{'1', Event, 0}, {'1', Event, 90 * ms}}, "11"},
+		"by two ways":             {[]report{{'1', Event, 0}, {'1', Info, 99 * ms}}, "1"},
+		"info first":              {[]report{{'1', Info, 50 * ms}, {'1', Event, 0}}, "1"},
+		"info after events":       {[]report{{'1', Event, 0}, {'1', Info, 160 * ms}, {'2', Info, 5000 * ms}}, "1"},
+		"events after info":       {[]report{{'1', Info, 0}, {'1', Info, 200 * ms}, {'1', Event, 160 * ms}, {'1', Event, 360 * ms}, {'2', Event, 2000 * ms}}, "112"},
+		"event long after info":   {[]report{{'1', Info, 0}, {'1', Event, 501 * ms}}, "11"},
+		"info alone":              {[]report{{'1', Info, 0}, {'1', Info, 100 * ms}, {'2', Info, 110 * ms}}, "112"},
+		"info beside tones":       {[]report{{'1', InBand, 0}, {'1', Info, 400 * ms}, {'1', InBand, 900 * ms}, {'1', Info, 1300 * ms}}, "11"},
+		"tones, then an event":    {[]report{{'1', InBand, 0}, {'1', Event, 101 * ms}}, "11"},
+		"by three ways":           {[]report{{'1', InBand, 0}, {'1', Info, 50 * ms}, {'1', Event, 90 * ms}}, "1"},
+		"each twice, by two ways": {[]report{{'1', Info, 0}, {'1', Event, 10 * ms}, {'1', Info, 80 * ms}, {'1', Event, 90 * ms}}, "11"},
+		"other keys":              {[]report{{'1', Info, 0}, {'2', Event, 10 * ms}}, "12"},
+		"tones beside events":     {[]report{{'1', Event, 0}, {'1', InBand, 300 * ms}}, "1"},
+		"tones alone":             {[]report{{'1', InBand, 0}, {'1', InBand, 100 * ms}}, "11"},
 	} {
-		var f Funnel
+		var f Deduplicator
 		got := ""
 		for _, c := range row.all {
-			if f.Hear(c.key, c.way, c.at) {
+			if f.Accept(c.key, c.method, c.at) {
 				got += string(c.key)
 			}
 		}
@@ -102,13 +102,13 @@ func TestFunnel(t *testing.T) {
 	}
 }
 
-// dial is the sound of keys, each for so long, with noise under them.
+// dial returns the tones of keys with noise.
 func dial(rate int, keys string, on, off time.Duration, detune, highGain, noise float64, rng *rand.Rand) []int16 {
 	var pcm []int16
 	length := func(d time.Duration) int { return int(d * time.Duration(rate) / time.Second) }
 	for _, k := range keys {
 		code, _ := Code(k)
-		r, c := place(code)
+		r, c := padPosition(code)
 		for n := range length(on) + length(off) {
 			v := noise * rng.NormFloat64()
 			if n < length(on) {
@@ -122,18 +122,18 @@ func dial(rate int, keys string, on, off time.Duration, detune, highGain, noise 
 }
 
 func hearAll(rate int, pcm []int16) string {
-	e := NewEar(rate)
+	e := NewDetector(rate)
 	got := ""
 	for n := rate / 50; len(pcm) >= n; pcm = pcm[n:] {
-		if k, ok := e.Hear(pcm[:n]); ok {
+		if k, ok := e.Detect(pcm[:n]); ok {
 			got += string(k)
 		}
 	}
 	return got
 }
 
-func TestEar(t *testing.T) {
-	snr := func(db float64) float64 { return 0.2 * math.Pow(10, -db/20) } // of two sines of 0.2
+func TestDetector(t *testing.T) {
+	snr := func(db float64) float64 { return 0.2 * math.Pow(10, -db/20) } // for two sines of 0.2
 	for name, row := range map[string]struct {
 		on, off         time.Duration
 		detune, high    float64
@@ -155,43 +155,41 @@ func TestEar(t *testing.T) {
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, rate := range []int{8000, 16000} {
-			lead := make([]int16, rng.IntN(rate/50)) // keys begin anywhere in a frame
+			lead := make([]int16, rng.IntN(rate/50)) // digits begin anywhere in a frame
 			got := hearAll(rate, append(lead, dial(rate, Names+Names, row.on, row.off, row.detune, row.high, row.noise, rng)...))
 			want := Names + Names
 			if row.silent {
 				want = ""
 			}
 			if got != want {
-				t.Errorf("%s at %d: heard %q", name, rate, got)
+				t.Errorf("%s at %d: got %q", name, rate, got)
 			}
 		}
 	}
 }
 
-// TestEarHearsDialer has the ear hear what Tone says.
-func TestEarHearsDialer(t *testing.T) {
+func TestDetectorHearsDialer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.StringOfN(rapid.RuneFrom([]rune(Names)), 1, 20, -1).Draw(t, "keys")
 		rate := rapid.SampledFrom([]int{8000, 16000}).Draw(t, "rate")
-		d, e := NewDialer(), NewEar(rate)
+		d, e := NewDialer(), NewDetector(rate)
 		if err := d.Press(keys); err != nil {
 			t.Fatal(err)
 		}
 		f, got := make([]int16, rate/50), ""
 		for range keyFrames*len(keys) + 2 {
 			Tone(f, rate, d.Next())
-			if k, ok := e.Hear(f); ok {
+			if k, ok := e.Detect(f); ok {
 				got += string(k)
 			}
 		}
 		if got != keys {
-			t.Fatalf("pressed %q, heard %q", keys, got)
+			t.Fatalf("pressed %q, got %q", keys, got)
 		}
 	})
 }
 
-// TestEarHearsNoSpeech has a synthesizer talk.
-func TestEarHearsNoSpeech(t *testing.T) {
+func TestDetectorIgnoresSpeech(t *testing.T) {
 	espeak, err := exec.LookPath("espeak-ng")
 	if err != nil {
 		t.Skip("no espeak-ng")
@@ -212,14 +210,13 @@ func TestEarHearsNoSpeech(t *testing.T) {
 		}
 		for _, to := range []int{8000, 16000} {
 			if got := hearAll(to, resample.PCM(pcm, rate, to)); got != "" {
-				t.Errorf("%s at %d: heard %q in %d s of speech", voice, to, got, len(pcm)/rate)
+				t.Errorf("%s at %d: got %q in %d s of speech", voice, to, got, len(pcm)/rate)
 			}
 		}
 	}
 }
 
-// TestEarHearsNoNoise listens to noise and to music-like chords.
-func TestEarHearsNoNoise(t *testing.T) {
+func TestDetectorIgnoresNoise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	pcm := make([]int16, 8000*30)
 	for i := range pcm {
@@ -233,21 +230,21 @@ func TestEarHearsNoNoise(t *testing.T) {
 		pcm[i] = int16(max(-1, min(1, v)) * math.MaxInt16)
 	}
 	if got := hearAll(8000, pcm); got != "" {
-		t.Errorf("heard %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
 func TestNoAllocations(t *testing.T) {
-	e, f, s := NewEar(8000), make([]int16, 160), Step{Busy: true}
-	if n := testing.AllocsPerRun(100, func() { Tone(f, 8000, s); e.Hear(f) }); n != 0 {
+	e, f, s := NewDetector(8000), make([]int16, 160), Step{Busy: true}
+	if n := testing.AllocsPerRun(100, func() { Tone(f, 8000, s); e.Detect(f) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-func BenchmarkEar(b *testing.B) {
-	e, f := NewEar(8000), make([]int16, 160)
+func BenchmarkDetector(b *testing.B) {
+	e, f := NewDetector(8000), make([]int16, 160)
 	Tone(f, 8000, Step{Busy: true})
 	for b.Loop() {
-		e.Hear(f)
+		e.Detect(f)
 	}
 }

@@ -43,23 +43,23 @@ func TestEvents(t *testing.T) {
 		"wraps":              {join(press(0xffffff00, 1), press(0x2000, 2)), "12"},
 		"clock set back":     {join(press(92640, 11), press(17632, 0), press(85760, 10)), "#0*"},
 	} {
-		var d Events
+		var d EventDecoder
 		got := ""
 		for _, e := range row.events {
 			flags := byte(10)
 			if e.end {
 				flags |= 0x80
 			}
-			if key, pressed := d.Hear(1, e.ts, e.marker, []byte{e.code, flags, byte(e.duration >> 8), byte(e.duration)}); pressed {
+			if key, pressed := d.Decode(1, e.ts, e.marker, []byte{e.code, flags, byte(e.duration >> 8), byte(e.duration)}); pressed {
 				got += string(key)
 			}
 		}
 		if got != row.want {
-			t.Errorf("%s: heard %q, want %q", name, got, row.want)
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
 		}
 	}
-	var d Events
-	if _, pressed := d.Hear(0, 0, false, []byte{1, 2, 3}); pressed {
-		t.Error("a short event pressed a key")
+	var d EventDecoder
+	if _, pressed := d.Decode(0, 0, false, []byte{1, 2, 3}); pressed {
+		t.Error("got a digit from a truncated event, want none")
 	}
 }

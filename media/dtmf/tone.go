@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// The amplitudes of the two tones, of full scale: -9 and -7 dBm0, for lines
-// weaken the high ones more.
+// Tone amplitudes relative to full scale, -9 and -7 dBm0: lines attenuate the
+// high tones more.
 const (
 	lowLoud  = 0.25
 	highLoud = 0.31
-	ramp     = 2500 * time.Microsecond // so that a tone neither begins nor ends with a click
+	ramp     = 2500 * time.Microsecond // avoids clicks
 )
 
 // rows and columns are the frequencies in Hz (ITU-T Q.23).
@@ -22,8 +22,7 @@ var (
 	pad     = [4]string{"123A", "456B", "789C", "*0#D"}
 )
 
-// place is where a key stands on the pad.
-func place(code uint8) (row, column int) {
+func padPosition(code uint8) (row, column int) {
 	for r, line := range pad {
 		for c := range line {
 			if line[c] == Names[code&15] {
@@ -34,16 +33,16 @@ func place(code uint8) (row, column int) {
 	return 0, 0
 }
 
-// Tone fills frame with the sound of a step at rate (Hz): two tones while the
-// key is down, then silence.
+// Tone fills frame with the audio of a step at rate (Hz): two tones while the
+// digit is pressed, else silence.
 func Tone(frame []int16, rate int, s Step) {
-	if !s.Down() {
+	if !s.IsDown() {
 		clear(frame)
 		return
 	}
-	row, column := place(s.Code)
+	row, column := padPosition(s.Code)
 	low, high := 2*math.Pi*rows[row]/float64(rate), 2*math.Pi*columns[column]/float64(rate)
-	from, total := s.Frame*len(frame), Held*len(frame)
+	from, total := s.Frame*len(frame), DownFrames*len(frame)
 	edge := int(ramp * time.Duration(rate) / time.Second)
 	for i := range frame {
 		n := from + i

@@ -7,26 +7,26 @@ import (
 
 const (
 	frameTicks = int64(FrameLen)
-	windowLen  = 8192 // ticks held at most; a power of two
-	stampLen   = 80   // ticks that share one arrival time, and one format
-	stampsLen  = 256  // covers the window twice; a power of two
+	windowLen  = 8192 // ticks buffered at most, a power of two
+	stampLen   = 80   // ticks that share one arrival time and one format
+	stampsLen  = 256  // covers the window twice, a power of two
 
-	leap        = 500 * time.Millisecond // a packet so much too early comes from another timeline
-	floorSpan   = 2 * time.Second        // the quickest packet is remembered for one to two of these
-	lateRun     = 5                      // late packets that are a new timeline
-	lateSpan    = 80 * time.Millisecond  // over which they must come: a burst of old packets is none
-	lateSpread  = 100 * time.Millisecond // by which their lateness may differ
-	silentAfter = time.Second            // without packets, as after comfort noise, a marker on a late packet begins a new timeline
-	straggle    = 100 * time.Millisecond // packets of the source before may still come so long
+	leap        = 500 * time.Millisecond // a packet this much too early starts a new timeline
+	floorSpan   = 2 * time.Second        // the least transit is remembered for one to two of these
+	lateRun     = 5                      // late packets that start a new timeline
+	lateSpan    = 80 * time.Millisecond  // least time that they must span: a burst of old packets does not count
+	lateSpread  = 100 * time.Millisecond // greatest spread of their lateness
+	silentAfter = time.Second            // without packets: then a late packet with a marker starts a new timeline
+	straggle    = 100 * time.Millisecond // packets of the previous source may still arrive
 )
 
-// A Buffer puts the packets of one party back in order on the sender's
-// timeline and cuts it into frames. Positions on the timeline are ticks; they
-// never wrap. It belongs to one goroutine and allocates nothing after New.
+// A Buffer orders the packets of one stream on the sender's timeline and cuts
+// it into frames. Positions are ticks and never wrap. It belongs to one
+// goroutine and allocates nothing after New.
 //
-// A frame is released as soon as it is complete. Only a hole is waited for,
-// until the depth has passed after its frame would have come on the quickest
-// path seen lately. The depth follows the jitter, from 20 to 120 ms.
+// A complete frame is released at once. A frame with missing packets waits
+// until depth has passed after its expected arrival on the fastest recent
+// path. The depth follows the jitter, from 20 to 120 ms.
 type Buffer struct {
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
@@ -34,18 +34,18 @@ type Buffer struct {
 	format [stampsLen]uint8
 
 	next int64 // position of the next frame to release
-	far  int64 // end of what came furthest
+	end  int64 // end of the furthest packet
 
-	heard      bool // a packet has come
+	hasAudio   bool // a packet has arrived
 	source, ts uint32
-	pos        int64 // of ts
+	pos        int64 // position of ts
 	last       time.Duration
-	former     uint32        // the source before
-	changed    time.Duration // when it was left; valid where skips > 0
-	hush       bool          // the last packet was comfort noise
-	noise      uint8         // its level
+	former     uint32        // previous source
+	changed    time.Duration // time of the last change of source; valid if skips > 0
+	silent     bool          // the last packet was comfort noise
+	noise      uint8         // level of that noise
 
-	floor, prev time.Duration // least transit in this span and the one before
+	floor, prev time.Duration // least transit of this span and the previous one
 	floorSince  time.Duration
 	depth       depth
 
@@ -53,8 +53,8 @@ type Buffer struct {
 	lateAt    time.Duration
 	lateSince time.Duration
 
-	begun time.Duration
-	skew  time.Duration // by which the reader made the frames more, or fewer
+	startedAt time.Duration
+	skew      time.Duration // frames that the reader added or dropped, as a duration
 
 	seqs  sequence
 	late  int64
@@ -66,19 +66,19 @@ func New() *Buffer {
 	return &Buffer{prev: math.MaxInt64, depth: depth{before: firstDelay}}
 }
 
-// Begin starts the timeline at now: silence is due from then on.
-func (b *Buffer) Begin(now time.Duration) {
-	b.begun, b.skew = now-span(b.next), 0
-	b.floor, b.floorSince = b.begun, now
+// Start starts the timeline at now: silence is due from then on.
+func (b *Buffer) Start(now time.Duration) {
+	b.startedAt, b.skew = now-span(b.next), 0
+	b.floor, b.floorSince = b.startedAt, now
 }
 
-// Put takes one packet. The number of a key's packet counts, where it is of
-// the sequence that speech is numbered in; its timeline is another (RFC 4733
-// section 2.5.1.2). A packet longer than MaxPayload is ignored.
+// Put adds one packet. Of a Key packet only the sequence number counts, and
+// only if its SSRC is that of the audio; its timeline differs (RFC 4733
+// section 2.5.1.2). A payload longer than MaxPayload is ignored.
 func (b *Buffer) Put(p *Packet) {
 	if p.Kind == Key {
-		if !b.heard || p.Source == b.source {
-			b.seqs.see(p.Source, p.Seq)
+		if !b.hasAudio || p.SSRC == b.source {
+			b.seqs.observe(p.SSRC, p.Seq)
 		}
 		return
 	}
@@ -89,17 +89,17 @@ func (b *Buffer) Put(p *Packet) {
 		b.late++
 		return
 	}
-	if fresh := b.seqs.see(p.Source, p.Seq); !fresh {
+	if fresh := b.seqs.observe(p.SSRC, p.Seq); !fresh {
 		return
 	}
-	if !b.heard || p.Source != b.source {
+	if !b.hasAudio || p.SSRC != b.source {
 		b.resync(p)
 	}
 	if !b.place(p) {
 		return
 	}
-	b.last, b.hush = p.At, p.Kind == Comfort
-	if b.hush {
+	b.last, b.silent = p.At, p.Kind == Comfort
+	if b.silent {
 		b.noise = quietest
 		if len(p.Payload) > 0 {
 			b.noise = p.Payload[0] & quietest
@@ -109,37 +109,37 @@ func (b *Buffer) Put(p *Packet) {
 	b.store(p)
 }
 
-// Full says that p lies beyond what can be held, while the next frame is whole
-// and is best taken first: else p would be taken for one of a new timeline.
+// Full reports whether p lies beyond the window while the next frame is
+// complete and should be read first. Otherwise p would start a new timeline.
 func (b *Buffer) Full(p *Packet) bool {
-	if !b.heard || p.Kind != Speech || p.Source != b.source {
+	if !b.hasAudio || p.Kind != Speech || p.SSRC != b.source {
 		return false
 	}
-	end := b.pos + int64(int32(p.Stamp-b.ts)) + int64(len(p.Payload)) //nolint:gosec // a difference on a circle
+	end := b.pos + int64(int32(p.Timestamp-b.ts)) + int64(len(p.Payload)) //nolint:gosec // modular difference
 	return end > b.next+windowLen && b.complete()
 }
 
 // quietest is the lowest level of comfort noise, in -dBov.
 const quietest = 127
 
-// straggler says whether a packet is of the source before, overtaken by the
-// first packets of the new one.
+// straggler reports whether a packet of the previous source was overtaken by
+// the new source.
 func (b *Buffer) straggler(p *Packet) bool {
-	return b.skips > 0 && p.Source == b.former && p.Source != b.source && p.At-b.changed < straggle
+	return b.skips > 0 && p.SSRC == b.former && p.SSRC != b.source && p.At-b.changed < straggle
 }
 
-// place finds the position of a packet, and where it has none on this
-// timeline, begins another. It is false for a packet that came too late.
+// place sets the position of a packet, and starts a new timeline if it has
+// none on this one. It returns false for a late packet.
 func (b *Buffer) place(p *Packet) bool {
-	pos := b.pos + int64(int32(p.Stamp-b.ts)) //nolint:gosec // a difference on a circle
+	pos := b.pos + int64(int32(p.Timestamp-b.ts)) //nolint:gosec // modular difference
 	end := pos + int64(len(p.Payload))
 	transit := p.At - span(pos)
 	switch {
 	case transit < b.quickest()-leap || end > b.next+windowLen:
 		b.resync(p)
 	case end <= b.next && p.Kind == Comfort:
-		// Its level holds, whenever it is from. It is no sign of a longer path:
-		// some clocks stand still in silence, and that is due in time.
+		// The noise level is valid whatever its timestamp. It proves no longer
+		// path: some clocks stop in silence.
 	case end <= b.next:
 		b.depth.learn(transit-b.quickest(), p.At)
 		if !b.tooLate(p, transit) {
@@ -149,18 +149,18 @@ func (b *Buffer) place(p *Packet) bool {
 	default:
 		pos = b.align(p, pos)
 		b.lates = 0
-		b.ts, b.pos = p.Stamp, pos
+		b.ts, b.pos = p.Timestamp, pos
 		b.learn(p.At-span(pos), p.At)
 	}
 	return true
 }
 
-// align moves the timeline by less than a frame where speech begins again in
-// the middle of one, after a silence that the sender meant: else every frame
-// of it would wait for two packets.
+// align shifts the timeline by less than a frame if speech resumes in the
+// middle of one after intended silence. Otherwise every frame would wait for
+// two packets.
 func (b *Buffer) align(p *Packet, pos int64) int64 {
 	off := (pos - b.next) % frameTicks
-	if off <= 0 || b.far > b.next || p.Kind != Speech || !p.Marker && !b.hush {
+	if off <= 0 || b.end > b.next || p.Kind != Speech || !p.Marker && !b.silent {
 		return pos
 	}
 	if off < frameTicks/2 {
@@ -171,21 +171,20 @@ func (b *Buffer) align(p *Packet, pos int64) int64 {
 
 func (b *Buffer) quickest() time.Duration { return min(b.floor, b.prev) }
 
-// resync makes p the next frame: what came before is of another timeline.
 func (b *Buffer) resync(p *Packet) {
-	if b.heard {
+	if b.hasAudio {
 		b.skips++
-		if p.Source != b.source {
+		if p.SSRC != b.source {
 			b.former, b.changed = b.source, p.At
 		}
 	}
 	b.have = [windowLen / 64]uint64{}
-	b.heard, b.source, b.ts, b.pos, b.far, b.lates = true, p.Source, p.Stamp, b.next, b.next, 0
+	b.hasAudio, b.source, b.ts, b.pos, b.end, b.lates = true, p.SSRC, p.Timestamp, b.next, b.next, 0
 	b.floor, b.prev, b.floorSince = p.At-span(b.next), math.MaxInt64, p.At
 }
 
-// learn keeps the least transit of the last spans, so that a sender's clock
-// that runs slower than ours moves the dues along with it.
+// learn tracks the least transit of recent spans, so that a slower remote
+// clock moves the due times along.
 func (b *Buffer) learn(transit, at time.Duration) {
 	if at-b.floorSince > floorSpan {
 		b.prev, b.floor, b.floorSince = b.floor, transit, at
@@ -194,10 +193,10 @@ func (b *Buffer) learn(transit, at time.Duration) {
 	b.depth.learn(transit-b.quickest(), at)
 }
 
-// tooLate counts a late packet, and says whether it is rather the first of a
-// new timeline: the path became longer, or the sender's clock stood still.
+// tooLate counts a late packet and reports whether it starts a new timeline:
+// the path became longer, or the sender's clock stopped.
 func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
-	if p.Marker && (b.hush || p.At-b.last > silentAfter) || b.hush && transit > b.quickest()+leap {
+	if p.Marker && (b.silent || p.At-b.last > silentAfter) || b.silent && transit > b.quickest()+leap {
 		return true
 	}
 	if off := transit - b.lateAt; b.lates == 0 || off > lateSpread || off < -lateSpread {
@@ -213,7 +212,7 @@ func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
 
 func (b *Buffer) store(p *Packet) {
 	n := int64(len(p.Payload))
-	for i := max(0, b.next-b.pos); i < n; { // as much at once as one word tells of
+	for i := max(0, b.next-b.pos); i < n; { // copy up to one word of have
 		at := b.pos + i
 		run := min(64-at%64, n-i)
 		copy(b.bytes[at%windowLen:], p.Payload[i:i+run])
@@ -223,5 +222,5 @@ func (b *Buffer) store(p *Packet) {
 		}
 		i += run
 	}
-	b.far = max(b.far, b.pos+n)
+	b.end = max(b.end, b.pos+n)
 }

@@ -10,8 +10,8 @@ import (
 
 const ms = time.Millisecond
 
-// A sender writes each frame's number into all bytes of it, so that what is
-// released tells which frame it was.
+// A testSender fills each frame with its number, which identifies the released
+// frames.
 type testSender struct {
 	ssrc  uint32
 	seq   uint16
@@ -19,10 +19,10 @@ type testSender struct {
 	ptime int // ms
 }
 
-// packet is the next packet, arriving at at. Every 20 ms of it carry their own
-// number, from 1 to 250 and around.
+// packet returns the next packet, arriving at at. Every 20 ms carry their own
+// number, from 1 to 250 repeatedly.
 func (s *testSender) packet(at time.Duration) *Packet {
-	p := &Packet{At: at, Source: s.ssrc, Seq: s.seq, Stamp: s.ts, Payload: make([]byte, s.ptime*8)}
+	p := &Packet{At: at, SSRC: s.ssrc, Seq: s.seq, Timestamp: s.ts, Payload: make([]byte, s.ptime*8)}
 	for i := range p.Payload {
 		p.Payload[i] = 1 + byte((int(s.ts)/FrameLen+i/FrameLen)%250)
 	}
@@ -31,11 +31,11 @@ func (s *testSender) packet(at time.Duration) *Packet {
 	return p
 }
 
-// A listener takes what is released.
+// released is one frame from the buffer.
 type released struct {
 	at    time.Duration
 	whole bool
-	value byte // of the first byte that is there; 0 for none
+	value byte // first byte present; 0 if none
 }
 
 func takeAll(j *Buffer, now time.Duration) (all []released) {
@@ -44,8 +44,8 @@ func takeAll(j *Buffer, now time.Duration) (all []released) {
 		if r == Wait {
 			return all
 		}
-		out := released{at: now, whole: r == Whole}
-		if i, _ := j.Run(0); i < FrameLen {
+		out := released{at: now, whole: r == Complete}
+		if i, _ := j.NextRun(0); i < FrameLen {
 			var frame [FrameLen]byte
 			j.Copy(frame[:])
 			out.value = frame[i]
@@ -55,8 +55,8 @@ func takeAll(j *Buffer, now time.Duration) (all []released) {
 	}
 }
 
-// play runs packets through a jitter buffer whose reader looks at every
-// arrival and every 20 ms, as Session does.
+// play runs packets through a buffer that is read at every arrival and every
+// 20 ms, as Session does.
 func play(j *Buffer, packets []*Packet, until time.Duration) (all []released) {
 	next := time.Duration(0)
 	for tick := time.Duration(0); tick <= until; tick += 20 * ms {
@@ -70,7 +70,7 @@ func play(j *Buffer, packets []*Packet, until time.Duration) (all []released) {
 	return all
 }
 
-// values are the numbers of whole frames.
+// values returns the numbers of complete frames.
 func values(all []released) (v []byte) {
 	for _, r := range all {
 		if r.whole {
@@ -93,7 +93,7 @@ func holes(all []released) (n int) {
 
 func TestJitterInOrderAtOnce(t *testing.T) {
 	for _, ptime := range []int{10, 20, 30, 40, 60} {
-		// Sequence and timestamp wrap on the way.
+		// Sequence number and timestamp wrap during the test.
 		s := &testSender{ssrc: 1, seq: 65500, ts: math.MaxUint32 - 160*200 + 1, ptime: ptime}
 		s.ts -= s.ts % uint32(FrameLen)
 		var packets []*Packet
@@ -110,7 +110,7 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 		if j.late != 0 || j.skips != 0 || j.seqs.missing() != 0 || j.seqs.dup != 0 {
 			t.Errorf("ptime %d: late %d, skips %d, lost %d, dup %d", ptime, j.late, j.skips, j.seqs.missing(), j.seqs.dup)
 		}
-		// Each frame came with the packet that completed it.
+		// Each frame is released with the packet that completes it.
 		for i, r := range all {
 			if r.whole && r.at%(10*ms) != 0 {
 				t.Errorf("ptime %d: frame %d came at %v", ptime, i, r.at)
@@ -119,7 +119,6 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 	}
 }
 
-// TestJitterTraps holds what other jitter buffers got wrong.
 func TestJitterTraps(t *testing.T) {
 	stream := func(n int) (s *testSender, packets []*Packet) {
 		s = &testSender{ssrc: 1, ts: 0, ptime: 20}
@@ -149,7 +148,7 @@ func TestJitterTraps(t *testing.T) {
 		}
 		for _, r := range all {
 			if !r.whole && r.at < 80*ms+minDepth {
-				t.Errorf("the hole was given up at %v", r.at)
+				t.Errorf("the missing frame was released at %v", r.at)
 			}
 		}
 	})
@@ -173,7 +172,7 @@ func TestJitterTraps(t *testing.T) {
 		var frame [FrameLen]byte
 		j.Copy(frame[:])
 		if frame[0] != 2 {
-			t.Errorf("the buffer holds %d", frame[0])
+			t.Errorf("the next frame is %d", frame[0])
 		}
 	})
 	t.Run("other stream", func(t *testing.T) {
@@ -201,7 +200,7 @@ func TestJitterTraps(t *testing.T) {
 		}
 	})
 	t.Run("pause", func(t *testing.T) {
-		// The party sends nothing for 10 s: its clock runs on or stands still.
+		// The sender pauses for 10 s; its RTP clock continues or stops.
 		for name, clock := range map[string]uint32{"runs on": 160 * 500, "stands still": 0} {
 			s, p := stream(20)
 			s.ts += clock
@@ -218,7 +217,8 @@ func TestJitterTraps(t *testing.T) {
 		}
 	})
 	t.Run("backlog is not replayed", func(t *testing.T) {
-		// The network holds everything back for 10 s and lets go at once.
+		// The network holds all packets for 10 s and then delivers them at
+		// once.
 		_, p := stream(600)
 		for i := 20; i < 520; i++ {
 			p[i].At = 520 * 20 * ms
@@ -244,10 +244,10 @@ func TestJitterTraps(t *testing.T) {
 	})
 	t.Run("comfort noise", func(t *testing.T) {
 		_, p := stream(5)
-		p = append(p, &Packet{At: 100 * ms, Source: 1, Seq: 5, Stamp: 160 * 5, Payload: []byte{60}, Kind: Comfort})
+		p = append(p, &Packet{At: 100 * ms, SSRC: 1, Seq: 5, Timestamp: 160 * 5, Payload: []byte{60}, Kind: Comfort})
 		j := New()
-		if all := play(j, p, time.Second); !j.hush || len(values(all)) != 5 || len(all) < 45 {
-			t.Errorf("comfort %v, %d whole of %d frames", j.hush, len(values(all)), len(all))
+		if all := play(j, p, time.Second); !j.silent || len(values(all)) != 5 || len(all) < 45 {
+			t.Errorf("comfort %v, %d whole of %d frames", j.silent, len(values(all)), len(all))
 		}
 	})
 	t.Run("reader sleeps", func(t *testing.T) {
@@ -263,8 +263,8 @@ func TestJitterTraps(t *testing.T) {
 	})
 }
 
-// TestJitterDrift runs an hour of a sender whose clock is off. It must neither
-// go deaf, nor hold frames back, nor make any up.
+// TestJitterDrift runs a drifting sender for an hour. No frame may be lost,
+// delayed or invented.
 func TestJitterDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 50, 200} {
 		s := &testSender{ssrc: 1, ptime: 20}
@@ -290,9 +290,8 @@ func TestJitterDrift(t *testing.T) {
 	}
 }
 
-// TestJitterAnyNetwork says that whatever a network does within the depth of
-// the buffer, what was sent and not lost comes out once, in order; and that
-// frames never come faster or slower than time passes.
+// TestJitterAnyNetwork checks that with any delay within the depth every
+// delivered frame is released once and in order, at the rate of real time.
 func TestJitterAnyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &testSender{
@@ -311,7 +310,7 @@ func TestJitterAnyNetwork(t *testing.T) {
 			p := s.packet(at)
 			// The number of the frame, counted from the first packet.
 			for k := range FrameLen {
-				p.Payload[k] = 1 + byte((int(p.Stamp-base)/FrameLen)%250)
+				p.Payload[k] = 1 + byte((int(p.Timestamp-base)/FrameLen)%250)
 			}
 			flights = append(flights, flight{p, i > 0 && rapid.IntRange(0, 9).Draw(t, "loss") == 0})
 			if rapid.IntRange(0, 9).Draw(t, "dup") == 0 {
@@ -343,7 +342,7 @@ func TestJitterAnyNetwork(t *testing.T) {
 				t.Fatalf("frame %d after %d", v, got[i-1])
 			}
 			if !sent[v] {
-				t.Fatalf("frame %d was lost and came all the same", v)
+				t.Fatalf("lost frame %d was released", v)
 			}
 		}
 		if len(got) != len(sent) {
@@ -361,24 +360,24 @@ func TestSequence(t *testing.T) {
 		if i%10 == 3 {
 			continue
 		}
-		if !q.see(1, uint16(65000+i)) {
-			t.Fatalf("packet %d is called a duplicate", i)
+		if !q.observe(1, uint16(65000+i)) {
+			t.Fatalf("packet %d counts as a duplicate", i)
 		}
 	}
 	if n := q.missing(); n != 20_000 {
 		t.Errorf("%d missing", n)
 	}
-	if q.see(1, uint16(q.highest)) || q.see(1, uint16(q.highest-10)) || q.dup != 2 {
-		t.Error("a duplicate was taken")
+	if q.observe(1, uint16(q.highest)) || q.observe(1, uint16(q.highest-10)) || q.dup != 2 {
+		t.Error("observe accepted a duplicate")
 	}
-	q.see(2, 7)
+	q.observe(2, 7)
 	if n := q.missing(); n != 20_000 {
 		t.Errorf("%d missing after a new stream", n)
 	}
 }
 
-// TestKeyNumbers holds that keys move no timeline, and that their numbers
-// count only where they are of the sequence that speech is numbered in.
+// TestKeyNumbers checks that Key packets move no timeline, and that their
+// sequence numbers count only within the audio's SSRC.
 func TestKeyNumbers(t *testing.T) {
 	for name, row := range map[string]struct {
 		ssrc uint32
@@ -390,10 +389,10 @@ func TestKeyNumbers(t *testing.T) {
 		"far off, another SSRC": {2, 40000, 1},
 	} {
 		j := New()
-		j.Begin(0)
-		j.Put(&Packet{Source: 1, Seq: 10, Stamp: 160, Payload: make([]byte, 160)})
-		j.Put(&Packet{Source: row.ssrc, Seq: row.seq, Stamp: 99999, Payload: make([]byte, 4), Kind: Key})
-		j.Put(&Packet{At: 20 * ms, Source: 1, Seq: 12, Stamp: 320, Payload: make([]byte, 160)})
+		j.Start(0)
+		j.Put(&Packet{SSRC: 1, Seq: 10, Timestamp: 160, Payload: make([]byte, 160)})
+		j.Put(&Packet{SSRC: row.ssrc, Seq: row.seq, Timestamp: 99999, Payload: make([]byte, 4), Kind: Key})
+		j.Put(&Packet{At: 20 * ms, SSRC: 1, Seq: 12, Timestamp: 320, Payload: make([]byte, 160)})
 		if got := j.seqs.missing(); got != row.lost || j.skips != 0 || j.late != 0 {
 			t.Errorf("%s: %d lost, %d resynced, %d late", name, got, j.skips, j.late)
 		}

@@ -5,21 +5,20 @@ import "time"
 const (
 	minDepth   = 20 * time.Millisecond
 	maxDepth   = 120 * time.Millisecond
-	firstDelay = 20 * time.Millisecond // taken for the worst while nothing is known: a depth of 60 ms
+	firstDelay = 20 * time.Millisecond // assumed worst delay at the start: a depth of 60 ms
 	depthSpan  = 5 * time.Second       // the worst delay is remembered for one to two of these
-	teachable  = 2 * maxDepth          // a longer delay is an outage, which no depth can bridge
+	teachable  = 2 * maxDepth          // a longer delay is an outage that no depth can bridge
 )
 
-// A depth is how long a hole is waited for beyond the quickest path: twice the
-// worst delay seen lately and a frame, so that it grows with the first packet
-// that was slow and shrinks when none was for a while. Frames that are whole
-// do not wait for it.
+// A depth is the wait for missing packets beyond the fastest path: twice the
+// worst recent delay plus one frame. It grows with the first slow packet and
+// shrinks after a while without any. Complete frames do not wait.
 type depth struct {
-	worst, before time.Duration // delays of this span and the one before
+	worst, before time.Duration // delays of this span and the previous one
 	since         time.Duration
 }
 
-// learn takes how much slower than the quickest path a packet was.
+// learn records how much slower than the fastest path a packet was.
 func (d *depth) learn(delay, at time.Duration) {
 	if at-d.since > depthSpan {
 		d.before, d.worst, d.since = d.worst, 0, at

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TestDepthFollowsTheJitter grows with the first slow packet, and shrinks only
-// after none was slow for a while.
+// TestDepthFollowsTheJitter checks that the depth grows with the first slow
+// packet and shrinks only after a while without any.
 func TestDepthFollowsTheJitter(t *testing.T) {
 	d := depth{before: firstDelay}
 	if got := d.get(); got != 60*ms {
-		t.Errorf("it begins at %v", got)
+		t.Errorf("initial depth %v", got)
 	}
 	at := time.Duration(0)
 	run := func(until, delay time.Duration) {
@@ -36,9 +36,7 @@ func TestDepthFollowsTheJitter(t *testing.T) {
 	}
 }
 
-// TestHolesWaitAsLongAsThePathNeeds loses a packet of a calm path, and of a
-// jittery one.
-func TestHolesWaitAsLongAsThePathNeeds(t *testing.T) {
+func TestGapsWaitForThePath(t *testing.T) {
 	for _, row := range []struct{ jitter, least, most time.Duration }{
 		{0, 20 * ms, 40 * ms},
 		{40 * ms, 80 * ms, 125 * ms},
@@ -55,7 +53,7 @@ func TestHolesWaitAsLongAsThePathNeeds(t *testing.T) {
 			sent := time.Duration(n-20) * 20 * ms
 			if !r.whole && r.at > time.Second {
 				if wait := r.at - sent; wait < row.least || wait > row.most {
-					t.Errorf("jitter of %v: the hole was given up after %v", row.jitter, wait)
+					t.Errorf("jitter of %v: the gap was released after %v", row.jitter, wait)
 				}
 				break
 			}

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// A Release is what the buffer has for its reader.
-type Release uint8
+// A Readiness describes the next frame.
+type Readiness uint8
 
-// Releases.
+// Values of Readiness.
 const (
-	Wait  Release = iota // nothing is due yet
-	Whole                // a frame, complete
-	Holed                // a frame that is due, with holes or empty
+	Wait     Readiness = iota // not due yet
+	Complete                  // all packets have arrived
+	Partial                   // due, with parts missing or empty
 )
 
-// Ready says what there is of the next frame at now. Unless it is Wait, the
-// reader takes the frame with Copy, where it is Holed asks Run for what there
-// is of it, and goes on with Advance.
-func (b *Buffer) Ready(now time.Duration) Release {
+// Ready returns the state of the next frame at now. Unless it is Wait, the
+// reader takes the frame with Copy, uses NextRun to find the received parts if
+// it is Partial, and calls Advance.
+func (b *Buffer) Ready(now time.Duration) Readiness {
 	switch {
 	case b.complete():
-		return Whole
+		return Complete
 	case now >= b.due():
-		return Holed
+		return Partial
 	default:
 		return Wait
 	}
 }
 
-// due is when the hole at the next frame is given up.
+// due returns when an incomplete next frame is released.
 func (b *Buffer) due() time.Duration { return b.quickest() + span(b.next) + b.depth.get() }
 
-// complete looks at whole words at a time, as far as the frame covers them.
+// complete checks whole words of have at a time.
 func (b *Buffer) complete() bool {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)
@@ -47,21 +47,21 @@ func (b *Buffer) complete() bool {
 
 func mask(n int64) uint64 { return ^uint64(0) >> (64 - n) }
 
-// Copy copies the next frame, FrameLen long. Bytes in holes are of no meaning.
+// Copy copies the next frame of FrameLen bytes. Missing bytes are undefined.
 func (b *Buffer) Copy(dst []byte) {
 	at := b.next % windowLen
 	n := copy(dst, b.bytes[at:min(at+frameTicks, windowLen)])
 	copy(dst[n:], b.bytes[:frameTicks-int64(n)])
 }
 
-// Run returns the first stretch of the next frame, at i or after, that is
-// there. Both are FrameLen where there is none.
-func (b *Buffer) Run(i int) (from, to int) {
+// NextRun returns the first received run of the next frame at or after i. Both
+// values are FrameLen if no run follows.
+func (b *Buffer) NextRun(i int) (from, to int) {
 	from = b.until(i, true)
 	return from, b.until(from, false)
 }
 
-// until is the first offset, at i or after, whose byte is there or is not.
+// until returns the first offset at or after i whose presence equals there.
 func (b *Buffer) until(i int, there bool) int {
 	for i < FrameLen {
 		at := b.next + int64(i)
@@ -78,18 +78,17 @@ func (b *Buffer) until(i int, there bool) int {
 	return FrameLen
 }
 
-// Arrived is when the last packet of the next frame, a whole one, came in.
+// Arrived returns when the last packet of the next, complete frame arrived.
 func (b *Buffer) Arrived() time.Duration {
 	first, last := b.next/stampLen, (b.next+frameTicks-1)/stampLen
 	return max(b.stamps[first%stampsLen], b.stamps[last%stampsLen])
 }
 
-// Format is the format of the payload at offset i of the next frame, where it
-// is there. Each half of a frame is of one: of a half that mixes two, the one
-// that came last.
+// Format returns the payload format at offset i of the next frame, if
+// received. Each half of a frame has one format: that of its last packet.
 func (b *Buffer) Format(i int) uint8 { return b.format[(b.next+int64(i))/stampLen%stampsLen] }
 
-// Advance goes on to the frame after the next.
+// Advance moves to the following frame.
 func (b *Buffer) Advance() {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)
@@ -99,43 +98,42 @@ func (b *Buffer) Advance() {
 	b.next += frameTicks
 }
 
-// missing is how many ticks of the next frame are not there.
+// missing returns how many ticks of the next frame have not arrived.
 func (b *Buffer) missing() (ticks int) {
 	ticks = FrameLen
-	for from, to := b.Run(0); from < FrameLen; from, to = b.Run(to) {
+	for from, to := b.NextRun(0); from < FrameLen; from, to = b.NextRun(to) {
 		ticks -= to - from
 	}
 	return ticks
 }
 
-// Heard is whether a packet of speech or comfort noise has come.
-func (b *Buffer) Heard() bool { return b.heard }
+// HasAudio reports whether a packet of speech or comfort noise has arrived.
+func (b *Buffer) HasAudio() bool { return b.hasAudio }
 
-// Comfort is whether the party is silent and says so, and how loud its
-// background is, in -dBov (RFC 3389 section 3).
-func (b *Buffer) Comfort() (level uint8, on bool) { return b.noise, b.hush }
+// Comfort reports whether the sender signals silence, and its noise level in
+// -dBov (RFC 3389 section 3).
+func (b *Buffer) Comfort() (level uint8, on bool) { return b.noise, b.silent }
 
-// Ahead is how much longer the frames taken are than the time that passed
-// since Begin: the drift of the sender's clock against the reader's. It is
-// negative where they fall short. Skew moves it.
-func (b *Buffer) Ahead() time.Duration {
-	if !b.heard {
+// Drift returns the duration of the frames taken minus the time since Start:
+// the sender's clock drift against the reader's. Skew adjusts it.
+func (b *Buffer) Drift() time.Duration {
+	if !b.hasAudio {
 		return 0
 	}
-	return b.begun - b.quickest() + b.skew
+	return b.startedAt - b.quickest() + b.skew
 }
 
-// Skew tells that the reader made frames up, or left some out where frames is
-// negative, beyond those of the timeline.
+// Skew records frames that the reader added to the timeline; negative if it
+// dropped some.
 func (b *Buffer) Skew(frames int) { b.skew += time.Duration(frames) * frameTime }
 
-// Stats counts what happened to the packets.
+// Stats counts packets.
 type Stats struct {
-	Lost      int64         // packets that never came
-	Duplicate int64         // packets that came twice
-	Late      int64         // packets that came after their frame was given up
+	Lost      int64         // never arrived
+	Duplicate int64         // arrived again
+	Late      int64         // arrived after their frame was released
 	Resynced  int64         // new timelines
-	Depth     time.Duration // that a hole is waited for now
+	Depth     time.Duration // current wait for missing packets
 }
 
 // Stats returns the counts so far.

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// FuzzJitter puts packets of any content at any time. Whatever comes, the
-// reader is never stuck, never gets frames faster than a window ahead of time,
-// and never a byte that was not sent.
+// FuzzJitter feeds arbitrary packets at arbitrary times. The reader never
+// stalls, never reads more than a window ahead of time, and never gets a byte
+// that was not sent.
 func FuzzJitter(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 20, 160, 1, 0, 160, 0, 0, 20, 160, 2, 1, 64, 0, 0, 20, 160})
 	f.Add([]byte{0, 0xff, 0xff, 0, 0, 5, 10, 0x80, 0x80, 0, 1, 1, 200, 255, 0x31, 3, 0, 1, 0, 1, 1})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		script = script[:min(len(script), 1400)]
 		j, now, released := New(), time.Duration(0), 0
-		j.Begin(0)
+		j.Start(0)
 		take := func() {
 			for {
 				r := j.Ready(now)
@@ -29,7 +29,7 @@ func FuzzJitter(f *testing.F) {
 		}
 		var puts int
 		for ; len(script) >= 7; script = script[7:] {
-			// Kind and source, sequence, timestamp, time passed, length.
+			// Kind and source, sequence number, timestamp, delay, length.
 			now += time.Duration(script[5]) * ms
 			take()
 			payload := make([]byte, int(script[6])*2)
@@ -37,8 +37,8 @@ func FuzzJitter(f *testing.F) {
 				payload[i] = 0xaa
 			}
 			j.Put(&Packet{
-				At: now, Kind: Kind(script[0] % 3), Source: uint32(script[0] >> 6), Marker: script[0]&4 != 0, Seq: uint16(script[1]) << (script[0] & 8),
-				Stamp: uint32(binary.BigEndian.Uint16(script[2:])) << (script[4] % 17), Payload: payload,
+				At: now, Kind: Kind(script[0] % 3), SSRC: uint32(script[0] >> 6), Marker: script[0]&4 != 0, Seq: uint16(script[1]) << (script[0] & 8),
+				Timestamp: uint32(binary.BigEndian.Uint16(script[2:])) << (script[4] % 17), Payload: payload,
 			})
 			puts++
 			take()
@@ -48,7 +48,7 @@ func FuzzJitter(f *testing.F) {
 		if take(); released < before+40 {
 			t.Fatalf("%d frames in the last second", released-before)
 		}
-		// Every packet can at most bring a window closer, then time passes.
+		// Every packet may advance time by at most a window.
 		if most := int(now/frameTime) + (puts+1)*windowLen/FrameLen; released > most {
 			t.Fatalf("%d frames in %v", released, now)
 		}
@@ -58,15 +58,15 @@ func FuzzJitter(f *testing.F) {
 	})
 }
 
-// check holds what a release promises.
-func check(t *testing.T, j *Buffer, r Release) {
+// check verifies the guarantees of a Readiness value.
+func check(t *testing.T, j *Buffer, r Readiness) {
 	t.Helper()
 	var frame [FrameLen]byte
 	j.Copy(frame[:])
 	there := 0
-	for from, to := j.Run(0); from < FrameLen; from, to = j.Run(to) {
+	for from, to := j.NextRun(0); from < FrameLen; from, to = j.NextRun(to) {
 		if to <= from {
-			t.Fatalf("a stretch from %d to %d", from, to)
+			t.Fatalf("run from %d to %d", from, to)
 		}
 		there += to - from
 		for _, b := range frame[from:to] {
@@ -75,7 +75,7 @@ func check(t *testing.T, j *Buffer, r Release) {
 			}
 		}
 	}
-	if (r == Whole) != (there == FrameLen) {
+	if (r == Complete) != (there == FrameLen) {
 		t.Fatalf("release %d with %d bytes", r, there)
 	}
 }

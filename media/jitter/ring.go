@@ -2,28 +2,27 @@ package jitter
 
 import "sync/atomic"
 
-// RingLen is how many packets a Ring holds; a power of two.
+// RingLen is the capacity of a Ring in packets, a power of two.
 const RingLen = 64
 
-// A slot is one packet on its way, with its payload in bytes of its own.
+// A slot is a queued packet with its own copy of the payload.
 type slot struct {
 	packet  Packet
 	payload [MaxPayload]byte
 }
 
-// A Ring carries packets from who receives them to the reader of a Buffer,
-// without a lock: Push belongs to one goroutine, Peek and Drop to another. Its
-// zero value is ready.
+// A Ring passes packets from the receiver to the reader of a Buffer without a
+// lock: Push belongs to one goroutine, Peek and Drop to another. Its zero
+// value is ready to use.
 type Ring struct {
 	slots [RingLen]slot
 	wrote atomic.Uint32 // owned by the writer
 	read  atomic.Uint32 // owned by the reader
 }
 
-// Push copies a packet in, with MaxPayload bytes of payload at most. It is
-// false where the ring is full: the reader has slept for RingLen packets, 1.28 s
-// where they are of 20 ms. The new packet is dropped, because the old ones
-// belong to the reader.
+// Push copies a packet with at most MaxPayload bytes of payload. It returns
+// false and drops the packet if the ring is full: the reader paused for
+// RingLen packets, 1.28 s at 20 ms.
 func (r *Ring) Push(p *Packet) bool {
 	w := r.wrote.Load()
 	if w-r.read.Load() == RingLen {
@@ -37,7 +36,7 @@ func (r *Ring) Push(p *Packet) bool {
 	return true
 }
 
-// Peek returns the oldest packet, or nil. It is the reader's until Drop.
+// Peek returns the oldest packet, or nil. It is valid until Drop.
 func (r *Ring) Peek() *Packet {
 	n := r.read.Load()
 	if n == r.wrote.Load() {
@@ -46,5 +45,5 @@ func (r *Ring) Peek() *Packet {
 	return &r.slots[n%RingLen].packet
 }
 
-// Drop gives the packet of the last Peek back.
+// Drop removes the packet of the last Peek.
 func (r *Ring) Drop() { r.read.Add(1) }

@@ -5,15 +5,15 @@ import "testing"
 func TestRing(t *testing.T) {
 	var r Ring
 	for round := range 2 {
-		said := make([]byte, MaxPayload+1)
+		payload := make([]byte, MaxPayload+1)
 		for i := range RingLen {
-			said[0] = byte(i)
-			if !r.Push(&Packet{Seq: uint16(i), Payload: said[:i+1], Kind: Comfort, Format: 2}) {
+			payload[0] = byte(i)
+			if !r.Push(&Packet{Seq: uint16(i), Payload: payload[:i+1], Kind: Comfort, Format: 2}) {
 				t.Fatalf("full after %d", i)
 			}
 		}
 		if r.Push(&Packet{}) {
-			t.Error("a full ring took one more")
+			t.Error("Push: got true on a full ring")
 		}
 		for i := range RingLen {
 			p := r.Peek()
@@ -23,9 +23,9 @@ func TestRing(t *testing.T) {
 			r.Drop()
 		}
 		if r.Peek() != nil {
-			t.Error("an empty ring has a packet")
+			t.Error("Peek: got a packet from an empty ring")
 		}
-		if r.Push(&Packet{Payload: said}); len(r.Peek().Payload) != MaxPayload {
+		if r.Push(&Packet{Payload: payload}); len(r.Peek().Payload) != MaxPayload {
 			t.Errorf("%d bytes of a payload that is too long", len(r.Peek().Payload))
 		}
 		r.Drop()

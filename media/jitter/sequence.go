@@ -1,13 +1,12 @@
 package jitter
 
 const (
-	seqWindow = 64   // sequence numbers in which a duplicate is known
-	seqLeap   = 3000 // a jump that is a restart (RFC 3550 appendix A.1)
+	seqWindow = 64   // sequence numbers in which duplicates are recognized
+	seqLeap   = 3000 // a jump this large is a restart (RFC 3550 appendix A.1)
 )
 
-// A sequence counts what came, was lost and came twice, by sequence number.
 type sequence struct {
-	any     bool
+	started bool
 	ssrc    uint32
 	first   int64 // extended sequence numbers
 	highest int64
@@ -18,16 +17,16 @@ type sequence struct {
 	dup  int64
 }
 
-// see takes a packet's number and is false for a duplicate.
-func (q *sequence) see(ssrc uint32, seq uint16) bool {
-	step := int64(int16(seq - uint16(q.highest))) //nolint:gosec // a difference on a circle
+// observe records a sequence number and returns false for a duplicate.
+func (q *sequence) observe(ssrc uint32, seq uint16) bool {
+	step := int64(int16(seq - uint16(q.highest))) //nolint:gosec // modular difference
 	switch {
-	case !q.any || ssrc != q.ssrc || step > seqLeap || step < -seqLeap:
+	case !q.started || ssrc != q.ssrc || step > seqLeap || step < -seqLeap:
 		q.restart(ssrc, seq)
 	case step > 0:
 		q.highest += step
 		q.seen = q.seen<<min(step, seqWindow) | 1
-	case step <= -seqWindow: // too old to know
+	case step <= -seqWindow: // too old to check
 	case q.seen&(1<<-step) != 0:
 		q.dup++
 		return false
@@ -40,12 +39,11 @@ func (q *sequence) see(ssrc uint32, seq uint16) bool {
 
 func (q *sequence) restart(ssrc uint32, seq uint16) {
 	lost := q.missing()
-	*q = sequence{any: true, ssrc: ssrc, first: int64(seq), highest: int64(seq), seen: 1, lost: lost, dup: q.dup}
+	*q = sequence{started: true, ssrc: ssrc, first: int64(seq), highest: int64(seq), seen: 1, lost: lost, dup: q.dup}
 }
 
-// missing is how many packets never came.
 func (q *sequence) missing() int64 {
-	if !q.any {
+	if !q.started {
 		return q.lost
 	}
 	return q.lost + max(0, q.highest-q.first+1-q.got)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestStragglers has packets of the source before come after the first of the
-// new one: they do not bring it back.
+// TestStragglers checks that late packets of the previous source do not switch
+// back to it.
 func TestStragglers(t *testing.T) {
 	old, fresh := &testSender{ssrc: 1, ptime: 20}, &testSender{ssrc: 2, seq: 9000, ts: 160 * 500, ptime: 20}
 	var packets []*Packet
@@ -24,16 +24,16 @@ func TestStragglers(t *testing.T) {
 	if n := j.Stats(); n.Resynced != 1 || n.Late != 1 || len(values(all)) != 39 {
 		t.Errorf("%+v, %d frames", n, len(values(all)))
 	}
-	// Later it is a party that speaks again.
+	// Later packets are a source that speaks again.
 	back := &testSender{ssrc: 1, seq: 20, ts: 160 * 20, ptime: 20}
 	j.Put(back.packet(800 * ms))
-	if r := j.Ready(800 * ms); r != Whole || j.Stats().Resynced != 2 {
+	if r := j.Ready(800 * ms); r != Complete || j.Stats().Resynced != 2 {
 		t.Errorf("%v, %+v", r, j.Stats())
 	}
 }
 
-// TestSpeechAfterSilenceIsAligned begins speech in the middle of a frame: its
-// frames do not wait for the packet after theirs.
+// TestSpeechAfterSilenceIsAligned starts speech in the middle of a frame. No
+// frame waits for the next packet.
 func TestSpeechAfterSilenceIsAligned(t *testing.T) {
 	for _, off := range []uint32{40, 80, 120} {
 		for _, marker := range []bool{true, false} {
@@ -42,8 +42,8 @@ func TestSpeechAfterSilenceIsAligned(t *testing.T) {
 			for i := range 10 {
 				packets = append(packets, s.packet(time.Duration(i)*20*ms))
 			}
-			if !marker { // the silence is told by comfort noise
-				packets = append(packets, &Packet{At: 200 * ms, Source: 1, Seq: s.seq, Stamp: s.ts, Payload: []byte{60}, Kind: Comfort})
+			if !marker { // comfort noise signals the silence
+				packets = append(packets, &Packet{At: 200 * ms, SSRC: 1, Seq: s.seq, Timestamp: s.ts, Payload: []byte{60}, Kind: Comfort})
 				s.seq++
 			}
 			s.ts += 160*40 + off
@@ -64,33 +64,33 @@ func TestSpeechAfterSilenceIsAligned(t *testing.T) {
 	}
 }
 
-// TestAhead tells by how much the sender's clock is off.
-func TestAhead(t *testing.T) {
+// TestDrift checks the measured drift of the sender's clock.
+func TestDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 200} {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
-		j.Begin(0)
+		j.Start(0)
 		for i := range 50_000 { // 1000 s
 			at := time.Duration(i) * (20*ms - time.Duration(ppm*20))
 			j.Put(s.packet(at))
 			takeAll(j, at)
 		}
 		want := time.Duration(ppm) * ms // of 1000 s
-		if got := j.Ahead(); got < want-2*ms || got > want+2*ms {
-			t.Errorf("%d ppm: ahead by %v", ppm, got)
+		if got := j.Drift(); got < want-2*ms || got > want+2*ms {
+			t.Errorf("%d ppm: drift %v", ppm, got)
 		}
-		before := j.Ahead()
-		if j.Skew(-3); j.Ahead() != before-60*ms {
-			t.Errorf("after three frames left out: %v", j.Ahead())
+		before := j.Drift()
+		if j.Skew(-3); j.Drift() != before-60*ms {
+			t.Errorf("after three dropped frames: %v", j.Drift())
 		}
 	}
 }
 
-func TestPacketsOfNoSense(t *testing.T) {
+func TestInvalidPackets(t *testing.T) {
 	j := New()
-	j.Begin(0)
+	j.Start(0)
 	j.Put(&Packet{Payload: make([]byte, MaxPayload+1)})
-	if j.Heard() || j.Stats() != (Stats{Depth: 60 * ms}) {
-		t.Error("a packet that is too long was heard")
+	if j.HasAudio() || j.Stats() != (Stats{Depth: 60 * ms}) {
+		t.Error("Put accepted a payload that is too long")
 	}
 	j.Put(&Packet{Kind: Comfort}) // without a level
 	if level, on := j.Comfort(); !on || level != 127 {
@@ -102,13 +102,12 @@ func TestPacketsOfNoSense(t *testing.T) {
 	}
 }
 
-// TestRun finds what is there of a frame.
-func TestRun(t *testing.T) {
+func TestNextRun(t *testing.T) {
 	j := New()
 	j.Put(&Packet{Payload: make([]byte, 40)})
-	j.Put(&Packet{Seq: 2, Stamp: 60, Payload: make([]byte, 80)})
+	j.Put(&Packet{Seq: 2, Timestamp: 60, Payload: make([]byte, 80)})
 	var got [][2]int
-	for from, to := j.Run(0); from < FrameLen; from, to = j.Run(to) {
+	for from, to := j.NextRun(0); from < FrameLen; from, to = j.NextRun(to) {
 		got = append(got, [2]int{from, to})
 	}
 	if len(got) != 2 || got[0] != [2]int{0, 40} || got[1] != [2]int{60, 140} {
@@ -116,8 +115,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestComfortOfAStandingClock sends comfort noise with one timestamp, or with
-// one of long ago: silence comes in time all the same.
+// TestComfortOfAStandingClock sends comfort noise with one or an old
+// timestamp. Silence is still released in time.
 func TestComfortOfAStandingClock(t *testing.T) {
 	for name, stamp := range map[string]uint32{"stands still": 160 * 20, "of long ago": 1 << 31} {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
@@ -126,7 +125,7 @@ func TestComfortOfAStandingClock(t *testing.T) {
 			packets = append(packets, s.packet(time.Duration(i)*20*ms))
 		}
 		for at := 400 * ms; at < 20*time.Second; at += 200 * ms {
-			packets = append(packets, &Packet{At: at, Source: 1, Seq: s.seq, Stamp: stamp, Payload: []byte{60}, Kind: Comfort})
+			packets = append(packets, &Packet{At: at, SSRC: 1, Seq: s.seq, Timestamp: stamp, Payload: []byte{60}, Kind: Comfort})
 			s.seq++
 		}
 		for at := 20 * time.Second; at < 21*time.Second; at += 20 * ms {
@@ -137,13 +136,13 @@ func TestComfortOfAStandingClock(t *testing.T) {
 			t.Errorf("%s: %d frames in the time of 1050", name, n)
 		}
 		if n := len(values(all)); n < 70 {
-			t.Errorf("%s: %d of 70 frames heard", name, n)
+			t.Errorf("%s: %d of 70 frames received", name, n)
 		}
 	}
 }
 
-// TestOnsetOfAStandingClock has the clock stand still in a silence of any
-// length: where a marker tells that speech begins, none of it is too late.
+// TestOnsetOfAStandingClock stops the clock during silence. With a marker at
+// the onset no speech packet counts as late.
 func TestOnsetOfAStandingClock(t *testing.T) {
 	for silence := 40 * ms; silence <= 1200*ms; silence += 40 * ms {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
@@ -151,7 +150,7 @@ func TestOnsetOfAStandingClock(t *testing.T) {
 		for i := range 50 {
 			packets = append(packets, s.packet(time.Duration(i)*20*ms))
 		}
-		packets = append(packets, &Packet{At: time.Second, Source: 1, Seq: s.seq, Stamp: s.ts, Payload: []byte{60}, Kind: Comfort})
+		packets = append(packets, &Packet{At: time.Second, SSRC: 1, Seq: s.seq, Timestamp: s.ts, Payload: []byte{60}, Kind: Comfort})
 		s.seq++
 		for i := range 50 {
 			p := s.packet(time.Second + silence + time.Duration(i)*20*ms)
@@ -160,7 +159,7 @@ func TestOnsetOfAStandingClock(t *testing.T) {
 		}
 		all := play(j, packets, 3500*ms)
 		if n := len(values(all)); n != 100 || j.Stats().Late != 0 {
-			t.Errorf("after %v of silence %d frames of 100 are heard: %+v", silence, n, j.Stats())
+			t.Errorf("after %v of silence got %d frames of 100: %+v", silence, n, j.Stats())
 		}
 	}
 }

@@ -1,122 +1,207 @@
-// Package latch decides whose packets a media session takes for the party's,
-// and where it sends to: symmetric RTP (RFC 4961), behind any NAT, without
-// letting a stranger take the call. It is pure: time is an argument.
+// Package latch decides which source of a media session is the remote party,
+// and where to send: symmetric RTP (RFC 4961) behind any NAT, without letting
+// a third party take over the call. Time is an argument.
 package latch
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
 const (
 	lockAfter   = 5                      // packets in sequence
-	relockAfter = 2 * time.Second        // of silence from the locked source
-	retryAfter  = 200 * time.Millisecond // of silence from a source not yet locked
-	lingering   = time.Second            // that a source may still send after SDP told another address
+	relockAfter = 2 * time.Second        // silence of the locked source before another may replace it
+	retryAfter  = 200 * time.Millisecond // silence of an unlocked source
+	lingerFor   = time.Second            // old packets may arrive after SDP changed the address
+
+	// preferFor is how long the expected addresses must be silent before a
+	// stranger is accepted. preferLong applies if SDP names the signaling
+	// address, which suggests neither NAT nor a separate media server.
+	preferFor  = 300 * time.Millisecond
+	preferLong = 2 * time.Second
 )
 
-// A Latch decides whose packets are the party's. The address of the SDP is
-// taken at once. Behind a NAT the party sends from elsewhere, so the first
-// other source is taken too, and becomes where we send to once it has sent
-// five packets in sequence. From then on nobody else is heard, until the
-// source has been silent for two seconds, save who sends from the address of
-// the SDP: that is the party, however late it begins.
-//
-// Where SDP tells another address, packets from where the party was are still
-// under way. They are heard, but make it no target for a second. If
-// the new address keeps silent for longer, the party is behind a NAT and did
-// not move at all.
-type Latch struct {
-	told   netip.AddrPort // by SDP
-	since  time.Duration  // when it was told
-	source netip.AddrPort // taken; invalid before the first packet
-	locked bool
-	last   time.Duration // arrival of the source's last packet
-	ssrc   uint32
-	seq    uint16
-	run    int // packets in sequence
-
-	former netip.AddrPort // the source before the address was told
-	stood  netip.AddrPort // told then, where former was locked in its place
+// ExpectedSources are expected addresses in addition to the SDP address.
+type ExpectedSources struct {
+	// Signaling are the remote addresses of the signaling.
+	Signaling []netip.Addr
+	// Media, if not empty, limits media to these networks, the SDP address and
+	// Signaling: strangers are never accepted.
+	Media []netip.Prefix
 }
 
-// Tell begins anew with the address that SDP told at at. Where the party was
-// told to be there before, and had sent from elsewhere, it is there again.
-func (l *Latch) Tell(told netip.AddrPort, at time.Duration) {
+// A Latch selects the media source. The SDP address is accepted at once.
+// Behind a NAT packets have another source, which is accepted too and becomes
+// the target after five packets in sequence. An expected source has an IP
+// address of the SDP, of the signaling, or of ExpectedSources.Media; any other
+// is a stranger.
+//
+// A stranger is accepted only after the expected addresses were silent for a
+// while, and never replaces a locked source. An expected source replaces a
+// stranger at once.
+//
+// A locked source is replaced after two seconds of silence, by an expected
+// source or another port of the same IP address. It is accepted again as soon
+// as it sends.
+//
+// After SDP changed the address, packets from the old one are accepted but do
+// not become the target for a second. If the new address stays silent for
+// longer, the remote party is behind a NAT and did not move.
+type Latch struct {
+	expectedSources ExpectedSources
+	remote          netip.AddrPort // from SDP
+	remoteAt        time.Duration  // when it was set
+	source          netip.AddrPort // accepted; invalid before the first packet
+	locked          bool
+	last            time.Duration  // arrival of the source's last packet
+	displaced       netip.AddrPort // former locked source, silent when it was replaced
+	ssrc            uint32
+	seq             uint16
+	inSequence      int // packets in sequence
+
+	formerSource netip.AddrPort // the source before SDP changed the address
+	formerRemote netip.AddrPort // the SDP address at that time, if formerSource was locked instead
+}
+
+// Expect sets the expected addresses from now on.
+func (l *Latch) Expect(k ExpectedSources) { l.expectedSources = k }
+
+// SetRemote starts over with the SDP address received at at. If SDP returns to
+// the previous address, the source locked then is locked again.
+func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	before := *l
-	*l = Latch{told: told, since: at, former: before.former, stood: before.stood}
+	*l = Latch{
+		expectedSources: before.expectedSources, remote: remote, remoteAt: at,
+		formerSource: before.formerSource, formerRemote: before.formerRemote,
+	}
 	if before.source.IsValid() {
-		l.former, l.stood = before.source, netip.AddrPort{}
+		l.formerSource, l.formerRemote = before.source, netip.AddrPort{}
 		if before.locked {
-			l.stood = before.told
+			l.formerRemote = before.remote
 		}
 	}
-	if told.IsValid() && told == l.stood && told != l.former {
-		l.source, l.locked, l.last = l.former, true, at
+	if remote.IsValid() && remote == l.formerRemote && remote != l.formerSource {
+		l.source, l.locked, l.last = l.formerSource, true, at
 	}
 }
 
-// lingers says whether a packet from src is one that was under way while the
-// party moved.
+// lingers reports whether a packet from src was sent before the address
+// changed.
 func (l *Latch) lingers(src netip.AddrPort, at time.Duration) bool {
-	return src == l.former && src != l.told && l.told.IsValid() && l.source != l.told && src != l.source && at-l.since < lingering
+	return src == l.formerSource && src != l.remote && l.remote.IsValid() &&
+		l.source != l.remote && src != l.source && at-l.remoteAt < lingerFor
 }
 
-// Admits says whether a packet from src may be the party's.
-func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
-	if src == l.source || src == l.told || !l.source.IsValid() {
+func (l *Latch) expected(src netip.AddrPort) bool {
+	ip := src.Addr()
+	if ip == l.remote.Addr() || slices.Contains(l.expectedSources.Signaling, ip) {
 		return true
 	}
-	if l.locked {
-		return at-l.last >= relockAfter
+	for _, p := range l.expectedSources.Media {
+		if p.Contains(ip) {
+			return true
+		}
 	}
-	return at-l.last >= retryAfter
+	return false
 }
 
-// Accept takes a packet that Admits let pass and that is the party's as far as
-// can be told.
+// AcceptsReports reports whether RTCP from ip is accepted.
+func (l *Latch) AcceptsReports(ip netip.Addr) bool {
+	return ip == l.Host() || !l.source.IsValid() && l.expected(netip.AddrPortFrom(ip, 0))
+}
+
+// strangerAllowed reports whether the expected addresses were silent long
+// enough to accept a stranger.
+func (l *Latch) strangerAllowed(silent time.Duration) bool {
+	switch {
+	case len(l.expectedSources.Media) > 0:
+		return false
+	case l.remote.IsValid() && l.remote.Addr().IsUnspecified():
+		return false // on hold (RFC 3264 section 8.4): the source may not have changed
+	case !l.remote.IsValid():
+		return true
+	case slices.Contains(l.expectedSources.Signaling, l.remote.Addr()):
+		return silent >= preferLong
+	}
+	return silent >= preferFor
+}
+
+// Admits reports whether a packet from src may belong to the call.
+func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
+	if src == l.source || src == l.remote || src == l.displaced {
+		return true
+	}
+	expected := l.expected(src)
+	if !l.source.IsValid() {
+		return expected || src == l.formerSource || l.strangerAllowed(at-l.remoteAt)
+	}
+	instead := l.expected(l.source)
+	switch silent := at - l.last; {
+	case expected && !instead:
+		return true
+	case l.locked:
+		return silent >= relockAfter && (expected || src.Addr() == l.source.Addr())
+	case instead && !expected:
+		return l.strangerAllowed(silent)
+	default:
+		return silent >= retryAfter
+	}
+}
+
+// Accept records a packet that passed Admits and all further checks.
 func (l *Latch) Accept(src netip.AddrPort, ssrc uint32, seq uint16, at time.Duration) {
 	if l.lingers(src, at) {
 		return
 	}
 	if src != l.source {
-		l.source, l.run, l.locked = src, 0, false
+		l.replace(src)
 	}
 	l.last = at
-	if l.run > 0 && ssrc == l.ssrc && seq == l.seq+1 {
-		l.run++
+	if l.inSequence > 0 && ssrc == l.ssrc && seq == l.seq+1 {
+		l.inSequence++
 	} else if !l.locked {
-		l.run = 1
+		l.inSequence = 1
 	}
 	l.ssrc, l.seq = ssrc, seq
-	l.locked = l.locked || l.run >= lockAfter
+	l.locked = l.locked || l.inSequence >= lockAfter
 }
 
-// Source is where the party was last heard from; not valid before.
+func (l *Latch) replace(src netip.AddrPort) {
+	switch {
+	case src == l.displaced:
+		l.displaced = netip.AddrPort{}
+	case l.locked && src != l.remote && l.expected(l.source) == l.expected(src):
+		l.displaced = l.source
+	}
+	l.source, l.inSequence, l.locked = src, 0, false
+}
+
+// Source returns the current source; invalid before the first packet.
 func (l *Latch) Source() netip.AddrPort { return l.source }
 
-// Target is where to send to: the address of the SDP until another is locked.
+// Target returns where to send: the SDP address until another is locked.
 func (l *Latch) Target() netip.AddrPort {
-	if l.locked || !l.told.IsValid() {
+	if l.locked || !l.remote.IsValid() {
 		return l.source
 	}
-	return l.told
+	return l.remote
 }
 
-// Host is where the party is, as far as is known.
+// Host returns the remote IP address as far as known.
 func (l *Latch) Host() netip.Addr {
 	if l.source.IsValid() {
 		return l.source.Addr()
 	}
-	return l.told.Addr()
+	return l.remote.Addr()
 }
 
-// Above is where reports go: as SDP told, or the port above that of the audio
-// where it told nothing, or the audio comes from elsewhere.
-func (l *Latch) Above(told netip.AddrPort) netip.AddrPort {
+// ReportTarget returns where to send RTCP: the SDP address, or the port above
+// the audio if SDP has none or the audio has another source.
+func (l *Latch) ReportTarget(remote netip.AddrPort) netip.AddrPort {
 	to := l.Target()
-	if told.IsValid() && to == l.told {
-		return told
+	if remote.IsValid() && to == l.remote {
+		return remote
 	}
 	if !to.IsValid() || to.Port() == 0xffff {
 		return netip.AddrPort{}

@@ -2,42 +2,97 @@ package latch
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
 
 const ms = time.Millisecond
 
-func TestLatch(t *testing.T) {
-	told, other, thief := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("198.51.100.1:5000"), netip.MustParseAddrPort("203.0.113.1:6000")
-	type step struct {
-		src  netip.AddrPort
-		at   time.Duration
-		seq  uint16
-		ok   bool
-		send netip.AddrPort
-	}
-	run := func(src netip.AddrPort, from time.Duration, seq uint16, n int, send netip.AddrPort) (steps []step) {
-		for i := range n {
-			steps = append(steps, step{src, from + time.Duration(i)*20*ms, seq + uint16(i), true, send})
+// A step is one packet and the expected result.
+type step struct {
+	src  netip.AddrPort
+	at   time.Duration
+	seq  uint16
+	ok   bool
+	send netip.AddrPort
+}
+
+// burst returns packets in sequence, 20 ms apart, all with result ok. The
+// packet that locks moves the target to src.
+func burst(src netip.AddrPort, from time.Duration, seq uint16, n int, ok bool, send netip.AddrPort) (steps []step) {
+	for i := range n {
+		to := send
+		if ok && i >= lockAfter-1 {
+			to = src
 		}
-		steps[n-1].send = src
-		return steps
+		steps = append(steps, step{src, from + time.Duration(i)*20*ms, seq + uint16(i), ok, to})
 	}
-	for name, steps := range map[string][]step{
-		"as told":                {{told, 0, 1, true, told}},
-		"behind a NAT":           run(other, 0, 1, 5, told),
-		"not in sequence":        {{other, 0, 1, true, told}, {other, 20 * ms, 5, true, told}, {other, 40 * ms, 1, true, told}, {other, 60 * ms, 9, true, told}, {other, 80 * ms, 2, true, told}},
-		"told wins over other":   {{other, 0, 1, true, told}, {told, 20 * ms, 1, true, told}, {other, 30 * ms, 2, false, told}},
-		"locked":                 append(run(told, 0, 1, 5, told), step{thief, 100 * ms, 1, false, told}, step{other, 1900 * ms, 1, false, told}, step{told, 2 * time.Second, 9, true, told}),
-		"told wins over a lock":  append(run(other, 0, 1, 5, told), step{told, 100 * ms, 1, true, told}, step{other, 120 * ms, 6, false, told}),
-		"moved after silence":    append(run(told, 0, 1, 5, told), step{other, 2100 * ms, 1, true, told}),
-		"first is soon replaced": {{thief, 0, 1, true, told}, {other, 100 * ms, 1, false, told}, {other, 250 * ms, 2, true, told}},
-		"wraps":                  run(other, 0, 65533, 5, told),
+	return steps
+}
+
+func TestLatch(t *testing.T) {
+	at := netip.MustParseAddrPort
+	sdp, sdpOther := at("192.0.2.1:4000"), at("192.0.2.1:4400")
+	other, otherElse, thief := at("198.51.100.1:5000"), at("198.51.100.1:5500"), at("203.0.113.1:6000")
+	signals := ExpectedSources{Signaling: []netip.Addr{other.Addr()}}
+	same := ExpectedSources{Signaling: []netip.Addr{sdp.Addr()}}
+	carrier := ExpectedSources{Media: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}
+	type row struct {
+		known ExpectedSources
+		steps [][]step
+	}
+	for name, row := range map[string]row{
+		"from the SDP address": {ExpectedSources{}, [][]step{{{sdp, 0, 1, true, sdp}}}},
+		"behind a NAT": {ExpectedSources{}, [][]step{
+			burst(other, 0, 1, 15, false, sdp), burst(other, 300*ms, 16, 5, true, sdp),
+		}},
+		"behind a NAT, where it signals from":        {signals, [][]step{burst(other, 0, 1, 5, true, sdp)}},
+		"behind a NAT that SDP knows":                {ExpectedSources{}, [][]step{burst(sdpOther, 0, 1, 5, true, sdp)}},
+		"from the carrier's networks":                {carrier, [][]step{burst(other, 0, 1, 5, true, sdp)}},
+		"from elsewhere than the carrier's networks": {carrier, [][]step{burst(thief, 0, 1, 300, false, sdp)}},
+		"from elsewhere than SDP and signalling": {same, [][]step{
+			burst(thief, 0, 1, 100, false, sdp), burst(thief, 2*time.Second, 101, 5, true, sdp),
+		}},
+		"not in sequence":     {signals, [][]step{{{other, 0, 1, true, sdp}, {other, 20 * ms, 5, true, sdp}, {other, 40 * ms, 1, true, sdp}, {other, 60 * ms, 9, true, sdp}, {other, 80 * ms, 2, true, sdp}}}},
+		"SDP wins over other": {signals, [][]step{{{other, 0, 1, true, sdp}, {sdp, 20 * ms, 1, true, sdp}, {other, 30 * ms, 2, false, sdp}}}},
+		"SDP wins over a lock": {signals, [][]step{
+			burst(other, 0, 1, 5, true, sdp), {{sdp, 100 * ms, 1, true, sdp}, {other, 120 * ms, 6, false, sdp}},
+		}},
+		"the party comes after a stranger": {signals, [][]step{
+			burst(thief, 400*ms, 1, 5, true, sdp),
+			{{other, 500 * ms, 1, true, sdp}, {thief, 510 * ms, 6, false, sdp}},
+			burst(other, 520*ms, 2, 4, true, sdp)[:3],
+			{{other, 580 * ms, 5, true, other}, {thief, 590 * ms, 7, false, other}},
+		}},
+		"locked": {ExpectedSources{}, [][]step{
+			burst(sdp, 0, 1, 5, true, sdp), {{thief, 100 * ms, 1, false, sdp}, {other, 1900 * ms, 1, false, sdp}, {sdp, 2 * time.Second, 9, true, sdp}},
+		}},
+		"silent": {signals, [][]step{ // no stranger replaces it
+			burst(sdp, 0, 1, 5, true, sdp), burst(thief, 3*time.Second, 1, 500, false, sdp), {{sdp, 14 * time.Second, 6, true, sdp}},
+		}},
+		"silent behind a NAT": {signals, [][]step{
+			burst(other, 0, 1, 5, true, sdp), burst(thief, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
+		}},
+		"silent behind a NAT that nobody knows": {ExpectedSources{}, [][]step{
+			burst(other, 400*ms, 1, 5, true, sdp), burst(thief, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
+		}},
+		"the NAT gives another port": {ExpectedSources{}, [][]step{
+			burst(other, 400*ms, 1, 5, true, sdp), {{otherElse, 500 * ms, 6, false, other}, {otherElse, 2500 * ms, 7, true, sdp}},
+		}},
+		"back from behind another port": {ExpectedSources{}, [][]step{
+			burst(other, 400*ms, 1, 5, true, sdp), burst(otherElse, 3*time.Second, 1, 5, true, sdp), {{other, 3100 * ms, 6, true, sdp}, {otherElse, 3200 * ms, 6, false, sdp}},
+		}},
+		"a stranger waits for an expected source that is not locked": {ExpectedSources{}, [][]step{
+			{{sdp, 0, 1, true, sdp}, {thief, 250 * ms, 1, false, sdp}, {thief, 300 * ms, 2, true, sdp}},
+		}},
+		"first is soon replaced": {ExpectedSources{}, [][]step{{{thief, 400 * ms, 1, true, sdp}, {other, 500 * ms, 1, false, sdp}, {other, 650 * ms, 2, true, sdp}}}},
+		"wraps":                  {signals, [][]step{burst(other, 0, 65533, 5, true, sdp)}},
 	} {
 		var l Latch
-		l.Tell(told, 0)
-		for i, s := range steps {
+		l.Expect(row.known)
+		l.SetRemote(sdp, 0)
+		for i, s := range slices.Concat(row.steps...) {
 			ok := l.Admits(s.src, s.at)
 			if ok != s.ok {
 				t.Errorf("%s, step %d: accepted %v", name, i, ok)
@@ -52,74 +107,102 @@ func TestLatch(t *testing.T) {
 	}
 }
 
-// TestLatchMoves has SDP tell another address during the call, after 50
-// packets from where the party was.
+// TestLatchMoves changes the SDP address during the call, after 50 packets
+// from the old one.
 func TestLatchMoves(t *testing.T) {
-	old, fresh, nat, thief := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.9:5000"), netip.MustParseAddrPort("198.51.100.1:6000"), netip.MustParseAddrPort("203.0.113.1:7000")
-	type burst struct { // of packets 20 ms apart
-		src   netip.AddrPort
-		n     int
-		heard int
-		send  netip.AddrPort // after the last
+	old, moved, nat, thief := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.9:5000"), netip.MustParseAddrPort("198.51.100.1:6000"), netip.MustParseAddrPort("203.0.113.1:7000")
+	type burst struct { // packets 20 ms apart
+		src      netip.AddrPort
+		n        int
+		accepted int
+		send     netip.AddrPort // after the last packet
 	}
 	for name, row := range map[string]struct {
-		first  netip.AddrPort // where it sends from, told to be at old
-		told   []netip.AddrPort
+		first  netip.AddrPort // initial source; SDP says old
+		sdp    []netip.AddrPort
 		bursts []burst
 	}{
-		"at once":                  {old, []netip.AddrPort{fresh}, []burst{{fresh, 1, 1, fresh}, {old, 8, 0, fresh}}},
-		"the old one lingers":      {old, []netip.AddrPort{fresh}, []burst{{old, 10, 10, fresh}, {fresh, 1, 1, fresh}, {old, 5, 0, fresh}, {fresh, 5, 5, fresh}}},
-		"it lingers for long":      {old, []netip.AddrPort{fresh}, []burst{{old, 80, 80, old}, {fresh, 1, 1, fresh}, {old, 5, 0, fresh}}},
-		"to behind a NAT":          {old, []netip.AddrPort{fresh}, []burst{{old, 10, 10, fresh}, {nat, 5, 5, nat}, {old, 10, 0, nat}, {thief, 80, 0, nat}}},
-		"behind a NAT, stays":      {nat, []netip.AddrPort{fresh}, []burst{{nat, 49, 49, fresh}, {nat, 6, 6, nat}}},
+		"at once":                  {old, []netip.AddrPort{moved}, []burst{{moved, 1, 1, moved}, {old, 8, 0, moved}}},
+		"the old one lingers":      {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {moved, 1, 1, moved}, {old, 5, 0, moved}, {moved, 5, 5, moved}}},
+		"it lingers for long":      {old, []netip.AddrPort{moved}, []burst{{old, 80, 80, old}, {moved, 1, 1, moved}, {old, 5, 0, moved}}},
+		"to behind a NAT":          {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {nat, 10, 5, nat}, {old, 10, 0, nat}, {thief, 80, 0, nat}}},
+		"behind a NAT, stays":      {nat, []netip.AddrPort{moved}, []burst{{nat, 49, 49, moved}, {nat, 6, 6, nat}}},
 		"behind a NAT, held":       {nat, []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:4000"), old}, []burst{{nat, 1, 1, nat}, {thief, 5, 0, nat}}},
-		"there and back":           {old, []netip.AddrPort{fresh, old}, []burst{{old, 5, 5, old}, {thief, 5, 0, old}}},
-		"a stranger comes between": {old, []netip.AddrPort{fresh}, []burst{{old, 5, 5, fresh}, {thief, 3, 3, fresh}, {fresh, 1, 1, fresh}, {thief, 5, 0, fresh}}},
+		"there and back":           {old, []netip.AddrPort{moved, old}, []burst{{old, 5, 5, old}, {thief, 5, 0, old}}},
+		"a stranger comes between": {old, []netip.AddrPort{moved}, []burst{{old, 5, 5, moved}, {thief, 3, 0, moved}, {moved, 1, 1, moved}, {thief, 5, 0, moved}}},
 	} {
 		var l Latch
-		l.Tell(old, 0)
+		l.SetRemote(old, 0)
 		at, seq := time.Duration(0), uint16(0)
-		send := func(src netip.AddrPort, n int) (heard int) {
+		send := func(src netip.AddrPort, n int) (accepted int) {
 			for range n {
 				if seq++; l.Admits(src, at) {
 					l.Accept(src, 1, seq, at)
-					heard++
+					accepted++
 				}
 				at += 20 * ms
 			}
-			return heard
+			return accepted
 		}
 		send(row.first, 50)
-		for _, told := range row.told {
-			l.Tell(told, at)
+		for _, sdp := range row.sdp {
+			l.SetRemote(sdp, at)
 		}
 		for i, b := range row.bursts {
-			if heard := send(b.src, b.n); heard != b.heard || l.Target() != b.send {
-				t.Errorf("%s, burst %d: %d packets heard, want %d; sends to %v, want %v", name, i, heard, b.heard, l.Target(), b.send)
+			if accepted := send(b.src, b.n); accepted != b.accepted || l.Target() != b.send {
+				t.Errorf("%s, burst %d: accepted %d packets, want %d; sends to %v, want %v", name, i, accepted, b.accepted, l.Target(), b.send)
 			}
 		}
 	}
 }
 
-// TestAbove says where reports go.
-func TestAbove(t *testing.T) {
-	told, other, reports := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("198.51.100.1:5000"), netip.MustParseAddrPort("192.0.2.1:7000")
+func TestReportTarget(t *testing.T) {
+	sdp, other, reports := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("198.51.100.1:5000"), netip.MustParseAddrPort("192.0.2.1:7000")
 	var l Latch
-	if to := l.Above(netip.AddrPort{}); to.IsValid() || l.Host().IsValid() {
-		t.Errorf("nobody is known, and is at %v", to)
+	if to := l.ReportTarget(netip.AddrPort{}); to.IsValid() || l.Host().IsValid() {
+		t.Errorf("got %v before any address is known", to)
 	}
-	l.Tell(told, 0)
-	if a, b := l.Above(reports), l.Above(netip.AddrPort{}); a != reports || b.Port() != 4001 || l.Host() != told.Addr() {
-		t.Errorf("as told: %v and %v, at %v", a, b, l.Host())
+	l.SetRemote(sdp, 0)
+	if a, b := l.ReportTarget(reports), l.ReportTarget(netip.AddrPort{}); a != reports || b.Port() != 4001 || l.Host() != sdp.Addr() {
+		t.Errorf("from SDP: %v and %v, at %v", a, b, l.Host())
 	}
 	for n := range uint16(lockAfter) {
 		l.Accept(other, 1, n, 0)
 	}
-	if to := l.Above(reports); to.Port() != 5001 || l.Host() != other.Addr() || l.Source() != other {
+	if to := l.ReportTarget(reports); to.Port() != 5001 || l.Host() != other.Addr() || l.Source() != other {
 		t.Errorf("behind a NAT: %v, at %v", to, l.Host())
 	}
-	l.Tell(netip.MustParseAddrPort("192.0.2.1:65535"), 0)
-	if to := l.Above(netip.AddrPort{}); to.IsValid() {
+	l.SetRemote(netip.MustParseAddrPort("192.0.2.1:65535"), 0)
+	if to := l.ReportTarget(netip.AddrPort{}); to.IsValid() {
 		t.Errorf("above the last port is %v", to)
+	}
+}
+
+// TestHoldWithoutAddress checks that no stranger replaces a party behind a NAT
+// that holds the call with 0.0.0.0.
+func TestHoldWithoutAddress(t *testing.T) {
+	ap := netip.MustParseAddrPort
+	nat, stranger := ap("198.51.100.9:4000"), ap("203.0.113.6:9999")
+	var l Latch
+	at, seq := time.Second, uint16(0)
+	send := func(src netip.AddrPort, ssrc uint32) (taken int) {
+		for range 50 {
+			at += 20 * time.Millisecond
+			if seq++; l.Admits(src, at) {
+				l.Accept(src, ssrc, seq, at)
+				taken++
+			}
+		}
+		return taken
+	}
+	l.SetRemote(ap("10.0.0.5:4000"), 0)
+	send(nat, 1)
+	l.SetRemote(ap("0.0.0.0:4000"), at)
+	at += 5 * time.Second
+	if n := send(stranger, 2); n > 0 {
+		t.Errorf("accepted %d packets of a stranger, want 0", n)
+	}
+	if n := send(nat, 1); n != 50 || l.Source() != nat {
+		t.Errorf("accepted %d packets of the remote party, source %v", n, l.Source())
 	}
 }

@@ -1,5 +1,5 @@
-// Package mediatest holds a leg without a network, for tests: what the caller
-// says is scripted, and what it hears is kept; and tells how late the machine is.
+// Package mediatest provides an in-memory leg for tests, with scripted input
+// and recorded output, and measures timer lateness.
 package mediatest
 
 import (
@@ -10,61 +10,61 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Leg is a media.Leg in memory that runs on the clock of its goroutine, so
-// that it keeps perfect time in a synctest bubble.
+// A Leg is a media.Leg in memory. It runs on tickers, so its time is exact in
+// a synctest bubble.
 type Leg struct {
-	rate int
-	done chan struct{}
-	over chan struct{}
-	tick *time.Ticker
-	at   time.Time // of the frame last read
+	rate    int
+	done    chan struct{}
+	stopped chan struct{}
+	tick    *time.Ticker
+	at      time.Time // of the frame last read
 
-	mu     sync.Mutex
-	feed   media.Feed
-	speech []int16 // what the caller is about to say
-	heard  []int16
-	late   int     // samples by which what is heard comes back
-	back   float64 // how much of it does
-	cause  media.Cause
-	digits chan rune
+	mu        sync.Mutex
+	feed      media.Feed
+	input     []int16 // audio that ReadFrame will return
+	output    []int16
+	echoDelay int     // samples
+	echoGain  float64 // 0 means no echo
+	cause     media.Cause
+	digits    chan rune
 }
 
-// NewLeg returns a leg at rate (Hz) that lives from now until Hangup.
+// NewLeg returns a leg at rate (Hz) that is active until Hangup.
 func NewLeg(rate int) *Leg {
 	l := &Leg{
-		rate: rate, done: make(chan struct{}), over: make(chan struct{}),
+		rate: rate, done: make(chan struct{}), stopped: make(chan struct{}),
 		tick: time.NewTicker(media.FrameTime), digits: make(chan rune, 16),
 	}
 	go l.play()
 	return l
 }
 
-// Say adds pcm to what the caller says, from the next frame on.
+// Say appends pcm to the input, from the next frame on.
 func (l *Leg) Say(pcm []int16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.speech = append(l.speech, pcm...)
+	l.input = append(l.input, pcm...)
 }
 
-// Echo has the line return what is heard, after d and at gain.
+// Echo adds the output to the input, delayed by d and scaled by gain.
 func (l *Leg) Echo(d time.Duration, gain float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.late, l.back = int(d*time.Duration(l.rate)/time.Second), gain
+	l.echoDelay, l.echoGain = int(d*time.Duration(l.rate)/time.Second), gain
 }
 
-// Press presses a key.
+// Press adds a DTMF digit to the input.
 func (l *Leg) Press(key rune) { l.digits <- key }
 
-// Heard returns all that the leg was sent so far, from its beginning.
-func (l *Leg) Heard() []int16 {
+// Output returns all audio that the leg was sent.
+func (l *Leg) Output() []int16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]int16(nil), l.heard...)
+	return append([]int16(nil), l.output...)
 }
 
 func (l *Leg) play() {
-	defer close(l.over)
+	defer close(l.stopped)
 	t := time.NewTicker(media.FrameTime)
 	defer t.Stop()
 	f := make(media.Frame, media.FrameLen(l.rate))
@@ -78,7 +78,7 @@ func (l *Leg) play() {
 			if l.feed != nil {
 				l.feed.FillFrame(f, due)
 			}
-			l.heard = append(l.heard, f...)
+			l.output = append(l.output, f...)
 			l.mu.Unlock()
 		}
 	}
@@ -96,11 +96,11 @@ func (l *Leg) ReadFrame(f media.Frame) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(f[copy(f, l.speech):])
-	l.speech = l.speech[min(len(f), len(l.speech)):]
-	if from := len(l.heard) - l.late - len(f); l.back > 0 && from >= 0 {
-		for i, x := range l.heard[from : from+len(f)] {
-			f[i] += int16(l.back * float64(x))
+	clear(f[copy(f, l.input):])
+	l.input = l.input[min(len(f), len(l.input)):]
+	if from := len(l.output) - l.echoDelay - len(f); l.echoGain > 0 && from >= 0 {
+		for i, x := range l.output[from : from+len(f)] {
+			f[i] += int16(l.echoGain * float64(x))
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (l *Leg) Play(feed media.Feed) {
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.digits }
 
-// Hangup implements media.Leg. It returns when the feed is asked no more.
+// Hangup implements media.Leg. It returns once the feed is not called anymore.
 func (l *Leg) Hangup(c media.Cause) error {
 	l.mu.Lock()
 	first := l.cause == ""
@@ -130,7 +130,7 @@ func (l *Leg) Hangup(c media.Cause) error {
 		close(l.digits)
 	}
 	l.mu.Unlock()
-	<-l.over
+	<-l.stopped
 	return nil
 }
 

@@ -4,9 +4,9 @@ package opus
 
 import "github.com/parley-voice/parley/media/codec"
 
-// Encodes tells whether this build can say Opus: it is built with the tag opus, by
-// a C compiler, and needs libopus.
-const Encodes = false
+// CanEncode reports whether this build can encode Opus. That needs the build
+// tag opus, a C compiler and libopus.
+const CanEncode = false
 
-// NewEncoder returns nil: this build says no Opus.
+// NewEncoder returns nil: this build cannot encode Opus.
 func NewEncoder() codec.Encoder { return nil }

@@ -20,24 +20,25 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// Encodes tells whether this build can say Opus.
-const Encodes = true
+// CanEncode reports whether this build can encode Opus.
+const CanEncode = true
 
-// An encoder is libopus's, in memory of ours: it holds no pointer to itself.
+// An encoder holds libopus state in Go memory: it contains no pointers.
 type encoder struct{ state []byte }
 
-// NewEncoder returns the sending side of one stream: Rate in, mono, packets of
-// 20 ms at 32 kbit/s. It belongs to one goroutine.
+// NewEncoder returns an encoder of mono audio at Rate in packets of 20 ms at
+// 32 kbit/s. It belongs to one goroutine.
 func NewEncoder() codec.Encoder {
 	e := &encoder{make([]byte, C.opus_encoder_get_size(1))}
-	C.opus_encoder_init(e.c(), Rate, 1, C.OPUS_APPLICATION_VOIP) // fails for other rates only
+	C.opus_encoder_init(e.c(), Rate, 1, C.OPUS_APPLICATION_VOIP) // fails only for other rates
 	C.voice(e.c())
 	return e
 }
 
 func (e *encoder) c() *C.OpusEncoder { return (*C.OpusEncoder)(unsafe.Pointer(&e.state[0])) }
 
-// Encode implements codec.Encoder: pcm is one packet's, and dst has room for it.
+// Encode implements codec.Encoder: pcm is one packet, and dst must have room
+// for it.
 func (e *encoder) Encode(dst []byte, pcm []int16) int {
 	if len(dst) == 0 || len(pcm) == 0 {
 		return 0

@@ -8,13 +8,12 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// TestEncoder: words that are encoded are heard.
 func TestEncoder(t *testing.T) {
-	if !opus.Encodes {
+	if !opus.CanEncode {
 		t.Skip("built without the tag opus")
 	}
-	const said = "when do you open have you the odyssey"
-	pcm, _ := tone.Say(opus.Rate, said)
+	const text = "when do you open have you the odyssey"
+	pcm, _ := tone.Encode(opus.Rate, text)
 	e := opus.NewEncoder()
 	frame := opus.Rate / 50
 	pcm = append(pcm, make([]int16, 10*frame-len(pcm)%frame)...)
@@ -28,8 +27,8 @@ func TestEncoder(t *testing.T) {
 		all = append(all, wire[:n])
 	}
 	got, counts := hear(t, all, func(_ int, at time.Duration) (time.Duration, bool) { return at, true })
-	if got != said {
-		t.Errorf("heard %q, %+v", got, counts)
+	if got != text {
+		t.Errorf("got %q, %+v", got, counts)
 	}
 	pcm = make([]int16, frame)
 	wire := make([]byte, 320)
@@ -37,6 +36,6 @@ func TestEncoder(t *testing.T) {
 		t.Errorf("%v allocations a frame", n)
 	}
 	if e.Encode(nil, pcm) != 0 || e.Encode(wire, nil) != 0 || e.Encode(wire, pcm[:7]) != 0 {
-		t.Error("what is no frame is encoded")
+		t.Error("Encode: got bytes for an invalid frame")
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/jitter"
 	"github.com/parley-voice/parley/media/opus"
-	"github.com/parley-voice/parley/media/stream"
+	"github.com/parley-voice/parley/media/receiver"
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// packets reads a file of packets: "when do you open have you the odyssey" in
-// tone words, encoded by libopus 1.3 at 32 kbit/s. Each is two bytes of length
-// and itself.
+// packets reads testdata: "when do you open have you the odyssey" as tones,
+// encoded by libopus 1.3 at 32 kbit/s. Each packet follows its length in two
+// bytes.
 func packets(tb testing.TB, name string) (all [][]byte) {
 	tb.Helper()
 	b, err := os.ReadFile("testdata/" + name)
@@ -35,32 +35,32 @@ type decoder struct{ *opus.Decoder }
 
 func (d decoder) DecodeAs(dst []int16, payload []byte, _ uint8) { d.Decode(dst, payload) }
 
-// hear plays packets through a stream: comes says when the n-th comes, or that it
-// does not.
-func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.Duration, bool)) (string, stream.Counts) {
+// hear plays packets through a reader. comes returns the arrival of packet n,
+// or false if it is lost.
+func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.Duration, bool)) (string, receiver.Counts) {
 	t.Helper()
 	d, err := opus.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := stream.NewKept(d)
-	r.Begin(opus.Rate, 0)
+	r := receiver.NewWithStore(d)
+	r.Start(opus.Rate, 0)
 	type flight struct {
 		at time.Duration
 		p  jitter.Packet
 	}
 	var flights []flight
-	stamp := uint32(1<<32 - 4000) // it wraps on the way
+	stamp := uint32(1<<32 - 4000) // wraps during the test
 	for n, b := range all {
 		at := time.Duration(stamp+4000) * time.Second / jitter.ClockRate
 		if when, ok := comes(n, at); ok {
-			flights = append(flights, flight{when, jitter.Packet{At: when, Payload: b, Stamp: stamp, Source: 1, Seq: uint16(65530 + n)}})
+			flights = append(flights, flight{when, jitter.Packet{At: when, Payload: b, Timestamp: stamp, SSRC: 1, Seq: uint16(65530 + n)}})
 		}
 		stamp += uint32(opus.Ticks(b))
 	}
 	var ring jitter.Ring
-	hearer := tone.NewHearer(opus.Rate)
-	var said []string
+	hearer := tone.NewDecoder(opus.Rate)
+	var words []string
 	f := make(media.Frame, media.FrameLen(opus.Rate))
 	for now := time.Duration(0); now < 8*time.Second; now += 5 * time.Millisecond {
 		for i := range flights {
@@ -73,12 +73,12 @@ func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.
 		}
 		r.Drain(&ring)
 		for r.Next(f, now, decoder{d}) {
-			for _, w := range hearer.Hear(f) {
-				said = append(said, w.Text)
+			for _, w := range hearer.Decode(f) {
+				words = append(words, w.Text)
 			}
 		}
 	}
-	return strings.Join(said, " "), r.Counts()
+	return strings.Join(words, " "), r.Counts()
 }
 
 const words = "when do you open have you the odyssey"
@@ -90,7 +90,7 @@ func TestOpus(t *testing.T) {
 			t.Errorf("%s: %q %+v", name, got, n)
 		}
 	}
-	// Out of order, and as late as a network makes packets.
+	// Reordered and delayed.
 	rng := rand.New(rand.NewPCG(1, 2))
 	shaken := func(n int, at time.Duration) (time.Duration, bool) {
 		return at + time.Duration(rng.IntN(15))*time.Millisecond + time.Duration(n%7/6)*25*time.Millisecond, true
@@ -123,7 +123,7 @@ func TestTicks(t *testing.T) {
 		{[]byte{31<<3 | 3, 3}, 480},
 		{[]byte{31<<3 | 3}, 0},
 		{[]byte{31<<3 | 3, 0}, 0},
-		{[]byte{31<<3 | 3, 6}, 0}, // cut off, empty, 120 ms
+		{[]byte{31<<3 | 3, 6}, 0}, // truncated, empty, 120 ms
 	} {
 		if got := opus.Ticks(tt.packet); got != tt.want {
 			t.Errorf("%x: %d ticks, want %d", tt.packet, got, tt.want)
@@ -131,7 +131,6 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a party sends, the process lives.
 func FuzzDecode(f *testing.F) {
 	for _, p := range packets(f, "words.opus")[:20] {
 		f.Add(p)
@@ -146,7 +145,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		p := jitter.Packet{Payload: b}
-		d.Keep(&p)
+		d.Store(&p)
 		dst := make([]int16, 2*len(p.Payload))
 		if n := d.Decode(dst, p.Payload); n != len(dst) {
 			t.Errorf("%d of %d samples", n, len(dst))
@@ -164,7 +163,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p := jitter.Packet{Payload: all[i%len(all)]}
-		d.Keep(&p)
+		d.Store(&p)
 		d.Decode(dst, p.Payload)
 	}
 }

@@ -1,5 +1,5 @@
-// Package resample changes the sample rate of a stream by a polyphase
-// low-pass filter: a windowed sinc (Kaiser, β = 8) of 32 taps a phase.
+// Package resample changes the sample rate of a stream with a polyphase
+// low-pass filter: a windowed sinc (Kaiser, β = 8) of 32 taps per phase.
 package resample
 
 import (
@@ -17,7 +17,7 @@ const (
 type Resampler struct {
 	up, down int
 	phases   [][]float32 // taps of each phase, oldest sample first
-	recent   []float32   // input that the next output still needs
+	recent   []float32   // input that the next output needs
 	phase    int
 }
 
@@ -35,7 +35,8 @@ func New(from, to int) *Resampler {
 	return r
 }
 
-// design cuts a low-pass filter of cutoff (of the input rate) into phases.
+// design returns the phases of a low-pass filter with cutoff relative to the
+// input rate.
 func design(up, taps int, cutoff float64) [][]float32 {
 	n := up * taps
 	middle := float64(n-1) / 2
@@ -58,7 +59,7 @@ func design(up, taps int, cutoff float64) [][]float32 {
 	return phases
 }
 
-// Resample converts the next stretch of the stream and appends it to dst.
+// Resample converts the next part of the stream and appends it to dst.
 func (r *Resampler) Resample(dst, pcm []int16) []int16 {
 	for _, x := range pcm {
 		r.recent = append(r.recent, float32(x))
@@ -84,7 +85,7 @@ func dot(h, x []float32) int16 {
 	return int16(math.RoundToEven(float64(max(-32768, min(32767, sum)))))
 }
 
-// PCM converts a whole recording.
+// PCM converts a complete recording.
 func PCM(pcm []int16, from, to int) []int16 {
 	if from == to {
 		return pcm

@@ -1,5 +1,5 @@
-// Package rtcp reports how audio travels (RFC 3550 section 6). It is pure:
-// nothing here knows the network or what time it is, and nothing allocates.
+// Package rtcp reads and writes RTCP reports (RFC 3550 section 6). It does no
+// I/O, reads no clock and does not allocate.
 package rtcp
 
 import (
@@ -23,61 +23,60 @@ const (
 	cname     = 1
 )
 
-// MaxLen is the most that Append writes for a name of 32 bytes.
+// MaxLen is the most that Append writes for a CNAME of 32 bytes.
 const MaxLen = headLen + 4 + senderLen + blockLen + (headLen + 4 + 2 + 32 + 4) + (headLen + 4)
 
-// ErrMalformed is returned for what is no compound packet (RFC 3550 appendix
-// A.2).
+// ErrMalformed means that a packet is not a valid compound packet (RFC 3550
+// appendix A.2).
 var ErrMalformed = errors.New("malformed rtcp packet")
 
-// A Sending is what a sender tells of its stream.
-type Sending struct {
-	NTP             uint64 // when (RFC 3550 section 4)
-	RTP             uint32 // timestamp of that moment
+// SenderInfo is a sender's part of a report.
+type SenderInfo struct {
+	NTP             uint64 // send time (RFC 3550 section 4)
+	RTP             uint32 // RTP timestamp of that time
 	Packets, Octets uint32
 }
 
-// A Block is what a receiver tells of a stream.
+// A Block is a receiver's report on one stream.
 type Block struct {
-	SSRC     uint32 // of the stream
-	Fraction uint8  // of packets lost since the report before, of 256
-	Lost     int64  // packets so far, fewer than none where some came twice
-	Highest  uint32 // sequence number, extended
-	Jitter   uint32 // ticks of the RTP clock
-	LastSR   uint32 // middle of the NTP time of the last sender report; 0 none
-	Delay    uint32 // since that came, of 65536 a second
+	SSRC     uint32 // of the reported stream
+	Fraction uint8  // packets lost since the previous report, in 256ths
+	Lost     int64  // total packets lost, negative after many duplicates
+	Highest  uint32 // extended sequence number
+	Jitter   uint32 // RTP clock ticks
+	LastSR   uint32 // compact NTP time of the last sender report; 0 if none
+	Delay    uint32 // since that report, in 65536ths of a second
 }
 
 // A Report is one compound packet.
 type Report struct {
-	SSRC    uint32 // of who reports
-	Sends   bool   // Sending is there
-	Sending Sending
-	Hears   bool // Block is there
-	Block   Block
-	Bye     bool // the source leaves
+	SSRC      uint32 // of the reporter
+	HasSender bool   // Sender is valid
+	Sender    SenderInfo
+	HasBlock  bool // Block is valid
+	Block     Block
+	Bye       bool // the source leaves
 }
 
-// Append writes the report with the canonical name of its source, which has 32
-// bytes at most.
+// Append writes the report with the CNAME name of at most 32 bytes.
 func (r *Report) Append(b []byte, name string) []byte {
 	kind, words := uint8(typeReceiver), 1
-	if r.Sends {
+	if r.HasSender {
 		kind, words = typeSender, words+senderLen/4
 	}
 	blocks := uint8(0)
-	if r.Hears {
+	if r.HasBlock {
 		blocks, words = 1, words+blockLen/4
 	}
-	b = head(b, blocks, kind, words)
+	b = appendHeader(b, blocks, kind, words)
 	b = binary.BigEndian.AppendUint32(b, r.SSRC)
-	if r.Sends {
-		b = binary.BigEndian.AppendUint64(b, r.Sending.NTP)
-		b = binary.BigEndian.AppendUint32(b, r.Sending.RTP)
-		b = binary.BigEndian.AppendUint32(b, r.Sending.Packets)
-		b = binary.BigEndian.AppendUint32(b, r.Sending.Octets)
+	if r.HasSender {
+		b = binary.BigEndian.AppendUint64(b, r.Sender.NTP)
+		b = binary.BigEndian.AppendUint32(b, r.Sender.RTP)
+		b = binary.BigEndian.AppendUint32(b, r.Sender.Packets)
+		b = binary.BigEndian.AppendUint32(b, r.Sender.Octets)
 	}
-	if r.Hears {
+	if r.HasBlock {
 		k := &r.Block
 		b = binary.BigEndian.AppendUint32(b, k.SSRC)
 		b = binary.BigEndian.AppendUint32(b, uint32(k.Fraction)<<24|uint32(k.Lost)&0xffffff) //nolint:gosec // the low 24 bits
@@ -87,26 +86,25 @@ func (r *Report) Append(b []byte, name string) []byte {
 		b = binary.BigEndian.AppendUint32(b, k.Delay)
 	}
 	item := 4 + 2 + len(name)
-	pad := 4 - item%4 // one zero at least ends the items (section 6.5)
-	b = head(b, 1, typeSource, (item+pad)/4)
+	pad := 4 - item%4 // at least one zero byte ends the items (section 6.5)
+	b = appendHeader(b, 1, typeSource, (item+pad)/4)
 	b = binary.BigEndian.AppendUint32(b, r.SSRC)
 	b = append(b, cname, uint8(len(name))) //nolint:gosec // 32 at most
 	b = append(b, name...)
 	b = append(b, "\x00\x00\x00\x00"[:pad]...)
 	if r.Bye {
-		b = head(b, 1, typeBye, 1)
+		b = appendHeader(b, 1, typeBye, 1)
 		b = binary.BigEndian.AppendUint32(b, r.SSRC)
 	}
 	return b
 }
 
-func head(b []byte, count, kind uint8, words int) []byte {
+func appendHeader(b []byte, count, kind uint8, words int) []byte {
 	return append(b, 2<<6|count, kind, byte(words>>8), byte(words)) //nolint:gosec // a length of 16 bits
 }
 
-// Parse reads a compound packet. Of its blocks it returns the one about the
-// stream ours.
-func Parse(b []byte, ours uint32) (Report, error) {
+// Parse reads a compound packet. Block is the block about the stream with SSRC local.
+func Parse(b []byte, local uint32) (Report, error) {
 	var r Report
 	if len(b) == 0 {
 		return r, ErrMalformed
@@ -123,11 +121,11 @@ func Parse(b []byte, ours uint32) (Report, error) {
 		body := b[headLen:n]
 		switch {
 		case report:
-			if !r.read(b[1], int(b[0]&31), body, ours, first) {
+			if !r.read(b[1], int(b[0]&31), body, local, first) {
 				return Report{}, ErrMalformed
 			}
 		case b[1] == typeBye:
-			if !r.leave(int(b[0]&31), body) {
+			if !r.readBye(int(b[0]&31), body) {
 				return Report{}, ErrMalformed
 			}
 		}
@@ -136,8 +134,7 @@ func Parse(b []byte, ours uint32) (Report, error) {
 	return r, nil
 }
 
-// leave reads who says goodbye.
-func (r *Report) leave(sources int, body []byte) bool {
+func (r *Report) readBye(sources int, body []byte) bool {
 	if 4*sources > len(body) {
 		return false
 	}
@@ -147,8 +144,7 @@ func (r *Report) leave(sources int, body []byte) bool {
 	return true
 }
 
-// read reads a sender's or a receiver's report.
-func (r *Report) read(kind uint8, blocks int, body []byte, ours uint32, first bool) bool {
+func (r *Report) read(kind uint8, blocks int, body []byte, local uint32, first bool) bool {
 	fixed := 4
 	if kind == typeSender {
 		fixed += senderLen
@@ -160,44 +156,45 @@ func (r *Report) read(kind uint8, blocks int, body []byte, ours uint32, first bo
 		r.SSRC = binary.BigEndian.Uint32(body)
 	}
 	if kind == typeSender && first {
-		r.Sends = true
-		r.Sending = Sending{
+		r.HasSender = true
+		r.Sender = SenderInfo{
 			NTP: binary.BigEndian.Uint64(body[4:]), RTP: binary.BigEndian.Uint32(body[12:]),
 			Packets: binary.BigEndian.Uint32(body[16:]), Octets: binary.BigEndian.Uint32(body[20:]),
 		}
 	}
 	for i := range blocks {
 		k := body[fixed+i*blockLen:]
-		if binary.BigEndian.Uint32(k) != ours {
+		if binary.BigEndian.Uint32(k) != local {
 			continue
 		}
-		r.Hears = true
+		r.HasBlock = true
 		lost := int32(binary.BigEndian.Uint32(k[4:])<<8) >> 8 //nolint:gosec // 24 bits with a sign
 		r.Block = Block{
-			SSRC: ours, Fraction: k[4], Lost: int64(lost), Highest: binary.BigEndian.Uint32(k[8:]),
+			SSRC: local, Fraction: k[4], Lost: int64(lost), Highest: binary.BigEndian.Uint32(k[8:]),
 			Jitter: binary.BigEndian.Uint32(k[12:]), LastSR: binary.BigEndian.Uint32(k[16:]), Delay: binary.BigEndian.Uint32(k[20:]),
 		}
 	}
 	return true
 }
 
-// NTP is a moment in 2⁻³² seconds since 1900 (RFC 3550 section 4).
+// NTP returns an NTP timestamp: 2⁻³² seconds since 1900 (RFC 3550 section 4).
 func NTP(t time.Time) uint64 {
 	const since1900 = 2_208_988_800
 	seconds := uint64(t.Unix() + since1900)                             //nolint:gosec // after 1900
 	return seconds<<32 | uint64(t.Nanosecond())<<32/uint64(time.Second) //nolint:gosec // below a second
 }
 
-// Middle is the part of an NTP time that reports give back, in 2⁻¹⁶ seconds.
-func Middle(ntp uint64) uint32 { return uint32(ntp >> 16) } //nolint:gosec // the middle 32 bits
+// CompactNTP returns the middle 32 bits of an NTP timestamp: units of 2⁻¹⁶
+// seconds.
+func CompactNTP(ntp uint64) uint32 { return uint32(ntp >> 16) } //nolint:gosec // the middle 32 bits
 
-// Units are a span in 2⁻¹⁶ seconds.
-func Units(d time.Duration) uint32 { return uint32(d * 65536 / time.Second) } //nolint:gosec // a span of hours at most
+// DelayUnits converts a duration to units of 2⁻¹⁶ seconds.
+func DelayUnits(d time.Duration) uint32 { return uint32(d * 65536 / time.Second) } //nolint:gosec // a span of hours at most
 
-// RoundTrip is the time to the other side and back, as of a block that came at
-// now. It is false where the block cannot tell.
+// RoundTrip returns the round trip time of a block that arrived at now, or
+// false if the block has no usable times.
 func (b *Block) RoundTrip(now uint64) (time.Duration, bool) {
-	units := int32(Middle(now) - b.LastSR - b.Delay) //nolint:gosec // a difference on a circle
+	units := int32(CompactNTP(now) - b.LastSR - b.Delay) //nolint:gosec // modular difference
 	if b.LastSR == 0 || units < 0 {
 		return 0, false
 	}

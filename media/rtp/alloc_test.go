@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
-// TestNoAllocationsEncrypted is not for the race detector: the library keeps
-// its buffers in a pool, which the detector empties at random.
+// TestNoAllocationsEncrypted excludes the race detector, which empties the
+// library's pool at random.
 func TestNoAllocationsEncrypted(t *testing.T) {
 	s, step := byHand(t, codec.PCMU{})
-	key := crypt.New()[0]
-	s.Start(Params{Remote: s.Local(), Codec: codec.PCMU{}, Ours: key, Theirs: key})
+	key := srtp.New()[0]
+	s.Start(Params{Remote: s.Local(), Codec: codec.PCMU{}, LocalKey: key, RemoteKey: key})
 	for range 200 {
 		step()
 	}

@@ -8,14 +8,14 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/rtcp"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
-// TestReports runs twelve seconds of two sessions by hand: each tells the other
-// what it hears, and goodbye.
+// TestReports runs two sessions for twelve seconds of virtual time. Each
+// reports what it receives and sends BYE.
 func TestReports(t *testing.T) {
-	keys := [2]crypt.Key{crypt.New()[0], crypt.New()[0]}
+	keys := [2]srtp.Key{srtp.New()[0], srtp.New()[0]}
 	for name, row := range map[string]struct{ mux, secret bool }{
 		"own port": {}, "the port of the audio": {mux: true}, "encrypted": {secret: true}, "encrypted, one port": {true, true},
 	} {
@@ -23,12 +23,12 @@ func TestReports(t *testing.T) {
 		pa := Params{Remote: b.Local(), Codec: codec.PCMU{}, Mux: row.mux}
 		pb := Params{Remote: a.Local(), Codec: codec.PCMU{}, Mux: row.mux}
 		if row.secret {
-			pa.Ours, pa.Theirs = keys[0], keys[1]
-			pb.Ours, pb.Theirs = keys[1], keys[0]
+			pa.LocalKey, pa.RemoteKey = keys[0], keys[1]
+			pb.LocalKey, pb.RemoteKey = keys[1], keys[0]
 		}
 		a.Start(pa)
 		b.Start(pb)
-		if q := a.Quality(); q.Codec != "PCMU" || q.Heard.MOS != 0 || q.Sent.MOS != 0 {
+		if q := a.Quality(); q.Codec != "PCMU" || q.Received.MOS != 0 || q.Sent.MOS != 0 {
 			t.Errorf("%s: %+v before the call", name, q)
 		}
 		due := time.Now()
@@ -40,35 +40,35 @@ func TestReports(t *testing.T) {
 		for i := range int64(frames) {
 			due = due.Add(media.FrameTime)
 			a.Tick(due)
-			if i%10 != 9 { // a tenth of what b says is lost on its way
+			if i%10 != 9 { // a tenth of b's packets is lost
 				b.Tick(due)
 			}
 			both()
 		}
 		for name, s := range map[string]*Session{name + ", a": a, name + ", b": b} {
 			n := s.Stats()
-			if n.Reports < 1 || n.Reports > 5 || n.Reported < 1 || n.Reported > 5 || n.Malformed+n.Forged+n.Ignored != 0 {
+			if n.ReportsSent < 1 || n.ReportsSent > 5 || n.ReportsReceived < 1 || n.ReportsReceived > 5 || n.Malformed+n.Forged+n.Ignored != 0 {
 				t.Errorf("%s: %+v", name, n)
 			}
 			q := s.Quality()
-			if q.Sent.MOS < 4 || q.Heard.MOS < 4 || q.Sent.Packets == 0 || q.Heard.Packets < frames*8/10 || q.Sent.Lost != 0 {
+			if q.Sent.MOS < 4 || q.Received.MOS < 4 || q.Sent.Packets == 0 || q.Received.Packets < frames*8/10 || q.Sent.Lost != 0 {
 				t.Errorf("%s: %+v", name, q)
 			}
 		}
-		before := b.Stats().Reported
+		before := b.Stats().ReportsReceived
 		a.Close()
 		both()
-		if n := b.Stats().Reported; n != before+1 {
-			t.Errorf("%s: %d goodbyes", name, n-before)
+		if n := b.Stats().ReportsReceived; n != before+1 {
+			t.Errorf("%s: %d BYE packets", name, n-before)
 		}
-		if q := a.Quality(); q.Heard.Packets == 0 {
+		if q := a.Quality(); q.Received.Packets == 0 {
 			t.Errorf("%s: %+v after the end", name, q)
 		}
 	}
 }
 
-// TestReportsBelieved tells a session of loss and of the round trip, from the
-// party's host and from another.
+// TestReportsBelieved reports loss and round trip time from the remote host
+// and from another one.
 func TestReportsBelieved(t *testing.T) {
 	s := newHandSession(t)
 	p := newPhone(t, s)
@@ -81,7 +81,7 @@ func TestReportsBelieved(t *testing.T) {
 	defer func() { _ = ear.Close() }()
 	s.Start(Params{Remote: p.addr(), RTCP: ear.LocalAddr().(*net.UDPAddr).AddrPort(), Codec: codec.PCMU{}})
 	due := time.Now().Add(-4 * time.Second)
-	for s.Stats().Reports == 0 {
+	for s.Stats().ReportsSent == 0 {
 		due = due.Add(media.FrameTime)
 		s.Tick(due)
 	}
@@ -91,13 +91,13 @@ func TestReportsBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := rtcp.Parse(b[:n], 0)
-	if err != nil || !told.Sends || told.Hears || int64(told.Sending.Packets) == 0 || told.Sending.Octets != 160*told.Sending.Packets {
-		t.Fatalf("%+v, %v", told, err)
+	report, err := rtcp.Parse(b[:n], 0)
+	if err != nil || !report.HasSender || report.HasBlock || int64(report.Sender.Packets) == 0 || report.Sender.Octets != 160*report.Sender.Packets {
+		t.Fatalf("%+v, %v", report, err)
 	}
-	answer := rtcp.Report{SSRC: 99, Hears: true, Block: rtcp.Block{
-		SSRC: told.SSRC, Lost: 10, Highest: 70, Jitter: 80, LastSR: rtcp.Middle(told.Sending.NTP),
-		Delay: rtcp.Units(time.Since(due)) - rtcp.Units(150*ms),
+	answer := rtcp.Report{SSRC: 99, HasBlock: true, Block: rtcp.Block{
+		SSRC: report.SSRC, Lost: 10, Highest: 70, Jitter: 80, LastSR: rtcp.CompactNTP(report.Sender.NTP),
+		Delay: rtcp.DelayUnits(time.Since(due)) - rtcp.DelayUnits(150*ms),
 	}}
 	text := answer.Append(nil, "phone")
 	send := func(from net.PacketConn, b []byte) {
@@ -113,9 +113,9 @@ func TestReportsBelieved(t *testing.T) {
 	}
 	defer func() { _ = stranger.Close() }()
 	send(stranger, text)
-	send(p.conn, []byte{0x80, 201, 0, 0}) // four bytes, as of a known attack
+	send(p.conn, []byte{0x80, 201, 0, 0}) // four bytes, as in a known attack
 	send(p.conn, nil)
-	if q, n := s.Quality(), s.Stats(); q.Sent.Packets != 0 || n.Ignored != 1 || n.Malformed != 2 || n.Reported != 0 {
+	if q, n := s.Quality(), s.Stats(); q.Sent.Packets != 0 || n.Ignored != 1 || n.Malformed != 2 || n.ReportsReceived != 0 {
 		t.Errorf("%+v, %+v", q, n)
 	}
 	send(p.conn, text)
@@ -124,11 +124,11 @@ func TestReportsBelieved(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	trip := q.RoundTrip
-	answer.Block.Delay -= rtcp.Units(11 * time.Second)
+	answer.Block.Delay -= rtcp.DelayUnits(11 * time.Second)
 	answer.Block.Jitter = 1 << 31
 	send(p.conn, answer.Append(nil, "phone"))
-	if q = s.Quality(); s.Stats().Reported != 2 || q.RoundTrip != trip || q.Sent.Jitter != 10*time.Second {
-		t.Errorf("a report of no sense is believed: %+v", q)
+	if q = s.Quality(); s.Stats().ReportsReceived != 2 || q.RoundTrip != trip || q.Sent.Jitter != 10*time.Second {
+		t.Errorf("an implausible report was accepted: %+v", q)
 	}
 	if s.receiver.latch.Source().IsValid() {
 		t.Error("a report moved the latch")

@@ -7,12 +7,11 @@ import (
 )
 
 const (
-	headerLen = 12 // of a header without sources or extension (RFC 3550 section 5.1)
+	headerLen = 12 // header without CSRCs or extension (RFC 3550 section 5.1)
 	maxPacket = udp.MaxPacket
 )
 
-// A packet is one RTP packet as it came in. Payload points into the buffer it
-// was parsed from.
+// A packet is a parsed RTP packet. Its payload points into the receive buffer.
 type packet struct {
 	payload  []byte
 	ts, ssrc uint32
@@ -21,19 +20,18 @@ type packet struct {
 	marker   bool
 }
 
-// parse reads an RTP packet, with h to hold its header. It refuses what is not
-// version 2, what is cut short, and RTCP that came to the wrong port (RFC 5761
-// section 4).
+// parse reads an RTP packet and uses h for its header. It rejects other
+// versions, truncated packets, and RTCP (RFC 5761 section 4).
 func parse(h *rtp.Header, b []byte) (packet, bool) {
 	if len(b) < headerLen || b[0]>>6 != 2 || b[1] >= 192 && b[1] <= 223 {
-		return packet{}, false // before it costs anything
+		return packet{}, false // reject cheaply
 	}
 	from, err := h.Unmarshal(b)
 	if err != nil {
 		return packet{}, false
 	}
 	to := len(b)
-	if h.Padding { // the last byte counts it, itself included
+	if h.Padding { // the last byte is the length, itself included
 		pad := int(b[to-1])
 		if pad == 0 {
 			return packet{}, false
@@ -48,10 +46,11 @@ func parse(h *rtp.Header, b []byte) (packet, bool) {
 	}, true
 }
 
-// putHeader writes a plain header to b, which is headerLen long or longer.
+// putHeader writes a header without extensions to b, which has at least
+// headerLen bytes.
 func putHeader(b []byte, p packet) {
 	h := rtp.Header{
 		Version: 2, Marker: p.marker, PayloadType: p.pt, SequenceNumber: p.seq, Timestamp: p.ts, SSRC: p.ssrc,
 	}
-	_, _ = h.MarshalTo(b) // fails where b is too short only
+	_, _ = h.MarshalTo(b) // fails only if b is too short
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// TestCallOverABadNetwork has two sessions talk over real sockets with a bad
-// network between them, each of which takes the relay for the other.
 func TestCallOverABadNetwork(t *testing.T) {
 	tr := newTestTransport(t)
 	a, b := newPair(t, tr, codec.PCMU{})

@@ -11,25 +11,24 @@ import (
 	"github.com/parley-voice/parley/media/dtmf"
 )
 
-// ErrClosed is returned once a session is closed.
+// ErrClosed means that the session is closed.
 var ErrClosed = errors.New("media session is closed")
 
-// ErrNoKeys is why no keys can be pressed: the party did not offer to take
-// them.
-var ErrNoKeys = errors.New("the party takes no keys")
+// ErrNoKeys means that DTMF is not possible before Start.
+var ErrNoKeys = errors.New("the media session has not started")
 
-// A pad is where the keys that were heard come together.
-type pad struct {
-	mu     sync.Mutex // held for a moment by clock, reader and who calls Key
-	funnel dtmf.Funnel
+type keyInput struct {
+	mu     sync.Mutex // held briefly by clock, reader and ReceiveKey
+	dedup  dtmf.Deduplicator
 	closed bool
 }
 
-// Press implements media.Keypad. It is ErrNoKeys where the party takes no
-// events, and tones were not agreed on; dtmf.ErrFull where more than 64 keys
-// would wait. While the party does not want to hear us, keys wait.
+// Press implements media.Keypad. Digits are sent as tones if the remote party
+// accepts no telephone events. It returns ErrNoKeys before Start, and
+// dtmf.ErrFull if more than 64 digits would be queued. Digits wait while Mute
+// is set.
 func (s *Session) Press(keys string) error {
-	if err := dtmf.Check(keys); err != nil {
+	if err := dtmf.Validate(keys); err != nil {
 		return fmt.Errorf("press keys: %w", err)
 	}
 	select {
@@ -37,7 +36,7 @@ func (s *Session) Press(keys string) error {
 		return fmt.Errorf("press keys: %w", ErrClosed)
 	default:
 	}
-	if t := s.params.Load(); t == nil || t.KeyType == 0 && !t.InBand {
+	if s.params.Load() == nil {
 		return fmt.Errorf("press keys: %w", ErrNoKeys)
 	}
 	if err := s.dialer.Press(keys); err != nil {
@@ -46,25 +45,24 @@ func (s *Session) Press(keys string) error {
 	return nil
 }
 
-// Key takes a key that the party pressed and told beside the audio, by SIP
-// INFO. Where keys come as events, those are what counts.
-func (s *Session) Key(key rune) error {
+// ReceiveKey adds a digit received by SIP INFO. It is ignored if digits arrive
+// as RFC 4733 events.
+func (s *Session) ReceiveKey(key rune) error {
 	code, ok := dtmf.Code(key)
 	if !ok {
-		return fmt.Errorf("no such key: %q", key)
+		return fmt.Errorf("invalid key %q", key)
 	}
 	key, _ = dtmf.Key(code)
-	s.dialled(key, dtmf.Info, time.Since(s.opened))
+	s.queueKey(key, dtmf.Info, time.Since(s.opened))
 	return nil
 }
 
-// dialled hands a key on that came by way at at. A full queue drops the
-// newest: nobody has taken a key for a long while, and what was dialled first
-// is what makes sense of the rest.
-func (s *Session) dialled(key rune, way dtmf.Way, at time.Duration) {
-	s.pad.mu.Lock()
-	defer s.pad.mu.Unlock()
-	if s.pad.closed || !s.pad.funnel.Hear(key, way, at) {
+// queueKey passes on a received digit. A full queue drops the newest digit:
+// the older ones give it its meaning.
+func (s *Session) queueKey(key rune, way dtmf.Method, at time.Duration) {
+	s.keyInput.mu.Lock()
+	defer s.keyInput.mu.Unlock()
+	if s.keyInput.closed || !s.keyInput.dedup.Accept(key, way, at) {
 		return
 	}
 	select {
@@ -74,24 +72,24 @@ func (s *Session) dialled(key rune, way dtmf.Way, at time.Duration) {
 	}
 }
 
-// gone is how many frames in a row may be lost of a key that is held. After
-// them it is let go.
-const gone = 25
+// maxLostToneFrames is the number of consecutive lost frames after which a
+// held digit ends.
+const maxLostToneFrames = 25
 
-// overhear finds keys in a frame that was read, where they may be tones. What
-// stands for sound that was lost has none, and ends none.
-func (s *Session) overhear(f media.Frame) {
+// detectTones looks for in-band DTMF in a received frame. Concealed frames
+// neither begin nor end a digit.
+func (s *Session) detectTones(f media.Frame) {
 	t := s.params.Load()
-	if t == nil || t.ear == nil {
+	if t == nil || t.detector == nil {
 		return
 	}
-	if !s.reader.Made() {
-		s.missed = 0
-	} else if s.missed++; s.missed <= gone {
-		t.ear.Miss()
+	if !s.reader.IsConcealed() {
+		s.lostFrames = 0
+	} else if s.lostFrames++; s.lostFrames <= maxLostToneFrames {
+		t.detector.MarkGap()
 		return
 	}
-	key, pressed := t.ear.Hear(f)
+	key, pressed := t.detector.Detect(f)
 	if !pressed {
 		return
 	}
@@ -99,21 +97,21 @@ func (s *Session) overhear(f media.Frame) {
 	if !ok {
 		at = time.Now()
 	}
-	s.dialled(key, dtmf.InBand, at.Sub(s.opened)-dtmf.Delay)
+	s.queueKey(key, dtmf.InBand, at.Sub(s.opened)-dtmf.Delay)
 }
 
-// event sends what a frame tells of a key, in place of audio (RFC 4733 section
+// sendEvent sends a digit's event packet instead of audio (RFC 4733 section
 // 2.5.1).
-func (s *Session) event(p *terms, step dtmf.Step) {
+func (s *Session) sendEvent(p *activeParams, step dtmf.Step) {
 	const volume = 10 // -dBm0
 	o := &s.sender
-	if step.First() {
-		if o.held > 0 { // what was said before it
-			s.packet(packet{marker: o.marker, pt: p.PayloadType, ts: o.ts - uint32(o.held)}, o.held) //nolint:gosec // wraps on a circle
+	if step.IsFirst() {
+		if o.pending > 0 { // audio before the digit
+			s.sendPacket(packet{marker: o.marker, pt: p.PayloadType, ts: o.ts - uint32(o.pending)}, o.pending) //nolint:gosec // wraps
 		}
 		o.event = o.ts
 	}
-	o.held, o.marker = 0, true
+	o.pending, o.marker = 0, true
 	frames, end, ok := step.Event()
 	if !ok {
 		return
@@ -124,5 +122,5 @@ func (s *Session) event(p *terms, step dtmf.Step) {
 		b[1] |= 0x80
 	}
 	binary.BigEndian.PutUint16(b[2:], uint16(frames*frameLen)) //nolint:gosec // at most 800
-	s.packet(packet{marker: step.First(), pt: p.KeyType, ts: o.event}, 4)
+	s.sendPacket(packet{marker: step.IsFirst(), pt: p.KeyType, ts: o.event}, 4)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/parley-voice/parley/media/dtmf"
 )
 
-// TestPress holds what a key is on the wire: packets 20 ms apart under one
-// timestamp, the first marked, growing, the end told three times, 60 ms to the
-// next key, and audio before and after on the clock that it runs by.
+// TestPress checks the packets of a digit: 20 ms apart under one timestamp,
+// the first marked, growing duration, three end packets, 60 ms to the next
+// digit, and audio before and after with a continuous clock.
 func TestPress(t *testing.T) {
 	s := newHandSession(t)
 	p := newPhone(t, s)
@@ -56,7 +56,7 @@ func TestPress(t *testing.T) {
 	}
 	first, second := all[2], all[9]
 	if first.at != 60*ms || second.at != 60*ms+160*ms || second.ts-first.ts != 8*uint32(frameLen) {
-		t.Errorf("keys at %v and %v, %d ticks apart", first.at, second.at, second.ts-first.ts)
+		t.Errorf("digits at %v and %v, %d ticks apart", first.at, second.at, second.ts-first.ts)
 	}
 	for i, g := range all[2:16] {
 		key, n := all[2+i/7*7], i%7
@@ -65,7 +65,7 @@ func TestPress(t *testing.T) {
 		}
 	}
 	if after := all[16]; after.ts-first.ts != 16*uint32(frameLen) {
-		t.Errorf("audio goes on %d ticks after the first key", after.ts-first.ts)
+		t.Errorf("audio resumes %d ticks after the first key", after.ts-first.ts)
 	}
 }
 
@@ -74,13 +74,9 @@ func TestPressRefused(t *testing.T) {
 	if err := s.Press("1"); !errors.Is(err, ErrNoKeys) {
 		t.Errorf("before the start: %v", err)
 	}
-	s.Start(Params{Codec: codec.PCMU{}})
-	if err := s.Press("1"); !errors.Is(err, ErrNoKeys) {
-		t.Errorf("without events: %v", err)
-	}
 	s.Start(Params{Codec: codec.PCMU{}, KeyType: 96})
 	if err := s.Press("12z"); err == nil || !strings.Contains(err.Error(), `'z'`) {
-		t.Errorf("no key: %v", err)
+		t.Errorf("invalid key: %v", err)
 	}
 	if err := s.Press(strings.Repeat("1", 65)); !errors.Is(err, dtmf.ErrFull) {
 		t.Errorf("too many: %v", err)
@@ -92,20 +88,18 @@ func TestPressRefused(t *testing.T) {
 	if err := s.Press("1"); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if err := s.Key('1'); err != nil { // the party may be late
+	if err := s.ReceiveKey('1'); err != nil { // a late digit is no error
 		t.Error(err)
 	}
 }
 
-// TestKeysUnderLoss presses each key a hundred times over a network that loses
-// a tenth of the packets: each comes once.
 func TestKeysUnderLoss(t *testing.T) {
 	const keys = "0123456789*#"
 	s := newHandSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, KeyType: 101})
 	rng := rand.New(rand.NewPCG(7, 8))
-	var d dtmf.Events
+	var d dtmf.EventDecoder
 	got, lost := "", 0
 	for range 100 {
 		if err := s.Press(keys); err != nil {
@@ -119,20 +113,19 @@ func TestKeysUnderLoss(t *testing.T) {
 			if g.pt != 101 {
 				continue
 			}
-			if key, ok := d.Hear(g.ssrc, g.ts, g.marker, g.payload); ok {
+			if key, ok := d.Decode(g.ssrc, g.ts, g.marker, g.payload); ok {
 				got += string(key)
 			}
 		}
 	}
 	if got != strings.Repeat(keys, 100) {
-		t.Errorf("heard %d keys of 1200: %q", len(got), got)
+		t.Errorf("got %d keys of 1200: %q", len(got), got)
 	}
 	if lost < 500 {
 		t.Errorf("%d packets lost", lost)
 	}
 }
 
-// TestKeysOfSipp hears what the pcap files of sipp say.
 func TestKeysOfSipp(t *testing.T) {
 	const dir = "/usr/share/sip-tester"
 	for name, want := range map[string]string{"0": "0", "1": "1", "5": "5", "9": "9", "star": "*", "pound": "#"} {
@@ -140,7 +133,7 @@ func TestKeysOfSipp(t *testing.T) {
 		if err != nil {
 			t.Skip("no pcap files of sipp")
 		}
-		var d dtmf.Events
+		var d dtmf.EventDecoder
 		got := ""
 		for b = b[24:]; len(b) > 16; {
 			n := int(binary.LittleEndian.Uint32(b[8:]))
@@ -150,17 +143,16 @@ func TestKeysOfSipp(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: %x", name, frame)
 			}
-			if key, ok := d.Hear(p.ssrc, p.ts, p.marker, p.payload); ok {
+			if key, ok := d.Decode(p.ssrc, p.ts, p.marker, p.payload); ok {
 				got += string(key)
 			}
 		}
 		if got != want {
-			t.Errorf("%s: heard %q", name, got)
+			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }
 
-// TestKeysInBand presses keys as tones, and hears them, over sockets.
 func TestKeysInBand(t *testing.T) {
 	a, b := newPair(t, newTestTransport(t), codec.PCMA{})
 	a.Start(Params{Remote: b.Local(), Codec: codec.PCMA{}, PayloadType: 8, InBand: true})
@@ -182,35 +174,75 @@ func TestKeysInBand(t *testing.T) {
 		case k := <-b.Digits():
 			got += string(k)
 		case <-time.After(5 * time.Second):
-			t.Fatalf("heard %q", got)
+			t.Fatalf("got %q", got)
 		}
 	}
 	if got != "1A#" {
-		t.Errorf("heard %q", got)
+		t.Errorf("got %q", got)
 	}
 	b.Close()
 	<-read
 }
 
-// TestKeyByTwoWays tells keys by INFO, and once an event has come by events.
-func TestKeyByTwoWays(t *testing.T) {
+// TestKeysWithoutEvents checks that digits are sent as tones instead of the
+// feed if no event type was negotiated.
+func TestKeysWithoutEvents(t *testing.T) {
+	for _, c := range []codec.Codec{codec.PCMU{}, codec.G722{}} {
+		a, b := newPair(t, newTestTransport(t), c)
+		pt := uint8(0)
+		if c.Name() == "G722" {
+			pt = 9
+		}
+		a.Start(Params{Remote: b.Local(), Codec: c, PayloadType: pt})
+		b.Start(Params{Remote: a.Local(), Codec: c, PayloadType: pt, InBand: true})
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			f := make(media.Frame, media.FrameLen(b.Rate()))
+			for err := error(nil); err == nil; {
+				err = b.ReadFrame(f)
+			}
+		}()
+		if err := a.Press("12#"); err != nil {
+			t.Fatalf("%s: %v", c.Name(), err)
+		}
+		got := ""
+		for len(got) < 3 {
+			select {
+			case k := <-b.Digits():
+				got += string(k)
+			case <-time.After(5 * time.Second):
+				t.Fatalf("%s: got %q", c.Name(), got)
+			}
+		}
+		if got != "12#" {
+			t.Errorf("%s: got %q", c.Name(), got)
+		}
+		b.Close()
+		<-read
+	}
+}
+
+// TestKeyByTwoMethods receives digits by INFO and, once an event has arrived,
+// only by events.
+func TestKeyByTwoMethods(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
 	for _, key := range "d5" {
-		if err := s.Key(key); err != nil {
+		if err := s.ReceiveKey(key); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.key(5)
 	eventually(t, func() bool { return s.Stats().Received >= 1 })
-	if err := s.Key('5'); err != nil {
+	if err := s.ReceiveKey('5'); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Key('x'); err == nil {
-		t.Error("x is a key")
+	if err := s.ReceiveKey('x'); err == nil {
+		t.Error("ReceiveKey accepted an invalid key")
 	}
 	p.key(6)
 	if a, b, c := <-s.Digits(), <-s.Digits(), <-s.Digits(); a != 'D' || b != '5' || c != '6' {
-		t.Errorf("heard %c, %c and %c", a, b, c)
+		t.Errorf("got %c, %c and %c", a, b, c)
 	}
 }

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 		"zero padding":   append(append([]byte{0xa0}, plain[1:]...), 0),
 	} {
 		if p, ok := parse(&rtp.Header{}, b); ok {
-			t.Errorf("%s was taken as %+v", name, p)
+			t.Errorf("%s: got %+v, want an error", name, p)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestPorts(t *testing.T) {
-	p, err := ParsePorts("21001-21007") // 21002, 21004, 21006, each with the one above
+	p, err := ParsePorts("21001-21007") // 21002, 21004, 21006, each with the port above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +100,9 @@ func TestPorts(t *testing.T) {
 	freed := open[0].audio.Local().Port()
 	open[0].close()
 	open = open[1:]
-	p.give(freed, now)
+	p.release(freed, now)
 	if _, err = p.take(loopback(), now.Add(portRest-1)); !errors.Is(err, ErrNoPort) {
-		t.Errorf("a port that rests: %v", err)
+		t.Errorf("a resting port: %v", err)
 	}
 	s, err := p.take(loopback(), now.Add(portRest))
 	if err != nil || s.audio.Local().Port() != freed {

@@ -14,31 +14,31 @@ import (
 
 const (
 	eventsAtOnce  = 256
-	packetsAtOnce = 64 // read from one socket in one tick, so that a flood on it starves nobody
+	packetsAtOnce = 64 // per socket and tick, so that a flood does not delay other sockets
 )
 
-// A poller reads the sockets that have packets, without ever waiting for one.
-// It is called by the media clock.
+// A poller reads sockets that have packets, without blocking. The media clock
+// calls it.
 type poller struct {
 	epoll  int
 	events [eventsAtOnce]syscall.EpollEvent
-	in     udp.Reception
+	in     udp.Receiver
 
-	mu    sync.Mutex // held by whoever changes the list
+	mu    sync.Mutex // held to change the list
 	open  atomic.Pointer[[]*listener]
-	spare []int // free places in the list
+	spare []int // free indexes in the list
 }
 
-// A listener is a socket and who hears it.
 type listener struct {
-	mu     sync.Mutex // held while packets are read
-	closed bool
-	socket *udp.Socket
-	hear   hearer
+	mu      sync.Mutex // held while packets are read
+	closed  bool
+	socket  *udp.Socket
+	handler packetHandler
 }
 
-// A hearer takes the packets of a socket, on the clock. It must not keep b.
-type hearer interface {
+// A packetHandler receives a socket's packets on the clock. It must not keep
+// b.
+type packetHandler interface {
 	receive(b []byte, src netip.AddrPort, at time.Time)
 }
 
@@ -54,12 +54,12 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
-// add has h hear what comes in at a socket, until the returned remove. After
-// it nothing is read any more, and the socket may be closed.
-func (p *poller) add(s *udp.Socket, h hearer) (remove func(), err error) {
+// add passes packets of a socket to h until remove returns. Then the socket
+// may be closed.
+func (p *poller) add(s *udp.Socket, h packetHandler) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &listener{socket: s, hear: h}
+	l := &listener{socket: s, handler: h}
 	list := append([]*listener(nil), *p.open.Load()...)
 	at := len(list)
 	if n := len(p.spare); n > 0 {
@@ -86,7 +86,7 @@ func (p *poller) add(s *udp.Socket, h hearer) (remove func(), err error) {
 	}), nil
 }
 
-// free needs p.mu.
+// The caller of free holds p.mu.
 func (p *poller) free(at int) {
 	list := append([]*listener(nil), *p.open.Load()...)
 	list[at] = nil
@@ -94,7 +94,6 @@ func (p *poller) free(at int) {
 	p.spare = append(p.spare, at)
 }
 
-// Tick implements pace.Stream.
 func (p *poller) Tick(time.Time) {
 	for {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll),
@@ -104,8 +103,8 @@ func (p *poller) Tick(time.Time) {
 		}
 		list := *p.open.Load()
 		for _, e := range p.events[:n] {
-			// A place may have been given up, or given to another socket, since
-			// the event: then its socket is read in vain.
+			// The index may have been freed or reused since the event; reading
+			// that socket is harmless.
 			if int(e.Fd) < len(list) && list[e.Fd] != nil {
 				p.read(list[e.Fd])
 			}
@@ -116,8 +115,8 @@ func (p *poller) Tick(time.Time) {
 	}
 }
 
-// read reads what has come in at one socket. Only its removal can hold the
-// lock against the clock, and then there is nothing to read.
+// read skips a locked listener: only remove competes for the lock, and then
+// nothing must be read.
 func (p *poller) read(l *listener) {
 	if !l.mu.TryLock() {
 		return
@@ -133,7 +132,7 @@ func (p *poller) read(l *listener) {
 			return
 		}
 		if b != nil {
-			l.hear.receive(b, p.in.From(), now.Add(-p.in.Age(now)))
+			l.handler.receive(b, p.in.From(), now.Add(-p.in.Age(now)))
 		}
 	}
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/parley-voice/parley/media/udp"
 )
 
-// ErrNoPort is returned when every port of the range is in use or rests.
+// ErrNoPort means that every port of the range is in use or resting.
 var ErrNoPort = errors.New("no free media port")
 
-// portRest is how long a port rests after a call, so that the last packets of
-// one party are not heard by the next.
+// portRest is how long a port stays unused after a call, so that late packets
+// of one call do not reach the next.
 const portRest = 5 * time.Second
 
-// bindTries bounds the ports tried that other processes hold.
+// bindTries limits the attempts on ports that other processes hold.
 const bindTries = 64
 
-// Ports is a pool of even UDP ports, each with the odd one above it for RTCP.
+// Ports is a pool of even UDP ports, each with the odd port above it for RTCP.
 type Ports struct {
-	first, count int // even ports; count 0 lets the kernel choose
+	first, count int // even ports; the kernel chooses if count is 0
 
 	mu    sync.Mutex
-	next  int               // where the search goes on, so that ports rest as long as they can
-	used  map[int]time.Time // zero while in use, else when its rest ends
+	next  int               // next index to try, so that ports rest as long as possible
+	used  map[int]time.Time // zero while in use, else the end of its rest
 	inUse int
 }
 
-// ParsePorts reads a range such as "20000-29999", both ends included. "0-0"
-// lets the kernel choose.
+// ParsePorts parses an inclusive range such as "20000-29999". "0-0" lets the
+// kernel choose.
 func ParsePorts(text string) (*Ports, error) {
 	from, to, ok := strings.Cut(text, "-")
 	first, err := strconv.ParseUint(from, 10, 16)
@@ -47,22 +47,21 @@ func ParsePorts(text string) (*Ports, error) {
 		return p, nil
 	}
 	p.first = int(first+1) &^ 1
-	p.count = (int(last) - p.first + 1) / 2 // the odd one above each is within the range too
+	p.count = (int(last) - p.first + 1) / 2 // each port's odd neighbor must be in the range too
 	if first == 0 || p.count < 1 {
 		return nil, fmt.Errorf("media ports %q: no even port above 0 with the odd one above it", text)
 	}
-	p.next = rand.IntN(p.count) //nolint:gosec // spreads ports, keeps no secret
+	p.next = rand.IntN(p.count) //nolint:gosec // not a secret
 	return p, nil
 }
 
-// InUse is how many ports are bound.
+// InUse returns the number of bound ports.
 func (p *Ports) InUse() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.inUse
 }
 
-// take binds sockets to a free port of ip and to the one above.
 func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +73,7 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 	for i := 0; i < p.count && tries < bindTries; i++ {
 		n := (p.next + i) % p.count
 		port := p.first + 2*n
-		if until, held := p.used[port]; held && (until.IsZero() || now.Before(until)) {
+		if until, used := p.used[port]; used && (until.IsZero() || now.Before(until)) {
 			continue
 		}
 		tries++
@@ -94,7 +93,7 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 	return pair{}, ErrNoPort
 }
 
-// A pair is the socket of the audio and that of its reports, one port above.
+// A pair is the RTP socket and the RTCP socket one port above.
 type pair struct {
 	audio, reports *udp.Socket
 }
@@ -118,12 +117,12 @@ func (p pair) close() {
 	p.reports.Close()
 }
 
-// ephemeral lets the kernel choose until it chooses an even port below a free
-// one.
+// ephemeral asks the kernel for ports until it gets an even one whose neighbor
+// is free.
 func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
-	var odd []*udp.Socket // kept until the end, or the kernel might offer them again
+	var rejected []*udp.Socket // kept open, or the kernel might offer them again
 	defer func() {
-		for _, s := range odd {
+		for _, s := range rejected {
 			s.Close()
 		}
 	}()
@@ -139,13 +138,12 @@ func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
 				return pair{s, above}, nil
 			}
 		}
-		odd = append(odd, s)
+		rejected = append(rejected, s)
 	}
 	return pair{}, ErrNoPort
 }
 
-// give returns a port whose sockets are closed.
-func (p *Ports) give(port uint16, now time.Time) {
+func (p *Ports) release(port uint16, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inUse--

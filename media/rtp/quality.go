@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/emodel"
+	"github.com/parley-voice/parley/media/quality"
 )
 
-// Quality implements media.Gauge. What the party hears of us is known once it
-// has reported.
+// Quality implements media.QualityReporter. Sent is known after the first RTCP
+// report.
 func (s *Session) Quality() media.Quality {
 	n := s.Stats()
-	q := media.Quality{Concealed: time.Duration(n.Concealed) * media.FrameTime, Underruns: n.Underruns}
+	q := media.Quality{Concealed: time.Duration(n.Concealed) * media.FrameTime, Underruns: n.Underruns, Ignored: n.Ignored}
 	t := s.params.Load()
 	if t == nil {
 		return q
@@ -20,18 +20,18 @@ func (s *Session) Quality() media.Quality {
 	c := &s.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q.RoundTrip = c.trip
-	heard := c.heard.Total()
-	q.Heard = media.Stretch{Packets: heard.Packets, Lost: heard.Lost, Jitter: c.heard.Jitter()}
-	q.Heard.MOS = emodel.Opinion(q.Codec, q.Heard, n.Late, c.trip)
-	if !c.told {
+	q.RoundTrip = c.roundTrip
+	total := c.received.Total()
+	q.Received = media.DirectionQuality{Packets: total.Packets, Lost: total.Lost, Jitter: c.received.Jitter()}
+	q.Received.MOS = quality.StreamMOS(q.Codec, q.Received, n.Late, c.roundTrip)
+	if !c.hasRemote {
 		return q
 	}
-	lost := max(0, c.theirs.Lost)
-	q.Sent = media.Stretch{
+	lost := max(0, c.remote.Lost)
+	q.Sent = media.DirectionQuality{
 		Packets: max(0, c.packets-lost), Lost: lost,
-		Jitter: min(believed, time.Duration(c.theirs.Jitter)*time.Second/Rate),
+		Jitter: min(maxPlausible, time.Duration(c.remote.Jitter)*time.Second/Rate),
 	}
-	q.Sent.MOS = emodel.Opinion(q.Codec, q.Sent, 0, c.trip)
+	q.Sent.MOS = quality.StreamMOS(q.Codec, q.Sent, 0, c.roundTrip)
 	return q
 }

@@ -17,19 +17,18 @@ func (s *Session) Arrived() (time.Time, bool) {
 	return s.opened.Add(at), true
 }
 
-// ReadFrame implements media.Source. A frame comes as soon as it is complete;
-// lost packets are concealed, and silence comes in time where there are none.
-// Frames are added or left out, in silence where there is some, so that they
-// keep within 200 ms of our clock. What came in before the first call is not
-// heard.
+// ReadFrame implements media.Source. A complete frame is returned at once;
+// lost packets are concealed, and silence is inserted when nothing arrives.
+// Frames are added or dropped, preferably in silence, to stay within 200 ms of
+// the local clock. Packets received before the first call are discarded.
 func (s *Session) ReadFrame(f media.Frame) error {
 	if n := media.FrameLen(s.Rate()); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)
 	}
 	r := s.reader
-	if !r.Begun() {
-		r.Begin(s.Rate(), time.Since(s.opened))
-		s.read.Store(true)
+	if !r.HasStarted() {
+		r.Start(s.Rate(), time.Since(s.opened))
+		s.reading.Store(true)
 	}
 	for {
 		select {
@@ -39,7 +38,7 @@ func (s *Session) ReadFrame(f media.Frame) error {
 		}
 		r.Drain(&s.in)
 		if r.Next(f, time.Since(s.opened), s) {
-			s.overhear(f)
+			s.detectTones(f)
 			return nil
 		}
 		select {

@@ -10,17 +10,17 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 )
 
-// newHandSession is a session without a clock: the test is the clock.
+// newHandSession returns a session that the test drives instead of a clock.
 func newHandSession(tb testing.TB) *Session {
 	tb.Helper()
 	ports, err := ParsePorts("0-0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tr, err := NewTransport(&pace.Clock{}, ports, loopback(), netip.Addr{})
+	tr, err := NewTransport(&mediaclock.Clock{}, ports, loopback(), netip.Addr{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -32,15 +32,15 @@ func newHandSession(tb testing.TB) *Session {
 	return s
 }
 
-// A sent packet is one that the phone read.
+// A sent packet is one that the phone received.
 type sentPacket struct {
 	packet
 
-	at time.Duration // of the half frame that it left in
+	at time.Duration // half frame in which it left
 }
 
-// run moves the session by n frames, half a frame at a time, and yields what
-// the phone was sent.
+// run drives the session for n frames in steps of half a frame and returns
+// what the phone received.
 func (p *phone) run(s *Session, n int) (all []sentPacket) {
 	p.t.Helper()
 	before := s.Stats().Sent
@@ -69,8 +69,8 @@ func (p *phone) run(s *Session, n int) (all []sentPacket) {
 	return all
 }
 
-// TestPacketTime sends at the party's packet time, evenly, and loses nothing; who
-// speaks is told when each frame leaves.
+// TestPacketTime sends evenly at the negotiated packet time and drops nothing.
+// The feed receives each frame's departure time.
 func TestPacketTime(t *testing.T) {
 	for _, row := range []struct {
 		wish, want time.Duration
@@ -102,8 +102,8 @@ func TestPacketTime(t *testing.T) {
 				if want := byte(at / frameLen); b != want && want != 0x7f {
 					t.Fatalf("ptime %v: byte %d is of frame %d", row.wish, at, b)
 				}
-				if told := leaves[at/frameLen].Sub(time.Time{}); at%frameLen == 0 && told != g.at {
-					t.Fatalf("ptime %v: frame %d left at %v, and was to at %v", row.wish, at/frameLen, g.at, told)
+				if due := leaves[at/frameLen].Sub(time.Time{}); at%frameLen == 0 && due != g.at {
+					t.Fatalf("ptime %v: frame %d left at %v, want %v", row.wish, at/frameLen, g.at, due)
 				}
 				at++
 			}
@@ -111,8 +111,8 @@ func TestPacketTime(t *testing.T) {
 	}
 }
 
-// TestSkippedTime says that the RTP clock goes on where ours had to skip, and
-// that half a packet from before is not continued.
+// TestSkippedTime checks that the RTP clock advances over skipped ticks, and
+// that half a packet from before is dropped.
 func TestSkippedTime(t *testing.T) {
 	s := newHandSession(t)
 	p := newPhone(t, s)
@@ -131,8 +131,6 @@ func TestSkippedTime(t *testing.T) {
 	}
 }
 
-// TestRateStays changes the codec during a call: what is heard and said stays
-// at the rate of the beginning.
 func TestRateStays(t *testing.T) {
 	for _, row := range [][2]codec.Codec{{codec.G722{}, codec.PCMU{}}, {codec.PCMA{}, codec.G722{}}} {
 		s := newHandSession(t)
@@ -145,27 +143,25 @@ func TestRateStays(t *testing.T) {
 			}
 			s.Play(&sine{hz: 440})
 			dec := c.NewDecoder()
-			var heard []int16
+			var decoded []int16
 			for _, g := range p.run(s, 30) {
 				pcm := make([]int16, 320)
 				if g.pt != c.PayloadType() {
 					t.Fatalf("payload type %d", g.pt)
 				}
-				heard = append(heard, pcm[:dec.Decode(pcm, g.payload)]...)
+				decoded = append(decoded, pcm[:dec.Decode(pcm, g.payload)]...)
 			}
-			if n := 30 * media.FrameLen(c.Rate()); len(heard) != n {
-				t.Fatalf("%s: %d samples sent", c.Name(), len(heard))
+			if n := 30 * media.FrameLen(c.Rate()); len(decoded) != n {
+				t.Fatalf("%s: %d samples sent", c.Name(), len(decoded))
 			}
-			if got := power(heard[len(heard)/3:], c.Rate(), 440); got < 0.95 {
+			if got := power(decoded[len(decoded)/3:], c.Rate(), 440); got < 0.95 {
 				t.Errorf("leg %d, %s: 440 Hz has %.2f of the power", i, c.Name(), got)
 			}
 		}
 	}
 }
 
-// TestNowhereToGo counts frames while no address is known, and marks the first
-// packet after a time in which nothing was sent.
-func TestNowhereToGo(t *testing.T) {
+func TestNoTarget(t *testing.T) {
 	s := newHandSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Codec: codec.PCMU{}})

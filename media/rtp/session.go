@@ -1,6 +1,7 @@
 package rtp
 
 import (
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -8,94 +9,98 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/crypt"
 	"github.com/parley-voice/parley/media/dtmf"
 	"github.com/parley-voice/parley/media/jitter"
-	"github.com/parley-voice/parley/media/stream"
+	"github.com/parley-voice/parley/media/latch"
+	"github.com/parley-voice/parley/media/receiver"
+	"github.com/parley-voice/parley/media/srtp"
 	"github.com/parley-voice/parley/media/udp"
 )
 
-// Rate is the rate of the RTP clock of every session in Hz, and the sample
-// rate of those that are not wideband.
+// Rate is the RTP clock rate of every session in Hz, and the sample rate of
+// narrowband sessions.
 const Rate = 8000
 
 const (
-	frameLen   = Rate / int(time.Second/media.FrameTime) // of the RTP clock, and bytes of any codec
-	maxFrame   = 2 * frameLen                            // samples, of a wideband session
+	frameLen   = Rate / int(time.Second/media.FrameTime) // RTP clock ticks, and bytes of any codec
+	maxFrame   = 2 * frameLen                            // samples, wideband
 	keysQueued = 32
 )
 
-// Params are what the two sides agreed on.
+// Params are the negotiated parameters of a session.
 type Params struct {
-	// Remote is where to send, as SDP told it. Where the party turns out to
-	// send from elsewhere, it is sent to there.
+	// Remote is the SDP address. If the remote party sends from another
+	// address, media is sent there instead.
 	Remote netip.AddrPort
-	// Codec and PayloadType are those of the audio, both ways.
+	// Expected are source addresses in addition to Remote.
+	Expected latch.ExpectedSources
+	// Codec and PayloadType apply to both directions.
 	Codec       codec.Codec
 	PayloadType uint8
-	// Others are the further payload types that the party may send audio under,
-	// and change to at any packet.
+	// Others are further payload types that the remote party may switch to at
+	// any packet.
 	Others []codec.Mapping
-	// ComfortType is the payload type of comfort noise, where it is another
-	// than the static one.
+	// ComfortType is the payload type of comfort noise; 0 means the static
+	// one.
 	ComfortType uint8
-	// Ours and Theirs are the keys that audio and reports are encrypted with,
-	// ours under Ours. Where they are not set, all is plain.
-	Ours, Theirs crypt.Key
-	// KeyType is the payload type of telephone events; 0 where there is none.
+	// LocalKey and RemoteKey encrypt RTP and RTCP, sent and received. If they
+	// are not set, nothing is encrypted.
+	LocalKey, RemoteKey srtp.Key
+	// KeyType is the payload type of telephone events; 0 if not negotiated.
 	KeyType uint8
-	// KeyAlias is a payload type under which events are heard as well; 0 where
-	// there is none.
+	// KeyAlias is a further payload type of received telephone events; 0 if
+	// none.
 	KeyAlias uint8
-	// InBand has keys heard as tones in the audio too, and pressed as such
-	// where KeyType is 0.
+	// InBand sends and detects DTMF as tones in the audio. Without a KeyType
+	// digits are always sent as tones.
 	InBand bool
-	// Ptime is how much audio the party wants in one packet, in steps of 10 ms
-	// from 10 to 60; 0 is 20 ms.
+	// Ptime is the packet time that the remote party wants, 10 to 60 ms in
+	// steps of 10; 0 means 20 ms.
 	Ptime time.Duration
-	// RTCP is where reports go, as SDP told it; where it is not valid, to the
-	// port above the audio's. With Mux they go, and come, where the audio does
-	// (RFC 5761).
+	// RTCP is the remote address of RTCP from SDP; if invalid, the port above
+	// the audio's. With Mux RTCP shares the RTP address (RFC 5761).
 	RTCP netip.AddrPort
 	Mux  bool
-	// Mute stops sending: the party does not want to hear us.
+	// Mute stops sending, because the remote party does not want to receive.
 	Mute bool
-	// FirstWithin and Within are how long the party may be silent on the wire
-	// before it is first heard, and after. Zero lets it be silent for ever.
-	FirstWithin, Within time.Duration
-	// Expired is called once when it was silent for too long, on a goroutine
-	// that Close waits for: it must not close the session itself.
-	Expired func()
+	// FirstPacketTimeout and SilenceTimeout limit how long no media may
+	// arrive: before the first packet and later. 0 means no limit.
+	FirstPacketTimeout, SilenceTimeout time.Duration
+	// ReportedTimeout is the limit while RTCP still arrives, if longer.
+	ReportedTimeout time.Duration
+	// OnTimeout is called once when a timeout has passed, on a goroutine that
+	// Close waits for: it must not call Close itself.
+	OnTimeout func()
 }
 
-// A Session is the media of one party: a media.Source, the sending side of a
-// media.Leg, and a media.Arrival. ReadFrame and Arrived belong to one
-// goroutine; the rest may be called from any.
+// A Session is the RTP media of one call: a media.Source, the sending side of
+// a media.Leg, and a media.Arrival. ReadFrame and Arrived belong to one
+// goroutine; all other methods may be called from any.
 type Session struct {
 	transport *Transport
 	socket    *udp.Socket
 	detach    func()
-	opened    time.Time // zero of the session's own time
+	opened    time.Time // zero of the session's time
 
-	start  sync.Mutex // held by Start
-	params atomic.Pointer[terms]
-	feed   atomic.Pointer[media.Feed]
-	keys   chan rune
-	pad    pad
-	dialer *dtmf.Dialer
-	done   chan struct{}
-	wake   chan struct{} // holds at most one wish to look again
-	read   atomic.Bool   // a reader is there
-	close  sync.Once
-	told   sync.WaitGroup // of Expired
-	count  counters
-	in     jitter.Ring
+	start    sync.Mutex // held by Start
+	params   atomic.Pointer[activeParams]
+	feed     atomic.Pointer[media.Feed]
+	keys     chan rune
+	keyInput keyInput
+	dialer   *dtmf.Dialer
+	done     chan struct{}
+	wake     chan struct{} // holds at most one wake-up
+	reading  atomic.Bool   // ReadFrame was called
+	close    sync.Once
+	timeouts sync.WaitGroup // running OnTimeout calls
+	count    counters
+	in       jitter.Ring
 
-	control  control
-	sender   sender         // owned by the clock
-	receiver receiver       // owned by the clock
-	reader   *stream.Reader // owned by who reads
-	missed   int            // frames in a row that were made up; likewise
+	control    control
+	sender     sender           // owned by the clock
+	receiver   incoming         // owned by the clock
+	reader     *receiver.Reader // owned by the reading goroutine
+	lostFrames int              // consecutive concealed frames; owned by the reading goroutine
 }
 
 func newSession(t *Transport, socks pair) *Session {
@@ -110,22 +115,44 @@ func newSession(t *Transport, socks pair) *Session {
 	}
 	s.sender.init()
 	s.control.init(socks.reports)
-	s.reader = stream.New()
+	s.reader = receiver.New()
 	return s
 }
 
-// Local is the address to tell the party in SDP.
+func (s *Session) attach() error {
+	deaf, err := s.transport.poll.add(s.socket, s)
+	if err != nil {
+		return err
+	}
+	deafer, err := s.transport.poll.add(s.control.socket, reports{s})
+	if err != nil {
+		deaf()
+		return fmt.Errorf("reports: %w", err)
+	}
+	still := s.transport.clock.AddSplit(s, midframe{s})
+	s.detach = func() {
+		still()
+		deaf()
+		deafer()
+		s.sendBye() // the clock does not use the session anymore
+		s.socket.Close()
+		s.control.socket.Close()
+	}
+	return nil
+}
+
+// Local returns the address to offer in SDP.
 func (s *Session) Local() netip.AddrPort {
 	return netip.AddrPortFrom(s.transport.public, s.socket.Local().Port())
 }
 
-// Reaches says why nothing can be sent to an address that the party told, or
-// nil where it can: it is of the other family, or of no single party.
-func (s *Session) Reaches(remote netip.Addr) error {
-	return udp.Reaches(s.socket.Local().Addr(), remote)
+// CheckRemote returns an error if media cannot be sent to an SDP address: it
+// has another family or is not unicast.
+func (s *Session) CheckRemote(remote netip.Addr) error {
+	return udp.CheckReachable(s.socket.Local().Addr(), remote)
 }
 
-// Play makes feed what is sent from the next frame on; nil is silence.
+// Play sets the feed from the next frame on; nil means silence.
 func (s *Session) Play(feed media.Feed) {
 	if feed == nil {
 		s.feed.Store(nil)
@@ -134,70 +161,71 @@ func (s *Session) Play(feed media.Feed) {
 	s.feed.Store(&feed)
 }
 
-// Digits yields the keys that the party presses. It is closed by Close.
+// Digits yields received digits. Close closes it.
 func (s *Session) Digits() <-chan rune { return s.keys }
 
-// Close ends the session: the reader gets io.EOF, the feed is asked no more
-// and the port goes to rest. It may be called twice, but not by a feed or by
-// Expired.
+// Close ends the session: ReadFrame returns io.EOF, the feed is not called
+// again, and the port rests. It may be called twice, but not by a feed or
+// OnTimeout.
 func (s *Session) Close() {
 	s.close.Do(func() {
 		s.detach()
-		s.told.Wait()
+		s.timeouts.Wait()
 		close(s.done)
-		s.pad.mu.Lock()
-		s.pad.closed = true
+		s.keyInput.mu.Lock()
+		s.keyInput.closed = true
 		close(s.keys)
-		s.pad.mu.Unlock()
+		s.keyInput.mu.Unlock()
 		s.transport.closed(s)
 	})
 }
 
-// Tick implements pace.Stream: one frame leaves.
+// Tick implements mediaclock.Stream: it sends one frame.
 func (s *Session) Tick(due time.Time) {
-	p := s.agreed(due)
+	p := s.currentParams(due)
 	if p == nil {
 		return
 	}
 	s.send(p, due)
-	// The reader keeps no time of its own. It is woken for what is due, save
-	// where a packet has just done so.
+	// The reader has no timer. Wake it unless a packet has just done so.
 	if s.receiver.pushed {
 		s.receiver.pushed = false
 	} else {
-		s.nudge()
+		s.wakeReader()
 	}
-	s.watch(p, due.Sub(s.opened))
-	s.report(p, due)
+	s.checkTimeout(p, due.Sub(s.opened))
+	s.reportIfDue(p, due)
 }
 
-// agreed returns the parameters of this moment, or nil before Start. It
+// currentParams returns the current parameters, or nil before Start. It
 // belongs to the clock.
-func (s *Session) agreed(now time.Time) *terms {
+func (s *Session) currentParams(now time.Time) *activeParams {
 	p := s.params.Load()
 	if p != s.receiver.params {
-		s.receiver.follow(p, now.Sub(s.opened))
+		s.receiver.update(p, now.Sub(s.opened))
 	}
 	return p
 }
 
-// nudge wakes the reader. Where it is awake already, one wish is enough.
-func (s *Session) nudge() {
+func (s *Session) wakeReader() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// watch notices that the party has been silent for too long.
-func (s *Session) watch(p *terms, now time.Duration) {
+func (s *Session) checkTimeout(p *activeParams, now time.Duration) {
 	r := &s.receiver
-	limit := p.Within
-	if !r.heard {
-		limit = p.FirstWithin
+	limit := p.SilenceTimeout
+	if !r.started {
+		limit = p.FirstPacketTimeout
 	}
-	if limit > 0 && !r.expired && now-r.last > limit && p.Expired != nil {
+	silent := now - r.last
+	if silent <= p.ReportedTimeout && r.reportedAt > 0 && now-r.reportedAt <= limit {
+		return // RTCP proves that the remote party is present
+	}
+	if limit > 0 && !r.expired && silent > limit && p.OnTimeout != nil {
 		r.expired = true
-		s.told.Go(p.Expired) // the clock waits for nobody
+		s.timeouts.Go(p.OnTimeout) // must not block the clock
 	}
 }

@@ -13,15 +13,15 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 )
 
 func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
-// newTestTransport is a running transport on 127.0.0.1.
+// newTestTransport returns a running transport on 127.0.0.1.
 func newTestTransport(t *testing.T) *Transport {
 	t.Helper()
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	ports, err := ParsePorts("0-0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func newTestTransport(t *testing.T) *Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // ends after the sessions, in the cleanup
+	ctx, cancel := context.WithCancel(context.Background()) // canceled in the cleanup, after the sessions
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
 	t.Cleanup(func() {
-		if n := tr.Open(); n != 0 {
+		if n := tr.SessionCount(); n != 0 {
 			t.Errorf("%d sessions left open", n)
 		}
 		tr.Close()
@@ -77,7 +77,7 @@ func (s *sine) FillFrame(f media.Frame, _ time.Time) {
 	}
 }
 
-// power is how much of hz is in pcm at rate, of 1 for a pure tone.
+// power returns the power of hz in pcm at rate, 1 for a pure tone.
 func power(pcm []int16, rate int, hz float64) float64 {
 	var re, im, all float64
 	for i, v := range pcm {
@@ -100,7 +100,8 @@ func TestAudioBothWays(t *testing.T) {
 			b.Play(&sine{hz: 1000})
 			var wg sync.WaitGroup
 			hear := func(s *Session, hz float64) {
-				// A busy machine may skip a frame, which breaks the tone of a window.
+				// A busy machine may skip a frame, which interrupts the tone
+				// of a window.
 				f, best := make(media.Frame, media.FrameLen(c.Rate())), 0.0
 				for try := 0; try < 5 && best < 0.95; try++ {
 					var all []int16
@@ -110,7 +111,7 @@ func TestAudioBothWays(t *testing.T) {
 							return
 						}
 						if at, ok := s.Arrived(); ok && time.Since(at) > time.Second {
-							t.Errorf("arrived %v ago", time.Since(at))
+							t.Errorf("arrival %v ago", time.Since(at))
 						}
 						all = append(all, f...)
 					}
@@ -142,15 +143,15 @@ func TestSilenceIsInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := s.Arrived(); ok {
-			t.Error("silence arrived")
+			t.Error("Arrived: got true for inserted silence")
 		}
 	}
-	// 25 frames of silence, after the time that a hole is waited for.
+	// 25 frames of silence, after the wait for missing packets.
 	if d := time.Since(start); d < 500*time.Millisecond || d > time.Second {
 		t.Errorf("25 frames of silence took %v", d)
 	}
 	if n := s.Stats().Concealed; n != 0 {
-		t.Errorf("%d frames concealed where nobody spoke", n)
+		t.Errorf("%d frames concealed without speech", n)
 	}
 }
 
@@ -190,7 +191,7 @@ func TestCloseUnblocks(t *testing.T) {
 		t.Error("digits are open")
 	}
 	if after.Load() != 0 {
-		t.Error("the feed was asked after Close")
+		t.Error("the feed was called after Close")
 	}
 	if err := a.ReadFrame(make(media.Frame, frameLen)); !errors.Is(err, io.EOF) {
 		t.Errorf("second read got %v", err)

@@ -1,9 +1,9 @@
-// Package rtp is the media of a call on the wire: audio and digits over RTP
-// (RFC 3550, 3551, 4733), for any number of calls on one media clock.
+// Package rtp sends and receives audio and DTMF over RTP (RFC 3550, 3551,
+// 4733) for any number of calls on one media clock.
 //
-// The clock sends each call's frame when it is due and reads what came in for
-// all calls with one system call a tick; neither allocates. A call's reader
-// puts the packets in order on a goroutine of its own. It runs on Linux only.
+// The clock sends each call's frame when it is due, and reads the packets of
+// all calls with one system call per tick; neither allocates. Each call orders
+// its packets on the reader's goroutine. It runs on Linux only.
 package rtp
 
 import (
@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 )
 
-// A Transport is what the sessions of a process share.
+// A Transport is shared by all sessions of a process.
 type Transport struct {
-	clock  *pace.Clock
+	clock  *mediaclock.Clock
 	ports  *Ports
 	bind   netip.Addr
 	public netip.Addr
@@ -29,10 +29,10 @@ type Transport struct {
 	done Stats // of closed sessions
 }
 
-// NewTransport reads and sends on the clock, from ports of the address bind.
-// Sessions are told to others at public, or at bind where that is invalid.
-// Close must be called after the last session has ended.
-func NewTransport(clock *pace.Clock, ports *Ports, bind, public netip.Addr) (*Transport, error) {
+// NewTransport sends and receives on clock, with ports of the address bind.
+// SDP shows public, or bind if public is invalid. Close must be called after
+// the last session has ended.
+func NewTransport(clock *mediaclock.Clock, ports *Ports, bind, public netip.Addr) (*Transport, error) {
 	if !bind.IsValid() {
 		return nil, fmt.Errorf("media address missing")
 	}
@@ -48,7 +48,7 @@ func NewTransport(clock *pace.Clock, ports *Ports, bind, public netip.Addr) (*Tr
 	return t, nil
 }
 
-// Close lets go of what the sessions shared. It may be called twice.
+// Close releases the shared resources. It may be called twice.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	unhook := t.unhook
@@ -60,15 +60,15 @@ func (t *Transport) Close() {
 	}
 }
 
-// Open is how many sessions are open.
-func (t *Transport) Open() int {
+// SessionCount returns the number of open sessions.
+func (t *Transport) SessionCount() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.open)
 }
 
-// Stats sums what all sessions have counted, those that are open and those that
-// have ended. No count of it ever falls.
+// Stats returns the sums over all open and closed sessions. They never
+// decrease.
 func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +79,8 @@ func (t *Transport) Stats() Stats {
 	return sum
 }
 
-// Listen opens a session on a port of its own. It hears and sends nothing
-// before Start.
+// Listen opens a session on a port of its own. It transfers nothing before
+// Start.
 func (t *Transport) Listen() (*Session, error) {
 	socks, err := t.ports.take(t.bind, time.Now())
 	if err != nil {
@@ -89,7 +89,7 @@ func (t *Transport) Listen() (*Session, error) {
 	s := newSession(t, socks)
 	if err := s.attach(); err != nil {
 		socks.close()
-		t.ports.give(socks.audio.Local().Port(), time.Now())
+		t.ports.release(socks.audio.Local().Port(), time.Now())
 		return nil, err
 	}
 	t.mu.Lock()
@@ -101,11 +101,10 @@ func (t *Transport) Listen() (*Session, error) {
 	return s, nil
 }
 
-// closed takes a session's port and counters back.
 func (t *Transport) closed(s *Session) {
-	t.ports.give(s.socket.Local().Port(), time.Now())
+	t.ports.release(s.socket.Local().Port(), time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, s)
-	t.done.add(s.Stats()) // under the lock: what was counted before stays counted
+	t.done.add(s.Stats()) // under the lock, so that sums never decrease
 }

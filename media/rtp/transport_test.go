@@ -6,13 +6,13 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// TestStatsOfAll: what open sessions count is in the sum, and stays there when
-// they close.
+// TestStatsOfAll checks that the sum includes open sessions and keeps the
+// counts of closed ones.
 func TestStatsOfAll(t *testing.T) {
 	tr := newTestTransport(t)
 	a, b := newPair(t, tr, codec.PCMU{})
 	eventually(t, func() bool { n := tr.Stats(); return n.Sent > 10 && n.Received > 10 })
-	if n := tr.Open(); n != 2 {
+	if n := tr.SessionCount(); n != 2 {
 		t.Errorf("%d sessions are open, want 2", n)
 	}
 	last := tr.Stats()
@@ -24,7 +24,7 @@ func TestStatsOfAll(t *testing.T) {
 		}
 		last = now
 	}
-	if n := tr.Open(); n != 0 {
+	if n := tr.SessionCount(); n != 0 {
 		t.Errorf("%d sessions are open, want none", n)
 	}
 }

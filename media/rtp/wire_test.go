@@ -11,17 +11,18 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/rtcp"
 )
 
-// A phone is the far end of a session, by hand.
+// A phone is the remote end of a session, driven by the test.
 type phone struct {
 	t    *testing.T
 	conn net.PacketConn
 	to   net.Addr
 	seq  uint16
 	ts   uint32
-	at   time.Duration // of the clock that the test is
+	at   time.Duration // on the test's clock
 }
 
 func newPhone(t *testing.T, s *Session) *phone {
@@ -91,49 +92,49 @@ func TestKeys(t *testing.T) {
 		case key := <-s.Digits():
 			got += string(key)
 		case <-time.After(5 * time.Second):
-			t.Fatalf("heard %q", got)
+			t.Fatalf("got %q", got)
 		}
 	}
 	if got != "0123456789*#" {
-		t.Errorf("heard %q", got)
+		t.Errorf("got %q", got)
 	}
-	for range keysQueued + 5 { // nobody takes these
+	for range keysQueued + 5 { // the queue is full and not read
 		p.key(1)
 	}
 	eventually(t, func() bool { return s.Stats().KeysLost == 5 })
 }
 
-// eventually waits for what the clock does.
+// eventually waits for an effect of the clock.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
-	tick := time.NewTicker(pace.Tick)
+	tick := time.NewTicker(mediaclock.Tick)
 	defer tick.Stop()
 	for !done() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("it did not happen")
+			t.Fatal("the condition was not met in time")
 		}
 	}
 }
 
-// TestSymmetric sends from a port that SDP did not tell, and is sent to there.
-// A thief that sends later gets nothing and is not heard.
+// TestSymmetric sends from another port than SDP says and receives there. A
+// later sender from elsewhere gets nothing and is not accepted.
 func TestSymmetric(t *testing.T) {
-	told, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
+	sdpConn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = told.Close() }()
-	s := startSession(t, Params{Remote: told.LocalAddr().(*net.UDPAddr).AddrPort()})
+	defer func() { _ = sdpConn.Close() }()
+	s := startSession(t, Params{Remote: sdpConn.LocalAddr().(*net.UDPAddr).AddrPort()})
 	p := newPhone(t, s)
 	for range 10 {
 		p.send(0, make([]byte, 160))
 		p.ts += 160
 	}
 	if !p.hears(5 * time.Second) {
-		t.Fatal("the phone hears nothing")
+		t.Fatal("the phone received nothing")
 	}
 	before := s.Stats().Received
 	thief := newPhone(t, s)
@@ -142,10 +143,10 @@ func TestSymmetric(t *testing.T) {
 	}
 	eventually(t, func() bool { return s.Stats().Ignored == 50 })
 	if thief.hears(100 * time.Millisecond) {
-		t.Error("the thief hears the call")
+		t.Error("the thief received packets")
 	}
 	if n := s.Stats().Received; n != before {
-		t.Errorf("%d packets of the thief were taken", n-before)
+		t.Errorf("accepted %d packets of the thief, want 0", n-before)
 	}
 }
 
@@ -157,7 +158,7 @@ func TestNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.send(77, make([]byte, 160))         // no type agreed on
+	p.send(77, make([]byte, 160))         // not negotiated
 	p.send(0, make([]byte, maxPayload+1)) // longer than any codec sends
 	p.send(0, make([]byte, 160))
 	eventually(t, func() bool { return s.Stats().Received == 1 })
@@ -168,26 +169,77 @@ func TestNoise(t *testing.T) {
 
 func TestExpired(t *testing.T) {
 	first, later := make(chan struct{}), make(chan struct{})
-	s := startSession(t, Params{FirstWithin: 50 * ms, Within: time.Hour, Expired: func() { close(first) }})
+	s := startSession(t, Params{FirstPacketTimeout: 50 * ms, SilenceTimeout: time.Hour, OnTimeout: func() { close(first) }})
 	<-first
 	p := newPhone(t, s)
 	p.send(0, make([]byte, 160))
 	eventually(t, func() bool { return s.Stats().Received == 1 })
-	s.Start(Params{Codec: codec.PCMU{}, FirstWithin: time.Hour, Within: 50 * ms, Expired: func() { close(later) }})
+	s.Start(Params{Codec: codec.PCMU{}, FirstPacketTimeout: time.Hour, SilenceTimeout: 50 * ms, OnTimeout: func() { close(later) }})
 	<-later
-	// On hold nobody need send.
-	s.Start(Params{Codec: codec.PCMU{}, Expired: func() { t.Error("expired without a limit") }})
+	// On hold no media is expected.
+	s.Start(Params{Codec: codec.PCMU{}, OnTimeout: func() { t.Error("expired without a limit") }})
 	var ticks atomic.Int64
 	s.Play(media.FeedFunc(func(media.Frame, time.Time) { ticks.Add(1) }))
 	eventually(t, func() bool { return ticks.Load() > 10 })
 }
 
-// TestExpiredBlocks holds that the clock goes on while Expired does not return.
+// TestReportsKeepACallUp checks that a silent party that sends RTCP times out
+// later. Reports of another host, and reports that have ceased, do not count.
+func TestReportsKeepACallUp(t *testing.T) {
+	const second = time.Second
+	for name, row := range map[string]struct {
+		reports time.Duration // last report, sent every 5 s
+		host    string
+		want    time.Duration // time of OnTimeout
+	}{
+		"none":                {0, "127.0.0.1", 15 * second},
+		"all the time":        {time.Hour, "127.0.0.1", 120 * second},
+		"for a while":         {60 * second, "127.0.0.1", 75 * second},
+		"from somewhere else": {time.Hour, "127.0.0.2", 15 * second},
+	} {
+		s := newHandSession(t)
+		p := newPhone(t, s)
+		expired := make(chan struct{})
+		conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", row.host+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		report := rtcp.Report{SSRC: 99}
+		text, local := report.Append(nil, "phone"), s.Local()
+		above := net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr(), local.Port()+1))
+		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstPacketTimeout: 15 * second, SilenceTimeout: 15 * second, ReportedTimeout: 120 * second, OnTimeout: func() { close(expired) }})
+		began := s.opened
+		for at := time.Duration(0); at < 200*second && !s.receiver.expired; at += second {
+			if at%(5*second) == 0 && at <= row.reports && row.reports > 0 {
+				if _, err := conn.WriteTo(text, above); err != nil {
+					t.Fatal(err)
+				}
+				before := s.Stats()
+				for n := s.Stats(); n.ReportsReceived+n.Ignored == before.ReportsReceived+before.Ignored; n = s.Stats() {
+					s.transport.poll.Tick(began.Add(at))
+				}
+				if s.receiver.reportedAt > 0 { // received now; the test's clock is ahead
+					s.receiver.reportedAt = max(at, 1)
+				}
+			}
+			s.Tick(began.Add(at))
+			if s.receiver.expired && (at < row.want || at > row.want+2*second) {
+				t.Errorf("%s: expired after %v, want %v", name, at, row.want)
+			}
+		}
+		if !s.receiver.expired {
+			t.Errorf("%s: never expired", name)
+		}
+		<-expired
+	}
+}
+
 func TestExpiredBlocks(t *testing.T) {
 	s := newHandSession(t)
 	p := newPhone(t, s)
 	held := make(chan struct{})
-	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstWithin: 50 * ms, Expired: func() { <-held }})
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstPacketTimeout: 50 * ms, OnTimeout: func() { <-held }})
 	due := s.opened
 	for range 10 {
 		due = due.Add(media.FrameTime)
@@ -211,7 +263,7 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// TestNoAllocations sends, receives and reads frames by hand, without a clock.
+// TestNoAllocations sends, receives and reads frames without a clock.
 func TestNoAllocations(t *testing.T) {
 	for _, c := range codec.All() {
 		s, step := byHand(t, c)
@@ -227,17 +279,17 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// byHand is a session that sends to itself, and a function that moves it by
-// one frame. It has no clock: the test is the clock.
+// byHand returns a session that sends to itself and a function that moves it
+// by one frame. The test is the clock.
 func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
 	s := newHandSession(tb)
 	tr := s.transport
-	s.read.Store(true)
+	s.reading.Store(true)
 	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
 	s.Play(&sine{hz: 440})
-	s.reader.Begin(s.Rate(), 0)
-	s.reader.Steady() // a clock as fast as this one is no drift
+	s.reader.Start(s.Rate(), 0)
+	s.reader.DisableDriftRepair() // both sides share one clock
 	f := make(media.Frame, media.FrameLen(s.Rate()))
 	var due time.Time
 	return s, func() {
@@ -281,7 +333,7 @@ func BenchmarkSessionTick(b *testing.B) {
 	}
 }
 
-// TestFeedAlone holds that a feed is asked once a frame, with dues a frame
+// TestFeedAlone checks that a feed is called once per frame, with dues a frame
 // apart, however often it is replaced.
 func TestFeedAlone(t *testing.T) {
 	s := startSession(t, Params{Remote: netip.MustParseAddrPort("127.0.0.1:9")})
@@ -289,7 +341,7 @@ func TestFeedAlone(t *testing.T) {
 	last := time.Time{}
 	s.Play(media.FeedFunc(func(f media.Frame, due time.Time) {
 		if len(f) != frameLen {
-			t.Errorf("asked for %d samples", len(f))
+			t.Errorf("called for %d samples", len(f))
 		}
 		if !last.IsZero() && due.Sub(last)%media.FrameTime != 0 {
 			t.Errorf("dues %v apart", due.Sub(last))
@@ -303,12 +355,12 @@ func TestFeedAlone(t *testing.T) {
 	sent := s.Stats().Sent
 	eventually(t, func() bool { return s.Stats().Sent > sent+5 })
 	if more := asked.Load() - n; more > 1 {
-		t.Errorf("asked %d times after it was replaced", more)
+		t.Errorf("called %d times after it was replaced", more)
 	}
 }
 
-// TestKeysAreNotLost presses keys between words: their packets have numbers of
-// the same sequence, and none is missing.
+// TestKeysAreNotLost sends digits between speech. Their packets share one
+// sequence and none is missing.
 func TestKeysAreNotLost(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
@@ -333,7 +385,7 @@ func TestKeysAreNotLost(t *testing.T) {
 	}
 	speak(5)
 	p.key(5)
-	p.seq++ // one is lost indeed
+	p.seq++ // one is really lost
 	p.key(6)
 	speak(5)
 	sent := int64(5 + 6 + 6 + 5)
@@ -344,22 +396,22 @@ func TestKeysAreNotLost(t *testing.T) {
 	}
 }
 
-// TestUnreachable sends to addresses that a socket of ours cannot send to. The
-// kernel would deliver some of them to this host, at the port told: nobody
-// here may hear the call.
+// TestUnreachable sets targets that the socket cannot reach. The kernel would
+// deliver some of them to this host at that port, where another process could
+// receive the call.
 func TestUnreachable(t *testing.T) {
 	for _, addr := range []string{"2001:db8::7", "::", "0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255"} {
 		t.Run(addr, func(t *testing.T) {
 			s := startSession(t, Params{Mute: true})
 			stranger := newPhone(t, s)
 			to := netip.MustParseAddr(addr)
-			if err := s.Reaches(to); err == nil {
-				t.Error("it is thought to be in reach")
+			if err := s.CheckRemote(to); err == nil {
+				t.Error("CheckRemote: got no error")
 			}
 			s.Start(Params{Codec: codec.PCMU{}, Remote: netip.AddrPortFrom(to, stranger.addr().Port())})
 			eventually(t, func() bool { return s.Stats().Unsent >= 3 })
 			if stranger.hears(50 * ms) {
-				t.Error("a stranger hears the call")
+				t.Error("a local socket received packets")
 			}
 			if n := s.Stats().Sent; n != 0 {
 				t.Errorf("%d packets sent", n)

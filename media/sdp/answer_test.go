@@ -8,21 +8,21 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
 func ours() netip.AddrPort { return netip.MustParseAddrPort("192.0.2.1:20000") }
 
-// TestEncryption offers and answers encrypted audio: each side hears under the
-// key that the other sends under.
+// TestEncryption negotiates SRTP: each side receives with the key that the
+// other sends with.
 func TestEncryption(t *testing.T) {
-	us, err := Wished(media.Trunk{Encryption: media.Encrypted, Codecs: []string{"pcma", "G722"}})
+	us, err := CapabilitiesFor(media.Trunk{Encryption: media.Encrypted, Codecs: []string{"pcma", "G722"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	them := Wish{Keys: crypt.New()[1:]} // the short tag alone
+	them := Capabilities{Keys: srtp.New()[1:]} // the short tag only
 	offer, err := Parse(Offer(ours(), Origin{1, 1}, us).Bytes())
-	if err != nil || !offer.Encrypted() || len(offer.Crypto) != 2 {
+	if err != nil || !offer.IsEncrypted() || len(offer.Crypto) != 2 {
 		t.Fatalf("%+v, %v", offer, err)
 	}
 	there, err := Agree(offer, them)
@@ -38,42 +38,42 @@ func TestEncryption(t *testing.T) {
 		t.Fatal(err)
 	}
 	here, err := Agree(answer, us)
-	if err != nil || !here.Ours.Equal(there.Theirs) || !here.Theirs.Equal(there.Ours) || here.Ours.Equal(here.Theirs) {
+	if err != nil || !here.LocalKey.Equal(there.RemoteKey) || !here.RemoteKey.Equal(there.LocalKey) || here.LocalKey.Equal(here.RemoteKey) {
 		t.Errorf("%+v and %+v, %v", here, there, err)
 	}
-	plain := Offer(ours(), Origin{}, Wish{})
+	plain := Offer(ours(), Origin{}, Capabilities{})
 	if _, err := Agree(plain, us); !errors.Is(err, ErrEncryption) {
-		t.Errorf("plain audio where it must be encrypted: %v", err)
+		t.Errorf("got %v for an RTP offer where SRTP is required", err)
 	}
-	if _, err := Agree(offer, Wish{}); !errors.Is(err, ErrEncryption) {
-		t.Errorf("encrypted audio where it must be plain: %v", err)
+	if _, err := Agree(offer, Capabilities{}); !errors.Is(err, ErrEncryption) {
+		t.Errorf("got %v for an SRTP offer where RTP is required", err)
 	}
 	offer.Crypto = nil
 	if _, err := Agree(offer, us); !errors.Is(err, ErrNoCommonKey) {
-		t.Errorf("encrypted audio without a key: %v", err)
+		t.Errorf("got %v for an SRTP offer without a key", err)
 	}
 }
 
-func TestWished(t *testing.T) {
+func TestCapabilitiesFor(t *testing.T) {
 	for _, bad := range []media.Trunk{{Codecs: []string{"PCMU", "G729"}}, {Encryption: "maybe"}} {
-		if w, err := Wished(bad); err == nil {
-			t.Errorf("%+v is wished as %+v", bad, w)
+		if w, err := CapabilitiesFor(bad); err == nil {
+			t.Errorf("CapabilitiesFor(%+v): got %+v, want an error", bad, w)
 		}
 	}
-	w, err := Wished(media.Trunk{Codecs: []string{"G722", "PCMU"}})
+	w, err := CapabilitiesFor(media.Trunk{Codecs: []string{"G722", "PCMU"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := string(Offer(ours(), Origin{}, w).Bytes()); !strings.Contains(text, "RTP/AVP 9 0 101\r\na=rtpmap:9 G722/8000\r\n") {
 		t.Errorf("offered %q", text)
 	}
-	if text := string(Offer(ours(), Origin{}, Wish{}).Bytes()); !strings.Contains(text, "RTP/AVP 0 8 9 101\r\n") {
+	if text := string(Offer(ours(), Origin{}, Capabilities{}).Bytes()); !strings.Contains(text, "RTP/AVP 0 8 9 101\r\n") {
 		t.Errorf("offered %q", text)
 	}
 }
 
-// TestOtherStreams answers an offer of more than audio line for line (RFC 3264
-// section 6), with a port of zero for what is not agreed on.
+// TestOtherStreams answers an offer with further streams line by line (RFC
+// 3264 section 6); those not negotiated get port 0.
 func TestOtherStreams(t *testing.T) {
 	offer, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n" +
 		"m=video 5000 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\n" +
@@ -83,7 +83,7 @@ func TestOtherStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Agree(offer, Wish{})
+	a, err := Agree(offer, Capabilities{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,20 +106,20 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		d, err := Parse(text)
 		if err == nil {
-			_, _ = Parse(d.Bytes()) // no panic is all that is asked
+			_, _ = Parse(d.Bytes()) // must not panic
 		}
 	})
 }
 
-// FuzzAnswer holds that whatever is offered, our answer parses, has as many
-// streams, and says what was agreed on.
+// FuzzAnswer checks that every answer parses, has as many streams as the
+// offer, and matches the agreement.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(carrier), false)
 	f.Add([]byte("v=0\nc=IN IP4 0.0.0.0\nm=audio 4000/2 RTP/AVP 0\na=rtcp:53020 IN IP6 ::1\nm=video 1 x y"), false)
 	f.Add([]byte("v=0\nc=IN IP6 ::1\nm=audio 0 RTP/AVP 0\nm=image 1 udptl t38\nm=audio 7 RTP/SAVPF 9 101\na=crypto:7 AES_CM_128_HMAC_SHA1_32 inline:PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR|2^20\na=rtpmap:101 telephone-event/8000"), true)
-	keys := crypt.New()
+	keys := srtp.New()
 	f.Fuzz(func(t *testing.T, text []byte, encrypted bool) {
-		wish := Wish{}
+		wish := Capabilities{}
 		if encrypted {
 			wish.Keys = keys
 		}
@@ -139,30 +139,30 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("our answer to %q has %d streams", text, len(again.streams))
 		}
 		back, err := Agree(again, wish)
-		if err != nil || back.Codec != a.Codec || back.PayloadType != a.PayloadType || back.KeyType != a.KeyType || back.place != a.place || !back.Theirs.Equal(a.Ours) {
+		if err != nil || back.Codec != a.Codec || back.PayloadType != a.PayloadType || back.KeyType != a.KeyType || back.index != a.index || !back.RemoteKey.Equal(a.LocalKey) {
 			t.Fatalf("our answer to %q says %+v, %v", text, back, err)
 		}
 	})
 }
 
-// TestOtherTypes says under which types the other side may send, beside those
-// that it is sent to: all that are common, and those of our offers.
+// TestOtherTypes checks which further payload types the remote side may send:
+// all common ones and those of the local offer.
 func TestOtherTypes(t *testing.T) {
 	for name, row := range map[string]struct {
 		formats, maps string
-		wish          Wish
+		wish          Capabilities
 		pt            uint8
 		others        string
 		key, alias    uint8
 	}{
-		"as offered":           {"0 8 101", "101 telephone-event/8000", Wish{}, 0, "8 PCMA", 101, 0},
-		"keys renumbered":      {"8 96", "96 telephone-event/8000", Wish{}, 8, "", 96, 101},
-		"101 is something":     {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Wish{}, 8, "", 96, 0},
-		"no keys":              {"8", "8 PCMA/8000", Wish{}, 8, "", 0, 0},
-		"audio renumbered":     {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Wish{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
-		"not wished":           {"0 8 9", "9 G722/8000", Wish{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
-		"8 is something":       {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Wish{}, 97, "8 PCMU 0 PCMU", 0, 0},
-		"two types of a codec": {"0 99", "99 PCMU/8000", Wish{}, 0, "99 PCMU", 0, 0},
+		"as offered":           {"0 8 101", "101 telephone-event/8000", Capabilities{}, 0, "8 PCMA", 101, 0},
+		"keys renumbered":      {"8 96", "96 telephone-event/8000", Capabilities{}, 8, "", 96, 101},
+		"101 is something":     {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Capabilities{}, 8, "", 96, 0},
+		"no keys":              {"8", "8 PCMA/8000", Capabilities{}, 8, "", 0, 0},
+		"audio renumbered":     {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Capabilities{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
+		"not wished":           {"0 8 9", "9 G722/8000", Capabilities{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
+		"8 is something":       {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Capabilities{}, 97, "8 PCMU 0 PCMU", 0, 0},
+		"two types of a codec": {"0 99", "99 PCMU/8000", Capabilities{}, 0, "99 PCMU", 0, 0},
 	} {
 		theirs, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + row.formats + "\r\na=rtpmap:" + row.maps + "\r\n"))
 		if err != nil {

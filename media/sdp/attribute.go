@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxCrypto bounds the keys that are read of one stream.
+// maxCrypto limits the crypto attributes read per stream.
 const maxCrypto = 16
 
-func (l *part) attribute(value string) error {
+func (l *level) attribute(value string) error {
 	name, rest, _ := strings.Cut(value, ":")
 	rest = strings.TrimSpace(rest)
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
@@ -40,26 +40,26 @@ func (l *part) attribute(value string) error {
 	return nil
 }
 
-// milliseconds reads a wish, not a condition: nonsense is none.
+// milliseconds parses a preference; an invalid one is ignored.
 func milliseconds(text string) int {
-	f, err := strconv.ParseFloat(text, 64) // some write 20.0
+	f, err := strconv.ParseFloat(text, 64) // some peers write 20.0
 	if err != nil || !(f >= 0 && f < 1e6) {
 		return 0
 	}
 	return int(f)
 }
 
-// key reads "1 AES_CM_128_HMAC_SHA1_80 inline:...". What is not spoken here is
-// passed over, for others may be offered beside it.
-func (l *part) key(value string) error {
+// key reads "1 AES_CM_128_HMAC_SHA1_80 inline:...". An unsupported one is
+// ignored, because others may be offered.
+func (l *level) key(value string) error {
 	tag, rest, _ := strings.Cut(value, " ")
 	n, err := strconv.ParseUint(tag, 10, 31)
 	if err != nil {
 		return fmt.Errorf("crypto tag %.20q", tag)
 	}
-	k, err := crypt.Parse(rest)
+	k, err := srtp.Parse(rest)
 	switch {
-	case errors.Is(err, crypt.ErrUnknown):
+	case errors.Is(err, srtp.ErrUnsupported):
 		return nil
 	case err != nil:
 		return err
@@ -71,9 +71,9 @@ func (l *part) key(value string) error {
 }
 
 // rtpmap reads "96 opus/48000/2".
-func (l *part) rtpmap(value string) error {
+func (l *level) rtpmap(value string) error {
 	if l.maps == nil {
-		return nil // at session level, where it means nothing
+		return nil // at session level, where it has no meaning
 	}
 	text, coding, _ := strings.Cut(value, " ")
 	pt, err := parseType(text)
@@ -103,7 +103,7 @@ func parseType(text string) (uint8, error) {
 	return uint8(pt), nil
 }
 
-// parseOrigin is lenient: nothing depends on the ids but their change.
+// parseOrigin is lenient: only a change of the ids matters.
 func parseOrigin(value string) (o Origin) {
 	if f := strings.Fields(value); len(f) >= 3 {
 		o.ID, _ = strconv.ParseUint(f[1], 10, 64)
@@ -117,7 +117,7 @@ func parseConnection(value string) (netip.Addr, error) {
 	if len(f) != 3 || !strings.EqualFold(f[0], "IN") {
 		return netip.Addr{}, fmt.Errorf("connection %q", value)
 	}
-	host, _, _ := strings.Cut(f[2], "/") // multicast scope, RFC 4566 section 5.7
+	host, _, _ := strings.Cut(f[2], "/") // drop the multicast scope, RFC 4566 section 5.7
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Zone() != "" {
 		return netip.Addr{}, fmt.Errorf("connection address %q is not an IP", host)

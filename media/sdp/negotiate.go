@@ -10,82 +10,81 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
 const (
 	keyName     = "TELEPHONE-EVENT" // encoding name (RFC 4733 section 7.1.1)
-	keyType     = 101               // under which we offer it
+	keyType     = 101               // in local offers
 	comfortName = "CN"              // RFC 3389
-	keyClock    = 8000              // Hz, as of every codec we have
-	ptime       = 20                // ms, in which we want to be sent to
+	keyClock    = 8000              // Hz, for every supported codec
+	ptime       = 20                // ms, wanted for received audio
 )
 
-// What two sides may fail to agree on.
+// Reasons why a negotiation fails.
 var (
 	ErrNoCommonCodec = errors.New("sdp: no common audio codec")
 	ErrEncryption    = errors.New("sdp: one side wants encrypted audio, the other does not")
 	ErrNoCommonKey   = errors.New("sdp: no common encryption")
 )
 
-// A Wish is what one side brings to a call. Its zero value is plain audio in
-// any codec there is.
-type Wish struct {
-	// Codecs are encoding names, the preferred first; empty is all that there
-	// are. Unknown names are passed over.
+// Capabilities are what the local side supports in a call. The zero value
+// means unencrypted audio with any supported codec.
+type Capabilities struct {
+	// Codecs are encoding names, preferred first; empty means all. Unknown
+	// names are ignored.
 	Codecs []string
-	// Keys are ours of crypt.New, where audio must be encrypted. They stay the
-	// same for the whole call.
-	Keys []crypt.Key
+	// Keys are local keys from srtp.New if audio must be encrypted. They stay
+	// the same for the whole call.
+	Keys []srtp.Key
 }
 
-// An Agreement is what two sides agreed on.
+// An Agreement is the result of a negotiation.
 type Agreement struct {
-	Remote      netip.AddrPort // where the other side wants to be sent to
-	RTCP        netip.AddrPort // where its reports go, unless Mux; may be invalid
-	Mux         bool           // reports go where the audio goes (RFC 5761)
+	Remote      netip.AddrPort // remote media address
+	RTCP        netip.AddrPort // remote RTCP address unless Mux; may be invalid
+	Mux         bool           // RTCP shares the RTP address (RFC 5761)
 	Codec       codec.Codec
 	PayloadType uint8
-	// Others are the further payload types that the other side may send audio
-	// under at any time, of this codec and of others in common (RFC 3264
-	// section 6.1). It may go by the types of our offer, too (section 5.1).
+	// Others are further payload types that the remote side may send at any
+	// time, of any common codec (RFC 3264 section 6.1). It may also use the
+	// types of the local offer (section 5.1).
 	Others      []codec.Mapping
-	KeyType     uint8         // payload type of telephone events; 0 where there is none
-	KeyAlias    uint8         // under which they may come as well; 0 where there is none
-	ComfortType uint8         // payload type of comfort noise; 0 where there is none
-	Ptime       time.Duration // in which the other side wants to be sent to
-	Ours        crypt.Key     // that we send under; not set where audio is plain
-	Theirs      crypt.Key     // that the other side sends under
-	Mute        bool          // the other side does not want to hear us
-	Quiet       bool          // the other side does not send
+	KeyType     uint8         // payload type of telephone events; 0 if none
+	KeyAlias    uint8         // further payload type of received telephone events; 0 if none
+	ComfortType uint8         // payload type of comfort noise; 0 if none
+	Ptime       time.Duration // packet time that the remote side wants
+	LocalKey    srtp.Key      // for sending; not set if audio is not encrypted
+	RemoteKey   srtp.Key      // for receiving
+	Mute        bool          // the remote side does not want to receive
+	RemoteMuted bool          // the remote side does not send
 
-	tag     int // of the crypto that was chosen
+	tag     int // of the chosen crypto attribute
 	profile string
 	streams []stream
-	place   int
+	index   int
 }
 
-// Wished is what a trunk wishes, with keys made for one call where it wants
-// audio encrypted. A codec or encryption that is not known is an error.
-func Wished(t media.Trunk) (Wish, error) {
+// CapabilitiesFor returns the capabilities of a trunk, with new keys if it
+// requires encryption. An unknown codec or encryption is an error.
+func CapabilitiesFor(t media.Trunk) (Capabilities, error) {
 	for _, name := range t.Codecs {
 		if _, ok := codec.ByName(name); !ok {
-			return Wish{}, fmt.Errorf("sdp: unknown codec %q", name)
+			return Capabilities{}, fmt.Errorf("sdp: unknown codec %q", name)
 		}
 	}
-	w := Wish{Codecs: t.Codecs}
+	w := Capabilities{Codecs: t.Codecs}
 	switch t.Encryption {
 	case media.Plain:
 	case media.Encrypted:
-		w.Keys = crypt.New()
+		w.Keys = srtp.New()
 	default:
-		return Wish{}, fmt.Errorf("sdp: unknown encryption %q", t.Encryption)
+		return Capabilities{}, fmt.Errorf("sdp: unknown encryption %q", t.Encryption)
 	}
 	return w, nil
 }
 
-// codecs are those wished for.
-func (w Wish) codecs() []codec.Codec {
+func (w Capabilities) codecList() []codec.Codec {
 	if len(w.Codecs) == 0 {
 		return codec.All()
 	}
@@ -98,10 +97,10 @@ func (w Wish) codecs() []codec.Codec {
 	return all
 }
 
-// Offer describes our side as wished.
-func Offer(local netip.AddrPort, origin Origin, w Wish) *Description {
+// Offer returns an offer of w.
+func Offer(local netip.AddrPort, origin Origin, w Capabilities) *Description {
 	d := &Description{Addr: local, Direction: SendRecv, Ptime: ptime, Mux: true, Profile: "RTP/AVP", Origin: origin}
-	for _, c := range w.codecs() {
+	for _, c := range w.codecList() {
 		d.Formats = append(d.Formats, Format{PayloadType: c.PayloadType(), Name: c.Name(), ClockRate: c.ClockRate(), Channels: 1})
 	}
 	d.Formats = append(d.Formats, keyFormat(keyType))
@@ -116,33 +115,32 @@ func keyFormat(pt uint8) Format {
 	return Format{PayloadType: pt, Name: keyName, ClockRate: keyClock, Channels: 1, Params: "0-16"}
 }
 
-// Agree finds what to send to, and hear from, the side that wrote theirs: an
-// answer to our offer of w, or an offer to us who wish w. It takes the first
-// of their codecs that we wish, under their payload type, for types are
-// matched by name.
-func Agree(theirs *Description, w Wish) (Agreement, error) {
-	theirs = theirs.pick(len(w.Keys) > 0)
-	if theirs.Refused() {
+// Agree negotiates with a remote description: an answer to the offer of w, or
+// an offer. The first of the remote codecs that w contains wins, with the
+// remote payload type; formats match by name.
+func Agree(remote *Description, w Capabilities) (Agreement, error) {
+	remote = remote.pick(len(w.Keys) > 0)
+	if remote.IsRejected() {
 		return Agreement{}, errors.New("sdp: audio refused")
 	}
 	a := Agreement{
-		Remote: theirs.Addr, RTCP: theirs.RTCP, Mux: theirs.Mux, Mute: theirs.Held(), Quiet: theirs.Quiet(),
-		Ptime: theirs.packetTime(), profile: theirs.Profile, streams: theirs.streams, place: theirs.place,
+		Remote: remote.Addr, RTCP: remote.RTCP, Mux: remote.Mux, Mute: remote.IsOnHold(), RemoteMuted: remote.IsMuted(),
+		Ptime: remote.packetTime(), profile: remote.Profile, streams: remote.streams, index: remote.index,
 	}
-	if err := a.encrypt(theirs, w.Keys); err != nil {
+	if err := a.chooseKeys(remote, w.Keys); err != nil {
 		return Agreement{}, err
 	}
-	a.take(theirs.Formats, w.codecs())
+	a.matchFormats(remote.Formats, w.codecList())
 	if a.Codec == nil {
 		return Agreement{}, ErrNoCommonCodec
 	}
-	a.alias(theirs.Formats)
+	a.addOfferTypes(remote.Formats)
 	return a, nil
 }
 
-// take takes what of their formats we have too.
-func (a *Agreement) take(theirs []Format, ours []codec.Codec) {
-	for _, f := range theirs {
+// matchFormats selects the remote formats that are supported locally.
+func (a *Agreement) matchFormats(remote []Format, local []codec.Codec) {
+	for _, f := range remote {
 		if f.Channels != 1 {
 			continue
 		}
@@ -158,24 +156,24 @@ func (a *Agreement) take(theirs []Format, ours []codec.Codec) {
 			}
 			continue
 		}
-		n := slices.IndexFunc(ours, func(c codec.Codec) bool {
+		n := slices.IndexFunc(local, func(c codec.Codec) bool {
 			return strings.EqualFold(c.Name(), f.Name) && c.ClockRate() == f.ClockRate
 		})
 		switch {
 		case n < 0:
 		case a.Codec == nil:
-			a.Codec, a.PayloadType = ours[n], f.PayloadType
+			a.Codec, a.PayloadType = local[n], f.PayloadType
 		default:
-			a.Others = append(a.Others, codec.Mapping{PayloadType: f.PayloadType, Codec: ours[n]})
+			a.Others = append(a.Others, codec.Mapping{PayloadType: f.PayloadType, Codec: local[n]})
 		}
 	}
 }
 
-// alias adds the types of our offers, where theirs are others and mean nothing
-// else by them. Who answers us may send under either.
-func (a *Agreement) alias(theirs []Format) {
+// addOfferTypes adds the payload types of the local offer, unless the remote
+// side assigned them otherwise. The answerer may use either.
+func (a *Agreement) addOfferTypes(remote []Format) {
 	free := func(pt uint8) bool {
-		return !slices.ContainsFunc(theirs, func(f Format) bool { return f.PayloadType == pt }) &&
+		return !slices.ContainsFunc(remote, func(f Format) bool { return f.PayloadType == pt }) &&
 			!slices.ContainsFunc(a.Others, func(m codec.Mapping) bool { return m.PayloadType == pt })
 	}
 	if a.KeyType != 0 && free(keyType) {
@@ -189,18 +187,18 @@ func (a *Agreement) alias(theirs []Format) {
 	}
 }
 
-// pick is the stream to agree on: of several, the first that is encrypted as
-// we wish. Some sides offer the same audio twice, plain and not.
+// pick returns the first stream whose encryption fits. Some peers offer the
+// same audio twice, with and without SRTP.
 func (d *Description) pick(encrypted bool) *Description {
 	for _, s := range d.siblings {
-		if !s.Refused() && s.Encrypted() == encrypted {
+		if !s.IsRejected() && s.IsEncrypted() == encrypted {
 			return s
 		}
 	}
 	return d
 }
 
-// packetTime is what the side wants, where it can be had, else 20 ms.
+// packetTime returns the requested packet time if supported, else 20 ms.
 func (d *Description) packetTime() time.Duration {
 	n := d.Ptime
 	if n < 10 || n > 60 {
@@ -212,18 +210,18 @@ func (d *Description) packetTime() time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// encrypt chooses the first of their suites that we have.
-func (a *Agreement) encrypt(theirs *Description, ours []crypt.Key) error {
-	if theirs.Encrypted() != (len(ours) > 0) {
+// chooseKeys selects the first of the remote suites that is supported.
+func (a *Agreement) chooseKeys(remote *Description, local []srtp.Key) error {
+	if remote.IsEncrypted() != (len(local) > 0) {
 		return ErrEncryption
 	}
-	if len(ours) == 0 {
+	if len(local) == 0 {
 		return nil
 	}
-	for _, c := range theirs.Crypto {
-		for _, k := range ours {
+	for _, c := range remote.Crypto {
+		for _, k := range local {
 			if k.Suite() == c.Key.Suite() {
-				a.Ours, a.Theirs, a.tag = k, c.Key, c.Tag
+				a.LocalKey, a.RemoteKey, a.tag = k, c.Key, c.Tag
 				return nil
 			}
 		}
@@ -231,27 +229,27 @@ func (a *Agreement) encrypt(theirs *Description, ours []crypt.Key) error {
 	return ErrNoCommonKey
 }
 
-// Answer describes our side in answer to an offer that led to a. What the
-// offer has beside the audio agreed on is refused.
+// Answer returns the answer to an offer that led to a. All other streams of
+// the offer are rejected.
 func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
 	d := &Description{
 		Addr: local, Ptime: ptime, Origin: origin, Direction: SendRecv, Mux: a.Mux, Profile: a.profile,
-		streams: a.streams, place: a.place,
+		streams: a.streams, index: a.index,
 	}
 	switch {
-	case a.Mute && a.Quiet:
+	case a.Mute && a.RemoteMuted:
 		d.Direction = Inactive
 	case a.Mute:
 		d.Direction = RecvOnly
-	case a.Quiet:
+	case a.RemoteMuted:
 		d.Direction = SendOnly
 	}
 	d.Formats = []Format{{PayloadType: a.PayloadType, Name: a.Codec.Name(), ClockRate: a.Codec.ClockRate(), Channels: 1}}
 	if a.KeyType != 0 {
 		d.Formats = append(d.Formats, keyFormat(a.KeyType))
 	}
-	if a.Ours.Set() {
-		d.Crypto = []Crypto{{Tag: a.tag, Key: a.Ours}}
+	if a.LocalKey.IsSet() {
+		d.Crypto = []Crypto{{Tag: a.tag, Key: a.LocalKey}}
 	}
 	return d
 }

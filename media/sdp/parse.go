@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A part is a level of a description: the session's, or one audio stream's.
-type part struct {
+// A level holds the session's attributes or those of one audio stream.
+type level struct {
 	addr      netip.Addr
 	direction Direction
 	ptime     int
@@ -17,7 +17,7 @@ type part struct {
 	mux       bool
 	crypto    []Crypto
 
-	place   int // among the media lines; the rest is a stream's alone
+	index   int // among the media lines; the fields below are a stream's only
 	profile string
 	port    uint16
 	types   []uint8
@@ -25,15 +25,15 @@ type part struct {
 	params  map[uint8]string
 }
 
-// A parser collects the lines of a description. Only audio over RTP is of
-// interest; lines of other streams, and lines unknown, are passed over.
+// A parser collects the lines of a description. It ignores unknown lines and
+// streams other than audio over RTP.
 type parser struct {
 	version bool
 	origin  Origin
-	session part
-	audio   []*part
-	level   *part    // where attributes go; nil within a stream that is passed over
-	streams []stream // m= lines seen
+	session level
+	audio   []*level
+	level   *level   // receives attributes; nil in an ignored stream
+	streams []stream // all media lines
 }
 
 func (p *parser) line(kind byte, value string) error {
@@ -66,8 +66,8 @@ func (p *parser) line(kind byte, value string) error {
 	return nil
 }
 
-// speaks says that a profile is RTP without DTLS.
-func speaks(profile string) bool {
+// isRTP reports whether a profile is RTP without DTLS.
+func isRTP(profile string) bool {
 	switch profile {
 	case "RTP/AVP", "RTP/AVPF", "RTP/SAVP", "RTP/SAVPF":
 		return true
@@ -84,14 +84,14 @@ func (p *parser) mediaLine(value string) error {
 	}
 	p.streams = append(p.streams, stream{f[0], f[2], f[3]})
 	profile := strings.ToUpper(f[2])
-	if !strings.EqualFold(f[0], "audio") || !speaks(profile) {
+	if !strings.EqualFold(f[0], "audio") || !isRTP(profile) {
 		return nil
 	}
 	port, err := parsePort(f[1])
 	if err != nil {
 		return err
 	}
-	a := &part{place: len(p.streams) - 1, profile: profile, port: port, maps: map[uint8]Format{}, params: map[uint8]string{}}
+	a := &level{index: len(p.streams) - 1, profile: profile, port: port, maps: map[uint8]Format{}, params: map[uint8]string{}}
 	for _, text := range f[3:] {
 		pt, err := parseType(text)
 		if err != nil {
@@ -120,7 +120,7 @@ func (p *parser) finish() (*Description, error) {
 			return nil, err
 		}
 		all = append(all, d)
-		if best == nil || best.Refused() && !d.Refused() {
+		if best == nil || best.IsRejected() && !d.IsRejected() {
 			best = d
 		}
 	}
@@ -128,8 +128,7 @@ func (p *parser) finish() (*Description, error) {
 	return best, nil
 }
 
-// describe joins what an audio stream says with what the session says of all.
-func (p *parser) describe(a *part) (*Description, error) {
+func (p *parser) describe(a *level) (*Description, error) {
 	addr := a.addr
 	if !addr.IsValid() {
 		addr = p.session.addr
@@ -147,7 +146,7 @@ func (p *parser) describe(a *part) (*Description, error) {
 		Crypto:    a.crypto,
 		Origin:    p.origin,
 		streams:   p.streams,
-		place:     a.place,
+		index:     a.index,
 	}
 	if len(d.Crypto) == 0 {
 		d.Crypto = p.session.crypto
@@ -166,9 +165,9 @@ func (p *parser) describe(a *part) (*Description, error) {
 	return d, nil
 }
 
-// control is where control packets go (RFC 3605).
-func control(told string, audio netip.AddrPort) netip.AddrPort {
-	text, where, _ := strings.Cut(told, " ")
+// control returns the RTCP address (RFC 3605).
+func control(value string, audio netip.AddrPort) netip.AddrPort {
+	text, where, _ := strings.Cut(value, " ")
 	addr := audio.Addr()
 	if a, err := parseConnection(where); err == nil {
 		addr = a
@@ -182,7 +181,6 @@ func control(told string, audio netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(addr, audio.Port()+1)
 }
 
-// first returns the first value that is set.
 func first[T comparable](values ...T) (zero T) {
 	for _, v := range values {
 		if v != zero {

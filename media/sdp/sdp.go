@@ -1,6 +1,6 @@
-// Package sdp describes the audio of a call (RFC 4566) and agrees on it by
-// offer and answer (RFC 3264). It reads what peers really send and refuses
-// with an error what makes no sense; it never panics.
+// Package sdp describes a call's audio (RFC 4566) and negotiates it by offer
+// and answer (RFC 3264). It accepts what real peers send, returns an error for
+// invalid input, and never panics.
 package sdp
 
 import (
@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxLen bounds a description. Real ones are far below it.
+// maxLen limits a description in bytes. Real ones are far smaller.
 const maxLen = 16 << 10
 
-// A Direction says who may send, seen from who wrote the description.
+// A Direction tells whether the author of a description sends, receives or
+// both.
 type Direction string
 
 // Directions (RFC 4566 section 6).
@@ -26,34 +27,34 @@ const (
 	Inactive Direction = "inactive"
 )
 
-// A Format is one way to send: a payload type and what it means.
+// A Format is a payload type and its meaning.
 type Format struct {
 	PayloadType uint8
 	Name        string // encoding name, upper case
 	ClockRate   int    // Hz
 	Channels    int
-	Params      string // of the fmtp line
+	Params      string // from the fmtp line
 }
 
-// A Description is the audio of one side.
+// A Description is one side's audio.
 type Description struct {
-	Addr      netip.AddrPort // where it wants to be sent to
-	Formats   []Format       // the preferred first
+	Addr      netip.AddrPort // address for media to this side
+	Formats   []Format       // preferred first
 	Direction Direction
-	Ptime     int            // ms; 0 where it does not say
-	Maxptime  int            // ms; 0 where it does not say
-	RTCP      netip.AddrPort // as told, or the port above Addr
-	Mux       bool           // RTCP may come to Addr too (RFC 5761)
-	Profile   string         // "RTP/AVP" or another; empty is the plain one
-	Crypto    []Crypto       // keys that the side sends under, one of which is chosen
+	Ptime     int            // ms; 0 if absent
+	Maxptime  int            // ms; 0 if absent
+	RTCP      netip.AddrPort // given, or the port above Addr
+	Mux       bool           // RTCP may use Addr (RFC 5761)
+	Profile   string         // such as "RTP/AVP", also if empty
+	Crypto    []Crypto       // keys that this side sends with; one is chosen
 	Origin    Origin
 
-	streams  []stream       // all of the text, in order; none where there is but this
-	place    int            // of this among them
-	siblings []*Description // further audio of the same text
+	streams  []stream       // all streams of the text in order; empty for a single one
+	index    int            // of this stream among them
+	siblings []*Description // all audio streams of the text
 }
 
-// A stream is a media line that may have to be refused.
+// A stream is a media line, kept to reject it in an answer.
 type stream struct {
 	kind, profile, format string
 }
@@ -61,7 +62,7 @@ type stream struct {
 // A Crypto is one crypto attribute (RFC 4568).
 type Crypto struct {
 	Tag int
-	Key crypt.Key
+	Key srtp.Key
 }
 
 // An Origin names a session and its version (RFC 4566 section 5.2).
@@ -69,23 +70,23 @@ type Origin struct {
 	ID, Version uint64
 }
 
-// Refused says that the side wants no audio: it set the port to zero.
-func (d *Description) Refused() bool { return d.Addr.Port() == 0 }
+// IsRejected reports whether the port is zero: no audio.
+func (d *Description) IsRejected() bool { return d.Addr.Port() == 0 }
 
-// Encrypted says that the side speaks SRTP.
-func (d *Description) Encrypted() bool { return strings.HasPrefix(d.Profile, "RTP/S") }
+// IsEncrypted reports whether the profile is SRTP.
+func (d *Description) IsEncrypted() bool { return strings.HasPrefix(d.Profile, "RTP/S") }
 
-// Held says that the side does not want to hear us, or is on hold.
-func (d *Description) Held() bool {
+// IsOnHold reports whether this side does not receive, or is on hold.
+func (d *Description) IsOnHold() bool {
 	return d.Direction == SendOnly || d.Direction == Inactive || d.Addr.Addr().IsUnspecified()
 }
 
-// Quiet says that the side does not send.
-func (d *Description) Quiet() bool {
+// IsMuted reports whether this side does not send.
+func (d *Description) IsMuted() bool {
 	return d.Direction == RecvOnly || d.Direction == Inactive || d.Addr.Addr().IsUnspecified()
 }
 
-// statics are the payload types whose meaning needs no rtpmap (RFC 3551
+// static returns the format of a payload type that needs no rtpmap (RFC 3551
 // section 6).
 func static(pt uint8) (Format, bool) {
 	names := map[uint8]Format{
@@ -104,7 +105,7 @@ func static(pt uint8) (Format, bool) {
 }
 
 // Parse reads a description and returns its first audio stream that is not
-// refused, or that is.
+// rejected, else the first.
 func Parse(text []byte) (*Description, error) {
 	if len(text) > maxLen {
 		return nil, fmt.Errorf("sdp: %d bytes long", len(text))

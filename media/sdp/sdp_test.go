@@ -19,13 +19,12 @@ func TestParse(t *testing.T) {
 	if d.Addr != netip.MustParseAddrPort("198.51.100.1:54400") || d.Ptime != 30 || d.Direction != SendRecv || d.RTCP.Port() != 54401 {
 		t.Errorf("%+v", d)
 	}
-	a, err := Agree(d, Wish{})
-	if err != nil || a.Codec.Name() != "PCMU" || a.PayloadType != 0 || a.KeyType != 97 || a.Mute || a.Quiet {
+	a, err := Agree(d, Capabilities{})
+	if err != nil || a.Codec.Name() != "PCMU" || a.PayloadType != 0 || a.KeyType != 97 || a.Mute || a.RemoteMuted {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
 
-// TestTolerance holds what real peers write.
 func TestTolerance(t *testing.T) {
 	base := "v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n"
 	for name, row := range map[string]struct {
@@ -48,22 +47,22 @@ func TestTolerance(t *testing.T) {
 			return err == nil && a.KeyType == 101
 		}},
 		"refused": {base + "m=audio 0 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
-			return err != nil && d.Refused()
+			return err != nil && d.IsRejected()
 		}},
 		"hold": {base + "m=audio 4000 RTP/AVP 0\na=sendonly\n", func(_ *Description, a Agreement, err error) bool {
-			return err == nil && a.Mute && !a.Quiet
+			return err == nil && a.Mute && !a.RemoteMuted
 		}},
 		"hold of the session": {base + "a=inactive\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
-			return err == nil && a.Mute && a.Quiet
+			return err == nil && a.Mute && a.RemoteMuted
 		}},
 		"hold of old (RFC 2543)": {"v=0\nc=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
-			return err == nil && a.Mute && a.Quiet
+			return err == nil && a.Mute && a.RemoteMuted
 		}},
 		"video first": {base + "m=video 5000 RTP/AVP 96\nc=IN IP4 nonsense\na=rtpmap:96 H264/90000\nm=audio 4000 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
 			return err == nil && d.Addr.Port() == 4000
 		}},
 		"second audio passed over": {base + "m=audio 4000 RTP/AVP 0\nm=audio 5000 RTP/AVP 8\na=recvonly\n", func(d *Description, a Agreement, err error) bool {
-			return err == nil && d.Addr.Port() == 4000 && a.Codec.Name() == "PCMU" && !a.Quiet
+			return err == nil && d.Addr.Port() == 4000 && a.Codec.Name() == "PCMU" && !a.RemoteMuted
 		}},
 		"rtcp elsewhere": {base + "m=audio 4000 RTP/AVP 0\na=rtcp:53020 IN IP4 126.16.64.4\n", func(d *Description, _ Agreement, err error) bool {
 			return err == nil && d.RTCP == netip.MustParseAddrPort("126.16.64.4:53020")
@@ -87,7 +86,7 @@ func TestTolerance(t *testing.T) {
 			return err == nil && a.Remote.Port() == 4000
 		}},
 		"encrypted or plain": {base + "m=audio 5000 RTP/SAVP 0\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
-			return err == nil && a.Remote.Port() == 4000 && !a.Theirs.Set()
+			return err == nil && a.Remote.Port() == 4000 && !a.RemoteKey.IsSet()
 		}},
 		"encrypted": {base + "m=audio 5000 RTP/SAVP 0\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR\n", func(_ *Description, _ Agreement, err error) bool {
 			return errors.Is(err, ErrEncryption)
@@ -101,7 +100,7 @@ func TestTolerance(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if a, err := Agree(d, Wish{}); !row.check(d, a, err) {
+		if a, err := Agree(d, Capabilities{}); !row.check(d, a, err) {
 			t.Errorf("%s: %+v, %+v, %v", name, d, a, err)
 		}
 	}
@@ -133,11 +132,11 @@ func TestRefuse(t *testing.T) {
 
 func TestOfferAnswer(t *testing.T) {
 	us, them := netip.MustParseAddrPort("192.0.2.1:20000"), netip.MustParseAddrPort("[2001:db8::2]:30000")
-	offer, err := Parse(Offer(us, Origin{7, 1}, Wish{}).Bytes())
+	offer, err := Parse(Offer(us, Origin{7, 1}, Capabilities{}).Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Agree(offer, Wish{})
+	got, err := Agree(offer, Capabilities{})
 	if err != nil || got.Remote != us || got.Codec.Name() != "PCMU" || got.KeyType != keyType {
 		t.Fatalf("offer: %+v, %v", got, err)
 	}
@@ -145,7 +144,7 @@ func TestOfferAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Agree(answer, Wish{})
+	back, err := Agree(answer, Capabilities{})
 	if err != nil || back.Remote != them || back.Codec != got.Codec || back.KeyType != keyType || answer.Origin != (Origin{9, 2}) {
 		t.Fatalf("answer: %+v, %v", back, err)
 	}
@@ -153,14 +152,14 @@ func TestOfferAnswer(t *testing.T) {
 
 func TestAnswerDirection(t *testing.T) {
 	for theirs, want := range map[Direction]Direction{SendRecv: SendRecv, SendOnly: RecvOnly, RecvOnly: SendOnly, Inactive: Inactive} {
-		offer := Offer(netip.MustParseAddrPort("192.0.2.1:20000"), Origin{}, Wish{})
+		offer := Offer(netip.MustParseAddrPort("192.0.2.1:20000"), Origin{}, Capabilities{})
 		offer.Direction = theirs
-		a, err := Agree(offer, Wish{})
+		a, err := Agree(offer, Capabilities{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		// RFC 3264 section 6.1: sendonly is answered recvonly. Whoever holds us
-		// still sends (music), and does not want to be sent to.
+		// RFC 3264 section 6.1: sendonly is answered recvonly. A side that
+		// holds the call still sends music but does not want to receive.
 		if got := Answer(offer.Addr, Origin{}, a).Direction; got != want {
 			t.Errorf("%s answered %s, want %s", theirs, got, want)
 		}

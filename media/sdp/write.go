@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bytes writes the description. Where it has keys, they stand in it.
+// Bytes returns the text of the description, including its keys.
 func (d *Description) Bytes() []byte {
 	var b strings.Builder
 	family := "IP4"
@@ -20,19 +20,18 @@ func (d *Description) Bytes() []byte {
 		d.write(&b)
 	}
 	for i, s := range d.streams {
-		if i == d.place {
+		if i == d.index {
 			d.write(&b)
-		} else { // refused (RFC 3264 section 6)
+		} else { // rejected (RFC 3264 section 6)
 			fmt.Fprintf(&b, "m=%s 0 %s %s\r\n", s.kind, s.profile, s.format)
 		}
 	}
 	return []byte(b.String())
 }
 
-// longest is how many milliseconds of audio a packet to us may hold.
-const longest = 60
+// maxPtime is the longest accepted packet in ms.
+const maxPtime = 60
 
-// write writes the audio stream.
 func (d *Description) write(b *strings.Builder) {
 	fmt.Fprintf(b, "m=audio %d %s", d.Addr.Port(), first(d.Profile, "RTP/AVP"))
 	for _, f := range d.Formats {
@@ -45,7 +44,7 @@ func (d *Description) write(b *strings.Builder) {
 	for _, f := range d.Formats {
 		name := f.Name
 		if name == keyName {
-			name = strings.ToLower(name) // as the RFC spells it; some peers compare by case
+			name = strings.ToLower(name) // as in the RFC; some peers compare case-sensitively
 		}
 		fmt.Fprintf(b, "a=rtpmap:%d %s/%d", f.PayloadType, name, f.ClockRate)
 		if f.Channels > 1 {
@@ -57,7 +56,7 @@ func (d *Description) write(b *strings.Builder) {
 		}
 	}
 	if d.Ptime > 0 {
-		fmt.Fprintf(b, "a=ptime:%d\r\na=maxptime:%d\r\n", d.Ptime, longest)
+		fmt.Fprintf(b, "a=ptime:%d\r\na=maxptime:%d\r\n", d.Ptime, maxPtime)
 	}
 	if d.RTCP.IsValid() {
 		fmt.Fprintf(b, "a=rtcp:%d\r\n", d.RTCP.Port())

@@ -1,12 +1,12 @@
-// Package tone makes and finds tones, and speaks in them: a word can be sent
-// as a run of two-tone symbols that survive a telephone line, and read back
-// from the sound alone, without a recognizer.
+// Package tone generates and detects tones, and encodes words as sequences of
+// two-tone symbols that survive a telephone line. They can be decoded without
+// speech recognition.
 package tone
 
 import "math"
 
-// Power returns how strong the tone freq (Hz) is in pcm: 1 for a full-scale
-// sine that fills it, 0.25 for one of half the amplitude.
+// Power returns the power of the tone freq (Hz) in pcm: 1 for a full-scale
+// sine, 0.25 for half the amplitude.
 func Power(pcm []int16, rate int, freq float64) float64 {
 	if len(pcm) == 0 {
 		return 0
@@ -20,8 +20,8 @@ func Power(pcm []int16, rate int, freq float64) float64 {
 	return (s1*s1 + s2*s2 - coeff*s1*s2) / (n * n)
 }
 
-// Level returns the root mean square of pcm in dBFS, where a full-scale sine
-// is -3. Digital silence is -120.
+// Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120
+// for digital silence.
 func Level(pcm []int16) float64 {
 	var sum float64
 	for _, x := range pcm {
@@ -34,8 +34,8 @@ func Level(pcm []int16) float64 {
 	return max(-120, 10*math.Log10(sum/float64(len(pcm))))
 }
 
-// Sine returns n samples of a sine at freq (Hz) and amplitude (0 to 1), faded
-// in and out over 5 ms.
+// Sine returns n samples of a sine at freq (Hz) and amplitude (0 to 1), with
+// fades of 5 ms.
 func Sine(rate, n int, freq, amplitude float64) []int16 {
 	pcm := make([]int16, n)
 	ramp := min(rate/200, n/2)
@@ -46,8 +46,8 @@ func Sine(rate, n int, freq, amplitude float64) []int16 {
 	return pcm
 }
 
-// fade is a raised cosine that rises over the first ramp of n samples and
-// falls over the last.
+// fade returns the gain of sample i: raised cosines over the first and last
+// ramp of n samples.
 func fade(i, n, ramp int) float64 {
 	edge := min(i, n-1-i)
 	if edge >= ramp {

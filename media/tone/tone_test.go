@@ -18,51 +18,51 @@ func texts(words []Word) string {
 	return strings.Join(all, " ")
 }
 
-func TestSayAndHear(t *testing.T) {
+func TestEncodeDecode(t *testing.T) {
 	for _, rate := range []int{8000, 16000, 24000} {
 		const text = "Hello, this is Parley. It's 42% #1!"
-		pcm, said := Say(rate, text)
-		heard := NewHearer(rate).Hear(append(pcm, make([]int16, rate/10)...))
-		if got := texts(heard); got != strings.ToLower(text) {
-			t.Errorf("at %d Hz heard %q", rate, got)
+		pcm, words := Encode(rate, text)
+		decoded := NewDecoder(rate).Decode(append(pcm, make([]int16, rate/10)...))
+		if got := texts(decoded); got != strings.ToLower(text) {
+			t.Errorf("at %d Hz got %q", rate, got)
 		}
-		for i := range min(len(said), len(heard)) {
-			if d := (said[i].Start - heard[i].Start).Abs(); d > 8*time.Millisecond {
-				t.Errorf("at %d Hz word %q starts %v off", rate, said[i].Text, d)
+		for i := range min(len(words), len(decoded)) {
+			if d := (words[i].Start - decoded[i].Start).Abs(); d > 8*time.Millisecond {
+				t.Errorf("at %d Hz word %q is off by %v", rate, words[i].Text, d)
 			}
 		}
 	}
 }
 
-// TestHearAnything says random words at a random phase, level and chunking,
-// with noise 25 dB below.
-func TestHearAnything(t *testing.T) {
+// TestDecodeRandom encodes random words at random phases, levels and chunk
+// sizes, with noise 25 dB below.
+func TestDecodeRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z0-9']{1,12}`)
 		text := strings.Join(rapid.SliceOfN(word, 1, 6).Draw(t, "words"), " ")
 		lead := rapid.IntRange(0, 400).Draw(t, "lead")
 		gain := rapid.Float64Range(0.3, 1.5).Draw(t, "gain")
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		pcm, _ := Say(8000, text)
+		pcm, _ := Encode(8000, text)
 		line := append(make([]int16, lead), pcm...)
 		line = append(line, make([]int16, 800)...)
 		for i, x := range line {
 			line[i] = int16(gain*float64(x) + 150*rnd.NormFloat64())
 		}
-		h := NewHearer(8000)
-		var heard []Word
+		h := NewDecoder(8000)
+		var decoded []Word
 		for len(line) > 0 {
 			n := min(len(line), rapid.IntRange(1, 400).Draw(t, "chunk"))
-			heard = append(heard, h.Hear(line[:n])...)
+			decoded = append(decoded, h.Decode(line[:n])...)
 			line = line[n:]
 		}
-		if got := texts(heard); got != text {
-			t.Fatalf("said %q, heard %q", text, got)
+		if got := texts(decoded); got != text {
+			t.Fatalf("got %q, want %q", got, text)
 		}
 	})
 }
 
-func TestHearsNoWordInOtherSound(t *testing.T) {
+func TestDecodeIgnoresOtherAudio(t *testing.T) {
 	noise := make([]int16, 8000)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range noise {
@@ -71,8 +71,8 @@ func TestHearsNoWordInOtherSound(t *testing.T) {
 	for name, pcm := range map[string][]int16{
 		"noise": noise, "sine": Sine(8000, 8000, 1000, 0.5), "silence": make([]int16, 8000),
 	} {
-		if words := NewHearer(8000).Hear(append(pcm, make([]int16, 800)...)); len(words) > 0 {
-			t.Errorf("%s: heard %v", name, words)
+		if words := NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...)); len(words) > 0 {
+			t.Errorf("%s: got %v", name, words)
 		}
 	}
 }

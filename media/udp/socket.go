@@ -1,6 +1,6 @@
-// Package udp holds the sockets of media: they stand outside the runtime's
-// network poller, so that a packet that comes in wakes nobody, and neither
-// sending nor receiving allocates. It runs on Linux only.
+// Package udp provides media sockets outside the runtime's network poller: an
+// arriving packet wakes no goroutine, and neither sending nor receiving
+// allocates. It runs on Linux only.
 package udp
 
 import (
@@ -13,19 +13,19 @@ import (
 	"unsafe"
 )
 
-// MaxPacket is the longest packet that is received, in bytes.
+// MaxPacket is the longest packet received, in bytes.
 const MaxPacket = 1500
 
-// A Socket is a UDP socket. Aim and Send belong to one goroutine.
+// A Socket is a UDP socket. SetTarget and Send belong to one goroutine.
 type Socket struct {
 	fd    int
 	local netip.AddrPort
 
-	dst    [syscall.SizeofSockaddrInet6]byte // of Send, built by Aim
+	dst    [syscall.SizeofSockaddrInet6]byte // set by SetTarget for Send
 	dstLen uintptr
 }
 
-// Listen binds a socket. Port 0 lets the kernel choose.
+// Listen binds a socket. The kernel chooses port 0.
 func Listen(addr netip.AddrPort) (*Socket, error) {
 	family := syscall.AF_INET
 	if !addr.Addr().Is4() {
@@ -44,7 +44,7 @@ func Listen(addr netip.AddrPort) (*Socket, error) {
 }
 
 func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
-	// Arrival is taken where the packet arrives, not where it is read.
+	// Timestamp packets on arrival rather than when they are read.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -72,35 +72,35 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 // Close closes the socket.
 func (s *Socket) Close() { _ = syscall.Close(s.fd) }
 
-// Reaches says why nothing can be sent from the address local to another, or
-// nil where it can. The kernel is not asked: it takes an address of no party
-// for one of this host, where a stranger would hear the call.
-func Reaches(local, to netip.Addr) error {
+// CheckReachable returns an error if media cannot be sent from address local
+// to address to. The kernel cannot decide this: it delivers some invalid
+// addresses to this host, where another process could receive the call.
+func CheckReachable(local, to netip.Addr) error {
 	to = to.Unmap()
 	switch {
 	case !to.IsValid():
 		return errors.New("media address is missing")
 	case to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("media address %s is not that of one party", to)
+		return fmt.Errorf("media address %s is not unicast", to)
 	case local.Is4() != to.Is4() && local != netip.IPv6Unspecified():
-		return fmt.Errorf("media address %s is out of reach from %s", to, local)
+		return fmt.Errorf("media address %s cannot be reached from %s", to, local)
 	default:
 		return nil
 	}
 }
 
-// Local is the address that the socket is bound to.
+// Local returns the bound address.
 func (s *Socket) Local() netip.AddrPort { return s.local }
 
-// FD is the file descriptor, to be polled.
+// FD returns the file descriptor for polling.
 func (s *Socket) FD() int { return s.fd }
 
-// Aim sets where Send sends to. What is out of reach is sent nothing.
-func (s *Socket) Aim(to netip.AddrPort) {
+// SetTarget sets the target of Send. An unreachable target disables Send.
+func (s *Socket) SetTarget(to netip.AddrPort) {
 	a := to.Addr()
 	s.dst = [syscall.SizeofSockaddrInet6]byte{}
 	s.dstLen = 0
-	if Reaches(s.local.Addr(), a) != nil {
+	if CheckReachable(s.local.Addr(), a) != nil {
 		return
 	}
 	binary.BigEndian.PutUint16(s.dst[2:], to.Port())
@@ -117,20 +117,20 @@ func (s *Socket) Aim(to netip.AddrPort) {
 	s.dstLen = syscall.SizeofSockaddrInet6
 }
 
-// Send sends one packet, and is false where the kernel did not take it. The socket's buffer is never full for long, and a
-// packet that finds it so is lost, as it would be on the wire.
+// Send sends one packet and returns false if the kernel rejects it. A packet
+// that finds the socket's buffer full is lost.
 func (s *Socket) Send(b []byte) bool {
 	if s.dstLen == 0 {
 		return false
 	}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
-		uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, //nolint:gosec // the kernel reads b during the call only
-		uintptr(unsafe.Pointer(&s.dst)), s.dstLen) //nolint:gosec // likewise
+	packet, target := unsafe.Pointer(&b[0]), unsafe.Pointer(&s.dst) //nolint:gosec // the kernel reads both during the call only
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd), uintptr(packet), uintptr(len(b)),
+		syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, uintptr(target), s.dstLen)
 	return errno == 0
 }
 
-// A Reception is the memory that packets are received into.
-type Reception struct {
+// A Receiver holds the buffers of received packets.
+type Receiver struct {
 	data  [MaxPacket]byte
 	name  [syscall.SizeofSockaddrInet6]byte
 	extra [64]byte // control messages
@@ -138,15 +138,16 @@ type Reception struct {
 	msg   syscall.Msghdr
 }
 
-// Receive reads the next packet, which stays where it is until the one after
-// it. It is false when there is none; for what is longer than MaxPacket, and
-// for errors that are over with it, the packet is nil.
-func (r *Reception) Receive(s *Socket) (packet []byte, ok bool) {
+// Receive reads the next packet, valid until the following call. It returns
+// false if none is queued. The packet is nil if it was longer than MaxPacket,
+// or after a transient error.
+func (r *Receiver) Receive(s *Socket) (packet []byte, ok bool) {
 	r.iov.Base = &r.data[0]
 	r.iov.SetLen(len(r.data))
 	r.msg = syscall.Msghdr{Name: &r.name[0], Namelen: uint32(len(r.name)), Iov: &r.iov, Iovlen: 1, Control: &r.extra[0]}
 	r.msg.SetControllen(len(r.extra))
-	got, _, errno := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&r.msg)), syscall.MSG_DONTWAIT) //nolint:gosec // the kernel writes r during the call only
+	msg := unsafe.Pointer(&r.msg) //nolint:gosec // the kernel writes r during the call only
+	got, _, errno := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(s.fd), uintptr(msg), syscall.MSG_DONTWAIT)
 	switch {
 	case errno == syscall.EINTR || errno == syscall.ECONNREFUSED:
 		return nil, true
@@ -159,8 +160,8 @@ func (r *Reception) Receive(s *Socket) (packet []byte, ok bool) {
 	}
 }
 
-// From is who sent the packet.
-func (r *Reception) From() netip.AddrPort {
+// From returns the sender of the packet.
+func (r *Receiver) From() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.name[2:])
 	if binary.NativeEndian.Uint16(r.name[:]) == syscall.AF_INET {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.name[4:8])), port)
@@ -168,9 +169,9 @@ func (r *Reception) From() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.name[8:24])).Unmap(), port)
 }
 
-// Age is how long before now the kernel took the packet in. It is 0 where the
-// kernel does not say, or where its wall clock was set meanwhile.
-func (r *Reception) Age(now time.Time) time.Duration {
+// Age returns how long before now the kernel received the packet. It is 0 if
+// unknown or if the wall clock was set in between.
+func (r *Receiver) Age(now time.Time) time.Duration {
 	const head = syscall.SizeofCmsghdr
 	if int(r.msg.Controllen) < head+16 { //nolint:gosec // at most len(extra)
 		return 0

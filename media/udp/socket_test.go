@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestReaches(t *testing.T) {
+func TestCheckReachable(t *testing.T) {
 	for _, row := range []struct {
 		local, to string
 		ok        bool
@@ -27,17 +27,16 @@ func TestReaches(t *testing.T) {
 		{"::", "2001:db8::1", true},
 		{"::", "::ffff:0.0.0.0", false},
 	} {
-		err := Reaches(netip.MustParseAddr(row.local), netip.MustParseAddr(row.to))
+		err := CheckReachable(netip.MustParseAddr(row.local), netip.MustParseAddr(row.to))
 		if (err == nil) != row.ok {
 			t.Errorf("from %s to %s: %v", row.local, row.to, err)
 		}
 	}
-	if Reaches(netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.Addr{}) == nil {
-		t.Error("no address is in reach")
+	if CheckReachable(netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.Addr{}) == nil {
+		t.Error("got no error for an invalid address")
 	}
 }
 
-// TestSendReceive sends from one socket to another, and knows by whom and when.
 func TestSendReceive(t *testing.T) {
 	var ends [2]*Socket
 	for i := range ends {
@@ -50,12 +49,12 @@ func TestSendReceive(t *testing.T) {
 	}
 	a, b := ends[0], ends[1]
 	if a.Send([]byte{1}) {
-		t.Error("sent without an aim")
+		t.Error("Send: got true without a target")
 	}
-	a.Aim(b.Local())
-	var r Reception
+	a.SetTarget(b.Local())
+	var r Receiver
 	if _, ok := r.Receive(b); ok {
-		t.Error("received what was not sent")
+		t.Error("received a packet that was not sent")
 	}
 	for _, n := range []int{1, 160, MaxPacket} {
 		if !a.Send(make([]byte, n)) {
@@ -66,7 +65,7 @@ func TestSendReceive(t *testing.T) {
 			t.Errorf("%d bytes of %v, %v", len(got), r.From(), ok)
 		}
 		if age := r.Age(time.Now().Add(50 * time.Millisecond)); age < 50*time.Millisecond || age > time.Second {
-			t.Errorf("it came %v ago", age)
+			t.Errorf("age %v", age)
 		}
 	}
 	a.Send(make([]byte, MaxPacket+1))

@@ -1,12 +1,11 @@
-// Package amd tells who answered a call: a person, or a machine, and which. It
-// weighs the timing of what is said first, the words, tones on the line and,
-// where there is one, a model's opinion, all at once and as they come. It is
-// pure: the clock is the caller's, and timers come in as events.
+// Package amd detects who answered a call: a person or a kind of machine. It weighs the
+// timing of the first speech, its words, tones and optionally a model's opinion as they
+// arrive. It is pure: the caller supplies the clock, and timers are events.
 package amd
 
 import "time"
 
-// A Party is who answered.
+// A Party is the party that answered.
 type Party uint8
 
 // Parties.
@@ -14,13 +13,13 @@ const (
 	Unknown Party = iota
 	Human
 	Voicemail
-	IVR       // a menu, or an announcement
-	Screening // an assistant that asks who calls before it puts through
+	IVR       // a menu or an announcement
+	Screening // a call screening assistant
 	Fax
 )
 
-// AnsweredBy is the party as a call's answered_by has it. An assistant that
-// screens is a machine one talks with, as a menu is.
+// AnsweredBy returns the party as in the answered_by field. A screening assistant is
+// reported as an ivr, because callers talk with it.
 func (p Party) AnsweredBy() string {
 	switch p {
 	case Human:
@@ -36,7 +35,7 @@ func (p Party) AnsweredBy() string {
 	}
 }
 
-// A Verdict is who is believed to have answered, and why.
+// A Verdict is the current decision and its reason.
 type Verdict struct {
 	Party      Party
 	Confidence float64       // 0 to 1
@@ -49,16 +48,16 @@ type Kind uint8
 
 // Kinds of events.
 const (
-	Voice   Kind = iota // somebody begins to speak, at From
-	Silence             // and stops, at From
-	Heard               // Text is all that was understood so far
-	Tone                // Signal came, and ended at From
-	Opinion             // a model says that Party answered, with Confidence
-	Timer               // the time a Wake asked for
+	Voice      Kind = iota // speech begins at From
+	Silence                // speech ends at From
+	Transcript             // Text is the whole transcript so far
+	Tone                   // Signal was detected and ended at From
+	Opinion                // a model decided for Party with Confidence
+	Timer                  // the time requested by a Wake
 )
 
-// An Event is something that happened. At is when it was noticed, From when it
-// was, both since the answer.
+// An Event is an observation. At is the time of detection and From that of the occurrence,
+// both since the answer.
 type Event struct {
 	Kind       Kind
 	At, From   time.Duration
@@ -68,86 +67,86 @@ type Event struct {
 	Confidence float64
 }
 
-// A Deed is the kind of an action.
-type Deed uint8
+// An ActionKind is the kind of an action.
+type ActionKind uint8
 
-// Deeds.
+// Kinds of actions.
 const (
-	Wake   Deed = iota // send a Timer at At
-	Decide             // Verdict is the verdict now
-	Speak              // the line is the agent's: to greet a human, to leave a message, to answer a machine
-	Yield              // stop: what spoke as to a human talks to a machine
+	Wake   ActionKind = iota // send a Timer at At
+	Decide                   // the verdict changed
+	Speak                    // the agent may speak: greet a human, leave a message, or answer a machine
+	Yield                    // the agent must stop: it greeted a machine as a human
 )
 
-// An Action is what is to be done.
+// An Action is a step for the caller of the machine.
 type Action struct {
-	Do      Deed
+	Do      ActionKind
 	At      time.Duration // of a Wake
 	Verdict Verdict       // of the others
 }
 
 // Times.
 const (
-	shortGreeting = 1800 * time.Millisecond // a person's first words are not longer
-	humanSilence  = 350 * time.Millisecond  // and then the person waits
-	longSilence   = 550 * time.Millisecond  // the same after more words
-	longGreeting  = 6 * time.Second         // of speech: nobody but a machine
-	machineOver   = 2 * time.Second         // of silence: no beep will come
-	menuOver      = time.Second             // of silence: a menu waits
-	noSpeech      = 1500 * time.Millisecond // of silence after the answer
-	giveUp        = 20 * time.Second        // without a verdict
-	overdue       = time.Minute             // without an end of what a machine says
+	shortGreeting = 1800 * time.Millisecond // longest first words of a person
+	humanSilence  = 350 * time.Millisecond  // silence of a person after them
+	longSilence   = 550 * time.Millisecond  // silence of a person after more words
+	longGreeting  = 6 * time.Second         // speech; longer ones are machines
+	machineOver   = 2 * time.Second         // silence after which no beep follows
+	menuOver      = time.Second             // silence of a menu waiting for input
+	noSpeech      = 1500 * time.Millisecond // silence after the answer
+	giveUp        = 20 * time.Second        // maximum time to a verdict
+	overdue       = time.Minute             // maximum time to the end of a machine's greeting
 )
 
-// A Machine decides about one call. Its zero value is ready; it is told of the
-// answer by its first event, which may be a Timer at 0.
+// A Machine decides about one call. The zero value is ready to use. Its first event, which
+// may be a Timer at 0, starts the call.
 type Machine struct {
-	verdict  Verdict
-	decided  bool
-	ended    time.Duration // of the last
-	said     time.Duration // speech so far
-	from     time.Duration // where the speech that is on began
-	speaking bool
-	spoken   bool // somebody has spoken
-	tonal    bool // a beep ended after the last speech
-	words    bool // something was understood
-	may      bool // the agent was told to speak, and not to yield since
-	woken    bool
+	verdict     Verdict
+	decided     bool
+	speechEnd   time.Duration // end of the last speech
+	speechTime  time.Duration // total speech
+	speechStart time.Duration // start of the current speech
+	speaking    bool
+	hasSpeech   bool // speech has occurred
+	afterBeep   bool // a beep followed the last speech
+	hasWords    bool // words were recognized
+	maySpeak    bool // the agent was told to speak and not to yield since
+	started     bool
 }
 
-// Verdict is the verdict now.
+// Verdict returns the current verdict.
 func (m *Machine) Verdict() Verdict { return m.verdict }
 
-// Step takes an event and says what is to be done.
+// Step processes an event and returns the actions.
 func (m *Machine) Step(e Event) []Action {
 	var acts []Action
-	if !m.woken {
-		m.woken = true
+	if !m.started {
+		m.started = true
 		acts = append(acts, Action{Do: Wake, At: noSpeech}, Action{Do: Wake, At: giveUp}, Action{Do: Wake, At: overdue})
 	}
 	switch e.Kind {
 	case Voice:
-		m.spoken, m.speaking, m.from, m.tonal = true, true, e.From, false
-		acts = append(acts, Action{Do: Wake, At: e.From + max(0, longGreeting-m.said)})
+		m.hasSpeech, m.speaking, m.speechStart, m.afterBeep = true, true, e.From, false
+		acts = append(acts, Action{Do: Wake, At: e.From + max(0, longGreeting-m.speechTime)})
 	case Silence:
 		if m.speaking {
-			m.said += max(0, e.From-m.from)
+			m.speechTime += max(0, e.From-m.speechStart)
 		}
-		m.speaking, m.ended = false, e.From
+		m.speaking, m.speechEnd = false, e.From
 		for _, d := range []time.Duration{humanSilence, longSilence, menuOver, machineOver} {
 			acts = append(acts, Action{Do: Wake, At: e.From + d})
 		}
-	case Heard:
-		m.words = m.words || e.Text != ""
-		if p, phrase := read(e.Text); p != Unknown {
+	case Transcript:
+		m.hasWords = m.hasWords || e.Text != ""
+		if p, phrase := matchPhrase(e.Text); p != Unknown {
 			acts = m.decide(acts, e.At, p, 0.95, "phrase: "+phrase)
-		} else if hint := hints(e.Text); hint != "" {
+		} else if hint := matchHint(e.Text); hint != "" {
 			acts = m.decide(acts, e.At, Voicemail, 0.85, "phrase: "+hint)
 		}
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		if e.Party != Unknown && e.Confidence > 0 { // else it is none
+		if e.Party != Unknown && e.Confidence > 0 { // otherwise the model did not decide
 			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
 		}
 	case Timer:
@@ -155,58 +154,58 @@ func (m *Machine) Step(e Event) []Action {
 	return m.timing(acts, e.At)
 }
 
-// tone weighs a signal.
+// tone processes a signal.
 func (m *Machine) tone(acts []Action, e Event) []Action {
 	switch {
-	case e.Signal == Called, e.Signal == Calling && !m.words && m.said < shortGreeting:
+	case e.Signal == Called, e.Signal == Calling && !m.hasWords && m.speechTime < shortGreeting:
 		return m.decide(acts, e.At, Fax, 0.98, e.Signal.String())
-	case e.Signal == Special, e.Signal == Engaged:
+	case e.Signal == Special, e.Signal == Busy:
 		return m.decide(acts, e.At, Unknown, 0.96, e.Signal.String())
-	case (e.Signal == Beep || e.Signal == Calling) && (m.spoken || m.verdict.Party == Voicemail) && m.verdict.Party != Fax:
+	case (e.Signal == Beep || e.Signal == Calling) && (m.hasSpeech || m.verdict.Party == Voicemail) && m.verdict.Party != Fax:
 		acts = m.decide(acts, e.At, Voicemail, 0.97, "beep")
-		m.speaking, m.ended, m.tonal, m.may = false, e.From, true, true
+		m.speaking, m.speechEnd, m.afterBeep, m.maySpeak = false, e.From, true, true
 		return append(acts, Action{Do: Speak, Verdict: m.verdict})
 	default:
 		return acts
 	}
 }
 
-// timing draws what follows from the clock alone.
+// timing draws conclusions from the elapsed time.
 func (m *Machine) timing(acts []Action, now time.Duration) []Action {
-	said, still := m.said, now-m.ended
+	said, still := m.speechTime, now-m.speechEnd
 	if m.speaking {
-		said, still = said+max(0, now-m.from), -1
+		said, still = said+max(0, now-m.speechStart), -1
 	}
 	if !m.decided {
 		acts = m.guess(acts, now, said, still)
-	} else if m.verdict.Evidence == silent && m.spoken && !m.speaking {
-		acts = m.late(acts, now, said, still)
+	} else if m.verdict.Evidence == noSpeechEvidence && m.hasSpeech && !m.speaking {
+		acts = m.onLateSpeech(acts, now, said, still)
 	}
-	if m.decided && (m.over(still) || m.waited(now)) {
+	if m.decided && (m.isWaiting(still) || m.isOverdue(now)) {
 		acts = m.speak(acts)
 	}
 	return acts
 }
 
-// silent is the evidence of a line on which nobody spoke.
-const silent = "no_speech"
+// noSpeechEvidence is the evidence of a call without speech.
+const noSpeechEvidence = "no_speech"
 
-// late takes one who spoke after the agent did for a person, by a few words and
-// silence. More words tell nothing: they answer the agent's.
-func (m *Machine) late(acts []Action, now, said, still time.Duration) []Action {
+// onLateSpeech decides for a person if few words and silence follow the agent's speech.
+// More words prove nothing, as they answer the agent.
+func (m *Machine) onLateSpeech(acts []Action, now, said, still time.Duration) []Action {
 	if said > shortGreeting || still < humanSilence {
 		return acts
 	}
 	return m.decide(acts, now, Human, 0.8, "short_greeting")
 }
 
-// guess decides by the clock alone, while nothing else has: after so much
-// speech, and so much silence behind it, negative while somebody speaks.
+// guess decides by time alone: by the amount of speech and the silence after it, which is
+// negative during speech.
 func (m *Machine) guess(acts []Action, now, said, still time.Duration) []Action {
 	switch {
-	case !m.spoken && now >= noSpeech:
-		return m.speak(m.decide(acts, now, Unknown, 0.5, silent))
-	case !m.spoken:
+	case !m.hasSpeech && now >= noSpeech:
+		return m.speak(m.decide(acts, now, Unknown, 0.5, noSpeechEvidence))
+	case !m.hasSpeech:
 		return acts
 	case said >= longGreeting:
 		return m.decide(acts, now, Voicemail, 0.7, "long_greeting")
@@ -221,9 +220,9 @@ func (m *Machine) guess(acts []Action, now, said, still time.Duration) []Action 
 	}
 }
 
-// over tells whether the party has been still for so long that it is waiting.
-func (m *Machine) over(still time.Duration) bool {
-	if !m.spoken {
+// isWaiting reports whether the party has been silent long enough to be waiting.
+func (m *Machine) isWaiting(still time.Duration) bool {
+	if !m.hasSpeech {
 		return false
 	}
 	switch m.verdict.Party {
@@ -238,26 +237,26 @@ func (m *Machine) over(still time.Duration) bool {
 	}
 }
 
-// waited tells that the party's end was waited for long enough. Where a voice is
-// too faint to be noticed there is none; where a tone told, nobody is there.
-func (m *Machine) waited(now time.Duration) bool {
+// isOverdue reports whether the end of the party's speech has been awaited long enough. It
+// covers voices too faint to detect. After a tone there is no party.
+func (m *Machine) isOverdue(now time.Duration) bool {
 	if m.verdict.Party == Fax || m.verdict.Party == Unknown && m.verdict.Confidence > 0.9 {
 		return false
 	}
-	return now >= overdue || !m.spoken && now >= giveUp
+	return now >= overdue || !m.hasSpeech && now >= giveUp
 }
 
-// speak gives the line to the agent.
+// speak allows the agent to speak.
 func (m *Machine) speak(acts []Action) []Action {
-	if m.may {
+	if m.maySpeak {
 		return acts
 	}
-	m.may = true
+	m.maySpeak = true
 	return append(acts, Action{Do: Speak, Verdict: m.verdict})
 }
 
-// decide takes a verdict, if it is surer than the one before. A machine taken
-// for a human makes the agent yield, unless its beep was heard.
+// decide accepts a verdict more confident than the last. If the agent greeted a machine as
+// a human, it must yield, unless its beep has sounded.
 func (m *Machine) decide(acts []Action, now time.Duration, p Party, confidence float64, evidence string) []Action {
 	if m.decided && confidence <= m.verdict.Confidence {
 		return acts
@@ -270,8 +269,8 @@ func (m *Machine) decide(acts []Action, now time.Duration, p Party, confidence f
 		m.verdict.Elapsed = was.Elapsed
 	}
 	acts = append(acts, Action{Do: Decide, Verdict: m.verdict})
-	if m.may && first && p != Human && !m.tonal {
-		m.may = false
+	if m.maySpeak && first && p != Human && !m.afterBeep {
+		m.maySpeak = false
 		acts = append(acts, Action{Do: Yield, Verdict: m.verdict})
 	}
 	return acts

@@ -15,8 +15,7 @@ import (
 
 const ms = time.Millisecond
 
-// play steps a machine through events, with the timers it asks for, until 30 s,
-// and returns what it did.
+// play sends events and requested timers to a machine for 30 s and returns its actions.
 func play(events []Event) (did []string, m *Machine) {
 	m = &Machine{}
 	timers := []time.Duration{0}
@@ -44,12 +43,12 @@ func play(events []Event) (did []string, m *Machine) {
 	return did, m
 }
 
-// speech is voice from to to, as a detector tells it.
+// speech returns the events of a voice between two times.
 func speech(from, to time.Duration) []Event {
 	return []Event{{Kind: Voice, At: from + 60*ms, From: from}, {Kind: Silence, At: to + 180*ms, From: to}}
 }
 
-func heard(at time.Duration, text string) Event { return Event{Kind: Heard, At: at, Text: text} }
+func heard(at time.Duration, text string) Event { return Event{Kind: Transcript, At: at, Text: text} }
 
 func signal(at time.Duration, s Signal) Event {
 	return Event{Kind: Tone, At: at, From: at - 40*ms, Signal: s}
@@ -82,7 +81,7 @@ func TestMachine(t *testing.T) {
 	} {
 		did, m := play(c.events)
 		if name == "a dead number" {
-			did = did[:1] // nobody is there to speak to
+			did = did[:1] // no party to speak to
 			c.want = "unknown 1s"
 		}
 		if got := strings.Join(did, ", "); got != c.want || m.Verdict().Evidence != c.evidence {
@@ -101,27 +100,27 @@ func TestPhrases(t *testing.T) {
 		"I will be out of the office until Monday.": Voicemail, "She is out of the office, who is calling?": Unknown, "Его нет дома.": Unknown,
 		"For sales, press one.": IVR, "Hi, please state your name and I will see if they are available.": Screening,
 	} {
-		if got, phrase := read(text); got != want {
+		if got, phrase := matchPhrase(text); got != want {
 			t.Errorf("%q is %v (%s), want %v", text, got, phrase, want)
 		}
 	}
 }
 
-// TestHints: what a machine begins with is told apart from a person's words that are
-// nearly the same.
+// TestHints checks that phrases of machines are distinguished from similar words of
+// people.
 func TestHints(t *testing.T) {
 	for text, want := range map[string]bool{
 		"The person you are trying": true, "The person you called is": true, "I'm the person you talked to.": false,
 		"Sie haben den Anschluss": true, "El cliente al que": true, "Vous êtes bien chez": true, "Аппарат абонента": true, "Алло, кто это?": false,
 	} {
-		if got := hints(text); (got != "") != want {
+		if got := matchHint(text); (got != "") != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
 
-// TestAnything: whatever comes in whatever order, there is a verdict, speaking
-// and yielding take turns, and a verdict is never followed by one less sure.
+// TestAnything checks for events in any order that there is a verdict, that Speak and
+// Yield alternate, and that confidence never falls.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var events []Event
@@ -153,8 +152,8 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// line is sound: "t 1000 200" is a tone of 1000 Hz for 200 ms, "s 100" silence,
-// "n 500" noise, "b 480 620 250" two tones.
+// line returns audio: "t 1000 200" is a tone of 1000 Hz for 200 ms, "s 100" silence, "n
+// 500" noise, "b 480 620 250" two tones.
 func line(rate int, script string, hiss float64) []int16 {
 	var pcm []int16
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -188,10 +187,10 @@ func line(rate int, script string, hiss float64) []int16 {
 }
 
 func TestBank(t *testing.T) {
-	words, _ := tone.Say(8000, "hello there this is a word or two")
+	words, _ := tone.Encode(8000, "hello there this is a word or two")
 	for name, c := range map[string]struct {
 		script string
-		want   string // signals, and when they ended in ms
+		want   string // signals and their end in ms
 	}{
 		"beep":              {"s 500, t 1000 200, s 300", "beep@700"},
 		"low long beep":     {"n 400, t 440 1200, s 300", "beep@1600"},
@@ -235,7 +234,7 @@ func TestBank(t *testing.T) {
 	}
 }
 
-// alike compares signals, whose ends may be 40 ms apart.
+// alike compares signals; their ends may differ by 40 ms.
 func alike(got, want []string) bool {
 	return slices.EqualFunc(got, want, func(a, b string) bool {
 		x, at, _ := strings.Cut(a, "@")
@@ -254,7 +253,7 @@ func TestBankAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestOddFrames: a frame of any length and content is taken.
+// TestOddFrames checks that frames of any length and content are accepted.
 func TestOddFrames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Bank

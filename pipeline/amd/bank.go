@@ -7,20 +7,20 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Signal is what a tone is.
+// A Signal is the meaning of a tone.
 type Signal uint8
 
 // Signals.
 const (
 	NoSignal Signal = iota
-	Beep            // of a machine that records from its end on
-	Calling         // a fax calls: 1100 Hz for half a second (ITU-T T.30 section 4.3.3.4)
-	Called          // a fax or modem answers: 2100 Hz (ITU-T T.30 section 4.3.3.1)
+	Beep            // recording beep of an answering machine
+	Calling         // CNG tone of a fax: 1100 Hz for 0.5 s (ITU-T T.30 section 4.3.3.4)
+	Called          // CED tone of a fax or modem: 2100 Hz (ITU-T T.30 section 4.3.3.1)
 	Special         // special information tones: the number cannot be reached (ITU-T E.180 section 5.5)
-	Engaged         // busy or reorder: 480 and 620 Hz, in bursts
+	Busy            // busy or reorder: 480 and 620 Hz, in bursts
 )
 
-// String names a signal as evidence does.
+// String returns the name used as evidence.
 func (s Signal) String() string {
 	switch s {
 	case Beep:
@@ -31,7 +31,7 @@ func (s Signal) String() string {
 		return "fax_answer"
 	case Special:
 		return "special_information"
-	case Engaged:
+	case Busy:
 		return "busy_tone"
 	default:
 		return "none"
@@ -39,77 +39,76 @@ func (s Signal) String() string {
 }
 
 const (
-	audible  = -45.0 // dBFS under which there is no tone
-	share    = 0.8   // of a frame's power that a tone must hold
-	steady   = 0.02  // by which its frequency may wander
-	lowest   = 350.0 // Hz of a beep
-	highest  = 2300.0
-	briefest = 6  // frames of a beep: 120 ms
-	longest  = 75 // 1500 ms
-	after    = 2  // frames of silence that end a beep
-	drop     = 15 // dB that the level must fall by to be silence
-	certain  = 30 // frames of 2100 Hz that tell at once: 600 ms
+	audible       = -45.0 // dBFS; quieter input has no tone
+	minShare      = 0.8   // of a frame's power that a tone must hold
+	maxDrift      = 0.02  // relative frequency change within a tone
+	minBeepFreq   = 350.0 // Hz of a beep
+	maxBeepFreq   = 2300.0
+	minBeep       = 6  // frames of a beep: 120 ms
+	maxBeep       = 75 // frames: 1500 ms
+	endSilence    = 2  // frames of silence that end a tone
+	minDrop       = 15 // dB by which the level must fall to be silence
+	minAnswerTone = 30 // frames of 2100 Hz that suffice: 600 ms
 )
 
-// A Bank hears tones in one stream. Its zero value is ready. It belongs to one
+// A Bank detects tones in one stream. The zero value is ready to use. It is for one
 // goroutine and allocates nothing.
 type Bank struct {
-	freq   float64 // Hz of the tone that is on, its mean
-	level  float64 // dBFS of it
-	frames int     // that it lasted
-	quiet  int     // frames of silence since
-	told   bool
-	gap    bool // a frame of it was torn
-	sit    int  // tones of three that came in their order
-	bursts int  // of busy tone
-	dual   int  // frames of the burst that is on
+	freq     float64 // mean frequency of the current tone
+	level    float64 // dBFS of the current tone
+	frames   int     // duration of the tone
+	quiet    int     // frames of silence after it
+	reported bool
+	gap      bool // one frame of the tone was disturbed
+	sit      int  // special information tones received in order, of three
+	bursts   int  // of busy tone
+	dual     int  // frames of the current burst
 }
 
-// Frame takes the next frame, of 160 or 320 samples, and returns the signal it
-// completes. back is how long ago the signal ended, counted to the end of this
-// frame; 0 where it is still on.
+// Frame takes the next frame of 160 or 320 samples and returns the signal that it
+// completes. back is the time since the end of the signal, 0 if it continues.
 func (b *Bank) Frame(f media.Frame) (s Signal, back time.Duration) {
 	rate := float64(len(f) * 50)
 	level, freq := estimate(f, rate)
-	tonal := level > audible && freq > 0 && part(f, rate, freq) > share
-	b.burst(engaged(f, rate, level, tonal))
+	tonal := level > audible && freq > 0 && powerShare(f, rate, freq) > minShare
+	b.burst(isBusy(f, rate, level, tonal))
 	switch {
 	case b.bursts >= 2:
 		b.bursts = 0
-		return Engaged, 0
-	case tonal && b.goesOn(freq):
+		return Busy, 0
+	case tonal && b.continues(freq):
 		b.frames, b.gap = b.frames+1, false
 		b.freq += (freq - b.freq) / float64(b.frames)
 		b.level = level
-		return b.lasting()
-	case !tonal && b.frames > 0 && level < b.level-drop:
+		return b.onTone()
+	case !tonal && b.frames > 0 && level < b.level-minDrop:
 		return b.silence()
 	case !tonal && b.frames > 0 && !b.gap && b.quiet == 0:
-		b.gap = true // the frame in which it ends
+		b.gap = true // the frame in which the tone ends
 		return NoSignal, 0
 	default:
-		b.followed()
+		b.onNextSound()
 		b.restart(freq, level, tonal)
 		return NoSignal, 0
 	}
 }
 
-// silence takes a frame of silence after a tone.
+// silence processes a frame of silence after a tone.
 func (b *Bank) silence() (s Signal, back time.Duration) {
-	if b.quiet++; b.quiet < after {
+	if b.quiet++; b.quiet < endSilence {
 		return NoSignal, 0
 	}
-	s = b.ended()
+	s = b.onEnd()
 	b.restart(0, 0, false)
-	return s, after * media.FrameTime
+	return s, endSilence * media.FrameTime
 }
 
-// goesOn tells whether freq is the tone that is on.
-func (b *Bank) goesOn(freq float64) bool {
-	return b.frames > 0 && b.quiet == 0 && near(freq, b.freq, steady*b.freq)
+// continues reports whether freq belongs to the current tone.
+func (b *Bank) continues(freq float64) bool {
+	return b.frames > 0 && b.quiet == 0 && isNear(freq, b.freq, maxDrift*b.freq)
 }
 
-// burst counts bursts of busy tone, of 200 to 600 ms.
+// burst counts bursts of busy tone of 200 to 600 ms.
 func (b *Bank) burst(on bool) {
 	if on {
 		b.dual++
@@ -122,62 +121,62 @@ func (b *Bank) burst(on bool) {
 }
 
 func (b *Bank) restart(freq, level float64, tonal bool) {
-	b.freq, b.level, b.frames, b.quiet, b.told, b.gap = freq, level, 0, 0, false, false
+	b.freq, b.level, b.frames, b.quiet, b.reported, b.gap = freq, level, 0, 0, false, false
 	if tonal {
 		b.frames = 1
 	}
 }
 
-// lasting tells what is told before it ends.
-func (b *Bank) lasting() (Signal, time.Duration) {
+// onTone returns the signals that are known before the tone ends.
+func (b *Bank) onTone() (Signal, time.Duration) {
 	switch {
-	case b.told:
+	case b.reported:
 		return NoSignal, 0
-	case near(b.freq, 2100, 20) && b.frames >= certain:
-		b.told = true
+	case isNear(b.freq, 2100, 20) && b.frames >= minAnswerTone:
+		b.reported = true
 		return Called, 0
-	case b.sit == 2 && near(b.freq, 1777, 30) && b.frames >= 8:
-		b.told, b.sit = true, 0
+	case b.sit == 2 && isNear(b.freq, 1777, 30) && b.frames >= 8:
+		b.reported, b.sit = true, 0
 		return Special, 0
 	default:
 		return NoSignal, 0
 	}
 }
 
-// followed takes a tone that another sound follows without a pause: perhaps one
-// of the first two of the three special information tones.
-func (b *Bank) followed() {
+// onNextSound processes a tone followed by another sound without a pause: possibly one of
+// the first two of the three special information tones.
+func (b *Bank) onNextSound() {
 	long := b.frames >= 8 && b.frames <= 22
 	switch {
-	case long && near(b.freq, 950, 50):
+	case long && isNear(b.freq, 950, 50):
 		b.sit = 1
-	case long && near(b.freq, 1400, 45) && b.sit == 1:
+	case long && isNear(b.freq, 1400, 45) && b.sit == 1:
 		b.sit = 2
 	case b.frames > 3:
 		b.sit = 0
 	}
 }
 
-// ended tells what a tone was that silence follows.
-func (b *Bank) ended() Signal {
+// onEnd returns the signal of a tone followed by silence.
+func (b *Bank) onEnd() Signal {
 	b.sit = 0
 	switch {
-	case b.told:
+	case b.reported:
 		return NoSignal
-	case near(b.freq, 1100, 38) && b.frames >= 20 && b.frames <= 30:
+	case isNear(b.freq, 1100, 38) && b.frames >= 20 && b.frames <= 30:
 		return Calling
-	case b.frames >= briefest && b.frames <= longest && b.freq >= lowest && b.freq <= highest:
+	case b.frames >= minBeep && b.frames <= maxBeep && b.freq >= minBeepFreq && b.freq <= maxBeepFreq:
 		return Beep
 	default:
 		return NoSignal
 	}
 }
 
-func near(f, want, by float64) bool { return math.Abs(f-want) <= by }
+func isNear(f, want, by float64) bool { return math.Abs(f-want) <= by }
 
-// estimate returns the level of f in dBFS, and the frequency in Hz of the sine
-// that foretells it best from two samples each, 0 where none does. A sine obeys
-// x[n] + x[n-2] = 2 cos(w) x[n-1] (V. Pisarenko, 1973).
+// estimate returns the level of f in dBFS and the frequency in Hz of the sine that
+// predicts it best from two samples each, or 0. A sine satisfies x[n] + x[n-2] = 2 cos(w)
+// x[n-1] (V. Pisarenko, 1973).
 func estimate(f media.Frame, rate float64) (level, freq float64) {
 	var power, both, own float64
 	for i, v := range f {
@@ -200,9 +199,8 @@ func estimate(f media.Frame, rate float64) (level, freq float64) {
 	return level, math.Acos(c) / (2 * math.Pi) * rate
 }
 
-// part is the share of the power of f that a sine of freq (Hz) holds, by
-// Goertzel's algorithm.
-func part(f media.Frame, rate, freq float64) float64 {
+// powerShare returns the share of the power of f at freq (Hz), by Goertzel's algorithm.
+func powerShare(f media.Frame, rate, freq float64) float64 {
 	coeff := 2 * math.Cos(2*math.Pi*freq/rate)
 	var s1, s2, power float64
 	for _, v := range f {
@@ -216,11 +214,11 @@ func part(f media.Frame, rate, freq float64) float64 {
 	return 2 * (s1*s1 + s2*s2 - coeff*s1*s2) / (float64(len(f)) * power)
 }
 
-// engaged tells whether both tones of busy are on, and nothing else.
-func engaged(f media.Frame, rate, level float64, tonal bool) bool {
+// isBusy reports whether both busy tones, and nothing else, are present.
+func isBusy(f media.Frame, rate, level float64, tonal bool) bool {
 	if tonal || level <= audible {
 		return false
 	}
-	a, b := part(f, rate, 480), part(f, rate, 620)
-	return a > 0.2 && b > 0.2 && a+b > share
+	a, b := powerShare(f, rate, 480), powerShare(f, rate, 620)
+	return a > 0.2 && b > 0.2 && a+b > minShare
 }

@@ -2,35 +2,38 @@ package amd
 
 import "strings"
 
-// read tells who says what no other says. Screening is looked for first: it
-// asks to leave a name, as a machine asks for a message.
-func read(text string) (Party, string) {
-	text = plain(text)
+// matchPhrase returns the party whose phrase occurs in text. Screening comes first: it
+// asks for a name as a machine asks for a message.
+func matchPhrase(text string) (Party, string) {
+	text = normalize(text)
 	for _, p := range []Party{Screening, IVR, Voicemail} {
-		if phrase := find(text, phrases(p)); phrase != "" {
+		if phrase := findPhrase(text, phrases(p)); phrase != "" {
 			return p, phrase
 		}
 	}
 	return Unknown, ""
 }
 
-// hints returns a phrase that a machine begins with, and hardly a person.
-func hints(text string) string {
-	return find(plain(text), "you have reached|you've reached|you reached|the person you are|the person you're|the person you have|the person you called|the party you|the customer you|the subscriber you|your call has been forwarded|"+
-		"hier ist der anschluss|sie haben den anschluss|der teilnehmer|der gewünschte|der angerufene|die gewünschte|die angerufene|"+
-		"el teléfono al que|el número al que|el cliente al que|la persona a la que|el abonado|el móvil al que|"+
-		"vous êtes bien chez|vous êtes bien sur|vous êtes bien au|vous êtes sur|votre correspondant|le correspondant|la personne que vous|le numéro que vous|"+ //nolint:misspell // French
-		"вы позвонили|вы дозвонились|абонент|аппарат абонента|телефон абонента|абоненттің|сіз қоңырау шалған")
+// matchHint returns a phrase that machines, but rarely people, begin with.
+func matchHint(text string) string {
+	return findPhrase(
+		normalize(text),
+		"you have reached|you've reached|you reached|the person you are|the person you're|the person you have|the person you called|the party you|the customer you|the subscriber you|your call has been forwarded|"+
+			"hier ist der anschluss|sie haben den anschluss|der teilnehmer|der gewünschte|der angerufene|die gewünschte|die angerufene|"+
+			"el teléfono al que|el número al que|el cliente al que|la persona a la que|el abonado|el móvil al que|"+
+			"vous êtes bien chez|vous êtes bien sur|vous êtes bien au|vous êtes sur|votre correspondant|le correspondant|la personne que vous|le numéro que vous|"+ //nolint:misspell // French
+			"вы позвонили|вы дозвонились|абонент|аппарат абонента|телефон абонента|абоненттің|сіз қоңырау шалған",
+	)
 }
 
-// plain returns text in lower case, its words parted by single spaces.
-func plain(text string) string {
+// normalize returns text in lower case with words separated by single spaces.
+func normalize(text string) string {
 	return " " + strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return strings.ContainsRune(" \t\n.,;:!?¿¡…\"«»-", r)
 	}), " ") + " "
 }
 
-func find(text, phrases string) string {
+func findPhrase(text, phrases string) string {
 	for phrase := range strings.SplitSeq(phrases, "|") {
 		if phrase != "" && strings.Contains(text, " "+phrase+" ") {
 			return phrase
@@ -39,8 +42,8 @@ func find(text, phrases string) string {
 	return ""
 }
 
-// phrases are the phrases of a party in English, German, Spanish, French,
-// Russian and Kazakh, parted by bars.
+// phrases returns the phrases of a party in English, German, Spanish, French, Russian and
+// Kazakh, separated by bars.
 func phrases(p Party) string {
 	switch p {
 	case Screening:

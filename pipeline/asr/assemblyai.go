@@ -13,28 +13,28 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// AssemblyAIURL is where AssemblyAI listens.
+// AssemblyAIURL is the default endpoint.
 const AssemblyAIURL = "wss://streaming.assemblyai.com/v3/ws"
 
-// AssemblyAI recognizes speech by AssemblyAI's streaming API, version 3
+// AssemblyAI transcribes with the streaming API, version 3
 // (assemblyai.com/docs/streaming/message-sequence).
 type AssemblyAI struct {
-	URL  string // empty: AssemblyAIURL
+	URL  string // empty means AssemblyAIURL
 	Key  media.Secret
-	Dial wire.Dial
+	Dial wsdial.DialFunc
 }
 
 // Recognize implements pipeline.Recognizer.
 func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	turns := assemblyTurns{last: -1}
-	return opened(open(ctx, protocol{
+	return asRecognition(open(ctx, protocol{
 		name: "assemblyai", finalize: `{"type":"ForceEndpoint"}`, bye: `{"type":"Terminate"}`,
-		chunk: 60 * time.Millisecond, whole: true, // less than 50 ms is refused
-		quiet: 2, // it says nothing where nothing was said
-		parse: turns.parse,
+		chunk: 60 * time.Millisecond, fullChunks: true, // chunks below 50 ms are rejected
+		maxSilent: 2, // it sends nothing for silence
+		parse:     turns.parse,
 	}, s.Rate, cmp.Or(a.URL, AssemblyAIURL), assemblyQuery(s), http.Header{"Authorization": {string(a.Key)}}, a.Dial))
 }
 
@@ -54,8 +54,7 @@ func assemblyQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// assemblyMessage is what AssemblyAI sends, as far as it matters here. The
-// words' times are in milliseconds.
+// assemblyMessage holds the used fields of a message. Word times are in milliseconds.
 type assemblyMessage struct {
 	Type       string  `json:"type"`
 	Order      int     `json:"turn_order"`
@@ -70,36 +69,36 @@ type assemblyMessage struct {
 	} `json:"words"`
 }
 
-// assemblyTurns reads turns, of which last is the one that ended last: it may
-// come a second time with other punctuation.
+// assemblyTurns parses turns. last is the last finished one, which may be repeated with
+// other punctuation.
 type assemblyTurns struct{ last int }
 
-// parse returns what a message says.
-func (t *assemblyTurns) parse(b []byte) (heard, error) {
+// parse reads a message.
+func (t *assemblyTurns) parse(b []byte) (update, error) {
 	var m assemblyMessage
 	if err := json.Unmarshal(b, &m); err != nil {
-		return heard{}, fmt.Errorf("not JSON: %w", err)
+		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
 	switch {
 	case m.Type == "Error" || m.Error != "":
-		return heard{}, fmt.Errorf("%s", pipeline.Clean(m.Error))
-	case m.Type != "Turn" || m.Order <= t.last: // Begin, SpeechStarted, Termination and what is yet to come
-		return heard{none: true}, nil
+		return update{}, fmt.Errorf("%s", pipeline.Clean(m.Error))
+	case m.Type != "Turn" || m.Order <= t.last: // Begin, SpeechStarted, Termination and unknown types
+		return update{empty: true}, nil
 	}
-	h := heard{Result: pipeline.Result{Text: m.Transcript, Final: m.EndOfTurn}, answer: m.EndOfTurn}
+	h := update{Result: pipeline.Result{Text: m.Transcript, Final: m.EndOfTurn}, answer: m.EndOfTurn}
 	var texts []string
 	for _, w := range m.Words {
 		texts = append(texts, w.Text)
 		h.Words = append(h.Words, pipeline.Word{Text: w.Text, Start: millis(w.Start), End: millis(w.End)})
 	}
 	if all := strings.Join(texts, " "); !m.EndOfTurn && len(all) > len(h.Text) {
-		h.Text = all // the transcript holds only the words that will not change
+		h.Text = all // the transcript contains only final words
 	}
-	h.Start, h.End = span(timed(h.Words), 0, 0)
+	h.Start, h.End = span(timedWords(h.Words), 0, 0)
 	if m.EndOfTurn {
-		t.last, h.EndOfTurn = m.Order, chance(m.Confidence)
+		t.last, h.EndOfTurn = m.Order, clampProbability(m.Confidence)
 	} else if h.Text == "" {
-		h.none = true
+		h.empty = true
 	}
 	return h, nil
 }

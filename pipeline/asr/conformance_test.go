@@ -13,11 +13,11 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// recognizers are those that the fakes play.
-func recognizers(n *fake.Net) map[string]pipeline.Recognizer {
+// recognizers lists the recognizers of the fake providers.
+func recognizers(n *fakeprovider.Net) map[string]pipeline.Recognizer {
 	return map[string]pipeline.Recognizer{
 		"deepgram":   Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial},
 		"flux":       Flux{URL: "ws://fake/v2/listen", Key: "canary", Dial: n.Dial},
@@ -26,14 +26,14 @@ func recognizers(n *fake.Net) map[string]pipeline.Recognizer {
 	}
 }
 
-// each runs a test in a bubble with each of the recognizers.
-func each(t *testing.T, script fake.Script, test func(t *testing.T, name string, r pipeline.Recognizer)) {
+// each runs a test in a bubble for each recognizer.
+func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, name string, r pipeline.Recognizer)) {
 	t.Helper()
 	for _, name := range []string{"deepgram", "flux", "assemblyai", "openai"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := fake.NewNet()
-				fakes := fake.Serve(n, script)
+				n := fakeprovider.NewNet()
+				fakes := fakeprovider.Serve(n, script)
 				defer func() { _ = fakes.Close() }()
 				test(t, name, recognizers(n)[name])
 			})
@@ -41,23 +41,22 @@ func each(t *testing.T, script fake.Script, test func(t *testing.T, name string,
 	}
 }
 
-// always is a script with one fault.
-func always(f fake.Fault) fake.Script {
-	s := fake.Typical()
-	s.Fault = func(fake.Provider, int) fake.Fault { return f }
+// always returns a script with one fault.
+func always(f fakeprovider.Fault) fakeprovider.Script {
+	s := fakeprovider.Typical()
+	s.Fault = func(fakeprovider.Provider, int) fakeprovider.Fault { return f }
 	return s
 }
 
-// A talk is what came of words said to a recognizer.
+// A talk is the result of words sent to a recognizer.
 type talk struct {
 	results []pipeline.Result
-	asked   time.Duration // when the first Finalize was, from the beginning
+	asked   time.Duration // time of the first Finalize since the start
 	answers []time.Duration
 	err     error
 }
 
-// converse says each of texts, asks for what is final, and hears what comes
-// until 3 s after the last.
+// converse sends each text, finalizes it, and collects results until 3 s after the last.
 func converse(t *testing.T, r pipeline.Recognizer, rate int, say ...string) talk {
 	t.Helper()
 	began := time.Now()
@@ -96,7 +95,7 @@ func speak(rec pipeline.Recognition, text string) {
 	if text != "" {
 		say(rec, text)
 	}
-	silence(rec, 200*time.Millisecond) // which the voice detector waits for
+	silence(rec, 200*time.Millisecond) // as long as the voice detector waits
 }
 
 func silence(rec pipeline.Recognition, d time.Duration) {
@@ -121,14 +120,13 @@ func (o talk) finals() []string {
 
 func TestRecognizers(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
-		each(t, fake.Typical(), func(t *testing.T, name string, r pipeline.Recognizer) {
+		each(t, fakeprovider.Typical(), func(t *testing.T, name string, r pipeline.Recognizer) {
 			t.Helper()
 			o := converse(t, r, rate, "hello there", "good day")
 			if !slices.Equal(o.finals(), []string{"hello there", "good day"}) || len(o.answers) != 2 || o.err != nil {
 				t.Fatalf("at %d Hz: %q, %d answers, %v", rate, o.finals(), len(o.answers), o.err)
 			}
-			// The answer comes when the provider has it, but for what the sound
-			// waits to be gathered.
+			// The answer comes with the provider's, plus the time to fill a chunk.
 			if d := o.answers[0] - o.asked; d < 150*time.Millisecond || d > 250*time.Millisecond {
 				t.Errorf("at %d Hz: answered after %v", rate, d)
 			}
@@ -151,33 +149,32 @@ func TestRecognizers(t *testing.T) {
 	}
 }
 
-// TestNothingWasSaid: a cough has its answer, too, and the stream goes on.
+// TestNothingWasSaid checks that a cough also gets an answer and the stream continues.
 func TestNothingWasSaid(t *testing.T) {
-	each(t, fake.Typical(), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, _ string, r pipeline.Recognizer) {
 		t.Helper()
 		o := converse(t, r, 8000, "", "hello there", "")
 		if !slices.Equal(o.finals(), []string{"hello there"}) || len(o.answers) != 3 || o.err != nil {
 			t.Fatalf("%q, %d answers, %v", o.finals(), len(o.answers), o.err)
 		}
-		if d := o.answers[0] - o.asked; d > patience {
+		if d := o.answers[0] - o.asked; d > answerTimeout {
 			t.Errorf("answered after %v", d)
 		}
 	})
 }
 
-// TestLate: what is understood so far answers in place of a provider that takes
-// too long, and of what it says later only that is told which was not. One that
-// is at work is given more time.
+// TestLate checks that the interim text answers for a slow provider, and that its later
+// text is delivered without repetition. A provider that sends anything gets more time.
 func TestLate(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Late, fake.Mute} {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.Late, fakeprovider.Mute} {
 		each(t, always(fault), func(t *testing.T, name string, r pipeline.Recognizer) {
 			t.Helper()
 			o := converse(t, r, 8000, "hello there")
-			want, limit := []string{"hello there"}, patience
+			want, limit := []string{"hello there"}, answerTimeout
 			if name == "openai" {
-				limit = atWork
+				limit = slowTimeout
 			}
-			if name == "openai" && fault == fake.Mute {
+			if name == "openai" && fault == fakeprovider.Mute {
 				want = nil
 			}
 			if !slices.Equal(o.finals(), want) || o.err != nil {
@@ -190,9 +187,9 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestHalfOpen: a stream on which nothing comes ends, and says so.
+// TestHalfOpen checks that a silent stream ends with an error.
 func TestHalfOpen(t *testing.T) {
-	each(t, always(fake.Stall), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, always(fakeprovider.Stall), func(t *testing.T, _ string, r pipeline.Recognizer) {
 		t.Helper()
 		if o := converse(t, r, 8000, "hello there", "good day"); !errors.Is(o.err, errSilent) {
 			t.Errorf("%q, %v", o.finals(), o.err)
@@ -201,11 +198,11 @@ func TestHalfOpen(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Freeze, fake.HalfOpen} {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.Freeze, fakeprovider.HalfOpen} {
 		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
 			t.Helper()
 			o := converse(t, r, 8000, "hello there", "good day", "is anybody there", "hello")
-			if o.err == nil || fault == fake.Freeze && !errors.Is(o.err, errSilent) {
+			if o.err == nil || fault == fakeprovider.Freeze && !errors.Is(o.err, errSilent) {
 				t.Errorf("%s: %q, %v", fault, o.finals(), o.err)
 			}
 		})
@@ -213,7 +210,7 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestBreaks(t *testing.T) {
-	for fault, want := range map[fake.Fault]string{fake.Drop: "receive", fake.Reset: "receive", fake.Garble: "not JSON"} {
+	for fault, want := range map[fakeprovider.Fault]string{fakeprovider.Drop: "receive", fakeprovider.Reset: "receive", fakeprovider.Garble: "not JSON"} {
 		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
 			t.Helper()
 			o := converse(t, r, 8000, "one two three")
@@ -225,25 +222,24 @@ func TestBreaks(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for fault, status := range map[fake.Fault]int{fake.Refuse: http.StatusServiceUnavailable, fake.Absent: http.StatusNotFound, fake.Busy: http.StatusTooManyRequests} {
+	for fault, status := range map[fakeprovider.Fault]int{fakeprovider.Refuse: http.StatusServiceUnavailable, fakeprovider.Absent: http.StatusNotFound, fakeprovider.Busy: http.StatusTooManyRequests} {
 		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
 			t.Helper()
 			rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 			var refused *pipeline.RefusedError
-			if rec != nil || !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) || refused.OfAsker() != (fault == fake.Absent) {
+			if rec != nil || !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fakeprovider.Busy) || refused.IsRequestFault() != (fault == fakeprovider.Absent) {
 				t.Errorf("%v", err)
 			}
 			if strings.Contains(err.Error(), "canary") {
-				t.Errorf("a secret is told: %v", err)
+				t.Errorf("error contains a secret: %v", err)
 			}
 		})
 	}
 }
 
-// TestNoHandshake: a recognizer that takes the connection and never answers the
-// handshake is given up with the context.
+// TestNoHandshake checks that the context ends a handshake without response.
 func TestNoHandshake(t *testing.T) {
-	each(t, always(fake.Hang), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, always(fakeprovider.Hang), func(t *testing.T, _ string, r pipeline.Recognizer) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

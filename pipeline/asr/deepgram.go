@@ -12,30 +12,30 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// DeepgramURL is where Deepgram listens.
+// DeepgramURL is the default endpoint.
 const DeepgramURL = "wss://api.deepgram.com/v1/listen"
 
-// Deepgram recognizes speech by Deepgram's streaming API, version 1
+// Deepgram transcribes with the streaming API, version 1
 // (developers.deepgram.com/reference/speech-to-text/listen-streaming).
 type Deepgram struct {
-	URL  string // empty: DeepgramURL
+	URL  string // empty means DeepgramURL
 	Key  media.Secret
-	Dial wire.Dial
+	Dial wsdial.DialFunc
 }
 
 // Recognize implements pipeline.Recognizer.
 func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	return opened(open(ctx, protocol{
+	return asRecognition(open(ctx, protocol{
 		name: "deepgram", alive: `{"type":"KeepAlive"}`, finalize: `{"type":"Finalize"}`, bye: `{"type":"CloseStream"}`,
-		chunk: media.FrameTime, quiet: 1, parse: parseDeepgram,
+		chunk: media.FrameTime, maxSilent: 1, parse: parseDeepgram,
 	}, s.Rate, cmp.Or(d.URL, DeepgramURL), deepgramQuery(s), http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial))
 }
 
-// opened keeps a nil stream from becoming a recognition that is not nil.
-func opened(s *stream, err error) (pipeline.Recognition, error) {
+// asRecognition avoids a non-nil interface that holds a nil stream.
+func asRecognition(s *stream, err error) (pipeline.Recognition, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func deepgramQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// timedWord is a word as Deepgram tells it; its times are in seconds.
+// timedWord is a word of Deepgram; times are in seconds.
 type timedWord struct {
 	Word       string  `json:"word"`
 	Punctuated string  `json:"punctuated_word"`
@@ -65,7 +65,7 @@ type timedWord struct {
 	End        float64 `json:"end"`
 }
 
-// deepgramMessage is what Deepgram sends, as far as it matters here.
+// deepgramMessage holds the used fields of a message.
 type deepgramMessage struct {
 	Type         string  `json:"type"`
 	IsFinal      bool    `json:"is_final"`
@@ -82,32 +82,32 @@ type deepgramMessage struct {
 	} `json:"channel"`
 }
 
-// parseDeepgram returns what a message says.
-func parseDeepgram(b []byte) (heard, error) {
+// parseDeepgram reads a message.
+func parseDeepgram(b []byte) (update, error) {
 	var m struct {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return heard{}, fmt.Errorf("not JSON: %w", err)
+		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
 	if m.Type != "Results" && m.Type != "Error" {
-		return heard{none: true}, nil // Metadata, SpeechStarted and what is yet to come
+		return update{empty: true}, nil // Metadata, SpeechStarted and unknown types
 	}
 	var d deepgramMessage
 	if err := json.Unmarshal(b, &d); err != nil {
-		return heard{}, fmt.Errorf("%s: %w", m.Type, err)
+		return update{}, fmt.Errorf("%s: %w", m.Type, err)
 	}
 	if d.Type == "Error" {
-		return heard{}, fmt.Errorf("%s", pipeline.Clean(d.Description))
+		return update{}, fmt.Errorf("%s", pipeline.Clean(d.Description))
 	}
-	h := heard{answer: d.FromFinalize, Result: pipeline.Result{
+	h := update{answer: d.FromFinalize, Result: pipeline.Result{
 		Final: d.IsFinal, Start: seconds(d.Start), End: seconds(d.Start + d.Duration),
 	}}
 	if len(d.Channel.Alternatives) > 0 {
 		best := d.Channel.Alternatives[0]
 		h.Text, h.Confidence, h.Words = best.Transcript, best.Confidence, words(best.Words)
 	}
-	if h.Final && !h.answer { // an interim one may still grow words
+	if h.Final && !h.answer { // an interim result may still gain words
 		h.upTo = h.End
 	}
 	return h, nil
@@ -121,7 +121,8 @@ func words(all []timedWord) []pipeline.Word {
 	return out
 }
 
-// span is where timed words begin and end.
+// span returns the start of the first and the end of the last word, or the given times if
+// there are no words.
 func span(words []pipeline.Word, start, end time.Duration) (from, to time.Duration) {
 	if n := len(words); n > 0 {
 		return words[0].Start, words[n-1].End

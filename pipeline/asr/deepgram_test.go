@@ -12,14 +12,14 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// listen opens a recognition of what a fake recognizer with script hears.
-func listen(t *testing.T, script fake.Script, rate int) (rec pipeline.Recognition, done func()) {
+// listen opens a recognition at a scripted fake recognizer.
+func listen(t *testing.T, script fakeprovider.Script, rate int) (rec pipeline.Recognition, done func()) {
 	t.Helper()
-	n := fake.NewNet()
-	fakes := fake.Serve(n, script)
+	n := fakeprovider.NewNet()
+	fakes := fakeprovider.Serve(n, script)
 	rec, err := Deepgram{URL: "ws://fake/v1/listen", Key: "k", Dial: n.Dial}.Recognize(t.Context(), pipeline.Stream{Rate: rate})
 	if err != nil {
 		t.Fatal(err)
@@ -31,15 +31,15 @@ func listen(t *testing.T, script fake.Script, rate int) (rec pipeline.Recognitio
 	}
 }
 
-// say writes text in real time, and then a little silence.
+// say sends text in real time, followed by a short silence.
 func say(rec pipeline.Recognition, text string) {
-	pcm, _ := tone.Say(rec.Rate(), text)
+	pcm, _ := tone.Encode(rec.Rate(), text)
 	n := media.FrameLen(rec.Rate())
 	pcm = append(pcm, make([]int16, 5*n)...)
 	for ; len(pcm) >= n; pcm = pcm[n:] {
 		<-time.After(media.FrameTime)
 		if rec.WriteFrame(pcm[:n]) != nil {
-			return // Close tells why
+			return // Close returns the error
 		}
 	}
 }
@@ -47,7 +47,7 @@ func say(rec pipeline.Recognition, text string) {
 func TestRecognize(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
 		synctest.Test(t, func(t *testing.T) {
-			rec, done := listen(t, fake.Script{}, rate)
+			rec, done := listen(t, fakeprovider.Script{}, rate)
 			defer done()
 			go func() {
 				say(rec, "hello there")
@@ -75,11 +75,11 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// TestSlowNetwork: a provider that takes nothing must not hold the ear, and
-// ends the stream once too much is waiting.
+// TestSlowNetwork checks that a stuck provider does not block WriteFrame, and that its
+// stream ends once the queue is full.
 func TestSlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rec, done := listen(t, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fake.None }}, 8000)
+		rec, done := listen(t, fakeprovider.Script{Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fakeprovider.None }}, 8000)
 		defer done()
 		f := make(media.Frame, 160)
 		full := false
@@ -87,7 +87,7 @@ func TestSlowNetwork(t *testing.T) {
 			full = full || rec.WriteFrame(f) != nil
 		}
 		if !full {
-			t.Fatal("a queue without end")
+			t.Fatal("got no error from a full queue")
 		}
 		if err := rec.Close(); err == nil || !strings.Contains(err.Error(), "too slowly") {
 			t.Errorf("close: %v", err)
@@ -95,10 +95,10 @@ func TestSlowNetwork(t *testing.T) {
 	})
 }
 
-// TestStuckConnection: a peer that reads no more must not hold the call's end.
+// TestStuckConnection checks that a peer that stops reading does not delay Close.
 func TestStuckConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := fake.NewNet()
+		n := fakeprovider.NewNet()
 		released := make(chan struct{})
 		server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
@@ -106,7 +106,7 @@ func TestStuckConnection(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			<-released // without ever reading
+			<-released // never reads
 			_ = conn.Close()
 		})}
 		go func() { _ = server.Serve(n) }()
@@ -115,7 +115,7 @@ func TestStuckConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = rec.WriteFrame(make(media.Frame, 160))
-		synctest.Wait() // the writer is stuck now
+		synctest.Wait() // the writer is now stuck
 		began := time.Now()
 		_ = rec.Close()
 		if d := time.Since(began); d > 2*time.Second {
@@ -128,12 +128,12 @@ func TestStuckConnection(t *testing.T) {
 
 func TestWriteFrameAllocatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rec, done := listen(t, fake.Script{}, 8000)
+		rec, done := listen(t, fakeprovider.Script{}, 8000)
 		defer done()
 		f := make(media.Frame, 160)
 		n := testing.AllocsPerRun(queueFrames/2, func() { _ = rec.WriteFrame(f) })
 		_ = rec.Close()
-		if n > 1 { // the writer's, not the ear's
+		if n > 1 { // the writer's own
 			t.Errorf("%v allocations a frame", n)
 		}
 	})
@@ -148,14 +148,14 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		turns, items := assemblyTurns{last: -1}, openAIItems{}
-		for _, parse := range []func([]byte) (heard, error){parseDeepgram, parseFlux, turns.parse, items.parse} {
-			l := ledger{}
-			l.ask(time.Second, 0)
+		for _, parse := range []func([]byte) (update, error){parseDeepgram, parseFlux, turns.parse, items.parse} {
+			l := tracker{}
+			l.addRequest(time.Second, 0)
 			h, err := parse(b)
 			if err != nil {
 				continue
 			}
-			if out := l.take(h); len(out) > 2 {
+			if out := l.onUpdate(h); len(out) > 2 {
 				t.Errorf("%d results of one message", len(out))
 			}
 		}

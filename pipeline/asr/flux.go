@@ -13,26 +13,26 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// FluxURL is where Deepgram's Flux listens.
+// FluxURL is the default endpoint.
 const FluxURL = "wss://api.deepgram.com/v2/listen"
 
-// Flux recognizes speech by Deepgram's streaming API, version 2, which also
-// looks for the end of the caller's turn (developers.deepgram.com/docs/flux).
+// Flux transcribes with Deepgram's streaming API, version 2, which also detects the end of
+// the caller's turn (developers.deepgram.com/docs/flux).
 type Flux struct {
-	URL  string // empty: FluxURL
+	URL  string // empty means FluxURL
 	Key  media.Secret
-	Dial wire.Dial
+	Dial wsdial.DialFunc
 }
 
 // Recognize implements pipeline.Recognizer.
 func (f Flux) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	return opened(open(ctx, protocol{
+	return asRecognition(open(ctx, protocol{
 		name: "flux", finalize: `{"type":"ForceEndTurn"}`, bye: `{"type":"CloseStream"}`,
-		chunk: 80 * time.Millisecond, // as the provider recommends
-		quiet: 1, parse: parseFlux,
+		chunk:     80 * time.Millisecond, // recommended by the provider
+		maxSilent: 1, parse: parseFlux,
 	}, s.Rate, cmp.Or(f.URL, FluxURL), fluxQuery(s), http.Header{"Authorization": {"Token " + string(f.Key)}}, f.Dial))
 }
 
@@ -53,8 +53,7 @@ func fluxQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// fluxMessage is what Flux sends, as far as it matters here. The words' times,
-// like those of the window, are in seconds.
+// fluxMessage holds the used fields of a message. Times are in seconds.
 type fluxMessage struct {
 	Type        string      `json:"type"`
 	Event       string      `json:"event"`
@@ -67,42 +66,42 @@ type fluxMessage struct {
 	Description string      `json:"description"`
 }
 
-// parseFlux returns what a message says.
-func parseFlux(b []byte) (heard, error) {
+// parseFlux reads a message.
+func parseFlux(b []byte) (update, error) {
 	var m fluxMessage
 	if err := json.Unmarshal(b, &m); err != nil {
-		return heard{}, fmt.Errorf("not JSON: %w", err)
+		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
 	switch m.Type {
 	case "Error":
-		return heard{}, fmt.Errorf("%s: %s", pipeline.Clean(m.Code), pipeline.Clean(m.Description))
+		return update{}, fmt.Errorf("%s: %s", pipeline.Clean(m.Code), pipeline.Clean(m.Description))
 	case "TurnInfo":
-	default: // Connected, ConfigureSuccess and what is yet to come
-		return heard{none: true}, nil
+	default: // Connected, ConfigureSuccess and unknown types
+		return update{empty: true}, nil
 	}
-	h := heard{Result: pipeline.Result{Text: m.Transcript, Words: words(m.Words)}}
-	h.Start, h.End = span(timed(h.Words), seconds(m.WindowStart), seconds(m.WindowEnd))
+	h := update{Result: pipeline.Result{Text: m.Transcript, Words: words(m.Words)}}
+	h.Start, h.End = span(timedWords(h.Words), seconds(m.WindowStart), seconds(m.WindowEnd))
 	switch m.Event {
 	case "EndOfTurn":
-		h.Final, h.answer, h.EndOfTurn = true, true, chance(m.Confidence)
+		h.Final, h.answer, h.EndOfTurn = true, true, clampProbability(m.Confidence)
 		h.End = max(h.End, seconds(m.WindowEnd))
 	case "EagerEndOfTurn":
-		h.EndOfTurn = chance(m.Confidence)
+		h.EndOfTurn = clampProbability(m.Confidence)
 	default: // StartOfTurn, Update, TurnResumed
 		if m.Transcript == "" {
-			h.none, h.upTo = true, seconds(m.WindowEnd)
+			h.empty, h.upTo = true, seconds(m.WindowEnd)
 		}
 	}
 	return h, nil
 }
 
-// timed leaves out words whose times the provider does not tell.
-func timed(words []pipeline.Word) []pipeline.Word {
+// timedWords returns nil if the provider reports no word times.
+func timedWords(words []pipeline.Word) []pipeline.Word {
 	if n := len(words); n > 0 && words[n-1].End == 0 {
 		return nil
 	}
 	return words
 }
 
-// chance bounds what a provider says is a probability.
-func chance(p float64) float64 { return min(max(p, 0), 1) }
+// clampProbability limits a reported probability to 0 to 1.
+func clampProbability(p float64) float64 { return min(max(p, 0), 1) }

@@ -7,55 +7,55 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// name notes the provider's name for the sound of the oldest ask without one.
-func (l *ledger) name(item string) {
-	if a := l.find(""); a != nil {
+// nameOldest assigns the provider's item name to the oldest unnamed request.
+func (l *tracker) nameOldest(item string) {
+	if a := l.findByName(""); a != nil {
 		a.item = item
 	}
 }
 
-// find is the oldest ask of that name, given up or open; nil where there is none.
-func (l *ledger) find(item string) *ask {
-	named := func(a ask) bool { return a.item == item && a.held == nil }
-	if i := slices.IndexFunc(l.lost, named); i >= 0 {
-		return &l.lost[i]
+// findByName returns the oldest request of that name, abandoned or open, or nil.
+func (l *tracker) findByName(item string) *request {
+	named := func(a request) bool { return a.item == item && a.result == nil }
+	if i := slices.IndexFunc(l.abandoned, named); i >= 0 {
+		return &l.abandoned[i]
 	}
-	if i := slices.IndexFunc(l.asks, named); i >= 0 {
-		return &l.asks[i]
+	if i := slices.IndexFunc(l.requests, named); i >= 0 {
+		return &l.requests[i]
 	}
 	return nil
 }
 
-// untimed is what of a message without times is news, by the name of what it is
-// of. An answer waits until those to the asks before it came or were given up.
-func (l *ledger) untimed(h heard) []pipeline.Result {
+// untimed returns the new part of a message without times, matched by item name. An answer
+// waits until all earlier requests are answered or abandoned.
+func (l *tracker) untimed(h update) []pipeline.Result {
 	r := h.Result
-	a := l.find(h.item)
+	a := l.findByName(h.item)
 	if a == nil {
-		a = l.find("") // the provider tells no names in time
+		a = l.findByName("") // the provider sends no names in time
 	}
 	if a == nil {
-		a = &ask{from: l.asked, at: l.asked, item: h.item}
+		a = &request{from: l.lastRequest, at: l.lastRequest, item: h.item}
 	}
 	r.Start, r.End, r.Finalized = a.from, a.at, false
-	first := len(l.asks) > 0 && a == &l.asks[0]
-	lost := slices.IndexFunc(l.lost, func(x ask) bool { return x.seq == a.seq })
+	first := len(l.requests) > 0 && a == &l.requests[0]
+	lost := slices.IndexFunc(l.abandoned, func(x request) bool { return x.seq == a.seq })
 	switch {
 	case !r.Final:
-		if lost >= 0 || len(l.asks) > 0 && !first {
-			return nil // told as a whole, once it is final
+		if lost >= 0 || len(l.requests) > 0 && !first {
+			return nil // delivered as a whole once it is final
 		}
 		l.partial = r
 	case first:
 		return l.settle(r)
 	case lost >= 0:
-		r = beyond(r, a.told)
-		l.lost = slices.Delete(l.lost, lost, lost+1)
+		r = skipWords(r, a.deliveredWords)
+		l.abandoned = slices.Delete(l.abandoned, lost, lost+1)
 		if r.Text == "" {
 			return nil
 		}
 	case a.seq > 0:
-		a.held = &r
+		a.result = &r
 		return nil
 	case r.Text == "":
 		return nil
@@ -63,9 +63,8 @@ func (l *ledger) untimed(h heard) []pipeline.Result {
 	return []pipeline.Result{r}
 }
 
-// beyond is what of r comes after the first n words, of which nothing tells when
-// they were said.
-func beyond(r pipeline.Result, n int) pipeline.Result {
+// skipWords returns r without its first n words, whose times are unknown.
+func skipWords(r pipeline.Result, n int) pipeline.Result {
 	if n > 0 {
 		all := strings.Fields(r.Text)
 		r.Text, r.Start = strings.Join(all[min(n, len(all)):], " "), r.End

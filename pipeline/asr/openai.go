@@ -17,10 +17,10 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/resample"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// OpenAI's defaults.
+// Defaults of OpenAI.
 const (
 	OpenAIURL   = "wss://api.openai.com/v1/realtime"
 	OpenAIModel = "gpt-4o-mini-transcribe"
@@ -28,13 +28,13 @@ const (
 
 const openAIRate = 24000 // Hz of audio/pcm
 
-// OpenAI recognizes speech by a transcription session of the realtime API, which
-// gateways and speaches serve too (platform.openai.com/docs/guides/realtime-transcription).
-// It tells no times of words, and words only after Finalize.
+// OpenAI transcribes with a transcription session of the realtime API, which gateways and
+// speaches also serve (platform.openai.com/docs/guides/realtime-transcription). It reports
+// no word times, and text only after Finalize.
 type OpenAI struct {
-	URL  string // empty: OpenAIURL
+	URL  string // empty means OpenAIURL
 	Key  media.Secret
-	Dial wire.Dial
+	Dial wsdial.DialFunc
 }
 
 // Recognize implements pipeline.Recognizer.
@@ -44,16 +44,16 @@ func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 		return nil, fmt.Errorf("openai transcription: %w", err)
 	}
 	items := openAIItems{}
-	return opened(open(ctx, protocol{
+	return asRecognition(open(ctx, protocol{
 		name: "openai transcription", hello: hello, finalize: `{"type":"input_audio_buffer.commit"}`,
 		bye:   `{"type":"input_audio_buffer.clear"}`,
-		chunk: 60 * time.Millisecond, quiet: 1, reticent: true, pack: openAIPack(s.Rate), parse: items.parse,
+		chunk: 60 * time.Millisecond, maxSilent: 1, finalizeOnly: true, pack: openAIPack(s.Rate), parse: items.parse,
 	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}},
 		http.Header{"Authorization": {"Bearer " + string(o.Key)}}, o.Dial))
 }
 
-// openAISession is the message that says what is to be heard. The end of a turn
-// is looked for here, not there.
+// openAISession returns the configuration message. Turn detection of the server is
+// disabled.
 func openAISession(s pipeline.Stream) (string, error) {
 	type object = map[string]any
 	format := object{"type": "audio/pcmu"}
@@ -73,7 +73,7 @@ func openAISession(s pipeline.Stream) (string, error) {
 	return string(b), err
 }
 
-// openAIPack makes messages of sound, which goes in base64.
+// openAIPack wraps audio in base64 messages.
 func openAIPack(rate int) func([]byte) (message, error) {
 	var convert *resample.Resampler
 	if rate != telephone {
@@ -97,7 +97,7 @@ func openAIPack(rate int) func([]byte) (message, error) {
 	}
 }
 
-// openAIMessage is what the API sends, as far as it matters here.
+// openAIMessage holds the used fields of a message.
 type openAIMessage struct {
 	Type       string `json:"type"`
 	Item       string `json:"item_id"`
@@ -110,37 +110,37 @@ type openAIMessage struct {
 	} `json:"error"`
 }
 
-// openAIItems are the pieces of the items that are being understood, by name.
+// openAIItems holds the partial transcripts by item name.
 type openAIItems map[string]string
 
-// parse returns what a message says.
-func (o openAIItems) parse(b []byte) (heard, error) {
+// parse reads a message.
+func (o openAIItems) parse(b []byte) (update, error) {
 	var m openAIMessage
 	if err := json.Unmarshal(b, &m); err != nil {
-		return heard{}, fmt.Errorf("not JSON: %w", err)
+		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
 	switch strings.TrimPrefix(m.Type, "conversation.item.input_audio_transcription.") {
 	case "delta":
-		if _, ok := o[m.Item]; !ok && len(o) >= mostLost {
-			clear(o) // they are not completed any more
+		if _, ok := o[m.Item]; !ok && len(o) >= maxAbandoned {
+			clear(o) // they were never completed
 		}
 		o[m.Item] += m.Delta
-		return heard{item: m.Item, Result: pipeline.Result{Text: strings.TrimSpace(o[m.Item])}}, nil
+		return update{item: m.Item, Result: pipeline.Result{Text: strings.TrimSpace(o[m.Item])}}, nil
 	case "completed":
 		delete(o, m.Item)
-		return heard{item: m.Item, answer: true, Result: pipeline.Result{Text: strings.TrimSpace(m.Transcript), Final: true}}, nil
+		return update{item: m.Item, answer: true, Result: pipeline.Result{Text: strings.TrimSpace(m.Transcript), Final: true}}, nil
 	case "failed", "error":
 		if m.Error.Code == "input_audio_buffer_commit_empty" {
-			return heard{Result: pipeline.Result{Final: true}, answer: true}, nil // there was nothing
+			return update{Result: pipeline.Result{Final: true}, answer: true}, nil // there was no audio
 		}
 		text := pipeline.Clean(m.Error.Code + ": " + m.Error.Message)
-		if m.Error.Type == "invalid_request_error" && m.Error.Code != "invalid_api_key" { // a model or a language that there is not
-			return heard{}, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
+		if m.Error.Type == "invalid_request_error" && m.Error.Code != "invalid_api_key" { // unknown model or language
+			return update{}, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
 		}
-		return heard{}, errors.New(text)
+		return update{}, errors.New(text)
 	case "input_audio_buffer.committed":
-		return heard{none: true, begun: true, item: m.Item}, nil
-	default: // session.created, session.updated and what is yet to come
-		return heard{none: true}, nil
+		return update{empty: true, named: true, item: m.Item}, nil
+	default: // session.created, session.updated and unknown types
+		return update{empty: true}, nil
 	}
 }

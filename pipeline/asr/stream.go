@@ -1,10 +1,9 @@
-// Package asr holds recognizers, one provider a file, on one core that streams
-// sound out and results in.
+// Package asr contains the speech-to-text clients, one provider per file. They share a
+// core that streams audio out and results in.
 package asr
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,81 +16,83 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
 const (
-	queueFrames = 550 // 11 s of sound may wait for a slow network: a new stream is told the past at once
-	spareFrames = 16  // buffers that are kept to use again
+	queueFrames = 550 // up to 11 s of audio may wait: a new stream first receives past audio
+	spareFrames = 16  // buffers kept for reuse
 	keepAlive   = 5 * time.Second
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
-	telephone   = 8000 // Hz; at this rate sound goes out as µ-law, as it came
+	telephone   = 8000 // Hz; at this rate audio is sent as µ-law
 )
 
-// A protocol is what differs between providers.
+// A protocol holds the differences between providers.
 type protocol struct {
 	name string
-	// What is sent: once at first; where nothing else was for keepAlive (empty:
-	// a WebSocket ping); to have what is open made final; and last of all.
+	// Control messages: at the start, after keepAlive without other messages (empty: a
+	// WebSocket ping), for Finalize, and at the end.
 	hello, alive, finalize, bye string
-	// chunk is how much sound goes in one message, a multiple of a frame.
+	// chunk is the audio per message, a multiple of a frame.
 	chunk time.Duration
-	// whole means that less than a chunk is never sent: the provider refuses it.
-	whole bool
-	// quiet is how many times in a row the provider may leave Finalize without
-	// any message before it counts as broken; 0 is never.
-	quiet int
-	// reticent: it tells no words before Finalize.
-	reticent bool
-	// pack makes a message of sound, which is µ-law at 8 kHz, else 16-bit
-	// little-endian PCM; nil: binary, as it is.
+	// fullChunks means that the provider rejects shorter chunks.
+	fullChunks bool
+	// maxSilent is the number of successive requests without any response after which the
+	// provider counts as broken; 0 disables this.
+	maxSilent int
+	// finalizeOnly means that text comes only after Finalize.
+	finalizeOnly bool
+	// pack wraps audio, which is µ-law at 8 kHz, else 16-bit little-endian PCM, in a
+	// message; nil sends it as binary.
 	pack func(sound []byte) (message, error)
 	// parse reads a message of the provider.
-	parse func(b []byte) (heard, error)
+	parse func(b []byte) (update, error)
 }
 
-// A message is what is sent: sound, or text that controls the stream.
+// A message is outgoing audio or control text.
 type message struct {
-	kind int // of the WebSocket message
-	body []byte
-	ask  bool // for what is final
+	kind     int // of the WebSocket message
+	body     []byte
+	finalize bool // this is a Finalize
 }
 
 func text(s string) message { return message{kind: websocket.TextMessage, body: []byte(s)} }
 
-// A stream is one connection. Its writer owns the sending side, its reader the
-// receiving one, and its teller the results; Close waits for all.
+// A stream is one connection. It has one goroutine each for writing, reading and
+// delivering results; Close waits for all.
 type stream struct {
 	protocol
-	conn    *websocket.Conn
-	rate    int
-	queue   chan message // in order
-	free    chan []byte  // buffers of sound to use again
-	came    chan []byte  // from the provider
-	cut     error        // why nothing more comes; there once came is closed
-	asked   chan time.Duration
-	results chan pipeline.Result
-	full    atomic.Bool
-	unsent  atomic.Pointer[error] // why the writer gave up; what came before is told first
-	stop    chan struct{}
-	broken  chan struct{} // the writer or the teller gave up
-	wg      sync.WaitGroup
-	once    sync.Once
+	conn      *websocket.Conn
+	rate      int
+	queue     chan message // in order
+	free      chan []byte  // audio buffers for reuse
+	received  chan []byte  // messages from the provider
+	readErr   error        // why reading ended; valid once received is closed
+	finalizes chan time.Duration
+	results   chan pipeline.Result
+	full      atomic.Bool
+	sendErr   atomic.Pointer[error] // why the writer failed; earlier messages are delivered first
+	stop      chan struct{}
+	broken    chan struct{} // the writer or the delivery failed
+	wg        sync.WaitGroup
+	once      sync.Once
 
 	mu  sync.Mutex
 	err error
 }
 
 // open connects and starts a stream.
-func open(ctx context.Context, p protocol, rate int, address string, query url.Values, head http.Header, dial wire.Dial) (*stream, error) {
-	conn, err := wire.Open(ctx, p.name, address, query, head, dial)
+func open(
+	ctx context.Context, p protocol, rate int, address string, query url.Values, head http.Header, dial wsdial.DialFunc,
+) (*stream, error) {
+	conn, err := wsdial.Open(ctx, p.name, address, query, head, dial)
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{
 		protocol: p, conn: conn, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
-		results: make(chan pipeline.Result, 16), came: make(chan []byte, 16), asked: make(chan time.Duration, 8),
+		results: make(chan pipeline.Result, 16), received: make(chan []byte, 16), finalizes: make(chan time.Duration, 8),
 		queue: make(chan message, queueFrames+8), free: make(chan []byte, spareFrames),
 	}
 	if p.hello != "" {
@@ -99,7 +100,7 @@ func open(ctx context.Context, p protocol, rate int, address string, query url.V
 	}
 	s.wg.Go(s.write)
 	s.wg.Go(s.read)
-	s.wg.Go(s.tell)
+	s.wg.Go(s.deliver)
 	return s, nil
 }
 
@@ -109,10 +110,10 @@ func (s *stream) Rate() int { return s.rate }
 // WriteFrame implements media.Sink.
 func (s *stream) WriteFrame(f media.Frame) error {
 	if len(s.queue) >= queueFrames {
-		// The network is more than queueFrames behind: what would come of this
-		// stream now is of no use, so it ends and another is opened.
+		// The network is more than queueFrames behind. Results of this stream would be too
+		// late, so it ends and another one is opened.
 		if !s.full.Swap(true) {
-			s.fail(fmt.Errorf("%s: takes sound too slowly", s.name))
+			s.fail(fmt.Errorf("%s: provider accepts audio too slowly", s.name))
 		}
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
@@ -133,12 +134,12 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	select {
 	case s.queue <- message{kind: websocket.BinaryMessage, body: b}:
 		return nil
-	default: // what little room was left is taken by questions: the stream is stuck and about to end
+	default: // control messages fill the rest of the queue: the stream is about to end
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
 
-// frameBytes is how much a frame of sound is on its way out.
+// frameBytes returns the encoded size of a frame.
 func (s *stream) frameBytes() int {
 	if s.rate == telephone {
 		return media.FrameLen(s.rate)
@@ -146,18 +147,17 @@ func (s *stream) frameBytes() int {
 	return 2 * media.FrameLen(s.rate)
 }
 
-// Reticent implements pipeline.Reticent.
-func (s *stream) Reticent() bool { return s.reticent }
+// FinalizeOnly implements pipeline.FinalizeOnly.
+func (s *stream) FinalizeOnly() bool { return s.finalizeOnly }
 
-// Finalize implements pipeline.Recognition. It queues behind the sound that is
-// there.
+// Finalize implements pipeline.Recognition. It is queued behind the audio.
 func (s *stream) Finalize() error {
 	m := text(s.finalize)
-	m.ask = true
+	m.finalize = true
 	select {
 	case s.queue <- m:
 		return nil
-	default: // the stream is stuck and about to end
+	default: // the stream is about to end
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
@@ -169,7 +169,7 @@ func (s *stream) Results() <-chan pipeline.Result { return s.results }
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(closeLimit)) // a stuck network must not hold the call's end
+		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(closeLimit)) // a stuck network must not delay the end of the call
 	})
 	s.wg.Wait()
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (s *stream) Close() error {
 	return s.err
 }
 
-// fail ends the stream for a reason; the first counts.
+// fail ends the stream. The first error is kept.
 func (s *stream) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,13 +197,13 @@ func (s *stream) stopped() bool {
 	}
 }
 
-// write sends what is queued. Sound is gathered into chunks.
+// write sends the queue and groups audio into chunks.
 func (s *stream) write() {
-	defer func() { _ = s.conn.Close() }() // wakes the reader, whatever ended the writer
+	defer func() { _ = s.conn.Close() }() // wakes the reader
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	var sound []byte
-	var at time.Duration // of sound that was queued
+	var at time.Duration // audio position
 	for {
 		var ok bool
 		select {
@@ -213,7 +213,7 @@ func (s *stream) write() {
 				sound = append(sound, m.body...)
 				select {
 				case s.free <- m.body[:cap(m.body)]:
-				default: // more than that many wait at once only now and then
+				default: // rare: more buffers than usual are waiting
 				}
 				if s.length(sound) < s.chunk {
 					continue
@@ -224,12 +224,12 @@ func (s *stream) write() {
 			}
 			idle.Reset(keepAlive)
 		case <-idle.C:
-			ok = s.keep()
+			ok = s.sendKeepAlive()
 		case <-s.broken:
 			return
 		case <-s.stop:
 			s.send(text(s.bye))
-			return // nobody reads what would still come
+			return // later messages are not needed
 		}
 		if !ok {
 			return
@@ -237,7 +237,7 @@ func (s *stream) write() {
 	}
 }
 
-// length is how long sound lasts.
+// length returns the duration of encoded audio.
 func (s *stream) length(sound []byte) time.Duration {
 	n := len(sound)
 	if s.rate != telephone {
@@ -246,10 +246,10 @@ func (s *stream) length(sound []byte) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(s.rate)
 }
 
-// flush sends the sound that was gathered. What is less than a chunk stays where
-// the provider wants whole ones: it is silence, for silence made the caller ask.
+// flush sends the collected audio. If the provider requires full chunks, a shorter rest
+// stays: Finalize follows silence, so it contains no speech.
 func (s *stream) flush(sound []byte) ([]byte, bool) {
-	if len(sound) == 0 || s.whole && s.length(sound) < s.chunk {
+	if len(sound) == 0 || s.fullChunks && s.length(sound) < s.chunk {
 		return sound, true
 	}
 	m := message{kind: websocket.BinaryMessage, body: sound}
@@ -263,12 +263,12 @@ func (s *stream) flush(sound []byte) ([]byte, bool) {
 	return sound[:0], s.send(m)
 }
 
-// control sends a message that is no sound. The teller knows of a question
-// before the provider does.
+// control sends a control message. A Finalize is registered with the tracker before it is
+// sent.
 func (s *stream) control(m message, at time.Duration) bool {
-	if m.ask {
+	if m.finalize {
 		select {
-		case s.asked <- at:
+		case s.finalizes <- at:
 		case <-s.stop:
 			return true
 		case <-s.broken:
@@ -278,7 +278,7 @@ func (s *stream) control(m message, at time.Duration) bool {
 	return s.send(m)
 }
 
-func (s *stream) keep() bool {
+func (s *stream) sendKeepAlive() bool {
 	if s.alive == "" {
 		return s.send(message{kind: websocket.PingMessage})
 	}
@@ -296,22 +296,22 @@ func (s *stream) send(m message) bool {
 	}
 	if err != nil && !s.stopped() {
 		unsent := fmt.Errorf("%s: send: %w", s.name, err)
-		s.unsent.CompareAndSwap(nil, &unsent)
+		s.sendErr.CompareAndSwap(nil, &unsent)
 	}
 	return err == nil
 }
 
-// read takes what comes.
+// read receives messages.
 func (s *stream) read() {
-	defer close(s.came)
+	defer close(s.received)
 	for {
 		_, b, err := s.conn.ReadMessage()
 		if err != nil {
-			s.cut = fmt.Errorf("%s: receive: %w", s.name, err)
+			s.readErr = fmt.Errorf("%s: receive: %w", s.name, err)
 			return
 		}
 		select {
-		case s.came <- b:
+		case s.received <- b:
 		case <-s.stop:
 			return
 		case <-s.broken:
@@ -320,35 +320,35 @@ func (s *stream) read() {
 	}
 }
 
-var errSilent = errors.New("does not answer")
+const errSilent = pipeline.TimeoutError("provider does not respond")
 
-// tell turns what comes into results.
-func (s *stream) tell() {
+// deliver turns messages into results.
+func (s *stream) deliver() {
 	defer close(s.results)
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	zero := time.Now()
-	l := ledger{quiet: s.quiet}
+	l := tracker{maxSilent: s.maxSilent}
 	for {
 		var out []pipeline.Result
 		var err error
 		select {
-		case at := <-s.asked:
-			l.ask(at, time.Since(zero))
-		case b, ok := <-s.came:
+		case at := <-s.finalizes:
+			l.addRequest(at, time.Since(zero))
+		case b, ok := <-s.received:
 			if !ok {
-				if err := s.unsent.Load(); err != nil {
+				if err := s.sendErr.Load(); err != nil {
 					s.fail(*err)
 				}
-				s.fail(s.cut)
+				s.fail(s.readErr)
 				return
 			}
-			var h heard
+			var h update
 			if h, err = s.parse(b); err == nil {
-				out = l.take(h)
+				out = l.onUpdate(h)
 			}
 		case <-due.C:
-			out, err = l.late(time.Since(zero))
+			out, err = l.onTimeout(time.Since(zero))
 		case <-s.stop:
 			return
 		}
@@ -359,7 +359,7 @@ func (s *stream) tell() {
 		if !s.yield(out) {
 			return
 		}
-		if at, ok := l.due(); ok {
+		if at, ok := l.nextTimeout(); ok {
 			due.Reset(at - time.Since(zero))
 		}
 	}

@@ -6,28 +6,28 @@ import (
 	"unicode/utf8"
 )
 
-// Digits that are a whole number, by what is asked for; unknown numbers are
-// whole from phone on.
+// Number of digits of a complete number, by the question; numbers of unknown kind are
+// complete from phoneDigits on.
 const (
 	phoneDigits = 10
 	codeDigits  = 4
 )
 
-// dictated guesses inside a dictation. ok is false where there is none.
-func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess, ok bool) {
+// guessDictation guesses within a dictation. ok is false if there is none.
+func (p Pause) guessDictation(words []string, lex lexicon, want Expectation) (g Guess, ok bool) {
 	n, run, letters := digits(words, lex)
 	last := words[len(words)-1]
 	sign := strings.Contains(last, "@")
 	switch {
-	case (sign || at(words, lex)) && domain(words, lex):
+	case (sign || hasAtWord(words, lex)) && hasDomain(words, lex):
 		return Guess{P: 0.85, Reason: "address_complete", Dictation: true}, true
-	case sign, want == Dictation && at(words, lex): // elsewhere "at" is but a word
+	case sign, want == Dictation && hasAtWord(words, lex): // in other contexts "at" is an ordinary word
 		return Guess{P: 0.15, Reason: "address_open", Dictation: true}, true
 	}
 	switch {
-	case want == Dictation && n >= wanted(p.Asked), want != Dictation && n >= phoneDigits:
+	case want == Dictation && n >= expectedDigits(p.Asked), want != Dictation && n >= phoneDigits:
 		return Guess{P: 0.8, Reason: "number_complete", Dictation: true}, true
-	case run >= 3, run >= 1 && names(words, lex, want):
+	case run >= 3, run >= 1 && namesSubject(words, lex, want):
 		return Guess{P: 0.2, Reason: "number_open", Dictation: true}, true
 	case letters >= 2 || want == Dictation && letters == 1:
 		return Guess{P: 0.25, Reason: "spelling", Dictation: true}, true
@@ -36,10 +36,9 @@ func (p Pause) dictated(words []string, lex lexicon, want Expectation) (g Guess,
 	}
 }
 
-// names tells whether it is known what is dictated: it was asked for, or is named
-// with no more than one word
-// between: "my address is eighty".
-func names(words []string, lex lexicon, want Expectation) bool {
+// namesSubject reports whether the subject of a dictation is known: it was asked for, or
+// it is named with at most one word in between, as in "my address is eighty".
+func namesSubject(words []string, lex lexicon, want Expectation) bool {
 	if want == Dictation {
 		return true
 	}
@@ -57,8 +56,8 @@ func names(words []string, lex lexicon, want Expectation) bool {
 	return false
 }
 
-// digits counts the digits of the words, those of them at the end, and the
-// single letters there.
+// digits counts all digits in words, the digits at the end, and the single letters at the
+// end.
 func digits(words []string, lex lexicon) (n, run, letters int) {
 	for _, w := range words {
 		switch k := numeral(w); {
@@ -75,8 +74,8 @@ func digits(words []string, lex lexicon) (n, run, letters int) {
 	return n, run, letters
 }
 
-// numeral is how many digits w is made of, 0 where it has anything else but
-// what stands between digits.
+// numeral returns the number of digits in w, or 0 if w contains anything but digits and
+// their separators.
 func numeral(w string) int {
 	n := 0
 	for _, r := range w {
@@ -90,18 +89,21 @@ func numeral(w string) int {
 	return n
 }
 
-// wanted is how many digits are a whole answer.
-func wanted(asked string) int {
+// expectedDigits returns the number of digits of a complete answer.
+func expectedDigits(asked string) int {
 	asked = strings.ToLower(asked)
-	if hasPhrase(asked, "last four|letzten vier|últimos cuatro|quatre derniers|последние четыре|соңғы төрт|pin|code|código|код|zip|postleitzahl|индекс") {
+	if hasPhrase(
+		asked,
+		"last four|letzten vier|últimos cuatro|quatre derniers|последние четыре|соңғы төрт|pin|code|código|код|zip|postleitzahl|индекс",
+	) {
 		return codeDigits
 	}
 	return phoneDigits
 }
 
-// at tells whether an address is being said in words: the sign, and something
+// hasAtWord reports whether a spoken address contains its at sign after some word.
 // before it.
-func at(words []string, lex lexicon) bool {
+func hasAtWord(words []string, lex lexicon) bool {
 	for i, w := range words {
 		if i > 0 && has("at arroba arobase собака", w) && has(lex.spelling, w) {
 			return true
@@ -110,8 +112,8 @@ func at(words []string, lex lexicon) bool {
 	return false
 }
 
-// domain tells whether an address has its end: "dot com", "example.org".
-func domain(words []string, lex lexicon) bool {
+// hasDomain reports whether an address has its end: "dot com", "example.org".
+func hasDomain(words []string, lex lexicon) bool {
 	last := words[len(words)-1]
 	if i := strings.LastIndexByte(last, '.'); i > 0 {
 		return has(lex.domains, last[i+1:])

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// pauses are sentences that no model was fitted to, with the places where a
-// pause stands inside a clause (/) and after what could be all (|).
+// pauses are sentences outside the training data, with pauses within a clause (/) and at
+// possible ends (|).
 func pauses(t *testing.T, file string) (inside, after, ends []string) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)
@@ -31,8 +31,7 @@ func pauses(t *testing.T, file string) (inside, after, ends []string) {
 	return inside, after, ends
 }
 
-// TestEnglish: hardly any pause inside a clause is taken for an end, and hardly
-// any end for a pause.
+// TestEnglish bounds the errors at pauses within clauses and at ends.
 func TestEnglish(t *testing.T) {
 	for file, most := range map[string][3]float64{"pauses.txt": {4.5, 8, 4}, "calls.txt": {4.5, 8, 5}} {
 		inside, after, ends := pauses(t, file)
@@ -47,7 +46,7 @@ func TestEnglish(t *testing.T) {
 	}
 }
 
-// wrong is how many of a hundred texts are taken wrongly.
+// wrong returns the percentage of misclassified texts.
 func wrong(t *testing.T, texts []string, finished bool) float64 {
 	t.Helper()
 	n := 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// labelled are phrases as recognisers without punctuation give them, by
-// language and question; what stands after the bar has not finished.
+// labelled holds phrases as transcribed without punctuation, by language and question. A
+// phrase after the bar is unfinished.
 func labelled() []struct{ language, asked, finished, unfinished string } {
 	return []struct{ language, asked, finished, unfinished string }{
 		{
@@ -52,8 +52,8 @@ func labelled() []struct{ language, asked, finished, unfinished string } {
 	}
 }
 
-// TestGuess: what is finished is likely so (0.6 and over), what is not is
-// unlikely (under 0.6).
+// TestGuess checks that finished phrases have a probability of at least 0.6 and unfinished
+// ones less.
 func TestGuess(t *testing.T) {
 	n, wrong := 0, 0
 	for _, c := range labelled() {
@@ -117,24 +117,24 @@ func TestExpect(t *testing.T) {
 		{"en", "Hello. Is this a good time?", YesNo},
 		{"en", "Great, does Tuesday work for you?", YesNo},
 		{"en", "Is Tuesday or Friday better?", Choice},
-		{"en", "How can I help you today?", Telling},
-		{"en", "Could you tell me why you are calling?", Telling},
+		{"en", "How can I help you today?", OpenQuestion},
+		{"en", "Could you tell me why you are calling?", OpenQuestion},
 		{"en", "What is your phone number?", Dictation},
 		{"en", "Can you spell your last name?", Dictation},
 		{"en", "Is this number still correct?", YesNo},
 		{"de", "Passt Ihnen der Dienstag?", YesNo},
-		{"de", "Wie kann ich Ihnen helfen?", Telling},
+		{"de", "Wie kann ich Ihnen helfen?", OpenQuestion},
 		{"de", "Dienstag oder Mittwoch?", Choice},
 		{"de", "Wie lautet Ihre Postleitzahl?", Dictation},
 		{"es", "¿Le viene bien?", YesNo},
-		{"es", "¿Cómo puedo ayudarle?", Telling},
+		{"es", "¿Cómo puedo ayudarle?", OpenQuestion},
 		{"fr", "Est-ce que cela vous convient?", YesNo},
-		{"fr", "Comment puis-je vous aider?", Telling},
+		{"fr", "Comment puis-je vous aider?", OpenQuestion},
 		{"ru", "Вам удобно?", YesNo},
-		{"ru", "Чем могу помочь? Какой у вас вопрос?", Telling},
+		{"ru", "Чем могу помочь? Какой у вас вопрос?", OpenQuestion},
 		{"ru", "Назовите ваш номер.", Dictation},
 		{"kk", "Сізге ыңғайлы ма?", YesNo},
-		{"kk", "Қалай көмектесе аламын?", Telling},
+		{"kk", "Қалай көмектесе аламын?", OpenQuestion},
 		{"sw", "Je, unaitwa nani?", YesNo},
 	} {
 		if got := Expect(c.asked, c.language); got != c.want {
@@ -143,8 +143,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// TestProsody: a falling melody makes an end likelier, a rising one less, within
-// bounds, and one that is not known changes nothing.
+// TestProsody checks that falling pitch raises and rising pitch lowers the probability,
+// within bounds, and that unknown prosody has no effect.
 func TestProsody(t *testing.T) {
 	p := func(s Prosody) float64 { return Pause{Text: "we moved to madrid", Prosody: s}.Guess().P }
 	flat := p(Prosody{})

@@ -2,24 +2,24 @@ package eot
 
 import "strings"
 
-// An Expectation is what kind of answer a question wants.
+// An Expectation is the kind of answer that a question asks for.
 type Expectation uint8
 
 // Expectations.
 const (
-	Anything  Expectation = iota // nothing was asked
-	YesNo                        // yes or no
-	Choice                       // one of some that were named
-	Telling                      // an open question: more than a word
-	Dictation                    // a number, an address, a spelled name
+	Anything     Expectation = iota // no question
+	YesNo                           // yes or no
+	Choice                          // one of several options
+	OpenQuestion                    // an open question: more than one word
+	Dictation                       // a number, an address, a spelled name
 )
 
-// stating are the English words that ask whether something is so, never for it.
-const stating = "is are was were do does did have has isn't aren't"
+// stateWords are the English words that ask whether something is so, not for it.
+const stateWords = "is are was were do does did have has isn't aren't"
 
-// Expect tells what answer the agent's last words want.
+// Expect returns the kind of answer that the agent's last words ask for.
 func Expect(asked, language string) Expectation {
-	lex := speech(language)
+	lex := lexiconFor(language)
 	question := lastSentence(strings.ToLower(asked))
 	question = strings.NewReplacer("qu'est-ce qu", "quoi ", "est-ce que", "", "est-ce qu'", "").Replace(question)
 	words := tokens(question)
@@ -28,7 +28,7 @@ func Expect(asked, language string) Expectation {
 	}
 	marked := strings.Contains(question, "?")
 	first := opener(words, lex)
-	confirming := marked && (hasPhrase(question, lex.sureness) || has(stating, first))
+	confirming := marked && (hasPhrase(question, lex.confirms) || has(stateWords, first))
 	switch {
 	case hasPhrase(question, lex.numbers) && !confirming:
 		return Dictation
@@ -36,14 +36,14 @@ func Expect(asked, language string) Expectation {
 		return Anything
 	case hasAny(words, lex.or):
 		return Choice
-	case hasAny(words, lex.asking) && !has(stating, first):
-		return Telling
+	case hasAny(words, lex.asking) && !has(stateWords, first):
+		return OpenQuestion
 	default:
 		return YesNo
 	}
 }
 
-// opener is the first word that is not there to soften the question.
+// opener returns the first word that does not merely soften the question.
 func opener(words []string, lex lexicon) string {
 	for _, w := range words {
 		if !has(lex.yes, w) && !has("and so great thanks now alright", w) {
@@ -53,8 +53,7 @@ func opener(words []string, lex lexicon) string {
 	return words[0]
 }
 
-// lastSentence is what stands after the last full stop that has something
-// behind it.
+// lastSentence returns the last sentence of s.
 func lastSentence(s string) string {
 	s = strings.TrimSpace(s)
 	end := strings.TrimRight(s, ".?!… ")
@@ -64,7 +63,7 @@ func lastSentence(s string) string {
 	return s
 }
 
-// tokens are the words of text, without the marks around them.
+// tokens splits text into words without punctuation.
 func tokens(text string) []string {
 	words := strings.Fields(text)
 	kept := words[:0]
@@ -76,7 +75,7 @@ func tokens(text string) []string {
 	return kept
 }
 
-// has tells whether word stands in a list parted by spaces.
+// has reports whether word is in a space-separated list.
 func has(list, word string) bool {
 	return word != "" && !strings.Contains(word, " ") && strings.Contains(" "+list+" ", " "+word+" ")
 }
@@ -90,7 +89,7 @@ func hasAny(words []string, list string) bool {
 	return false
 }
 
-// hasPhrase tells whether text holds one of the phrases parted by bars.
+// hasPhrase reports whether text contains one of the phrases, which are separated by bars.
 func hasPhrase(text, phrases string) bool {
 	for p := range strings.SplitSeq(phrases, "|") {
 		if p != "" && strings.Contains(text, p) {
@@ -100,8 +99,9 @@ func hasPhrase(text, phrases string) bool {
 	return false
 }
 
-// closes tells whether the words end with one of the phrases parted by bars.
-func closes(words []string, phrases string) bool {
+// endsWithPhrase reports whether the words end with one of the phrases, which are
+// separated by bars.
+func endsWithPhrase(words []string, phrases string) bool {
 	text := " " + strings.Join(words, " ")
 	for p := range strings.SplitSeq(phrases, "|") {
 		if p != "" && strings.HasSuffix(text, " "+p) {
@@ -111,8 +111,8 @@ func closes(words []string, phrases string) bool {
 	return false
 }
 
-// endsLike tells whether the word has one of the endings, which are parted by
-// spaces, and something before it, or is one.
+// endsLike reports whether the word equals one of the space-separated endings or ends with
+// it after more than two bytes.
 func endsLike(word, endings string) bool {
 	for e := range strings.FieldsSeq(endings) {
 		if word == e || len(word) > len(e)+2 && strings.HasSuffix(word, e) {

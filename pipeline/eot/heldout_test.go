@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A grammar makes clauses of a language. Its content words and its patterns
-// were written for this test alone and looked at after the lexicons were done;
-// its function words are those of the language, so the lexicons know them.
+// A grammar generates clauses. Its content words and patterns were written only for this
+// test, after the lexicons were complete. Its function words are those of the language, so
+// the lexicons contain them.
 type grammar struct {
 	subjects, verbs, objects, tails string
 	cuts                            string // words after which a speaker may be cut off
@@ -52,8 +52,8 @@ func (g grammar) clause(rnd *rand.Rand) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// TestHeldOut: of clauses that no rule was written by, whole and cut off, at
-// least 95 % are told right in every language.
+// TestHeldOut checks that at least 95 % of unseen clauses, complete or cut off, are
+// classified correctly in every language.
 func TestHeldOut(t *testing.T) {
 	for language, g := range grammars() {
 		rnd := rand.New(rand.NewPCG(2026, 11))

@@ -1,36 +1,36 @@
 package eot
 
-// A lexicon is what a language's words tell about an end. The lists are words
-// parted by spaces, or phrases parted by bars, in lower case.
+// A lexicon holds the end-of-turn cues of a language: space-separated words or
+// bar-separated phrases, in lower case.
 type lexicon struct {
-	open      string // words that sentences do not end with
-	fillers   string // sounds of somebody who thinks
-	pointers  string // open words that close a clause, where one of governs stands before them
+	open      string // words that do not end a sentence
+	fillers   string // hesitation sounds
+	pointers  string // open words that close a clause after a word of governs
 	governs   string
-	particles string // open words that close one where one of moves stands before them
+	particles string // open words that close a clause after a word of moves
 	moves     string
-	compares  string // words after which a subject and an open word close one
-	openers   string // words that are one of those where nothing stands before them
+	compares  string // words after which a subject and an open word close a clause
+	openers   string // fillers when they stand alone
 	closers   string // phrases that close a turn
-	yes       string // words that answer a yes-or-no question, both ways
-	subjects  string // pronouns that a clause is about
-	digits    string // words that are dictated as digits
-	spelling  string // words that stand in addresses and spelled names
-	domains   string // ends of addresses
+	yes       string // answers to a yes-or-no question, affirmative or negative
+	subjects  string // pronouns that are subjects
+	digits    string // number words
+	spelling  string // words within addresses and spelled names
+	domains   string // top-level domains
 	asking    string // words that ask for more than yes or no
-	deciding  string // words that a yes-or-no question begins with, where they are told by it
-	numbers   string // what is dictated, when it is asked for
-	sureness  string // asks to confirm what was dictated
-	or        string // parts choices
-	hinges    string // words that open a clause which another must follow
-	endings   string // of finite verbs at the end of a sentence, where they stand there
-	hanging   string // endings of words that want another after them
-	trained   bool   // a model tells the rest
+	deciding  string // words that begin a yes-or-no question
+	numbers   string // subjects of dictation in questions
+	confirms  string // ask to confirm a dictation
+	or        string // separates options
+	hinges    string // words that open a subordinate clause
+	endings   string // of finite verbs at the end of a sentence, in languages that place them there
+	hanging   string // endings of words that require another word
+	hasModel  bool   // a model decides the rest
 }
 
-// speech returns the lexicon of a language (BCP 47), English where none is
-// named, and an empty one where there is none.
-func speech(language string) lexicon {
+// lexiconFor returns the lexicon of a language (BCP 47): English if the language is empty,
+// and an empty one if it is not supported.
+func lexiconFor(language string) lexicon {
 	primary := language
 	for i, r := range language {
 		if r == '-' || r == '_' {
@@ -82,10 +82,10 @@ func english() lexicon {
 		asking:    "what when where which who whom whose why how tell describe explain",
 		deciding:  "is are was were do does did has have am isn't aren't don't doesn't didn't haven't hasn't can could would will shall may should",
 		numbers:   "number|code|zip|postcode|spell|spelling|email|e-mail|digits|date of birth|birthday|account|address|iban|extension",
-		sureness:  "correct|right",
+		confirms:  "correct|right",
 		or:        "or",
 		hinges:    "if when because although unless while",
-		trained:   true,
+		hasModel:  true,
 	}
 }
 
@@ -105,7 +105,7 @@ func german() lexicon {
 		domains:  "de com org net at ch eu info",
 		asking:   "was wann wo wer wen wem wessen warum wieso weshalb wie welche welcher welches welchen woher wohin wofür wieviel",
 		numbers:  "nummer|postleitzahl|buchstabieren|e-mail|email|geburtsdatum|code|iban|adresse|vorwahl|ziffern",
-		sureness: "richtig|korrekt|stimmt|noch aktuell",
+		confirms: "richtig|korrekt|stimmt|noch aktuell",
 		or:       "oder",
 		hinges:   "wenn weil obwohl falls als sobald",
 	}
@@ -125,7 +125,7 @@ func spanish() lexicon {
 		domains:  "com es org net mx ar",
 		asking:   "qué que cuándo cuando dónde donde quién quien cómo como cuál cual cuánto cuántos cuánta cuántas", //nolint:misspell // not English
 		numbers:  "número|código|deletrear|deletrea|correo|e-mail|email|fecha de nacimiento|teléfono|dirección|dígitos",
-		sureness: "correcto|es cierto|verdad|sigue siendo",
+		confirms: "correcto|es cierto|verdad|sigue siendo",
 		or:       "o u",
 		hinges:   "si cuando aunque porque como",
 	}
@@ -145,7 +145,7 @@ func french() lexicon {
 		domains:  "fr com org net be ch",
 		asking:   "que quoi quand où qui pourquoi comment quel quelle quels quelles combien",
 		numbers:  "numéro|code|épeler|épelez|e-mail|email|mail|date de naissance|téléphone|adresse|chiffres",
-		sureness: "correct|c'est bien|exact|toujours",
+		confirms: "correct|c'est bien|exact|toujours",
 		or:       "ou",
 		hinges:   "si quand parce lorsque comme",
 	}
@@ -166,7 +166,7 @@ func russian() lexicon {
 		domains:  "ру ru com ком net орг kz",
 		asking:   "что когда где куда кто кого кому почему зачем как какой какая какое какие какую сколько чей откуда",
 		numbers:  "номер|код|индекс|по буквам|почту|почта|e-mail|email|дату рождения|дата рождения|адрес|цифры|телефон|иин",
-		sureness: "верно|правильно|так ли|всё ещё",
+		confirms: "верно|правильно|так ли|всё ещё",
 		or:       "или",
 		hinges:   "если когда потому пока хотя",
 	}
@@ -185,7 +185,7 @@ func kazakh() lexicon {
 		domains:  "kz кз com ком ru",
 		asking:   "не қашан қайда кім кімге неге қалай қандай қанша неше қай",
 		numbers:  "нөмір|код|поштаңыз|пошта|мекенжай|жсн|туған күн|әріптеп|телефон",
-		sureness: "дұрыс па|рас па",
+		confirms: "дұрыс па|рас па",
 		or:       "әлде немесе",
 		hinges:   "егер өйткені",
 		endings:  "мын мін бын бін пын пін сың сің сыз сіз ды ді ты ті дым дім тым тім дық дік тық тік йық йік ады еді йды йді ған ген қан кен керек бар жоқ ңыз ңіз ма ме ба бе па пе шы ші",

@@ -1,5 +1,5 @@
-// Package jsonschema checks values against a small part of JSON Schema
-// (draft 2020-12): what models are told of the arguments of a tool.
+// Package jsonschema validates values against a subset of JSON Schema (draft 2020-12) that
+// is used for tool arguments.
 package jsonschema
 
 import (
@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	deepest = 16       // levels of a schema
-	longest = 64 << 10 // bytes of a schema
+	maxDepth = 16       // levels of a schema
+	maxSize  = 64 << 10 // bytes of a schema
 )
 
-// A Schema is a schema that was read. It is safe for concurrent use.
+// A Schema is a parsed schema. It is safe for concurrent use.
 type Schema struct {
 	types      []string
 	properties map[string]*Schema
 	required   []string
-	closed     bool // no further properties
+	closed     bool // no other properties; of objects, unless additionalProperties is true
 	enum       []any
 	items      *Schema
 	pattern    *regexp.Regexp
@@ -36,9 +36,9 @@ type Schema struct {
 	minItems, maxItems   *int
 }
 
-// wire is a schema as it is written. What it has not is refused, lest it be
-// taken for checked; what only explains is passed over.
-type wire struct {
+// rawSchema is the JSON form. Unsupported validation keywords are rejected, so that no
+// constraint is silently ignored; annotations are accepted.
+type rawSchema struct {
 	Type       json.RawMessage            `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
 	Required   []string                   `json:"required"`
@@ -61,36 +61,40 @@ type wire struct {
 	Format      any `json:"format"`
 }
 
-// Parse reads a schema. Its error tells where it is wrong.
+// Parse reads a schema. Its error names the location.
 func Parse(text json.RawMessage) (*Schema, error) {
-	if len(text) > longest {
-		return nil, fmt.Errorf("the schema has %d bytes: at most %d are read", len(text), longest)
+	if len(text) > maxSize {
+		return nil, fmt.Errorf("schema has %d bytes; at most %d are accepted", len(text), maxSize)
 	}
 	return parse(text, "", 0)
 }
 
 func parse(text json.RawMessage, at string, depth int) (*Schema, error) {
-	if depth > deepest {
-		return nil, fmt.Errorf("%s: more than %d levels", place(at), deepest)
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%s: schema has more than %d levels", location(at), maxDepth)
 	}
-	var w wire
+	var w rawSchema
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	d.DisallowUnknownFields()
 	if err := d.Decode(&w); err != nil {
-		return nil, fmt.Errorf("%s: %w", place(at), err)
+		return nil, fmt.Errorf("%s: %w", location(at), err)
 	}
 	s := &Schema{
-		required: w.Required, closed: w.Additional != nil && !*w.Additional, enum: w.Enum, minimum: w.Minimum, maximum: w.Maximum,
+		required: w.Required, enum: w.Enum, minimum: w.Minimum, maximum: w.Maximum,
 		minLength: w.MinLength, maxLength: w.MaxLength, minItems: w.MinItems, maxItems: w.MaxItems,
 	}
 	var err error
 	if s.types, err = readTypes(w.Type); err != nil {
-		return nil, fmt.Errorf("%s: %w", place(at), err)
+		return nil, fmt.Errorf("%s: %w", location(at), err)
+	}
+	s.closed = slices.Contains(s.types, "object") || len(w.Properties) > 0
+	if w.Additional != nil {
+		s.closed = !*w.Additional
 	}
 	if w.Pattern != "" {
 		if s.pattern, err = regexp.Compile(w.Pattern); err != nil {
-			return nil, fmt.Errorf("%s: pattern: %w", place(at), err)
+			return nil, fmt.Errorf("%s: pattern: %w", location(at), err)
 		}
 	}
 	if len(w.Items) > 0 {
@@ -121,13 +125,13 @@ func readTypes(text json.RawMessage) ([]string, error) {
 	known := []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 	for _, t := range all {
 		if !slices.Contains(known, t) {
-			return nil, fmt.Errorf("type: %q is none of %s", t, strings.Join(known, ", "))
+			return nil, fmt.Errorf("type: unknown type %q; accepted: %s", t, strings.Join(known, ", "))
 		}
 	}
 	return all, nil
 }
 
-// Check returns what is wrong with a value, and where, in words that a model
+// Check returns an error that names the location and the problem, in words that a model
 // can act on.
 func (s *Schema) Check(value json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -137,18 +141,18 @@ func (s *Schema) Check(value json.RawMessage) error {
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("not JSON: something follows the value")
+		return errors.New("not JSON: unexpected data after the value")
 	}
 	return s.check(v, "")
 }
 
 func (s *Schema) check(v any, at string) error {
-	if len(s.types) > 0 && !slices.ContainsFunc(s.types, func(t string) bool { return is(v, t) }) {
-		return fmt.Errorf("%s: want %s, got %s", place(at), strings.Join(s.types, " or "), kind(v))
+	if len(s.types) > 0 && !slices.ContainsFunc(s.types, func(t string) bool { return hasType(v, t) }) {
+		return fmt.Errorf("%s: want %s, got %s", location(at), strings.Join(s.types, " or "), typeName(v))
 	}
-	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e any) bool { return same(e, v) }) {
+	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e any) bool { return equal(e, v) }) {
 		accepted, err := json.Marshal(s.enum)
-		return errors.Join(fmt.Errorf("%s: want one of %s", place(at), accepted), err)
+		return errors.Join(fmt.Errorf("%s: want one of %s", location(at), accepted), err)
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -166,13 +170,14 @@ func (s *Schema) check(v any, at string) error {
 func (s *Schema) checkObject(v map[string]any, at string) error {
 	for _, name := range s.required {
 		if _, ok := v[name]; !ok {
-			return fmt.Errorf("%s: missing", place(join(at, name)))
+			return fmt.Errorf("%s: missing", location(join(at, name)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, ok := s.properties[name]
 		if !ok && s.closed {
-			return fmt.Errorf("%s: unknown; known: %s", place(join(at, name)), strings.Join(slices.Sorted(maps.Keys(s.properties)), ", "))
+			accepted := strings.Join(slices.Sorted(maps.Keys(s.properties)), ", ")
+			return fmt.Errorf("%s: unknown property; accepted: %s", location(join(at, name)), accepted)
 		}
 		if !ok {
 			continue
@@ -186,7 +191,7 @@ func (s *Schema) checkObject(v map[string]any, at string) error {
 
 func (s *Schema) checkArray(v []any, at string) error {
 	if s.minItems != nil && len(v) < *s.minItems || s.maxItems != nil && len(v) > *s.maxItems {
-		return fmt.Errorf("%s: %d items are not as many as may be", place(at), len(v))
+		return fmt.Errorf("%s: number of items %d is out of range", location(at), len(v))
 	}
 	if s.items == nil {
 		return nil
@@ -203,11 +208,11 @@ func (s *Schema) checkString(v, at string) error {
 	n := utf8.RuneCountInString(v)
 	switch {
 	case s.minLength != nil && n < *s.minLength:
-		return fmt.Errorf("%s: %d characters, at least %d are wanted", place(at), n, *s.minLength)
+		return fmt.Errorf("%s: %d characters; at least %d are required", location(at), n, *s.minLength)
 	case s.maxLength != nil && n > *s.maxLength:
-		return fmt.Errorf("%s: %d characters, at most %d are wanted", place(at), n, *s.maxLength)
+		return fmt.Errorf("%s: %d characters; at most %d are accepted", location(at), n, *s.maxLength)
 	case s.pattern != nil && !s.pattern.MatchString(v):
-		return fmt.Errorf("%s: does not match %s", place(at), s.pattern)
+		return fmt.Errorf("%s: does not match %s", location(at), s.pattern)
 	}
 	return nil
 }
@@ -215,20 +220,20 @@ func (s *Schema) checkString(v, at string) error {
 func (s *Schema) checkNumber(v json.Number, at string) error {
 	switch {
 	case s.minimum != nil && compare(v, *s.minimum) < 0:
-		return fmt.Errorf("%s: %s is less than %s", place(at), v, *s.minimum)
+		return fmt.Errorf("%s: %s is less than %s", location(at), v, *s.minimum)
 	case s.maximum != nil && compare(v, *s.maximum) > 0:
-		return fmt.Errorf("%s: %s is more than %s", place(at), v, *s.maximum)
+		return fmt.Errorf("%s: %s is more than %s", location(at), v, *s.maximum)
 	}
 	return nil
 }
 
-// longestNumber bounds the digits and the exponent that are reckoned with.
-const longestNumber = 64
+// maxNumber bounds the digits and exponent of exact numbers.
+const maxNumber = 64
 
-// exact reads a number; nil where it is larger or finer than anybody means.
-func exact(n json.Number) *big.Rat {
+// toRat returns the exact value, or nil if it is out of bounds.
+func toRat(n json.Number) *big.Rat {
 	_, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
-	if len(n) > longestNumber || len(strings.TrimLeft(exponent, "+-0")) > 2 {
+	if len(n) > maxNumber || len(strings.TrimLeft(exponent, "+-0")) > 2 {
 		return nil
 	}
 	r, ok := new(big.Rat).SetString(string(n))
@@ -238,14 +243,13 @@ func exact(n json.Number) *big.Rat {
 	return r
 }
 
-// compare orders numbers; one that cannot be reckoned with goes by its
-// floating-point value.
+// compare orders numbers, by floating-point value if they are out of bounds.
 func compare(a, b json.Number) int {
-	x, y := exact(a), exact(b)
+	x, y := toRat(a), toRat(b)
 	if x != nil && y != nil {
 		return x.Cmp(y)
 	}
-	f, _ := a.Float64() // ±Inf where it is too large
+	f, _ := a.Float64() // ±Inf if too large
 	g, _ := b.Float64()
 	switch {
 	case f < g:
@@ -256,16 +260,16 @@ func compare(a, b json.Number) int {
 	return 0
 }
 
-func is(v any, t string) bool {
+func hasType(v any, t string) bool {
 	if n, ok := v.(json.Number); ok && t == "integer" {
-		r := exact(n)
+		r := toRat(n)
 		return r != nil && r.IsInt()
 	}
-	k := kind(v)
+	k := typeName(v)
 	return k == t
 }
 
-func kind(v any) string {
+func typeName(v any) string {
 	switch v.(type) {
 	case map[string]any:
 		return "object"
@@ -282,8 +286,8 @@ func kind(v any) string {
 	}
 }
 
-// same tells whether two values are equal, numbers by their value.
-func same(a, b any) bool {
+// equal reports whether two values are equal; numbers are compared by value.
+func equal(a, b any) bool {
 	x, isX := a.(json.Number)
 	y, isY := b.(json.Number)
 	if isX && isY {
@@ -301,7 +305,7 @@ func join(at, name string) string {
 	return at + "." + name
 }
 
-func place(at string) string {
+func location(at string) string {
 	if at == "" {
 		return "the value"
 	}

@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value, want := range map[string]string{ // empty: good
+	for value, want := range map[string]string{ // empty: valid
 		`{"day":"2026-01-02","people":2}`:                                      "",
 		`{"day":"2026-01-02","people":2.0,"seat":1.0}`:                         "",
 		`{"day":"2026-01-02","people":2,"seat":"inside","names":["Ada","Bo"]}`: "",
@@ -31,14 +31,14 @@ func TestCheck(t *testing.T) {
 		`{"day":"2026-01-02","people":1.5}`:                     "people: want integer",
 		`{"day":"2026-01-02","people":1e999999999}`:             "people: want integer",
 		`{"day":"2026-01-02","people":2,"seat":"roof"}`:         `seat: want one of ["inside","outside",1]`,
-		`{"day":"2026-01-02","people":2,"names":[]}`:            "names: 0 items",
-		`{"day":"2026-01-02","people":2,"names":["a","b","c"]}`: "names: 3 items",
+		`{"day":"2026-01-02","people":2,"names":[]}`:            "names: number of items 0",
+		`{"day":"2026-01-02","people":2,"names":["a","b","c"]}`: "names: number of items 3",
 		`{"day":"2026-01-02","people":2,"names":["a",""]}`:      "names[1]: 0 characters",
 		`{"day":"2026-01-02","people":2,"names":["абвг"]}`:      "names[0]: 4 characters",
-		`{"day":"2026-01-02","people":2,"hat":1}`:               "hat: unknown; known: day, names",
+		`{"day":"2026-01-02","people":2,"hat":1}`:               "hat: unknown property; accepted: day, names",
 		`[]`:                                 "the value: want object, got array",
 		`{"day":`:                            "not JSON",
-		`{"day":"2026-01-02","people":2} {}`: "something follows",
+		`{"day":"2026-01-02","people":2} {}`: "unexpected data",
 		``:                                   "not JSON",
 	} {
 		err := s.Check([]byte(value))
@@ -58,12 +58,12 @@ func errText(err error) string {
 func TestParse(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{}`: "", `{"type":["string","null"],"title":"x","default":1,"format":"date"}`: "",
-		`{"type":"text"}`: `"text" is none of object`, `{"type":3}`: "type: use a name",
+		`{"type":"text"}`: `unknown type "text"; accepted: object`, `{"type":3}`: "type: use a name",
 		`{"properties":{"a":{"items":{"$ref":"#/x"}}}}`: `a[]: json: unknown field "$ref"`,
 		`{"anyOf":[]}`: "anyOf", `{"pattern":"("}`: "pattern:", `[]`: "the value:", ``: "EOF",
 		`{"minLength":"x"}`: "minLength",
 		strings.Repeat(`{"items":`, 20) + `{}` + strings.Repeat(`}`, 20): "levels",
-		`{"title":"` + strings.Repeat("x", longest) + `"}`:               "bytes",
+		`{"title":"` + strings.Repeat("x", maxSize) + `"}`:               "bytes",
 	} {
 		_, err := Parse([]byte(schema))
 		if got := errText(err); got == "" != (want == "") || !strings.Contains(got, want) {
@@ -84,4 +84,26 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%q is no JSON and passes %s", value, schema)
 		}
 	})
+}
+
+// TestObjectsAreClosed checks that properties not in the schema are rejected unless
+// additionalProperties is true.
+func TestObjectsAreClosed(t *testing.T) {
+	const extra = `{"order":"123456","account_id":"someone-else","admin":true}`
+	for schema, closed := range map[string]bool{
+		`{"type":"object","properties":{"order":{"type":"string"}}}`: true,
+		`{"properties":{"order":{"type":"string"}}}`:                 true,
+		`{"type":"object"}`: true,
+		`{"type":"object","properties":{"order":{"type":"string"}},"additionalProperties":false}`: true,
+		`{"type":"object","properties":{"order":{"type":"string"}},"additionalProperties":true}`:  false,
+		`{}`: false,
+	} {
+		s, err := Parse(json.RawMessage(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = s.Check(json.RawMessage(extra)); (err != nil) != closed {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 
 type chatMessage struct {
 	Role    string     `json:"role"`
-	Content *string    `json:"content"` // null where a message holds tool calls alone
+	Content *string    `json:"content"` // null if the message has only tool calls
 	Calls   []chatCall `json:"tool_calls,omitempty"`
 	CallID  string     `json:"tool_call_id,omitempty"`
 }
@@ -42,8 +42,8 @@ type chatRequest struct {
 	Messages      []chatMessage  `json:"messages"`
 	Stream        bool           `json:"stream"`
 	StreamOptions map[string]any `json:"stream_options"`
-	MaxTokens     int            `json:"max_tokens,omitempty"`            // as most servers call it
-	MaxCompletion int            `json:"max_completion_tokens,omitempty"` // as OpenAI does, whose newer models refuse the other
+	MaxTokens     int            `json:"max_tokens,omitempty"`            // most servers
+	MaxCompletion int            `json:"max_completion_tokens,omitempty"` // OpenAI; its newer models reject max_tokens
 	Tools         []chatTool     `json:"tools,omitempty"`
 	ToolChoice    *chatTool      `json:"tool_choice,omitempty"`
 	Parallel      bool           `json:"parallel_tool_calls,omitempty"`
@@ -63,8 +63,8 @@ func request(p pipeline.Prompt) chatRequest {
 	return r
 }
 
-// bound has the answer's length bounded in OpenAI's own words.
-func (r *chatRequest) bound() { r.MaxTokens, r.MaxCompletion = 0, r.MaxTokens }
+// useMaxCompletion sends the token limit in OpenAI's field.
+func (r *chatRequest) useMaxCompletion() { r.MaxTokens, r.MaxCompletion = 0, r.MaxTokens }
 
 func messages(p pipeline.Prompt) []chatMessage {
 	m := []chatMessage{{Role: "system", Content: &p.Instructions}}
@@ -81,7 +81,7 @@ func messages(p pipeline.Prompt) []chatMessage {
 			}
 		case pipeline.RoleTool:
 			c.Role, c.CallID = "tool", l.CallID
-		case pipeline.RoleNote: // many chat templates allow one system message, the first
+		case pipeline.RoleNote: // many chat templates allow only one system message, the first
 			note := "[" + strings.Trim(l.Text, "[]") + "]"
 			c.Content = &note
 		case pipeline.RoleCaller:
@@ -91,8 +91,8 @@ func messages(p pipeline.Prompt) []chatMessage {
 	return m
 }
 
-// chatChunk is a piece of an answer, as far as it matters here: what a model
-// reasons (reasoning_content) is not for the caller.
+// chatChunk holds the used fields of a chunk. reasoning_content is ignored: it is not for
+// the caller.
 type chatChunk struct {
 	Choices []struct {
 		Delta struct {
@@ -108,8 +108,8 @@ type chatChunk struct {
 	Error *chatError `json:"error"`
 }
 
-// chatError is why an answer that began ends. Servers give as the code a status
-// of HTTP, or a word.
+// chatError is the error of a started stream. Servers send an HTTP status or a word as the
+// code.
 type chatError struct {
 	Message string          `json:"message"`
 	Type    json.RawMessage `json:"type"`
@@ -127,8 +127,8 @@ func (e chatError) err() error {
 	return errors.New(pipeline.Clean(e.Message))
 }
 
-// callPiece is a piece of a tool call. Servers leave out the index or the id, or
-// give the arguments as an object in place of a string that holds one.
+// callPiece is a part of a tool call. Some servers omit the index or the id, or send the
+// arguments as an object instead of a string.
 type callPiece struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -165,17 +165,17 @@ func (c chatChunk) text() string {
 	return c.Choices[0].Delta.Content
 }
 
-// Bounds of what a model may ask for in one answer.
+// Limits of one answer.
 const (
-	mostCalls        = 64
-	longestArguments = 256 << 10 // bytes
+	maxCalls     = 64
+	maxArguments = 256 << 10 // bytes
 )
 
-// calls puts tool calls together.
+// calls assembles tool calls.
 type calls []*call
 
 type call struct {
-	index     int // -1: none was given
+	index     int // -1 if missing
 	id, name  string
 	arguments []byte
 }
@@ -184,8 +184,8 @@ func (cs *calls) add(pieces []callPiece) error {
 	for _, p := range pieces {
 		c := cs.find(p)
 		if c == nil {
-			if len(*cs) == mostCalls {
-				return fmt.Errorf("%w: more than %d tool calls", pipeline.ErrUseless, mostCalls)
+			if len(*cs) == maxCalls {
+				return fmt.Errorf("%w: more than %d tool calls", pipeline.ErrUnusable, maxCalls)
 			}
 			c = &call{index: -1}
 			if p.Index != nil {
@@ -195,23 +195,23 @@ func (cs *calls) add(pieces []callPiece) error {
 		}
 		c.id, c.name = cmp.Or(c.id, p.ID), cmp.Or(c.name, p.Function.Name)
 		c.arguments = append(c.arguments, argument(p.Function.Arguments)...)
-		if len(c.arguments) > longestArguments {
-			return fmt.Errorf("%w: tool call %q: arguments of more than %d bytes", pipeline.ErrUseless, pipeline.Clean(c.name), longestArguments)
+		if len(c.arguments) > maxArguments {
+			return fmt.Errorf("%w: tool call %q: arguments of more than %d bytes", pipeline.ErrUnusable, pipeline.Clean(c.name), maxArguments)
 		}
 	}
 	return nil
 }
 
-// argument is a piece of arguments: in a string, or JSON as it is.
+// argument returns a part of the arguments, from a string or as raw JSON.
 func argument(raw json.RawMessage) []byte {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
-		return []byte(s) // null is the empty string
+		return []byte(s) // null becomes the empty string
 	}
 	return raw
 }
 
-// find returns the call that a piece goes on with; nil where it begins one.
+// find returns the call that a piece continues, or nil if it starts a new one.
 func (cs *calls) find(p callPiece) *call {
 	for _, c := range *cs {
 		sameIndex := p.Index != nil && c.index == *p.Index
@@ -225,16 +225,16 @@ func (cs *calls) find(p callPiece) *call {
 	return nil
 }
 
-// whole returns the calls, complete.
-func (cs *calls) whole() ([]pipeline.ToolCall, error) {
+// complete returns the assembled calls.
+func (cs *calls) complete() ([]pipeline.ToolCall, error) {
 	var all []pipeline.ToolCall
 	for i, c := range *cs {
 		args := cmp.Or(string(bytes.TrimSpace(c.arguments)), "{}")
 		if c.name == "" {
-			return nil, fmt.Errorf("%w: a tool call without a name", pipeline.ErrUseless)
+			return nil, fmt.Errorf("%w: tool call without a name", pipeline.ErrUnusable)
 		}
 		if args[0] != '{' || !json.Valid([]byte(args)) {
-			return nil, fmt.Errorf("%w: tool call %q: the arguments are no JSON object", pipeline.ErrUseless, pipeline.Clean(c.name))
+			return nil, fmt.Errorf("%w: tool call %q: arguments must be a JSON object", pipeline.ErrUnusable, pipeline.Clean(c.name))
 		}
 		all = append(all, pipeline.ToolCall{
 			ID: cmp.Or(c.id, fmt.Sprintf("call_%d", i)), Name: c.name, Arguments: json.RawMessage(args),

@@ -1,4 +1,4 @@
-// Package llm holds models, one provider a file.
+// Package llm contains the language model clients, one provider per file.
 package llm
 
 import (
@@ -17,21 +17,20 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// OpenAI's defaults.
+// Defaults of OpenAI.
 const (
 	OpenAIURL   = "https://api.openai.com/v1"
 	OpenAIModel = "gpt-4o-mini"
 )
 
-const longestEvent = 1 << 20 // bytes
+const maxEvent = 1 << 20 // bytes
 
-// OpenAI asks a model over the chat completions API, which OpenAI, vLLM,
-// llama.cpp, Ollama, SGLang and many others speak
-// (platform.openai.com/docs/api-reference/chat-streaming).
+// OpenAI uses the chat completions API, which OpenAI, vLLM, llama.cpp, Ollama, SGLang and
+// others serve (platform.openai.com/docs/api-reference/chat-streaming).
 type OpenAI struct {
-	URL    string // up to and without /chat/completions; empty: OpenAIURL
+	URL    string // without /chat/completions; empty means OpenAIURL
 	Key    media.Secret
-	Client *http.Client // nil: http.DefaultClient; must not have a Timeout
+	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 }
 
 // Reply implements pipeline.Model.
@@ -42,7 +41,7 @@ func (o OpenAI) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline
 			yield(pipeline.Delta{}, fmt.Errorf("openai: %w", err))
 			return
 		}
-		defer body.Close() // cancels the request where it is not over
+		defer body.Close() // cancels an unfinished request
 		if err := stream(body, yield); err != nil {
 			yield(pipeline.Delta{}, fmt.Errorf("openai: %w", err))
 		}
@@ -51,31 +50,32 @@ func (o OpenAI) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline
 
 func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, error) {
 	base := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/")
-	post := pipeline.Post{URL: base + "/chat/completions", Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
+	post := pipeline.JSONClient{URL: base + "/chat/completions", Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
 	r := request(p)
 	if base == OpenAIURL {
-		r.bound()
+		r.useMaxCompletion()
 	}
-	body, err := post.Send(ctx, r)
+	body, err := post.Body(ctx, r)
 	var refused *pipeline.RefusedError
-	if r.MaxTokens > 0 && errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.Text, "max_completion_tokens") {
-		r.bound() // somebody passes it on to OpenAI
-		return post.Send(ctx, r)
+	if r.MaxTokens > 0 && errors.As(err, &refused) && refused.Status == http.StatusBadRequest &&
+		strings.Contains(refused.Text, "max_completion_tokens") {
+		r.useMaxCompletion() // a gateway to OpenAI
+		return post.Body(ctx, r)
 	}
 	return body, err
 }
 
-// stream yields the deltas of a stream of server-sent events; the last of them
-// has the tool calls, and what all of it cost.
+// stream yields the deltas of a server-sent event stream. The last one carries the tool
+// calls and the usage.
 func stream(body io.Reader, yield func(pipeline.Delta, error) bool) error {
-	var a answer
+	var a answerReader
 	more, err := a.read(body, yield)
 	if !more {
 		return nil
 	}
 	last := pipeline.Delta{Usage: a.usage}
 	if err == nil {
-		last.Calls, err = a.tools.whole()
+		last.Calls, err = a.tools.complete()
 	}
 	if (len(last.Calls) > 0 || last.Usage != nil) && !yield(last, nil) {
 		return nil
@@ -83,19 +83,18 @@ func stream(body io.Reader, yield func(pipeline.Delta, error) bool) error {
 	return err
 }
 
-// An answer is what is gathered of one until its end.
-type answer struct {
+// An answerReader collects the parts of an answer.
+type answerReader struct {
 	tools    calls
-	usage    *pipeline.Usage // the newest: servers that tell it with each chunk count from the beginning
+	usage    *pipeline.Usage // the latest: servers that report it per chunk send running totals
 	finished bool
 }
 
-// read yields the text. Lines that are comments, or fields other than data, are
-// passed over. Servers that close the stream after the last choice, without
-// [DONE], are understood. more is false where nobody wants more.
-func (a *answer) read(body io.Reader, yield func(pipeline.Delta, error) bool) (more bool, err error) {
+// read yields the text. Comments and fields other than data are skipped. A stream may end
+// without [DONE] after the last choice. more is false if the consumer stopped.
+func (a *answerReader) read(body io.Reader, yield func(pipeline.Delta, error) bool) (more bool, err error) {
 	lines := bufio.NewScanner(body)
-	lines.Buffer(make([]byte, 0, 4096), longestEvent)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	for lines.Scan() {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
 		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
@@ -125,5 +124,5 @@ func (a *answer) read(body io.Reader, yield func(pipeline.Delta, error) bool) (m
 	case err != nil:
 		return true, err
 	}
-	return true, errors.New("the answer broke off before its end")
+	return true, errors.New("stream ended before the answer was complete")
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 func read(body string) (string, *pipeline.Usage, error) {
@@ -39,12 +39,12 @@ func TestStream(t *testing.T) {
 		"comments":          {": ping\n\nevent: x\nid: 1\n" + hello + "data:[DONE]\n\n", "Hello", ""},
 		"usage at the end":  {hello + `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n", "Hello", ""},
 		"role first":        {`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
-		"broken off":        {hello, "Hello", "before its end"},
+		"broken off":        {hello, "Hello", "stream ended before"},
 		"no [DONE]":         {hello + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "Hello", ""},
 		"reasoning":         {`data: {"choices":[{"delta":{"reasoning_content":"hm","content":""}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
 		"not JSON":          {"data: {garbled\n\n", "", "not JSON"},
 		"error in mid-flow": {hello + `data: {"error":{"message":"overloaded"}}` + "\n\n", "Hello", "overloaded"},
-		"endless line":      {"data: " + strings.Repeat("x", longestEvent+1), "", "too long"},
+		"endless line":      {"data: " + strings.Repeat("x", maxEvent+1), "", "too long"},
 	} {
 		text, usage, err := read(c.body)
 		if text != c.text || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -56,8 +56,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestUsage: what an answer cost is told once, at its end, also by servers that
-// tell it with each chunk; and of one that breaks off, so far.
+// TestUsage checks that the usage is reported once at the end, for servers that send
+// running totals, and for broken streams.
 func TestUsage(t *testing.T) {
 	var body strings.Builder
 	for i := range 40 {
@@ -82,12 +82,12 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestLongest: OpenAI is told the longest answer in its own words, and so are
-// those that want them.
-func TestLongest(t *testing.T) {
+// TestMaxTokens checks that OpenAI, and gateways that require it, receive
+// max_completion_tokens.
+func TestMaxTokens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		url    string
-		strict bool // refuses max_tokens
+		strict bool // rejects max_tokens
 		want   []string
 	}{
 		"OpenAI":             {"", true, []string{"max_completion_tokens"}},
@@ -126,9 +126,9 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestWhoseFault: what the model or the question is to be blamed for is told
-// apart from what the provider is.
-func TestWhoseFault(t *testing.T) {
+// TestRequestFaults checks that invalid requests and unusable answers are distinguished
+// from provider failures.
+func TestRequestFaults(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "useless",
 		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}}]}`:            "useless",
@@ -143,7 +143,7 @@ func TestWhoseFault(t *testing.T) {
 		var refused *pipeline.RefusedError
 		got := ""
 		switch {
-		case errors.Is(err, pipeline.ErrUseless):
+		case errors.Is(err, pipeline.ErrUnusable):
 			got = "useless"
 		case errors.As(err, &refused):
 			got = strconv.Itoa(refused.Status)
@@ -154,9 +154,9 @@ func TestWhoseFault(t *testing.T) {
 	}
 }
 
-func ask(ctx context.Context, script fake.Script) (string, error) {
-	n := fake.NewNet()
-	fakes := fake.Serve(n, script)
+func ask(ctx context.Context, script fakeprovider.Script) (string, error) {
+	n := fakeprovider.NewNet()
+	fakes := fakeprovider.Serve(n, script)
 	defer func() { _ = fakes.Close() }()
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 	defer client.CloseIdleConnections()
@@ -173,46 +173,46 @@ func ask(ctx context.Context, script fake.Script) (string, error) {
 
 func TestReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if text, err := ask(t.Context(), fake.Typical()); text != "you said hi" || err != nil {
+		if text, err := ask(t.Context(), fakeprovider.Typical()); text != "you said hi" || err != nil {
 			t.Errorf("%q, %v", text, err)
 		}
 	})
 }
 
 func TestFaults(t *testing.T) {
-	for fault, want := range map[fake.Fault]string{
-		fake.Refuse: "503", fake.Absent: "404", fake.Busy: "429", fake.Drop: "EOF", fake.Reset: "EOF", fake.Garble: "not JSON",
-		fake.Hang: context.DeadlineExceeded.Error(), fake.Stall: context.DeadlineExceeded.Error(), fake.Freeze: context.DeadlineExceeded.Error(),
-		fake.HalfOpen: context.DeadlineExceeded.Error(),
+	for fault, want := range map[fakeprovider.Fault]string{
+		fakeprovider.Refuse: "503", fakeprovider.Absent: "404", fakeprovider.Busy: "429", fakeprovider.Drop: "EOF", fakeprovider.Reset: "EOF", fakeprovider.Garble: "not JSON",
+		fakeprovider.Hang: context.DeadlineExceeded.Error(), fakeprovider.Stall: context.DeadlineExceeded.Error(), fakeprovider.Freeze: context.DeadlineExceeded.Error(),
+		fakeprovider.HalfOpen: context.DeadlineExceeded.Error(),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			text, err := ask(ctx, fake.Script{Fault: func(fake.Provider, int) fake.Fault { return fault }})
+			text, err := ask(ctx, fakeprovider.Script{Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fault }})
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s: %v, want %q", fault, err, want)
 			}
-			if slices.Contains([]fake.Fault{fake.Drop, fake.Reset, fake.Freeze, fake.HalfOpen}, fault) != (text != "") {
+			if slices.Contains([]fakeprovider.Fault{fakeprovider.Drop, fakeprovider.Reset, fakeprovider.Freeze, fakeprovider.HalfOpen}, fault) != (text != "") {
 				t.Errorf("%s: %q", fault, text)
 			}
 			var refused *pipeline.RefusedError
-			if errors.As(err, &refused) && refused.OfAsker() != (fault == fake.Absent) {
-				t.Errorf("%s: %v, the asker's fault: %v", fault, err, refused.OfAsker())
+			if errors.As(err, &refused) && refused.IsRequestFault() != (fault == fakeprovider.Absent) {
+				t.Errorf("%s: %v, the asker's fault: %v", fault, err, refused.IsRequestFault())
 			}
-			if fault == fake.Busy && (!errors.As(err, &refused) || refused.RetryAfter != 2*time.Second) {
+			if fault == fakeprovider.Busy && (!errors.As(err, &refused) || refused.RetryAfter != 2*time.Second) {
 				t.Errorf("busy: %v", err)
 			}
 		})
 	}
 }
 
-// TestSlow: a first token that is late is an answer all the same.
+// TestSlow checks that a late first token is not an error.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		text, err := ask(t.Context(), fake.Script{LateBy: 2 * time.Second, Fault: func(fake.Provider, int) fake.Fault { return fake.Slow }})
+		text, err := ask(t.Context(), fakeprovider.Script{LateBy: 2 * time.Second, Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fakeprovider.Slow }})
 		took := time.Since(began)
-		if text != "you said hi" || err != nil || took < 2*time.Second || took > 2100*time.Millisecond { // the client may wait a moment by itself
+		if text != "you said hi" || err != nil || took < 2*time.Second || took > 2100*time.Millisecond { // the client may wait briefly
 			t.Errorf("%q, %v, after %v", text, err, took)
 		}
 	})
@@ -220,8 +220,8 @@ func TestSlow(t *testing.T) {
 
 func TestCallFromTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := fake.NewNet()
-		fakes := fake.Serve(n, fake.Script{Call: func([]fake.Message) (string, string) { return "end_call", `{"why":"done"}` }})
+		n := fakeprovider.NewNet()
+		fakes := fakeprovider.Serve(n, fakeprovider.Script{Call: func([]fakeprovider.Message) (string, string) { return "end_call", `{"why":"done"}` }})
 		defer func() { _ = fakes.Close() }()
 		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 		defer client.CloseIdleConnections()
@@ -252,9 +252,9 @@ func TestToolCalls(t *testing.T) {
 		"an object":            {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":{"x":1}}}`) + done, `a f {"x":1}`, ""},
 		"no arguments":         {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":null}}`) + done, `a f {}`, ""},
 		"no [DONE]":            {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`) + `data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}` + "\n", "a f {}", ""},
-		"no JSON":              {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + done, "", "no JSON object"},
+		"no JSON":              {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + done, "", "must be a JSON object"},
 		"no name":              {chunk(`{"index":0,"id":"a"}`) + done, "", "without a name"},
-		"broken off":           {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), "", "broke off"},
+		"broken off":           {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), "", "stream ended before"},
 	} {
 		var got []string
 		err := stream(strings.NewReader(c.body), func(d pipeline.Delta, _ error) bool {

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// A rule is a form of English by which one asks not to be called again. Words are
-// apart by one space, and sentences by a dot that is a word of its own.
+// A rule is an English pattern for a request not to be called again. Words are separated
+// by one space; a dot that is a word of its own ends a sentence.
 type rule struct {
 	form *regexp.Regexp
-	// not are words before the form that make it something else.
+	// not lists words before the pattern that change its meaning.
 	not []string
 }
 
-// rules are those of English. They would rather miss a request than take something
-// else for one: whoever is missed can press a key, and the model listens too.
+// rules returns the English rules. They prefer a missed request over a false one: the
+// callee can also press a key, and the model listens too.
 func rules() []rule {
 	const (
 		me      = `(?:me|us|this number|this phone|this house|my (?:phone|number|cell|house|home|mobile|line)|our number|here)`
@@ -46,7 +46,8 @@ func rules() []rule {
 		`(?:do not|dont|never) (?:you )?(?:ever )?(?:again )?`+call+` `+me+`(?:`+again+`| back| \.|$)`,
 		`(?:do not|dont) (?:ever )?`+call+`(?: again| anymore| any more| no more)`,
 	)
-	add(nil,
+	add(
+		nil,
 		`(?:told|asked|tell|telling|asking|warned) (?:you|u|them|him|her)(?: guys| people| all| before| already| not once)* (?:not to|to not|to stop|to quit) (?:`+call+`|`+calling+`)`,
 		`i (?:do not|dont|no longer|did not|didnt) (?:want|wish|like|agree) (?:to be|being) (?:called|contacted|phoned)`+`(?: by (?:you|this|your)| again| anymore| any more| at all| ever| \.|$)`,
 		`i (?:do not|dont|no longer) (?:want|wish|like) (?:you|you guys|you people|anyone|anybody)(?: all)? (?:to `+call+`|calling|contacting) `+me+`(?:`+again+`| \.|$)`,
@@ -58,7 +59,8 @@ func rules() []rule {
 		`opt me out`,
 		`i (?:am )?(?:hereby )?(?:revoke|revoking|withdraw|withdrawing) (?:my |any |all )?consent`,
 	)
-	add([]string{"not", "dont", "never", "you", "did", "they", "already", "didnt", "wont", "he", "she"},
+	add(
+		[]string{"not", "dont", "never", "you", "did", "they", "already", "didnt", "wont", "he", "she"},
 		`(?:(?:can|could|would|will) (?:you|u) (?:please |just )?)?(?:take|get|remove|delete|strike|drop|cross|scratch|pull|erase) (?:me|us|my name|my info|my information|my contact|my details|my contact information|`+number+
 			`) (?:off of|off|from|out of|out) (?:of )?(?:your|the|this|that|these|those|all|any|every)(?: of)?(?: \w+){0,4}? `+list,
 		`(?:(?:can|could|would|will) (?:you|u) (?:please |just )?)?(?:remove|delete|erase|lose|forget) `+number+`(?: please| now| forever| permanently| \.|$)`,
@@ -67,7 +69,15 @@ func rules() []rule {
 	)
 	whole := func(forms ...string) {
 		for _, f := range forms {
-			all = append(all, rule{regexp.MustCompile(`(?:^|\. )(?:please |no |and |just |hey |ok |okay |um |uh )*` + f + `(?: please| ok| okay| thanks| thank you)*(?: \.|$)`), nil})
+			all = append(
+				all,
+				rule{
+					regexp.MustCompile(
+						`(?:^|\. )(?:please |no |and |just |hey |ok |okay |um |uh )*` + f + `(?: please| ok| okay| thanks| thank you)*(?: \.|$)`,
+					),
+					nil,
+				},
+			)
 		}
 	}
 	whole(
@@ -77,13 +87,13 @@ func rules() []rule {
 	return all
 }
 
-// English are the forms of English. One serves all calls; its zero value is ready.
+// English holds the compiled rules. One serves all calls; the zero value is ready to use.
 type English struct {
 	once  sync.Once
 	rules []rule
 }
 
-// find finds in words what asks not to be called again, the words themselves.
+// find returns the words in text that ask not to be called again.
 func (e *English) find(text string) (string, bool) {
 	e.once.Do(func() { e.rules = rules() })
 	for _, r := range e.rules {

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// asks tells whether a text alone asks not to be called again.
+// asks reports whether a single text is an opt-out.
 func asks(text string, phrases ...string) bool {
-	_, ok := New(&English{}, "9", phrases).Heard(text, true, time.Second, "")
+	_, ok := New(&English{}, "9", phrases).OnTranscript(text, true, time.Second, "")
 	return ok
 }
 
@@ -63,31 +63,32 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// TestPieces: words come in pieces, and belong together for a while.
+// TestPieces checks that an opt-out may be split over several transcripts within the
+// window.
 func TestPieces(t *testing.T) {
 	w := New(&English{}, "", nil)
 	for i, text := range []string{"please take me", "off your"} {
-		if _, ok := w.Heard(text, true, time.Duration(i)*time.Second, ""); ok {
+		if _, ok := w.OnTranscript(text, true, time.Duration(i)*time.Second, ""); ok {
 			t.Fatalf("asked already by %q", text)
 		}
 	}
-	if said, ok := w.Heard("list", true, 2*time.Second, ""); !ok || said != "take me off your list" {
+	if said, ok := w.OnTranscript("list", true, 2*time.Second, ""); !ok || said != "take me off your list" {
 		t.Errorf("%q, %v", said, ok)
 	}
 	w = New(&English{}, "", nil)
-	w.Heard("stop", true, 0, "")
-	if _, ok := w.Heard("calling me", true, time.Minute, ""); ok {
+	w.OnTranscript("stop", true, 0, "")
+	if _, ok := w.OnTranscript("calling me", true, time.Minute, ""); ok {
 		t.Error("words of a minute ago count")
 	}
 	w = New(&English{}, "", nil)
-	if _, ok := w.Heard("stop calling me", true, 0, "you can say stop calling me"); ok {
+	if _, ok := w.OnTranscript("stop calling me", true, 0, "you can say stop calling me"); ok {
 		t.Error("what the agent says counts")
 	}
 	w = New(&English{}, "", nil)
-	if _, ok := w.Heard("stop calling me", false, 0, ""); ok {
+	if _, ok := w.OnTranscript("stop calling me", false, 0, ""); ok {
 		t.Error("words that may change count while the call is on")
 	}
-	if said, key, ok := w.Left(""); !ok || key || said != "stop calling me" {
+	if said, key, ok := w.Pending(""); !ok || key || said != "stop calling me" {
 		t.Errorf("at the end: %q, %v, %v", said, key, ok)
 	}
 }
@@ -114,31 +115,31 @@ func TestKey(t *testing.T) {
 	} {
 		w := New(&English{}, "9", nil)
 		for _, p := range c.keys {
-			w.Key(p.k, p.at)
+			w.OnKey(p.k, p.at)
 		}
-		if got := w.Alone(c.now); got != c.want {
+		if got := w.IsKeyConfirmed(c.now); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	w := New(&English{}, "", nil)
-	if w.Key('9', 0) || w.Alone(time.Hour) {
+	if w.OnKey('9', 0) || w.IsKeyConfirmed(time.Hour) {
 		t.Error("no key was named, and one counts")
 	}
 	w = New(&English{}, "9", nil)
-	if w.Key('9', 0); true {
-		if _, key, ok := w.Left(""); !key || !ok {
+	if w.OnKey('9', 0); true {
+		if _, key, ok := w.Pending(""); !key || !ok {
 			t.Error("who presses the key and hangs up is not noticed")
 		}
 	}
 }
 
-// TestAnything: no text breaks it, and a text that has none of the words is no
-// request.
+// TestAnything checks that no text causes a panic, and that text without the words is no
+// opt-out.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		w := New(&English{}, "9", nil)
-		_, ok := w.Heard(text, true, 0, "")
+		_, ok := w.OnTranscript(text, true, 0, "")
 		if low := strings.ToLower(text); ok && !strings.Contains(low, "call") && !strings.Contains(low, "remove") && !strings.Contains(low, "list") &&
 			!strings.Contains(low, "opt") && !strings.Contains(low, "unsub") && !strings.Contains(low, "consent") && !strings.Contains(low, "number") {
 			t.Errorf("%q", text)

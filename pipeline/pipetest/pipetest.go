@@ -1,5 +1,5 @@
-// Package pipetest wires an agent to fake providers over a network in memory,
-// so that whole conversations run in a synctest bubble on its clock.
+// Package pipetest connects an agent to fake providers over an in-memory network, so that
+// whole conversations can run on the fake clock of synctest.
 package pipetest
 
 import (
@@ -7,32 +7,32 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
-	"github.com/parley-voice/parley/pipeline/converse"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/conversation"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// A Stage is an agent and its providers.
-type Stage struct {
-	*converse.Agent
-	Fakes  *fake.Server
+// An Env is an agent with its providers.
+type Env struct {
+	*conversation.Agent
+	Fakes  *fakeprovider.Server
 	client *http.Client
 }
 
-// Fake are engines that name the fakes.
-func Fake() pipeline.Engines {
+// FakeEngines returns engines that use the fake providers.
+func FakeEngines() pipeline.Engines {
 	e := pipeline.Engine{Provider: "fake"}
 	return pipeline.Engines{ASR: e, LLM: e, TTS: e}
 }
 
-// New starts fakes that follow script and an agent that asks them.
-func New(script fake.Script) *Stage {
-	n := fake.NewNet()
+// New starts fake providers that follow script, and an agent that uses them.
+func New(script fakeprovider.Script) *Env {
+	n := fakeprovider.NewNet()
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-	return &Stage{
-		Fakes: fake.Serve(n, script), client: client,
-		Agent: &converse.Agent{
+	return &Env{
+		Fakes: fakeprovider.Serve(n, script), client: client,
+		Agent: &conversation.Agent{
 			Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial}},
 			Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://fake/v1", Client: client}},
 			Voices: map[string]pipeline.Voice{
@@ -43,8 +43,8 @@ func New(script fake.Script) *Stage {
 	}
 }
 
-// Close ends the fakes.
-func (s *Stage) Close() error {
+// Close stops the fake providers.
+func (s *Env) Close() error {
 	s.client.CloseIdleConnections()
 	return s.Fakes.Close()
 }

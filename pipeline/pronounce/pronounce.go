@@ -1,5 +1,5 @@
-// Package pronounce writes words for a voice as they are to be spoken, and
-// turns what the voice tells of them back into the words as they are written.
+// Package pronounce replaces words by their spoken form in the text for a voice, and
+// restores the written form in the word timings.
 package pronounce
 
 import (
@@ -13,49 +13,49 @@ import (
 )
 
 const (
-	mostWords   = 256
-	longestText = 200 // bytes of a word or of how it is spoken
+	maxWords = 256
+	maxText  = 200 // bytes of a word or its spoken form
 )
 
-// Check returns what is wrong with words and how they are spoken.
+// Check validates a map from written words to spoken forms.
 func Check(spoken map[string]string) error {
-	if len(spoken) > mostWords {
-		return fmt.Errorf("%d words; at most %d are accepted", len(spoken), mostWords)
+	if len(spoken) > maxWords {
+		return fmt.Errorf("%d words; at most %d are accepted", len(spoken), maxWords)
 	}
 	for word, as := range spoken {
 		switch {
-		case word == "" || bare(word) != word || strings.ContainsFunc(word, unicode.IsSpace):
-			return fmt.Errorf("%q: use one word, which begins and ends with a letter or digit", word)
+		case word == "" || trimOuter(word) != word || strings.ContainsFunc(word, unicode.IsSpace):
+			return fmt.Errorf("%q: use a single word that begins and ends with a letter or digit", word)
 		case strings.TrimSpace(as) == "":
-			return fmt.Errorf("%q: how it is spoken is missing", word)
-		case len(word) > longestText || len(as) > longestText:
-			return errors.New("a word and how it is spoken have at most 200 bytes each")
+			return fmt.Errorf("%q: the spoken form is missing", word)
+		case len(word) > maxText || len(as) > maxText:
+			return errors.New("a word and its spoken form are limited to 200 bytes each")
 		}
 	}
 	return nil
 }
 
-// A Stream is one utterance. Say and End belong to whoever gives the voice its
-// text, Restore to whoever takes its speech.
+// A Stream handles one utterance. Write and End belong to the writer of the voice, Restore
+// to the reader of its speech.
 type Stream struct {
-	spoken map[string]string // by the word in lower case
-	held   string            // the beginning of a word that may be one of them
-	inside bool              // a word that is none of them goes on
+	spoken  map[string]string // spoken form by lower-case word
+	pending string            // start of a word that may need replacement
+	inside  bool              // within a word that needs none
 
 	mu    sync.Mutex
-	marks []mark // of the words given to the voice that it has not told yet
+	marks []mark // words sent to the voice and not yet reported by it
 
-	part pipeline.Word // of a word that is spoken as several
-	left int           // how many of those are still to come
+	current pipeline.Word // the written word being assembled
+	left    int           // spoken words still missing of it
 }
 
-// mark is a written word and how many words it is spoken as.
+// mark is a written word and its number of spoken words.
 type mark struct {
 	written string
 	words   int
 }
 
-// New returns a stream. Letter case does not matter to words.
+// New returns a stream. Letter case is ignored.
 func New(spoken map[string]string) *Stream {
 	s := &Stream{spoken: map[string]string{}}
 	for word, as := range spoken {
@@ -64,15 +64,14 @@ func New(spoken map[string]string) *Stream {
 	return s
 }
 
-// Say takes text as it comes, and returns what of it is ready for the voice. A
-// word that may be one of those to be spoken otherwise is held back until it is
-// whole.
-func (s *Stream) Say(text string) string {
+// Write takes text and returns the part that is ready for the voice. A word that may need
+// replacement is kept until it is complete.
+func (s *Stream) Write(text string) string {
 	if len(s.spoken) == 0 {
 		return text
 	}
 	var out strings.Builder
-	text, s.held = s.held+text, ""
+	text, s.pending = s.pending+text, ""
 	for text != "" {
 		n := strings.IndexFunc(text, unicode.IsSpace)
 		switch {
@@ -81,20 +80,20 @@ func (s *Stream) Say(text string) string {
 			out.WriteRune(r)
 			text, s.inside = text[len(string(r)):], false
 		case s.inside && n < 0:
-			s.more(text)
+			s.extendLast(text)
 			out.WriteString(text)
 			text = ""
 		case s.inside:
-			s.more(text[:n])
+			s.extendLast(text[:n])
 			out.WriteString(text[:n])
 			text = text[n:]
 		case n > 0:
 			out.WriteString(s.word(text[:n]))
 			text = text[n:]
-		case s.open(text):
-			s.held, text = text, ""
+		case s.mayMatch(text):
+			s.pending, text = text, ""
 		default:
-			s.note(text, 1)
+			s.addMark(text, 1)
 			out.WriteString(text)
 			text, s.inside = "", true
 		}
@@ -102,49 +101,48 @@ func (s *Stream) Say(text string) string {
 	return out.String()
 }
 
-// End returns what was held back.
+// End returns the rest of the text.
 func (s *Stream) End() string {
-	held := s.held
-	if s.held, s.inside = "", false; held == "" {
+	held := s.pending
+	if s.pending, s.inside = "", false; held == "" {
 		return ""
 	}
 	return s.word(held)
 }
 
-// open tells whether a word that has begun may become one of those.
-func (s *Stream) open(text string) bool {
-	begun := strings.ToLower(strings.TrimLeftFunc(text, outer))
+// mayMatch reports whether a partial word may become one to replace.
+func (s *Stream) mayMatch(text string) bool {
+	begun := strings.ToLower(strings.TrimLeftFunc(text, isOuter))
 	for word := range s.spoken {
-		if strings.HasPrefix(word, begun) || strings.TrimRightFunc(begun, outer) == word {
+		if strings.HasPrefix(word, begun) || strings.TrimRightFunc(begun, isOuter) == word {
 			return true
 		}
 	}
 	return false
 }
 
-// word is a whole word as it is spoken, with the signs around it.
+// word returns the spoken form of a complete word, with its punctuation.
 func (s *Stream) word(text string) string {
-	as, ok := s.spoken[strings.ToLower(bare(text))]
+	as, ok := s.spoken[strings.ToLower(trimOuter(text))]
 	if !ok {
-		s.note(text, 1)
+		s.addMark(text, 1)
 		return text
 	}
-	before := text[:len(text)-len(strings.TrimLeftFunc(text, outer))]
-	after := text[len(strings.TrimRightFunc(text, outer)):]
+	before := text[:len(text)-len(strings.TrimLeftFunc(text, isOuter))]
+	after := text[len(strings.TrimRightFunc(text, isOuter)):]
 	said := before + as + after
-	s.note(text, len(strings.Fields(said)))
+	s.addMark(text, len(strings.Fields(said)))
 	return said
 }
 
-func (s *Stream) note(written string, words int) {
+func (s *Stream) addMark(written string, words int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.marks = append(s.marks, mark{written, words})
 }
 
-// more adds to the word that is being given to the voice, where the voice has
-// not told it yet.
-func (s *Stream) more(text string) {
+// extendLast appends to the last word sent, unless the voice has reported it already.
+func (s *Stream) extendLast(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.marks); n > 0 {
@@ -152,8 +150,8 @@ func (s *Stream) more(text string) {
 	}
 }
 
-// Restore puts the written words in the place of spoken ones. A word that is
-// spoken as several is told once, when the last of them is there.
+// Restore replaces spoken words by the written ones. A word spoken as several is returned
+// once, after the last of them.
 func (s *Stream) Restore(words []pipeline.Word) []pipeline.Word {
 	if len(s.spoken) == 0 {
 		return words
@@ -164,23 +162,23 @@ func (s *Stream) Restore(words []pipeline.Word) []pipeline.Word {
 	for _, w := range words {
 		if s.left > 0 {
 			s.left--
-			s.part.End = w.End
+			s.current.End = w.End
 		} else if len(s.marks) > 0 {
 			m := s.marks[0]
 			s.marks, s.left = s.marks[1:], m.words-1
 			w.Text = m.written
-			s.part = w
+			s.current = w
 		} else {
-			s.part = w
+			s.current = w
 		}
 		if s.left == 0 {
-			all = append(all, s.part)
+			all = append(all, s.current)
 		}
 	}
 	return all
 }
 
-// outer is what may stand around a word.
-func outer(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+// isOuter reports whether r is punctuation around a word.
+func isOuter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-func bare(word string) string { return strings.TrimFunc(word, outer) }
+func trimOuter(word string) string { return strings.TrimFunc(word, isOuter) }

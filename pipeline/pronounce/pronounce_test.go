@@ -31,19 +31,19 @@ func TestSay(t *testing.T) {
 				continue
 			}
 			s := New(spoken())
-			if got := s.Say(text[:cut]) + s.Say(text[cut:]) + s.End(); got != want {
+			if got := s.Write(text[:cut]) + s.Write(text[cut:]) + s.End(); got != want {
 				t.Errorf("%q cut at %d: %q, want %q", text, cut, got, want)
 			}
 		}
 	}
 	s := New(spoken())
-	if got := s.Say("hello wor"); got != "hello wor" {
+	if got := s.Write("hello wor"); got != "hello wor" {
 		t.Errorf("a word that is none of them is held back: %q", got)
 	}
 }
 
-// TestRestore: however the text is cut, the voice's words come back as they are
-// written, each over the time of all that it is spoken as.
+// TestRestore checks for any split of the text that the voice's words are restored to the
+// written ones, with the time of their whole spoken form.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		written := rapid.SliceOfN(rapid.SampledFrom([]string{"Parley,", "par", "sql", "(SQLite)", "at&t.", "hello", "x"}), 1, 12).Draw(t, "words")
@@ -52,7 +52,7 @@ func TestRestore(t *testing.T) {
 		said := ""
 		for text != "" {
 			n := rapid.IntRange(1, len(text)).Draw(t, "cut")
-			said += s.Say(text[:n])
+			said += s.Write(text[:n])
 			text = text[n:]
 		}
 		said += s.End()

@@ -1,38 +1,36 @@
-// Package provider stands between a conversation and its providers: it bounds
-// how many utterances, answers and streams a provider has at a time, leaves one
-// alone that fails, and asks another in its place.
+// Package provider guards the providers of a conversation. It limits concurrent requests
+// per provider, stops requests to a failing one with a circuit breaker, and uses the
+// fallback instead.
 package provider
 
 import "time"
 
 const (
-	// tolerated is how many failures in a row close a provider off.
-	tolerated = 5
-	// firstPause is how long it is then left alone, and longPause, after
-	// probes that failed, at most.
+	// maxFailures is the number of successive failures that opens a breaker.
+	maxFailures = 5
+	// firstPause is the initial time that a breaker stays open; longPause bounds the time
+	// after failed probes.
 	firstPause = 5 * time.Second
 	longPause  = 10 * time.Second
 )
 
-// A Breaker decides whether a provider is asked. It is closed at first; after
-// tolerated failures in a row it opens, and nobody asks for a while; then one
-// may try, the probe. Its first sign of life closes the breaker, its failure
-// leaves it open for longer. What was asked before it opened changes nothing any
-// more. It is pure: times come in from outside.
+// A Breaker is a circuit breaker. It opens after maxFailures successive failures. After a
+// pause it admits one request, the probe: its first response closes the breaker, its
+// failure extends the pause. Results of requests made before it opened are ignored. It is
+// pure: the caller passes the time.
 type Breaker struct {
 	failures int
 	open     bool
 	until    time.Time     // while open
-	pause    time.Duration // the last one; 0 once the provider worked
-	probe    *Token        // who tries
+	pause    time.Duration // the last one; 0 after a success
+	probe    *Token        // the request that probes
 }
 
-// A Token is the leave to ask a provider once.
+// A Token is the permission for one request.
 type Token struct{ _ byte }
 
-// Allow returns the leave to ask the provider, nil where it is not to be asked.
-// Who has it must tell Done what came of it, and may tell it more than once:
-// that it is Alive, and how it ended.
+// Allow returns the permission for a request, or nil if the breaker is open. The holder
+// must report the outcome to Done; it may first report Responding.
 func (b *Breaker) Allow(now time.Time) *Token {
 	t := &Token{}
 	if b.open {
@@ -44,27 +42,26 @@ func (b *Breaker) Allow(now time.Time) *Token {
 	return t
 }
 
-// Stands tells how it stands: closed, or open until some time, after which one may try,
-// or one is trying.
-func (b *Breaker) Stands() (open, tried bool, until time.Time) {
+// State returns whether the breaker is open, whether a probe is running, and when the next
+// probe is allowed.
+func (b *Breaker) State() (open, tried bool, until time.Time) {
 	return b.open, b.open && b.probe != nil, b.until
 }
 
-// An Ending is what came of asking a provider.
-type Ending int
+// An Outcome is the result of a request.
+type Outcome int
 
-// Endings.
+// Outcomes.
 const (
-	Worked Ending = iota
+	Succeeded Outcome = iota
 	Failed
-	Abandoned // by who asked, or wrongly asked; it tells nothing about the provider
-	Alive     // it is no ending yet: the provider began to answer
+	Neutral    // canceled or at fault itself; tells nothing about the provider
+	Responding // not final: the response has begun
 )
 
-// Done notes what came of asking. alone is how long the provider itself wants to
-// be left alone; 0 where it does not say.
-func (b *Breaker) Done(t *Token, e Ending, now time.Time, alone time.Duration) {
-	if b.open && t != b.probe { // it was asked before the breaker opened
+// Done records an outcome. alone is the pause that the provider requested; 0 for none.
+func (b *Breaker) Done(t *Token, e Outcome, now time.Time, alone time.Duration) {
+	if b.open && t != b.probe { // requested before the breaker opened
 		if e == Failed && alone > 0 {
 			b.until = later(b.until, now.Add(alone))
 		}
@@ -72,16 +69,16 @@ func (b *Breaker) Done(t *Token, e Ending, now time.Time, alone time.Duration) {
 	}
 	b.probe = nil
 	switch e {
-	case Abandoned:
-	case Alive: // others may ask; that the answer ends well is yet to be seen
+	case Neutral:
+	case Responding: // the breaker closes, but the response may still fail
 		if b.open {
 			b.open, b.failures = false, 0
 		}
-	case Worked:
+	case Succeeded:
 		*b = Breaker{}
 	case Failed:
 		b.failures++
-		if b.open || b.failures >= tolerated || alone > 0 {
+		if b.open || b.failures >= maxFailures || alone > 0 {
 			b.pause = min(max(2*b.pause, firstPause), longPause)
 			b.open, b.until = true, now.Add(max(b.pause, alone))
 		}

@@ -8,17 +8,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A step asks a provider, or tells what came of having asked.
+// A step requests a provider or reports the outcome of a request.
 type step struct {
 	at    time.Duration
-	ask   string // whose leave; what comes of it is told under the same name
-	none  bool   // it is refused
+	ask   string // name of the request; its outcome uses the same name
+	none  bool   // the request is rejected
 	tell  string
-	end   Ending
+	end   Outcome
 	alone time.Duration
 }
 
-// fails are n failures in a row, one after the other.
+// fails returns n successive failures.
 func fails(n int) (all []step) {
 	for range n {
 		all = append(all, step{ask: "x"}, step{tell: "x", end: Failed})
@@ -27,22 +27,22 @@ func fails(n int) (all []step) {
 }
 
 func TestBreaker(t *testing.T) {
-	down := slices.Clip(fails(tolerated))
+	down := slices.Clip(fails(maxFailures))
 	probe := slices.Clip(append(down, step{at: firstPause, ask: "probe"}))
 	for name, steps := range map[string][]step{
-		"a few failures":       append(fails(tolerated-1), step{ask: "x"}, step{tell: "x"}, step{ask: "x"}, step{tell: "x", end: Failed}, step{ask: "y"}),
+		"a few failures":       append(fails(maxFailures-1), step{ask: "x"}, step{tell: "x"}, step{ask: "x"}, step{tell: "x", end: Failed}, step{ask: "y"}),
 		"too many":             append(down, step{at: firstPause - 1, ask: "y", none: true}, step{at: firstPause, ask: "y"}),
 		"one probe":            append(probe, step{at: firstPause, ask: "y", none: true}),
 		"the probe works":      append(probe, step{at: firstPause, tell: "probe"}, step{at: firstPause, ask: "y"}),
 		"the probe fails":      append(probe, step{at: firstPause, tell: "probe", end: Failed}, step{at: 3*firstPause - 1, ask: "y", none: true}, step{at: 3 * firstPause, ask: "y"}),
-		"the probe is dropped": append(probe, step{at: firstPause, tell: "probe", end: Abandoned}, step{at: firstPause, ask: "y"}),
+		"the probe is dropped": append(probe, step{at: firstPause, tell: "probe", end: Neutral}, step{at: firstPause, ask: "y"}),
 		"the probe is slow":    append(probe, step{at: time.Hour, ask: "y", none: true}),
-		"the probe goes on": append(probe, step{at: firstPause, tell: "probe", end: Alive}, step{at: firstPause, ask: "y"},
+		"the probe goes on": append(probe, step{at: firstPause, tell: "probe", end: Responding}, step{at: firstPause, ask: "y"},
 			step{at: time.Hour, tell: "probe", end: Failed}, step{at: time.Hour, ask: "z"}),
 		"no pause is longer than the longest": append(probe, step{at: firstPause, tell: "probe", end: Failed},
 			step{at: time.Minute, ask: "p"}, step{at: time.Minute, tell: "p", end: Failed},
 			step{at: time.Minute + longPause - 1, ask: "y", none: true}, step{at: time.Minute + longPause, ask: "y"}),
-		"alive, and fails again": append(append(append(probe, step{at: firstPause, tell: "probe", end: Alive}), fails(tolerated)...),
+		"alive, and fails again": append(append(append(probe, step{at: firstPause, tell: "probe", end: Responding}), fails(maxFailures)...),
 			step{at: longPause - 1, ask: "y", none: true}, step{at: longPause, ask: "y"}),
 		"asked to stay away": {{ask: "x"}, {tell: "x", end: Failed, alone: 30 * time.Second}, {at: 29 * time.Second, ask: "y", none: true}, {at: 30 * time.Second, ask: "y"}},
 		"asked to stay away while it is": append([]step{{ask: "old"}}, append(down, step{tell: "old", end: Failed, alone: 30 * time.Second},
@@ -50,9 +50,9 @@ func TestBreaker(t *testing.T) {
 		"what was asked before fails": append([]step{{ask: "a"}, {ask: "b"}}, append(down, step{tell: "a", end: Failed}, step{tell: "b", end: Failed},
 			step{at: firstPause, ask: "y"})...),
 		"what was asked before is no probe": append([]step{{ask: "a"}, {ask: "b"}, {ask: "c"}}, append(probe,
-			step{at: firstPause, tell: "a", end: Failed}, step{at: firstPause, tell: "b", end: Abandoned}, step{at: firstPause, tell: "c", end: Worked},
+			step{at: firstPause, tell: "a", end: Failed}, step{at: firstPause, tell: "b", end: Neutral}, step{at: firstPause, tell: "c", end: Succeeded},
 			step{at: firstPause, ask: "y", none: true})...),
-		"a caller gives up": slices.Concat(fails(tolerated-1), []step{{ask: "x"}, {tell: "x", end: Abandoned}, {ask: "x"}}),
+		"a caller gives up": slices.Concat(fails(maxFailures-1), []step{{ask: "x"}, {tell: "x", end: Neutral}, {ask: "x"}}),
 	} {
 		var b Breaker
 		zero := time.Unix(1000, 0)
@@ -70,8 +70,8 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestBreakerNeverShuts: whatever happened, a provider that works is asked
-// again by all within the longest pause, and one probe.
+// TestBreakerNeverShuts checks that a working provider always becomes available again
+// after the longest pause and one probe.
 func TestBreakerNeverShuts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Breaker
@@ -81,8 +81,8 @@ func TestBreakerNeverShuts(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "ms")) * time.Millisecond)
 			if n := len(asked); n > 0 && rapid.Bool().Draw(t, "tell") {
 				i := rapid.IntRange(0, n-1).Draw(t, "which")
-				e := Ending(rapid.IntRange(int(Worked), int(Alive)).Draw(t, "ending"))
-				if b.Done(asked[i], e, now, 0); e != Alive {
+				e := Outcome(rapid.IntRange(int(Succeeded), int(Responding)).Draw(t, "ending"))
+				if b.Done(asked[i], e, now, 0); e != Responding {
 					asked = append(asked[:i], asked[i+1:]...)
 				}
 			} else if token := b.Allow(now); token != nil {
@@ -90,17 +90,17 @@ func TestBreakerNeverShuts(t *testing.T) {
 			}
 		}
 		for _, token := range asked {
-			b.Done(token, Abandoned, now, 0)
+			b.Done(token, Neutral, now, 0)
 		}
 		now = now.Add(longPause)
 		probe := b.Allow(now)
 		if probe == nil {
-			t.Fatal("nobody may ask")
+			t.Fatal("the probe is rejected, want it admitted")
 		}
-		b.Done(probe, Alive, now, 0)
+		b.Done(probe, Responding, now, 0)
 		for range 2 {
 			if b.Allow(now) == nil {
-				t.Fatal("others may not ask")
+				t.Fatal("a request is rejected after the probe, want it admitted")
 			}
 		}
 	})

@@ -13,20 +13,23 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Errors of providers that are not asked, or no longer.
+// Errors of requests that were refused locally.
 var (
-	ErrBusy = errors.New("as many are asked at a time as may be")
-	ErrOpen = errors.New("left alone after it failed")
-	// ErrSlow is the error of one that was asked and did not begin in time.
-	ErrSlow = errors.New("nothing came in time")
+	ErrBusy = errors.New("provider at its concurrency limit")
+	ErrOpen = errors.New("provider paused after failures")
 )
 
-// Guards are the guards of all providers, by what they do and their name. The
-// zero value is ready. One serves all calls.
+// ErrSlow is the error of a provider that did not respond in time.
+const ErrSlow = pipeline.TimeoutError("no response in time")
+
+// Guards holds the guards of all providers by kind and name. The zero value is ready to
+// use. One serves all calls.
 type Guards struct {
-	// Limits is how many streams, answers or utterances a provider may have at
-	// a time, by its name; none is no limit. It is set once.
+	// Limits is the number of concurrent streams, replies or utterances per provider name;
+	// a missing entry means no limit. It must not change.
 	Limits map[string]int
+
+	late lateness
 
 	mu     sync.Mutex
 	guards map[string]*guard
@@ -35,23 +38,23 @@ type Guards struct {
 func (g *Guards) of(seam, name string) *guard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.keep(seam+" "+name, func() *guard { return &guard{name: name, room: &room{limit: g.Limits[name]}} })
+	return g.getOrAdd(seam+" "+name, func() *guard { return &guard{name: name, slots: &slots{limit: g.Limits[name]}, late: &g.late} })
 }
 
-// aside is the guard of a provider for work beside the calls: it takes of the
-// same room, and leaves the provider alone for failures of its own.
-func (g *Guards) aside(seam, name string) *guard {
+// background returns the guard for work outside of calls. It shares the concurrency limit
+// with calls but has a breaker of its own.
+func (g *Guards) background(seam, name string) *guard {
 	calls := g.of(seam, name)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.keep(aside+" "+seam+" "+name, func() *guard { return &guard{name: name, room: calls.room} })
+	return g.getOrAdd(backgroundPrefix+" "+seam+" "+name, func() *guard { return &guard{name: name, slots: calls.slots, late: &g.late} })
 }
 
-// aside is what the keys of guards begin with of work beside the calls.
-const aside = "aside"
+// backgroundPrefix starts the keys of background guards.
+const backgroundPrefix = "aside"
 
-// keep returns the guard of a key, made where there is none. The caller holds mu.
-func (g *Guards) keep(key string, build func() *guard) *guard {
+// getOrAdd returns the guard of a key and creates it if needed. The caller holds mu.
+func (g *Guards) getOrAdd(key string, build func() *guard) *guard {
 	if g.guards == nil {
 		g.guards = map[string]*guard{}
 	}
@@ -61,121 +64,143 @@ func (g *Guards) keep(key string, build func() *guard) *guard {
 	return g.guards[key]
 }
 
-// A room is what a provider may be asked at a time.
-type room struct {
-	limit int // 0: none
+// slots counts the concurrent requests to a provider.
+type slots struct {
+	limit int // 0 means none
 
-	mu    sync.Mutex
-	asked int // at this time
+	mu     sync.Mutex
+	active int
 }
 
-func (r *room) take() bool {
+func (r *slots) acquire() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.limit > 0 && r.asked >= r.limit {
+	if r.limit > 0 && r.active >= r.limit {
 		return false
 	}
-	r.asked++
+	r.active++
 	return true
 }
 
-func (r *room) leave() {
+func (r *slots) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked--
+	r.active--
 }
 
-// A guard watches one provider.
+// A guard limits the requests to one provider.
 type guard struct {
-	name string
-	room *room
+	name  string
+	slots *slots
+	late  *lateness
 
 	mu      sync.Mutex
 	breaker Breaker
 }
 
-// A visit is one asking of a provider.
-type visit struct {
-	guard *guard
-	token *Token
-	once  sync.Once
+// A request is one admitted request to a provider.
+type request struct {
+	guard    *guard
+	canceled func() error // why the requester canceled; nil if it has not
+	token    *Token
+	once     sync.Once
 }
 
-// enter asks to ask the provider. The visit is to be ended.
-func (g *guard) enter() (*visit, error) {
-	if !g.room.take() {
+// begin admits a request on behalf of the requester with context ctx. The caller must
+// finish it.
+func (g *guard) begin(ctx context.Context) (*request, error) {
+	if !g.slots.acquire() {
 		return nil, fmt.Errorf("%s: %w", g.name, ErrBusy)
 	}
 	g.mu.Lock()
 	token := g.breaker.Allow(time.Now())
 	g.mu.Unlock()
 	if token == nil {
-		g.room.leave()
+		g.slots.release()
 		return nil, fmt.Errorf("%s: %w", g.name, ErrOpen)
 	}
-	return &visit{guard: g, token: token}, nil
+	g.late.start()
+	return &request{guard: g, canceled: ctx.Err, token: token}, nil
 }
 
-// note tells something of the visit before its end.
-func (v *visit) note(e Ending) {
+// note reports an outcome before the end of the request.
+func (v *request) note(e Outcome) {
 	v.guard.mu.Lock()
 	defer v.guard.mu.Unlock()
 	v.guard.breaker.Done(v.token, e, time.Now(), 0)
 }
 
-// leave ends the visit: the provider has answered or broken. Later calls do
-// nothing.
-func (v *visit) leave(err error) {
+// finish ends the request with the provider's error, or nil. Later calls do nothing.
+func (v *request) finish(err error) {
 	v.once.Do(func() {
-		v.guard.room.leave()
+		now := time.Now()
+		ending, alone := classify(err)
+		if ending == Failed && v.excused(err, now) {
+			ending, alone = Neutral, 0
+		}
+		v.guard.late.end()
+		v.guard.slots.release()
 		v.guard.mu.Lock()
 		defer v.guard.mu.Unlock()
-		ending, alone := judge(err)
-		v.guard.breaker.Done(v.token, ending, time.Now(), alone)
+		v.guard.breaker.Done(v.token, ending, now, alone)
 	})
 }
 
-// judge tells what an error says about a provider. Who asks for what there is
-// not, or is given an answer that is of no use, has nobody else kept from asking.
-func judge(err error) (e Ending, alone time.Duration) {
+// excused reports whether a failure is not the provider's: the requester canceled first,
+// or a timeout passed while this process ran late. An error response is never excused.
+func (v *request) excused(err error, now time.Time) bool {
+	var refused *pipeline.RefusedError
+	var limit interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &refused):
+		return false
+	case errors.Is(v.canceled(), context.Canceled):
+		return true
+	}
+	return errors.As(err, &limit) && limit.Timeout() && v.guard.late.excuses(now)
+}
+
+// classify maps an error to an outcome. Invalid requests and unusable answers do not count
+// against the provider.
+func classify(err error) (e Outcome, alone time.Duration) {
 	var refused *pipeline.RefusedError
 	switch {
 	case err == nil:
-		return Worked, 0
-	case errors.Is(err, context.Canceled), errors.Is(err, pipeline.ErrUseless):
-		return Abandoned, 0
+		return Succeeded, 0
+	case errors.Is(err, context.Canceled), errors.Is(err, pipeline.ErrUnusable):
+		return Neutral, 0
 	case !errors.As(err, &refused):
 		return Failed, 0
-	case refused.OfAsker():
-		return Abandoned, 0
+	case refused.IsRequestFault():
+		return Neutral, 0
 	}
 	return Failed, refused.RetryAfter
 }
 
-// Check says what is wrong with an engine, if anything: it and its fallback
-// must name providers that there are, and a fallback has none of its own. at is
-// where the engine stands, such as "speech.asr".
-func Check[T any](at string, e pipeline.Engine, all map[string]T) error {
-	err := known(at+".provider", e.Provider, all)
+// CheckEngine returns what is wrong with an engine: it and its fallback must name
+// configured providers, and a fallback has none of its own. at is the engine's path in the
+// document, such as "speech.asr".
+func CheckEngine[T any](at string, e pipeline.Engine, all map[string]T) error {
+	err := checkName(at+".provider", e.Provider, all)
 	if f := e.Fallback; f != nil {
-		err = errors.Join(err, known(at+".fallback.provider", f.Provider, all))
+		err = errors.Join(err, checkName(at+".fallback.provider", f.Provider, all))
 		if f.Fallback != nil {
-			err = errors.Join(err, fmt.Errorf("%s.fallback.fallback: a fallback has none of its own", at))
+			err = errors.Join(err, fmt.Errorf("%s.fallback.fallback: a fallback cannot have a fallback", at))
 		}
 	}
 	return err
 }
 
-func known[T any](key, name string, all map[string]T) error {
+func checkName[T any](key, name string, all map[string]T) error {
 	if _, ok := all[name]; ok {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is not a provider that is set up; accepted: %s",
+	return fmt.Errorf("%s: %q is not a configured provider; accepted: %s",
 		key, name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
-// ends returns the engine's two ends: itself, and its fallback; nil for none.
-func ends(e pipeline.Engine) (first pipeline.Engine, second *pipeline.Engine) {
+// split separates an engine from its fallback, which is nil if there is none.
+func split(e pipeline.Engine) (first pipeline.Engine, second *pipeline.Engine) {
 	second, e.Fallback = e.Fallback, nil
 	return e, second
 }

@@ -15,53 +15,53 @@ import (
 
 func TestLimit(t *testing.T) {
 	g := &Guards{Limits: map[string]int{"x": 1}}
-	v, err := g.of("llm", "x").enter()
+	v, err := g.of("llm", "x").begin(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.note(Alive)
-	if _, err := g.of("llm", "x").enter(); !errors.Is(err, ErrBusy) {
+	v.note(Responding)
+	if _, err := g.of("llm", "x").begin(context.Background()); !errors.Is(err, ErrBusy) {
 		t.Errorf("error %v", err)
 	}
-	v.leave(nil)
-	v.leave(nil)
-	if _, err := g.of("llm", "x").enter(); err != nil {
+	v.finish(nil)
+	v.finish(nil)
+	if _, err := g.of("llm", "x").begin(context.Background()); err != nil {
 		t.Errorf("then: %v", err)
 	}
 }
 
-// TestAside: work beside the calls takes of their room, and its failures close
-// nobody off but itself; nor do theirs.
-func TestAside(t *testing.T) {
+// TestBackground checks that background work shares the concurrency limit of calls but not
+// their breaker.
+func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{Limits: map[string]int{"x": 2}}
-		calls, beside := g.of("llm", "x"), g.aside("llm", "x")
-		enter := func(g *guard, want error) *visit {
-			v, err := g.enter()
+		calls, beside := g.of("llm", "x"), g.background("llm", "x")
+		enter := func(g *guard, want error) *request {
+			v, err := g.begin(context.Background())
 			if !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
 			return v
 		}
-		for range tolerated {
-			enter(beside, nil).leave(errors.New("down"))
+		for range maxFailures {
+			enter(beside, nil).finish(errors.New("down"))
 		}
 		enter(beside, ErrOpen)
 		one, two := enter(calls, nil), enter(calls, nil)
 		<-time.After(firstPause)
 		enter(beside, ErrBusy)
-		one.leave(nil)
-		two.leave(nil)
-		enter(beside, nil).leave(nil)
-		for range tolerated {
-			enter(calls, nil).leave(errors.New("down"))
+		one.finish(nil)
+		two.finish(nil)
+		enter(beside, nil).finish(nil)
+		for range maxFailures {
+			enter(calls, nil).finish(errors.New("down"))
 		}
 		enter(calls, ErrOpen)
-		enter(beside, nil).leave(nil)
+		enter(beside, nil).finish(nil)
 	})
 }
 
-// reporter is a model that reports after a while, all at once.
+// reporter is a model that answers after a delay, all at once.
 type reporter struct{ after time.Duration }
 
 func (r reporter) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
@@ -75,11 +75,11 @@ func (r reporter) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeli
 	}
 }
 
-// TestAsideWaits: what nobody waits for on the line may take longer.
-func TestAsideWaits(t *testing.T) {
-	for after, want := range map[time.Duration]time.Duration{10 * time.Second: 10 * time.Second, time.Hour: asideToken} {
+// TestBackgroundWaits checks that background work has a longer time limit.
+func TestBackgroundWaits(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{10 * time.Second: 10 * time.Second, time.Hour: maxBackgroundToken} {
 		synctest.Test(t, func(t *testing.T) {
-			m := (&Guards{}).Aside(map[string]pipeline.Model{"one": reporter{after}, "two": brains{}}, both())
+			m := (&Guards{}).BackgroundModel(map[string]pipeline.Model{"one": reporter{after}, "two": modelStub{}}, both())
 			began := time.Now()
 			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
 				if err != nil || time.Since(began) != want {
@@ -94,38 +94,38 @@ func TestJudge(t *testing.T) {
 	refused := func(status int) error { return fmt.Errorf("x: %w", &pipeline.RefusedError{Status: status}) }
 	for _, tt := range []struct {
 		err  error
-		want Ending
+		want Outcome
 	}{
-		{nil, Worked},
+		{nil, Succeeded},
 		{errors.New("reset"), Failed},
 		{context.DeadlineExceeded, Failed},
-		{fmt.Errorf("x: %w", context.Canceled), Abandoned},
-		{fmt.Errorf("%w: no object", pipeline.ErrUseless), Abandoned},
-		{refused(400), Abandoned}, // a language that there is not
-		{refused(404), Abandoned}, // a model
-		{refused(413), Abandoned},
-		{refused(422), Abandoned},
-		{refused(401), Failed}, // the account's key
-		{refused(402), Failed}, // the account is empty
+		{fmt.Errorf("x: %w", context.Canceled), Neutral},
+		{fmt.Errorf("%w: no object", pipeline.ErrUnusable), Neutral},
+		{refused(400), Neutral}, // unknown language
+		{refused(404), Neutral}, // unknown model
+		{refused(413), Neutral},
+		{refused(422), Neutral},
+		{refused(401), Failed}, // invalid key
+		{refused(402), Failed}, // no credit
 		{refused(403), Failed},
 		{refused(408), Failed},
 		{refused(429), Failed},
 		{refused(500), Failed},
 		{refused(503), Failed},
 	} {
-		if got, _ := judge(tt.err); got != tt.want {
+		if got, _ := classify(tt.err); got != tt.want {
 			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
 		}
 	}
 }
 
-// A line is a recognizer whose streams say what they are told to.
-type line struct {
+// A scriptedRecognizer is a recognizer with scripted streams.
+type scriptedRecognizer struct {
 	refuses error
 	streams []*words
 }
 
-func (l *line) Recognize(context.Context, pipeline.Stream) (pipeline.Recognition, error) {
+func (l *scriptedRecognizer) Recognize(context.Context, pipeline.Stream) (pipeline.Recognition, error) {
 	if l.refuses != nil {
 		return nil, l.refuses
 	}
@@ -152,14 +152,14 @@ func (w *words) Close() error {
 	return w.broke
 }
 
-// TestProbeOfAStream: once a recognizer opens a stream again others are let to
-// it, however long that stream goes on.
+// TestProbeOfAStream checks that a recognizer is available to others as soon as a stream
+// opens, however long that stream lasts.
 func TestProbeOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := &line{refuses: errors.New("down")}, &Guards{}
+		l, g := &scriptedRecognizer{refuses: errors.New("down")}, &Guards{}
 		r := g.Recognizer(map[string]pipeline.Recognizer{"x": l}, pipeline.Engine{Provider: "x"})
 		open := func() (pipeline.Recognition, error) { return r.Recognize(t.Context(), pipeline.Stream{}) }
-		for range tolerated {
+		for range maxFailures {
 			if _, err := open(); !errors.Is(err, l.refuses) {
 				t.Fatal(err)
 			}
@@ -179,14 +179,14 @@ func TestProbeOfAStream(t *testing.T) {
 	})
 }
 
-// TestStreamsThatBreak: streams that open and break are failures; those that
-// understood something break now and then.
+// TestStreamsThatBreak checks that streams that break without a result count as failures,
+// and those with a result do not.
 func TestStreamsThatBreak(t *testing.T) {
 	for understood, want := range map[bool]error{false: ErrOpen, true: nil} {
 		synctest.Test(t, func(t *testing.T) {
-			l, g := &line{}, &Guards{}
+			l, g := &scriptedRecognizer{}, &Guards{}
 			r := g.Recognizer(map[string]pipeline.Recognizer{"x": l}, pipeline.Engine{Provider: "x"})
-			for i := range tolerated {
+			for i := range maxFailures {
 				rec, err := r.Recognize(t.Context(), pipeline.Stream{})
 				if err != nil {
 					t.Fatal(err)
@@ -215,32 +215,32 @@ func TestStreamsThatBreak(t *testing.T) {
 	}
 }
 
-// TestBurst: fifty calls that break together close a provider off once.
+// TestBurst checks that fifty simultaneous failures open a breaker once.
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := (&Guards{}).of("llm", "x")
-		var visits []*visit
+		var visits []*request
 		for range 50 {
-			v, err := g.enter()
+			v, err := g.begin(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
 			visits = append(visits, v)
 		}
 		for _, v := range visits {
-			v.leave(errors.New("reset"))
+			v.finish(errors.New("reset"))
 		}
 		<-time.After(firstPause)
-		if _, err := g.enter(); err != nil {
+		if _, err := g.begin(context.Background()); err != nil {
 			t.Errorf("after %v: %v", firstPause, err)
 		}
 	})
 }
 
-// brains are models that answer, but for the one that there is not.
-type brains struct{}
+// modelStub are models that respond, except the unknown one.
+type modelStub struct{}
 
-func (brains) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+func (modelStub) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) {
 		if p.Model == "typo" {
 			yield(pipeline.Delta{}, fmt.Errorf("x: %w", &pipeline.RefusedError{Status: 404}))
@@ -250,19 +250,19 @@ func (brains) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Del
 	}
 }
 
-// TestMistakeOfOne: an agent that asks for a model that there is not does not
-// keep others from asking the provider.
+// TestMistakeOfOne checks that requests for an unknown model do not open the breaker for
+// others.
 func TestMistakeOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}
-		all := map[string]pipeline.Model{"x": brains{}}
+		all := map[string]pipeline.Model{"x": modelStub{}}
 		ask := func(model string) (last error) {
 			for _, err := range g.Model(all, pipeline.Engine{Provider: "x", Model: model}).Reply(t.Context(), pipeline.Prompt{}) {
 				last = err
 			}
 			return last
 		}
-		for range 2 * tolerated {
+		for range 2 * maxFailures {
 			var refused *pipeline.RefusedError
 			if err := ask("typo"); !errors.As(err, &refused) {
 				t.Fatal(err)
@@ -274,10 +274,10 @@ func TestMistakeOfOne(t *testing.T) {
 	})
 }
 
-// whole is a voice that speaks whole texts alone, at once.
-type whole struct{ name string }
+// wholeTextVoice is a voice that accepts only complete texts.
+type wholeTextVoice struct{ name string }
 
-func (w whole) Open(context.Context, pipeline.Style) (pipeline.Speaking, error) {
+func (w wholeTextVoice) Open(context.Context, pipeline.Style) (pipeline.Synthesis, error) {
 	return &saying{name: w.name, texts: make(chan string, 99), over: make(chan struct{})}, nil
 }
 
@@ -288,8 +288,8 @@ type saying struct {
 	ended bool
 }
 
-func (s *saying) Say(text string) error { s.texts <- text; return nil }
-func (s *saying) Flush() error          { close(s.texts); return nil }
+func (s *saying) Write(text string) error { s.texts <- text; return nil }
+func (s *saying) Flush() error            { close(s.texts); return nil }
 
 func (s *saying) Close() error {
 	if !s.ended {
@@ -315,11 +315,11 @@ func (s *saying) Audio() iter.Seq2[pipeline.Speech, error] {
 	}
 }
 
-// TestSlowText: a voice is not blamed for a model that takes its time to the end
-// of a clause.
+// TestSlowText checks that a voice is not blamed for a model that takes long to complete a
+// clause.
 func TestSlowText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := (&Guards{}).Voice(map[string]pipeline.Voice{"one": whole{"one"}, "two": whole{"two"}}, both())
+		v := (&Guards{}).Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both())
 		sp, err := v.Open(t.Context(), pipeline.Style{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +327,7 @@ func TestSlowText(t *testing.T) {
 		defer sp.Close()
 		go func() {
 			for range 20 {
-				_ = sp.Say("word ")
+				_ = sp.Write("word ")
 				<-time.After(100 * time.Millisecond)
 			}
 			_ = sp.Flush()
@@ -340,36 +340,36 @@ func TestSlowText(t *testing.T) {
 	})
 }
 
-// TestStandings: who failed is left alone, is tried, and is asked again.
-func TestStandings(t *testing.T) {
+// TestStatuses checks the states closed, open, probing and closed again.
+func TestStatuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{Limits: map[string]int{"x": 7}}
-		of := func() string { return fmt.Sprintf("%+v", g.Standings()) }
+		of := func() string { return fmt.Sprintf("%+v", g.Statuses()) }
 		if got := of(); got != "[]" {
-			t.Errorf("before anybody is asked: %s", got)
+			t.Errorf("got statuses before the first request: %s", got)
 		}
-		g.aside("llm", "x")
-		for range tolerated {
-			v, err := g.of("tts", "y").enter()
+		g.background("llm", "x")
+		for range maxFailures {
+			v, err := g.of("tts", "y").begin(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.leave(errors.New("down"))
+			v.finish(errors.New("down"))
 		}
-		all := g.Standings()
-		if len(all) != 2 || all[0].Seam != "llm" || all[0].Name != "x" || all[0].Most != 7 || all[0].Open || !all[1].Open || all[1].Tried || !all[1].Until.Equal(time.Now().Add(firstPause)) {
+		all := g.Statuses()
+		if len(all) != 2 || all[0].Kind != "llm" || all[0].Name != "x" || all[0].Limit != 7 || all[0].Open || !all[1].Open || all[1].Probing || !all[1].Until.Equal(time.Now().Add(firstPause)) {
 			t.Errorf("%+v", all)
 		}
 		<-time.After(firstPause)
-		v, err := g.of("tts", "y").enter()
+		v, err := g.of("tts", "y").begin(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if y := g.Standings()[1]; !y.Open || !y.Tried || y.Asked != 1 {
+		if y := g.Statuses()[1]; !y.Open || !y.Probing || y.Active != 1 {
 			t.Errorf("%+v", y)
 		}
-		v.leave(nil)
-		if y := g.Standings()[1]; y.Open || y.Tried || y.Asked != 0 {
+		v.finish(nil)
+		if y := g.Statuses()[1]; y.Open || y.Probing || y.Active != 0 {
 			t.Errorf("%+v", y)
 		}
 	})

@@ -10,48 +10,46 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// firstToken is how long a model may take to its first word where there is a
-// second one.
-const firstToken = 1500 * time.Millisecond
+// maxFirstToken bounds the time to the first token if there is a fallback.
+const maxFirstToken = 1500 * time.Millisecond
 
-// asideToken is the same beside the calls, where the first that comes may be a
-// tool call with all of the answer.
-const asideToken = 30 * time.Second
+// maxBackgroundToken is the same for background work, where the first delta may be a tool
+// call with the whole answer.
+const maxBackgroundToken = 30 * time.Second
 
-// Model returns what an engine asks for. A model that fails or says nothing in
-// time is replaced by the fallback; one that fails once it has begun to speak is
-// not, for nothing is to be said twice.
+// Model returns the guarded model of an engine. The fallback replaces a model that fails
+// or is late before its first token. Later failures are returned, so that nothing is said
+// twice.
 func (g *Guards) Model(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
-	return made(g.of, all, e, firstToken)
+	return newModel(g.of, all, e, maxFirstToken)
 }
 
-// Aside returns what an engine asks for, for work beside the calls that can be
-// done later: what fails of it closes the provider off for no call, and an
-// answer may begin late.
-func (g *Guards) Aside(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
-	return made(g.aside, all, e, asideToken)
+// BackgroundModel returns the guarded model of an engine for deferrable work outside of
+// calls. Its failures do not open the breakers of calls, and answers may start late.
+func (g *Guards) BackgroundModel(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
+	return newModel(g.background, all, e, maxBackgroundToken)
 }
 
-func made(guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration) pipeline.Model {
-	first, second := ends(e)
-	m := model{first: brain{guard("llm", first.Provider), all[first.Provider], first.Model}, limit: limit}
+func newModel(guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration) pipeline.Model {
+	first, second := split(e)
+	m := model{first: guardedModel{guard("llm", first.Provider), all[first.Provider], first.Model}, limit: limit}
 	if second != nil {
-		m.second = &brain{guard("llm", second.Provider), all[second.Provider], second.Model}
+		m.second = &guardedModel{guard("llm", second.Provider), all[second.Provider], second.Model}
 	}
 	return m
 }
 
-// A brain is one model and its guard.
-type brain struct {
+// A guardedModel is one model and its guard.
+type guardedModel struct {
 	*guard
 	pipeline.Model
 	model string
 }
 
 type model struct {
-	first  brain
-	second *brain        // nil: there is none
-	limit  time.Duration // of the first one, to its first word
+	first  guardedModel
+	second *guardedModel // nil for none
+	limit  time.Duration // for the first token of first
 }
 
 // Reply implements pipeline.Model.
@@ -77,10 +75,15 @@ func (m model) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.
 	}
 }
 
-// ask passes an answer on. It returns whether any of it was, and the error that
-// ended it. The first of it must come within limit, if that is not 0.
-func (b brain) ask(ctx context.Context, p pipeline.Prompt, limit time.Duration, yield func(pipeline.Delta, error) bool) (began bool, err error) {
-	visit, err := b.enter()
+// ask forwards an answer. It returns whether any of it was forwarded, and the error that
+// ended it. If limit is not 0, the first token must arrive within it.
+func (b guardedModel) ask(
+	ctx context.Context,
+	p pipeline.Prompt,
+	limit time.Duration,
+	yield func(pipeline.Delta, error) bool,
+) (began bool, err error) {
+	visit, err := b.begin(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -95,23 +98,23 @@ func (b brain) ask(ctx context.Context, p pipeline.Prompt, limit time.Duration, 
 	for d, err := range b.Reply(ctx, p) {
 		if err == nil && !began && (d.Text != "" || len(d.Calls) > 0) {
 			if began = stop(); !began {
-				err = ErrSlow // it came at the last moment, and the answer is cut off already
+				err = ErrSlow // the token came as the request was canceled
 			} else {
-				visit.note(Alive)
+				visit.note(Responding)
 			}
 		}
 		if err != nil {
 			if !began && errors.Is(context.Cause(ctx), ErrSlow) {
 				err = fmt.Errorf("%s: %w", b.name, ErrSlow)
 			}
-			visit.leave(err)
+			visit.finish(err)
 			return began, err
 		}
 		if !yield(d, nil) {
-			visit.leave(context.Canceled)
+			visit.finish(context.Canceled)
 			return true, nil
 		}
 	}
-	visit.leave(ctx.Err())
+	visit.finish(ctx.Err())
 	return began, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/asr"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
 )
@@ -27,28 +27,28 @@ func TestCheck(t *testing.T) {
 		"x.fallback.provider: \"": {Provider: "a", Fallback: &pipeline.Engine{}},
 		"x.fallback.fallback":     {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "a"}}},
 	} {
-		if err := Check("x", e, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := CheckEngine("x", e, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
 }
 
-// both is an engine with a fallback.
+// both returns an engine with a fallback.
 func both() pipeline.Engine {
 	return pipeline.Engine{Provider: "one", Model: "first", Fallback: &pipeline.Engine{Provider: "two", Model: "second"}}
 }
 
-// pair plays two providers, of which the first has a fault, always.
-func pair(t *testing.T, f fake.Fault) (bad, good *fake.Net, client func(*fake.Net) *http.Client) {
+// pair starts two providers; the first always has a fault.
+func pair(t *testing.T, f fakeprovider.Fault) (bad, good *fakeprovider.Net, client func(*fakeprovider.Net) *http.Client) {
 	t.Helper()
-	play := func(f fake.Fault) *fake.Net {
-		n, script := fake.NewNet(), fake.Typical()
-		script.Fault = func(fake.Provider, int) fake.Fault { return f }
-		fakes := fake.Serve(n, script)
+	play := func(f fakeprovider.Fault) *fakeprovider.Net {
+		n, script := fakeprovider.NewNet(), fakeprovider.Typical()
+		script.Fault = func(fakeprovider.Provider, int) fakeprovider.Fault { return f }
+		fakes := fakeprovider.Serve(n, script)
 		t.Cleanup(func() { _ = fakes.Close() })
 		return n
 	}
-	return play(f), play(fake.None), func(n *fake.Net) *http.Client {
+	return play(f), play(fakeprovider.None), func(n *fakeprovider.Net) *http.Client {
 		c := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 		t.Cleanup(c.CloseIdleConnections)
 		return c
@@ -56,10 +56,10 @@ func pair(t *testing.T, f fake.Fault) (bad, good *fake.Net, client func(*fake.Ne
 }
 
 func TestModel(t *testing.T) {
-	for fault, want := range map[fake.Fault]string{
-		fake.None: "you said hi there", fake.Refuse: "you said hi there", fake.Busy: "you said hi there",
-		fake.Hang: "you said hi there", fake.Stall: "you said hi there", fake.Garble: "you said hi there",
-		fake.Drop: "you said ", // what was said is said
+	for fault, want := range map[fakeprovider.Fault]string{
+		fakeprovider.None: "you said hi there", fakeprovider.Refuse: "you said hi there", fakeprovider.Busy: "you said hi there",
+		fakeprovider.Hang: "you said hi there", fakeprovider.Stall: "you said hi there", fakeprovider.Garble: "you said hi there",
+		fakeprovider.Drop: "you said ", // text already sent stays
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
@@ -74,7 +74,7 @@ func TestModel(t *testing.T) {
 				text.WriteString(d.Text)
 				err = broke
 			}
-			if text.String() != want || (err == nil) != (fault != fake.Drop) || time.Since(began) > 2*time.Second {
+			if text.String() != want || (err == nil) != (fault != fakeprovider.Drop) || time.Since(began) > 2*time.Second {
 				t.Errorf("%s: %q, %v after %v", fault, text.String(), err, time.Since(began))
 			}
 		})
@@ -83,38 +83,38 @@ func TestModel(t *testing.T) {
 
 func TestModelWithoutFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad, _, client := pair(t, fake.Refuse)
+		bad, _, client := pair(t, fakeprovider.Refuse)
 		g := &Guards{}
 		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"})
 		var last error
-		for range tolerated + 1 {
+		for range maxFailures + 1 {
 			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
 				last = err
 			}
 		}
 		if !errors.Is(last, ErrOpen) {
-			t.Errorf("after %d refusals: %v", tolerated, last)
+			t.Errorf("after %d refusals: %v", maxFailures, last)
 		}
 	})
 }
 
 func TestVoice(t *testing.T) {
 	const text = "one two three four five."
-	for _, fault := range []fake.Fault{fake.None, fake.Refuse, fake.Busy, fake.Hang, fake.Stall, fake.Garble, fake.Drop} {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.None, fakeprovider.Refuse, fakeprovider.Busy, fakeprovider.Hang, fakeprovider.Stall, fakeprovider.Garble, fakeprovider.Drop} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
 			for name, v := range map[string]pipeline.Voice{
 				"elevenlabs": tts.ElevenLabs{URL: "ws://fake", Dial: bad.Dial},
 				"openai":     tts.OpenAI{URL: "http://fake/v1", Client: client(bad)},
 			} {
-				if name == "openai" && fault == fake.Drop {
-					continue // no word times: what was heard cannot be told
+				if name == "openai" && fault == fakeprovider.Drop {
+					continue // without word times the spoken text is unknown
 				}
 				g := &Guards{}
 				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both())
 				began := time.Now()
 				pcm, words, err := speak(t.Context(), both, text)
-				heard := tone.NewHearer(8000).Hear(append(pcm, make([]int16, 800)...))
+				heard := tone.NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...))
 				var got []string
 				for _, w := range heard {
 					got = append(got, w.Text)
@@ -136,7 +136,7 @@ func speak(ctx context.Context, v pipeline.Voice, text string) (pcm []int16, wor
 		return nil, nil, err
 	}
 	for _, piece := range []string{text[:9], text[9:]} {
-		if err := sp.Say(piece); err != nil {
+		if err := sp.Write(piece); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func speak(ctx context.Context, v pipeline.Voice, text string) (pcm []int16, wor
 }
 
 func TestRecognizer(t *testing.T) {
-	for fault, opens := range map[fake.Fault]int{fake.None: 1, fake.Refuse: 1, fake.Busy: 1, fake.Hang: 1, fake.Drop: 2, fake.Garble: 2, fake.Stall: 2} {
+	for fault, opens := range map[fakeprovider.Fault]int{fakeprovider.None: 1, fakeprovider.Refuse: 1, fakeprovider.Busy: 1, fakeprovider.Hang: 1, fakeprovider.Drop: 2, fakeprovider.Garble: 2, fakeprovider.Stall: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, _ := pair(t, fault)
 			g := &Guards{}
@@ -180,16 +180,16 @@ func TestRecognizer(t *testing.T) {
 	}
 }
 
-// listen says something to rec and returns what it understands.
+// listen sends speech to rec and returns the transcript.
 func listen(rec pipeline.Recognition) (string, error) {
 	go func() {
-		pcm, _ := tone.Say(8000, "one two three")
+		pcm, _ := tone.Encode(8000, "one two three")
 		pcm = append(pcm, make([]int16, 1600)...)
 		for n := media.FrameLen(8000); len(pcm) >= n; pcm = pcm[n:] {
 			<-time.After(media.FrameTime)
-			_ = rec.WriteFrame(pcm[:n]) // Close tells why
+			_ = rec.WriteFrame(pcm[:n]) // Close returns the error
 		}
-		_ = rec.Finalize() // likewise
+		_ = rec.Finalize() // Close returns the error
 	}()
 	for r := range rec.Results() {
 		if r.Finalized {

@@ -10,100 +10,100 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// openLimit is how long a provider may take to be opened where there is a
-// second one.
-const openLimit = 1500 * time.Millisecond
+// maxOpen bounds the opening of a stream if there is a fallback.
+const maxOpen = 1500 * time.Millisecond
 
-// Recognizer returns what an engine asks for, for one call. A stream that
-// cannot be opened is opened at the fallback, and so is the one after a stream
-// that broke.
+// Recognizer returns the guarded recognizer of an engine for one call. The fallback is
+// used if a stream cannot be opened, and for the stream after one that broke.
 func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engine) pipeline.Recognizer {
-	first, second := ends(e)
-	r := &recognizer{first: ear{g.of("asr", first.Provider), all[first.Provider], first.Model}}
+	first, second := split(e)
+	r := &recognizer{first: guardedRecognizer{g.of("asr", first.Provider), all[first.Provider], first.Model}}
 	if second != nil {
-		r.second = &ear{g.of("asr", second.Provider), all[second.Provider], second.Model}
+		r.second = &guardedRecognizer{g.of("asr", second.Provider), all[second.Provider], second.Model}
 	}
 	return r
 }
 
-// An ear is one recognizer and its guard.
-type ear struct {
+// A guardedRecognizer is one recognizer and its guard.
+type guardedRecognizer struct {
 	*guard
 	pipeline.Recognizer
 	model string
 }
 
 type recognizer struct {
-	first   ear
-	second  *ear        // nil: there is none
-	swapped atomic.Bool // the second one is asked first
+	first   guardedRecognizer
+	second  *guardedRecognizer // nil for none
+	swapped atomic.Bool        // second is preferred
 }
 
 // Recognize implements pipeline.Recognizer.
 func (r *recognizer) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	if r.second == nil {
-		return r.open(ctx, r.first, s)
+		return r.open(ctx, ctx, r.first, s)
 	}
 	one, two := r.first, *r.second
 	if r.swapped.Load() {
 		one, two = two, one
 	}
-	short, cancel := context.WithTimeout(ctx, openLimit)
+	short, cancel := context.WithTimeout(ctx, maxOpen)
 	defer cancel()
-	rec, err := r.open(short, one, s)
+	rec, err := r.open(ctx, short, one, s)
 	if err == nil || ctx.Err() != nil {
 		return rec, err
 	}
-	rec, again := r.open(ctx, two, s)
+	rec, again := r.open(ctx, ctx, two, s)
 	if again != nil {
 		return nil, errors.Join(err, again)
 	}
 	return rec, nil
 }
 
-func (r *recognizer) open(ctx context.Context, e ear, s pipeline.Stream) (pipeline.Recognition, error) {
-	visit, err := e.enter()
+// open opens a stream within ctx on behalf of the requester with context asker.
+func (r *recognizer) open(asker, ctx context.Context, e guardedRecognizer, s pipeline.Stream) (pipeline.Recognition, error) {
+	visit, err := e.begin(asker)
 	if err != nil {
 		return nil, err
 	}
 	s.Model = e.model
 	rec, err := e.Recognize(ctx, s)
 	if err != nil {
-		visit.leave(err)
+		visit.finish(err)
 		return nil, err
 	}
-	visit.note(Alive)
-	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), broke: func() {
-		r.swapped.Store(e.guard == r.first.guard) // the next is the other's
+	visit.note(Responding)
+	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
+	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), onBreak: func() {
+		r.swapped.Store(e.guard == r.first.guard) // prefer the other one next
 	}}
-	out.wg.Go(out.pass)
+	out.wg.Go(out.forward)
 	return out, nil
 }
 
-// recognition is a stream whose signs of life and end are noted. Its goroutine
-// passes results on; Close waits for it.
+// A recognition reports the responses and the end of a stream to its guard. Its goroutine
+// forwards results; Close waits for it.
 type recognition struct {
 	pipeline.Recognition
-	visit   *visit
-	broke   func()
-	results chan pipeline.Result
-	stop    chan struct{}
-	wg      sync.WaitGroup
-	once    sync.Once
-	heard   bool // the provider told something
+	visit     *request
+	onBreak   func()
+	results   chan pipeline.Result
+	stop      chan struct{}
+	wg        sync.WaitGroup
+	once      sync.Once
+	responded bool // the provider sent a result
 }
 
-// Reticent implements pipeline.Reticent.
-func (r *recognition) Reticent() bool {
-	x, ok := r.Recognition.(pipeline.Reticent)
-	return ok && x.Reticent()
+// FinalizeOnly implements pipeline.FinalizeOnly.
+func (r *recognition) FinalizeOnly() bool {
+	x, ok := r.Recognition.(pipeline.FinalizeOnly)
+	return ok && x.FinalizeOnly()
 }
 
 // Results implements pipeline.Recognition.
 func (r *recognition) Results() <-chan pipeline.Result { return r.results }
 
-// pass passes results on, of which the first shows that the provider works.
-func (r *recognition) pass() {
+// forward forwards results. The first one shows that the provider works.
+func (r *recognition) forward() {
 	defer close(r.results)
 	for {
 		var res pipeline.Result
@@ -113,12 +113,12 @@ func (r *recognition) pass() {
 				return
 			}
 			res = next
-		case <-r.stop: // whether or not the provider closes what it tells
+		case <-r.stop: // the provider may leave its channel open
 			return
 		}
-		if !r.heard && !res.Unanswered {
-			r.heard = true
-			r.visit.note(Worked)
+		if !r.responded && !res.Unanswered {
+			r.responded = true
+			r.visit.note(Succeeded)
 		}
 		select {
 		case r.results <- res:
@@ -136,12 +136,12 @@ func (r *recognition) Close() error {
 		r.wg.Wait()
 		switch {
 		case err != nil:
-			r.visit.leave(err)
-			r.broke()
-		case r.heard:
-			r.visit.leave(nil)
-		default: // nothing was ever said
-			r.visit.leave(context.Canceled)
+			r.visit.finish(err)
+			r.onBreak()
+		case r.responded:
+			r.visit.finish(nil)
+		default: // no result was ever received
+			r.visit.finish(context.Canceled)
 		}
 	})
 	return err

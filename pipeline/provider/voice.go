@@ -10,38 +10,39 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/clause"
+	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// firstSound is how long a voice may take from the first clause, which many wait
-// for, to the first sound where there is a second one.
-const firstSound = 1200 * time.Millisecond
+// maxFirstSound bounds the time from the first clause, which many voices wait for, to the
+// first sound if there is a fallback.
+const maxFirstSound = 1200 * time.Millisecond
 
-const breath = 60 * time.Millisecond
+const voiceGap = 60 * time.Millisecond
 
-// Voice returns what an engine asks for. Where a voice fails or makes no sound
-// in time, the fallback speaks what was not yet spoken.
+// Voice returns the guarded voice of an engine. If it fails or is late, the fallback
+// speaks the text not yet spoken.
 func (g *Guards) Voice(all map[string]pipeline.Voice, e pipeline.Engine) pipeline.Voice {
-	first, second := ends(e)
-	v := voice{first: mouth{g.of("tts", first.Provider), all[first.Provider], first}}
+	first, second := split(e)
+	v := voice{first: guardedVoice{g.of("tts", first.Provider), all[first.Provider], first}}
 	if second != nil {
-		v.second = &mouth{g.of("tts", second.Provider), all[second.Provider], *second}
+		v.second = &guardedVoice{g.of("tts", second.Provider), all[second.Provider], *second}
 	}
 	return v
 }
 
-var errMute = errors.New("no sound came")
+var errNoSound = errors.New("no sound received")
 
-// A mouth is one voice and its guard.
-type mouth struct {
+// A guardedVoice is one voice and its guard.
+type guardedVoice struct {
 	*guard
 	pipeline.Voice
 	engine pipeline.Engine
 }
 
-// open begins an utterance. The visit is to be ended.
-func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking, v *visit, err error) {
-	if v, err = m.enter(); err != nil {
+// open begins an utterance bounded by ctx on behalf of the requester with context asker.
+// The caller must finish the request.
+func (m guardedVoice) open(asker, ctx context.Context, s pipeline.Style) (sp pipeline.Synthesis, v *request, err error) {
+	if v, err = m.begin(asker); err != nil {
 		return nil, nil, err
 	}
 	s.Voice, s.Model = m.engine.Voice, m.engine.Model
@@ -49,22 +50,22 @@ func (m mouth) open(ctx context.Context, s pipeline.Style) (sp pipeline.Speaking
 		if errors.Is(context.Cause(ctx), ErrSlow) {
 			err = fmt.Errorf("%s: %w", m.name, ErrSlow)
 		}
-		v.leave(err)
+		v.finish(err)
 		return nil, nil, err
 	}
 	return sp, v, nil
 }
 
 type voice struct {
-	first  mouth
-	second *mouth // nil: there is none
+	first  guardedVoice
+	second *guardedVoice // nil for none
 }
 
 // Open implements pipeline.Voice.
-func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
-	u := &utterance{rate: s.Rate}
+func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
+	u := &utterance{rate: s.Rate, canceled: ctx.Err}
 	if v.second != nil {
-		u.replace = func() (pipeline.Speaking, *visit, error) { return v.second.open(ctx, s) }
+		u.replace = func() (pipeline.Synthesis, *request, error) { return v.second.open(ctx, ctx, s) }
 	}
 	var err error
 	if u.current, u.visit, err = v.openFirst(ctx, s); err == nil {
@@ -82,17 +83,17 @@ func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, e
 	return u, nil
 }
 
-// openFirst opens the first voice. Its context goes on after the time that the
-// opening may take, for it bounds the whole utterance.
-func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Speaking, *visit, error) {
+// openFirst opens the first voice within maxFirstSound. Its context outlives the opening,
+// as it bounds the whole utterance.
+func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, *request, error) {
 	if v.second == nil {
-		return v.first.open(ctx, s)
+		return v.first.open(ctx, ctx, s)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	limit := time.AfterFunc(firstSound, func() { cancel(ErrSlow) })
-	sp, visit, err := v.first.open(ctx, s)
+	bounded, cancel := context.WithCancelCause(ctx)
+	limit := time.AfterFunc(maxFirstSound, func() { cancel(ErrSlow) })
+	sp, visit, err := v.first.open(ctx, bounded, s)
 	if !limit.Stop() && err == nil {
-		visit.leave(ErrSlow)
+		visit.finish(ErrSlow)
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v.first.name, ErrSlow), sp.Close())
 	}
 	if err != nil {
@@ -102,71 +103,84 @@ func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 	return scoped{sp, cancel}, visit, nil
 }
 
-// scoped is an utterance whose context ends with it.
+// scoped cancels the context of an utterance when it is closed.
 type scoped struct {
-	pipeline.Speaking
+	pipeline.Synthesis
 	cancel context.CancelCauseFunc
 }
 
-// Close implements pipeline.Speaking.
+// Close implements pipeline.Synthesis.
 func (s scoped) Close() error {
-	err := s.Speaking.Close()
+	err := s.Synthesis.Close()
 	s.cancel(nil)
 	return err
 }
 
-// utterance is one utterance, of the first voice until that fails.
+// An utterance is spoken by the first voice until that fails.
 type utterance struct {
-	rate int
+	rate     int
+	canceled func() error // why the requester canceled; nil if it has not
 
-	mu      sync.Mutex
-	current pipeline.Speaking
-	visit   *visit
-	replace func() (pipeline.Speaking, *visit, error) // nil: there is no other voice any more
-	text    string                                    // all of it so far
-	from    int                                       // bytes of text that are not for the current voice, for they were spoken
-	split   clause.Splitter                           // of the text, until late is set
-	flushed bool
-	closed  bool
-	alive   bool        // the current voice made sound
-	late    *time.Timer // no sound came in time; nil before there is a clause
+	mu        sync.Mutex
+	current   pipeline.Synthesis
+	visit     *request
+	replace   func() (pipeline.Synthesis, *request, error) // nil if no other voice is left
+	text      string                                       // received so far
+	from      int                                          // bytes of text that earlier voices have spoken
+	split     tts.Splitter                                 // finds the first clause
+	clause    bool                                         // text contains a clause
+	listening bool                                         // Audio is being read; before that, sound may wait in a socket
+	flushed   bool
+	closed    bool
+	alive     bool        // the current voice has produced sound
+	late      *time.Timer // fires if the first sound is late; nil before clause and listening
 
-	feeding sync.Mutex // who gives the current voice its text
-	fed     int        // bytes of text
+	feeding sync.Mutex // serializes writes to the current voice
+	fed     int        // bytes of text written to it
 }
 
-// Say implements pipeline.Speaking.
-func (u *utterance) Say(text string) error {
+// Write implements pipeline.Synthesis.
+func (u *utterance) Write(text string) error {
 	u.mu.Lock()
 	u.text += text
-	if u.late == nil && u.replace != nil && len(u.split.Add(text)) > 0 {
+	if !u.clause && u.replace != nil && len(u.split.Add(text)) > 0 {
+		u.clause = true
 		u.watch()
 	}
 	u.mu.Unlock()
 	return u.feed()
 }
 
-// Flush implements pipeline.Speaking.
+// Flush implements pipeline.Synthesis.
 func (u *utterance) Flush() error {
 	u.mu.Lock()
 	u.flushed = true
 	if strings.TrimSpace(u.text) != "" {
+		u.clause = true
 		u.watch()
 	}
 	u.mu.Unlock()
 	return u.feed()
 }
 
-// watch starts to wait for the first sound.
+// onListener records that the audio is being read.
+func (u *utterance) onListener() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.listening = true
+	u.watch()
+}
+
+// watch starts the timer for the first sound once it is due. The caller holds mu.
 func (u *utterance) watch() {
-	if u.late == nil && u.replace != nil {
+	if u.clause && u.listening && u.late == nil && u.replace != nil && !u.closed {
 		first := u.current
-		u.late = time.AfterFunc(firstSound, func() { _ = first.Close() }) // Audio sees why
+		u.late = time.AfterFunc(maxFirstSound, func() { _ = first.Close() }) // ends Audio, which returns the reason
 	}
 }
 
-// feed gives the current voice the text that it has not got. An error of a voice
-// that can be replaced is for Audio to see.
+// feed writes pending text to the current voice. Audio handles errors of a replaceable
+// voice.
 func (u *utterance) feed() error {
 	u.feeding.Lock()
 	defer u.feeding.Unlock()
@@ -174,12 +188,12 @@ func (u *utterance) feed() error {
 	sp, more, flush, spare := u.current, u.text[min(max(u.fed, u.from), len(u.text)):], u.flushed && u.fed <= len(u.text), u.replace != nil
 	u.fed = len(u.text)
 	if flush {
-		u.fed++ // once
+		u.fed++ // flush only once
 	}
 	u.mu.Unlock()
 	var err error
 	if more != "" {
-		err = sp.Say(more)
+		err = sp.Write(more)
 	}
 	if err == nil && flush {
 		err = sp.Flush()
@@ -190,12 +204,13 @@ func (u *utterance) feed() error {
 	return err
 }
 
-// Audio implements pipeline.Speaking.
+// Audio implements pipeline.Synthesis.
 func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
-		var made, before time.Duration // of speech; and before the current voice
-		spoken := 0                    // words that were, to their end
+		var made, before time.Duration // speech produced in total, and before the current voice
+		spoken := 0                    // words spoken to the end
 		timed := false
+		u.onListener()
 		for {
 			err := error(nil)
 			for sp, broke := range u.voice().Audio() {
@@ -203,7 +218,7 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 					break
 				}
 				if len(sp.PCM) > 0 {
-					u.sounds()
+					u.onSound()
 				}
 				for i := range sp.Words {
 					sp.Words[i].Start, sp.Words[i].End = sp.Words[i].Start+before, sp.Words[i].End+before
@@ -215,10 +230,10 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 					return
 				}
 			}
-			switch again := u.next(&err, made > 0, timed, spoken); {
-			case again && made > 0: // a breath between two voices
-				made += breath
-				if !yield(pipeline.Speech{PCM: make([]int16, int64(u.rate)*int64(breath)/int64(time.Second))}, nil) {
+			switch again := u.replaceVoice(&err, made > 0, timed, spoken); {
+			case again && made > 0: // a short gap between two voices
+				made += voiceGap
+				if !yield(pipeline.Speech{PCM: make([]int16, int64(u.rate)*int64(voiceGap)/int64(time.Second))}, nil) {
 					return
 				}
 			case again:
@@ -233,14 +248,14 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 	}
 }
 
-func (u *utterance) voice() pipeline.Speaking {
+func (u *utterance) voice() pipeline.Synthesis {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.current
 }
 
-// sounds notes that the voice makes sound.
-func (u *utterance) sounds() {
+// onSound records that the voice produces sound.
+func (u *utterance) onSound() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.late != nil {
@@ -248,20 +263,17 @@ func (u *utterance) sounds() {
 	}
 	if !u.alive {
 		u.alive = true
-		u.visit.note(Alive)
+		u.visit.note(Responding)
 	}
 }
 
-// next is told how the current voice ended. It returns true where another takes
-// its place. A voice that was closed for being slow ends without an error.
-func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
+// replaceVoice handles the end of the current voice and reports whether another one takes
+// over. A voice closed for being late, or by its context, ends without an error.
+func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bool {
 	u.mu.Lock()
-	switch late := u.late != nil && !u.late.Stop(); {
-	case *err != nil || sounded:
-	case late:
-		*err = ErrSlow
-	case strings.TrimSpace(u.text) != "":
-		*err = errMute
+	late := u.late != nil && !u.late.Stop()
+	if *err == nil && !sounded {
+		*err = u.silenceError(late)
 	}
 	visit, replace := u.visit, u.replace
 	if u.closed {
@@ -271,11 +283,12 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	broken := u.current
 	u.replace = nil
 	u.mu.Unlock()
-	visit.leave(*err)
-	if *err == nil || replace == nil || sounded && !timed { // what was heard cannot be told: nothing is to be said twice
+	visit.finish(*err)
+	// without word times the spoken text is unknown, and nothing may be said twice
+	if *err == nil || replace == nil || u.canceled() != nil || sounded && !timed {
 		return false
 	}
-	_ = broken.Close() // it failed
+	_ = broken.Close() // it has failed already
 	sp, next, again := replace()
 	if again != nil {
 		*err = errors.Join(*err, again)
@@ -283,13 +296,13 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	}
 	u.feeding.Lock()
 	u.mu.Lock()
-	u.current, u.visit, u.alive, u.from, u.fed = sp, next, false, after(u.text, spoken), 0
+	u.current, u.visit, u.alive, u.from, u.fed = sp, next, false, wordOffset(u.text, spoken), 0
 	closed := u.closed
 	u.mu.Unlock()
 	u.feeding.Unlock()
 	if closed {
-		next.leave(context.Canceled)
-		_ = sp.Close() // nobody waits for it any more
+		next.finish(context.Canceled)
+		_ = sp.Close() // the utterance was closed
 		return false
 	}
 	if fed := u.feed(); fed != nil {
@@ -300,8 +313,21 @@ func (u *utterance) next(err *error, sounded, timed bool, spoken int) bool {
 	return true
 }
 
-// after is where in text the words begin that come after the first n.
-func after(text string, n int) int {
+// silenceError returns why the voice ended without sound. The caller holds mu.
+func (u *utterance) silenceError(late bool) error {
+	switch lost := u.canceled(); {
+	case lost != nil:
+		return lost
+	case late:
+		return ErrSlow
+	case strings.TrimSpace(u.text) != "":
+		return errNoSound
+	}
+	return nil
+}
+
+// wordOffset returns the offset in text after its first n words.
+func wordOffset(text string, n int) int {
 	at := 0
 	for range n {
 		rest := strings.TrimLeft(text[at:], " \n\t")
@@ -315,7 +341,7 @@ func after(text string, n int) int {
 	return at
 }
 
-// Close implements pipeline.Speaking.
+// Close implements pipeline.Synthesis.
 func (u *utterance) Close() error {
 	u.mu.Lock()
 	u.closed = true
@@ -325,6 +351,6 @@ func (u *utterance) Close() error {
 	sp, visit := u.current, u.visit
 	u.mu.Unlock()
 	err := sp.Close()
-	visit.leave(context.Canceled) // unless it is known better
+	visit.finish(context.Canceled) // no effect if already finished
 	return err
 }

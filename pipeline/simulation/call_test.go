@@ -15,12 +15,11 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
 
-// model is the fake model: it notes what it is asked, and its answers name the
-// question.
+// model is the fake model. It keeps its requests, and its answers name the request.
 type model struct {
 	mu    sync.Mutex
 	began time.Time
@@ -28,7 +27,7 @@ type model struct {
 	words func(k int) int // of an answer
 }
 
-func (m *model) reply(messages []fake.Message) string {
+func (m *model) reply(messages []fakeprovider.Message) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := len(m.asked)
@@ -47,17 +46,17 @@ func (m *model) questions() []question {
 	return m.asked
 }
 
-// chance is a random number below n that depends on the seed and what it is for
-// alone: the providers run beside the caller.
+// chance returns a random number below n that depends only on the seed and its purpose:
+// providers run concurrently.
 func chance(seed uint64, what string, at, n int) int {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, what, at)
 	return rand.New(rand.NewPCG(seed, h.Sum64())).IntN(n)
 }
 
-// providers are the fakes of a call: some are slow, some break.
-func providers(seed uint64, rnd *rand.Rand) (s fake.Script, breaks map[fake.Provider]int) {
-	s = fake.Typical()
+// providers returns the fake providers of a call: some are slow, some fail.
+func providers(seed uint64, rnd *rand.Rand) (s fakeprovider.Script, breaks map[fakeprovider.Provider]int) {
+	s = fakeprovider.Typical()
 	if rnd.IntN(2) == 0 {
 		s.FirstToken = time.Duration(rnd.IntN(1200)) * time.Millisecond
 		s.FirstByte = time.Duration(rnd.IntN(500)) * time.Millisecond
@@ -65,38 +64,38 @@ func providers(seed uint64, rnd *rand.Rand) (s fake.Script, breaks map[fake.Prov
 		s.FinalLag = time.Duration(rnd.IntN(900)) * time.Millisecond
 		s.PartialLag = time.Duration(50+rnd.IntN(300)) * time.Millisecond
 	}
-	breaks = map[fake.Provider]int{} // one request in how many
+	breaks = map[fakeprovider.Provider]int{} // one request in this many
 	switch rnd.IntN(6) {
 	case 0:
-		breaks[fake.LLM] = 6
+		breaks[fakeprovider.LLM] = 6
 	case 1:
-		breaks[fake.TTS] = 6 // an answer's end may never be known
+		breaks[fakeprovider.TTS] = 6 // the end of an answer may never be known
 	case 2:
-		breaks[fake.ASR] = 2
+		breaks[fakeprovider.ASR] = 2
 	}
-	ways := []fake.Fault{fake.Refuse, fake.Busy, fake.Drop, fake.Stall, fake.Freeze, fake.Garble}
-	s.Fault = func(p fake.Provider, n int) fake.Fault {
+	ways := []fakeprovider.Fault{fakeprovider.Refuse, fakeprovider.Busy, fakeprovider.Drop, fakeprovider.Stall, fakeprovider.Freeze, fakeprovider.Garble}
+	s.Fault = func(p fakeprovider.Provider, n int) fakeprovider.Fault {
 		if breaks[p] == 0 || chance(seed, string(p), n, breaks[p]) > 0 {
-			return fake.None
+			return fakeprovider.None
 		}
 		these := ways
-		if p == fake.ASR {
-			these = append(these, fake.Late, fake.Mute)
+		if p == fakeprovider.ASR {
+			these = append(these, fakeprovider.Late, fakeprovider.Mute)
 		} else {
-			these = append(these, fake.Hang)
+			these = append(these, fakeprovider.Hang)
 		}
 		return these[chance(seed, "how "+string(p), n, len(these))]
 	}
 	return s, breaks
 }
 
-// kept is a turn log that is kept.
-type kept struct{ bytes.Buffer }
+// memoryLog is a turn log in memory.
+type memoryLog struct{ bytes.Buffer }
 
-func (*kept) Close() error { return nil }
+func (*memoryLog) Close() error { return nil }
 
-// simulate lets a random caller talk with an agent, in a bubble, and returns
-// what the judge is to know, and the turn log.
+// simulate lets a random caller talk with an agent in a synctest bubble. It returns what the
+// judge may know, and the turn log.
 func simulate(t *testing.T, seed uint64) (recording, string) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))
@@ -104,9 +103,9 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	m := &model{began: time.Now(), words: func(k int) int { return 1 + chance(seed, "words", k, 10) }}
 	script.Reply = m.reply
 	stage := pipetest.New(script)
-	log := &kept{}
-	stage.Journal = func(string) (io.WriteCloser, error) { return log, nil }
-	brief := pipeline.Brief{Engines: pipetest.Fake()}
+	log := &memoryLog{}
+	stage.OpenTurnLog = func(string) (io.WriteCloser, error) { return log, nil }
+	brief := pipeline.SessionConfig{Engines: pipetest.FakeEngines()}
 	if rnd.IntN(3) > 0 {
 		brief.Greeting = "welcome to the house of parley"
 	}
@@ -116,7 +115,7 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	if returns {
 		c.Echo(c.between(40, 300), []float64{0.1, 0.05, 0.02}[rnd.IntN(3)])
 	}
-	r := recording{deaf: breaks[fake.ASR] > 0, mumbles: breaks[fake.TTS] > 0, returns: returns}
+	r := recording{asrFails: breaks[fakeprovider.ASR] > 0, ttsFails: breaks[fakeprovider.TTS] > 0, returns: returns}
 	go func() {
 		defer close(over)
 		var err error
@@ -140,6 +139,6 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	if err := stage.Close(); err != nil {
 		t.Errorf("close the providers: %v", err)
 	}
-	r.heard, r.said, r.asked = c.Heard(), c.said, m.questions()
+	r.heard, r.said, r.asked = c.Output(), c.said, m.questions()
 	return r, log.String()
 }

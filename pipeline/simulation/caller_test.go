@@ -14,33 +14,31 @@ import (
 
 const rate = 8000
 
-// A kind is what an utterance of the caller's is.
+// A kind is the kind of a caller's utterance.
 type kind string
 
 const (
-	sentence  kind = "sentence"  // is to be answered
-	listening kind = "listening" // a word of somebody who listens
+	sentence  kind = "sentence"  // needs an answer
+	listening kind = "listening" // a backchannel
 	noise     kind = "noise"     // a cough
 	keys      kind = "keys"
 )
 
-// An utterance is what the caller said or did, and when, from the answer on.
+// An utterance is what the caller said or did, and when, from the start of the call.
 type utterance struct {
 	kind  kind
 	words []tone.Word
 	span  span
-	open  bool // its last word lets one wait for more
+	open  bool // its last word suggests that more follows
 }
 
-// line is a leg whose caller notices when the agent speaks.
 type line struct {
 	*mediatest.Leg
 	began time.Time
-	loud  atomic.Int64 // when the agent was last heard, from the beginning
-	since atomic.Int64 // when what is being heard began
+	loud  atomic.Int64 // when the agent was last heard, from the start
+	since atomic.Int64 // when the current speech of the agent began
 }
 
-// Play implements media.Leg.
 func (l *line) Play(f media.Feed) { l.Leg.Play(overhear{f, l}) }
 
 type overhear struct {
@@ -48,7 +46,6 @@ type overhear struct {
 	line *line
 }
 
-// FillFrame implements media.Feed.
 func (o overhear) FillFrame(f media.Frame, due time.Time) {
 	o.Feed.FillFrame(f, due)
 	if tone.Level(f) > -45 {
@@ -60,7 +57,6 @@ func (o overhear) FillFrame(f media.Frame, due time.Time) {
 	}
 }
 
-// A caller says random things at random times.
 type caller struct {
 	*line
 	*rand.Rand
@@ -71,7 +67,7 @@ type caller struct {
 
 func (c *caller) now() time.Duration { return time.Since(c.began) }
 
-// pass lets time pass; it is false where the call is over.
+// pass lets time pass. It reports false once the call is over.
 func (c *caller) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -85,9 +81,8 @@ func (c *caller) between(low, high int) time.Duration {
 	return time.Duration(low+c.IntN(high-low)) * time.Millisecond
 }
 
-// say speaks text, and returns when it was said.
 func (c *caller) say(k kind, text string) bool {
-	pcm, words := tone.Say(rate, text)
+	pcm, words := tone.Encode(rate, text)
 	return c.utter(k, pcm, words, text)
 }
 
@@ -102,7 +97,7 @@ func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool
 	return c.pass(u.span.to - c.now() + wordGap)
 }
 
-// wordGap is the least that there is between two words.
+// wordGap is the minimum gap between two words.
 const wordGap = 80 * time.Millisecond
 
 func endsOpen(text string) bool {
@@ -110,7 +105,6 @@ func endsOpen(text string) bool {
 	return len(f) > 0 && strings.Contains(" because and the seven ", " "+f[len(f)-1]+" ")
 }
 
-// content is n words that were not said before.
 func (c *caller) content(n int) string {
 	var all []string
 	for range n {
@@ -120,7 +114,7 @@ func (c *caller) content(n int) string {
 	return strings.Join(all, " ")
 }
 
-// phrase is a stretch of speech that may be a sentence or a part of one.
+// phrase returns a sentence or a part of one.
 func (c *caller) phrase() string {
 	text := c.content(1 + c.IntN(4))
 	switch c.IntN(12) {
@@ -141,7 +135,6 @@ func (c *caller) phrase() string {
 	}
 }
 
-// cough makes a noise that is no word.
 func (c *caller) cough() bool {
 	pcm := make([]int16, c.between(60, 400)*rate/time.Second)
 	for i := range pcm {
@@ -167,7 +160,6 @@ func (c *caller) press() bool {
 	return c.pass(0)
 }
 
-// speaks waits until the agent has spoken for d, for a while.
 func (c *caller) speaks(d time.Duration) bool {
 	asked := c.now()
 	for c.now()-asked < 6*time.Second {
@@ -181,7 +173,7 @@ func (c *caller) speaks(d time.Duration) bool {
 	return true
 }
 
-// listen waits until the agent has spoken and is silent, for a while.
+// listen waits a while until the agent has spoken and is silent.
 func (c *caller) listen() bool {
 	asked, still := c.now(), c.between(300, 900)
 	for c.now()-asked < 12*time.Second {
@@ -196,7 +188,7 @@ func (c *caller) listen() bool {
 	return true
 }
 
-// act does one of the things that callers do; it is false once the call is over.
+// act does one random thing. It reports false once the call is over.
 func (c *caller) act() bool {
 	switch c.IntN(14) {
 	case 0: // pauses inside a sentence
@@ -206,13 +198,13 @@ func (c *caller) act() bool {
 			}
 		}
 		return c.say(sentence, c.phrase()) && c.listen()
-	case 1: // goes on while the answer is made, or just began
+	case 1: // continues while the answer is prepared, or just began
 		return c.say(sentence, c.phrase()) && c.pass(c.between(150, 1600)) && c.say(sentence, c.phrase()) && c.listen()
 	case 2: // a command into the answer
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, "stop "+c.content(2)) && c.listen()
 	case 3: // content into the answer
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, c.content(3+c.IntN(4))) && c.listen()
-	case 4: // a listener's word
+	case 4: // a backchannel
 		word := []string{"mhm", "okay", "yeah", "mhm okay"}[c.IntN(4)]
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(100, 2500)) && c.say(listening, word) && c.listen()
 	case 5: // coughs into the answer
@@ -221,7 +213,7 @@ func (c *caller) act() bool {
 		return c.say(sentence, c.phrase()) && c.pass(c.between(50, 1800)) && c.cough() && c.listen()
 	case 7:
 		return c.press() && c.listen()
-	case 8: // speaks at whatever time
+	case 8: // speaks at any time
 		return c.say(sentence, c.phrase()) && c.pass(c.between(0, 4000))
 	default:
 		return c.say(sentence, c.phrase()) && c.listen()

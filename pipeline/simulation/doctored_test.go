@@ -8,12 +8,12 @@ import (
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 const ms = time.Millisecond
 
-// answerText is the words of an answer from one on, up to another.
+// answerText returns the words of an answer between two places.
 func answerText(k, from, to int) string {
 	var all []string
 	for i := from; i < to; i++ {
@@ -22,9 +22,8 @@ func answerText(k, from, to int) string {
 	return strings.Join(all, " ")
 }
 
-// hears adds what the caller hears at a time.
 func (r *recording) hears(at time.Duration, text string) {
-	pcm, _ := tone.Say(rate, text)
+	pcm, _ := tone.Encode(rate, text)
 	from := int(at * rate / time.Second)
 	if n := from + len(pcm); n > len(r.heard) {
 		r.heard = append(r.heard, make([]int16, n-len(r.heard))...)
@@ -32,9 +31,8 @@ func (r *recording) hears(at time.Duration, text string) {
 	copy(r.heard[from:], pcm)
 }
 
-// says adds what the caller says at a time.
 func (r *recording) says(at time.Duration, text string) {
-	pcm, words := tone.Say(rate, text)
+	pcm, words := tone.Encode(rate, text)
 	u := utterance{kind: sentence, span: span{at, at + time.Duration(len(pcm))*time.Second/rate}, open: endsOpen(text)}
 	for _, w := range words {
 		u.words = append(u.words, tone.Word{Text: w.Text, Start: at + w.Start, End: at + w.End})
@@ -42,14 +40,17 @@ func (r *recording) says(at time.Duration, text string) {
 	r.said = append(r.said, u)
 }
 
-func user(text string) fake.Message      { return fake.Message{Role: "user", Content: text} }
-func assistant(text string) fake.Message { return fake.Message{Role: "assistant", Content: text} }
+func user(text string) fakeprovider.Message { return fakeprovider.Message{Role: "user", Content: text} }
+
+func assistant(text string) fakeprovider.Message {
+	return fakeprovider.Message{Role: "assistant", Content: text}
+}
 
 func agentLine(text string, from, to time.Duration, cut bool) pipeline.Line {
 	return pipeline.Line{Role: pipeline.RoleAgent, Text: text, Start: from, End: to, Interrupted: cut}
 }
 
-// sound is a call without a fault: two questions, and their answers.
+// sound is a call without faults: two questions and their answers.
 func sound() recording {
 	r := recording{over: 12 * time.Second}
 	r.says(time.Second, "xaaq xabq")
@@ -57,8 +58,8 @@ func sound() recording {
 	r.says(5*time.Second, "xacq")
 	r.hears(5900*ms, answerText(1, 0, 3))
 	r.asked = []question{
-		{1600 * ms, []fake.Message{user("xaaq xabq")}, 6},
-		{5500 * ms, []fake.Message{user("xaaq xabq"), assistant(answerText(0, 0, 6)), user("xacq")}, 3},
+		{1600 * ms, []fakeprovider.Message{user("xaaq xabq")}, 6},
+		{5500 * ms, []fakeprovider.Message{user("xaaq xabq"), assistant(answerText(0, 0, 6)), user("xacq")}, 3},
 	}
 	spans := []pipeline.Span{{Phase: pipeline.PhaseVAD, For: 180 * ms}, {Phase: pipeline.PhaseOut, For: 300 * ms}}
 	r.outcome = pipeline.Outcome{
@@ -74,19 +75,19 @@ func sound() recording {
 	return r
 }
 
-// silence is that nothing is heard from one time to another.
+// silence mutes a stretch of what is heard.
 func (r *recording) silence(from, to time.Duration) {
 	clear(r.heard[from*rate/time.Second : min(int(to*rate/time.Second), len(r.heard))])
 }
 
-// TestJudgeFindsNothing: a call without a fault has none.
+// TestJudgeFindsNothing: a call without faults has no findings.
 func TestJudgeFindsNothing(t *testing.T) {
 	if found := judged(sound()); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
 
-// TestJudgeFinds doctors the call, one fault at a time: each is found.
+// TestJudgeFinds: each fault that is added to the call is found.
 func TestJudgeFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		doctor func(*recording)
@@ -97,10 +98,10 @@ func TestJudgeFinds(t *testing.T) {
 			r.silence(5*time.Second, 9*time.Second)
 			r.hears(8700*ms, answerText(1, 0, 3))
 		}, deadAir},
-		"a word is in no question": {func(r *recording) { r.asked[0].messages = []fake.Message{user("xaaq")} }, dead},
+		"a word is in no question": {func(r *recording) { r.asked[0].messages = []fakeprovider.Message{user("xaaq")} }, dead},
 		"words are answered again": {func(r *recording) {
 			r.hears(8*time.Second, answerText(2, 0, 3))
-			r.asked = append(r.asked, question{7 * time.Second, []fake.Message{user("xaaq xabq")}, 3})
+			r.asked = append(r.asked, question{7 * time.Second, []fakeprovider.Message{user("xaaq xabq")}, 3})
 			r.outcome.Lines = append(r.outcome.Lines, agentLine(answerText(2, 0, 3), 8*time.Second, 9*time.Second, false))
 		}, doubled},
 		"an answer that was overtaken goes on": {func(r *recording) { r.hears(8*time.Second, answerText(0, 5, 6)) }, stale},
@@ -118,11 +119,11 @@ func TestJudgeFinds(t *testing.T) {
 			r.outcome.Lines[0] = agentLine(answerText(0, 0, 2), 2*time.Second, 3*time.Second, true)
 		}, lost},
 		"an answer has no line":              {func(r *recording) { r.outcome.Lines = r.outcome.Lines[1:] }, lost},
-		"the model is not told of an answer": {func(r *recording) { r.asked[1].messages = []fake.Message{user("xacq")} }, lost},
+		"the model is not told of an answer": {func(r *recording) { r.asked[1].messages = []fakeprovider.Message{user("xacq")} }, lost},
 		"a word in the middle is not heard":  {func(r *recording) { r.silence(2460*ms, 2680*ms) }, lost},
 		"an answer begins again":             {func(r *recording) { r.hears(3600*ms, answerText(0, 0, 2)) }, replayed},
 		"the model is told words twice": {func(r *recording) {
-			r.asked[1].messages = append([]fake.Message{user("xaaq")}, r.asked[1].messages...)
+			r.asked[1].messages = append([]fakeprovider.Message{user("xaaq")}, r.asked[1].messages...)
 		}, repeated},
 		"a turn has no ending":        {func(r *recording) { r.outcome.Turns[1].Ending = "" }, ending},
 		"a turn ends in two ways":     {func(r *recording) { r.outcome.Turns[1].Interrupted = true }, ending},
@@ -145,7 +146,7 @@ func spansOf(vad, out time.Duration) []pipeline.Span {
 	return []pipeline.Span{{Phase: pipeline.PhaseVAD, For: vad}, {Phase: pipeline.PhaseOut, For: out}}
 }
 
-// TestJudgeExcuses: an apology answers for what was not understood.
+// TestJudgeExcuses: an apology counts as the answer to words that were not recognized.
 func TestJudgeExcuses(t *testing.T) {
 	r := sound()
 	r.silence(5*time.Second, 9*time.Second)

@@ -10,65 +10,63 @@ import (
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// A question is what the model was asked, and when.
 type question struct {
 	at       time.Duration
-	messages []fake.Message
-	words    int // of the answer to it
+	messages []fakeprovider.Message
+	words    int // of its answer
 }
 
-// A recording is a call as the judge gets it.
+// A recording is what the judge knows of a call.
 type recording struct {
-	heard   []int16     // what the caller heard, from the answer on
-	said    []utterance // what the caller said and did
-	asked   []question  // what the model was asked, in order
-	outcome pipeline.Outcome
-	over    time.Duration // when the call ended
-	deaf    bool          // the recognizer was made to break: words may be lost
-	mumbles bool          // the voice was made to break: the end of an answer may not be known
-	returns bool          // the line returns what the caller hears: words may be damaged
+	heard    []int16     // what the caller heard, from the start
+	said     []utterance // what the caller said and did
+	asked    []question  // requests to the model, in order
+	outcome  pipeline.Outcome
+	over     time.Duration // when the call ended
+	asrFails bool          // the recognizer fails: words may be lost
+	ttsFails bool          // the voice fails: the end of an answer may be unknown
+	returns  bool          // the line has echo: words may be damaged
 }
 
 // Findings.
 const (
 	deadAir  = "dead air"  // silence while the caller waits
-	dead     = "dead"      // words that were never answered, nor excused
+	dead     = "dead"      // words without an answer or an apology
 	doubled  = "doubled"   // words that were answered twice
 	stale    = "stale"     // an answer to less than the caller had said by then
 	unheard  = "unheard"   // history that the caller did not hear
-	lost     = "lost"      // what the caller heard is not in the history
+	lost     = "lost"      // words that the caller heard and the history lacks
 	replayed = "replayed"  // the caller heard the same words again
-	repeated = "repeated"  // the model was told the caller's words twice
-	ending   = "ending"    // a turn that did not end in one way
+	repeated = "repeated"  // the model got the caller's words twice
+	ending   = "ending"    // a turn without exactly one ending
 	phases   = "phases"    // phases that do not add up
 	numbers  = "numbering" // turns that are not numbered in order
 )
 
-// A finding is one thing that must not be.
 type finding struct{ what, why string }
 
 // Times of the judge.
 const (
 	longestSilence = 4 * time.Second
 	faultTime      = 2500 * time.Millisecond // from when an answer was due
-	dueTime        = 400 * time.Millisecond  // from the end of what may be a sentence
-	tolerance      = 100 * time.Millisecond  // of an edge: frames both ways
-	mergeWords     = 4                       // that may be heard of an answer that is taken back
+	dueTime        = 400 * time.Millisecond  // from the end of a possible sentence
+	tolerance      = 100 * time.Millisecond  // of an edge: frames in both directions
+	mergeWords     = 4                       // maximum heard of a retracted answer
 )
 
-// judge is one call's.
+// judge looks for faults in one call.
 type judge struct {
 	recording
-	words  []tone.Word // that were heard
+	words  []tone.Word // words that the caller heard
 	played []played    // those of answers
-	agent  []span      // when the agent was heard
+	agent  []span      // when the agent was audible
 	found  []finding
 }
 
-// judged returns what is wrong with a recording.
+// judged returns the faults of a recording.
 func judged(r recording) []finding {
 	j := &judge{recording: r}
 	j.words = j.wordsHeard()
@@ -86,22 +84,22 @@ func judged(r recording) []finding {
 }
 
 func (j *judge) wordsHeard() []tone.Word {
-	return tone.NewHearer(rate).Hear(append(slices.Clone(j.heard), make([]int16, rate/10)...))
+	return tone.NewDecoder(rate).Decode(append(slices.Clone(j.heard), make([]int16, rate/10)...))
 }
 
 func (j *judge) find(what, format string, args ...any) {
 	j.found = append(j.found, finding{what, fmt.Sprintf(format, args...)})
 }
 
-// waiting tells whether an utterance is one that is to be answered.
+// waiting reports whether an utterance needs an answer.
 func (u utterance) waiting() bool { return u.kind == sentence || u.kind == keys }
 
-// silences looks for dead air: once the caller has said something, the agent is
-// to be heard before both have been silent for too long.
+// silences looks for dead air: after the caller spoke, the agent must be heard before both
+// are silent for too long.
 func (j *judge) silences() {
 	for n, u := range j.said {
-		if !u.waiting() || j.deaf && j.beyondTheDeaf(n) || n+1 < len(j.said) && j.said[n+1].span.from < u.span.to+longestSilence && j.said[n+1].waiting() {
-			continue // or what comes next is to be answered
+		if !u.waiting() || j.asrFails && j.mayBeLost(n) || n+1 < len(j.said) && j.said[n+1].span.from < u.span.to+longestSilence && j.said[n+1].waiting() {
+			continue // the next utterance needs the answer
 		}
 		limit := longestSilence
 		if u.kind == sentence && !u.open {
@@ -127,12 +125,11 @@ func (j *judge) silences() {
 	}
 }
 
-// ownEnd tells whether the agent left at about that time.
+// ownEnd reports whether the agent left at about that time.
 func (j *judge) ownEnd(at time.Duration) bool {
 	return j.outcome.Reason == pipeline.AgentError && j.over-at < longestSilence
 }
 
-// both are the times in which one of the two was heard.
 func (j *judge) both() []span {
 	all := slices.Clone(j.agent)
 	for _, u := range j.said {
@@ -141,7 +138,6 @@ func (j *judge) both() []span {
 	return gapsFilled(all, 0)
 }
 
-// speaks tells whether the agent was heard between two times.
 func (j *judge) speaks(from, to time.Duration) bool {
 	return slices.ContainsFunc(j.agent, func(s span) bool { return s.to > from && s.from < to })
 }
@@ -154,8 +150,7 @@ func (u utterance) text() string {
 	return fmt.Sprintf("%s %q", u.kind, strings.Join(all, " "))
 }
 
-// open is what the model was asked that has no answer yet: the messages after
-// its own last one.
+// open returns the messages after the model's last one, which have no answer yet.
 func (q question) open() string {
 	var all []string
 	for _, m := range q.messages {
@@ -170,15 +165,15 @@ func (q question) open() string {
 
 func (q question) asks(word string) bool { return strings.Contains(q.open(), " "+word+" ") }
 
-// an answer is what was heard of one.
+// an answer is the heard part of one answer.
 type answer struct {
 	k        int
 	from, to time.Duration
-	words    int // that were heard, damaged ones too
-	whole    int // undamaged ones
+	words    int // heard words, with damaged ones
+	whole    int // undamaged words
 }
 
-// heardAnswers are the answers of which anything was heard.
+// heardAnswers returns the answers of which the caller heard anything.
 func (j *judge) heardAnswers() []answer {
 	var all []answer
 	for _, p := range j.played {
@@ -198,12 +193,12 @@ func (j *judge) heardAnswers() []answer {
 	return all
 }
 
-// answers looks for words of the caller's that were never answered.
+// answers looks for words of the caller without an answer.
 func (j *judge) answers() {
 	heard := j.heardAnswers()
 	for n, u := range j.said {
-		if u.kind != sentence || j.over < u.span.to+2*longestSilence || // it may still be made, and bridged
-			j.excused(u) || j.hello(u) || j.blurred(u) {
+		if u.kind != sentence || j.over < u.span.to+2*longestSilence || // it may still be prepared, after fillers
+			j.excused(u) || j.hello(u) || j.inEcho(u) {
 			continue
 		}
 		missing, own := "", 0
@@ -216,14 +211,14 @@ func (j *judge) answers() {
 				missing += " " + w.Text
 			}
 		}
-		if lostAll := len(strings.Fields(missing)) == own; missing != "" && (!j.deaf || lostAll && !j.beyondTheDeaf(n)) {
+		if lostAll := len(strings.Fields(missing)) == own; missing != "" && (!j.asrFails || lostAll && !j.mayBeLost(n)) {
 			j.find(dead, "utterance %d, %s %v: not answered:%s", n, u.text(), u.span, missing)
 		}
 	}
 }
 
-// excused tells whether the agent said after u that it did not get it, before it
-// answered anything: in words, or by the tones that stand for them.
+// excused reports whether the agent apologized after u, in words or by tones, before it
+// answered anything.
 func (j *judge) excused(u utterance) bool {
 	until := j.over
 	for _, p := range j.played {
@@ -246,10 +241,9 @@ func (j *judge) excused(u utterance) bool {
 	return false
 }
 
-// beyondTheDeaf tells whether an utterance may be lost to a recognizer that
-// breaks: it is too short to be told from a cough, or the caller went on before
-// the loss could be noticed.
-func (j *judge) beyondTheDeaf(n int) bool {
+// mayBeLost reports whether a failing recognizer may lose an utterance: it is as short
+// as a cough, or the caller continued before the loss was noticeable.
+func (j *judge) mayBeLost(n int) bool {
 	u := j.said[n]
 	if u.span.to-u.span.from < 600*time.Millisecond {
 		return true
@@ -257,8 +251,8 @@ func (j *judge) beyondTheDeaf(n int) bool {
 	return slices.ContainsFunc(j.said[n+1:], func(v utterance) bool { return v.waiting() && v.span.from < u.span.to+faultTime })
 }
 
-// hello tells whether an utterance is a word or two into the greeting: the agent
-// goes on then.
+// hello reports whether an utterance is a word or two into the greeting, which continues
+// then.
 func (j *judge) hello(u utterance) bool {
 	n := 0
 	for _, w := range u.words {
@@ -269,13 +263,11 @@ func (j *judge) hello(u utterance) bool {
 	return n <= 2 && slices.ContainsFunc(j.words, func(w tone.Word) bool { return w.Text == "parley" && w.End+300*time.Millisecond > u.span.from })
 }
 
-// blurred tells whether u was said into the agent's speech on a line that
-// returns that.
-func (j *judge) blurred(u utterance) bool {
+// inEcho reports whether u was said over the agent's speech on a line with echo.
+func (j *judge) inEcho(u utterance) bool {
 	return j.returns && j.speaks(u.span.from-500*time.Millisecond, u.span.to)
 }
 
-// doubles looks for words that two answers were heard to.
 func (j *judge) doubles() {
 	told := map[[2]int]bool{}
 	for _, u := range j.said {
@@ -288,7 +280,7 @@ func (j *judge) doubles() {
 				if !j.asked[a.k].asks(w.Text) {
 					continue
 				}
-				if before != nil && (before.whole > mergeWords || !j.mumbles && before.whole >= j.asked[before.k].words) && !told[[2]int{before.k, a.k}] {
+				if before != nil && (before.whole > mergeWords || !j.ttsFails && before.whole >= j.asked[before.k].words) && !told[[2]int{before.k, a.k}] {
 					told[[2]int{before.k, a.k}] = true
 					j.find(doubled, "%s is answered from %v (%d of %d words) and again from %v", w.Text, before.from, before.whole, j.asked[before.k].words, a.from)
 				}
@@ -298,7 +290,6 @@ func (j *judge) doubles() {
 	}
 }
 
-// order looks for answers that were overtaken.
 func (j *judge) order() {
 	newest := -1
 	for _, p := range j.played {
@@ -310,7 +301,7 @@ func (j *judge) order() {
 	ever := map[string]bool{} // found already
 	for _, a := range j.heardAnswers() {
 		for n, u := range j.said {
-			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.deaf || j.excused(u) || j.hello(u) || j.blurred(u) {
+			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.asrFails || j.excused(u) || j.hello(u) || j.inEcho(u) {
 				continue
 			}
 			for _, w := range u.words {
@@ -324,14 +315,14 @@ func (j *judge) order() {
 	}
 }
 
-// told tells whether the model knew of a word when it was asked.
+// told reports whether a request to the model had a word.
 func (j *judge) told(k int, word string) bool {
-	return slices.ContainsFunc(j.asked[k].messages, func(m fake.Message) bool {
+	return slices.ContainsFunc(j.asked[k].messages, func(m fakeprovider.Message) bool {
 		return strings.Contains(" "+m.Content+" ", " "+word+" ")
 	})
 }
 
-// spoken are the words of answers in a text: of which answer, and how many.
+// spoken counts the words of each answer in a text.
 func spoken(text string) (k, n int) {
 	k = -1
 	for w := range strings.FieldsSeq(text) {
@@ -342,7 +333,6 @@ func spoken(text string) (k, n int) {
 	return k, n
 }
 
-// ledger holds the agent's lines to what was heard.
 func (j *judge) ledger() {
 	heard := j.heardAnswers()
 	lines := map[int]bool{}
@@ -371,8 +361,8 @@ func (j *judge) ledger() {
 	j.steps()
 }
 
-// steps looks for holes in what was heard of an answer, and for what was heard
-// again: a pause goes on with the word that it cut.
+// steps looks for gaps and repetitions in a heard answer. A pause repeats the word that it
+// cut.
 func (j *judge) steps() {
 	k, at := -1, -1
 	for _, p := range j.played {
@@ -389,7 +379,7 @@ func (j *judge) steps() {
 	}
 }
 
-// history holds what the model was told to what was heard and said.
+// history checks the model's messages against the audible words.
 func (j *judge) history() {
 	heard := j.heardAnswers()
 	for q, x := range j.asked {
@@ -426,7 +416,6 @@ func (j *judge) history() {
 	}
 }
 
-// turns holds the turns to their numbers, endings and phases.
 func (j *judge) turns() {
 	for i, t := range j.outcome.Turns {
 		if t.Number != i {
@@ -440,7 +429,6 @@ func (j *judge) turns() {
 	}
 }
 
-// lines holds the transcript to the call's time.
 func (j *judge) lines() {
 	for _, l := range j.outcome.Lines {
 		if l.Text == "" || l.Start < 0 || l.End < l.Start || l.End > j.over+tolerance {

@@ -16,11 +16,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// TestTenThousandTurns lets random callers talk with agents whose providers
-// break, and has a judge look for what must not happen. Where PARLEYTEST_SOAK is
-// set, there are ten thousand turns; else a share of them. PARLEYTEST_SEEDS
-// names the seeds instead, as FROM-TO, and PARLEYTEST_RECORDINGS a folder for
-// the turn logs of calls that are found at fault.
+// TestTenThousandTurns lets random callers talk with agents whose providers fail, and judges
+// each call. With PARLEYTEST_SOAK it has ten thousand turns, otherwise a part of them.
+// PARLEYTEST_SEEDS selects seeds as FROM-TO. PARLEYTEST_RECORDINGS is a folder for the turn
+// logs of calls with faults.
 func TestTenThousandTurns(t *testing.T) {
 	from, to := uint64(0), uint64(120)
 	if os.Getenv("PARLEYTEST_SOAK") != "" {
@@ -55,7 +54,7 @@ func TestTenThousandTurns(t *testing.T) {
 	}
 }
 
-// keep writes a call down in the order of time, and its turn log beside it.
+// keep writes the events of a call in the order of time, and its turn log.
 func keep(t *testing.T, name string, r recording, log string, found []finding) {
 	t.Helper()
 	var all []moment

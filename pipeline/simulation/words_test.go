@@ -9,20 +9,17 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Every word of an answer tells whose it is: a z, two letters for the request
-// that the model answered, one for the word's place in it, and one that sums
-// them up. Every word of a caller's is said once in a call: an x, two letters, a
-// q.
+// Each word of an answer names its answer: a z, two letters for the request, one for its
+// place, and a check letter. Each word of a caller is unique in its call: an x, two letters,
+// a q.
 
 func letter(n int) byte { return byte('a' + n%26) }
 
-// answerWord is word number i of the answer to request k.
 func answerWord(k, i int) string {
 	return string([]byte{'z', letter(k / 26), letter(k), letter(i), letter(k/26 + k + i)})
 }
 
-// answerOf reads a word of an answer. Of one that was damaged, or cut short, it
-// is false.
+// answerOf reads a word of an answer. It reports false for a damaged or cut word.
 func answerOf(word string) (k, i int, ok bool) {
 	w := strings.Trim(word, ".?")
 	if len(w) != 5 || w[0] != 'z' || strings.ContainsFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) {
@@ -32,27 +29,25 @@ func answerOf(word string) (k, i int, ok bool) {
 	return k, i, answerWord(k, i) == w
 }
 
-// callerWord is the n-th word that a caller says.
 func callerWord(n int) string { return string([]byte{'x', letter(n / 26), letter(n), 'q'}) }
 
-// isCallers tells whether a word is one that callers say once.
 func isCallers(w string) bool { return len(w) == 4 && w[0] == 'x' && w[3] == 'q' }
 
-// A played word is one of an answer, as the caller heard it.
+// A played word is a word of an answer as the caller heard it.
 type played struct {
 	tone.Word
 	k, i    int
 	damaged bool
 }
 
-// follow finds the answers' words in what was heard. A damaged word is taken
-// for the one whose turn it was.
+// follow finds the words of answers among the heard ones. A damaged word counts as the
+// expected one.
 func follow(heard []tone.Word) []played {
 	var all []played
 	k, i := -1, -1
 	for n, w := range heard {
 		if a, b, ok := answerOf(w.Text); ok {
-			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // it was this answer's
+			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // it belongs to this answer
 				if m := len(all); m > 0 && all[m-1].Word == heard[n-1] {
 					all = all[:m-1]
 				}
@@ -70,7 +65,7 @@ func follow(heard []tone.Word) []played {
 		if k < 0 {
 			continue
 		}
-		for _, at := range []int{i, i + 1} { // what is left may be of either: a pause says its word again
+		for _, at := range []int{i, i + 1} { // the rest may belong to either: a pause repeats its word
 			if alike(w.Text, answerWord(k, at)) {
 				i = at
 				all = append(all, played{w, k, i, true})
@@ -90,8 +85,7 @@ func beginsAnswer(word string) (k int, ok bool) {
 	return k, alike(word, answerWord(k, 0))
 }
 
-// alike tells whether got may be what is left of want: its beginning, with
-// letters that cannot be read.
+// alike reports whether got may be the rest of want: its beginning, with unreadable letters.
 func alike(got, want string) bool {
 	got = strings.Trim(got, ".?")
 	if got == "" || len(got) > len(want) || got == strings.Repeat("~", len(got)) {
@@ -105,7 +99,6 @@ func alike(got, want string) bool {
 	return true
 }
 
-// runs are the stretches of frames in which something can be heard.
 func runs(pcm []int16, rate int) []span {
 	const frame = 20 * time.Millisecond
 	n := rate / 50
@@ -124,10 +117,9 @@ func runs(pcm []int16, rate int) []span {
 	return all
 }
 
-// A span is a stretch of a call.
 type span struct{ from, to time.Duration }
 
-// gapsFilled joins spans that are no more than gap apart.
+// gapsFilled joins spans with gaps of at most gap.
 func gapsFilled(all []span, gap time.Duration) []span {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })

@@ -6,33 +6,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// builtin is a tool whose doing is left to the conversation.
+// builtin is a tool that the conversation performs.
 type builtin struct {
 	spec pipeline.Tool
-	run  func(arguments json.RawMessage) (pipeline.Done, error)
+	run  func(arguments json.RawMessage) (pipeline.ToolResult, error)
 }
 
 func (b builtin) Spec() pipeline.Tool { return b.spec }
 func (builtin) Filler() string        { return "" }
 
-func (b builtin) Run(_ context.Context, arguments json.RawMessage) (pipeline.Done, error) {
+func (b builtin) Run(_ context.Context, arguments json.RawMessage) (pipeline.ToolResult, error) {
 	return b.run(arguments)
 }
 
-// said is what happens after what the model has the caller told.
-func said(arguments json.RawMessage, then pipeline.Then, text string) (pipeline.Done, error) {
+// lastWords returns a follow-up that comes after the last words in the arguments.
+func lastWords(arguments json.RawMessage, then pipeline.FollowUp, text string) (pipeline.ToolResult, error) {
 	var a struct {
 		Say string `json:"say"`
 	}
 	if err := json.Unmarshal(arguments, &a); err != nil {
-		return pipeline.Done{}, errors.New("the arguments cannot be read")
+		return pipeline.ToolResult{}, errors.New("the arguments cannot be read")
 	}
 	then.Say = a.Say
-	return pipeline.Done{Text: text, Then: then}, nil
+	return pipeline.ToolResult{Text: text, FollowUp: then}, nil
 }
 
 const sayFirst = `"say":{"type":"string","maxLength":1000,"description":"The last words to the caller, unless you have said them already."}`
@@ -43,8 +44,8 @@ func endCall(d Definition) builtin {
 			Name: EndCall, Description: cmp.Or(d.Description, "Ends the call once the caller has heard your last words."),
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + sayFirst + `},"additionalProperties":false}`),
 		},
-		run: func(arguments json.RawMessage) (pipeline.Done, error) {
-			return said(arguments, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp},
+		run: func(arguments json.RawMessage) (pipeline.ToolResult, error) {
+			return lastWords(arguments, pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp},
 				"the call ends once the caller has heard you; if the caller speaks first, it goes on")
 		},
 	}
@@ -54,53 +55,77 @@ func sendDTMF(d Definition) builtin {
 	return builtin{
 		spec: pipeline.Tool{
 			Name: SendDTMF, Description: cmp.Or(d.Description, "Presses keys on the phone, for a menu that asks for them."),
-			Parameters: json.RawMessage(`{"type":"object","required":["keys"],"properties":{"keys":{"type":"string","pattern":"^[0-9*#A-D,]{1,32}$",` +
-				`"description":"0-9 * # A-D; a comma waits half a second"}},"additionalProperties":false}`),
+			Parameters: json.RawMessage(
+				`{"type":"object","required":["keys"],"properties":{"keys":{"type":"string","pattern":"^[0-9*#A-D,]{1,32}$",` +
+					`"description":"0-9 * # A-D; a comma waits half a second"}},"additionalProperties":false}`,
+			),
 		},
-		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+		run: func(arguments json.RawMessage) (pipeline.ToolResult, error) {
 			var a struct {
 				Keys string `json:"keys"`
 			}
 			if err := json.Unmarshal(arguments, &a); err != nil {
-				return pipeline.Done{}, errors.New("the arguments cannot be read")
+				return pipeline.ToolResult{}, errors.New("the arguments cannot be read")
 			}
-			return pipeline.Done{
-				Text: "the keys are pressed once what you said was heard",
-				Then: pipeline.Then{Step: pipeline.Press, Keys: a.Keys},
+			return pipeline.ToolResult{
+				Text:     "the keys are pressed once what you said was heard",
+				FollowUp: pipeline.FollowUp{Step: pipeline.Press, Keys: a.Keys},
 			}, nil
 		},
 	}
 }
 
+// WithoutKeys returns the tools for a call that cannot send keys: the tool returns an
+// error to the model.
+func WithoutKeys(all []pipeline.Function) []pipeline.Function {
+	all = slices.Clone(all)
+	for i, f := range all {
+		if b, ok := f.(builtin); ok && b.spec.Name == SendDTMF {
+			b.run = func(json.RawMessage) (pipeline.ToolResult, error) {
+				return pipeline.ToolResult{}, errors.New("no keys were pressed: this call cannot press keys")
+			}
+			all[i] = b
+		}
+	}
+	return all
+}
+
 func leaveVoicemail(d Definition) builtin {
 	return builtin{
 		spec: pipeline.Tool{
-			Name:        LeaveVoicemail,
-			Description: cmp.Or(d.Description, "Leaves a message on an answering machine and ends the call. Only where a machine answered, after its beep."),
+			Name: LeaveVoicemail,
+			Description: cmp.Or(
+				d.Description,
+				"Leaves a message on an answering machine and ends the call. Only where a machine answered, after its beep.",
+			),
 			Parameters: json.RawMessage(`{"type":"object","required":["say"],"properties":{"say":{"type":"string","minLength":1,"maxLength":2000,` +
 				`"description":"The whole message."}},"additionalProperties":false}`),
 		},
-		run: func(arguments json.RawMessage) (pipeline.Done, error) {
-			return said(arguments, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft}, "the message is being left, and then the call ends")
+		run: func(arguments json.RawMessage) (pipeline.ToolResult, error) {
+			return lastWords(
+				arguments,
+				pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft},
+				"the message is being left, and then the call ends",
+			)
 		},
 	}
 }
 
-// transfer hands the call over to one of the destinations, and to nobody else.
+// transfer returns the tool that transfers the call to one of the destinations.
 func (d Definition) transfer() (pipeline.Function, error) {
-	if n := len(d.Destinations); n == 0 || n > mostDestinations {
-		return nil, fmt.Errorf("destinations: 1 to %d are accepted, got %d", mostDestinations, n)
+	if n := len(d.Destinations); n == 0 || n > maxDestinations {
+		return nil, fmt.Errorf("destinations: got %d; 1 to %d are accepted", n, maxDestinations)
 	}
 	numbers, names := map[string]string{}, []string{}
 	for i, to := range d.Destinations {
-		if !dialled.MatchString(to.Number) {
+		if !numberPattern.MatchString(to.Number) {
 			return nil, fmt.Errorf("destinations[%d].number: %q: use + and 3 to 15 digits", i, to.Number)
 		}
 		if len(to.Label) > 64 {
 			return nil, fmt.Errorf("destinations[%d].label: at most 64 bytes are accepted", i)
 		}
 		if numbers[to.name()] != "" {
-			return nil, fmt.Errorf("destinations[%d]: there are two called %q", i, to.name())
+			return nil, fmt.Errorf("destinations[%d]: duplicate name %q", i, to.name())
 		}
 		numbers[to.name()] = to.Number
 		names = append(names, to.name())
@@ -115,48 +140,49 @@ func (d Definition) transfer() (pipeline.Function, error) {
 			Parameters: json.RawMessage(`{"type":"object","required":["to"],"properties":{"to":{"type":"string","enum":` + string(accepted) + `},` +
 				sayFirst + `},"additionalProperties":false}`),
 		},
-		run: func(arguments json.RawMessage) (pipeline.Done, error) {
+		run: func(arguments json.RawMessage) (pipeline.ToolResult, error) {
 			var a struct {
 				To string `json:"to"`
 			}
 			if err := json.Unmarshal(arguments, &a); err != nil {
-				return pipeline.Done{}, errors.New("the arguments cannot be read")
+				return pipeline.ToolResult{}, errors.New("the arguments cannot be read")
 			}
-			return said(arguments, pipeline.Then{Step: pipeline.Transfer, Number: numbers[a.To]},
+			return lastWords(arguments, pipeline.FollowUp{Step: pipeline.Transfer, Number: numbers[a.To]},
 				"the caller is handed over once they have heard you; if they speak first, you go on talking")
 		},
 	}, nil
 }
 
-// OptOut lets the model say that the party asked not to be called again, which keep
-// keeps. The agent then says goodbye in the words of line, and the call ends.
+// OptOut returns the tool by which the model reports a request not to be called again.
+// keep stores it. The agent then says line and hangs up.
 func OptOut(line string, keep func(ctx context.Context) error) pipeline.Function {
 	return optOut{
 		builtin: builtin{spec: pipeline.Tool{
-			Name: OptOutName, Description: "Call this at once, whatever else is said, when the caller asks not to be called again, to be taken off the list, or withdraws consent to calls. " +
+			Name: OptOutName, Description: "Call this at once, whatever else is said, when the caller asks not to be called again, " +
+				"to be taken off the list, or withdraws consent to calls. " +
 				"Not for a caller who only has no time now. The number is then never called again, and the call ends with a goodbye.",
 			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		}},
-		line: line, keep: keep,
+		line: line, store: keep,
 	}
 }
 
-// OptOutName is the name of that tool.
+// OptOutName is the name of the opt-out tool.
 const OptOutName = "opt_out"
 
 type optOut struct {
 	builtin
 
-	line string
-	keep func(ctx context.Context) error
+	line  string
+	store func(ctx context.Context) error
 }
 
-func (o optOut) Run(ctx context.Context, _ json.RawMessage) (pipeline.Done, error) {
-	if err := o.keep(ctx); err != nil {
-		return pipeline.Done{}, errors.New("it was not kept yet; the call ends nevertheless")
+func (o optOut) Run(ctx context.Context, _ json.RawMessage) (pipeline.ToolResult, error) {
+	if err := o.store(ctx); err != nil {
+		return pipeline.ToolResult{}, errors.New("it was not kept yet; the call ends nevertheless")
 	}
-	return pipeline.Done{
-		Text: "the number is not called again; the call ends once the caller has heard so",
-		Then: pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: o.line},
+	return pipeline.ToolResult{
+		Text:     "the number is not called again; the call ends once the caller has heard so",
+		FollowUp: pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: o.line},
 	}, nil
 }

@@ -15,23 +15,23 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
 	"github.com/parley-voice/parley/pipeline/jsonschema"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 const (
-	mostTools        = 32
-	mostDestinations = 64
-	longestText      = 2000 // characters of a description or filler
-	usualTimeout     = 8 * time.Second
-	longestTimeout   = 20 // seconds
+	maxTools        = 32
+	maxDestinations = 64
+	maxText         = 2000 // characters of a description or filler
+	defaultTimeout  = 8 * time.Second
+	maxTimeout      = 20 // seconds
 )
 
-// named, dialled and field are the shapes of names, numbers and header names.
+// Patterns of names, phone numbers and header names.
 var (
-	named   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	dialled = regexp.MustCompile(`^\+?[0-9]{3,15}$`)
-	field   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // RFC 9110, section 5.6.2
+	namePattern   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	numberPattern = regexp.MustCompile(`^\+?[0-9]{3,15}$`)
+	headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$") // RFC 9110, section 5.6.2
 )
 
 // Types of tools.
@@ -43,40 +43,39 @@ const (
 	HTTP           = "http"
 )
 
-// A Definition is a tool as an agent has it. Name, Parameters and what follows
-// are of HTTP functions alone.
+// A Definition is a tool of an agent. The fields from Name on are only for HTTP functions.
 type Definition struct {
 	Type         string        `json:"type"                   yaml:"type"`
-	Description  string        `json:"description,omitempty"  yaml:"description"` // in place of the usual one
+	Description  string        `json:"description,omitempty"  yaml:"description"` // replaces the default
 	Destinations []Destination `json:"destinations,omitempty" yaml:"destinations"`
 
 	Name       string                  `json:"name,omitempty"       yaml:"name"`
 	Parameters json.RawMessage         `json:"parameters,omitempty" yaml:"-"`
 	URL        string                  `json:"url,omitempty"        yaml:"url"`
-	Method     string                  `json:"method,omitempty"     yaml:"method"` // POST where none is given
+	Method     string                  `json:"method,omitempty"     yaml:"method"` // POST if empty
 	Headers    map[string]media.Secret `json:"-"                    yaml:"headers"`
-	TimeoutS   float64                 `json:"timeout_s,omitempty"  yaml:"timeout_s"` // 1 to 20; 8 where none is given
+	TimeoutS   float64                 `json:"timeout_s,omitempty"  yaml:"timeout_s"` // 1 to 20; 0 means 8
 	Filler     string                  `json:"filler,omitempty"     yaml:"filler"`
 }
 
-// A Destination is whom a call may be handed over to.
+// A Destination is a target of transfers.
 type Destination struct {
-	Label  string `json:"label,omitempty" yaml:"label"` // what the model calls it; empty: the number
+	Label  string `json:"label,omitempty" yaml:"label"` // the model's name for it; empty means the number
 	Number string `json:"number"          yaml:"number"`
 }
 
 func (d Destination) name() string { return cmp.Or(d.Label, d.Number) }
 
-// Check returns what is wrong with the tools of an agent.
-func Check(all []Definition, rules egress.Rules) error {
+// Check validates the tools of an agent.
+func Check(all []Definition, rules safedial.Rules) error {
 	_, err := Build(all, rules, nil)
 	return err
 }
 
-// Build makes the functions of definitions. client asks for HTTP functions.
-func Build(all []Definition, rules egress.Rules, client *http.Client) ([]pipeline.Function, error) {
-	if len(all) > mostTools {
-		return nil, fmt.Errorf("tools: %d of them; at most %d are accepted", len(all), mostTools)
+// Build creates the functions of definitions. client sends the HTTP requests.
+func Build(all []Definition, rules safedial.Rules, client *http.Client) ([]pipeline.Function, error) {
+	if len(all) > maxTools {
+		return nil, fmt.Errorf("tools: got %d; at most %d are accepted", len(all), maxTools)
 	}
 	var functions []pipeline.Function
 	for i, d := range all {
@@ -92,15 +91,15 @@ func Build(all []Definition, rules egress.Rules, client *http.Client) ([]pipelin
 	return functions, nil
 }
 
-func (d Definition) build(rules egress.Rules, client *http.Client) (pipeline.Function, error) {
-	if n := len([]rune(d.Description)); n > longestText {
-		return nil, fmt.Errorf("description: %d characters; at most %d are accepted", n, longestText)
+func (d Definition) build(rules safedial.Rules, client *http.Client) (pipeline.Function, error) {
+	if n := len([]rune(d.Description)); n > maxText {
+		return nil, fmt.Errorf("description has %d characters; at most %d are accepted", n, maxText)
 	}
 	if d.Type != HTTP && (d.Name != "" || d.URL != "" || len(d.Parameters) > 0 || len(d.Headers) > 0) {
-		return nil, fmt.Errorf("%s: name, url, parameters and headers are of type http alone", d.Type)
+		return nil, fmt.Errorf("%s: only type http has name, url, parameters and headers", d.Type)
 	}
 	if d.Type != TransferCall && len(d.Destinations) > 0 {
-		return nil, fmt.Errorf("%s: destinations are of type transfer_call alone", d.Type)
+		return nil, fmt.Errorf("%s: only type transfer_call has destinations", d.Type)
 	}
 	switch d.Type {
 	case EndCall:
@@ -118,19 +117,19 @@ func (d Definition) build(rules egress.Rules, client *http.Client) (pipeline.Fun
 		strings.Join([]string{EndCall, TransferCall, SendDTMF, LeaveVoicemail, HTTP}, ", "))
 }
 
-func (d Definition) http(rules egress.Rules, client *http.Client) (pipeline.Function, error) {
+func (d Definition) http(rules safedial.Rules, client *http.Client) (pipeline.Function, error) {
 	method := cmp.Or(d.Method, http.MethodPost)
 	switch {
-	case !named.MatchString(d.Name):
-		return nil, fmt.Errorf("name %q: use 1 to 64 letters, digits, - and _", d.Name)
+	case !namePattern.MatchString(d.Name):
+		return nil, fmt.Errorf("name %q: use 1 to 64 letters, digits, - or _", d.Name)
 	case d.Description == "":
 		return nil, fmt.Errorf("%s: description is missing: it tells the model what the function is for", d.Name)
 	case !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method):
 		return nil, fmt.Errorf("%s: method %q: use GET, POST, PUT, PATCH or DELETE", d.Name, method)
-	case d.TimeoutS != 0 && !(d.TimeoutS >= 1 && d.TimeoutS <= longestTimeout):
-		return nil, fmt.Errorf("%s: timeout_s is %v: use 1 to %d", d.Name, d.TimeoutS, longestTimeout)
-	case len([]rune(d.Filler)) > longestText:
-		return nil, fmt.Errorf("%s: filler: at most %d characters are accepted", d.Name, longestText)
+	case d.TimeoutS != 0 && !(d.TimeoutS >= 1 && d.TimeoutS <= maxTimeout):
+		return nil, fmt.Errorf("%s: timeout_s is %v: use 1 to %d", d.Name, d.TimeoutS, maxTimeout)
+	case len([]rune(d.Filler)) > maxText:
+		return nil, fmt.Errorf("%s: filler: at most %d characters are accepted", d.Name, maxText)
 	}
 	u, err := checkURL(d.URL, rules)
 	if err != nil {
@@ -150,7 +149,7 @@ func (d Definition) http(rules egress.Rules, client *http.Client) (pipeline.Func
 	if err := checkParameters(parameters, query); err != nil {
 		return nil, fmt.Errorf("%s: parameters: %w", d.Name, err)
 	}
-	timeout := usualTimeout
+	timeout := defaultTimeout
 	if d.TimeoutS != 0 {
 		timeout = time.Duration(d.TimeoutS * float64(time.Second))
 	}
@@ -160,8 +159,7 @@ func (d Definition) http(rules egress.Rules, client *http.Client) (pipeline.Func
 	}, nil
 }
 
-// checkParameters tells what is wrong with a schema of arguments that go beside
-// query.
+// checkParameters validates a schema of arguments that are sent along with query.
 func checkParameters(parameters json.RawMessage, query url.Values) error {
 	if _, err := jsonschema.Parse(parameters); err != nil {
 		return err
@@ -171,41 +169,41 @@ func checkParameters(parameters json.RawMessage, query url.Values) error {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(parameters, &top) != nil || top.Type != "object" {
-		return errors.New("the type of the whole is object")
+		return errors.New("the top-level type must be object")
 	}
 	for _, name := range slices.Sorted(maps.Keys(top.Properties)) {
-		if fixed(query, name) {
-			return fmt.Errorf("%q stands in the url: the model may not say otherwise", name)
+		if hasParam(query, name) {
+			return fmt.Errorf("%q is already set in the url", name)
 		}
 	}
 	return nil
 }
 
-// checkURL reads an address that may be asked. Whether its host leads outward is
-// checked at each connection, after the name is resolved.
-func checkURL(text string, rules egress.Rules) (*url.URL, error) {
+// checkURL validates the address of a function. Whether it is public is checked at each
+// connection, after name resolution.
+func checkURL(text string, rules safedial.Rules) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
 		return nil, errors.New("use an address like https://host/path")
 	case u.User != nil:
-		return nil, errors.New("it holds a user or password: use headers")
+		return nil, errors.New("user and password are not accepted; use headers")
 	case u.Scheme != "https" && (u.Scheme != "http" || !rules.Anywhere && !rules.Allows(u.Hostname(), cmp.Or(u.Port(), "80"))):
-		return nil, errors.New("use https:// (http is for hosts that the operator allows)")
+		return nil, errors.New("use https:// (http:// only for hosts allowed by the operator)")
 	}
 	return u, nil
 }
 
 func checkHeaders(headers map[string]media.Secret) error {
 	for name, value := range headers {
-		if !field.MatchString(name) {
-			return fmt.Errorf("headers: %q is no name of a header", name)
+		if !headerPattern.MatchString(name) {
+			return fmt.Errorf("headers: %q is not a valid header name", name)
 		}
 		if strings.ContainsFunc(string(value), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return fmt.Errorf("headers: %s: a control character", name)
+			return fmt.Errorf("headers: %s contains a control character", name)
 		}
 		if slices.Contains([]string{"Host", "Content-Length", "Transfer-Encoding", "Connection"}, http.CanonicalHeaderKey(name)) {
-			return fmt.Errorf("headers: %s is not yours to set", name)
+			return fmt.Errorf("headers: %s cannot be set", name)
 		}
 	}
 	return nil

@@ -14,11 +14,11 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// request is a function behind HTTP. GET and DELETE carry the arguments in the
-// query, the others as a JSON body.
+// A request is an HTTP function. GET and DELETE carry the arguments in the query, the
+// others as a JSON body.
 type request struct {
 	spec    pipeline.Tool
 	url     *url.URL
@@ -32,37 +32,37 @@ type request struct {
 func (r *request) Spec() pipeline.Tool { return r.spec }
 func (r *request) Filler() string      { return r.filler }
 
-// Run asks. Of an answer that is no success, the model is told the status and
-// the body; of none at all, why, without the address.
-func (r *request) Run(ctx context.Context, arguments json.RawMessage) (pipeline.Done, error) {
+// Run sends the request. For an error response the model receives status and body; for a
+// failed request the reason without the address.
+func (r *request) Run(ctx context.Context, arguments json.RawMessage) (pipeline.ToolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	req, err := r.ask(ctx, arguments)
+	req, err := r.newRequest(ctx, arguments)
 	if err != nil {
-		return pipeline.Done{}, err
+		return pipeline.ToolResult{}, err
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return pipeline.Done{}, r.fault(ctx, err)
+		return pipeline.ToolResult{}, r.requestError(ctx, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, longestResult+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResult+1))
 	if err != nil {
-		return pipeline.Done{}, r.fault(ctx, err)
+		return pipeline.ToolResult{}, r.requestError(ctx, err)
 	}
 	text := strings.TrimSpace(string(body))
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return pipeline.Done{}, fmt.Errorf("the server answered %d: redirects are not followed", resp.StatusCode)
+		return pipeline.ToolResult{}, fmt.Errorf("the server answered %d: redirects are not followed", resp.StatusCode)
 	case resp.StatusCode >= 400:
-		return pipeline.Done{}, fmt.Errorf("the server answered %d: %s", resp.StatusCode, text)
+		return pipeline.ToolResult{}, fmt.Errorf("the server answered %d: %s", resp.StatusCode, text)
 	case text == "":
 		text = "done"
 	}
-	return pipeline.Done{Text: text}, nil
+	return pipeline.ToolResult{Text: text}, nil
 }
 
-func (r *request) ask(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
+func (r *request) newRequest(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
 	u, body := *r.url, []byte(nil)
 	if inQuery(r.method) {
 		q := u.Query()
@@ -88,11 +88,11 @@ func (r *request) ask(ctx context.Context, arguments json.RawMessage) (*http.Req
 	return req, nil
 }
 
-// inQuery tells that a request has its arguments in the query.
+// inQuery reports whether a method carries its arguments in the query.
 func inQuery(method string) bool { return method == http.MethodGet || method == http.MethodDelete }
 
-// fixed tells that a query has a name, in whatever case: many servers see none.
-func fixed(q url.Values, name string) bool {
+// hasParam reports whether a query has a name in any case, as many servers ignore case.
+func hasParam(q url.Values, name string) bool {
 	for has := range q {
 		if strings.EqualFold(has, name) {
 			return true
@@ -101,16 +101,16 @@ func fixed(q url.Values, name string) bool {
 	return false
 }
 
-// addQuery adds the arguments to a query: strings as they are, the rest as JSON.
-// What the query has is not the model's to say.
+// addQuery adds the arguments to a query: strings as they are, others as JSON. The model
+// cannot override existing parameters.
 func addQuery(q url.Values, arguments json.RawMessage) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &all); err != nil {
-		return errors.New("the arguments are no object")
+		return errors.New("arguments must be an object")
 	}
 	for name := range all {
-		if fixed(q, name) {
-			return fmt.Errorf("argument %q: the function's address has it already", name)
+		if hasParam(q, name) {
+			return fmt.Errorf("argument %q: already set in the function's address", name)
 		}
 	}
 	for name, raw := range all {
@@ -123,10 +123,11 @@ func addQuery(q url.Values, arguments json.RawMessage) error {
 	return nil
 }
 
-// fault is why there is no answer, without the address, which may hold a token.
-func (r *request) fault(ctx context.Context, err error) error {
+// requestError returns the reason of a failure without the address, which may hold a
+// token.
+func (r *request) requestError(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, egress.ErrInward):
+	case errors.Is(err, safedial.ErrNotPublic):
 		return errors.New("the function's address is not public, and the operator does not allow it")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v", r.timeout)

@@ -1,5 +1,5 @@
-// Package tools has what an agent may do beside talking: end the call, hand it
-// over, press keys, leave a message, and ask servers over HTTP.
+// Package tools implements the functions available to an agent: end or transfer the call,
+// press keys, leave a voicemail, opt out, and call HTTP servers.
 package tools
 
 import (
@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	atOnce        = 4        // calls of one answer that run side by side
-	longestResult = 16 << 10 // bytes that the model is told of a result
-	cutMark       = " [cut: the rest is too long]"
+	maxParallel = 4        // parallel calls of one reply
+	maxResult   = 16 << 10 // bytes of a result passed to the model
+	cutMark     = " [cut: the rest is too long]"
 )
 
-// A Set is the tools of a call. It is safe for concurrent use.
+// A Set holds the tools of a call. It is safe for concurrent use.
 type Set struct{ tools []tool }
 
 type tool struct {
@@ -32,16 +32,16 @@ type tool struct {
 	schema *jsonschema.Schema
 }
 
-// NewSet checks what the functions say of themselves.
+// NewSet validates the specs of the functions.
 func NewSet(functions []pipeline.Function) (*Set, error) {
 	s := &Set{}
 	for _, f := range functions {
 		spec := f.Spec()
-		if !named.MatchString(spec.Name) {
-			return nil, fmt.Errorf("tool %q: a name is 1 to 64 letters, digits, - and _", spec.Name)
+		if !namePattern.MatchString(spec.Name) {
+			return nil, fmt.Errorf("tool %q: a name must be 1 to 64 letters, digits, - or _", spec.Name)
 		}
 		if _, twice := s.find(spec.Name); twice {
-			return nil, fmt.Errorf("tool %q: there are two", spec.Name)
+			return nil, fmt.Errorf("tool %q is defined twice", spec.Name)
 		}
 		schema, err := jsonschema.Parse(spec.Parameters)
 		if err != nil {
@@ -52,7 +52,7 @@ func NewSet(functions []pipeline.Function) (*Set, error) {
 	return s, nil
 }
 
-// Add adds a tool, unless there is one of its name.
+// Add appends f unless its name is taken.
 func Add(all []pipeline.Function, f pipeline.Function) []pipeline.Function {
 	for _, x := range all {
 		if x.Spec().Name == f.Spec().Name {
@@ -71,7 +71,7 @@ func (s *Set) find(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// Specs are what a model is told of the tools.
+// Specs returns the tool descriptions for the model.
 func (s *Set) Specs() []pipeline.Tool {
 	var specs []pipeline.Tool
 	for _, t := range s.tools {
@@ -80,7 +80,7 @@ func (s *Set) Specs() []pipeline.Tool {
 	return specs
 }
 
-// Filler is what is said while calls take their time; empty for the usual line.
+// Filler returns the filler of the first call that has one; empty for the default.
 func (s *Set) Filler(calls []pipeline.ToolCall) string {
 	for _, c := range calls {
 		if t, ok := s.find(c.Name); ok && t.Filler() != "" {
@@ -90,65 +90,65 @@ func (s *Set) Filler(calls []pipeline.ToolCall) string {
 	return ""
 }
 
-// A Ran is a call that was made, and what came of it.
-type Ran struct {
+// A Result is the result of a call.
+type Result struct {
 	Call pipeline.ToolCall
-	pipeline.Done
+	pipeline.ToolResult
 	Failed bool
 	Took   time.Duration
 }
 
-// Run makes calls, a few side by side, and returns when all are done, in their
-// order. What goes wrong is told in the result, which a model can act on.
-func (s *Set) Run(ctx context.Context, calls []pipeline.ToolCall) []Ran {
-	all := make([]Ran, len(calls))
+// Run runs calls, several in parallel, and returns the results in their order. Errors are
+// returned as results, which the model can handle.
+func (s *Set) Run(ctx context.Context, calls []pipeline.ToolCall) []Result {
+	all := make([]Result, len(calls))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxParallel)
 	for i, c := range calls {
 		wg.Go(func() {
-			slots <- struct{}{} // given back within a function's own time
+			slots <- struct{}{} // released within the function's own time limit
 			defer func() { <-slots }()
-			all[i] = s.one(ctx, c)
+			all[i] = s.runOne(ctx, c)
 		})
 	}
 	wg.Wait()
 	return all
 }
 
-func (s *Set) one(ctx context.Context, c pipeline.ToolCall) (r Ran) {
+func (s *Set) runOne(ctx context.Context, c pipeline.ToolCall) (r Result) {
 	began := time.Now()
 	done, err := s.try(ctx, c)
-	r = Ran{Call: c, Done: done, Took: time.Since(began)}
-	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
-		err = errTooLong
+	r = Result{Call: c, ToolResult: done, Took: time.Since(began)}
+	if err != nil && errors.Is(context.Cause(ctx), errAbandoned) {
+		err = errAbandoned
 	}
 	if err != nil {
-		r.Done, r.Failed = pipeline.Done{Text: "error: " + err.Error()}, true
+		r.ToolResult, r.Failed = pipeline.ToolResult{Text: "error: " + err.Error()}, true
 	}
-	r.Text = cut(pipeline.Clean(r.Text))
+	r.Text = truncate(pipeline.Clean(r.Text))
 	return r
 }
 
-// try makes one call. A function that panics must not take the call with it.
-func (s *Set) try(ctx context.Context, c pipeline.ToolCall) (done pipeline.Done, err error) {
+// try runs one call. A panic of a function is returned as an error.
+func (s *Set) try(ctx context.Context, c pipeline.ToolCall) (done pipeline.ToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the tool %s broke", c.Name)
+			err = fmt.Errorf("tool %s failed", c.Name)
 		}
 	}()
 	t, ok := s.find(c.Name)
 	if !ok {
-		return pipeline.Done{}, fmt.Errorf("there is no tool %q; there are: %s", c.Name, strings.Join(s.names(), ", "))
+		return pipeline.ToolResult{}, fmt.Errorf("unknown tool %q; available: %s", c.Name, strings.Join(s.names(), ", "))
 	}
 	arguments := c.Arguments
 	if len(strings.TrimSpace(string(arguments))) == 0 {
 		arguments = json.RawMessage("{}")
 	}
 	if err := t.schema.Check(arguments); err != nil {
-		return pipeline.Done{}, fmt.Errorf("arguments: %w", err)
+		return pipeline.ToolResult{}, fmt.Errorf("arguments: %w", err)
 	}
 	if ctx.Err() != nil {
-		return pipeline.Done{}, ctx.Err()
+		return pipeline.ToolResult{}, ctx.Err()
 	}
 	return t.Run(ctx, arguments)
 }
@@ -161,12 +161,12 @@ func (s *Set) names() []string {
 	return names
 }
 
-// cut bounds what a model is told, and says so.
-func cut(text string) string {
-	if len(text) <= longestResult {
+// truncate bounds a result and marks the cut.
+func truncate(text string) string {
+	if len(text) <= maxResult {
 		return text
 	}
-	n := longestResult - len(cutMark)
+	n := maxResult - len(cutMark)
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}

@@ -15,15 +15,15 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/egress"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 const parameters = `{"type":"object","required":["day"],"properties":{"day":{"type":"string"},"n":{"type":"integer"}},"additionalProperties":false}`
 
-// set builds definitions that may ask a server on this machine.
+// set builds definitions that may call a server on this machine.
 func set(t *testing.T, all ...Definition) *Set {
 	t.Helper()
-	rules := egress.Rules{Hosts: []string{"127.0.0.1"}}
+	rules := safedial.Rules{Hosts: []string{"127.0.0.1"}}
 	client := rules.Client()
 	t.Cleanup(client.CloseIdleConnections)
 	functions, err := Build(all, rules, client)
@@ -48,23 +48,23 @@ func TestBuiltins(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, arguments string
-		want            pipeline.Then
+		want            pipeline.FollowUp
 		fault           string
 	}{
-		{EndCall, ``, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp}, ""},
-		{EndCall, `{"say":"Goodbye."}`, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: "Goodbye."}, ""},
-		{EndCall, `{"x":1}`, pipeline.Then{}, "x: unknown; known: say"},
-		{LeaveVoicemail, `{"say":"Call us."}`, pipeline.Then{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft, Say: "Call us."}, ""},
-		{LeaveVoicemail, `{}`, pipeline.Then{}, "say: missing"},
-		{SendDTMF, `{"keys":"1,2#"}`, pipeline.Then{Step: pipeline.Press, Keys: "1,2#"}, ""},
-		{SendDTMF, `{"keys":"one"}`, pipeline.Then{}, "keys: does not match"},
-		{TransferCall, `{"to":"sales"}`, pipeline.Then{Step: pipeline.Transfer, Number: "+12025550111"}, ""},
-		{TransferCall, `{"to":"+12025550112","say":"Bye."}`, pipeline.Then{Step: pipeline.Transfer, Number: "+12025550112", Say: "Bye."}, ""},
-		{TransferCall, `{"to":"+19005550000"}`, pipeline.Then{}, `to: want one of ["sales","+12025550112"]`},
-		{"fly", `{}`, pipeline.Then{}, `there is no tool "fly"; there are: end_call`},
+		{EndCall, ``, pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp}, ""},
+		{EndCall, `{"say":"Goodbye."}`, pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: "Goodbye."}, ""},
+		{EndCall, `{"x":1}`, pipeline.FollowUp{}, "x: unknown property; accepted: say"},
+		{LeaveVoicemail, `{"say":"Call us."}`, pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft, Say: "Call us."}, ""},
+		{LeaveVoicemail, `{}`, pipeline.FollowUp{}, "say: missing"},
+		{SendDTMF, `{"keys":"1,2#"}`, pipeline.FollowUp{Step: pipeline.Press, Keys: "1,2#"}, ""},
+		{SendDTMF, `{"keys":"one"}`, pipeline.FollowUp{}, "keys: does not match"},
+		{TransferCall, `{"to":"sales"}`, pipeline.FollowUp{Step: pipeline.Transfer, Number: "+12025550111"}, ""},
+		{TransferCall, `{"to":"+12025550112","say":"Bye."}`, pipeline.FollowUp{Step: pipeline.Transfer, Number: "+12025550112", Say: "Bye."}, ""},
+		{TransferCall, `{"to":"+19005550000"}`, pipeline.FollowUp{}, `to: want one of ["sales","+12025550112"]`},
+		{"fly", `{}`, pipeline.FollowUp{}, `unknown tool "fly"; available: end_call`},
 	} {
 		r := s.Run(t.Context(), []pipeline.ToolCall{call(tt.name, tt.arguments)})[0]
-		if r.Then != tt.want || r.Failed != (tt.fault != "") || !strings.Contains(r.Text, tt.fault) || r.Text == "" {
+		if r.FollowUp != tt.want || r.Failed != (tt.fault != "") || !strings.Contains(r.Text, tt.fault) || r.Text == "" {
 			t.Errorf("%s %s: %+v, want %+v %s", tt.name, tt.arguments, r, tt.want, tt.fault)
 		}
 	}
@@ -78,7 +78,7 @@ func TestHTTP(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
 		case "/big":
-			_, _ = io.WriteString(w, strings.Repeat("é", longestResult))
+			_, _ = io.WriteString(w, strings.Repeat("é", maxResult))
 		case "/away":
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 		case "/no":
@@ -106,14 +106,14 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, r.Text, want)
 		}
 	}
-	// What the address says is the operator's: a model does not say otherwise.
+	// The model cannot override parameters of the address.
 	for _, arguments := range []string{`{"day":"mon","a":"2"}`, `{"day":"mon","A":"2"}`} {
 		r := s.Run(t.Context(), []pipeline.ToolCall{call("open", arguments)})[0]
-		if !r.Failed || !strings.Contains(r.Text, "the function's address has it already") {
+		if !r.Failed || !strings.Contains(r.Text, "already set in the function's address") {
 			t.Errorf("%s: %q", arguments, r.Text)
 		}
 	}
-	if r := s.Run(t.Context(), []pipeline.ToolCall{call("big", `{"day":"mon"}`)})[0]; len(r.Text) > longestResult || !strings.HasSuffix(r.Text, "é"+cutMark) {
+	if r := s.Run(t.Context(), []pipeline.ToolCall{call("big", `{"day":"mon"}`)})[0]; len(r.Text) > maxResult || !strings.HasSuffix(r.Text, "é"+cutMark) {
 		t.Errorf("a long result has %d bytes", len(r.Text))
 	}
 	if got := s.Filler([]pipeline.ToolCall{call("fly", ""), call("post", "")}); got != "Let me look." {
@@ -121,14 +121,14 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestInward: what the operator does not allow is not reached, and the model is
-// not told the address.
-func TestInward(t *testing.T) {
+// TestNotPublic checks that addresses not allowed by the operator are not reached, and
+// that the model does not see the address.
+func TestNotPublic(t *testing.T) {
 	var asked atomic.Bool
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
 	defer srv.Close()
-	client := egress.Rules{}.Client()
-	functions, err := Build([]Definition{{Type: HTTP, Name: "f", Description: "x", URL: srv.URL + "/token"}}, egress.Rules{}, client)
+	client := safedial.Rules{}.Client()
+	functions, err := Build([]Definition{{Type: HTTP, Name: "f", Description: "x", URL: srv.URL + "/token"}}, safedial.Rules{}, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +138,13 @@ func TestInward(t *testing.T) {
 	}
 }
 
-// roundTrip answers requests itself.
+// roundTrip responds to requests.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTimeout: a server that does not answer is given the time that is set, and
-// eight calls run four at a time.
+// TestTimeout checks the time limit of a silent server, and that eight calls run four at a
+// time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
@@ -154,7 +154,7 @@ func TestTimeout(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})}
-		functions, err := Build([]Definition{{Type: HTTP, Name: "f", Description: "x", URL: "https://example.com", TimeoutS: 1.5}}, egress.Rules{}, client)
+		functions, err := Build([]Definition{{Type: HTTP, Name: "f", Description: "x", URL: "https://example.com", TimeoutS: 1.5}}, safedial.Rules{}, client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,9 +189,9 @@ type broken struct {
 	notes map[string]int
 }
 
-func (b broken) Run(context.Context, json.RawMessage) (pipeline.Done, error) {
+func (b broken) Run(context.Context, json.RawMessage) (pipeline.ToolResult, error) {
 	b.notes["secret"] = 1
-	return pipeline.Done{}, nil
+	return pipeline.ToolResult{}, nil
 }
 
 func TestPanic(t *testing.T) {
@@ -199,14 +199,14 @@ func TestPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Run(t.Context(), []pipeline.ToolCall{call(EndCall, `{}`)})[0]; r.Text != "error: the tool end_call broke" {
+	if r := s.Run(t.Context(), []pipeline.ToolCall{call(EndCall, `{}`)})[0]; r.Text != "error: tool end_call failed" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestCheck(t *testing.T) {
 	good := Definition{Type: HTTP, Name: "f", Description: "x", URL: "https://example.com/x", Parameters: json.RawMessage(parameters)}
-	if err := Check([]Definition{good, {Type: EndCall}}, egress.Rules{}); err != nil {
+	if err := Check([]Definition{good, {Type: EndCall}}, safedial.Rules{}); err != nil {
 		t.Error(err)
 	}
 	one := func(change func(*Definition)) []Definition {
@@ -215,34 +215,34 @@ func TestCheck(t *testing.T) {
 		return []Definition{d}
 	}
 	for want, all := range map[string][]Definition{
-		`type "": use one of end_call`:           {{}},
-		"there are two":                          {good, good},
-		"at most 32":                             make([]Definition, 33),
-		`name "": use 1 to 64`:                   one(func(d *Definition) { d.Name = "" }),
-		"description is missing":                 one(func(d *Definition) { d.Description = "" }),
-		"description: 2001 characters":           one(func(d *Definition) { d.Description = strings.Repeat("x", 2001) }),
-		"filler: at most":                        one(func(d *Definition) { d.Filler = strings.Repeat("x", 2001) }),
-		`method "TRACE"`:                         one(func(d *Definition) { d.Method = "TRACE" }),
-		"timeout_s is 21":                        one(func(d *Definition) { d.TimeoutS = 21 }),
-		"timeout_s is 0.5":                       one(func(d *Definition) { d.TimeoutS = 0.5 }),
-		"http is for hosts":                      one(func(d *Definition) { d.URL = "http://example.com" }),
-		"use an address like":                    one(func(d *Definition) { d.URL = "x" }),
-		"use headers":                            one(func(d *Definition) { d.URL = "https://u:canary@example.com" }),
-		`unknown field "$ref"`:                   one(func(d *Definition) { d.Parameters = json.RawMessage(`{"type":"object","$ref":"x"}`) }),
-		"type of the whole is object":            one(func(d *Definition) { d.Parameters = json.RawMessage(`{"type":"string"}`) }),
-		"no name of a header":                    one(func(d *Definition) { d.Headers = map[string]media.Secret{"a b": "x"} }),
-		"X: a control character":                 one(func(d *Definition) { d.Headers = map[string]media.Secret{"X": "canary\r\nY: z"} }),
-		"host is not yours":                      one(func(d *Definition) { d.Headers = map[string]media.Secret{"host": "x"} }),
-		"end_call: name, url, parameters":        {{Type: EndCall, URL: "https://example.com"}},
-		"destinations are of type transfer_call": {{Type: EndCall, Destinations: []Destination{{Number: "+12025550111"}}}},
-		"destinations: 1 to 64":                  {{Type: TransferCall}},
-		`number: "sip:x"`:                        {{Type: TransferCall, Destinations: []Destination{{Number: "sip:x"}}}},
-		`parameters: "Day" stands in the url`: one(func(d *Definition) {
+		`type "": use one of end_call`:                       {{}},
+		"is defined twice":                                   {good, good},
+		"at most 32":                                         make([]Definition, 33),
+		`name "": use 1 to 64`:                               one(func(d *Definition) { d.Name = "" }),
+		"description is missing":                             one(func(d *Definition) { d.Description = "" }),
+		"description has 2001 characters":                    one(func(d *Definition) { d.Description = strings.Repeat("x", 2001) }),
+		"filler: at most":                                    one(func(d *Definition) { d.Filler = strings.Repeat("x", 2001) }),
+		`method "TRACE"`:                                     one(func(d *Definition) { d.Method = "TRACE" }),
+		"timeout_s is 21":                                    one(func(d *Definition) { d.TimeoutS = 21 }),
+		"timeout_s is 0.5":                                   one(func(d *Definition) { d.TimeoutS = 0.5 }),
+		"only for hosts allowed":                             one(func(d *Definition) { d.URL = "http://example.com" }),
+		"use an address like":                                one(func(d *Definition) { d.URL = "x" }),
+		"use headers":                                        one(func(d *Definition) { d.URL = "https://u:canary@example.com" }),
+		`unknown field "$ref"`:                               one(func(d *Definition) { d.Parameters = json.RawMessage(`{"type":"object","$ref":"x"}`) }),
+		"top-level type must be object":                      one(func(d *Definition) { d.Parameters = json.RawMessage(`{"type":"string"}`) }),
+		"not a valid header name":                            one(func(d *Definition) { d.Headers = map[string]media.Secret{"a b": "x"} }),
+		"X contains a control character":                     one(func(d *Definition) { d.Headers = map[string]media.Secret{"X": "canary\r\nY: z"} }),
+		"host cannot be set":                                 one(func(d *Definition) { d.Headers = map[string]media.Secret{"host": "x"} }),
+		"end_call: only type http has name, url, parameters": {{Type: EndCall, URL: "https://example.com"}},
+		"only type transfer_call has destinations":           {{Type: EndCall, Destinations: []Destination{{Number: "+12025550111"}}}},
+		"destinations: got 0; 1 to 64":                       {{Type: TransferCall}},
+		`number: "sip:x"`:                                    {{Type: TransferCall, Destinations: []Destination{{Number: "sip:x"}}}},
+		`parameters: "Day" is already set in the url`: one(func(d *Definition) {
 			d.URL, d.Method, d.Parameters = "https://example.com/x?day=mon", "GET", json.RawMessage(`{"type":"object","properties":{"Day":{}}}`)
 		}),
-		"two called": {{Type: TransferCall, Destinations: []Destination{{Number: "+12025550111"}, {Number: "+12025550111"}}}},
+		"duplicate name": {{Type: TransferCall, Destinations: []Destination{{Number: "+12025550111"}, {Number: "+12025550111"}}}},
 	} {
-		err := Check(all, egress.Rules{})
+		err := Check(all, safedial.Rules{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v, want %q", err, want)
 		}

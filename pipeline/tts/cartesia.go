@@ -13,10 +13,10 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// Cartesia's defaults.
+// Defaults of Cartesia.
 const (
 	CartesiaURL     = "wss://api.cartesia.ai/tts/websocket"
 	CartesiaModel   = "sonic-2"
@@ -25,36 +25,36 @@ const (
 )
 
 const (
-	mostContexts  = 32      // utterances that share a socket
-	mostUnheard   = 8 << 20 // bytes of an utterance that may wait: minutes of speech
+	maxContexts   = 32      // utterances per socket
+	maxUnread     = 8 << 20 // bytes of an utterance that may wait: minutes of speech
 	cartesiaCheck = 20 * time.Second
-	suspicious    = time.Second // of silence where something is due
+	maxSilence    = time.Second // silence while speech is due
 )
 
-// Cartesia speaks by the streaming text-to-speech of Cartesia
-// (docs.cartesia.ai/api-reference/tts/websocket). Utterances share sockets, which
-// stay open until Close.
+// Cartesia uses the streaming text-to-speech API
+// (docs.cartesia.ai/api-reference/tts/websocket). Utterances share sockets, which stay
+// open until Close.
 type Cartesia struct {
-	URL  string // empty: CartesiaURL
+	URL  string // empty means CartesiaURL
 	Key  media.Secret
-	Dial wire.Dial
+	Dial wsdial.DialFunc
 
-	mu     sync.Mutex
-	lines  []*line
-	next   int // number of the next utterance
-	closed bool
+	mu      sync.Mutex
+	sockets []*sharedSocket
+	next    int // number of the next utterance
+	closed  bool
 }
 
 // Open implements pipeline.Voice.
-func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
+func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	u := c.join(s)
 	if u == nil {
-		conn, err := wire.Open(ctx, "cartesia", cmp.Or(c.URL, CartesiaURL), nil,
+		conn, err := wsdial.Open(ctx, "cartesia", cmp.Or(c.URL, CartesiaURL), nil,
 			http.Header{"X-Api-Key": {string(c.Key)}, "Cartesia-Version": {CartesiaVersion}}, c.Dial)
 		if err != nil {
 			return nil, err
 		}
-		if u, err = c.add(newLine(newSocket("cartesia", conn)), s); err != nil {
+		if u, err = c.add(newSharedSocket(newSocket("cartesia", conn)), s); err != nil {
 			return nil, err
 		}
 	}
@@ -62,38 +62,38 @@ func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Speakin
 	return u, nil
 }
 
-// join begins an utterance on a socket that is open, if one is.
-func (c *Cartesia) join(s pipeline.Style) *cartesiaSpeaking {
+// join starts an utterance on an open socket, or returns nil.
+func (c *Cartesia) join(s pipeline.Style) *cartesiaSynthesis {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	open := c.lines[:0]
-	for _, l := range c.lines {
+	open := c.sockets[:0]
+	for _, l := range c.sockets {
 		if !l.ended() {
 			open = append(open, l)
 		}
 	}
-	c.lines = open
-	for _, l := range c.lines {
-		if u := l.begin(c.name(), s); u != nil {
+	c.sockets = open
+	for _, l := range c.sockets {
+		if u := l.add(c.name(), s); u != nil {
 			return u
 		}
 	}
 	return nil
 }
 
-// add takes a new socket in and begins an utterance on it.
-func (c *Cartesia) add(l *line, s pipeline.Style) (*cartesiaSpeaking, error) {
+// add registers a new socket and starts an utterance on it.
+func (c *Cartesia) add(l *sharedSocket, s pipeline.Style) (*cartesiaSynthesis, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		l.close()
 		return nil, errors.New("cartesia: closed")
 	}
-	u := l.begin(c.name(), s)
+	u := l.add(c.name(), s)
 	if u == nil {
-		return nil, errors.New("cartesia: the connection ended at once")
+		return nil, errors.New("cartesia: connection ended immediately")
 	}
-	c.lines = append(c.lines, l)
+	c.sockets = append(c.sockets, l)
 	return u, nil
 }
 
@@ -102,29 +102,29 @@ func (c *Cartesia) name() string {
 	return fmt.Sprintf("u%d", c.next)
 }
 
-// Close ends all sockets and what is spoken on them.
+// Close closes all sockets and their utterances.
 func (c *Cartesia) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	lines := c.lines
-	c.lines = nil
+	lines := c.sockets
+	c.sockets = nil
 	c.mu.Unlock()
 	for _, l := range lines {
 		l.close()
-		<-l.over
+		<-l.done
 	}
 	return nil
 }
 
-// cartesiaMessage is what Cartesia sends, as far as it matters here. The words'
-// times are in seconds from the beginning of the context.
+// cartesiaMessage holds the used fields of a message. Word times are in seconds from the
+// start of the context.
 type cartesiaMessage struct {
 	Type    string `json:"type"`
 	Context string `json:"context_id"`
 	Data    []byte `json:"data"` // base64
 	Done    bool   `json:"done"`
 	Error   string `json:"error"`
-	Status  int    `json:"status_code"` // as of HTTP
+	Status  int    `json:"status_code"` // an HTTP status
 	Title   string `json:"title"`
 	Message string `json:"message"`
 	Words   struct {
@@ -134,7 +134,7 @@ type cartesiaMessage struct {
 	} `json:"word_timestamps"`
 }
 
-// refusal is the error that a message tells.
+// refusal returns the error in a message.
 func (m cartesiaMessage) refusal() error {
 	text := pipeline.Clean(strings.TrimSpace(cmp.Or(m.Error, m.Title+" "+m.Message)))
 	if m.Status >= 400 {
@@ -149,7 +149,7 @@ func parseCartesia(b []byte) (cartesiaMessage, error) {
 		return m, fmt.Errorf("not JSON: %w", err)
 	}
 	if n := len(m.Words.Words); len(m.Words.Start) != n || len(m.Words.End) != n {
-		m.Words.Words = nil // times without words, or the other way about
+		m.Words.Words = nil // inconsistent word times
 	}
 	return m, nil
 }

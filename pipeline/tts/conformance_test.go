@@ -14,26 +14,26 @@ import (
 
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// names lists the voices that the fakes play.
+// names lists the voices of the fake providers.
 func names() []string {
 	return []string{"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events"}
 }
 
-// A stage is one voice and its provider.
-type stage struct {
+// An env is one voice and its provider.
+type env struct {
 	pipeline.Voice
-	fakes *fake.Server
+	fakes *fakeprovider.Server
 	close func()
 }
 
-func open(name string, script fake.Script) stage {
-	n := fake.NewNet()
-	fakes := fake.Serve(n, script)
+func open(name string, script fakeprovider.Script) env {
+	n := fakeprovider.NewNet()
+	fakes := fakeprovider.Serve(n, script)
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-	warm := &Warm{}
+	warm := &Pool{}
 	shared := &Cartesia{URL: "ws://fake/tts/websocket", Key: "canary", Dial: n.Dial}
 	openai := OpenAI{URL: "http://fake/v1", Key: "canary", Client: client}
 	wav, events := openai, openai
@@ -42,7 +42,7 @@ func open(name string, script fake.Script) stage {
 	deepgram := Deepgram{URL: "ws://fake/v1/speak", Key: "canary", Dial: n.Dial}
 	warmEleven, warmDeepgram := eleven, deepgram
 	warmEleven.Warm, warmDeepgram.Warm = warm, warm
-	return stage{map[string]pipeline.Voice{
+	return env{map[string]pipeline.Voice{
 		"elevenlabs": eleven, "elevenlabs warm": warmEleven, "deepgram": deepgram, "deepgram warm": warmDeepgram,
 		"cartesia": shared, "openai": openai, "openai wav": wav, "openai events": events,
 	}[name], fakes, func() {
@@ -53,8 +53,8 @@ func open(name string, script fake.Script) stage {
 	}}
 }
 
-// each runs a test in a bubble with each of the voices.
-func each(t *testing.T, script fake.Script, test func(t *testing.T, name string, s stage)) {
+// each runs a test in a bubble for each voice.
+func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, name string, s env)) {
 	t.Helper()
 	for _, name := range names() {
 		t.Run(name, func(t *testing.T) {
@@ -67,27 +67,27 @@ func each(t *testing.T, script fake.Script, test func(t *testing.T, name string,
 	}
 }
 
-func first(f fake.Fault) fake.Script {
-	s := fake.Typical()
-	s.Fault = func(_ fake.Provider, n int) fake.Fault {
+func first(f fakeprovider.Fault) fakeprovider.Script {
+	s := fakeprovider.Typical()
+	s.Fault = func(_ fakeprovider.Provider, n int) fakeprovider.Fault {
 		if n == 0 {
 			return f
 		}
-		return fake.None
+		return fakeprovider.None
 	}
 	return s
 }
 
 func heard(pcm []int16, rate int) string {
-	words := tone.NewHearer(rate).Hear(append(slices.Clone(pcm), make([]int16, rate/10)...))
+	words := tone.NewDecoder(rate).Decode(append(slices.Clone(pcm), make([]int16, rate/10)...))
 	return texts(words, func(w tone.Word) string { return w.Text })
 }
 
 func TestVoices(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
-		each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+		each(t, fakeprovider.Typical(), func(t *testing.T, _ string, s env) {
 			t.Helper()
-			for range 3 { // connections that are kept speak as the first one does
+			for range 3 { // pooled connections behave like the first
 				pcm, words, err := speak(t.Context(), s, rate, "Hel", "lo there, my fri", "end. How are", " you?")
 				if err != nil {
 					t.Fatal(err)
@@ -110,16 +110,16 @@ func TestVoices(t *testing.T) {
 }
 
 func TestVoicesThatRefuse(t *testing.T) {
-	for fault, status := range map[fake.Fault]int{fake.Refuse: 503, fake.Absent: 404, fake.Busy: 429} {
-		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+	for fault, status := range map[fakeprovider.Fault]int{fakeprovider.Refuse: 503, fakeprovider.Absent: 404, fakeprovider.Busy: 429} {
+		each(t, first(fault), func(t *testing.T, _ string, s env) {
 			t.Helper()
 			_, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
 			var refused *pipeline.RefusedError
-			if !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fake.Busy) || refused.OfAsker() != (fault == fake.Absent) {
+			if !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fakeprovider.Busy) || refused.IsRequestFault() != (fault == fakeprovider.Absent) {
 				t.Errorf("%s: %v", fault, err)
 			}
 			if strings.Contains(err.Error(), "canary") {
-				t.Errorf("a secret is told: %v", err)
+				t.Errorf("error contains a secret: %v", err)
 			}
 			recovers(t, s)
 		})
@@ -127,11 +127,11 @@ func TestVoicesThatRefuse(t *testing.T) {
 }
 
 func TestVoicesThatBreak(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Drop, fake.Reset, fake.Garble} {
-		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.Drop, fakeprovider.Reset, fakeprovider.Garble} {
+		each(t, first(fault), func(t *testing.T, _ string, s env) {
 			t.Helper()
 			pcm, _, err := speak(t.Context(), s, 8000, "one two three four five six.")
-			if err == nil || strings.Contains(err.Error(), "canary") || (fault != fake.Garble) != (len(pcm) > 0) {
+			if err == nil || strings.Contains(err.Error(), "canary") || (fault != fakeprovider.Garble) != (len(pcm) > 0) {
 				t.Errorf("%s: %v after %d samples", fault, err, len(pcm))
 			}
 			recovers(t, s)
@@ -140,14 +140,14 @@ func TestVoicesThatBreak(t *testing.T) {
 }
 
 func TestVoicesThatStall(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Stall, fake.Freeze, fake.HalfOpen, fake.Slow} {
-		each(t, first(fault), func(t *testing.T, _ string, s stage) {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.Stall, fakeprovider.Freeze, fakeprovider.HalfOpen, fakeprovider.Slow} {
+		each(t, first(fault), func(t *testing.T, _ string, s env) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			began := time.Now()
 			pcm, _, _ := speak(ctx, s, 8000, "one two three four five six.")
-			if (fault == fake.Freeze || fault == fake.HalfOpen) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
+			if (fault == fakeprovider.Freeze || fault == fakeprovider.HalfOpen) != (len(pcm) > 0) || time.Since(began) != 3*time.Second {
 				t.Errorf("%s: %d samples after %v", fault, len(pcm), time.Since(began))
 			}
 			recovers(t, s)
@@ -155,17 +155,17 @@ func TestVoicesThatStall(t *testing.T) {
 	}
 }
 
-// TestSharedLine: utterances that others cut short leave a connection as it is,
-// and one that is given up leaves it to those who speak on it.
-func TestSharedLine(t *testing.T) {
+// TestSharedSocket checks that closing one utterance does not affect others on the same
+// connection.
+func TestSharedSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open("cartesia", fake.Typical())
+		s := open("cartesia", fakeprovider.Typical())
 		defer s.close()
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			_, _, _ = speak(ctx, s, 8000, "one two three four five six.")
 			cancel()
-			waits, err := s.Open(t.Context(), pipeline.Style{Rate: 8000}) // for a text that never comes
+			waits, err := s.Open(t.Context(), pipeline.Style{Rate: 8000}) // its text never comes
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,18 +173,17 @@ func TestSharedLine(t *testing.T) {
 			_ = waits.Close()
 		}
 		recovers(t, s)
-		if n := s.fakes.Requests(fake.TTS); n != 1 {
+		if n := s.fakes.Requests(fakeprovider.TTS); n != 1 {
 			t.Errorf("%d connections, want one", n)
 		}
 	})
 }
 
-// TestSlowText: a model that stops in the middle of its answer loses nothing of
-// it, however long.
+// TestSlowText checks that no text is lost if the model pauses within its answer.
 func TestSlowText(t *testing.T) {
 	const text = "one two three. four five six. seven eight nine. ten."
 	for _, gap := range []time.Duration{300 * time.Millisecond, 900 * time.Millisecond, 3 * time.Second} {
-		each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+		each(t, fakeprovider.Typical(), func(t *testing.T, _ string, s env) {
 			t.Helper()
 			sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
 			if err != nil {
@@ -194,7 +193,7 @@ func TestSlowText(t *testing.T) {
 			go func() {
 				var err error
 				for _, piece := range strings.SplitAfter(text, ". ") {
-					err = errors.Join(err, sp.Say(piece))
+					err = errors.Join(err, sp.Write(piece))
 					<-time.After(gap)
 				}
 				wrote <- errors.Join(err, sp.Flush())
@@ -207,7 +206,7 @@ func TestSlowText(t *testing.T) {
 				}
 				pcm, words = append(pcm, got.PCM...), append(words, got.Words...)
 			}
-			all := strings.ReplaceAll(heard(pcm, 8000), "~", " ") // the fake leaves no pause between two contexts
+			all := strings.ReplaceAll(heard(pcm, 8000), "~", " ") // the fake leaves no pause between contexts
 			if err := errors.Join(<-wrote, sp.Close()); err != nil || all != text {
 				t.Errorf("after %v: heard %q, %v", gap, all, err)
 			}
@@ -219,22 +218,22 @@ func TestSlowText(t *testing.T) {
 	}
 }
 
-// TestManyUtterances: a voice speaks on, however much is said in a minute.
+// TestManyUtterances checks that a voice accepts any number of utterances per minute.
 func TestManyUtterances(t *testing.T) {
-	each(t, fake.Typical(), func(t *testing.T, name string, s stage) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, name string, s env) {
 		t.Helper()
 		for range 30 {
 			recovers(t, s)
 		}
-		if n := s.fakes.Requests(fake.TTS); name == "deepgram warm" && n > 10 {
+		if n := s.fakes.Requests(fakeprovider.TTS); name == "deepgram warm" && n > 10 {
 			t.Errorf("%d connections for 30 utterances", n)
 		}
 	})
 }
 
-// TestLongAnswer: a long answer is spoken whole, and long before its end.
+// TestLongAnswer checks that a long answer is spoken completely and starts early.
 func TestLongAnswer(t *testing.T) {
-	each(t, fake.Typical(), func(t *testing.T, _ string, s stage) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, _ string, s env) {
 		t.Helper()
 		began, first := time.Now(), time.Duration(0)
 		sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
@@ -245,7 +244,7 @@ func TestLongAnswer(t *testing.T) {
 		wrote := make(chan error, 1)
 		go func() {
 			for range clauses {
-				if err := sp.Say("this is it now. "); err != nil {
+				if err := sp.Write("this is it now. "); err != nil {
 					wrote <- err
 					return
 				}
@@ -268,10 +267,10 @@ func TestLongAnswer(t *testing.T) {
 	})
 }
 
-// TestVoicesThatHang: a voice whose provider takes the connection and answers no
-// request is given up with its context, and speaks again after it.
+// TestVoicesThatHang checks that the context ends a request without response, and that the
+// voice then works again.
 func TestVoicesThatHang(t *testing.T) {
-	each(t, first(fake.Hang), func(t *testing.T, _ string, s stage) {
+	each(t, first(fakeprovider.Hang), func(t *testing.T, _ string, s env) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
@@ -283,8 +282,8 @@ func TestVoicesThatHang(t *testing.T) {
 	})
 }
 
-// recovers checks that the voice speaks again after what went wrong.
-func recovers(t *testing.T, s stage) {
+// recovers checks that the voice works after a failure.
+func recovers(t *testing.T, s env) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
@@ -294,16 +293,15 @@ func recovers(t *testing.T, s stage) {
 	}
 }
 
-// TestCancel: an utterance that is closed in the middle ends at once, and
-// leaves nothing of it in the next.
+// TestCancel checks that a closed utterance ends at once and leaves no audio in the next.
 func TestCancel(t *testing.T) {
-	each(t, fake.Typical(), func(t *testing.T, name string, s stage) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, name string, s env) {
 		t.Helper()
 		sp, err := s.Open(t.Context(), pipeline.Style{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(sp.Say("one two three four five. "), sp.Flush()); err != nil {
+		if err := errors.Join(sp.Write("one two three four five. "), sp.Flush()); err != nil {
 			t.Fatal(err)
 		}
 		for _, err := range sp.Audio() {
@@ -317,23 +315,23 @@ func TestCancel(t *testing.T) {
 			t.Errorf("closed after %v: %v", time.Since(began), err)
 		}
 		recovers(t, s)
-		if n := s.fakes.Requests(fake.TTS); name == "cartesia" && n != 1 {
+		if n := s.fakes.Requests(fakeprovider.TTS); name == "cartesia" && n != 1 {
 			t.Errorf("%d connections, want one", n)
 		}
 	})
 }
 
-// TestWarm: an utterance waits for no connection where there was one before.
-func TestWarm(t *testing.T) {
+// TestPool checks that a later utterance does not wait for a connection.
+func TestPool(t *testing.T) {
 	for _, name := range []string{"elevenlabs warm", "deepgram warm"} {
 		synctest.Test(t, func(t *testing.T) {
 			var hangs atomic.Bool
-			script := fake.Typical()
-			script.Fault = func(fake.Provider, int) fake.Fault {
+			script := fakeprovider.Typical()
+			script.Fault = func(fakeprovider.Provider, int) fakeprovider.Fault {
 				if hangs.Load() {
-					return fake.Hang
+					return fakeprovider.Hang
 				}
-				return fake.None
+				return fakeprovider.None
 			}
 			s := open(name, script)
 			defer s.close()
@@ -350,18 +348,18 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestWarmLetsGo: what nobody needs is closed.
-func TestWarmLetsGo(t *testing.T) {
+// TestPoolCloses checks that unused connections are closed.
+func TestPoolCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, w := fake.NewNet(), &Warm{}
-		fakes := fake.Serve(n, fake.Typical())
+		n, w := fakeprovider.NewNet(), &Pool{}
+		fakes := fakeprovider.Serve(n, fakeprovider.Typical())
 		defer func() { _ = errors.Join(w.Close(), fakes.Close()) }()
-		recovers(t, stage{Voice: ElevenLabs{URL: "ws://fake", Dial: n.Dial, Warm: w}})
+		recovers(t, env{Voice: ElevenLabs{URL: "ws://fake", Dial: n.Dial, Warm: w}})
 		synctest.Wait()
 		ready := func() (all int) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			for _, p := range w.places {
+			for _, p := range w.entries {
 				all += len(p.ready)
 			}
 			return all
@@ -377,14 +375,13 @@ func TestWarmLetsGo(t *testing.T) {
 	})
 }
 
-// TestWarmNoticesTheDead: a connection that its provider closed is not given to
-// an utterance.
-func TestWarmNoticesTheDead(t *testing.T) {
+// TestPoolDropsDead checks that a connection closed by the provider is not reused.
+func TestPoolDropsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &Warm{}
+		w := &Pool{}
 		var made atomic.Int32
-		n := fake.NewNet()
-		fakes := fake.Serve(n, fake.Typical())
+		n := fakeprovider.NewNet()
+		fakes := fakeprovider.Serve(n, fakeprovider.Typical())
 		voice := ElevenLabs{URL: "ws://fake", Dial: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
 			made.Add(1)
 			return n.Dial(ctx, network, addr)
@@ -394,7 +391,7 @@ func TestWarmNoticesTheDead(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			for _, p := range w.places {
+			for _, p := range w.entries {
 				for _, s := range p.ready {
 					_ = s.conn.NetConn().Close()
 				}

@@ -17,41 +17,39 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/clause"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// Deepgram's defaults.
+// Defaults of Deepgram.
 const (
 	DeepgramURL   = "wss://api.deepgram.com/v1/speak"
 	DeepgramVoice = "aura-2-thalia-en"
 )
 
 const (
-	// flushAfter is how much text is gathered for the Flush after the first
-	// clause's, and twice as much for each that follows, up to flushMost: there
-	// may be mostFlushes on a connection in flushWindow, and no more is spoken then
-	// (developers.deepgram.com/docs/tts-ws-flush).
-	flushAfter  = 120  // bytes
-	flushMost   = 1000 // bytes
-	mostFlushes = 20
-	flushWindow = time.Minute
-	// spareFlushes are what is left of them for the next utterance.
+	// flushAfter is the text collected before the second Flush; the amount doubles for
+	// each further one, up to maxFlushText. A connection allows maxFlushes per flushWindow
+	// and then stops speaking (developers.deepgram.com/docs/tts-ws-flush).
+	flushAfter   = 120  // bytes
+	maxFlushText = 1000 // bytes
+	maxFlushes   = 20
+	flushWindow  = time.Minute
+	// spareFlushes are left for the next utterance.
 	spareFlushes = 6
 )
 
-// Deepgram speaks by Deepgram's streaming text-to-speech
-// (developers.deepgram.com/docs/tts-websocket). It tells no times of words.
+// Deepgram uses the streaming text-to-speech API
+// (developers.deepgram.com/docs/tts-websocket). It reports no word times.
 type Deepgram struct {
-	URL  string // empty: DeepgramURL
+	URL  string // empty means DeepgramURL
 	Key  media.Secret
-	Dial wire.Dial
-	Warm *Warm // nil: each utterance connects
+	Dial wsdial.DialFunc
+	Warm *Pool // nil opens a connection per utterance
 }
 
-// Open implements pipeline.Voice. A style's Voice, else its Model, is
-// Deepgram's model, which holds the voice.
-func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
+// Open implements pipeline.Voice. The style's Voice, or else its Model, is the name of
+// Deepgram's model, which includes the voice.
+func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	q := url.Values{
 		"model": {cmp.Or(s.Voice, s.Model, DeepgramVoice)}, "encoding": {"mulaw"},
 		"sample_rate": {strconv.Itoa(s.Rate)}, "container": {"none"},
@@ -62,7 +60,7 @@ func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking
 	base := cmp.Or(d.URL, DeepgramURL)
 	address := base + "?" + q.Encode()
 	sock, err := d.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) {
-		conn, err := wire.Open(ctx, "deepgram speech", base, q, http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial)
+		conn, err := wsdial.Open(ctx, "deepgram speech", base, q, http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial)
 		if err != nil {
 			return nil, err
 		}
@@ -71,36 +69,36 @@ func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking
 	if err != nil {
 		return nil, err
 	}
-	sp := &deepgramSpeaking{socket: sock, rate: s.Rate, warm: d.Warm, address: address, flushed: make(chan struct{}, 1)}
+	sp := &deepgramSynthesis{socket: sock, rate: s.Rate, warm: d.Warm, address: address, flushed: make(chan struct{}, 1)}
 	sp.unhook = context.AfterFunc(ctx, sock.close)
 	return sp, nil
 }
 
-// deepgramSpeaking is one utterance. A connection that spoke the whole of it is
-// used again; one that is cut off is not.
-type deepgramSpeaking struct {
+// deepgramSynthesis is one utterance. A connection that finished its utterance is reused;
+// one that was cut off is closed.
+type deepgramSynthesis struct {
 	*socket
 	rate    int
-	warm    *Warm
+	warm    *Pool
 	address string
 	unhook  func() bool
 	over    sync.Once
-	flushed chan struct{} // the text is complete
+	flushed chan struct{} // signals that the text is complete
 
-	split  clause.Splitter // the speaker's
-	said   string          // since the last Flush. The speaker's
-	enough int             // bytes of said that are flushed; 0 for the first clause. The speaker's
+	split   Splitter // owned by the writer
+	pending string   // text since the last Flush; owned by the writer
+	flushAt int      // bytes of pending that trigger a Flush; 0 for the first clause; owned by the writer
 
 	mu       sync.Mutex
-	open     []string // texts that were flushed and not spoken to their end
-	complete bool     // the text is
+	open     []string // flushed texts not fully spoken
+	complete bool     // the text is complete
 
-	made, from time.Duration // of speech; and where the oldest of open begins. The listener's
-	odd        []byte        // half a sample
+	duration, from time.Duration // speech so far; start of the oldest open text; owned by the reader
+	odd            []byte        // half a sample
 }
 
-// Say implements pipeline.Speaking.
-func (d *deepgramSpeaking) Say(text string) error {
+// Write implements pipeline.Synthesis.
+func (d *deepgramSynthesis) Write(text string) error {
 	for _, clause := range d.split.Add(text) {
 		if err := d.speak(clause + " "); err != nil {
 			return err
@@ -109,36 +107,36 @@ func (d *deepgramSpeaking) Say(text string) error {
 	return nil
 }
 
-func (d *deepgramSpeaking) speak(text string) error {
+func (d *deepgramSynthesis) speak(text string) error {
 	if err := d.send(map[string]string{"type": "Speak", "text": text}); err != nil {
 		return err
 	}
-	if d.said += text; len(d.said) < d.enough || d.recent(time.Now()) >= mostFlushes-1 { // the last is for the end
+	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 { // the last flush is reserved for the end
 		return nil
 	}
-	d.enough = min(max(2*d.enough, flushAfter), flushMost)
+	d.flushAt = min(max(2*d.flushAt, flushAfter), maxFlushText)
 	return d.flush()
 }
 
-func (d *deepgramSpeaking) flush() error {
+func (d *deepgramSynthesis) flush() error {
 	d.flushes = append(d.flushes, time.Now())
 	d.mu.Lock()
-	d.open = append(d.open, d.said)
+	d.open = append(d.open, d.pending)
 	d.mu.Unlock()
-	d.said = ""
+	d.pending = ""
 	return d.send(map[string]string{"type": "Flush"})
 }
 
-// Flush implements pipeline.Speaking.
-func (d *deepgramSpeaking) Flush() error {
+// Flush implements pipeline.Synthesis.
+func (d *deepgramSynthesis) Flush() error {
 	if rest := d.split.End(); rest != "" {
-		d.said += rest
+		d.pending += rest
 		if err := d.send(map[string]string{"type": "Speak", "text": rest}); err != nil {
 			return err
 		}
 	}
 	var err error
-	if d.said != "" {
+	if d.pending != "" {
 		err = d.flush()
 	}
 	d.mu.Lock()
@@ -148,15 +146,15 @@ func (d *deepgramSpeaking) Flush() error {
 	return err
 }
 
-// done tells whether all of the text was spoken.
-func (d *deepgramSpeaking) done() bool {
+// done reports whether the whole text was spoken.
+func (d *deepgramSynthesis) done() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.complete && len(d.open) == 0
 }
 
-// Audio implements pipeline.Speaking.
-func (d *deepgramSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
+// Audio implements pipeline.Synthesis.
+func (d *deepgramSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
 		for !d.done() {
 			select {
@@ -168,7 +166,7 @@ func (d *deepgramSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
 					}
 					return
 				}
-				sp, err := d.take(r)
+				sp, err := d.onMessage(r)
 				if err != nil {
 					yield(pipeline.Speech{}, fmt.Errorf("deepgram speech: %w", err))
 					return
@@ -181,9 +179,9 @@ func (d *deepgramSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
 	}
 }
 
-// take reads one message: speech, or the end of what was flushed, whose words
-// are then timed by their length.
-func (d *deepgramSpeaking) take(r received) (pipeline.Speech, error) {
+// onMessage reads one message: speech, or the end of a flushed text, whose words are then
+// timed by their length.
+func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	if r.kind == websocket.BinaryMessage {
 		b := r.body
 		if d.rate != telephone {
@@ -191,7 +189,7 @@ func (d *deepgramSpeaking) take(r received) (pipeline.Speech, error) {
 			d.odd = append([]byte(nil), b[len(b)&^1:]...)
 		}
 		sp := pipeline.Speech{PCM: samples(b, d.rate)}
-		d.made += time.Duration(len(sp.PCM)) * time.Second / time.Duration(d.rate)
+		d.duration += time.Duration(len(sp.PCM)) * time.Second / time.Duration(d.rate)
 		return sp, nil
 	}
 	m, err := parseDeepgram(r.body)
@@ -203,17 +201,17 @@ func (d *deepgramSpeaking) take(r received) (pipeline.Speech, error) {
 	switch {
 	case len(d.open) == 0:
 		return pipeline.Speech{}, nil
-	case m.Type == "Warning": // what is open is not spoken
+	case m.Type == "Warning": // the open text will not be spoken
 		return pipeline.Speech{}, fmt.Errorf("warning: %s", pipeline.Clean(m.Description))
-	case m.Type != "Flushed": // Metadata, Cleared and what is yet to come
+	case m.Type != "Flushed": // Metadata, Cleared and unknown types
 		return pipeline.Speech{}, nil
 	}
-	sp := pipeline.Speech{Words: spread(d.open[0], d.from, d.made-d.from)}
-	d.open, d.from = d.open[1:], d.made
+	sp := pipeline.Speech{Words: spreadWords(d.open[0], d.from, d.duration-d.from)}
+	d.open, d.from = d.open[1:], d.duration
 	return sp, nil
 }
 
-// deepgramMessage is what Deepgram sends beside sound, as far as it matters here.
+// deepgramMessage holds the used fields of a text message.
 type deepgramMessage struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
@@ -230,11 +228,11 @@ func parseDeepgram(b []byte) (deepgramMessage, error) {
 	return m, nil
 }
 
-// Close implements pipeline.Speaking. What is not yet spoken is cut with the
-// connection, and so is one that was flushed almost as often as it may be. It must not run beside Audio unless to end it.
-func (d *deepgramSpeaking) Close() error {
+// Close implements pipeline.Synthesis. It closes a connection with unspoken text, or with
+// few flushes left. While Audio runs, it may only be called to cancel it.
+func (d *deepgramSynthesis) Close() error {
 	d.over.Do(func() {
-		if d.unhook() && d.done() && !d.closed() && d.recent(time.Now()) <= mostFlushes-spareFlushes {
+		if d.unhook() && d.done() && !d.closed() && d.recentFlushes(time.Now()) <= maxFlushes-spareFlushes {
 			d.warm.put(d.address, d.socket)
 			return
 		}

@@ -15,36 +15,35 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/clause"
-	"github.com/parley-voice/parley/pipeline/wire"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// ElevenLabs' defaults.
+// Defaults of ElevenLabs.
 const (
 	ElevenLabsURL   = "wss://api.elevenlabs.io"
 	ElevenLabsModel = "eleven_flash_v2_5"
 	ElevenLabsVoice = "21m00Tcm4TlvDq8ikWAM"
 )
 
-// ElevenLabs speaks by the streaming text-to-speech API
+// ElevenLabs uses the streaming text-to-speech API
 // (elevenlabs.io/docs/api-reference/text-to-speech/v-1-text-to-speech-voice-id-stream-input).
-// A connection speaks one utterance.
+// A connection serves one utterance.
 type ElevenLabs struct {
-	URL  string // scheme and host; empty: ElevenLabsURL
+	URL  string // scheme and host; empty means ElevenLabsURL
 	Key  media.Secret
-	Dial wire.Dial
-	Warm *Warm // nil: each utterance connects; its Idle is to be less than 3 min
+	Dial wsdial.DialFunc
+	Warm *Pool // nil opens a connection per utterance; Idle must be below 3 min
 }
 
 // Open implements pipeline.Voice.
-func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
+func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	format, err := elevenLabsFormat(s.Rate)
 	if err != nil {
 		return nil, err
 	}
 	q := url.Values{
 		"model_id": {cmp.Or(s.Model, ElevenLabsModel)}, "output_format": {format},
-		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"180"}, // the most there is
+		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"180"}, // the maximum
 	}
 	if language := elevenLabsLanguage(q.Get("model_id"), s.Language); language != "" {
 		q.Set("language_code", language)
@@ -57,14 +56,14 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaki
 	if err != nil {
 		return nil, err
 	}
-	sp := &elevenSpeaking{socket: sock, rate: s.Rate}
+	sp := &elevenSynthesis{socket: sock, rate: s.Rate}
 	sp.unhook = context.AfterFunc(ctx, sock.close)
 	return sp, nil
 }
 
-// connect opens a connection and says how it is to be spoken.
+// connect opens a connection and sends its configuration.
 func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values) (*socket, error) {
-	conn, err := wire.Open(ctx, "elevenlabs", address, q, http.Header{"Xi-Api-Key": {string(e.Key)}}, e.Dial)
+	conn, err := wsdial.Open(ctx, "elevenlabs", address, q, http.Header{"Xi-Api-Key": {string(e.Key)}}, e.Dial)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +86,9 @@ func elevenLabsFormat(rate int) (string, error) {
 	}
 }
 
-// elevenLabsLanguage is the language_code to ask for, which only the models of
-// version 2.5 take; empty for a language that these do not speak. Without it
-// they guess, and read numbers in another language.
+// elevenLabsLanguage returns the language_code to request. Only the version 2.5 models
+// accept it; it is empty for languages that they do not support. Without it they guess,
+// and may read numbers in another language.
 func elevenLabsLanguage(model, language string) string {
 	language, _, _ = strings.Cut(strings.ToLower(language), "-")
 	const spoken = " ar bg cs da de el en es fi fil fr hi hr hu id it ja ko ms nl no pl pt ro ru sk sv ta tr uk vi zh "
@@ -99,22 +98,22 @@ func elevenLabsLanguage(model, language string) string {
 	return language
 }
 
-// elevenSpeaking is one utterance.
-type elevenSpeaking struct {
+// elevenSynthesis is one utterance.
+type elevenSynthesis struct {
 	*socket
 	rate   int
 	unhook func() bool
 
-	split clause.Splitter // the speaker's
+	split Splitter // owned by the writer
 
-	made time.Duration // of speech so far. The listener's
-	word strings.Builder
-	from time.Duration // where word begins
+	duration time.Duration // speech so far; owned by the reader
+	word     strings.Builder
+	from     time.Duration // start of word
 }
 
-// Say implements pipeline.Speaking. Whole clauses are sent, each with a space
-// behind it: with auto_mode each piece is spoken as it is.
-func (e *elevenSpeaking) Say(text string) error {
+// Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
+// because auto_mode speaks each piece as it is.
+func (e *elevenSynthesis) Write(text string) error {
 	for _, c := range e.split.Add(text) {
 		if err := e.send(map[string]any{"text": c + " "}); err != nil {
 			return err
@@ -123,8 +122,8 @@ func (e *elevenSpeaking) Say(text string) error {
 	return nil
 }
 
-// Flush implements pipeline.Speaking.
-func (e *elevenSpeaking) Flush() error {
+// Flush implements pipeline.Synthesis.
+func (e *elevenSynthesis) Flush() error {
 	if rest := e.split.End(); rest != "" {
 		if err := e.send(map[string]any{"text": rest + " ", "flush": true}); err != nil {
 			return err
@@ -133,15 +132,14 @@ func (e *elevenSpeaking) Flush() error {
 	return e.send(map[string]any{"text": ""})
 }
 
-// Close implements pipeline.Speaking. It cuts the connection: the utterance is
-// over, heard or not.
-func (e *elevenSpeaking) Close() error {
+// Close implements pipeline.Synthesis. It closes the connection.
+func (e *elevenSynthesis) Close() error {
 	e.unhook()
 	e.close()
 	return nil
 }
 
-// elevenMessage is what the API sends.
+// elevenMessage is a message of the API.
 type elevenMessage struct {
 	Audio     []byte `json:"audio"` // base64
 	IsFinal   bool   `json:"isFinal"`
@@ -153,8 +151,8 @@ type elevenMessage struct {
 	} `json:"alignment"`
 }
 
-// Audio implements pipeline.Speaking.
-func (e *elevenSpeaking) Audio() iter.Seq2[pipeline.Speech, error] {
+// Audio implements pipeline.Synthesis.
+func (e *elevenSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
 		for r := range e.in {
 			m, err := parseEleven(r.body)
@@ -182,7 +180,8 @@ func parseEleven(b []byte) (elevenMessage, error) {
 		return m, nil
 	}
 	text := pipeline.Clean(m.Error + ": " + m.Message)
-	for _, word := range []string{"voice_", "model_", "language_", "unsupported_", "invalid_uid"} { // voice_does_not_exist and the like: asked for in vain
+	// invalid requests such as voice_does_not_exist
+	for _, word := range []string{"voice_", "model_", "language_", "unsupported_", "invalid_uid"} {
 		if strings.Contains(m.Error, word) {
 			return m, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
 		}
@@ -190,21 +189,21 @@ func parseEleven(b []byte) (elevenMessage, error) {
 	return m, errors.New(text)
 }
 
-func (e *elevenSpeaking) speech(m elevenMessage) pipeline.Speech {
+func (e *elevenSynthesis) speech(m elevenMessage) pipeline.Speech {
 	var sp pipeline.Speech
 	sp.PCM = samples(m.Audio, e.rate)
 	if a := m.Alignment; a != nil && len(a.Starts) == len(a.Chars) {
 		sp.Words = e.words(a.Chars, a.Starts)
 	}
-	e.made += time.Duration(len(sp.PCM)) * time.Second / time.Duration(e.rate)
+	e.duration += time.Duration(len(sp.PCM)) * time.Second / time.Duration(e.rate)
 	if m.IsFinal && e.word.Len() > 0 {
-		sp.Words = append(sp.Words, pipeline.Word{Text: e.word.String(), Start: e.from, End: e.made})
+		sp.Words = append(sp.Words, pipeline.Word{Text: e.word.String(), Start: e.from, End: e.duration})
 		e.word.Reset()
 	}
 	return sp
 }
 
-// samples reads speech: µ-law at 8 kHz, else 16-bit little-endian PCM.
+// samples decodes speech: µ-law at 8 kHz, else 16-bit little-endian PCM.
 func samples(b []byte, rate int) []int16 {
 	if rate != telephone {
 		return samples16(b)
@@ -214,14 +213,13 @@ func samples(b []byte, rate int) []int16 {
 	return pcm
 }
 
-// words turns timed characters into timed words. Times count from the beginning
-// of the utterance, or of the message: the latter where they begin before the
-// speech that was already made.
-func (e *elevenSpeaking) words(chars []string, starts []int) []pipeline.Word {
+// words turns timed characters into timed words. Times count from the start of the
+// utterance or of the message; the latter if they lie before the speech received so far.
+func (e *elevenSynthesis) words(chars []string, starts []int) []pipeline.Word {
 	var base time.Duration
 	const slack = 50 * time.Millisecond
-	if len(starts) > 0 && time.Duration(starts[0])*time.Millisecond+slack < e.made {
-		base = e.made
+	if len(starts) > 0 && time.Duration(starts[0])*time.Millisecond+slack < e.duration {
+		base = e.duration
 	}
 	var words []pipeline.Word
 	for i, c := range chars {

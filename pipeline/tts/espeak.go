@@ -14,31 +14,30 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Espeak speaks by the espeak-ng binary, on this machine.
+// Espeak runs the local espeak-ng binary.
 type Espeak struct {
-	Path string // empty: "espeak-ng", by PATH
+	Path string // empty means "espeak-ng" in PATH
 }
 
-// Open implements pipeline.Voice. A style's Voice is one of espeak-ng's voices
-// (espeak-ng --voices), such as "en-us+f3".
-func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
+// Open implements pipeline.Voice. The style's Voice is a voice of espeak-ng (espeak-ng
+// --voices), such as "en-us+f3".
+func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	path, err := exec.LookPath(cmp.Or(e.Path, "espeak-ng"))
 	if err != nil {
 		return nil, fmt.Errorf("espeak-ng is not installed (apt-get install espeak-ng): %w", err)
 	}
 	voice := cmp.Or(s.Voice, s.Language, "en")
-	return newClausal(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
+	return newClauseSynthesis(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
 		return espeak(ctx, path, voice, clause)
 	}), nil
 }
 
-// espeak starts the binary, which gets the clause by its standard input and
-// writes a WAV stream.
+// espeak starts the binary with the clause as its standard input. It outputs a WAV stream.
 func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int, error) {
-	cmd := exec.CommandContext(ctx, path, "--stdin", "--stdout", "-v", voice) //nolint:gosec // the operator names the binary
+	cmd := exec.CommandContext(ctx, path, "--stdin", "--stdout", "-v", voice) //nolint:gosec // the operator configures the path
 	cmd.Stdin = strings.NewReader(clause)
-	said := &bytes.Buffer{}
-	cmd.Stderr = said
+	stderr := &bytes.Buffer{}
+	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, 0, fmt.Errorf("espeak-ng: %w", err)
@@ -50,12 +49,12 @@ func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int
 	rate, err := wavRate(out)
 	if err != nil {
 		err = errors.Join(err, p.Close())
-		return nil, 0, fmt.Errorf("espeak-ng: %w: %s", err, bytes.TrimSpace(said.Bytes()))
+		return nil, 0, fmt.Errorf("espeak-ng: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return p, rate, nil
 }
 
-// A process is the output of a command that Close waits for.
+// A process is the output of a command; Close waits for it.
 type process struct {
 	io.ReadCloser
 	cmd *exec.Cmd
@@ -63,7 +62,7 @@ type process struct {
 
 // Close ends the command.
 func (p *process) Close() error {
-	err := p.ReadCloser.Close() // one that still writes gets SIGPIPE
+	err := p.ReadCloser.Close() // a command that still writes gets SIGPIPE
 	var exit *exec.ExitError
 	if waited := p.cmd.Wait(); waited != nil && !errors.As(waited, &exit) {
 		err = errors.Join(err, waited)
@@ -71,8 +70,7 @@ func (p *process) Close() error {
 	return err
 }
 
-// wavRate reads the header of a WAV stream of 16-bit mono PCM up to its sound
-// and returns its rate in Hz.
+// wavRate reads the header of a WAV stream of 16-bit mono PCM and returns its rate in Hz.
 func wavRate(r io.Reader) (int, error) {
 	var riff [12]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {
@@ -85,14 +83,14 @@ func wavRate(r io.Reader) (int, error) {
 	for {
 		var chunk [8]byte
 		if _, err := io.ReadFull(r, chunk[:]); err != nil {
-			return 0, fmt.Errorf("no sound in the WAV stream: %w", err)
+			return 0, fmt.Errorf("no audio in the WAV stream: %w", err)
 		}
 		size := binary.LittleEndian.Uint32(chunk[4:])
 		switch id := string(chunk[:4]); {
 		case id == "data" && rate > 0:
 			return rate, nil
 		case size > 1<<16:
-			return 0, fmt.Errorf("WAV chunk %q of %d bytes before the sound", id, size)
+			return 0, fmt.Errorf("WAV chunk %q of %d bytes before the audio", id, size)
 		default:
 			b := make([]byte, size)
 			if _, err := io.ReadFull(r, b); err != nil {
@@ -109,8 +107,7 @@ func wavRate(r io.Reader) (int, error) {
 	}
 }
 
-// formatRate reads the rate in Hz from a WAV format chunk, which must be of
-// 16-bit mono PCM.
+// formatRate returns the rate in Hz from a format chunk of 16-bit mono PCM.
 func formatRate(b []byte) (int, error) {
 	if len(b) < 16 || binary.LittleEndian.Uint16(b) != 1 || binary.LittleEndian.Uint16(b[2:]) != 1 ||
 		binary.LittleEndian.Uint16(b[14:]) != 16 {
@@ -118,7 +115,7 @@ func formatRate(b []byte) (int, error) {
 	}
 	rate := int(binary.LittleEndian.Uint32(b[4:]))
 	if rate < 8000 || rate > 48000 {
-		return 0, fmt.Errorf("the WAV stream is of %d Hz; accepted: 8000 to 48000", rate)
+		return 0, fmt.Errorf("unsupported WAV rate of %d Hz; accepted: 8000 to 48000", rate)
 	}
 	return rate, nil
 }

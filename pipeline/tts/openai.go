@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// OpenAI's defaults.
+// Defaults of OpenAI.
 const (
 	OpenAIURL   = "https://api.openai.com/v1"
 	OpenAIModel = "gpt-4o-mini-tts"
@@ -26,27 +26,27 @@ const (
 
 const openAIRate = 24000 // Hz of response_format pcm
 
-// OpenAI speaks by the audio speech API, which OpenAI, speaches, Kokoro-FastAPI
-// and others serve (platform.openai.com/docs/api-reference/audio/createSpeech).
-// What comes is told by the answer, not by what was asked for.
+// OpenAI uses the audio speech API, which OpenAI, speaches, Kokoro-FastAPI and others
+// serve (platform.openai.com/docs/api-reference/audio/createSpeech). The response's media
+// type decides how it is decoded.
 type OpenAI struct {
-	URL    string // up to and without /audio/speech; empty: OpenAIURL
+	URL    string // without /audio/speech; empty means OpenAIURL
 	Key    media.Secret
-	Client *http.Client // nil: http.DefaultClient; must not have a Timeout
-	Format string       // "pcm" or "wav"; empty: "pcm"
-	Events bool         // ask for the sound in server-sent events
+	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
+	Format string       // "pcm" or "wav"; empty means "pcm"
+	Events bool         // request the audio as server-sent events
 }
 
 // Open implements pipeline.Voice.
-func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Speaking, error) {
-	return newClausal(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
+func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
+	return newClauseSynthesis(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
 		return o.speak(ctx, s, clause)
 	}), nil
 }
 
 func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.ReadCloser, int, error) {
 	address := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
-	post := pipeline.Post{URL: address, Key: o.Key, Client: o.Client}
+	post := pipeline.JSONClient{URL: address, Key: o.Key, Client: o.Client}
 	ask := map[string]string{
 		"model": cmp.Or(s.Model, OpenAIModel), "voice": cmp.Or(s.Voice, OpenAIVoice),
 		"input": clause, "response_format": cmp.Or(o.Format, "pcm"),
@@ -60,7 +60,7 @@ func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.
 	}
 	pcm, rate, err := sound(resp.Header.Get("Content-Type"), resp.Body)
 	if err != nil {
-		_ = resp.Body.Close() // nothing of it is wanted
+		_ = resp.Body.Close() // not needed
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
 	return readCloser{pcm, resp.Body}, rate, nil
@@ -71,16 +71,16 @@ type readCloser struct {
 	io.Closer
 }
 
-// sound returns the 16-bit mono PCM in a body, and its rate in Hz.
+// sound returns the 16-bit mono PCM in a body and its rate in Hz.
 func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
-		kind = "" // whatever it is then
+		kind = "" // treated as unknown
 	}
 	rate = openAIRate
 	if hz, err := strconv.Atoi(cmp.Or(params["rate"], params["sample_rate"])); err == nil {
 		if rate = hz; rate < 8000 || rate > 48000 {
-			return nil, 0, fmt.Errorf("speech of %d Hz; accepted: 8000 to 48000", rate)
+			return nil, 0, fmt.Errorf("unsupported speech rate of %d Hz; accepted: 8000 to 48000", rate)
 		}
 	}
 	switch kind {
@@ -89,7 +89,7 @@ func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err err
 	case "", "application/octet-stream", "binary/octet-stream", "audio/pcm", "audio/l16", "audio/x-pcm",
 		"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
 	default:
-		return nil, 0, fmt.Errorf("%.40q is no sound that is understood; accepted: PCM, WAV and events", kind)
+		return nil, 0, fmt.Errorf("unsupported media type %.40q; accepted: PCM, WAV and events", kind)
 	}
 	r := bufio.NewReader(body)
 	if head, err := r.Peek(4); err == nil && string(head) == "RIFF" {
@@ -99,25 +99,25 @@ func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err err
 	return r, rate, nil
 }
 
-// audioEvents is the sound in server-sent events.
+// audioEvents reads the audio in server-sent events.
 type audioEvents struct {
 	lines *bufio.Scanner
-	left  []byte
-	over  bool
+	rest  []byte
+	done  bool
 }
 
-const longestEvent = 1 << 20 // bytes
+const maxEvent = 1 << 20 // bytes
 
 func newAudioEvents(r io.Reader) *audioEvents {
 	a := &audioEvents{lines: bufio.NewScanner(r)}
-	a.lines.Buffer(make([]byte, 0, 4096), longestEvent)
+	a.lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	return a
 }
 
 // Read implements io.Reader.
 func (a *audioEvents) Read(b []byte) (int, error) {
-	for len(a.left) == 0 {
-		if a.over {
+	for len(a.rest) == 0 {
+		if a.done {
 			return 0, io.EOF
 		}
 		if !a.lines.Scan() {
@@ -128,15 +128,15 @@ func (a *audioEvents) Read(b []byte) (int, error) {
 			continue
 		}
 		if string(data) == "[DONE]" {
-			a.over = true
+			a.done = true
 			continue
 		}
 		if err := a.event(data); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(b, a.left)
-	a.left = a.left[n:]
+	n := copy(b, a.rest)
+	a.rest = a.rest[n:]
 	return n, nil
 }
 
@@ -154,6 +154,6 @@ func (a *audioEvents) event(data []byte) error {
 	if m.Error.Message != "" || m.Type == "error" {
 		return fmt.Errorf("%s", pipeline.Clean(m.Error.Message))
 	}
-	a.left, a.over = m.Audio, m.Type == "speech.audio.done"
+	a.rest, a.done = m.Audio, m.Type == "speech.audio.done"
 	return nil
 }

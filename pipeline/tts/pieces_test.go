@@ -11,14 +11,14 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// overhear plays a far end that answers each message as it is told to, and
-// returns how it is reached and what it was sent.
-func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fake.Net, got *[]map[string]any) {
+// overhear starts a peer with scripted responses and returns its dialer and the messages
+// it received.
+func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fakeprovider.Net, got *[]map[string]any) {
 	t.Helper()
-	n, got = fake.NewNet(), new([]map[string]any)
+	n, got = fakeprovider.NewNet(), new([]map[string]any)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
@@ -39,7 +39,7 @@ func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any))
 	return n, got
 }
 
-// TestPieces: voices that speak each piece as it comes are given whole clauses.
+// TestPieces checks that voices that speak each piece at once receive complete clauses.
 func TestPieces(t *testing.T) {
 	pieces := []string{"Ihr", " Ter", "min ist um", " 3", ".", "30", " Uhr", ". ", "Passt", " das", "?"}
 	for _, name := range []string{"elevenlabs", "cartesia"} {
@@ -77,8 +77,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestContextEnds: a context that ends before its text does is followed by
-// another, whose times go on.
+// TestContextEnds checks that a context that ends before its text is continued by another,
+// with continuous times.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
@@ -87,7 +87,7 @@ func TestContextEnds(t *testing.T) {
 			_ = conn.WriteJSON(map[string]any{"type": "timestamps", "context_id": id, "word_timestamps": map[string]any{
 				"words": []string{"word"}, "start": []float64{0.5}, "end": []float64{0.9},
 			}})
-			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // whatever was said of more
+			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // regardless of further text
 		})
 		c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
 		sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
@@ -95,7 +95,7 @@ func TestContextEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"Good morning to you. ", "And good evening. ", "And good night."} {
-			if err := sp.Say(text); err != nil {
+			if err := sp.Write(text); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

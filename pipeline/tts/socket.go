@@ -13,45 +13,45 @@ import (
 
 const (
 	writeLimit = 5 * time.Second
-	telephone  = 8000 // Hz; at this rate speech comes as µ-law
-	inbox      = 64   // messages that may wait to be heard
+	telephone  = 8000 // Hz; at this rate speech is µ-law
+	inQueue    = 64   // messages that may wait
 )
 
-// A received message is one of a provider.
-type received struct {
+// A message comes from a provider.
+type message struct {
 	kind int // of the WebSocket message
 	body []byte
 }
 
-// A socket is a connection to a voice. Its reader runs from the first, so that
-// an idle one is known to be gone before it is needed. Close waits for it.
+// A socket is a connection to a voice provider. Its reader runs from the start, so that a
+// dead idle connection is detected. Close waits for the reader.
 type socket struct {
-	name    string
-	conn    *websocket.Conn
-	in      chan received // closed when the connection ended
-	err     error         // why; there once in is closed
-	stop    chan struct{}
-	gone    chan struct{} // the reader ended
-	once    sync.Once
-	born    time.Time
-	missed  atomic.Int32 // pings without an answer
-	flushes []time.Time  // the newest last; of who speaks on it
+	name        string
+	conn        *websocket.Conn
+	in          chan message // closed when the connection has ended
+	err         error        // the reason; valid once in is closed
+	stop        chan struct{}
+	readDone    chan struct{} // closed when the reader has ended
+	once        sync.Once
+	idleSince   time.Time
+	missedPongs atomic.Int32 // unanswered pings
+	flushes     []time.Time  // times of flushes, newest last; owned by the writer
 
-	mu sync.Mutex // of writing
+	mu sync.Mutex // guards writing
 }
 
 func newSocket(name string, conn *websocket.Conn) *socket {
 	s := &socket{
-		name: name, conn: conn, born: time.Now(), in: make(chan received, inbox),
-		stop: make(chan struct{}), gone: make(chan struct{}),
+		name: name, conn: conn, idleSince: time.Now(), in: make(chan message, inQueue),
+		stop: make(chan struct{}), readDone: make(chan struct{}),
 	}
-	conn.SetPongHandler(func(string) error { s.missed.Store(0); return nil })
+	conn.SetPongHandler(func(string) error { s.missedPongs.Store(0); return nil })
 	go s.read()
 	return s
 }
 
 func (s *socket) read() {
-	defer close(s.gone)
+	defer close(s.readDone)
 	defer close(s.in)
 	for {
 		kind, b, err := s.conn.ReadMessage()
@@ -60,25 +60,25 @@ func (s *socket) read() {
 			return
 		}
 		select {
-		case s.in <- received{kind, b}: // waits where speech runs far ahead of the ear
+		case s.in <- message{kind, b}: // blocks while speech is far ahead of playout
 		case <-s.stop:
 			return
 		}
 	}
 }
 
-// recent is how often the connection was flushed in the last flushWindow.
-func (s *socket) recent(now time.Time) int {
+// recentFlushes returns the number of flushes within flushWindow.
+func (s *socket) recentFlushes(now time.Time) int {
 	for len(s.flushes) > 0 && now.Sub(s.flushes[0]) >= flushWindow {
 		s.flushes = s.flushes[1:]
 	}
 	return len(s.flushes)
 }
 
-// ended tells whether the connection is gone.
+// ended reports whether the connection has ended.
 func (s *socket) ended() bool {
 	select {
-	case <-s.gone:
+	case <-s.readDone:
 		return true
 	default:
 		return false
@@ -110,55 +110,51 @@ func (s *socket) send(m any) error {
 	return nil
 }
 
-// ping asks whether anybody is there. It is false where the last one, or the
-// one before, had no answer.
+// ping sends a ping. It returns false if the last two were not answered.
 func (s *socket) ping() bool {
-	return s.missed.Add(1) <= 2 && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)) == nil
+	return s.missedPongs.Add(1) <= 2 && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)) == nil
 }
 
-// close cuts the connection, which wakes who waits for it, and waits for the
-// reader.
+// close closes the connection, which wakes its users, and waits for the reader.
 func (s *socket) close() {
 	s.once.Do(func() {
 		close(s.stop)
 		_ = s.conn.Close()
 	})
-	<-s.gone
+	<-s.readDone
 }
 
-// A Warm keeps connections to voices open for the utterances to come, so that
-// the first word waits for no handshake. As many are kept of an address as were
-// missing at a time, up to mostReady; each not longer than Idle. Its zero value
-// is ready. Close ends it; its voices then connect anew for each utterance.
-type Warm struct {
-	Idle time.Duration // 0: a minute. Less than the provider's own limit.
+// A Pool keeps idle connections to voices, so that the first word waits for no handshake.
+// Per address it keeps as many as were missing at once, up to maxReady, each for at most
+// Idle. The zero value is ready to use. After Close, each utterance opens a connection.
+type Pool struct {
+	Idle time.Duration // 0 means 1 min; must be below the provider's own limit
 
-	mu     sync.Mutex
-	places map[string]*place
-	stop   context.CancelFunc
-	ctx    func() context.Context // of the dials; nil until the first
-	closed bool
-	wg     sync.WaitGroup
+	mu      sync.Mutex
+	entries map[string]*poolEntry
+	stop    context.CancelFunc
+	ctx     func() context.Context // context of dials; nil before the first
+	closed  bool
+	wg      sync.WaitGroup
 }
 
 const (
-	mostReady  = 16 // connections of an address
+	maxReady   = 16 // connections per address
 	dialLimit  = 5 * time.Second
 	checkEvery = 10 * time.Second
 )
 
-// A place is what is kept of one address.
-type place struct {
-	ready  []*socket // the newest last
-	coming int       // being opened
-	want   int
+// A poolEntry holds the connections of one address.
+type poolEntry struct {
+	ready   []*socket // newest last
+	opening int       // dials in progress
+	want    int
 }
 
-type dialer func(ctx context.Context) (*socket, error)
+type dialFunc func(ctx context.Context) (*socket, error)
 
-// get returns a connection: one that is ready, else a new one. Either way
-// another is opened for the next.
-func (w *Warm) get(ctx context.Context, address string, dial dialer) (*socket, error) {
+// get returns an idle or a new connection, and opens another one for the next call.
+func (w *Pool) get(ctx context.Context, address string, dial dialFunc) (*socket, error) {
 	if w == nil {
 		return dial(ctx)
 	}
@@ -173,69 +169,69 @@ func (w *Warm) get(ctx context.Context, address string, dial dialer) (*socket, e
 	return s, nil
 }
 
-// take returns a connection that is ready, if one is.
-func (w *Warm) take(address string) *socket {
+// take returns an idle connection, or nil.
+func (w *Pool) take(address string) *socket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil
 	}
-	w.begin()
-	p := w.places[address]
+	w.start()
+	p := w.entries[address]
 	if p == nil {
-		p = &place{}
-		w.places[address] = p
+		p = &poolEntry{}
+		w.entries[address] = p
 	}
 	var s *socket
 	for n := len(p.ready); n > 0 && s == nil; n = len(p.ready) {
-		if s, p.ready = p.ready[n-1], p.ready[:n-1]; s.ended() || time.Since(s.born) > w.idle() {
+		if s, p.ready = p.ready[n-1], p.ready[:n-1]; s.ended() || time.Since(s.idleSince) > w.idle() {
 			w.wg.Go(s.close)
 			s = nil
 		}
 	}
 	if s == nil {
-		p.want = min(p.want+1, mostReady)
+		p.want = min(p.want+1, maxReady)
 	}
 	return s
 }
 
-// refill opens what is missing of an address.
-func (w *Warm) refill(address string, dial dialer) {
+// refill opens the missing connections of an address.
+func (w *Pool) refill(address string, dial dialFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := w.places[address]
+	p := w.entries[address]
 	if w.closed || p == nil {
 		return
 	}
-	for ; len(p.ready)+p.coming < p.want; p.coming++ {
+	for ; len(p.ready)+p.opening < p.want; p.opening++ {
 		ctx := w.ctx()
 		w.wg.Go(func() { w.fill(ctx, p, dial) })
 	}
 }
 
-// begin starts the checks, once.
-func (w *Warm) begin() {
-	if w.places != nil {
+// start starts the checks once.
+func (w *Pool) start() {
+	if w.entries != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w.places, w.stop, w.ctx = map[string]*place{}, cancel, func() context.Context { return ctx }
+	w.entries, w.stop, w.ctx = map[string]*poolEntry{}, cancel, func() context.Context { return ctx }
 	w.wg.Go(func() { w.check(ctx) })
 }
 
-func (w *Warm) idle() time.Duration {
+func (w *Pool) idle() time.Duration {
 	if w.Idle > 0 {
 		return w.Idle
 	}
 	return time.Minute
 }
 
-func (w *Warm) fill(ctx context.Context, p *place, dial dialer) {
+func (w *Pool) fill(ctx context.Context, p *poolEntry, dial dialFunc) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	s, err := dial(ctx)
 	w.mu.Lock()
-	p.coming--
+	p.opening--
 	keep := err == nil && !w.closed
 	if keep {
 		p.ready = append(p.ready, s)
@@ -246,13 +242,13 @@ func (w *Warm) fill(ctx context.Context, p *place, dial dialer) {
 	}
 }
 
-// put takes back a connection that may be used again.
-func (w *Warm) put(address string, s *socket) {
+// put takes back a connection for reuse.
+func (w *Pool) put(address string, s *socket) {
 	keep := false
 	if w != nil && !s.ended() {
 		w.mu.Lock()
-		if p := w.places[address]; !w.closed && p != nil && len(p.ready) < mostReady {
-			s.born, keep = time.Now(), true
+		if p := w.entries[address]; !w.closed && p != nil && len(p.ready) < maxReady {
+			s.idleSince, keep = time.Now(), true
 			p.ready = append(p.ready, s)
 		}
 		w.mu.Unlock()
@@ -262,9 +258,8 @@ func (w *Warm) put(address string, s *socket) {
 	}
 }
 
-// check lets go of connections that were not needed for too long, and of those
-// that do not answer.
-func (w *Warm) check(ctx context.Context) {
+// check closes connections that are idle too long or do not respond.
+func (w *Pool) check(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
@@ -279,34 +274,34 @@ func (w *Warm) check(ctx context.Context) {
 	}
 }
 
-// stale takes away what is to be closed.
-func (w *Warm) stale() []*socket {
+// stale removes and returns connections to close.
+func (w *Pool) stale() []*socket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var old []*socket
-	for address, p := range w.places {
+	for address, p := range w.entries {
 		kept := p.ready[:0]
 		for _, s := range p.ready {
-			if s.ended() || time.Since(s.born) > w.idle() || !s.ping() {
+			if s.ended() || time.Since(s.idleSince) > w.idle() || !s.ping() {
 				old = append(old, s)
 				p.want = max(p.want-1, 0)
 			} else {
 				kept = append(kept, s)
 			}
 		}
-		if p.ready = kept; len(kept) == 0 && p.coming == 0 && p.want == 0 {
-			delete(w.places, address)
+		if p.ready = kept; len(kept) == 0 && p.opening == 0 && p.want == 0 {
+			delete(w.entries, address)
 		}
 	}
 	return old
 }
 
-// Close lets go of all connections that wait.
-func (w *Warm) Close() error {
+// Close closes all idle connections.
+func (w *Pool) Close() error {
 	w.mu.Lock()
 	w.closed = true
 	var all []*socket
-	for _, p := range w.places {
+	for _, p := range w.entries {
 		all = append(all, p.ready...)
 		p.ready = nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// speak says text in pieces and returns all that came.
+// speak sends text in pieces and returns all speech.
 func speak(ctx context.Context, v pipeline.Voice, rate int, pieces ...string) (pcm []int16, words []pipeline.Word, err error) {
 	sp, err := v.Open(ctx, pipeline.Style{Rate: rate})
 	if err != nil {
@@ -25,7 +25,7 @@ func speak(ctx context.Context, v pipeline.Voice, rate int, pieces ...string) (p
 	go func() {
 		defer close(wrote)
 		for _, p := range pieces {
-			if sp.Say(p) != nil {
+			if sp.Write(p) != nil {
 				return
 			}
 		}
@@ -89,21 +89,21 @@ func TestElevenLabsLanguage(t *testing.T) {
 	}
 }
 
-// TestFlushLimit: what Deepgram does not speak is told, not silence.
+// TestFlushLimit checks that text rejected by Deepgram causes an error, not silence.
 func TestFlushLimit(t *testing.T) {
-	d := &deepgramSpeaking{open: []string{"hello"}}
-	if _, err := d.take(received{body: []byte(`{"type":"Warning","description":"too many"}`)}); err == nil || !strings.Contains(err.Error(), "too many") {
+	d := &deepgramSynthesis{open: []string{"hello"}}
+	if _, err := d.onMessage(message{body: []byte(`{"type":"Warning","description":"too many"}`)}); err == nil || !strings.Contains(err.Error(), "too many") {
 		t.Errorf("a warning: %v", err)
 	}
 	d.open = nil
-	if _, err := d.take(received{body: []byte(`{"type":"Warning","description":"too many"}`)}); err != nil {
+	if _, err := d.onMessage(message{body: []byte(`{"type":"Warning","description":"too many"}`)}); err != nil {
 		t.Errorf("a warning of nothing: %v", err)
 	}
 }
 
-// TestWhoseFault: a voice or a model that there is not is told apart from a
-// provider that breaks.
-func TestWhoseFault(t *testing.T) {
+// TestRequestFaults checks that invalid voices and models are distinguished from provider
+// failures.
+func TestRequestFaults(t *testing.T) {
 	eleven := func(body string) error {
 		_, err := parseEleven([]byte(body))
 		return err
@@ -135,7 +135,7 @@ func FuzzWAV(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = wavRate(bytes.NewReader(b)) })
 }
 
-// FuzzMessages: no message of a provider does more harm than an error.
+// FuzzMessages checks that no message causes more than an error.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
 	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
@@ -143,10 +143,10 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte("data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: [DONE]\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		if m, err := parseEleven(b); err == nil {
-			(&elevenSpeaking{rate: telephone}).speech(m)
+			(&elevenSynthesis{rate: telephone}).speech(m)
 		}
 		if m, err := parseCartesia(b); err == nil {
-			(&cartesiaSpeaking{style: pipeline.Style{Rate: telephone}, wake: make(chan struct{}, 1)}).take(m)
+			(&cartesiaSynthesis{style: pipeline.Style{Rate: telephone}, wake: make(chan struct{}, 1)}).onMessage(m)
 		}
 		_, _ = parseDeepgram(b)
 		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))

@@ -1,7 +1,6 @@
-// Package turn decides whose turn it is. It is a pure state machine: what
-// happened goes in as an Event, what to do comes out as Actions, each with its
-// reason. There is no clock in it; times count from the answer of the call and
-// come in with the events, so a log of the events replays to the same actions.
+// Package turn decides who has the floor in a call. Its state machine takes Events and
+// returns Actions, each with its reason. It has no clock: times count from the answer of
+// the call and come with the events, so a log of events replays to the same actions.
 package turn
 
 import "time"
@@ -11,102 +10,98 @@ type Kind string
 
 // Kinds.
 const (
-	Stirred   Kind = "stirred"   // there is sound that may become a voice
-	Calmed    Kind = "calmed"    // it came to nothing
-	Voice     Kind = "voice"     // the caller began to speak
-	Loud      Kind = "loud"      // the caller has spoken for For, pauses apart
-	Lull      Kind = "lull"      // the caller paused: too short a time to tell why
-	Silence   Kind = "silence"   // the caller fell silent
-	Key       Kind = "key"       // the caller pressed a key
-	Heard     Kind = "heard"     // the recognizer understood something
-	Judged    Kind = "judged"    // the classifier's answer to Judge
-	Deaf      Kind = "deaf"      // the recognizer broke; another is being opened
-	Listens   Kind = "listens"   // a recognizer is open again
-	Timer     Kind = "timer"     // the timer that was set last is due
-	Ready     Kind = "ready"     // the answer's first sound is made, and held
-	Audible   Kind = "audible"   // the first audible frame of the agent's speech left
-	Said      Kind = "said"      // the last frame of the agent's speech left
-	ReplyFail Kind = "replyfail" // the model or the voice broke
-	Own       Kind = "own"       // the agent begins a speech that answers nothing
-	Floor     Kind = "floor"     // the agent may speak: whoever it is to talk to is there, and waits
-	Hold      Kind = "hold"      // it may not, until the next Floor
+	SoundStart     Kind = "stirred"   // there is sound that may become a voice
+	SoundEnd       Kind = "calmed"    // the sound became no voice
+	Voice          Kind = "voice"     // the caller began to speak
+	VoiceLength    Kind = "loud"      // the caller has spoken for Length, without pauses
+	Lull           Kind = "lull"      // the caller paused, for too short a time to judge why
+	Silence        Kind = "silence"   // the caller fell silent
+	Key            Kind = "key"       // the caller pressed a key
+	Transcript     Kind = "heard"     // the recognizer sent a result
+	Classified     Kind = "judged"    // the classifier answered a Judge
+	RecognizerLost Kind = "deaf"      // the recognizer failed; another is being opened
+	RecognizerOpen Kind = "listens"   // a recognizer is open again
+	Timer          Kind = "timer"     // the timer that was set last is due
+	Ready          Kind = "ready"     // the first sound of the reply exists and waits for Release
+	SpeechStart    Kind = "audible"   // the first audible frame of the agent's speech was sent
+	SpeechEnd      Kind = "said"      // the last frame of the agent's speech was sent
+	ReplyFailed    Kind = "replyfail" // the model or the voice failed
+	OwnSpeech      Kind = "own"       // the agent begins a speech that answers nothing
+	Floor          Kind = "floor"     // the agent may speak
+	Hold           Kind = "hold"      // the agent may not speak before the next Floor
 )
 
-// What the agent can be saying.
+// Kinds of the agent's speech.
 const (
 	Reply  = "reply"  // an answer, or the greeting
-	Filler = "filler" // something short while the answer is being made
-	Notice = "notice" // an apology, or a question whether the caller is there
+	Filler = "filler" // a short phrase while the answer is prepared
+	Notice = "notice" // an apology, or a question whether the caller is still there
 )
 
-// An Event is what happened.
+// An Event is what happened. The field names of its JSON are part of the turn log.
 type Event struct {
 	Kind Kind          `json:"kind"`
 	At   time.Duration `json:"at"` // when it became known
-	// From, of Voice, is its onset; of Lull and Silence, the arrival of the
-	// last voiced sample; of Heard, when what was understood began to be said.
+	// From: for Voice, its onset; for Lull and Silence, the arrival of the last
+	// voiced sample; for Transcript, the start of the words, 0 if unknown.
 	From time.Duration `json:"from,omitempty"`
-	// Until, of Heard, is the end of what was understood; 0 where unknown.
-	Until time.Duration `json:"until,omitempty"`
-	For   time.Duration `json:"for,omitempty"` // Loud
-	// Text, of Heard and Judged, is what was understood; of Key, the key; of
-	// Audible and Said, what the agent is saying: Reply, Filler or Notice; of
-	// Floor, Greet or nothing.
+	// Until, for Transcript, is the end of the words; 0 if unknown.
+	Until  time.Duration `json:"until,omitempty"`
+	Length time.Duration `json:"for,omitempty"` // for VoiceLength
+	// Text: for Transcript and Classified, the words; for Key, the key; for
+	// SpeechStart and SpeechEnd, Reply, Filler or Notice; for Floor, Greet or "".
 	Text string `json:"text,omitempty"`
-	// Final, of Heard: the text will not change. Finalized: nothing is open.
+	// Final, for Transcript: the text will not change. Finalized: it answers a Finalize.
 	Final     bool `json:"final,omitempty"`
 	Finalized bool `json:"finalized,omitempty"`
-	// Unanswered, of Heard: the recognizer was asked for the final text and gave
-	// no sign of life.
+	// Unanswered, for Transcript: the recognizer did not answer a Finalize in time.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// Mute, of Listens: that recognizer tells no words before it is asked.
-	Mute bool `json:"mute,omitempty"`
-	// P, of Heard, is how sure a recognizer that looks for it is that the
-	// caller has finished, 0 where it does not tell; of Judged, the
-	// classifier's answer, negative where it has none.
+	// FinalOnly, for RecognizerOpen: the recognizer sends no text before a Finalize.
+	FinalOnly bool `json:"mute,omitempty"`
+	// P: for Transcript, the recognizer's probability that the turn ended, 0 if it
+	// reports none; for Classified, the classifier's, negative after a failure.
 	P float64 `json:"p,omitempty"`
-	// Saying is what the agent said in the seconds before the event, where it
-	// speaks; Words, how much of that speech the caller has heard.
-	Saying string `json:"saying,omitempty"`
-	Words  int    `json:"words,omitempty"`
-	Whole  bool   `json:"whole,omitempty"` // that is all of it
-	// Returns tells that the line is known to return what the agent says.
-	Returns bool `json:"returns,omitempty"`
-	// Pitch and Trail, of Lull and Silence, are the prosody of the speech
-	// before it, as eot.Prosody has them; Toned tells that they are known.
-	Pitch float64 `json:"pitch,omitempty"`
-	Trail float64 `json:"trail,omitempty"`
-	Toned bool    `json:"toned,omitempty"`
+	// AgentText is what the agent said in the last seconds, if it speaks. Words
+	// counts the words of that speech that the caller heard.
+	AgentText string `json:"saying,omitempty"`
+	Words     int    `json:"words,omitempty"`
+	AllHeard  bool   `json:"whole,omitempty"` // the caller heard all of that speech
+	// HasEcho reports that the line is known to return what the agent says.
+	HasEcho bool `json:"returns,omitempty"`
+	// Pitch and Trail, for Lull and Silence, are the eot.Prosody of the speech
+	// before it, if HasProsody.
+	Pitch      float64 `json:"pitch,omitempty"`
+	Trail      float64 `json:"trail,omitempty"`
+	HasProsody bool    `json:"toned,omitempty"`
 }
 
-// A Do is what an action does.
+// A Do is a kind of action.
 type Do string
 
-// What actions do.
+// Kinds of actions.
 const (
 	Finalize  Do = "finalize"  // ask the recognizer for the final text
-	Reopen    Do = "reopen"    // open another recognizer, and ask that
+	Reopen    Do = "reopen"    // open another recognizer and ask that one
 	Judge     Do = "judge"     // ask the classifier about Text
-	SetTimer  Do = "timer"     // wake the machine at At; replaces the timer before
-	Speculate Do = "speculate" // make an answer to Text, in place of another that is held, and hold it
-	Commit    Do = "commit"    // the caller's turn is over: answer Text
-	Release   Do = "release"   // the answer may be heard
-	Retract   Do = "retract"   // drop the answer: the caller goes on with what was answered
-	Duck      Do = "duck"      // speak softly
-	Unduck    Do = "unduck"    // speak up again
-	Pause     Do = "pause"     // fall silent, and keep what is to be said
-	Resume    Do = "resume"    // go on from the last word boundary
-	Yield     Do = "yield"     // stop speaking for good
-	Note      Do = "note"      // the caller said Text beside the agent's speech; it asks for no answer
-	Fill      Do = "fill"      // say a filler while the answer is being made
-	Apologise Do = "apologise" // drop the answer and say that it went wrong
+	SetTimer  Do = "timer"     // send a Timer event at At; replaces the timer before
+	Speculate Do = "speculate" // prepare an answer to Text, and drop the one prepared before
+	Commit    Do = "commit"    // the caller's turn ended: answer Text
+	Release   Do = "release"   // the answer may be played
+	Retract   Do = "retract"   // drop the answer: the caller continues the turn
+	Duck      Do = "duck"      // lower the agent's voice
+	Unduck    Do = "unduck"    // restore its volume
+	Pause     Do = "pause"     // pause the agent's speech
+	Resume    Do = "resume"    // continue from the last word boundary
+	Yield     Do = "yield"     // end the agent's speech
+	Note      Do = "note"      // the caller said Text over the agent's speech; it needs no answer
+	Fill      Do = "fill"      // play a filler while the answer is prepared
+	Apologize Do = "apologise" // drop the answer and apologize
 	Nudge     Do = "nudge"     // ask whether the caller is still there
-	Drop      Do = "drop"      // what was heard was no turn
+	Drop      Do = "drop"      // the sound contained no words
 	Leave     Do = "leave"     // hang up
 )
 
-// RecognizerSilent is the reason of an apology for a recognizer that did not
-// answer.
+// RecognizerSilent is the reason of an apology for a recognizer that did not answer.
 const RecognizerSilent = "recognizer_silent"
 
 // An Action is what to do, and why.
@@ -115,18 +110,18 @@ type Action struct {
 	Reason string        `json:"reason,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	At     time.Duration `json:"at,omitempty"`
-	// Keys, of Commit, are those that the caller pressed.
+	// Keys, of Commit, are the keys that the caller pressed.
 	Keys string `json:"keys,omitempty"`
-	// Told, of Commit: Text was noted already.
-	Told bool `json:"told,omitempty"`
-	// Held, of Commit: the answer to the last Speculate is this one's.
-	Held bool `json:"held,omitempty"`
-	// From, of Commit, is when the caller's last voiced sample arrived.
+	// Noted, of Commit: a Note had the same Text.
+	Noted bool `json:"told,omitempty"`
+	// Prepared, of Commit: the last Speculate prepared the answer.
+	Prepared bool `json:"held,omitempty"`
+	// From, of Commit, is the arrival of the caller's last voiced sample.
 	From time.Duration `json:"from,omitempty"`
-	// Usable, of Commit, is when the transcript was first usable; Judged, when
-	// the classifier had answered, where it was waited for.
+	// Usable, of Commit, is when the transcript was complete; Judged, when the
+	// classifier answered, 0 if the commit did not wait for it.
 	Usable time.Duration `json:"usable,omitempty"`
 	Judged time.Duration `json:"judged,omitempty"`
-	// Fragments, of Commit, is how many stretches of speech Text is made of.
+	// Fragments, of Commit, is the number of commits that Text is joined from.
 	Fragments int `json:"fragments,omitempty"`
 }

@@ -2,60 +2,60 @@ package turn
 
 import "strings"
 
-// Greet is the text of a Floor that the greeting is for.
+// Greet is the text of a Floor at which the greeting is spoken.
 const Greet = "greet"
 
-// held is told what happens while the agent may not speak. What is said
-// meanwhile is kept: it may have to be answered.
-func (m *Machine) held(e Event) []Action {
+// onHeld takes an event while the agent may not speak. The caller's words are kept: they
+// may need an answer.
+func (m *Machine) onHeld(e Event) []Action {
 	switch e.Kind {
-	case Stirred, Calmed, Voice, Loud, Lull, Silence:
-		return m.sound(e)
-	case Listens:
-		return m.listens(e)
-	case Heard:
-		m.take(e, strings.TrimSpace(e.Text))
-	case Deaf:
-		m.asked, m.unpaid, m.partial = min(m.asked, 1), 0, ""
+	case SoundStart, SoundEnd, Voice, VoiceLength, Lull, Silence:
+		return m.onSound(e)
+	case RecognizerOpen:
+		return m.recognizer.onOpen(e, m.state)
+	case Transcript:
+		m.recognizer.add(e, strings.TrimSpace(e.Text))
+	case RecognizerLost:
+		m.recognizer.onFailure(m.state)
 	case Key:
-		m.keys, m.keyed = m.keys+e.Text, e.At
+		m.caller.onKey(e)
 	case Ready:
-		m.ready = true
-	case ReplyFail:
-		m.broken = m.greeting
+		m.agent.ready = true
+	case ReplyFailed:
+		m.agent.broken = m.agent.greeting
 	case Floor:
-		return m.floor(e)
-	case Judged, Timer, Audible, Said, Own, Hold:
+		return m.onFloor(e)
+	case Classified, Timer, SpeechStart, SpeechEnd, OwnSpeech, Hold:
 	}
 	return nil
 }
 
-// floor gives the line to the agent: it greets, or answers what was said.
-func (m *Machine) floor(e Event) []Action {
-	greets := m.greeting && e.Text == Greet
-	m.greeting, m.idleAt = greets, e.At+m.policy.Idle
+// onFloor lets the agent greet, or answer what was said.
+func (m *Machine) onFloor(e Event) []Action {
+	a, r := &m.agent, &m.recognizer
+	a.greeting, m.idleAt = a.greeting && e.Text == Greet, e.At+m.policy.Idle
 	switch {
-	case greets && m.broken:
-		return m.apologise(e.At, "reply_failed")
-	case greets:
-		m.state, m.pending, m.commit, m.begun = Thinking, true, e.At, false
-		m.settled, m.told = m.lastEnd, m.lastEnd
-		m.text, m.partial, m.keys = nil, "", ""
-		m.giveUp()
-		return append([]Action{m.wake(m.filling())}, m.release()...)
-	case m.voiced:
+	case a.greeting && a.broken:
+		return m.apologize(e.At, "reply_failed")
+	case a.greeting:
+		m.state, a.pending, a.commit, a.begun = Thinking, true, e.At, false
+		r.settled, r.doneUntil = m.caller.lastEnd, m.caller.lastEnd
+		r.clear()
+		m.caller.keys = ""
+		r.abandon()
+		return append([]Action{wake(a.fillerDue(r.settled))}, a.release(m.state, &m.caller)...)
+	case m.caller.voiced:
 		return []Action{m.hear(e.At)}
-	case m.turnText() != "" || m.keys != "" || m.asked > 0:
-		m.state, m.lull, m.closing, m.usable = Closing, true, e.At, e.At
-		return append(m.speculate(), m.close(e.At)...)
+	case r.words() != "" || m.caller.keys != "" || r.asked > 0:
+		m.state, m.caller.lull, r.closing, r.usable = Closing, true, e.At, e.At
+		return append(m.speculate(mayHaveFinished), m.close(e.At)...)
 	default:
 		m.state = Listening
-		return []Action{m.wake(m.idleAt)}
+		return []Action{wake(m.idleAt)}
 	}
 }
 
-// hold takes the line from the agent. What was said, and was not answered to the
-// end, is kept for the next Floor.
+// hold stops the agent until the next Floor. Words that are not fully answered are kept.
 func (m *Machine) hold(e Event) []Action {
 	var acts []Action
 	switch m.state {
@@ -63,6 +63,6 @@ func (m *Machine) hold(e Event) []Action {
 		acts = m.yield(e.At, "machine_answered")
 	case Listening, Hearing, Closing, Held:
 	}
-	m.state, m.greeting, m.spec = Held, false, ""
-	return append(acts, m.wake(0))
+	m.state, m.agent.greeting, m.agent.spec = Held, false, ""
+	return append(acts, wake(0))
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// floor gives the line to the agent.
 func floor(e Event, text string) Event { e.Kind, e.Text = Floor, text; return e }
 
 func TestHeld(t *testing.T) {
@@ -14,26 +13,26 @@ func TestHeld(t *testing.T) {
 		events []Event
 		want   []string
 	}{
-		"nothing is said before the floor, whatever comes": {
-			events: []Event{agent(Ready, 100*ms, ""), voice(1000 * ms), silence(2000 * ms), final(2300*ms, "who is it"), end(20000 * ms)},
+		"no speech before the floor": {
+			events: []Event{speech(Ready, 100*ms, ""), voice(1000 * ms), silence(2000 * ms), final(2300*ms, "who is it"), end(20000 * ms)},
 			want:   []string{"0 finalize silence"},
 		},
-		"the greeting, which is made already": {
-			events: []Event{agent(Ready, 100*ms, ""), floor(Event{At: 900 * ms}, Greet)},
+		"a greeting that is ready": {
+			events: []Event{speech(Ready, 100*ms, ""), floor(Event{At: 900 * ms}, Greet)},
 			want:   []string{"0 release"},
 		},
-		"the greeting, which is made late": {
-			events: []Event{floor(Event{At: 900 * ms}, Greet), agent(Ready, 1200*ms, "")},
+		"a greeting that is late": {
+			events: []Event{floor(Event{At: 900 * ms}, Greet), speech(Ready, 1200*ms, "")},
 			want:   []string{"0 release"},
 		},
-		"the greeting, which could not be made": {
-			events: []Event{{Kind: ReplyFail, At: 100 * ms}, floor(Event{At: 900 * ms}, Greet)},
+		"a greeting that failed": {
+			events: []Event{{Kind: ReplyFailed, At: 100 * ms}, floor(Event{At: 900 * ms}, Greet)},
 			want:   []string{"0 apologise reply_failed"},
 		},
 		"the hello is answered by the greeting": {
 			events: []Event{
-				agent(Ready, 100*ms, ""), voice(500 * ms), silence(900 * ms), floor(Event{At: 1250 * ms}, Greet), agent(Audible, 1270*ms, Reply),
-				said(1400*ms, 500*ms, "hello who is there please"), agent(Said, 2500*ms, Reply), end(6000 * ms),
+				speech(Ready, 100*ms, ""), voice(500 * ms), silence(900 * ms), floor(Event{At: 1250 * ms}, Greet), speech(SpeechStart, 1270*ms, Reply),
+				said(1400*ms, 500*ms, "hello who is there please"), speech(SpeechEnd, 2500*ms, Reply), end(6000 * ms),
 			},
 			want: []string{"0 finalize silence", "0 release"},
 		},
@@ -54,14 +53,14 @@ func TestHeld(t *testing.T) {
 		},
 		"a machine is answered, not greeted": {
 			events: []Event{
-				agent(Ready, 100*ms, ""), voice(500 * ms), silence(3000 * ms), final(3200*ms, "Please say your name."),
+				speech(Ready, 100*ms, ""), voice(500 * ms), silence(3000 * ms), final(3200*ms, "Please say your name."),
 				floor(Event{At: 4000 * ms}, ""), end(5000 * ms),
 			},
 			want: []string{"0 finalize silence", "4000 commit Please say your name."},
 		},
-		"what began to be said to a machine stops, and it is answered later": {
+		"speech to a machine stops, and the machine is answered later": {
 			events: []Event{
-				agent(Ready, 100*ms, ""), voice(500 * ms), silence(1000 * ms), floor(Event{At: 1400 * ms}, Greet), agent(Audible, 1420*ms, Reply),
+				speech(Ready, 100*ms, ""), voice(500 * ms), silence(1000 * ms), floor(Event{At: 1400 * ms}, Greet), speech(SpeechStart, 1420*ms, Reply),
 				final(1500*ms, ""), voice(1700 * ms),
 				{Kind: Hold, At: 2000 * ms},
 				silence(4000 * ms), said(4300*ms, 1700*ms, "Please say your name."),
@@ -69,7 +68,7 @@ func TestHeld(t *testing.T) {
 			},
 			want: []string{"0 finalize silence", "0 release", "0 duck sound", "0 yield machine_answered", "0 finalize silence", "5000 commit Please say your name."},
 		},
-		"an answer that is being made is taken back": {
+		"an answer in preparation is retracted": {
 			silent: true,
 			events: []Event{
 				voice(500 * ms), silence(900 * ms), final(1200*ms, "Who is there?"), floor(Event{At: 1250 * ms}, Greet),
@@ -83,8 +82,8 @@ func TestHeld(t *testing.T) {
 			events: []Event{{Kind: Key, At: 500 * ms, Text: "1"}, {Kind: Key, At: 600 * ms, Text: "#"}, floor(Event{At: 2000 * ms}, Greet), end(2100 * ms)},
 			want:   []string{"2000 commit"},
 		},
-		"a second floor is of no account": {
-			events: []Event{agent(Ready, 100*ms, ""), floor(Event{At: 900 * ms}, Greet), floor(Event{At: 1000 * ms}, Greet)},
+		"a second floor does nothing": {
+			events: []Event{speech(Ready, 100*ms, ""), floor(Event{At: 900 * ms}, Greet), floor(Event{At: 1000 * ms}, Greet)},
 			want:   []string{"0 release"},
 		},
 	} {
@@ -92,7 +91,7 @@ func TestHeld(t *testing.T) {
 			p := DefaultPolicy()
 			p.Held = true
 			if got := playAll(New(p, !c.silent), c.events...); !slices.Equal(got, c.want) {
-				t.Errorf("did %q, want %q", got, c.want)
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

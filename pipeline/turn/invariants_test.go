@@ -9,21 +9,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A watch follows what a machine does, and says what it must not do.
+// A watch follows the actions of a machine and checks them.
 type watch struct {
 	policy     Policy
 	armed      bool // a timer is set
 	due        time.Duration
 	left       bool
-	voiced     bool // the caller's voice is known to be on
+	voiced     bool // the caller's voice is on
 	greeting   bool // the answer is the greeting
-	released   bool // the answer may be heard
+	released   bool // the answer may be played
 	paused     bool
-	speculated []string // normal text of the last one
+	speculated []string // normal words of the last one
 	specs      int      // since the last commit
 }
 
-// before is told of an event before the machine is.
 func (w *watch) before(e Event) {
 	switch e.Kind {
 	case Timer:
@@ -32,14 +31,14 @@ func (w *watch) before(e Event) {
 		w.voiced = true
 	case Silence:
 		w.voiced = false
-	case Audible:
+	case SpeechStart:
 		w.specs = 0
 	default:
 	}
 }
 
-// after is told of an action, and of who had the floor before it. It returns
-// what is wrong with it; empty for nothing.
+// after takes an action and the state before it. It returns what is wrong with it; "" if
+// nothing is.
 func (w *watch) after(a Action, floor State) string {
 	wrong := ""
 	switch a.Do {
@@ -48,7 +47,7 @@ func (w *watch) after(a Action, floor State) string {
 	case Release:
 		switch {
 		case w.released:
-			wrong = "the answer was released before"
+			wrong = "the answer is released already"
 		case w.voiced && !w.greeting && floor != Speaking:
 			wrong = "the caller speaks"
 		}
@@ -57,26 +56,26 @@ func (w *watch) after(a Action, floor State) string {
 		w.paused = true
 	case Resume:
 		if !w.paused {
-			wrong = "nothing was paused"
+			wrong = "the agent is not paused"
 		}
 		w.paused = false
 	case Speculate:
 		w.speculated = normal(a.Text)
 		if w.specs++; w.specs > w.policy.Speculations {
-			wrong = "too many"
+			wrong = "more speculations than the policy allows"
 		}
 	case Commit:
 		switch {
 		case a.Text == "" && a.Keys == "" || a.Fragments < 1 || a.From > a.At:
-			wrong = "nothing is answered"
-		case a.Held && !slices.Equal(w.speculated, normal(a.Text)):
-			wrong = "another text was begun: " + strings.Join(w.speculated, " ")
+			wrong = "the commit has no text"
+		case a.Prepared && !slices.Equal(w.speculated, normal(a.Text)):
+			wrong = "the prepared answer is for another text: " + strings.Join(w.speculated, " ")
 		}
 		w.released, w.greeting, w.specs, w.paused = false, false, 0, false
-	case Retract, Yield, Apologise, Nudge:
+	case Retract, Yield, Apologize, Nudge:
 		w.released, w.greeting, w.specs, w.paused = false, false, 0, false
 	case Finalize:
-		w.voiced = w.voiced && a.Reason != "no_more_words" // a noise, then
+		w.voiced = w.voiced && a.Reason != "no_more_words" // it was noise
 	case Drop:
 		w.voiced = false
 	case Leave:
@@ -86,15 +85,14 @@ func (w *watch) after(a Action, floor State) string {
 	return wrong
 }
 
-// TestInvariants throws anything at the machine: it must not panic, must hold
-// at most one answer at a time and let it be heard once, and not over the
-// caller's voice; it goes on only with what it paused, and must never leave a
-// silent caller, or a pause, without a timer or a speech that is to come.
+// TestInvariants sends random events. The machine must not panic. It prepares one answer at
+// a time and releases it once, not over the caller's voice. It resumes only what it paused.
+// A silent caller or a pause always has a timer or a coming speech.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &watch{policy: DefaultPolicy(), greeting: rapid.Bool().Draw(t, "greeting")}
 		m := New(w.policy, w.greeting)
-		kinds := []Kind{Stirred, Calmed, Voice, Loud, Lull, Silence, Key, Heard, Judged, Deaf, Listens, Timer, Ready, Audible, Said, ReplyFail, Own, Hold, Floor}
+		kinds := []Kind{SoundStart, SoundEnd, Voice, VoiceLength, Lull, Silence, Key, Transcript, Classified, RecognizerLost, RecognizerOpen, Timer, Ready, SpeechStart, SpeechEnd, ReplyFailed, OwnSpeech, Hold, Floor}
 		at := time.Duration(0)
 		for _, a := range m.Start() {
 			w.after(a, m.State())
@@ -102,7 +100,7 @@ func TestInvariants(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "n") {
 			at += time.Duration(rapid.IntRange(0, 1500).Draw(t, "later")) * ms
 			e := Event{
-				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms), For: 160 * ms,
+				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: at, From: max(0, at-180*ms), Length: 160 * ms,
 				Text:  rapid.SampledFrom([]string{"", "yes", "two words", Filler, Notice, Reply}).Draw(t, "text"),
 				Final: rapid.Bool().Draw(t, "final"), Finalized: rapid.Bool().Draw(t, "finalized"),
 				Unanswered: rapid.Bool().Draw(t, "unanswered"), Until: time.Duration(rapid.IntRange(0, 1).Draw(t, "until")) * max(0, at-200*ms),
@@ -117,11 +115,11 @@ func TestInvariants(t *testing.T) {
 			switch s := m.State(); {
 			case s == Paused && w.due > at+w.policy.Wordless:
 				t.Fatalf("paused after %+v until %v", e, w.due)
-			case w.left || w.armed || s == Speaking || s == Held: // who holds it lets it go
+			case w.left || w.armed || s == Speaking || s == Held: // the next event comes from outside
 			case e.Kind != Timer:
-				t.Fatalf("%s after %+v and nothing would ever happen again", s, e)
+				t.Fatalf("%s after %+v without a timer", s, e)
 			case s == Paused:
-				t.Fatalf("paused after %+v for ever", e)
+				t.Fatalf("paused after %+v without a timer", e)
 			}
 		}
 	})

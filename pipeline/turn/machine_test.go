@@ -13,13 +13,12 @@ import (
 
 const ms = time.Millisecond
 
-// play steps a machine through events and returns what it did, timers apart,
-// as "do reason text" lines. Timers that come due between events fire.
+// play steps a machine through events and returns its actions, without timers and releases,
+// as "time do reason text". Timers that come due between events fire.
 func play(m *Machine, events ...Event) []string {
 	return slices.DeleteFunc(playAll(m, events...), func(s string) bool { return s == "0 release" })
 }
 
-// playAll is play, with the releases.
 func playAll(m *Machine, events ...Event) []string {
 	var did []string
 	timer := time.Duration(0)
@@ -33,7 +32,7 @@ func playAll(m *Machine, events ...Event) []string {
 				continue
 			}
 			if a.Do == Commit {
-				a.Reason = "" // is the guess's own
+				a.Reason = "" // the guess's own reason
 			}
 			did = append(did, strings.Join(strings.Fields(fmt.Sprintf("%d %s %s %s", a.At/ms, a.Do, a.Reason, a.Text)), " "))
 		}
@@ -51,21 +50,24 @@ func playAll(m *Machine, events ...Event) []string {
 }
 
 func voice(at time.Duration) Event   { return Event{Kind: Voice, At: at + 60*ms, From: at} }
-func loud(at, d time.Duration) Event { return Event{Kind: Loud, At: at, For: d} }
+func loud(at, d time.Duration) Event { return Event{Kind: VoiceLength, At: at, Length: d} }
 func silence(at time.Duration) Event { return Event{Kind: Silence, At: at + 180*ms, From: at} }
+
 func final(at time.Duration, text string) Event {
-	return Event{Kind: Heard, At: at, Text: text, Final: true, Finalized: true}
+	return Event{Kind: Transcript, At: at, Text: text, Final: true, Finalized: true}
 }
 
-// said is a final text that began to be said at from.
 func said(at, from time.Duration, text string) Event {
-	return Event{Kind: Heard, At: at, From: from, Text: text, Final: true, Finalized: true}
+	return Event{Kind: Transcript, At: at, From: from, Text: text, Final: true, Finalized: true}
 }
-func partial(at time.Duration, text string) Event { return Event{Kind: Heard, At: at, Text: text} }
-func agent(kind Kind, at time.Duration, what string) Event {
+
+func partial(at time.Duration, text string) Event { return Event{Kind: Transcript, At: at, Text: text} }
+
+func speech(kind Kind, at time.Duration, what string) Event {
 	return Event{Kind: kind, At: at, Text: what}
 }
-func end(at time.Duration) Event { return Event{Kind: Deaf, At: at} } // harmless: lets timers pass
+
+func end(at time.Duration) Event { return Event{Kind: RecognizerLost, At: at} } // harmless: lets timers fire
 
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -119,14 +121,14 @@ func TestTurns(t *testing.T) {
 		"the caller speaks into the answer": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), partial(4400*ms, "stop that"),
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), partial(4400*ms, "stop that"),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 pause caller_speaks", "0 yield words_heard"},
 		},
 		"a listener's word does not stop the agent": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), silence(4200 * ms), final(4530*ms, "Okay."),
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), silence(4200 * ms), final(4530*ms, "Okay."),
 				end(9000 * ms),
 			},
 			[]string{
@@ -137,7 +139,7 @@ func TestTurns(t *testing.T) {
 		"a cough pauses the agent for a moment": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), silence(4200 * ms), end(4950 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms), silence(4200 * ms), end(4950 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 pause caller_speaks", "0 finalize sound_beside", "0 resume no_words",
@@ -146,8 +148,8 @@ func TestTurns(t *testing.T) {
 		"the agent's own words come back": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms),
-				{Kind: Heard, At: 4300 * ms, Text: "open until", Saying: "we are open until nine"},
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms), loud(4160*ms, 160*ms),
+				{Kind: Transcript, At: 4300 * ms, Text: "open until", AgentText: "we are open until nine"},
 				silence(4500 * ms), final(4800*ms, "open until"),
 			},
 			[]string{
@@ -157,7 +159,7 @@ func TestTurns(t *testing.T) {
 		"the caller goes on just after the answer began": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4200 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4200 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed",
@@ -175,33 +177,33 @@ func TestTurns(t *testing.T) {
 		"a short sound does not stop the agent": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms),
 				{Kind: Silence, At: 4100 * ms, From: 4090 * ms},
-				end(4400 * ms), agent(Said, 4500*ms, Reply),
+				end(4400 * ms), speech(SpeechEnd, 4500*ms, Reply),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence"},
 		},
 		"a slow answer is bridged, then excused": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(4300 * ms),
-				agent(Audible, 4320*ms, Filler), agent(Said, 5000*ms, Filler), end(8000 * ms),
+				speech(SpeechStart, 4320*ms, Filler), speech(SpeechEnd, 5000*ms, Filler), end(8000 * ms),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 fill answer_slow", "0 apologise answer_too_slow"},
 		},
 		"a broken answer is excused": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
-				{Kind: ReplyFail, At: 2450 * ms},
-				agent(Audible, 2500*ms, Notice), agent(Said, 4000*ms, Notice),
+				{Kind: ReplyFailed, At: 2450 * ms},
+				speech(SpeechStart, 2500*ms, Notice), speech(SpeechEnd, 4000*ms, Notice),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 apologise reply_failed"},
 		},
 		"a final that comes after its answer changes nothing": {
 			[]Event{
 				voice(1000 * ms),
-				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Text: "i came home"},
+				{Kind: Transcript, At: 1500 * ms, From: 1000 * ms, Text: "i came home"},
 				silence(2000 * ms), end(2950 * ms),
-				agent(Audible, 3200*ms, Reply), said(3300*ms, 1000*ms, "I came home please."), end(3400 * ms), agent(Said, 4000*ms, Reply),
+				speech(SpeechStart, 3200*ms, Reply), said(3300*ms, 1000*ms, "I came home please."), end(3400 * ms), speech(SpeechEnd, 4000*ms, Reply),
 			},
 			[]string{"0 finalize silence", "2900 commit i came home"},
 		},
@@ -222,21 +224,21 @@ func TestTurns(t *testing.T) {
 		"a cough into the answer does not stop it": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(20000 * ms), end(20200 * ms), silence(20060 * ms), agent(Said, 21000*ms, Reply), end(22000 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(20000 * ms), end(20200 * ms), silence(20060 * ms), speech(SpeechEnd, 21000*ms, Reply), end(22000 * ms),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence"},
 		},
 		"noise without words does not keep the agent silent": {
 			[]Event{
 				voice(1000 * ms), end(4100 * ms), final(4300*ms, ""), end(10100 * ms),
-				agent(Audible, 10200*ms, Notice), loud(10300*ms, 9*time.Second), agent(Said, 11000*ms, Notice),
+				speech(SpeechStart, 10200*ms, Notice), loud(10300*ms, 9*time.Second), speech(SpeechEnd, 11000*ms, Notice),
 			},
 			[]string{"0 finalize no_more_words", "0 drop no_words", "0 nudge idle"},
 		},
 		"words that the energy gate misses are answered": {
 			[]Event{
-				{Kind: Heard, At: 2000 * ms, From: 1500 * ms, Text: "hello"},
-				{Kind: Heard, At: 2300 * ms, From: 1500 * ms, Text: "hello there"},
+				{Kind: Transcript, At: 2000 * ms, From: 1500 * ms, Text: "hello"},
+				{Kind: Transcript, At: 2300 * ms, From: 1500 * ms, Text: "hello there"},
 				end(3400 * ms), said(3500*ms, 1500*ms, "hello there"),
 			},
 			[]string{"0 finalize no_more_words", "3500 commit hello there"},
@@ -244,19 +246,19 @@ func TestTurns(t *testing.T) {
 		"a recognizer that broke is asked again": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
-				{Kind: Deaf, At: 2250 * ms},
-				{Kind: Listens, At: 2600 * ms},
+				{Kind: RecognizerLost, At: 2250 * ms},
+				{Kind: RecognizerOpen, At: 2600 * ms},
 				said(2900*ms, 1000*ms, "hi there"),
 			},
 			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "2900 commit hi there"},
 		},
-		"a recognizer that was opened anew is not answered in the middle of what it tells": {
+		"a reopened recognizer can finish its text": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
-				{Kind: Deaf, At: 2500 * ms},
-				{Kind: Listens, At: 2900 * ms},
-				{Kind: Heard, At: 3100 * ms, From: 1000 * ms, Until: 1200 * ms, Text: "i came home"},
-				{Kind: Heard, At: 3120 * ms, From: 1000 * ms, Until: 1980 * ms, Text: "i came home by train"},
+				{Kind: RecognizerLost, At: 2500 * ms},
+				{Kind: RecognizerOpen, At: 2900 * ms},
+				{Kind: Transcript, At: 3100 * ms, From: 1000 * ms, Until: 1200 * ms, Text: "i came home"},
+				{Kind: Transcript, At: 3120 * ms, From: 1000 * ms, Until: 1980 * ms, Text: "i came home by train"},
 				said(3300*ms, 1000*ms, "i came home by train"),
 			},
 			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "3300 commit i came home by train"},
@@ -264,9 +266,9 @@ func TestTurns(t *testing.T) {
 		"words that the recognizer owed are answered when they come": {
 			[]Event{
 				voice(1000 * ms),
-				{Kind: Heard, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
+				{Kind: Transcript, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
 				silence(2000 * ms), end(3000 * ms),
-				{Kind: Heard, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "by train", Final: true, Finalized: true},
+				{Kind: Transcript, At: 3100 * ms, From: 1400 * ms, Until: 2000 * ms, Text: "by train", Final: true, Finalized: true},
 				end(3400 * ms),
 			},
 			[]string{"0 finalize silence", "2900 commit i came home", "0 retract words_heard", "3100 commit i came home by train"},
@@ -274,17 +276,17 @@ func TestTurns(t *testing.T) {
 		"a second stretch of speech of which nothing is understood yet is waited for": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
+				{Kind: Transcript, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
 				silence(3500 * ms), end(4600 * ms),
-				{Kind: Heard, At: 5000 * ms, From: 2500 * ms, Until: 3500 * ms, Text: "by train", Final: true, Finalized: true},
+				{Kind: Transcript, At: 5000 * ms, From: 2500 * ms, Until: 3500 * ms, Text: "by train", Final: true, Finalized: true},
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "5000 commit i came home by train"},
 		},
-		"an answer of which every word was heard is not taken back": {
+		"a fully heard answer is not retracted": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(2900 * ms),
-				{Kind: Heard, At: 3300 * ms, From: 2900 * ms, Text: "i am tired", Saying: "sure", Words: 1, Whole: true},
+				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms),
+				{Kind: Transcript, At: 3300 * ms, From: 2900 * ms, Text: "i am tired", AgentText: "sure", Words: 1, AllHeard: true},
 				silence(3600 * ms), said(3900*ms, 2900*ms, "i am tired"), end(4200 * ms),
 			},
 			[]string{
@@ -292,43 +294,43 @@ func TestTurns(t *testing.T) {
 				"0 finalize silence", "4020 commit i am tired",
 			},
 		},
-		"a second stretch of speech of which nothing is ever understood is excused": {
+		"the agent apologizes for a second stretch without a transcript": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
+				{Kind: Transcript, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
 				silence(3500 * ms), end(5600 * ms),
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "0 apologise recognizer_silent"},
 		},
-		"speech that a recognizer says nothing of is told to another": {
+		"speech without a transcript goes to another recognizer": {
 			[]Event{
 				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
-				{Kind: Heard, At: 2900 * ms, Final: true, Finalized: true, Unanswered: true},
-				{Kind: Deaf, At: 2900 * ms},
-				{Kind: Listens, At: 3200 * ms},
+				{Kind: Transcript, At: 2900 * ms, Final: true, Finalized: true, Unanswered: true},
+				{Kind: RecognizerLost, At: 2900 * ms},
+				{Kind: RecognizerOpen, At: 3200 * ms},
 				said(3400*ms, 1000*ms, "i came home by train"), end(3500 * ms),
 			},
 			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit i came home by train"},
 		},
-		"what a recognizer that fell silent understood is kept, and another is told the rest": {
+		"the text of a silent recognizer is kept, and another receives the rest": {
 			[]Event{
 				voice(1000 * ms), loud(1600*ms, 480*ms), silence(2000 * ms),
-				{Kind: Heard, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
-				{Kind: Heard, At: 2880 * ms, From: 1000 * ms, Text: "i came home", Final: true, Finalized: true, Unanswered: true},
-				{Kind: Deaf, At: 2900 * ms},
-				{Kind: Listens, At: 3200 * ms},
+				{Kind: Transcript, At: 2300 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
+				{Kind: Transcript, At: 2880 * ms, From: 1000 * ms, Text: "i came home", Final: true, Finalized: true, Unanswered: true},
+				{Kind: RecognizerLost, At: 2900 * ms},
+				{Kind: RecognizerOpen, At: 3200 * ms},
 				said(3400*ms, 1400*ms, "by train"), end(3500 * ms),
 			},
 			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit i came home by train"},
 		},
 		"a cough that a recognizer says nothing of is dropped": {
-			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Heard, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
+			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Transcript, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
 			[]string{"0 finalize silence", "0 drop no_words"},
 		},
-		"nobody says anything": {
+		"both sides are silent": {
 			[]Event{
-				end(10100 * ms), agent(Audible, 10200*ms, Notice), agent(Said, 11000*ms, Notice),
-				end(21100 * ms), agent(Audible, 21200*ms, Notice), agent(Said, 22000*ms, Notice), end(32100 * ms),
+				end(10100 * ms), speech(SpeechStart, 10200*ms, Notice), speech(SpeechEnd, 11000*ms, Notice),
+				end(21100 * ms), speech(SpeechStart, 21200*ms, Notice), speech(SpeechEnd, 22000*ms, Notice), end(32100 * ms),
 			},
 			[]string{"0 nudge idle", "0 nudge idle", "0 leave inactivity"},
 		},
@@ -343,17 +345,17 @@ func TestTurns(t *testing.T) {
 		"a raised voice at the end of a speech does not stay lowered": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply),
-				{Kind: Stirred, At: 4000 * ms},
-				agent(Said, 4040*ms, Reply),
+				speech(SpeechStart, 2700*ms, Reply),
+				{Kind: SoundStart, At: 4000 * ms},
+				speech(SpeechEnd, 4040*ms, Reply),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 unduck said"},
 		},
 		"a choice is answered with its own word": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply),
-				{Kind: Said, At: 4000 * ms, Text: Reply, Saying: "do you want tea or coffee?"},
+				speech(SpeechStart, 2700*ms, Reply),
+				{Kind: SpeechEnd, At: 4000 * ms, Text: Reply, AgentText: "do you want tea or coffee?"},
 				voice(4250 * ms), silence(4600 * ms), said(4900*ms, 4250*ms, "coffee"), end(9000 * ms),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 finalize silence", "4900 commit coffee", "0 fill answer_slow"},
@@ -361,8 +363,8 @@ func TestTurns(t *testing.T) {
 		"a listener's word that was the beginning of more": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
-				{Kind: Heard, At: 4150 * ms, From: 4000 * ms, Text: "okay"},
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms),
+				{Kind: Transcript, At: 4150 * ms, From: 4000 * ms, Text: "okay"},
 				loud(4220*ms, 160*ms), silence(4900 * ms), said(5200*ms, 4000*ms, "okay stop please"),
 			},
 			[]string{
@@ -380,8 +382,8 @@ func TestTurns(t *testing.T) {
 		"a text that still grows after its end was asked for is waited for": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
-				{Kind: Heard, At: 2600 * ms, From: 100 * ms, Text: "i want to"},
-				{Kind: Heard, At: 2850 * ms, From: 100 * ms, Text: "i want to book a table"},
+				{Kind: Transcript, At: 2600 * ms, From: 100 * ms, Text: "i want to"},
+				{Kind: Transcript, At: 2850 * ms, From: 100 * ms, Text: "i want to book a table"},
 				said(3000*ms, 100*ms, "i want to book a table for two tomorrow"), end(3500 * ms),
 			},
 			[]string{"0 finalize silence", "3000 commit i want to book a table for two tomorrow"},
@@ -390,7 +392,7 @@ func TestTurns(t *testing.T) {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a pizza"), end(2400 * ms),
 				voice(2600 * ms),
-				{Kind: ReplyFail, At: 2700 * ms},
+				{Kind: ReplyFailed, At: 2700 * ms},
 				partial(2900*ms, "no cheese"),
 			},
 			[]string{"0 finalize silence", "2400 commit a pizza", "0 retract reply_failed"},
@@ -400,7 +402,7 @@ func TestTurns(t *testing.T) {
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
 				{Kind: Ready, At: 2500 * ms},
 				{Kind: Voice, At: 2510 * ms, From: 2450 * ms},
-				agent(Audible, 2520*ms, Reply), loud(2670*ms, 160*ms),
+				speech(SpeechStart, 2520*ms, Reply), loud(2670*ms, 160*ms),
 				partial(2900*ms, "by train"), silence(3000 * ms), final(3300*ms, "by train"), end(5000 * ms),
 			},
 			[]string{
@@ -412,14 +414,14 @@ func TestTurns(t *testing.T) {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(5000 * ms)},
 			[]string{"0 finalize silence", "4400 commit i came because", "0 fill answer_slow"},
 		},
-		"a recognizer that broke beside the speech does not slow the next turn": {
+		"a recognizer that failed over the agent's speech does not slow the next turn": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
-				agent(Audible, 2700*ms, Reply), voice(4000 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms),
 				{Kind: Silence, At: 4300 * ms, From: 4100 * ms},
-				{Kind: Deaf, At: 4350 * ms},
-				{Kind: Listens, At: 4700 * ms},
-				final(4900*ms, ""), agent(Said, 5000*ms, Reply),
+				{Kind: RecognizerLost, At: 4350 * ms},
+				{Kind: RecognizerOpen, At: 4700 * ms},
+				final(4900*ms, ""), speech(SpeechEnd, 5000*ms, Reply),
 				voice(8000 * ms), silence(9000 * ms), said(9190*ms, 8000*ms, "i am here"), end(11000 * ms),
 			},
 			[]string{
@@ -434,8 +436,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestPatience: callers who were cut off again and again are given what their own
-// pauses ask for, a second at most, where their words do not tell for sure.
+// TestPatience: callers who were cut off several times get the pauses that they make, at
+// most a second, unless their words are clearly complete.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		p       float64
@@ -455,37 +457,37 @@ func TestPatience(t *testing.T) {
 		{0.1, 4, 2000 * ms, 2480 * ms},
 	} {
 		m := New(DefaultPolicy(), false)
-		m.cutOffs, m.pauses = c.cutOffs, c.pauses
-		if got := m.patient(eot.Guess{P: c.p}); got != c.want {
+		m.endpointer.cutOffs, m.endpointer.pauses = c.cutOffs, c.pauses
+		if got := m.endpointer.wait(eot.Guess{P: c.p}); got != c.want {
 			t.Errorf("p %v, cut off %d times, pauses of %v: %v, want %v", c.p, c.cutOffs, c.pauses, got, c.want)
 		}
 	}
 }
 
 func TestGreetingThatStalls(t *testing.T) {
-	got := play(New(DefaultPolicy(), true), end(2300*ms), agent(Audible, 2320*ms, Filler), agent(Said, 3000*ms, Filler), end(5600*ms))
+	got := play(New(DefaultPolicy(), true), end(2300*ms), speech(SpeechStart, 2320*ms, Filler), speech(SpeechEnd, 3000*ms, Filler), end(5600*ms))
 	if want := []string{"0 fill answer_slow", "0 apologise answer_too_slow"}; !slices.Equal(got, want) {
-		t.Errorf("did %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestGreetingIsNotLostToAHello(t *testing.T) {
 	got := play(New(DefaultPolicy(), true),
-		voice(50*ms), agent(Audible, 120*ms, Reply), loud(210*ms, 160*ms), silence(400*ms), final(700*ms, "hello"), agent(Said, 2000*ms, Reply))
+		voice(50*ms), speech(SpeechStart, 120*ms, Reply), loud(210*ms, 160*ms), silence(400*ms), final(700*ms, "hello"), speech(SpeechEnd, 2000*ms, Reply))
 	if want := []string{"0 duck sound", "0 finalize sound_beside", "0 unduck silence"}; !slices.Equal(got, want) {
-		t.Errorf("did %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
 func TestEventsAreJSON(t *testing.T) {
-	b, err := json.Marshal(Event{Kind: Heard, At: 5, Text: "x", Final: true})
+	b, err := json.Marshal(Event{Kind: Transcript, At: 5, Text: "x", Final: true})
 	if err != nil || string(b) != `{"kind":"heard","at":5,"text":"x","final":true}` {
 		t.Errorf("%s, %v", b, err)
 	}
 }
 
-// Short sounds while the answer is made must not put the filler and the
-// apology off for ever.
+// Short sounds while an answer is prepared must not delay the filler and the apology
+// forever.
 func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
 	events := []Event{voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms)}
 	for at := 3000 * ms; at < 20000*ms; at += 1500 * ms {
@@ -496,8 +498,7 @@ func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
 	}
 }
 
-// An answer that is ready under a filler that the caller interrupts is
-// released once the filler was said.
+// An answer that is ready under an interrupted filler is released after the filler.
 func TestReadyUnderAFiller(t *testing.T) {
 	m := New(DefaultPolicy(), false)
 	var did []Action
@@ -505,16 +506,16 @@ func TestReadyUnderAFiller(t *testing.T) {
 		voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"),
 		{Kind: Timer, At: 2400 * ms},
 		{Kind: Timer, At: 4200 * ms},
-		agent(Audible, 4320*ms, Filler), voice(4400 * ms), loud(4560*ms, 160*ms),
+		speech(SpeechStart, 4320*ms, Filler), voice(4400 * ms), loud(4560*ms, 160*ms),
 		{Kind: Ready, At: 4600 * ms},
 		silence(4650 * ms),
 		final(4900*ms, ""),
 		{Kind: Timer, At: 5350 * ms},
-		agent(Said, 5800*ms, Filler),
+		speech(SpeechEnd, 5800*ms, Filler),
 	} {
 		did = append(did, m.Step(e)...)
 	}
 	if !slices.ContainsFunc(did, func(a Action) bool { return a.Do == Release }) {
-		t.Errorf("%s, and the answer is held for ever: %+v", m.State(), did)
+		t.Errorf("%s, the answer is never released: %+v", m.State(), did)
 	}
 }

@@ -2,60 +2,58 @@ package turn
 
 import "time"
 
-// Policy is how patient the machine is. The zero value is not useful; start
-// from DefaultPolicy.
+// Policy sets the times and limits of the machine. Start from DefaultPolicy: the zero
+// value is not usable. The field names are part of the turn log.
 type Policy struct {
-	// Sustained is how long the caller must speak into the agent's speech
-	// before the agent pauses; SustainedGreeting, into its first words;
-	// SustainedReadBack, while it reads digits back.
+	// Sustained is how long the caller must speak before the agent pauses its
+	// speech; SustainedGreeting, its first words; SustainedReadBack, digits that
+	// it reads back.
 	Sustained, SustainedGreeting, SustainedReadBack time.Duration
-	// Insist is how much voiced sound takes back an answer that was not heard
-	// yet, or just began; Content, one that the caller was listening to. Words
-	// do so sooner.
+	// Insist is the voiced sound that retracts an answer that is not audible yet
+	// or just began; Content, the voiced sound that stops any other. Words do so
+	// sooner.
 	Insist, Content time.Duration
-	// Resume is how long after the caller's last sound a paused agent goes on,
-	// where nothing was understood.
+	// Resume is how long after the caller's last sound a paused agent continues
+	// if no words were recognized.
 	Resume time.Duration
-	// Merge is for how long after its first sound an answer of which no more
-	// than MergeWords were heard is taken back by a caller who goes on.
+	// Merge is how long after its first sound an answer can be retracted, if the
+	// caller heard at most MergeWords of it.
 	Merge      time.Duration
 	MergeWords int
-	// NoMerge has a caller who goes on begin a new turn.
+	// NoMerge disables retracting: a caller who continues begins a new turn.
 	NoMerge bool
-	// Speculations is how many answers are begun before a turn is committed,
-	// at most; 0 for none.
+	// Speculations is the maximum number of answers prepared before a commit; 0
+	// disables it.
 	Speculations int
-	// Held has the agent wait for a Floor before its first word.
+	// Held makes the agent wait for a Floor before its first word.
 	Held bool
-	// Uninterruptible: the greeting is said to its end.
+	// Uninterruptible plays the greeting to its end.
 	Uninterruptible bool
-	// Classifier is how long the external classifier is waited for; 0 where
-	// there is none.
+	// Classifier is the longest wait for the external classifier; 0 disables it.
 	Classifier time.Duration
-	// Deaf is how long after the caller's last sound the recognizer's answer
-	// is waited for; Final, where there are words to go on with.
+	// Deaf is the longest wait for the recognizer's answer after the caller's last
+	// sound; Final, if there are words already.
 	Deaf, Final time.Duration
-	// Filler is how long after the caller's last sound the line may stay
-	// silent before a filler is said.
+	// Filler is how long after the caller's last sound a filler is played.
 	Filler time.Duration
-	// GiveUp is how long after the commit an answer is waited for.
+	// GiveUp is the longest wait for an answer after the commit.
 	GiveUp time.Duration
-	// Wordless is how long the caller may keep the floor with sound that the
-	// recognizer makes no words of.
+	// Wordless is how long the caller may keep the floor with sound that has no
+	// recognized words.
 	Wordless time.Duration
-	// Keys is how long after a key the next one is waited for.
+	// Keys is the longest wait for the next key.
 	Keys time.Duration
-	// Idle is how long both sides may be silent before the agent asks for the
-	// caller; after Nudges of those it leaves.
+	// Idle is how long both sides may be silent before the agent nudges the
+	// caller. After Nudges of them it leaves.
 	Idle   time.Duration
 	Nudges int
-	// Failures in a row after which the agent leaves.
+	// Failures is the number of consecutive failures after which the agent leaves.
 	Failures int
 	// Language is what the caller speaks, BCP 47.
 	Language string
 }
 
-// DefaultPolicy holds the times of production.
+// DefaultPolicy returns the policy used in production.
 func DefaultPolicy() Policy {
 	return Policy{
 		Sustained:         160 * time.Millisecond,
@@ -80,32 +78,33 @@ func DefaultPolicy() Policy {
 }
 
 const (
-	dictation   = 700 * time.Millisecond  // more patience with what is dictated
-	mostPatient = 2500 * time.Millisecond // of all
-	perCutOff   = 20 * time.Millisecond   // more patience for each time the caller was cut off
+	dictation   = 700 * time.Millisecond  // extra wait for dictated text
+	mostPatient = 2500 * time.Millisecond // longest wait
+	perCutOff   = 20 * time.Millisecond   // extra wait for each cut-off
 	mostCutOffs = 4
 	adapting    = 3                       // cut-offs after which the caller's own pauses count
-	forgiven    = 2                       // turns without one that make up for a cut-off
-	slowest     = 1000 * time.Millisecond // that the caller's own pauses ask for
-	shortPause  = 200 * time.Millisecond  // pauses that tell of the caller
-	longPause   = 3 * time.Second
-	spokenOver  = 1500 * time.Millisecond // into an answer: its caller had not finished
+	forgiven    = 2                       // replies without a cut-off that forgive one
+	slowest     = 1000 * time.Millisecond // longest wait that the caller's own pauses ask for
+	shortPause  = 200 * time.Millisecond  // shortest pause that counts for the caller's mean
+	longPause   = 3 * time.Second         // longest
+	spokenOver  = 1500 * time.Millisecond // an interruption this early means a cut-off
 
-	// ahead is how long before a late commit its answer is begun.
+	// ahead is how long before a late commit its answer is prepared.
 	ahead = 600 * time.Millisecond
-	// growing is how long after a transcript grew it is waited for more.
+	// growing is how long after a transcript grew it may still grow.
 	growing = 400 * time.Millisecond
-	// patientDeaf is how much longer than Wordless a caller keeps the floor, to
-	// whom a recognizer listens that tells no words before it is asked.
+	// patientDeaf multiplies Wordless for a recognizer that sends only final text.
 	patientDeaf = 5
-	// returnTime is how late an echo may come back.
+	// returnTime is the longest delay of an echo.
 	returnTime = 400 * time.Millisecond
-	// grace is how long after the commit nothing is said in place of an answer.
+	// grace is how long after the commit no filler is played.
 	grace = 800 * time.Millisecond
+	// earlyAnswer is how long before the end of a question a word may answer it.
+	earlyAnswer = 1500 * time.Millisecond
 )
 
-// patience is how long after the caller's last sound the turn is committed, by
-// the probability that the caller has finished.
+// patience returns how long after the caller's last sound the turn is committed, by the
+// probability that the caller has finished.
 func patience(p float64) time.Duration {
 	switch {
 	case p >= 0.9:

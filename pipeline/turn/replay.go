@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// An Opening is the first line of a turn log: how the machine was set.
+// An Opening is the first line of a turn log: the settings of the machine.
 type Opening struct {
 	Policy   Policy `json:"policy"`
 	Greeting bool   `json:"greeting"`
 }
 
-// An Entry is any other line: what happened, and what the machine did.
+// An Entry is any other line: an event and the actions that followed.
 type Entry struct {
 	Event   Event    `json:"event"`
 	Actions []Action `json:"actions"`
@@ -24,14 +24,14 @@ type Replay struct {
 	lines   int
 }
 
-// Line takes the next line of the log. The error says where it is no log, or
-// where the machine does something else now than it did then.
+// Line replays the next line of the log. It returns an error for a line that is not part
+// of a turn log, or if the machine's actions differ from the logged ones.
 func (r *Replay) Line(b []byte) (e Entry, state State, err error) {
 	r.lines++
 	if r.machine == nil {
 		var o Opening
 		if err = json.Unmarshal(b, &o); err != nil || o.Policy == (Policy{}) {
-			return e, "", fmt.Errorf("line %d: not the beginning of a turn log: %w", r.lines, err)
+			return e, "", fmt.Errorf("line %d: not the first line of a turn log: %w", r.lines, err)
 		}
 		r.machine = New(o.Policy, o.Greeting)
 		r.machine.Start()
@@ -42,7 +42,9 @@ func (r *Replay) Line(b []byte) (e Entry, state State, err error) {
 	}
 	did := r.machine.Step(e.Event)
 	if !slices.Equal(did, e.Actions) {
-		return e, r.machine.State(), fmt.Errorf("line %d: %s at %v did %+v then and does %+v now", r.lines, e.Event.Kind, e.Event.At, e.Actions, did)
+		return e, r.machine.State(), fmt.Errorf(
+			"line %d: %s at %v: got %+v, logged %+v", r.lines, e.Event.Kind, e.Event.At, did, e.Actions,
+		)
 	}
 	return e, r.machine.State(), nil
 }

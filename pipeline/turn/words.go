@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// normal is text without case, punctuation and spacing: what must be the same
-// for two transcripts to ask for the same answer.
+// normal splits text into words without case and punctuation. Two transcripts with the
+// same normal words need the same answer.
 func normal(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '\'' && r != '+' && r != '@'
 	})
 }
 
-// wording is text by its normal words alone.
 func wording(text string) string { return strings.Join(normal(text), " ") }
 
-// backchannel tells that words are a listener's: they ask for nothing.
+// backchannel reports whether words are a backchannel, which needs no answer.
 func backchannel(words []string) bool {
 	if len(words) == 0 || len(words) > 3 {
 		return false
@@ -26,8 +25,7 @@ func backchannel(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(listening(), w) })
 }
 
-// listening lists what people say while they listen (English, German, Spanish,
-// French, Russian, Kazakh).
+// listening lists backchannels (English, German, Spanish, French, Russian, Kazakh).
 func listening() []string {
 	return []string{
 		"mhm", "mm", "mmm", "mmhm", "hm", "hmm", "uh", "huh", "um", "aha", "ah", "oh", "uhhuh", "yeah", "yep", "yes", "ok",
@@ -40,9 +38,9 @@ func listening() []string {
 	}
 }
 
-// echo tells that words are the agent's own, come back over the line: the given
-// share of them was in what it just said, be they cut off. Two letters are a word
-// of their own: "no" is not the beginning of "november".
+// echo reports whether at least the given share of words is in saying, the agent's recent
+// speech. A prefix counts for a word that was cut off, but not one of two letters: "no" is
+// not the beginning of "november".
 func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {
@@ -54,13 +52,11 @@ func echo(words []string, saying string, share float64) bool {
 	return n > 0 && float64(n) >= share*float64(len(words))
 }
 
-// asks tells that what was said ends with a question.
 func asks(saying string) bool {
 	end, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(saying))
 	return strings.ContainsRune("?？؟", end)
 }
 
-// readsBack tells that the agent is reading digits back.
 func readsBack(saying string) bool {
 	n := 0
 	for _, w := range normal(saying) {

@@ -28,11 +28,11 @@ func run(pcm []int16) []edge {
 		v, back := d.Frame(f)
 		at := time.Duration(i/160-back) * media.FrameTime
 		switch v {
-		case Began:
+		case SpeechStart:
 			edges = append(edges, edge{true, at})
-		case Ended:
+		case SpeechEnd:
 			edges = append(edges, edge{false, at + media.FrameTime})
-		case Same, Stirred, Calmed:
+		case NoChange, Onset, OnsetDropped:
 		}
 	}
 	return edges
@@ -48,7 +48,7 @@ func noise(n int, amplitude float64) []int16 {
 }
 
 func TestEdges(t *testing.T) {
-	speech, _ := tone.Say(8000, "hello there my friend")
+	speech, _ := tone.Encode(8000, "hello there my friend")
 	length := time.Duration(len(speech)) * time.Second / 8000
 	for name, hiss := range map[string]float64{"silent line": 0, "noisy line": 100, "loud noise": 400} {
 		line := noise(8000*4, hiss)
@@ -95,8 +95,8 @@ func TestFrameAllocatesNothing(t *testing.T) {
 	}
 }
 
-// verdicts plays frames of a tone and of silence, as the letters say, and
-// returns what changed at which frame.
+// verdicts plays frames of a tone and of silence, as the letters say, and returns the
+// verdict per frame.
 func verdicts(d *Detector, frames string) map[int]Verdict {
 	all := map[int]Verdict{}
 	speech := tone.Sine(8000, 160, 600, 0.3)
@@ -105,7 +105,7 @@ func verdicts(d *Detector, frames string) map[int]Verdict {
 		if x == 'x' {
 			f = speech
 		}
-		if v, _ := d.Frame(f); v != Same {
+		if v, _ := d.Frame(f); v != NoChange {
 			all[i] = v
 		}
 	}
@@ -115,11 +115,11 @@ func verdicts(d *Detector, frames string) map[int]Verdict {
 func TestStirs(t *testing.T) {
 	for frames, want := range map[string]map[int]Verdict{
 		"............x.........":                {},
-		"............xx........":                {13: Stirred, 15: Calmed},
-		"............xxx...............":        {13: Stirred, 14: Began, 23: Ended},
-		"............xx.x..............":        {13: Stirred, 15: Began, 24: Ended},
-		"............x.xx..............":        {15: Began, 24: Ended},
-		"............xx..xx..xxx..............": {13: Stirred, 15: Calmed, 17: Stirred, 19: Calmed, 21: Stirred, 22: Began, 31: Ended},
+		"............xx........":                {13: Onset, 15: OnsetDropped},
+		"............xxx...............":        {13: Onset, 14: SpeechStart, 23: SpeechEnd},
+		"............xx.x..............":        {13: Onset, 15: SpeechStart, 24: SpeechEnd},
+		"............x.xx..............":        {15: SpeechStart, 24: SpeechEnd},
+		"............xx..xx..xxx..............": {13: Onset, 15: OnsetDropped, 17: Onset, 19: OnsetDropped, 21: Onset, 22: SpeechStart, 31: SpeechEnd},
 	} {
 		if got := verdicts(&Detector{}, frames); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", frames, got, want)
@@ -127,18 +127,18 @@ func TestStirs(t *testing.T) {
 	}
 }
 
-// TestFloor: what lies under the floor is not speech, until it is lifted.
+// TestFloor checks that input below the floor is not speech until the floor is removed.
 func TestFloor(t *testing.T) {
 	const frames = "............xxxxxx.............."
 	for floor, heard := range map[float64]bool{
 		math.Inf(-1): true, math.NaN(): true, -60: true, -20: true, -10: false, 0: false, math.Inf(1): false,
 	} {
 		var d Detector
-		d.Floor(floor) // the tone is at -13.5 dBFS
+		d.SetFloor(floor) // the tone is at -13.5 dBFS
 		if got := verdicts(&d, frames); len(got) > 0 != heard {
 			t.Errorf("with a floor of %v: %v", floor, got)
 		}
-		d.Floor(math.Inf(-1))
+		d.SetFloor(math.Inf(-1))
 		if got := verdicts(&d, frames); len(got) != 3 {
 			t.Errorf("after a floor of %v: %v", floor, got)
 		}
@@ -156,8 +156,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestAnySound: whatever comes, verdicts follow each other in their order, and
-// nothing that is not a number is told.
+// TestAnySound checks for random input that verdicts come in order and no level is NaN.
 func TestAnySound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Detector
@@ -176,19 +175,19 @@ func TestAnySound(t *testing.T) {
 			v, back := d.Frame(f)
 			ok := back >= 0 && back < 16 && !math.IsNaN(d.Level())
 			switch v {
-			case Began:
+			case SpeechStart:
 				ok = ok && !speaking
 				speaking, stirred = true, false
-			case Ended:
+			case SpeechEnd:
 				ok = ok && speaking
 				speaking = false
-			case Stirred:
+			case Onset:
 				ok = ok && !speaking && !stirred
 				stirred = true
-			case Calmed:
+			case OnsetDropped:
 				ok = ok && stirred
 				stirred = false
-			case Same:
+			case NoChange:
 			}
 			if !ok || speaking != d.Speaking() {
 				t.Fatalf("frame %d: verdict %d, back %d", i, v, back)
@@ -197,13 +196,13 @@ func TestAnySound(t *testing.T) {
 	})
 }
 
-// TestHum: mains hum is no speech, at either rate.
+// TestHum checks that mains hum is not speech at either rate.
 func TestHum(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
 		var d Detector
 		hum := tone.Sine(rate, 10*rate, 100, 0.05)
 		for at := 0; at < len(hum); at += rate / 50 {
-			if v, _ := d.Frame(hum[at : at+rate/50]); v == Began && at > 3*rate {
+			if v, _ := d.Frame(hum[at : at+rate/50]); v == SpeechStart && at > 3*rate {
 				t.Errorf("%d Hz: begins after %d ms", rate, at*1000/rate)
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"sync"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// Credentials answer one server's challenge. Later requests of the same call
-// carry them unasked (RFC 3261 section 22.3): their nonce is the server's own,
-// so they tell nobody else anything.
+// Credentials answer one server's challenge. Later requests of the call carry
+// them without a challenge (RFC 3261 section 22.3); the nonce is the server's
+// own.
 type Credentials struct {
 	Username string
 	Password media.Secret
@@ -19,11 +19,11 @@ type Credentials struct {
 	mu        sync.Mutex
 	challenge Challenge
 	header    string // "Authorization" or "Proxy-Authorization"; "" before a challenge
-	count     uint32 // requests that answered the nonce
+	count     uint32 // requests sent with this nonce
 }
 
-// Accept takes the challenge to be answered from now on.
-func (c *Credentials) Accept(challenge Challenge, proxy bool) {
+// SetChallenge sets the challenge to answer. proxy means a 407.
+func (c *Credentials) SetChallenge(challenge Challenge, proxy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.challenge, c.count, c.header = challenge, 0, "Authorization"
@@ -32,15 +32,14 @@ func (c *Credentials) Accept(challenge Challenge, proxy bool) {
 	}
 }
 
-// Header is the header that a request carries. Its name is empty where nobody
-// has asked for credentials.
+// Header returns the header for a request. Its name is empty before a challenge.
 func (c *Credentials) Header(method, uri string) (name, value string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.header == "" {
 		return "", "", nil
 	}
-	if err = guard.Text("username", c.Username); err != nil {
+	if err = sanitize.CheckText("username", c.Username); err != nil {
 		return "", "", err
 	}
 	c.count++
@@ -48,21 +47,22 @@ func (c *Credentials) Header(method, uri string) (name, value string, err error)
 	return c.header, value, err
 }
 
-// Pick returns the strongest of the challenges in values whose realm ours says
-// is the server's.
-func Pick(values []string, ours func(realm string) bool) (best Challenge, err error) {
-	err = errors.New("challenge is missing")
+// Pick returns the strongest of the challenges in values that refuse accepts.
+func Pick(values []string, refuse func(Challenge) error) (best Challenge, err error) {
+	err = errors.New("response has no challenge")
 	found := false
 	for _, v := range values {
 		c, parseErr := Parse(v)
 		if parseErr == nil {
-			parseErr = guard.Text("challenge", v)
+			parseErr = sanitize.CheckText("challenge", v)
 		}
-		switch {
-		case parseErr != nil:
+		if parseErr != nil {
 			err = fmt.Errorf("challenge: %w", parseErr)
-		case !ours(c.Realm):
-			err = errors.New("challenge of a foreign realm")
+			continue
+		}
+		switch refused := refuse(c); {
+		case refused != nil:
+			err = refused
 		case !found || c.Algorithm == "SHA-256":
 			best, found = c, true
 		}

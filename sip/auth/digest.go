@@ -1,5 +1,5 @@
-// Package auth answers the digest challenges of a trunk (RFC 3261 section 22,
-// RFC 7616, RFC 8760), and of nobody else.
+// Package auth answers digest challenges (RFC 3261 section 22, RFC 7616, RFC
+// 8760).
 package auth
 
 import (
@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// A Challenge is what a server wants to be proved, and how.
+// A Challenge is a digest challenge.
 type Challenge struct {
 	Realm, Nonce, Opaque string
 	Algorithm            string // "MD5" or "SHA-256"
-	QOP                  bool   // auth is offered; else RFC 2069 is meant
+	QOP                  bool   // qop=auth; else RFC 2069 applies
 	Stale                bool
-	named                bool // the algorithm was spelled out
+	hasAlgorithm         bool // the challenge named it
 }
 
-// Parse reads the value of a WWW-Authenticate or Proxy-Authenticate header.
+// Parse reads a WWW-Authenticate or Proxy-Authenticate header.
 func Parse(value string) (Challenge, error) {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(value), " ")
 	if !strings.EqualFold(scheme, "Digest") {
 		return Challenge{}, errors.New("challenge is not Digest")
 	}
-	params, err := split(rest)
+	params, err := parseParams(rest)
 	if err != nil {
 		return Challenge{}, err
 	}
@@ -37,10 +37,10 @@ func Parse(value string) (Challenge, error) {
 		Algorithm: "MD5", Stale: strings.EqualFold(params["stale"], "true"),
 	}
 	if a, ok := params["algorithm"]; ok {
-		c.Algorithm, c.named = strings.ToUpper(a), true
+		c.Algorithm, c.hasAlgorithm = strings.ToUpper(a), true
 	}
 	if c.Algorithm != "MD5" && c.Algorithm != "SHA-256" {
-		return Challenge{}, fmt.Errorf("challenge wants an algorithm other than MD5 and SHA-256")
+		return Challenge{}, fmt.Errorf("challenge has an algorithm other than MD5 and SHA-256")
 	}
 	if c.Nonce == "" || c.Realm == "" {
 		return Challenge{}, errors.New("challenge without realm or nonce")
@@ -56,8 +56,8 @@ func Parse(value string) (Challenge, error) {
 	return c, nil
 }
 
-// split reads name=value pairs, whose values may be quoted.
-func split(text string) (map[string]string, error) {
+// parseParams reads name=value pairs; values may be quoted.
+func parseParams(text string) (map[string]string, error) {
 	params := map[string]string{}
 	for text = strings.TrimLeft(text, " \t,"); text != ""; text = strings.TrimLeft(text, " \t,") {
 		name, rest, ok := strings.Cut(text, "=")
@@ -67,7 +67,7 @@ func split(text string) (map[string]string, error) {
 		rest = strings.TrimLeft(rest, " \t")
 		var value string
 		if strings.HasPrefix(rest, `"`) {
-			end := closing(rest)
+			end := closingQuote(rest)
 			if end < 0 {
 				return nil, errors.New("challenge has an open quote")
 			}
@@ -83,8 +83,9 @@ func split(text string) (map[string]string, error) {
 	return params, nil
 }
 
-// closing is where the quoted string at the beginning of text ends.
-func closing(text string) int {
+// closingQuote returns the end of the quoted string at the beginning of text, or
+// -1.
+func closingQuote(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -96,12 +97,12 @@ func closing(text string) int {
 	return -1
 }
 
-// Answer is the value of the Authorization or Proxy-Authorization header for a
-// request, the count'th that answers this nonce. Quoted values go back as they
-// came, escapes included.
+// Answer returns the value of the Authorization or Proxy-Authorization header.
+// count numbers the requests with this nonce, from 1. Quoted values go back
+// unchanged, with their escapes.
 func (c Challenge) Answer(username, password, method, uri string, count uint32) (string, error) {
 	if strings.ContainsAny(username, "\"\\") {
-		return "", errors.New("username holds a quote or a backslash")
+		return "", errors.New("username must not contain a quote or a backslash")
 	}
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -129,7 +130,7 @@ func (c Challenge) answer(username, password, method, uri, cnonce, count string)
 	} else {
 		fmt.Fprintf(&b, `, response="%s"`, sum(a1, c.Nonce, a2))
 	}
-	if c.named {
+	if c.hasAlgorithm {
 		b.WriteString(", algorithm=" + c.Algorithm)
 	}
 	if c.Opaque != "" {
@@ -138,15 +139,16 @@ func (c Challenge) answer(username, password, method, uri, cnonce, count string)
 	return b.String()
 }
 
-// Verify says whether the value of an Authorization header answers the
-// challenge for a request. A server that plays a carrier uses it.
+// Verify reports whether an Authorization header answers the challenge. siptest
+// uses it.
 func (c Challenge) Verify(value, username, password, method string) bool {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(value), " ")
-	params, err := split(rest)
+	params, err := parseParams(rest)
 	if err != nil || !strings.EqualFold(scheme, "Digest") || params["username"] != username ||
 		params["realm"] != c.Realm || params["nonce"] != c.Nonce {
 		return false
 	}
-	want, err := split(strings.TrimPrefix(c.answer(username, password, method, params["uri"], params["cnonce"], params["nc"]), "Digest "))
+	answer := c.answer(username, password, method, params["uri"], params["cnonce"], params["nc"])
+	want, err := parseParams(strings.TrimPrefix(answer, "Digest "))
 	return err == nil && want["response"] == params["response"]
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestVectors are those of RFC 7616 section 3.9.1 and RFC 2069, as corrected.
+// TestVectors uses the vectors of RFC 7616 section 3.9.1 and RFC 2069, as
+// corrected.
 func TestVectors(t *testing.T) {
 	const nonce = "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"
 	const cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
@@ -42,7 +43,7 @@ func TestVectors(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	c, err := Parse(`Digest realm="a \"b\", c" , nonce="n,=", qop="auth-int, auth",opaque="o", algorithm=sha-256, stale=TRUE, unknown=x`)
-	want := Challenge{Realm: `a \"b\", c`, Nonce: "n,=", Opaque: "o", Algorithm: "SHA-256", QOP: true, Stale: true, named: true}
+	want := Challenge{Realm: `a \"b\", c`, Nonce: "n,=", Opaque: "o", Algorithm: "SHA-256", QOP: true, Stale: true, hasAlgorithm: true}
 	if err != nil || c != want {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -57,7 +58,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	c := Challenge{Realm: "r", Nonce: "n", Algorithm: "MD5", QOP: true, Opaque: "o", named: true}
+	c := Challenge{Realm: "r", Nonce: "n", Algorithm: "MD5", QOP: true, Opaque: "o", hasAlgorithm: true}
 	one, err := c.Answer("u", "secret", "INVITE", "sip:a@b", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestAnswer(t *testing.T) {
 		t.Error(one)
 	}
 	if _, err := c.Answer(`u", realm="x`, "p", "INVITE", "sip:a@b", 1); err == nil {
-		t.Error("a username with a quote was taken")
+		t.Error("a username with a quote was accepted")
 	}
 }
 

@@ -1,11 +1,12 @@
-// Package dialog is the state that two SIP user agents share once one has
-// answered the other (RFC 3261 section 12), and the requests that follow it.
+// Package dialog holds one side's state of a SIP dialog (RFC 3261 section 12) and
+// creates the requests within it.
 package dialog
 
 import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,38 +15,37 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-// A Key names a dialog, seen from our side.
+// A Key identifies a dialog. Local and Remote are tags.
 type Key struct{ CallID, Local, Remote string }
 
-// RequestKey is the dialog that a request of the peer belongs to.
+// RequestKey returns the key of the dialog that a peer's request belongs to.
 func RequestKey(req *sip.Request) Key {
 	return Key{callID(req), tag(req.To()), tag(req.From())}
 }
 
-// A Dialog is one side's state. Its methods may be called from any goroutine.
+// A Dialog is one side's state. Its methods are safe for concurrent use.
 type Dialog struct {
 	key           Key
-	local, remote party
+	local, remote nameAddr
 	transport     string
-	caller        bool
-	flow          string // where the INVITE went to, or came from
-	lost          bool   // the peer named no place of its own
+	isCaller      bool
+	flow          string // address of the INVITE's destination or source
+	noContact     bool   // the peer sent no valid Contact
 
-	mu       sync.Mutex
-	routes   []sip.Uri
-	target   sip.Uri // of the peer
-	sent     uint32  // our last CSeq
-	received uint32  // the peer's last CSeq
+	mu        sync.Mutex
+	routes    []sip.Uri
+	target    sip.Uri // remote target
+	localSeq  uint32  // our last CSeq
+	remoteSeq uint32  // the peer's last CSeq
 }
 
-// A party is a From or a To.
-type party struct {
+type nameAddr struct {
 	name   string
 	uri    sip.Uri
 	params sip.HeaderParams
 }
 
-// FromResponse is the dialog of the caller, whose INVITE was answered by res.
+// FromResponse returns the caller's dialog after the response res.
 func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 	from, to, cseq := invite.From(), res.To(), invite.CSeq()
 	if from == nil || to == nil || cseq == nil {
@@ -53,26 +53,26 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 	}
 	d := &Dialog{
 		key:       Key{callID(invite), tag(from), tag(to)},
-		local:     party{from.DisplayName, from.Address, from.Params},
-		remote:    party{to.DisplayName, to.Address, to.Params},
+		local:     nameAddr{from.DisplayName, from.Address, from.Params},
+		remote:    nameAddr{to.DisplayName, to.Address, to.Params},
 		transport: invite.Transport(),
-		caller:    true,
+		isCaller:  true,
 		flow:      invite.Destination(),
 		target:    invite.Recipient,
-		sent:      cseq.SeqNo,
+		localSeq:  cseq.SeqNo,
 	}
-	// An answer without a Contact that leads anywhere breaks the rules, but is
-	// an answer, and what follows goes where the INVITE went.
+	// A 2xx without a valid Contact violates RFC 3261, but answers the call.
+	// Later requests go to the address of the INVITE.
 	c := res.Contact()
-	d.lost = c == nil || checkTarget(c.Address) != nil
+	d.noContact = c == nil || checkTarget(c.Address) != nil
 	d.Retarget(c)
 	d.routes = recordRoutes(res)
 	slices.Reverse(d.routes) // RFC 3261 section 12.1.2
 	return d, nil
 }
 
-// Confirm has an early dialog go on as the 2xx of the same peer says (RFC 3261
-// section 13.2.2.4).
+// Confirm updates an early dialog with the 2xx of the same peer (RFC 3261 section
+// 13.2.2.4).
 func (d *Dialog) Confirm(res *sip.Response) {
 	d.Retarget(res.Contact())
 	routes := recordRoutes(res)
@@ -82,7 +82,7 @@ func (d *Dialog) Confirm(res *sip.Response) {
 	d.routes = routes
 }
 
-// FromRequest is the dialog of the called, who answers invite with a tag.
+// FromRequest returns the callee's dialog for an answer with a tag.
 func FromRequest(invite *sip.Request, localTag string) (*Dialog, error) {
 	from, to, cseq := invite.From(), invite.To(), invite.CSeq()
 	if from == nil || to == nil || cseq == nil {
@@ -94,12 +94,12 @@ func FromRequest(invite *sip.Request, localTag string) (*Dialog, error) {
 	}
 	d := &Dialog{
 		key:       Key{callID(invite), localTag, tag(from)},
-		local:     party{to.DisplayName, to.Address, sip.HeaderParams{{K: "tag", V: localTag}}},
-		remote:    party{from.DisplayName, from.Address, from.Params},
+		local:     nameAddr{to.DisplayName, to.Address, sip.HeaderParams{{K: "tag", V: localTag}}},
+		remote:    nameAddr{from.DisplayName, from.Address, from.Params},
 		transport: invite.Transport(),
 		flow:      invite.Source(),
 		target:    c.Address,
-		received:  cseq.SeqNo,
+		remoteSeq: cseq.SeqNo,
 		routes:    recordRoutes(invite),
 	}
 	return d, checkTarget(d.target)
@@ -107,40 +107,46 @@ func FromRequest(invite *sip.Request, localTag string) (*Dialog, error) {
 
 func checkTarget(u sip.Uri) error {
 	if u.Host == "" || u.Wildcard || u.Scheme != "sip" && u.Scheme != "sips" && u.Scheme != "" {
-		return fmt.Errorf("contact %q leads nowhere", u.Scheme)
+		return fmt.Errorf("contact with the scheme %q and no usable host; want sip or sips", u.Scheme)
 	}
 	return nil
 }
 
-// Key names the dialog.
+// Key identifies the dialog.
 func (d *Dialog) Key() Key { return d.key }
 
-// Transport is what the dialog was begun over: "UDP", "TCP" or "TLS".
+// Transport returns the transport of the INVITE: "UDP", "TCP" or "TLS".
 func (d *Dialog) Transport() string { return d.transport }
 
-// Caller says that the INVITE was ours, and with it the Call-ID.
-func (d *Dialog) Caller() bool { return d.caller }
+// IsCaller reports whether we sent the INVITE, and so own the Call-ID.
+func (d *Dialog) IsCaller() bool { return d.isCaller }
 
-// RemoteURI is the peer's target: where it is reached.
+// Peer returns the address that the INVITE was sent to or came from.
+func (d *Dialog) Peer() netip.Addr {
+	at, _ := netip.ParseAddrPort(d.flow) // invalid if the flow has no address
+	return at.Addr().Unmap()
+}
+
+// RemoteURI returns the remote target.
 func (d *Dialog) RemoteURI() sip.Uri {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return *d.target.Clone()
 }
 
-// Receive takes the CSeq of a request of the peer. It is false for a request
-// older than one already seen (RFC 3261 section 12.2.2).
-func (d *Dialog) Receive(cseq uint32) bool {
+// CheckCSeq records the CSeq of a peer's request. It returns false if the request
+// is older than an earlier one (RFC 3261 section 12.2.2).
+func (d *Dialog) CheckCSeq(cseq uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if cseq < d.received {
+	if cseq < d.remoteSeq {
 		return false
 	}
-	d.received = cseq
+	d.remoteSeq = cseq
 	return true
 }
 
-// Retarget follows the peer to a new Contact (RFC 3261 section 12.2.2).
+// Retarget sets the remote target to a valid Contact (RFC 3261 section 12.2.2).
 func (d *Dialog) Retarget(c *sip.ContactHeader) {
 	if c == nil || checkTarget(c.Address) != nil {
 		return
@@ -150,35 +156,35 @@ func (d *Dialog) Retarget(c *sip.ContactHeader) {
 	d.target = c.Address
 }
 
-// Request is the next request of ours, without Via and Contact.
+// Request returns the next request within the dialog, without Via and Contact.
 func (d *Dialog) Request(method sip.RequestMethod) *sip.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sent++
-	return d.request(method, d.sent)
+	d.localSeq++
+	return d.request(method, d.localSeq)
 }
 
-// Prack acknowledges a provisional response to our INVITE that had the number
-// cseq (RFC 3262 section 7.2).
+// Prack returns the PRACK of the provisional response rseq to our INVITE cseq
+// (RFC 3262 section 7.2).
 func (d *Dialog) Prack(rseq, cseq uint32) *sip.Request {
 	req := d.Request(sip.PRACK)
 	req.AppendHeader(sip.NewHeader("RAck", fmt.Sprintf("%d %d INVITE", rseq, cseq)))
 	return req
 }
 
-// Ack acknowledges the answer to our INVITE that had the number cseq.
+// Ack returns the ACK for the 2xx to our INVITE cseq.
 func (d *Dialog) Ack(cseq uint32) *sip.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.request(sip.ACK, cseq)
 }
 
-// request needs d.mu.
+// request must be called with d.mu held.
 func (d *Dialog) request(method sip.RequestMethod, cseq uint32) *sip.Request {
 	target, routes, first := d.target, d.routes, d.target
 	if len(routes) > 0 {
 		first = routes[0]
-		if !first.UriParams.Has("lr") { // it routes strictly, RFC 3261 section 12.2.1.1
+		if !first.UriParams.Has("lr") { // strict routing, RFC 3261 section 12.2.1.1
 			routes = append(slices.Clone(routes[1:]), target)
 			target = first
 		}
@@ -195,18 +201,18 @@ func (d *Dialog) request(method sip.RequestMethod, cseq uint32) *sip.Request {
 	req.AppendHeader(&sip.CSeqHeader{SeqNo: cseq, MethodName: method})
 	hops := sip.MaxForwardsHeader(70)
 	req.AppendHeader(&hops)
-	req.SetTransport(d.hop(first))
+	req.SetTransport(d.transportTo(first))
 	req.SetDestination(hostPort(first, req.Transport()))
-	// Over TLS, whoever proved its name for the INVITE is the only one known to
-	// be who it says: Contacts seldom hold a name that a certificate does.
-	if d.transport == "TLS" || d.lost && len(d.routes) == 0 {
+	// Over TLS only the peer of the INVITE has proved its name: Contacts seldom
+	// hold a name that a certificate has.
+	if d.transport == "TLS" || d.noContact && len(d.routes) == 0 {
 		d.Reroute(req)
 	}
 	return req
 }
 
-// Reroute has a request go where the INVITE went, or came from. It is false
-// where the request goes there anyway.
+// Reroute changes the destination of a request to the address of the INVITE. It
+// returns false if that is its destination already.
 func (d *Dialog) Reroute(req *sip.Request) bool {
 	if req.Transport() == d.transport && req.Destination() == d.flow {
 		return false
@@ -216,9 +222,8 @@ func (d *Dialog) Reroute(req *sip.Request) bool {
 	return true
 }
 
-// hop is the transport to a URI: its own where that is spoken here, or that of
-// the dialog.
-func (d *Dialog) hop(u sip.Uri) string {
+// transportTo returns the transport in a URI, if supported, or else the dialog's.
+func (d *Dialog) transportTo(u sip.Uri) string {
 	t, _ := u.UriParams.Get("transport")
 	if t = strings.ToUpper(t); t == "UDP" || t == "TCP" {
 		return t
@@ -250,7 +255,6 @@ func callID(msg sip.Message) string {
 	return ""
 }
 
-// tag is the tag of a From or a To, or "".
 func tag[H interface {
 	*sip.FromHeader | *sip.ToHeader
 }](h H) string {

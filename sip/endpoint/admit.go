@@ -1,29 +1,75 @@
 package endpoint
 
 import (
+	"cmp"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo"
 	"github.com/emiago/sipgo/sip"
 
-	"github.com/parley-voice/parley/sip/guard"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
 const (
-	// maxInbound is how many requests outside dialogs are dealt with at once
-	// where nobody says otherwise.
-	maxInbound = 1000
-	// retryAfter is when a peer may ask again, in seconds.
+	defaultMaxInbound = 1000
+	// retryAfter is the Retry-After of a 503, in seconds.
 	retryAfter = "30"
 )
 
-// checked answers only requests that are admitted, and counts as work while it
-// does.
-func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
+// admission bounds the requests outside dialogs. Call init before use.
+type admission struct {
+	merges  sanitize.MergeDetector
+	active  atomic.Int64
+	maximum int64
+	secret  [32]byte // key of the tags
+}
+
+func (a *admission) init(maximum int) {
+	a.maximum = int64(cmp.Or(maximum, defaultMaxInbound))
+	_, _ = rand.Read(a.secret[:]) // it never fails
+}
+
+// enter counts a request outside dialogs until leave. ok is false if there are
+// too many, or if the same request has arrived by another path.
+func (a *admission) enter(req *sip.Request) (r sanitize.Refusal, leave func(), ok bool) {
+	if a.merges.IsMerged(req, time.Now()) {
+		return sanitize.Refusal{Status: 482, Reason: "Loop Detected"}, func() {}, false
+	}
+	leave = func() { a.active.Add(-1) }
+	if a.active.Add(1) > a.maximum {
+		later := []sip.Header{sip.NewHeader("Retry-After", retryAfter)}
+		return sanitize.Refusal{Status: 503, Reason: "Service Unavailable", Headers: later}, leave, false
+	}
+	return sanitize.Refusal{}, leave, true
+}
+
+// tag returns the To tag for the response to a request. A retransmitted request
+// gets the same tag, without any state.
+func (a *admission) tag(req *sip.Request) string {
+	var text strings.Builder
+	if id := req.CallID(); id != nil {
+		text.WriteString(id.Value() + "\n")
+	}
+	if cseq := req.CSeq(); cseq != nil {
+		text.WriteString(cseq.Value() + "\n")
+	}
+	if from := req.From(); from != nil {
+		text.WriteString(from.Value())
+	}
+	mac := hmac.New(sha256.New, a.secret[:])
+	_, _ = mac.Write([]byte(text.String())) // it never fails
+	return hex.EncodeToString(mac.Sum(nil)[:12])
+}
+
+// checked wraps a handler: it runs only for admitted requests, and Close waits
+// for it.
+func (e *Endpoint) checked(next requestHandler) sipgo.RequestHandler {
 	return func(req *sip.Request, tx sip.ServerTransaction) {
 		done := make(chan struct{})
 		ran := e.Go(func() {
@@ -36,22 +82,34 @@ func (e *Endpoint) checked(next answerer) sipgo.RequestHandler {
 	}
 }
 
-// admit has a request answered by next, or refuses it.
-func (e *Endpoint) admit(next answerer, req *sip.Request, tx sip.ServerTransaction) {
-	req = guard.Tidy(req)
-	e.asked(req)
-	v, ok := guard.Rules{Methods: Allow, Extensions: Supported}.Check(req)
+func (e *Endpoint) admit(next requestHandler, req *sip.Request, tx sip.ServerTransaction) {
+	req = sanitize.TrimParams(req)
+	if e.guard.isForeignRequest(req) {
+		tx.Terminate()
+		return
+	}
+	e.calls.addRequest(req)
+	refusal, ok := sanitize.Rules{Methods: Allow, Extensions: Supported}.Check(req)
 	if ok && !inDialog(req) && !req.IsAck() && !req.IsCancel() {
 		var leave func()
-		v, leave, ok = e.enter(req)
+		refusal, leave, ok = e.admission.enter(req)
 		defer leave()
 	}
+	if ok && !e.dialogs.inOrder(req) {
+		refusal, ok = sanitize.Refusal{Status: 500, Reason: "Out Of Order"}, false
+	}
 	if ok {
+		if req.IsInvite() && e.dialogs.find(req) != nil {
+			e.Go(func() { e.forwardACKs(tx) })
+		}
+		if isTargetRefresh(req.Method) && inDialog(req) {
+			e.guard.learn(e.calls.get(string(*req.CallID())).sources, req)
+		}
 		next(req, tx)
 	} else {
-		e.filter.Refuse(v.Status)
-		if !req.IsAck() { // there is no answer to one
-			e.Respond(tx, req, v.Status, v.Reason, v.Headers...)
+		e.filter.CountRefused(refusal.Status)
+		if !req.IsAck() { // an ACK has no response
+			e.Respond(tx, req, refusal.Status, refusal.Reason, refusal.Headers...)
 		}
 	}
 	if !e.keeps(req, ok) {
@@ -59,52 +117,39 @@ func (e *Endpoint) admit(next answerer, req *sip.Request, tx sip.ServerTransacti
 	}
 }
 
-// enter counts a request outside dialogs as dealt with until leave. It is false
-// where there are too many, and where the request has come by another way.
-func (e *Endpoint) enter(req *sip.Request) (v guard.Verdict, leave func(), ok bool) {
-	if e.merges.Again(req, time.Now()) {
-		return guard.Verdict{Status: 482, Reason: "Loop Detected"}, func() {}, false
+// forwardACKs handles each ACK that the library assigns to the transaction of a
+// re-INVITE: the ACK of a refusal, and an ACK of a 2xx with the branch of the
+// INVITE, which some peers send (RFC 6026 section 7.1).
+func (e *Endpoint) forwardACKs(tx sip.ServerTransaction) {
+	for {
+		select {
+		case ack := <-tx.Acks():
+			if ack = sanitize.TrimParams(ack); !e.guard.isForeignRequest(ack) {
+				e.calls.addRequest(ack)
+				e.within(ack, tx)
+			}
+		case <-tx.Done():
+			return
+		case <-e.closed:
+			return
+		}
 	}
-	most := int64(e.MaxInbound)
-	if most == 0 {
-		most = maxInbound
-	}
-	leave = func() { e.fresh.Add(-1) }
-	if e.fresh.Add(1) > most {
-		later := []sip.Header{sip.NewHeader("Retry-After", retryAfter)}
-		return guard.Verdict{Status: 503, Reason: "Service Unavailable", Headers: later}, leave, false
-	}
-	return guard.Verdict{}, leave, true
 }
 
-// keeps says whether the answer to a request is kept, to be sent again where
-// the request comes again. What strangers are told is made anew instead, so that
-// they take no memory (RFC 3261 section 8.2.7).
-func (e *Endpoint) keeps(req *sip.Request, taken bool) bool {
+// keeps reports whether the transaction stays, to retransmit its response.
+// Requests of unknown senders are answered statelessly, so that they take no
+// memory (RFC 3261 section 8.2.7). A refused INVITE keeps no transaction either:
+// without an ACK its refusal would be retransmitted for 32 s, perhaps to a forged
+// address.
+func (e *Endpoint) keeps(req *sip.Request, admitted bool) bool {
 	switch {
-	case req.Transport() != "UDP": // nothing comes again
+	case req.Transport() != "UDP": // no retransmissions
 		return true
-	case taken && (e.Invite != nil || e.Other != nil || e.party(req) != nil):
+	case req.IsInvite() && e.dialogs.find(req) == nil && (e.OnInvite == nil || !admitted):
+		return false
+	case admitted && (e.OnInvite != nil || e.OnOther != nil || e.dialogs.find(req) != nil):
 		return true
 	default:
-		return e.filter.Knows(req.Source())
+		return e.filter.Trusts(req.Source())
 	}
-}
-
-// tag is that of our side in the answer to a request, the same however often
-// it is made.
-func (e *Endpoint) tag(req *sip.Request) string {
-	var text strings.Builder
-	if id := req.CallID(); id != nil {
-		text.WriteString(id.Value() + "\n")
-	}
-	if cseq := req.CSeq(); cseq != nil {
-		text.WriteString(cseq.Value() + "\n")
-	}
-	if from := req.From(); from != nil {
-		text.WriteString(from.Value())
-	}
-	mac := hmac.New(sha256.New, e.secret[:])
-	_, _ = mac.Write([]byte(text.String())) // it never fails
-	return hex.EncodeToString(mac.Sum(nil)[:12])
 }

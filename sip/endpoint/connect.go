@@ -5,21 +5,22 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
 )
 
 const (
-	// connectFor is how long it may take to find a peer and to connect to it.
-	connectFor = 4 * time.Second
-	// takeFor is how long a peer may take to read a message over TCP.
-	takeFor = 4 * time.Second
+	// connectTimeout bounds finding a peer and connecting to it.
+	connectTimeout = 4 * time.Second
+	// writeTimeout is how long a peer may take to read a message over TCP.
+	writeTimeout = 4 * time.Second
 )
 
-// Until returns a context that ends with ctx, and when stop is closed too.
-// cancel ends it, and must be called.
-func Until(ctx context.Context, stop <-chan struct{}) (until context.Context, cancel func()) {
+// WithStop returns a context that ends with ctx, or when stop is closed. cancel
+// ends it and must be called.
+func WithStop(ctx context.Context, stop <-chan struct{}) (stopped context.Context, cancel func()) {
 	ctx, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -35,34 +36,63 @@ func Until(ctx context.Context, stop <-chan struct{}) (until context.Context, ca
 	}
 }
 
-// bounded returns the context in which a message is sent: it ends with ctx,
-// after connectFor, and when Close waits no longer.
-func (e *Endpoint) bounded(ctx context.Context) (context.Context, func()) {
-	ctx, end := context.WithTimeout(ctx, connectFor)
-	ctx, leave := Until(ctx, e.abandoned)
+// A connector finds or opens the connections for requests. Call init before use.
+type connector struct {
+	layer     *sip.TransportLayer
+	tls       *tlsConns
+	work      *group
+	sending   sync.RWMutex  // held for reading while the library may open a socket
+	stopped   atomic.Bool   // no message is read or sent
+	abandoned chan struct{} // closed when Close stops waiting: connecting ends
+}
+
+func (c *connector) init(layer *sip.TransportLayer, t *tlsConns, work *group) {
+	c.layer, c.tls, c.work, c.abandoned = layer, t, work, make(chan struct{})
+	t.layer = layer
+}
+
+// stop ends all sending. drop also closes open connections: a peer may never
+// read what is being written. The library opens a socket for any message that it
+// sends, even while it is being closed, so it must be given none.
+func (c *connector) stop(drop bool) {
+	close(c.abandoned)
+	if drop {
+		_ = c.layer.Pool("tcp").Clear()
+		_ = c.layer.Pool("tls").Clear()
+	}
+	c.sending.Lock()
+	c.stopped.Store(true)
+	c.sending.Unlock()
+}
+
+// bounded returns the context for sending a message. It ends with ctx, after
+// connectTimeout, or when Close stops waiting.
+func (c *connector) bounded(ctx context.Context) (context.Context, func()) {
+	ctx, end := context.WithTimeout(ctx, connectTimeout)
+	ctx, leave := WithStop(ctx, c.abandoned)
 	return ctx, func() {
 		leave()
 		end()
 	}
 }
 
-// connect has a connection ready for a signed request, and keeps it until
-// release. It returns as soon as ctx ends, with its error. Where release does
-// not come within takeFor, the peer reads nothing, and the connection is
-// closed. A request over UDP needs none.
-func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(), err error) {
+// connect provides a connection for a finalized request and keeps it until
+// release. It returns the error of ctx as soon as ctx ends. If release is not
+// called within writeTimeout, the connection is closed, since the peer does not
+// read. A UDP request needs no connection.
+func (c *connector) connect(ctx context.Context, req *sip.Request) (release func(), err error) {
 	name := ""
 	switch req.Transport() {
 	case "UDP":
 		return func() {}, nil
 	case "TLS":
-		name = proof(req)
-		if err := e.secure(ctx, req.Destination(), name); err != nil {
+		name = nameToProve(req)
+		if err := c.tls.connect(ctx, req.Destination(), name); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		conn, err := e.reach(ctx, req.Clone())
+		conn, err := c.open(ctx, req.Clone())
 		var slow net.Error
 		switch {
 		case ctx.Err() != nil:
@@ -70,36 +100,36 @@ func (e *Endpoint) connect(ctx context.Context, req *sip.Request) (release func(
 				_, _ = conn.TryClose()
 			}
 			return nil, ctx.Err()
-		case err == nil && proves(conn, name) != nil: // it is another by now
+		case err == nil && checkName(conn, name) != nil: // the connection was replaced
 			_, _ = conn.TryClose()
-			return nil, proves(conn, name)
+			return nil, checkName(conn, name)
 		case err == nil:
-			late := time.AfterFunc(takeFor, func() { _ = conn.Close() })
+			late := time.AfterFunc(writeTimeout, func() { _ = conn.Close() })
 			return func() {
 				late.Stop()
 				_, _ = conn.TryClose()
 			}, nil
 		case errors.Is(err, context.Canceled), errors.As(err, &slow) && slow.Timeout():
-			// The library connects once for all who wait for the same peer, for
-			// as long as the first of them does. That one waits no longer.
+			// The library connects once for all that wait for the same peer, with
+			// the context of the first. That context ended: try again.
 		default:
 			return nil, err
 		}
 	}
 }
 
-// reach finds or opens the connection for a request, which it may change.
-func (e *Endpoint) reach(ctx context.Context, req *sip.Request) (sip.Connection, error) {
+// open finds or opens the connection for a request, which it may change.
+func (c *connector) open(ctx context.Context, req *sip.Request) (sip.Connection, error) {
 	var conn sip.Connection
 	var err error
-	reached := make(chan struct{})
-	began := e.Go(func() {
-		if conn, err = e.connection(ctx, req); err != nil {
+	opened := make(chan struct{})
+	began := c.work.run(func() {
+		if conn, err = c.connection(ctx, req); err != nil {
 			conn = nil
 		}
 		select {
-		case reached <- struct{}{}:
-		case <-ctx.Done(): // nobody waits
+		case opened <- struct{}{}:
+		case <-ctx.Done(): // the caller has returned
 			if conn != nil {
 				_, _ = conn.TryClose()
 			}
@@ -109,18 +139,18 @@ func (e *Endpoint) reach(ctx context.Context, req *sip.Request) (sip.Connection,
 		return nil, ErrClosed
 	}
 	select {
-	case <-reached:
+	case <-opened:
 		return conn, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (e *Endpoint) connection(ctx context.Context, req *sip.Request) (sip.Connection, error) {
-	e.sending.RLock()
-	defer e.sending.RUnlock()
-	if e.deaf.Load() {
+func (c *connector) connection(ctx context.Context, req *sip.Request) (sip.Connection, error) {
+	c.sending.RLock()
+	defer c.sending.RUnlock()
+	if c.stopped.Load() {
 		return nil, ErrClosed
 	}
-	return e.ua.TransportLayer().ClientRequestConnection(ctx, req)
+	return c.layer.ClientRequestConnection(ctx, req)
 }

@@ -1,20 +1,17 @@
-// Package endpoint is what every SIP user agent of the house stands on: its
-// sockets, its transactions, and who answers for which dialog. It answers what
-// needs no judgement: OPTIONS, and methods that nobody here speaks.
+// Package endpoint runs the sockets and transactions of a SIP user agent and
+// passes each request to the handler of its dialog. It answers OPTIONS and
+// unsupported methods itself.
 package endpoint
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,9 +21,8 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/dialog"
-	"github.com/parley-voice/parley/sip/guard"
-	"github.com/parley-voice/parley/sip/ladder"
+	"github.com/parley-voice/parley/sip/resolver"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
 // Allow is the value of the Allow header.
@@ -35,173 +31,157 @@ const Allow = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, INFO, NOTIFY"
 // Supported is the value of the Supported header.
 const Supported = "timer, 100rel"
 
-// settle is how long the last messages may take to be dealt with.
-const settle = 50 * time.Millisecond
+// settleTime is how long Close lets the library finish messages already read.
+const settleTime = 50 * time.Millisecond
 
 // ErrClosed is returned once the endpoint is closing.
 var ErrClosed = errors.New("sip endpoint is closed")
 
-// An Endpoint is one user agent's footing. The exported fields are its wiring
-// and must not change after Start.
+// An Endpoint holds the sockets, transactions and dialogs of one user agent. Its
+// exported fields must not change after Start.
 type Endpoint struct {
-	// Listen is the address of UDP and TCP: "127.0.0.1:5060". Port 0 lets the
-	// kernel choose.
+	// Listen is the UDP and TCP address, such as "127.0.0.1:5060". With port 0
+	// the kernel chooses the port.
 	Listen string
-	// Secure is how TLS is spoken.
-	Secure Secure
-	// Public is the address to tell peers, where it is not that of Listen.
+	TLS    TLS
+	// Public is the address in Via and Contact; invalid means the address of
+	// Listen.
 	Public netip.Addr
 	// Name is the User-Agent header.
 	Name string
-	// Log takes warnings; nil drops them.
+	// Log receives warnings; nil drops them.
 	Log *slog.Logger
-	// Invite takes an INVITE that begins a call, and responds to it before it
-	// returns. It has a goroutine of its own; nil refuses all.
-	Invite func(req *sip.Request, tx sip.ServerTransaction)
-	// Options is the status that an OPTIONS outside a dialog is answered with;
-	// nil is 200, or 503 while the endpoint drains.
-	Options func() int
-	// Other takes requests of methods that the endpoint does not speak, and
-	// responds to them before it returns; nil refuses them.
-	Other func(req *sip.Request, tx sip.ServerTransaction)
-	// Before sees each datagram before anything else does; nil does not.
-	Before func(data []byte)
-	// Sockets opens what is listened on over UDP and TCP, at the address given;
-	// nil opens those of the kernel.
-	Sockets func(addr string) (net.PacketConn, net.Listener, error)
-	// Trusted says which addresses may send as much as they like; nil trusts
-	// those only that a request was sent to in the last 10 minutes.
-	Trusted func(netip.Addr) bool
-	// MaxInbound is how many requests outside dialogs are dealt with at once;
-	// those beyond are answered with 503. 0 is 1,000.
+	// OnInvite handles an INVITE outside a dialog on a goroutine of its own. It
+	// must respond before it returns. nil refuses all with 403.
+	OnInvite func(req *sip.Request, tx sip.ServerTransaction)
+	// OptionsStatus is the status for an OPTIONS outside a dialog; nil means
+	// 200, or 503 while the endpoint drains.
+	OptionsStatus func() int
+	// OnOther handles requests with methods that are not in Allow. It must
+	// respond before it returns. nil refuses them with 405.
+	OnOther func(req *sip.Request, tx sip.ServerTransaction)
+	// OnDatagram receives each datagram before it is filtered; nil is skipped.
+	OnDatagram func(data []byte)
+	// OpenSockets opens the UDP and TCP sockets for an address; nil opens
+	// sockets of the kernel.
+	OpenSockets func(addr string) (net.PacketConn, net.Listener, error)
+	// IsTrusted reports whether an address is exempt from the rate limit; nil
+	// exempts only addresses that were sent a request in the last 10 minutes.
+	IsTrusted func(netip.Addr) bool
+	// Resolver finds hosts that peers name; nil uses the system's.
+	Resolver resolver.Resolver
+	// MaxInbound is the number of requests outside dialogs handled at once; more
+	// are answered with 503. 0 means 1,000.
 	MaxInbound int
 
-	filter   guard.Filter
-	merges   guard.Merges
-	fresh    atomic.Int64 // requests outside dialogs that are dealt with
-	secret   [32]byte     // of the tags of answers that nothing is kept of
-	log      *guard.Log
-	addr     netip.AddrPort
-	public   netip.AddrPort
-	ua       *sipgo.UserAgent
-	client   *sipgo.Client
-	sockets  []func() error
-	serving  sync.WaitGroup
-	sending  sync.RWMutex // held while the library may open a socket
-	deaf     atomic.Bool  // nothing is read or begun any more
-	work     group
-	entrance *entrance
-	mu       sync.Mutex
-	parties  map[dialog.Key]Party
-	ladders  map[string]*ladder.Ladder // by Call-ID
-	names    map[string]expectation    // to be proved over TLS, by address
-	opening  map[string]chan struct{}  // connections over TLS, by address
-	closing  bool
-	draining bool
-	closed   chan struct{} // when Close begins
-	// abandoned is closed when Close waits no longer: nothing is connected to
-	// any more.
-	abandoned chan struct{}
+	filter    sanitize.Filter
+	admission admission
+	log       *sanitize.LogHandler
+	local     localAddr
+	ua        *sipgo.UserAgent
+	client    *sipgo.Client
+	serving   sync.WaitGroup
+	work      group
+	dialogs   dialogTable
+	calls     callTable
+	guard     sourceGuard
+	tls       tlsConns
+	conns     connector
+	draining  atomic.Bool
+	closed    chan struct{} // closed when Close begins
+	closeOnce sync.Once
+	mu        sync.Mutex
+	sockets   []func() error // close them; nil once closed
 }
 
-// Start opens the sockets and answers from then on.
+// localAddr is the address that the endpoint listens on and the one it gives to
+// peers.
+type localAddr struct{ listen, public netip.AddrPort }
+
+// pin makes a UDP request leave from the listening socket. Over TCP the library
+// finds or opens a connection to the destination.
+func (a localAddr) pin(req *sip.Request) {
+	req.Laddr = sip.Addr{}
+	if req.Transport() == "UDP" {
+		req.Laddr = sip.Addr{IP: net.IP(a.listen.Addr().AsSlice()), Port: int(a.listen.Port())}
+	}
+}
+
+// set takes the address of the UDP socket; public is optional.
+func (a *localAddr) set(udp net.PacketConn, public netip.Addr) error {
+	at, ok := udp.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return errors.New("listen for sip: not a UDP socket")
+	}
+	a.listen = netip.AddrPortFrom(at.AddrPort().Addr().Unmap(), at.AddrPort().Port())
+	a.public = a.listen
+	if public.IsValid() {
+		a.public = netip.AddrPortFrom(public, a.listen.Port())
+	}
+	return nil
+}
+
+// Start opens the sockets and begins to answer requests.
 func (e *Endpoint) Start() error {
 	base := e.Log
 	if base == nil {
 		base = slog.New(slog.DiscardHandler)
 	}
-	guard.Library()
-	e.log = guard.NewLog(base.Handler())
-	e.parties = map[dialog.Key]Party{}
-	e.ladders, e.names, e.opening = map[string]*ladder.Ladder{}, map[string]expectation{}, map[string]chan struct{}{}
-	e.closed, e.abandoned = make(chan struct{}), make(chan struct{})
-	e.filter.Trusted = e.Trusted
-	_, _ = rand.Read(e.secret[:]) // it never fails
-	udp, tcp, err := e.open()
-	if err != nil {
-		return err
+	sanitize.ConfigureLibrary()
+	e.log = sanitize.NewLogHandler(base.Handler())
+	e.closed = make(chan struct{})
+	e.filter.AlwaysTrusted = e.IsTrusted
+	e.admission.init(e.MaxInbound)
+	open := e.OpenSockets
+	if open == nil {
+		open = bind
 	}
-	if err = e.openSecure(tcp.Addr()); err == nil {
+	udp, tcp, err := open(e.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for sip: %w", err)
+	}
+	if err = e.local.set(udp, e.Public); err == nil {
+		err = e.tls.open(e.TLS, tcp.Addr(), &e.filter)
+	}
+	if err == nil {
 		if err = e.build(slog.New(e.log)); err != nil {
-			_ = e.entrance.Close()
+			_ = e.tls.listener.Close()
 		}
 	}
 	if err != nil {
 		_, _ = udp.Close(), tcp.Close()
 		return err
 	}
-	guarded := guard.NewListener(tcp, &e.filter, nil)
-	e.sockets = []func() error{udp.Close, guarded.Close, e.entrance.Close}
-	// Serving ends when the sockets are closed, and says so with an error.
+	guarded := sanitize.NewListener(tcp, &e.filter, nil)
+	e.sockets = []func() error{udp.Close, guarded.Close, e.tls.listener.Close}
+	// These functions return an error when their socket is closed.
 	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTCP(guarded) })
-	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTLS(e.entrance) })
-	if e.entrance.inner != nil {
-		e.serving.Go(func() { e.entrance.listen() })
+	e.serving.Go(func() { _ = e.ua.TransportLayer().ServeTLS(e.tls.listener) })
+	if e.tls.listener.inner != nil {
+		e.serving.Go(e.tls.listener.listen)
 	}
 	e.serve(udp)
 	return nil
 }
 
-// serve has the library read a socket, and returns once it does.
+// serve makes the library read a socket and returns once it does.
 func (e *Endpoint) serve(udp net.PacketConn) {
 	ready := make(chan struct{})
-	told := sync.OnceFunc(func() { close(ready) })
-	reader := guard.NewReader(udp, told, func() { e.serve(udp) }, e.closed)
+	signal := sync.OnceFunc(func() { close(ready) })
+	reader := sanitize.NewReader(udp, signal, func() { e.serve(udp) }, e.closed)
 	e.serving.Go(func() {
-		defer told() // where the socket is closed by now
+		defer signal() // the socket may be closed already
 		_ = e.ua.TransportLayer().ServeUDP(reader)
 	})
 	<-ready
 }
 
-// openSecure opens the entrance for TLS. Where nobody listens there, its
-// address is other.
-func (e *Endpoint) openSecure(other net.Addr) error {
-	if e.Secure.Listen == "" {
-		e.entrance = newEntrance(other, nil)
-		return nil
-	}
-	if e.Secure.Certificate == nil {
-		return errors.New("listen for sip over TLS: no certificate")
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", e.Secure.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for sip over TLS: %w", err)
-	}
-	config := e.Secure.server()
-	e.entrance = newEntrance(l.Addr(), guard.NewListener(l, &e.filter, func(c net.Conn) net.Conn { return tls.Server(c, config) }))
-	return nil
-}
-
-// open binds UDP and TCP to the same port.
-func (e *Endpoint) open() (net.PacketConn, net.Listener, error) {
-	open := e.Sockets
-	if open == nil {
-		open = bind
-	}
-	udp, tcp, err := open(e.Listen)
-	if err != nil {
-		return nil, nil, fmt.Errorf("listen for sip: %w", err)
-	}
-	at, ok := udp.LocalAddr().(*net.UDPAddr)
-	if !ok {
-		return nil, nil, errors.Join(errors.New("listen for sip: the socket is not of UDP"), udp.Close(), tcp.Close())
-	}
-	e.addr = netip.AddrPortFrom(at.AddrPort().Addr().Unmap(), at.AddrPort().Port())
-	e.public = e.addr
-	if e.Public.IsValid() {
-		e.public = netip.AddrPortFrom(e.Public, e.addr.Port())
-	}
-	return udp, tcp, nil
-}
-
-// bind opens sockets of the kernel.
+// bind opens UDP and TCP sockets on the same port.
 func bind(addr string) (net.PacketConn, net.Listener, error) {
 	var lc net.ListenConfig
 	ctx := context.Background()
-	var failed error
-	for range 20 { // the kernel may choose a port that only one of them has free
+	var last error
+	for range 20 { // a port that the kernel chooses for UDP may be taken for TCP
 		udp, err := lc.ListenPacket(ctx, "udp", addr)
 		if err != nil {
 			return nil, nil, err
@@ -210,20 +190,19 @@ func bind(addr string) (net.PacketConn, net.Listener, error) {
 		if err == nil {
 			return udp, tcp, nil
 		}
-		failed = err
+		last = err
 		_ = udp.Close()
 		if !strings.HasSuffix(addr, ":0") {
 			break
 		}
 	}
-	return nil, nil, failed
+	return nil, nil, last
 }
 
-// build wires the library.
 func (e *Endpoint) build(log *slog.Logger) error {
 	ua, err := sipgo.NewUA(
 		sipgo.WithUserAgent(e.Name),
-		// The library opens nothing over TLS itself: see entrance.
+		// tlsConns opens all TLS connections; the library must trust none.
 		sipgo.WithUserAgenTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}),
 		sipgo.WithUserAgentTransportLayerOptions(
 			sip.WithTransportLayerLogger(log),
@@ -231,7 +210,7 @@ func (e *Endpoint) build(log *slog.Logger) error {
 		),
 		sipgo.WithUserAgentTransactionLayerOptions(
 			sip.WithTransactionLayerLogger(log),
-			// A response that nobody waits for any more: repeated, or forged.
+			// Responses without a transaction are late retransmissions or forged.
 			sip.WithTransactionLayerUnhandledResponseHandler(func(*sip.Response) {}),
 		),
 	)
@@ -246,57 +225,63 @@ func (e *Endpoint) build(log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("build sip server: %w", err)
 	}
-	ua.TransportLayer().OnMessage(e.heard)
+	// The library passes each response to a goroutine of its own, where a final
+	// one may overtake a 180. This hook sees them in the order of arrival.
+	ua.TransportLayer().OnMessage(func(msg sip.Message) {
+		if res, ok := msg.(*sip.Response); ok {
+			e.TraceReceived(res)
+		}
+	})
 	e.ua, e.client = ua, client
+	e.conns.init(ua.TransportLayer(), &e.tls, &e.work)
+	e.guard = sourceGuard{
+		calls: &e.calls, dialogs: &e.dialogs, filter: &e.filter, log: e.Log, resolver: e.Resolver,
+		local: e.local.listen.Addr(), work: &e.work, bounded: e.conns.bounded,
+	}
 	e.routes(server)
 	return nil
 }
 
 func (e *Endpoint) read(in sip.TransportReadProps, data []byte) ([]byte, error) {
-	if e.deaf.Load() {
+	if e.conns.stopped.Load() {
 		return nil, nil
 	}
-	if e.Before != nil {
-		e.Before(data)
+	if e.OnDatagram != nil {
+		e.OnDatagram(data)
 	}
-	return e.filter.Read(in, data)
+	data, err := e.filter.Read(in, data)
+	if len(data) > 0 && in.Transport == "UDP" && e.guard.isForeignResponse(in.RemoteAddr, data) {
+		return nil, nil
+	}
+	return data, err
 }
 
-// Addr is where the endpoint listens over UDP and TCP.
-func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
+// Addr returns the UDP and TCP address.
+func (e *Endpoint) Addr() netip.AddrPort { return e.local.listen }
 
-// SecureAddr is where the endpoint listens over TLS; invalid where it does not.
-func (e *Endpoint) SecureAddr() netip.AddrPort {
-	if a, ok := e.entrance.addr.(*net.TCPAddr); ok && e.entrance.inner != nil {
-		return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
-	}
-	return netip.AddrPort{}
-}
+// TLSAddr returns the TLS address; it is invalid if the endpoint does not listen
+// for TLS.
+func (e *Endpoint) TLSAddr() netip.AddrPort { return e.tls.addr() }
 
-// Ingress is what came in and was not served.
-func (e *Endpoint) Ingress() guard.Counts {
+// Ingress counts the received messages that were not served.
+func (e *Endpoint) Ingress() sanitize.Counts {
 	counts := e.filter.Counts()
 	counts.Unreadable = e.log.Unreadable()
 	return counts
 }
 
-// Drain has OPTIONS answered with 503, so that peers look elsewhere. Calls
-// that are up go on.
-func (e *Endpoint) Drain() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.draining = true
-}
+// Drain makes the endpoint answer OPTIONS with 503, so that peers choose another
+// server. Calls continue.
+func (e *Endpoint) Drain() { e.draining.Store(true) }
 
 // Closing is closed when Close begins.
 func (e *Endpoint) Closing() <-chan struct{} { return e.closed }
 
-// Go runs f on a goroutine that Close waits for. It is false, and f not run,
-// once the endpoint is closed for good.
+// Go runs f on a goroutine that Close waits for. It returns false, without
+// running f, once the endpoint is closed.
 func (e *Endpoint) Go(f func()) bool { return e.work.run(f) }
 
-// Hold has Close wait for release too. It is false once the endpoint is closed
-// for good.
+// Hold makes Close wait for release. ok is false once the endpoint is closed.
 func (e *Endpoint) Hold() (release func(), ok bool) {
 	if !e.work.enter() {
 		return nil, false
@@ -307,15 +292,10 @@ func (e *Endpoint) Hold() (release func(), ok bool) {
 // Close hangs up every dialog, waits until that is done or ctx ends, and closes
 // the sockets. It may be called twice.
 func (e *Endpoint) Close(ctx context.Context) error {
-	e.mu.Lock()
-	if !e.closing {
-		e.closing = true
-		close(e.closed)
-	}
-	parties := slices.Collect(maps.Values(e.parties))
-	e.mu.Unlock()
-	for _, p := range parties {
-		_ = p.Hangup(media.LocalHangup) //nolint:contextcheck // what hangs up outlives Close
+	e.draining.Store(true)
+	e.closeOnce.Do(func() { close(e.closed) })
+	for _, h := range e.dialogs.close() {
+		_ = h.Hangup(media.LocalHangup) //nolint:contextcheck // the BYE outlives Close
 	}
 	var err error
 	if !e.work.wait(ctx) {
@@ -328,24 +308,15 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	if sockets == nil {
 		return err
 	}
-	close(e.abandoned)
-	if err != nil { // what is being written may never be read
-		_ = e.ua.TransportLayer().Pool("tcp").Clear()
-		_ = e.ua.TransportLayer().Pool("tls").Clear()
-	}
-	// The library opens a socket for whatever it is to send, even while it is
-	// being closed. So it is given nothing to send or to answer any more.
-	e.sending.Lock()
-	e.deaf.Store(true)
-	e.sending.Unlock()
-	// What was read before is on goroutines of the library that nobody can
-	// wait for. They need microseconds.
-	<-time.After(settle)
+	e.conns.stop(err != nil)
+	// The library processes messages that it has read on goroutines that cannot
+	// be waited for. They need microseconds.
+	<-time.After(settleTime)
 	err = errors.Join(err, e.ua.Close())
 	for _, c := range sockets {
 		err = errors.Join(err, c())
 	}
 	e.serving.Wait()
-	e.work.wait(context.Background()) //nolint:contextcheck // without sockets and transactions nothing can hang
+	e.work.wait(context.Background()) //nolint:contextcheck // without sockets and transactions it ends soon
 	return err
 }

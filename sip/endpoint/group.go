@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// A group is goroutines that are waited for together. Unlike a
-// sync.WaitGroup it may be added to while it is waited for, and closes once
-// the wait is over.
+// A group waits for goroutines. Unlike a sync.WaitGroup it may grow during the
+// wait, and it closes when the wait succeeds.
 type group struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when n falls to 0; nil where nobody waits
+	idle   chan struct{} // closed when n falls to 0; nil without a waiter
 }
 
 func (g *group) enter() bool {
@@ -45,8 +44,8 @@ func (g *group) leave() {
 	}
 }
 
-// wait returns true when the last goroutine is gone, and false when ctx ends
-// before that.
+// wait returns true when the last goroutine has ended, and false when ctx ends
+// first.
 func (g *group) wait(ctx context.Context) bool {
 	g.mu.Lock()
 	if g.n == 0 {

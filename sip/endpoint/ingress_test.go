@@ -36,7 +36,6 @@ func start(t *testing.T, e *Endpoint) *Endpoint {
 	return e
 }
 
-// A peer speaks by hand, from an address of its own.
 type peer struct {
 	t    *testing.T
 	conn net.PacketConn
@@ -54,7 +53,7 @@ func newPeer(t *testing.T, e *Endpoint, host string) *peer {
 	return &peer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(e.Addr())}
 }
 
-// request is a whole request, with lines put before its end.
+// request returns a complete request with extra header lines.
 func (p *peer) request(method, user string, lines ...string) string {
 	p.n++
 	text := fmt.Sprintf("%s sip:%s@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bK%d;rport\r\nFrom: <sip:s@x>;tag=f\r\n"+
@@ -73,7 +72,6 @@ func (p *peer) send(message string) {
 	}
 }
 
-// answer is the next message that comes, or "" where none does.
 func (p *peer) answer(within time.Duration) string {
 	p.t.Helper()
 	buf := make([]byte, 65536)
@@ -85,7 +83,6 @@ func (p *peer) answer(within time.Duration) string {
 	return string(buf[:n])
 }
 
-// ask sends a message and returns the answer to it.
 func (p *peer) ask(message string) string {
 	p.t.Helper()
 	p.send(message)
@@ -95,14 +92,14 @@ func (p *peer) ask(message string) string {
 func wantStatus(t *testing.T, what, got, status string) {
 	t.Helper()
 	if !strings.HasPrefix(got, "SIP/2.0 "+status) {
-		t.Errorf("%s was answered %.60q, want %s", what, got, status)
+		t.Errorf("%s was answered with %.60q, want %s", what, got, status)
 	}
 }
 
 var changing = regexp.MustCompile(`(?m)branch=[^;\r]*|tag=[0-9a-f]{24}|^Call-ID: .*|rport=\d+`)
 
-// alike is an answer without what differs between any two, and its users.
-func alike(answer string, users ...string) string {
+// normalize removes what differs between any two responses, and the users.
+func normalize(answer string, users ...string) string {
 	answer = changing.ReplaceAllString(answer, "…")
 	for _, u := range users {
 		answer = strings.ReplaceAll(answer, "sip:"+u+"@", "sip:…@")
@@ -110,34 +107,34 @@ func alike(answer string, users ...string) string {
 	return answer
 }
 
-// TestUsersAreAlike: no answer tells whether a user part is known.
+// TestUsersAreAlike: no response reveals whether a user exists.
 func TestUsersAreAlike(t *testing.T) {
 	e := start(t, &Endpoint{Name: "parley"})
 	p := newPeer(t, e, "127.50.0.1")
 	for _, method := range []string{"INVITE", "OPTIONS", "REGISTER", "SUBSCRIBE", "MESSAGE", "PUBLISH"} {
-		want := alike(p.ask(p.request(method, "parley")), "parley")
+		want := normalize(p.ask(p.request(method, "parley")), "parley")
 		for _, user := range []string{"100", "admin", "+12025550123", "nobody"} {
-			if got := alike(p.ask(p.request(method, user)), user); got != want || got == "" {
-				t.Errorf("%s for %s was answered %q, and for parley %q", method, user, got, want)
+			if got := normalize(p.ask(p.request(method, user)), user); got != want || got == "" {
+				t.Errorf("%s for %s was answered with %q, and for parley %q", method, user, got, want)
 			}
 		}
 	}
 }
 
-// TestNothingIsSmuggled: what strangers add to a request changes nothing, in
-// whatever form, and what must come once cannot hide in another form.
+// TestNothingIsSmuggled: extra headers in any form have no effect, and duplicates
+// of single headers are refused.
 func TestNothingIsSmuggled(t *testing.T) {
 	e := start(t, &Endpoint{Name: "parley"})
 	p := newPeer(t, e, "127.50.0.2")
 	for _, method := range []string{"INVITE", "OPTIONS", "REGISTER"} {
-		want := alike(p.ask(p.request(method, "a")))
+		want := normalize(p.ask(p.request(method, "a")))
 		for _, line := range []string{
 			"P-Asserted-Identity: <sip:admin@127.0.0.1>", "P-Asserted-Identity : <sip:admin@127.0.0.1>", "P-Preferred-Identity\t: <sip:admin@x>",
 			"X-A : v", "X-A:\r\n v", "Authorization : Digest username=\"a\"", "Proxy-Authorization:\tDigest x", "Identity : x",
 			"Route : <sip:evil.example;lr>", "P-Charging-Vector:x", "History-Info : <sip:a@b>", "Diversion : <sip:a@b>", "Replaces : a;to-tag=b;from-tag=c",
 		} {
-			if got := alike(p.ask(p.request(method, "a", line))); got != want {
-				t.Errorf("%s with %q was answered %q, and without %q", method, line, got, want)
+			if got := normalize(p.ask(p.request(method, "a", line))); got != want {
+				t.Errorf("%s with %q was answered with %q, and without %q", method, line, got, want)
 			}
 		}
 		for _, line := range []string{"To : <sip:x@y>", "to\t:<sip:x@y>", "t :<sip:x@y>", "From :\r\n <sip:x@y>", "i : 1", "CSeq\t: 2 " + method, "Max-Forwards : 1"} {
@@ -146,12 +143,11 @@ func TestNothingIsSmuggled(t *testing.T) {
 	}
 }
 
-// TestTrying: who must wait for the answer to an INVITE is told so by the library,
-// which reads the request then, while we have it.
+// TestTrying: the library sends 100 while we hold its request.
 func TestTrying(t *testing.T) {
 	answer := make(chan struct{})
 	e := &Endpoint{}
-	e.Invite = func(req *sip.Request, tx sip.ServerTransaction) {
+	e.OnInvite = func(req *sip.Request, tx sip.ServerTransaction) {
 		<-answer
 		e.Respond(tx, req, 486, "Busy Here")
 	}
@@ -161,7 +157,7 @@ func TestTrying(t *testing.T) {
 	wantStatus(t, "the same", p.answer(2*time.Second), "486")
 }
 
-// TestMerged answers what came by two ways once, and the same again the same.
+// TestMerged answers a request once per path, and its retransmissions alike.
 func TestMerged(t *testing.T) {
 	e := start(t, &Endpoint{})
 	p := newPeer(t, e, "127.50.0.3")
@@ -169,7 +165,7 @@ func TestMerged(t *testing.T) {
 	want := p.ask(first)
 	wantStatus(t, "the first", want, "403")
 	if got := p.ask(first); got != want {
-		t.Errorf("the same again was answered %q, and first %q", got, want)
+		t.Errorf("the same again was answered with %q, and first %q", got, want)
 	}
 	wantStatus(t, "the other way", p.ask(strings.Replace(first, "z9hG4bK", "z9hG4bKother", 1)), "482")
 	if n := e.Ingress().Refused[482]; n != 1 {
@@ -177,18 +173,19 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// A held is a dialog whose requests are answered.
-type held struct{ e *Endpoint }
+type heldDialog struct{ e *Endpoint }
 
-func (h *held) Serve(req *sip.Request, tx sip.ServerTransaction) { h.e.Respond(tx, req, 200, "OK") }
-func (*held) Hangup(media.Cause) error                           { return nil }
+func (h *heldDialog) Serve(req *sip.Request, tx sip.ServerTransaction) {
+	h.e.Respond(tx, req, 200, "OK")
+}
+func (*heldDialog) CheckCSeq(uint32) bool    { return true }
+func (*heldDialog) Hangup(media.Cause) error { return nil }
 
-// TestOverload refuses calls beyond what is dealt with, and does not disturb
-// those that are up.
+// TestOverload refuses requests above the limit without affecting calls.
 func TestOverload(t *testing.T) {
 	entered, leave := make(chan struct{}, 10), make(chan struct{})
 	e := &Endpoint{MaxInbound: 2}
-	e.Invite = func(req *sip.Request, tx sip.ServerTransaction) {
+	e.OnInvite = func(req *sip.Request, tx sip.ServerTransaction) {
 		entered <- struct{}{}
 		<-leave
 		e.Respond(tx, req, 486, "Busy Here")
@@ -203,31 +200,31 @@ func TestOverload(t *testing.T) {
 		got := q.ask(q.request("INVITE", "a"))
 		wantStatus(t, "one too many", got, "503")
 		if !strings.Contains(got, "\r\nRetry-After: ") {
-			t.Errorf("%q does not say when to come again", got)
+			t.Errorf("%q has no Retry-After", got)
 		}
 	}
-	party := &held{e}
+	party := &heldDialog{e}
 	key := dialog.Key{CallID: "up", Local: "ours", Remote: "f"}
-	if !e.Enter(key, party) {
+	if !e.AddDialog(key, party) {
 		t.Fatal("closing")
 	}
 	within := q.request("INFO", "a")
 	within = regexp.MustCompile(`Call-ID: .*\r`).ReplaceAllString(within, "Call-ID: up\r")
 	wantStatus(t, "a call that is up", q.ask(strings.Replace(within, "\r\nCall-ID", ";tag=ours\r\nCall-ID", 1)), "200")
-	e.Leave(key, party)
+	e.RemoveDialog(key, party)
 	close(leave)
 	for range 2 {
 		for got := ""; !strings.HasPrefix(got, "SIP/2.0 486"); {
 			if got = p.answer(2 * time.Second); got == "" {
-				t.Fatal("a call that was taken was not answered")
+				t.Fatal("an accepted call was not answered")
 			}
 		}
 	}
 }
 
-// TestFlood bounds what one address may ask, and leaves others alone.
+// TestFlood limits the rate of one address without affecting others.
 func TestFlood(t *testing.T) {
-	e := start(t, &Endpoint{Trusted: func(a netip.Addr) bool { return a == netip.MustParseAddr("127.50.0.8") }})
+	e := start(t, &Endpoint{IsTrusted: func(a netip.Addr) bool { return a == netip.MustParseAddr("127.50.0.8") }})
 	p, q, r := newPeer(t, e, "127.50.0.6"), newPeer(t, e, "127.50.0.7"), newPeer(t, e, "127.50.0.8")
 	count := func(p *peer) (n int) {
 		for range 400 {
@@ -247,13 +244,13 @@ func TestFlood(t *testing.T) {
 	wantStatus(t, "another", q.ask(q.request("OPTIONS", "a")), "200")
 	for i := range 300 {
 		if got := r.ask(r.request("OPTIONS", "a")); !strings.HasPrefix(got, "SIP/2.0 200") {
-			t.Fatalf("number %d of one that is trusted was answered %.40q", i, got)
+			t.Fatalf("number %d of a trusted address was answered with %.40q", i, got)
 		}
 	}
 }
 
-// TestSourcesAreForgotten sends from very many addresses, as one who makes them
-// up: what is kept of them is bounded, and nothing else is lost.
+// TestSourcesAreForgotten sends from many forged addresses: the state stays
+// bounded, and nothing else is lost.
 func TestSourcesAreForgotten(t *testing.T) {
 	const sources = 13_000
 	e := start(t, &Endpoint{})
@@ -275,7 +272,7 @@ func TestSourcesAreForgotten(t *testing.T) {
 		}
 		stranger := &peer{t: t, conn: conn, to: p.to}
 		stranger.send(stranger.request("OPTIONS", "a"))
-		if n%20 == 0 { // wait for some, so that none are lost for want of a buffer
+		if n%20 == 0 { // avoid overflow of the socket buffer
 			if stranger.answer(2*time.Second) != "" {
 				answered++
 			}

@@ -17,7 +17,6 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-// certificate is one for names, and the roots to check it by.
 func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -41,10 +40,9 @@ func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPoo
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// started is an endpoint that is closed at the end of the test.
-func started(t *testing.T, s Secure) *Endpoint {
+func startEndpoint(t *testing.T, s TLS) *Endpoint {
 	t.Helper()
-	e := &Endpoint{Listen: "127.0.0.1:0", Secure: s, Name: "test", Trusted: func(netip.Addr) bool { return true }}
+	e := &Endpoint{Listen: "127.0.0.1:0", TLS: s, Name: "test", IsTrusted: func(netip.Addr) bool { return true }}
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +56,8 @@ func started(t *testing.T, s Secure) *Endpoint {
 	return e
 }
 
-// options asks at addr how host is, within a dialog where tag is set.
-func options(t *testing.T, e *Endpoint, addr, host, tag string) error {
+// sendOptions sends an OPTIONS for host to addr, within a dialog if tag is set.
+func sendOptions(t *testing.T, e *Endpoint, addr, host, tag string) error {
 	t.Helper()
 	uri := sip.Uri{Scheme: "sip", Host: host}
 	req := sip.NewRequest(sip.OPTIONS, uri)
@@ -77,60 +75,60 @@ func options(t *testing.T, e *Endpoint, addr, host, tag string) error {
 	req.AppendHeader(&hops)
 	req.SetTransport("TLS")
 	req.SetDestination(addr)
-	e.Sign(req)
+	e.Finalize(req)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	_, err := e.Ask(ctx, req)
+	_, err := e.Do(ctx, req)
 	return err
 }
 
-// TestNames sends a request over a connection that proves its name only,
-// whichever name was expected last.
+// TestNames uses only a connection that proves the request's name, whichever name
+// was expected last.
 func TestNames(t *testing.T) {
 	cert, roots := certificate(t, "a.example", "*.carrier.example")
-	addr := started(t, Secure{Listen: "127.0.0.1:0", Certificate: cert}).SecureAddr().String()
-	e := started(t, Secure{Roots: roots})
-	if err := options(t, e, addr, "a.example", ""); err == nil {
-		t.Error("a name was proven that nobody expects")
+	addr := startEndpoint(t, TLS{Listen: "127.0.0.1:0", Certificate: cert}).TLSAddr().String()
+	e := startEndpoint(t, TLS{Roots: roots})
+	if err := sendOptions(t, e, addr, "a.example", ""); err == nil {
+		t.Error("connected without an expected name")
 	}
 	for i, row := range []struct {
 		expect, host, tag string
-		ok, other         bool // other is a connection that proves another name
+		ok, other         bool // the connection proves another name
 	}{
 		{"evil.example", "evil.example", "", false, false}, // opens none
 		{"a.example", "a.example", "", true, false},
 		{"a.example", "a.example", "", true, false},
 		{"one.carrier.example", "one.carrier.example", "", true, false}, // the same certificate
 		{"evil.example", "evil.example", "", false, true},
-		{"evil.example", "a.example", "", true, false}, // not held up by the other
+		{"evil.example", "a.example", "", true, false}, // not blocked by the other
 		{"a.example", "evil.example", "", false, true},
 		{"a.example", "192.0.2.1", "x", true, false}, // within a dialog
 	} {
-		e.Expect(addr, row.expect)
-		err := options(t, e, addr, row.host, row.tag)
+		e.ExpectName(addr, row.expect)
+		err := sendOptions(t, e, addr, row.host, row.tag)
 		if (err == nil) != row.ok || errors.Is(err, errUnproven) != row.other {
 			t.Errorf("%d: %+v: %v", i, row, err)
 		}
 	}
 }
 
-// TestUnexpect forgets names that nobody asked for lately, and bounds them.
-func TestUnexpect(t *testing.T) {
-	e := started(t, Secure{})
-	e.Expect("192.0.2.1:5061", "a")
-	e.Expect("192.0.2.2:5061", "b")
-	e.Unexpect(nil, time.Now().Add(-time.Hour))
-	if len(e.names) != 2 {
-		t.Errorf("%v: one expected lately is gone", e.names)
+// TestForgetNames removes old names, and bounds them.
+func TestForgetNames(t *testing.T) {
+	e := startEndpoint(t, TLS{})
+	e.ExpectName("192.0.2.1:5061", "a")
+	e.ExpectName("192.0.2.2:5061", "b")
+	e.ForgetNames(nil, time.Now().Add(-time.Hour))
+	if len(e.tls.names) != 2 {
+		t.Errorf("%v: a recent name is gone", e.tls.names)
 	}
-	e.Unexpect(map[string]bool{"192.0.2.2:5061": true}, time.Now().Add(time.Hour))
-	if _, ok := e.names["192.0.2.2:5061"]; !ok || len(e.names) != 1 {
-		t.Errorf("%v, want the one of 192.0.2.2", e.names)
+	e.ForgetNames(map[string]bool{"192.0.2.2:5061": true}, time.Now().Add(time.Hour))
+	if _, ok := e.tls.names["192.0.2.2:5061"]; !ok || len(e.tls.names) != 1 {
+		t.Errorf("got %v, want only 192.0.2.2", e.tls.names)
 	}
 	for n := range 2 * maxNames {
-		e.Expect(fmt.Sprint(n), "c")
+		e.ExpectName(fmt.Sprint(n), "c")
 	}
-	if _, ok := e.names[fmt.Sprint(2*maxNames-1)]; !ok || len(e.names) != maxNames {
-		t.Errorf("%d names, want %d and the last one", len(e.names), maxNames)
+	if _, ok := e.tls.names[fmt.Sprint(2*maxNames-1)]; !ok || len(e.tls.names) != maxNames {
+		t.Errorf("%d names, want %d and the last one", len(e.tls.names), maxNames)
 	}
 }

@@ -4,53 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/emiago/sipgo"
 	"github.com/emiago/sipgo/sip"
 )
 
-// maxDatagram is the longest request sent over UDP; beyond it a datagram may
-// be cut up on its way (RFC 3261 section 18.1.1).
+// maxDatagram is the longest request sent over UDP, in bytes. A longer datagram
+// may be fragmented (RFC 3261 section 18.1.1).
 const maxDatagram = 1300
 
-// ErrUnsent is in the error of a request of which nothing has left.
+// ErrUnsent is wrapped by errors for a request of which no byte was sent.
 var ErrUnsent = errors.New("not sent")
 
-// asIs keeps the library from completing a request by its own lights.
+// asIs stops the library from adding headers to a request.
 func asIs(*sipgo.Client, *sip.Request) error { return nil }
 
-// Contact is where the endpoint is reached over a transport.
+// Contact returns the Contact header of the endpoint for a transport.
 func (e *Endpoint) Contact(transport string) *sip.ContactHeader {
-	uri := sip.Uri{Scheme: "sip", User: "parley", Host: host(e.public.Addr()), Port: e.port(transport)}
+	uri := sip.Uri{Scheme: "sip", User: "parley", Host: uriHost(e.local.public.Addr()), Port: e.port(transport)}
 	uri.UriParams.Add("transport", sip.NetworkToLower(transport))
 	return &sip.ContactHeader{Address: uri}
 }
 
-// port is where peers reach the endpoint over a transport.
 func (e *Endpoint) port(transport string) int {
-	if at := e.SecureAddr(); transport == "TLS" && at.IsValid() {
+	if at := e.TLSAddr(); transport == "TLS" && at.IsValid() {
 		return int(at.Port())
 	}
-	return int(e.public.Port())
+	return int(e.local.public.Port())
 }
 
-// host writes an address as a URI does (RFC 3261 section 25.1).
-func host(ip netip.Addr) string {
+// uriHost formats an address as a URI host (RFC 3261 section 25.1).
+func uriHost(ip netip.Addr) string {
 	if ip.Is6() {
 		return "[" + ip.String() + "]"
 	}
 	return ip.String()
 }
 
-// Sign completes a request for a transaction of its own: with Via, and where
-// they are missing with Contact, User-Agent and Content-Length.
-func (e *Endpoint) Sign(req *sip.Request) {
-	req.RemoveHeader("Via") // there is one at most: ours
+// Finalize prepares a request for a transaction: it sets a new Via, and adds
+// Contact, User-Agent and Content-Length if they are missing.
+func (e *Endpoint) Finalize(req *sip.Request) {
+	req.RemoveHeader("Via") // it has at most our own
 	via := &sip.ViaHeader{
 		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: req.Transport(),
-		Host: host(e.public.Addr()), Port: e.port(req.Transport()),
+		Host: uriHost(e.local.public.Addr()), Port: e.port(req.Transport()),
 	}
 	via.Params.Add("branch", sip.GenerateBranchN(24))
 	via.Params.Add("rport", "") // RFC 3581
@@ -62,38 +60,32 @@ func (e *Endpoint) Sign(req *sip.Request) {
 		req.AppendHeader(sip.NewHeader("User-Agent", e.Name))
 	}
 	req.SetBody(req.Body())
-	e.pin(req)
+	e.local.pin(req)
 }
 
-// pin has a request over UDP leave from the socket we listen on. Over TCP the
-// library finds or opens a connection to where the request goes.
-func (e *Endpoint) pin(req *sip.Request) {
-	req.Laddr = sip.Addr{}
-	if req.Transport() == "UDP" {
-		req.Laddr = sip.Addr{IP: net.IP(e.addr.Addr().AsSlice()), Port: int(e.addr.Port())}
-	}
-}
+// FitsUDP reports whether a finalized request is short enough for UDP.
+func FitsUDP(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
 
-// Fits says whether a signed request may leave over UDP.
-func Fits(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
-
-// Send begins the transaction of a signed request. ctx bounds the connecting,
-// which takes no longer than 4 seconds; its error is then that of a context.
+// Send starts the transaction of a finalized request. ctx bounds the connecting,
+// which takes at most 4 s; after that the error is that of a context.
 func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
-	ctx, end := e.bounded(ctx)
+	ctx, end := e.conns.bounded(ctx)
 	defer end()
-	release, err := e.connect(ctx, req)
+	if err := e.guard.setDestination(ctx, req); err != nil {
+		return nil, unsent(req, err)
+	}
+	release, err := e.conns.connect(ctx, req)
 	if err != nil {
 		return nil, unsent(req, err)
 	}
 	defer release()
-	e.sending.RLock()
-	defer e.sending.RUnlock()
-	if e.deaf.Load() {
+	e.conns.sending.RLock()
+	defer e.conns.sending.RUnlock()
+	if e.conns.stopped.Load() {
 		return nil, ErrClosed
 	}
-	e.filter.Know(req.Destination())
-	e.Note(req, req.Destination())
+	e.filter.Trust(req.Destination())
+	e.TraceSent(req, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
 		return nil, unsent(req, err)
@@ -105,33 +97,36 @@ func unsent(req *sip.Request, err error) error {
 	return fmt.Errorf("send %s: %w: %w", req.Method, ErrUnsent, err)
 }
 
-// Write sends a signed request that has no transaction: an ACK. Connecting
-// takes no longer than 4 seconds.
-func (e *Endpoint) Write(req *sip.Request) error {
-	ctx, end := e.bounded(context.Background())
+// SendACK sends a finalized ACK, which has no transaction. Connecting takes at
+// most 4 s.
+func (e *Endpoint) SendACK(req *sip.Request) error {
+	ctx, end := e.conns.bounded(context.Background())
 	defer end()
-	release, err := e.connect(ctx, req)
+	if err := e.guard.setDestination(ctx, req); err != nil {
+		return unsent(req, err)
+	}
+	release, err := e.conns.connect(ctx, req)
 	if err != nil {
 		return unsent(req, err)
 	}
 	defer release()
-	// The library's own way to write knows no bounds.
-	conn, err := e.connection(ctx, req)
+	// The library's own function for this takes no context.
+	conn, err := e.conns.connection(ctx, req)
 	if err != nil {
 		return unsent(req, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
-	e.filter.Know(req.Destination())
-	e.Note(req, req.Destination())
+	e.filter.Trust(req.Destination())
+	e.TraceSent(req, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
 		return unsent(req, err)
 	}
 	return nil
 }
 
-// Ask sends a signed request and returns its final response. It takes up to 32
-// seconds where none comes (RFC 3261 timer F), and less once ctx has ended.
-func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+// Do sends a finalized request and returns its final response. Without a response
+// it returns after 32 s (RFC 3261 timer F), or when ctx ends.
+func (e *Endpoint) Do(ctx context.Context, req *sip.Request) (*sip.Response, error) {
 	tx, err := e.Send(ctx, req)
 	if err != nil {
 		return nil, err
@@ -140,7 +135,7 @@ func (e *Endpoint) Ask(ctx context.Context, req *sip.Request) (*sip.Response, er
 	for {
 		select {
 		case res := <-tx.Responses():
-			e.Received(res)
+			e.TraceReceived(res)
 			if !res.IsProvisional() {
 				return res, nil
 			}

@@ -4,119 +4,130 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"sync"
 )
 
-// A Secure is how SIP is spoken over TLS.
-type Secure struct {
-	// Listen is where TLS is listened for: "127.0.0.1:5061". Where it is empty,
-	// peers are reached over TLS, but do not reach us.
+var errNoCertificate = errors.New("listen for sip over TLS: no certificate")
+
+// TLS holds the TLS settings.
+type TLS struct {
+	// Listen is the TLS address, such as "127.0.0.1:5061". Empty means that peers
+	// cannot connect to us; we still connect to them.
 	Listen string
-	// Certificate is ours: needed to listen, and shown to peers that ask.
+	// Certificate is required to listen, and sent to peers that ask for one.
 	Certificate *tls.Certificate
-	// Roots are those that peers' certificates are checked against; nil are
-	// the system's.
+	// Roots verify the certificates of peers; nil uses the system's.
 	Roots *x509.CertPool
 }
 
-// server is the configuration of a listener.
-func (s Secure) server() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.own()}
+// SetCertificates replaces the certificate and the roots for new connections;
+// open connections stay. It ignores s.Listen.
+func (e *Endpoint) SetCertificates(s TLS) error {
+	if e.TLS.Listen != "" && s.Certificate == nil {
+		return errNoCertificate
+	}
+	e.tls.settings.Store(&s)
+	return nil
 }
 
-// client is the configuration for a peer that must prove to be name (RFC 5922
+func (s *TLS) server() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.certificates()}
+}
+
+// client returns the configuration for a peer that must prove name (RFC 5922
 // section 4).
-func (s Secure) client(name string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, RootCAs: s.Roots, Certificates: s.own()}
+func (s *TLS) client(name string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name, RootCAs: s.Roots, Certificates: s.certificates()}
 }
 
-func (s Secure) own() []tls.Certificate {
+func (s *TLS) certificates() []tls.Certificate {
 	if s.Certificate == nil {
 		return nil
 	}
 	return []tls.Certificate{*s.Certificate}
 }
 
-// An entrance gives the library connections over TLS: those that peers open,
-// and those that we open ourselves, for the library cannot be told which name
-// a peer must prove.
-type entrance struct {
+// A tlsListener gives the library all TLS connections: those that peers open,
+// and those that tlsConns dials, because the library cannot be told which name a
+// peer must prove.
+type tlsListener struct {
 	addr   net.Addr
-	inner  net.Listener // guarded; nil where we listen for none
-	in     chan entry
+	inner  net.Listener // nil if we do not listen
+	in     chan accepted
 	closed chan struct{}
 	close  sync.Once
 
-	known chan struct{} // of the connection that the library took last; owned by Accept
+	last chan struct{} // registered of the last accepted connection; owned by Accept
 }
 
-// An entry is a connection, and what is closed when the library knows it.
-type entry struct {
-	conn  net.Conn
-	known chan struct{}
+// accepted is a connection, and a channel that closes when the library has
+// registered it.
+type accepted struct {
+	conn       net.Conn
+	registered chan struct{}
 }
 
-func newEntrance(addr net.Addr, inner net.Listener) *entrance {
-	return &entrance{addr: addr, inner: inner, in: make(chan entry), closed: make(chan struct{})}
+func newTLSListener(addr net.Addr, inner net.Listener) *tlsListener {
+	return &tlsListener{addr: addr, inner: inner, in: make(chan accepted), closed: make(chan struct{})}
 }
 
-// listen hands in what peers open, until the listener is closed.
-func (n *entrance) listen() {
+func (l *tlsListener) listen() {
 	for {
-		conn, err := n.inner.Accept()
+		conn, err := l.inner.Accept()
 		if err != nil {
 			return
 		}
-		if n.hand(context.Background(), conn) != nil {
+		if l.add(context.Background(), conn) != nil {
 			_ = conn.Close()
 			return
 		}
 	}
 }
 
-// hand returns once the library knows a connection.
-func (n *entrance) hand(ctx context.Context, conn net.Conn) error {
-	e := entry{conn, make(chan struct{})}
+// add returns once the library has registered a connection.
+func (l *tlsListener) add(ctx context.Context, conn net.Conn) error {
+	a := accepted{conn, make(chan struct{})}
 	select {
-	case n.in <- e:
-	case <-n.closed:
+	case l.in <- a:
+	case <-l.closed:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-e.known:
+	case <-a.registered:
 		return nil
-	case <-n.closed:
+	case <-l.closed:
 		return ErrClosed
 	}
 }
 
-// Accept implements net.Listener. The library knows a connection when it asks
-// for the next.
-func (n *entrance) Accept() (net.Conn, error) {
-	if n.known != nil {
-		close(n.known)
-		n.known = nil
+// Accept implements net.Listener. The library has registered a connection when it
+// asks for the next.
+func (l *tlsListener) Accept() (net.Conn, error) {
+	if l.last != nil {
+		close(l.last)
+		l.last = nil
 	}
 	select {
-	case e := <-n.in:
-		n.known = e.known
-		return e.conn, nil
-	case <-n.closed:
+	case a := <-l.in:
+		l.last = a.registered
+		return a.conn, nil
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close implements net.Listener.
-func (n *entrance) Close() error {
-	n.close.Do(func() { close(n.closed) })
-	if n.inner == nil {
+func (l *tlsListener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	if l.inner == nil {
 		return nil
 	}
-	return n.inner.Close()
+	return l.inner.Close()
 }
 
 // Addr implements net.Listener.
-func (n *entrance) Addr() net.Addr { return n.addr }
+func (l *tlsListener) Addr() net.Addr { return l.addr }

@@ -1,6 +1,5 @@
-// Package health remembers which of a carrier's addresses take calls, so that
-// a call is not sent where the last one drowned. It is pure: time is an
-// argument.
+// Package health tracks which addresses of carriers take calls. It is pure: the
+// time is an argument.
 package health
 
 import (
@@ -10,142 +9,249 @@ import (
 	"time"
 )
 
-// Times at which an address that is down is tried again.
+// Intervals between uses of an address that is not up.
 const (
-	// ProbeEvery is how often an address is asked how it is, while it is well.
-	ProbeEvery = 30 * time.Second
-	// ProbeDown is how often it is asked while it is down.
-	ProbeDown = 5 * time.Second
-	// tryAgain is when a call may try an address that is down, where no probe
-	// found it well before.
-	tryAgain = 30 * time.Second
-	// misses are the probes without an answer after which an address is down.
-	misses = 2
-	// longest bounds what a Retry-After may ask for.
-	longest = 10 * time.Minute
-	// most bounds the addresses that something is known of.
-	most = 4096
+	// ProbeInterval is the time between probes of an address that is up.
+	ProbeInterval = 30 * time.Second
+	// ProbeDownInterval is the time between probes of an address that is down.
+	ProbeDownInterval = 5 * time.Second
+	// downFor is when a call may try an address that is down, without a
+	// successful probe.
+	downFor = 30 * time.Second
+	// maxMissedProbes is the number of missed probes after which an address is
+	// down.
+	maxMissedProbes = 2
+	// maxFirstPause bounds the pause after one Retry-After; maxPause bounds a
+	// pause that was repeated or confirmed by probes.
+	maxFirstPause = 30 * time.Second
+	maxPause      = 10 * time.Minute
+	// trialInterval is the time between calls to an address after its pause,
+	// until it accepts one. Without a call the pause is forgotten after maxPause.
+	trialInterval = 2 * time.Second
+	maxAddresses  = 4096
 )
 
-// An Address is a carrier's address over one transport.
+// An Address is an address of a carrier over one transport.
 type Address struct {
 	Transport string
 	At        netip.AddrPort
 }
 
-// A Verdict is what an address is good for now.
-type Verdict uint8
+// A Status says whether calls may use an address.
+type Status uint8
 
-// Verdicts, the best first.
+// Statuses, best first.
 const (
-	Up     Verdict = iota // calls may go there
-	Down                  // it did not answer lately: only where nothing is up
-	Barred                // it asked to be left alone: not at all
+	Up     Status = iota // calls may use it
+	Down                 // it did not answer lately: used only if no address is up
+	Paused               // it sent 503 with Retry-After: no calls
 )
 
-// A State is what is known of an address.
+// A State describes a tracked address.
 type State struct {
 	Address Address
-	Verdict Verdict
-	Since   time.Time // of the last change of the verdict
+	Status  Status
+	Since   time.Time // last change of the status
 	Reason  string    // why it is not up
 	Until   time.Time // when it may be tried again; zero while it is up
 }
 
 type entry struct {
-	state  State
-	missed int
+	state        State
+	missedProbes int
+	// After a Retry-After, until a call is accepted:
+	pausedAt       time.Time // last Retry-After; zero for none
+	requestedUntil time.Time // end of the requested pause
+	triedAt        time.Time // last call after the pause
 }
 
-// A Book is what is known of 4,096 addresses at most. Its zero value knows
-// nothing, and what it does not know is up. It may be used by any goroutine.
-type Book struct {
-	mu      sync.Mutex
-	entries map[Address]*entry
-}
-
-// Verdict is what an address is good for at now.
-func (b *Book) Verdict(a Address, now time.Time) Verdict {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entries[a]
-	if e == nil || !now.Before(e.state.Until) {
+func (e *entry) status(now time.Time) Status {
+	switch {
+	case now.Before(e.state.Until):
+		return e.state.Status
+	case e.isOnTrial(now) && now.Before(e.triedAt.Add(trialInterval)):
+		return Paused
+	default:
 		return Up
 	}
-	return e.state.Verdict
 }
 
-// Known is the verdict of an address of which something is known.
-func (b *Book) Known(a Address, now time.Time) (v Verdict, ok bool) {
-	b.mu.Lock()
-	_, ok = b.entries[a]
-	b.mu.Unlock()
-	return b.Verdict(a, now), ok
+// isOnTrial reports whether the pause is over and no call was accepted since.
+func (e *entry) isOnTrial(now time.Time) bool {
+	return !e.pausedAt.IsZero() && now.Before(e.state.Until.Add(maxPause)) && !now.Before(e.state.Until)
 }
 
-// Answered notes that an address answered a request: it lives.
-func (b *Book) Answered(a Address, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entry(a, now)
-	e.missed = 0
-	// Whoever asks to be left alone still answers.
-	if e.state.Verdict == Down || !now.Before(e.state.Until) {
+// pausedUntil returns when the next call may try a paused address.
+func (e *entry) pausedUntil(now time.Time) time.Time {
+	if e.isOnTrial(now) {
+		return e.triedAt.Add(trialInterval)
+	}
+	return e.state.Until
+}
+
+// A Tracker tracks up to 4,096 addresses. Unknown addresses are up. The zero
+// value is ready; its methods are safe for concurrent use.
+type Tracker struct {
+	mu          sync.Mutex
+	entries     map[Address]*entry
+	pausedUntil time.Time // when no pause or trial remains
+}
+
+// Status returns the status of an address and, if it is paused, the end of the
+// pause.
+func (t *Tracker) Status(a Address, now time.Time) (v Status, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entries[a]
+	if e == nil {
+		return Up, time.Time{}
+	}
+	if v = e.status(now); v == Paused {
+		until = e.pausedUntil(now)
+	}
+	return v, until
+}
+
+// Admit returns the status for a call that uses the address at once if it is up.
+// After a pause it admits one call every 2 s, until one is accepted.
+func (t *Tracker) Admit(a Address, now time.Time) Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entries[a]
+	if e == nil {
+		return Up
+	}
+	v := e.status(now)
+	if v == Up && e.isOnTrial(now) {
+		e.triedAt = now
+	}
+	return v
+}
+
+// AnyPaused reports whether an address asked for a pause and has accepted no call
+// since.
+func (t *Tracker) AnyPaused(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return now.Before(t.pausedUntil)
+}
+
+// Lookup returns the status of a tracked address.
+func (t *Tracker) Lookup(a Address, now time.Time) (v Status, ok bool) {
+	t.mu.Lock()
+	_, ok = t.entries[a]
+	t.mu.Unlock()
+	v, _ = t.Status(a, now)
+	return v, ok
+}
+
+// RecordAnswer records any response to a request: the address is alive.
+func (t *Tracker) RecordAnswer(a Address, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.getOrAdd(a, now)
+	e.missedProbes = 0
+	// A paused address stays paused although it answers.
+	if e.state.Status == Down || !now.Before(e.state.Until) {
 		e.set(Up, "", now, time.Time{})
 	}
 }
 
-// Missed notes a probe that had no answer, or one that is no better: reason says
-// which.
-func (b *Book) Missed(a Address, reason string, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entry(a, now)
-	if e.missed++; e.missed >= misses {
-		e.down(reason, now)
+// RecordMissedProbe records a probe without an answer, or with a bad one; reason
+// says which.
+func (t *Tracker) RecordMissedProbe(a Address, reason string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.getOrAdd(a, now)
+	if e.missedProbes++; e.missedProbes < maxMissedProbes {
+		return
+	}
+	if e.status(now) == Paused && now.Before(e.requestedUntil) {
+		t.pause(e, e.requestedUntil, now) // the pause is confirmed
+	}
+	e.markDown(reason, now)
+}
+
+// RecordNoAnswer records a call without any response, or that could not be sent.
+func (t *Tracker) RecordNoAnswer(a Address, reason string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.getOrAdd(a, now).markDown(reason, now)
+}
+
+// RecordRetryAfter records a response with Retry-After d to a request sent at
+// sent. The first pauses the address for at most 30 s: it may concern one call
+// only, or be a mistake. A response to a request sent after that one repeats it.
+func (t *Tracker) RecordRetryAfter(a Address, d time.Duration, sent, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.getOrAdd(a, now)
+	if !now.Before(e.state.Until.Add(maxPause)) {
+		e.pausedAt = time.Time{} // expired
+	}
+	repeated := !e.pausedAt.IsZero() && sent.After(e.pausedAt)
+	first := e.pausedAt.IsZero()
+	until, requested := now.Add(min(d, maxFirstPause)), now.Add(min(d, maxPause))
+	if repeated {
+		until = requested
+	}
+	if first || repeated {
+		e.pausedAt = now
+	}
+	e.requestedUntil = later(e.requestedUntil, requested)
+	if e.state.Status == Paused {
+		until = later(until, e.state.Until)
+	}
+	t.pause(e, until, now)
+}
+
+func (t *Tracker) pause(e *entry, until, now time.Time) {
+	e.set(Paused, "Retry-After", now, until)
+	t.pausedUntil = later(t.pausedUntil, until.Add(maxPause))
+}
+
+// RecordAccepted records that a call sent at sent was accepted, which ends an
+// earlier pause.
+func (t *Tracker) RecordAccepted(a Address, sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.entries[a]; e != nil && sent.After(e.pausedAt) {
+		e.pausedAt, e.requestedUntil, e.triedAt = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
-// Silent notes a call that had no answer at all, or could not be sent.
-func (b *Book) Silent(a Address, reason string, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.entry(a, now).down(reason, now)
+func later(x, y time.Time) time.Time {
+	if x.After(y) {
+		return x
+	}
+	return y
 }
 
-// Bar notes that an address asked to be left alone for so long.
-func (b *Book) Bar(a Address, d time.Duration, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.entry(a, now).set(Barred, "Retry-After", now, now.Add(min(d, longest)))
+// Prune removes all addresses except those in keep. An address that is down or
+// paused stays until it may be used, or has accepted a call.
+func (t *Tracker) Prune(keep map[Address]bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prune(keep, now)
 }
 
-// Forget drops what is known of all but the addresses given. What keeps calls
-// away from an address stays for as long as it does.
-func (b *Book) Forget(but map[Address]bool, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget(but, now)
-}
-
-// forget needs b.mu.
-func (b *Book) forget(but map[Address]bool, now time.Time) {
-	for a, e := range b.entries {
-		if !but[a] && !now.Before(e.state.Until) {
-			delete(b.entries, a)
+func (t *Tracker) prune(keep map[Address]bool, now time.Time) {
+	for a, e := range t.entries {
+		if !keep[a] && !now.Before(e.state.Until) && !e.isOnTrial(now) {
+			delete(t.entries, a)
 		}
 	}
 }
 
-// States lists what is known, by address.
-func (b *Book) States(now time.Time) []State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list := make([]State, 0, len(b.entries))
-	for _, e := range b.entries {
+// States returns all tracked addresses, sorted.
+func (t *Tracker) States(now time.Time) []State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]State, 0, len(t.entries))
+	for _, e := range t.entries {
 		s := e.state
-		if s.Verdict != Up && !now.Before(s.Until) {
-			s.Verdict = Up // it may be tried again
+		if s.Status = e.status(now); s.Status == Paused {
+			s.Until = e.pausedUntil(now)
 		}
 		list = append(list, s)
 	}
@@ -158,38 +264,38 @@ func (b *Book) States(now time.Time) []State {
 	return list
 }
 
-// entry needs b.mu.
-func (b *Book) entry(a Address, now time.Time) *entry {
-	e := b.entries[a]
+// getOrAdd must be called with the mutex held.
+func (t *Tracker) getOrAdd(a Address, now time.Time) *entry {
+	e := t.entries[a]
 	if e == nil {
-		if b.entries == nil {
-			b.entries = map[Address]*entry{}
+		if t.entries == nil {
+			t.entries = map[Address]*entry{}
 		}
-		if len(b.entries) >= most {
-			b.forget(nil, now)
+		if len(t.entries) >= maxAddresses {
+			t.prune(nil, now)
 		}
-		for other := range b.entries { // where all of them are away: any
-			if len(b.entries) < most {
+		for other := range t.entries { // if none could be pruned, remove any
+			if len(t.entries) < maxAddresses {
 				break
 			}
-			delete(b.entries, other)
+			delete(t.entries, other)
 		}
 		e = &entry{state: State{Address: a, Since: now}}
-		b.entries[a] = e
+		t.entries[a] = e
 	}
 	return e
 }
 
-func (e *entry) down(reason string, now time.Time) {
-	if e.state.Verdict == Barred && now.Before(e.state.Until) {
-		return // barred says more
+func (e *entry) markDown(reason string, now time.Time) {
+	if e.state.Status == Paused && now.Before(e.state.Until) {
+		return // a pause excludes more calls
 	}
-	e.set(Down, reason, now, now.Add(tryAgain))
+	e.set(Down, reason, now, now.Add(downFor))
 }
 
-func (e *entry) set(v Verdict, reason string, now, until time.Time) {
-	if e.state.Verdict != v {
+func (e *entry) set(v Status, reason string, now, until time.Time) {
+	if e.state.Status != v {
 		e.state.Since = now
 	}
-	e.state.Verdict, e.state.Reason, e.state.Until = v, reason, until
+	e.state.Status, e.state.Reason, e.state.Until = v, reason, until
 }

@@ -6,42 +6,37 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-// keyTypes are the bodies of an INFO that tell a pressed key.
 const keyTypes = "application/dtmf-relay, application/dtmf"
 
-// info takes an INFO, which some peers tell pressed keys by.
-func (l *Leg) info(req *sip.Request, tx sip.ServerTransaction) {
+// onInfo handles an INFO, which some peers use to send DTMF keys.
+func (l *Leg) onInfo(req *sip.Request, tx sip.ServerTransaction) {
 	e := l.endpoint
-	switch {
-	case !l.dialog.Receive(req.CSeq().SeqNo):
-		e.Respond(tx, req, 500, "Out Of Order")
-		return
-	case len(req.Body()) == 0: // a sign of life
+	if len(req.Body()) == 0 { // keep-alive
 		e.Respond(tx, req, 200, "OK")
 		return
 	}
-	kind := ""
+	contentType := ""
 	if c := req.ContentType(); c != nil {
-		kind = strings.ToLower(token(string(*c)))
+		contentType = strings.ToLower(token(string(*c)))
 	}
-	key, told, known := pressed(kind, string(req.Body()))
+	key, valid, supported := parseKey(contentType, string(req.Body()))
 	switch {
-	case !known:
+	case !supported:
 		e.Respond(tx, req, 415, "Unsupported Media Type", sip.NewHeader("Accept", keyTypes))
 		return
-	case !told:
+	case !valid:
 		e.Respond(tx, req, 400, "Bad Request")
 		return
 	}
 	e.Respond(tx, req, 200, "OK")
-	_ = l.session.Key(key) // pressed knows no others
+	_ = l.session.ReceiveKey(key) // parseKey returns only valid keys
 }
 
-// pressed reads the key that a body tells. known says that its type can tell
-// one.
-func pressed(kind, body string) (key rune, told, known bool) {
+// parseKey reads the key of an INFO body. supported is false for content types
+// that carry no keys.
+func parseKey(contentType, body string) (key rune, valid, supported bool) {
 	text := body
-	switch kind {
+	switch contentType {
 	case "application/dtmf":
 	case "application/dtmf-relay":
 		text = ""
@@ -56,7 +51,7 @@ func pressed(kind, body string) (key rune, told, known bool) {
 		return 0, false, false
 	}
 	text = strings.ToUpper(strings.TrimSpace(text))
-	switch text { // some number the keys as RFC 4733 does
+	switch text { // some peers send the event codes of RFC 4733
 	case "10":
 		text = "*"
 	case "11":

@@ -1,11 +1,14 @@
-// Package leg is a call that was answered: its media, and what is asked within
-// its dialog: offers and answers, session timers, keys, transfers, and its end.
+// Package leg runs an answered call: its media, and the requests within its
+// dialog: offers and answers, session timers, keys, transfers and BYE.
 package leg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,138 +16,152 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/ladder"
+	"github.com/parley-voice/parley/sip/siptrace"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// A Leg is an answered call: a media.Leg that also tells when each frame
-// arrived. Neither a feed nor the media clock may hang it up.
+// A Leg is an answered call. It implements media.Leg and media.Arrival. Neither
+// a feed nor the media clock may hang it up.
 type Leg struct {
-	endpoint *endpoint.Endpoint
-	rules    Rules
-	dialog   *dialog.Dialog
-	session  *rtp.Session
-	wish     sdp.Wish
-	keys     media.KeyWay
-	sign     Signer
-	silent   bool
-	ladder   *ladder.Ladder // nil where nobody follows the call
-	answered time.Time
+	endpoint   *endpoint.Endpoint
+	settings   Settings
+	dialog     *dialog.Dialog
+	session    *rtp.Session
+	keys       media.KeyMode
+	authorize  Authorizer
+	ignoreBye  bool
+	ladder     *siptrace.Ladder // nil if the call is not traced
+	answeredAt time.Time
 
-	acks    chan *sip.Request
-	lives   atomic.Pointer[timer.Term] // of the session
-	atLeast atomic.Int64               // that both sides take for it, in nanoseconds
-	terms   chan timer.Term            // what was agreed on last, for who keeps the session
-	handed  atomic.Bool                // a REFER of ours was taken
-	refer   chan notice                // what a REFER of ours came to
-
-	renew chan struct{}    // full while an offer is pending
-	ours  atomic.Bool      // that offer is ours
-	told  *sdp.Description // what we told last; owned by the offer that is pending
-	hold  atomic.Bool      // we hold the party
-	knows map[string]bool  // methods that the peer allows
+	acks     chan *sip.Request
+	offers   negotiator
+	timer    *sessionTimer
+	transfer transfer
 
 	mu    sync.Mutex
 	cause media.Cause
 	ended chan struct{}
 }
 
-// A Signer adds credentials to a request of ours within the call; nil adds none.
-type Signer func(*sip.Request) error
+// An Authorizer adds credentials to a request within the call. A nil Authorizer
+// adds none.
+type Authorizer func(*sip.Request) error
 
-// Rules are what holds for all legs of a user agent.
-type Rules struct {
-	// FirstWithin and Within are how long the party may send no media, in the
-	// beginning and later; 0 is for ever.
-	FirstWithin, Within time.Duration
-	// Least is the shortest session interval that is taken (RFC 4028); 0 is
-	// the 90 s that everybody takes.
-	Least time.Duration
-	// Up, where set, counts the legs that are up.
-	Up *atomic.Int64
-	// Ended is told of each leg that has ended, after its BYE was answered; nil
-	// is not.
-	Ended func(Ending)
+// Settings apply to all legs of a user agent.
+type Settings struct {
+	// FirstMedia and MediaGap are how long the peer may send no media at the
+	// start and later; 0 means no limit.
+	FirstMedia, MediaGap time.Duration
+	// ReportGap replaces MediaGap while RTCP reports arrive.
+	ReportGap time.Duration
+	// MinSession is the shortest session interval accepted (RFC 4028); 0 means
+	// 90 s.
+	MinSession time.Duration
+	// Active counts the legs that have not ended; nil counts none.
+	Active *atomic.Int64
+	// OnEnded receives the result of each leg after its BYE was answered; nil is
+	// skipped.
+	OnEnded func(Ending)
 }
 
-// An Answered call is what a leg is made of.
-type Answered struct {
+// Config describes an answered call.
+type Config struct {
 	Dialog    *dialog.Dialog
 	Session   *rtp.Session
 	Agreement sdp.Agreement
-	Told      *sdp.Description // our description
-	Wish      sdp.Wish         // of our side
-	Keys      media.KeyWay
-	Term      timer.Term    // how long the session lives
-	Least     time.Duration // that the peer takes for a session; 0 where it said nothing
-	Allow     []string      // methods that the peer allows
-	Sign      Signer
-	// Deaf leaves a BYE of the peer without a response, as a broken peer does.
-	Deaf bool
+	LocalSDP  *sdp.Description
+	Wish      sdp.Capabilities
+	Keys      media.KeyMode
+	Expected  latch.ExpectedSources // the peer's addresses
+	// FirstMedia and MediaGap override those of Settings if not 0.
+	FirstMedia, MediaGap time.Duration
+
+	Timer      timer.Schedule
+	MinSession time.Duration // shortest session interval the peer accepts; 0 if unknown
+	Allow      []string      // methods that the peer allows
+	Authorize  Authorizer
+	// IgnoreBye sends no response to a BYE, to simulate a broken peer.
+	IgnoreBye bool
 }
 
-// An Ending is how a leg ended.
+// An Ending describes how a leg ended.
 type Ending struct {
-	Cause media.Cause
-	// Lasted is the time from the answer to the end.
-	Lasted time.Duration
-	// Bye is how long our BYE took to be answered, 0 where it was the peer's;
-	// and Unanswered says that it never was.
-	Bye        time.Duration
-	Unanswered bool
-	Stats      rtp.Stats
-	Quality    media.Quality
+	Cause    media.Cause
+	Duration time.Duration // from the answer to the end
+	// ByeDelay is the time until our BYE was answered, or 0 if the peer sent the
+	// BYE. IsByeUnanswered reports that ours got no response.
+	ByeDelay        time.Duration
+	IsByeUnanswered bool
+	Stats           rtp.Stats
+	Quality         media.Quality
 }
 
-// Establish makes a leg of an answered call. It takes over the session, and
-// closes it where the endpoint is closing.
-func Establish(e *endpoint.Endpoint, a Answered, rules Rules) (*Leg, error) {
+// New starts the leg of an answered call. It takes ownership of the session, and
+// closes it if the endpoint is closing.
+func New(e *endpoint.Endpoint, c Config, settings Settings) (*Leg, error) {
 	l := &Leg{
-		endpoint: e, rules: rules, dialog: a.Dialog, session: a.Session, told: a.Told, wish: a.Wish, keys: a.Keys, silent: a.Deaf, ladder: e.Ladder(a.Dialog.Key().CallID), sign: a.Sign, answered: time.Now(),
-		acks: make(chan *sip.Request, 1), ended: make(chan struct{}), renew: make(chan struct{}, 1),
-		terms: make(chan timer.Term, 1), refer: make(chan notice, noticesKept), knows: map[string]bool{},
+		endpoint: e, settings: settings, dialog: c.Dialog, session: c.Session, keys: c.Keys, authorize: c.Authorize, ignoreBye: c.IgnoreBye,
+		ladder: e.Ladder(c.Dialog.Key().CallID), answeredAt: time.Now(),
+		acks: make(chan *sip.Request, 1), ended: make(chan struct{}),
+		timer:    newSessionTimer(settings.MinSession, c.MinSession, c.Timer),
+		transfer: transfer{notifies: make(chan notify, maxNotifies)},
 	}
-	for _, m := range a.Allow {
-		l.knows[m] = true
+	l.offers = negotiator{
+		leg: l, wish: c.Wish, expected: c.Expected, local: c.LocalSDP, pending: make(chan struct{}, 1),
+		allowsUpdate: slices.Contains(c.Allow, string(sip.UPDATE)),
 	}
-	if !e.Enter(a.Dialog.Key(), l) {
-		a.Session.Close()
+	if !e.AddDialog(c.Dialog.Key(), l) {
+		c.Session.Close()
 		return nil, endpoint.ErrClosed
 	}
-	if rules.Up != nil {
-		rules.Up.Add(1)
+	if settings.Active != nil {
+		settings.Active.Add(1)
 	}
-	l.session.Start(l.params(a.Agreement))
-	l.lives.Store(&a.Term)
-	l.atLeast.Store(int64(max(a.Least, l.least())))
-	e.Go(func() { l.keep(a.Term) })
+	l.settings.FirstMedia, l.settings.MediaGap = cmp.Or(c.FirstMedia, settings.FirstMedia), cmp.Or(c.MediaGap, settings.MediaGap)
+	l.session.Start(l.params(c.Agreement))
+	e.Go(func() { l.refresh(c.Timer) })
 	return l, nil
 }
 
-// params are those of an agreement, once the call is answered.
+// params returns the media parameters of an agreement for the answered call.
 func (l *Leg) params(a sdp.Agreement) rtp.Params {
-	p := Early(a)
+	p := EarlyParams(a, l.offers.expected)
 	p.InBand = l.keys == media.InBand
-	p.Expired = func() {
+	p.OnTimeout = func() {
 		l.endpoint.Go(func() { l.end(media.MediaTimeout, true) })
 	}
-	// Whoever is on hold, or holds us, need not send, whatever it said.
-	if !a.Quiet && !a.Mute && !l.hold.Load() {
-		p.FirstWithin, p.Within = l.rules.FirstWithin, l.rules.Within
+	// A side on hold need not send media.
+	if !a.RemoteMuted && !a.Mute && !l.offers.onHold.Load() {
+		p.FirstPacketTimeout, p.SilenceTimeout, p.ReportedTimeout = l.settings.FirstMedia, l.settings.MediaGap, l.settings.ReportGap
 	}
 	return p
 }
 
-// Early are the media parameters of an agreement before the call is answered.
-func Early(a sdp.Agreement) rtp.Params {
+// EarlyParams returns the media parameters of an agreement before the answer.
+func EarlyParams(a sdp.Agreement, expected latch.ExpectedSources) rtp.Params {
 	return rtp.Params{
-		Remote: a.Remote, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, ComfortType: a.ComfortType,
-		Others: a.Others, KeyAlias: a.KeyAlias, Ptime: a.Ptime, RTCP: a.RTCP, Mux: a.Mux, Mute: a.Mute, Ours: a.Ours, Theirs: a.Theirs,
+		Remote: a.Remote, Expected: expected, Codec: a.Codec, PayloadType: a.PayloadType, KeyType: a.KeyType, ComfortType: a.ComfortType,
+		Others: a.Others, KeyAlias: a.KeyAlias, Ptime: a.Ptime, RTCP: a.RTCP, Mux: a.Mux, Mute: a.Mute,
+		LocalKey: a.LocalKey, RemoteKey: a.RemoteKey,
 	}
+}
+
+// maxSignaling bounds the signaling addresses kept for a call.
+const maxSignaling = 8
+
+// AddSource returns expected with the address of a signaling message, "ip:port".
+func AddSource(expected latch.ExpectedSources, source string) latch.ExpectedSources {
+	from, err := netip.ParseAddrPort(source)
+	if err != nil || slices.Contains(expected.Signaling, from.Addr().Unmap()) || len(expected.Signaling) == maxSignaling {
+		return expected
+	}
+	expected.Signaling = append(slices.Clone(expected.Signaling), from.Addr().Unmap())
+	return expected
 }
 
 // Rate implements media.Source.
@@ -162,44 +179,44 @@ func (l *Leg) Play(feed media.Feed) { l.session.Play(feed) }
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.session.Digits() }
 
-// Quality implements media.Gauge.
+// Quality implements media.QualityReporter.
 func (l *Leg) Quality() media.Quality { return l.session.Quality() }
 
 // Press implements media.Keypad.
 func (l *Leg) Press(keys string) error { return l.session.Press(keys) }
 
-// Dialog names the leg's dialog.
-func (l *Leg) Dialog() dialog.Key { return l.dialog.Key() }
+// DialogKey identifies the leg's dialog.
+func (l *Leg) DialogKey() dialog.Key { return l.dialog.Key() }
 
-// Stats counts the leg's packets and frames.
+// Stats returns the packet and frame counts.
 func (l *Leg) Stats() rtp.Stats { return l.session.Stats() }
 
 // Ended is closed when the leg has ended.
 func (l *Leg) Ended() <-chan struct{} { return l.ended }
 
-// Ladder implements media.Traced. It is empty where nobody follows the call.
+// Ladder implements media.SignalingTracer. It is empty if the call is not traced.
 func (l *Leg) Ladder(ctx context.Context) []media.Message {
-	kept := l.ladder
-	if kept == nil {
+	ladder := l.ladder
+	if ladder == nil {
 		return nil
 	}
 	select {
 	case <-l.ended:
-		return kept.Wait(ctx)
+		return ladder.Wait(ctx)
 	default:
-		return kept.Rungs()
+		return ladder.Messages()
 	}
 }
 
-// Cause implements media.Line.
+// Cause implements media.Connection.
 func (l *Leg) Cause() media.Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause
 }
 
-// Hangup implements media.Line. It returns at once; the endpoint sees to the
-// BYE and waits for its answer.
+// Hangup implements media.Connection. It does not block; the endpoint's Close waits for
+// the answer to the BYE.
 func (l *Leg) Hangup(c media.Cause) error {
 	if c == "" {
 		c = media.LocalHangup
@@ -208,10 +225,9 @@ func (l *Leg) Hangup(c media.Cause) error {
 	return nil
 }
 
-// Abandon ends a leg whose answer never became a call: without a BYE.
+// Abandon ends a leg without a BYE, since its answer was never acknowledged.
 func (l *Leg) Abandon(c media.Cause) { l.end(c, false) }
 
-// end ends the leg once, with a BYE where it is ours to send.
 func (l *Leg) end(c media.Cause, bye bool) {
 	l.mu.Lock()
 	if l.cause != "" {
@@ -221,52 +237,51 @@ func (l *Leg) end(c media.Cause, bye bool) {
 	l.cause = c
 	l.mu.Unlock()
 	e, key := l.endpoint, l.dialog.Key()
-	e.Leave(key, l)
-	if l.rules.Up != nil {
-		l.rules.Up.Add(-1)
+	e.RemoveDialog(key, l)
+	if l.settings.Active != nil {
+		l.settings.Active.Add(-1)
 	}
-	lasted := time.Since(l.answered)
+	duration := time.Since(l.answeredAt)
 	l.session.Close()
 	close(l.ended)
-	over := func() {
-		end := Ending{Cause: c, Lasted: lasted, Stats: l.session.Stats(), Quality: l.session.Quality()}
+	finish := func() {
+		end := Ending{Cause: c, Duration: duration, Stats: l.session.Stats(), Quality: l.session.Quality()}
 		if bye {
-			began := time.Now()
-			end.Unanswered = !Bye(e, l.dialog, l.sign)
-			end.Bye = time.Since(began)
+			start := time.Now()
+			end.IsByeUnanswered = !SendBye(e, l.dialog, l.authorize)
+			end.ByeDelay = time.Since(start)
 		}
-		e.Forget(key.CallID)
-		if l.rules.Ended != nil {
-			l.rules.Ended(end)
+		e.EndTrace(key.CallID)
+		if l.settings.OnEnded != nil {
+			l.settings.OnEnded(end)
 		}
 	}
-	if !e.Go(over) {
-		e.Forget(key.CallID)
+	if !e.Go(finish) {
+		e.EndTrace(key.CallID)
 	}
 }
 
-// byes is how often a BYE is sent that the peer answers with 500: another
-// request of ours, with a higher number, may have overtaken it (RFC 3261
-// section 12.2.2).
-const byes = 3
+// maxByes bounds the BYEs sent to a peer that answers with 500: a request with a
+// higher CSeq may have overtaken the BYE (RFC 3261 section 12.2.2).
+const maxByes = 3
 
-// Bye ends a dialog, and says whether the peer answered. It takes until then,
-// or 32 seconds.
-func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
-	for range byes {
+// SendBye ends a dialog and reports whether the peer answered. It blocks until
+// then, or for 32 s.
+func SendBye(e *endpoint.Endpoint, d *dialog.Dialog, authorize Authorizer) bool {
+	for range maxByes {
 		req := d.Request(sip.BYE)
-		if sign != nil {
-			if err := sign(req); err != nil {
+		if authorize != nil {
+			if err := authorize(req); err != nil {
 				e.Debug("bye", err)
 			}
 		}
-		res, err := ask(context.Background(), e, d, req)
+		res, err := Do(context.Background(), e, d, req)
 		if err != nil {
 			e.Debug("bye", fmt.Errorf("unanswered: %w", err))
 			return false
 		}
-		// Whatever else the answer, the call is over; a challenge is not
-		// answered, for it may come from the party rather than from the trunk.
+		// Any other response ends the call too. A challenge is not answered: it
+		// may come from the callee instead of the trunk.
 		if res.StatusCode != 500 {
 			break
 		}
@@ -274,95 +289,101 @@ func Bye(e *endpoint.Endpoint, d *dialog.Dialog, sign Signer) bool {
 	return true
 }
 
-// ask sends a request within the call to where the peer wants it, and where
-// that leads nowhere, to where the INVITE went. It signs it.
-func ask(ctx context.Context, e *endpoint.Endpoint, d *dialog.Dialog, req *sip.Request) (*sip.Response, error) {
-	e.Sign(req)
-	res, err := e.Ask(ctx, req)
+// Do finalizes and sends a request within a dialog, and returns its final
+// response. If nothing could be sent to the remote target, it sends the request
+// to the address of the INVITE.
+func Do(ctx context.Context, e *endpoint.Endpoint, d *dialog.Dialog, req *sip.Request) (*sip.Response, error) {
+	e.Finalize(req)
+	res, err := e.Do(ctx, req)
 	if !errors.Is(err, endpoint.ErrUnsent) || ctx.Err() != nil || !d.Reroute(req) {
 		return res, err
 	}
-	e.Sign(req)
-	return e.Ask(ctx, req)
+	e.Finalize(req)
+	return e.Do(ctx, req)
 }
 
-// Ack signs an ACK and sends it, as ask does.
-func Ack(e *endpoint.Endpoint, d *dialog.Dialog, ack *sip.Request) error {
-	e.Sign(ack)
-	err := e.Write(ack)
+// SendACK finalizes and sends an ACK, with the fallback of Do.
+func SendACK(e *endpoint.Endpoint, d *dialog.Dialog, ack *sip.Request) error {
+	e.Finalize(ack)
+	err := e.SendACK(ack)
 	if err == nil || !d.Reroute(ack) {
 		return err
 	}
-	e.Sign(ack)
-	return e.Write(ack)
+	e.Finalize(ack)
+	return e.SendACK(ack)
 }
 
-// Ask sends a request of another kind within the call, with a body where kind
-// names its type, and returns its final response.
-func (l *Leg) Ask(ctx context.Context, method sip.RequestMethod, kind, body string, headers ...sip.Header) (*sip.Response, error) {
+// Request sends a request within the call and returns its final response. It has
+// a body if contentType is not empty.
+func (l *Leg) Request(
+	ctx context.Context, method sip.RequestMethod, contentType, body string, headers ...sip.Header,
+) (*sip.Response, error) {
 	req := l.dialog.Request(method)
 	for _, h := range headers {
 		req.AppendHeader(h)
 	}
-	if kind != "" {
-		c := sip.ContentTypeHeader(kind)
+	if contentType != "" {
+		c := sip.ContentTypeHeader(contentType)
 		req.AppendHeader(&c)
 		req.SetBody([]byte(body))
 	}
-	return l.ask(ctx, req)
+	return l.do(ctx, req)
 }
 
-// ask sends a request of ours with credentials.
-func (l *Leg) ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
-	if l.sign != nil {
-		if err := l.sign(req); err != nil {
+func (l *Leg) do(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+	if l.authorize != nil {
+		if err := l.authorize(req); err != nil {
 			return nil, err
 		}
 	}
-	return ask(ctx, l.endpoint, l.dialog, req)
+	return Do(ctx, l.endpoint, l.dialog, req)
 }
 
-// Serve implements endpoint.Party.
+// CheckCSeq implements endpoint.DialogHandler.
+func (l *Leg) CheckCSeq(cseq uint32) bool { return l.dialog.CheckCSeq(cseq) }
+
+// Serve implements endpoint.DialogHandler.
 func (l *Leg) Serve(req *sip.Request, tx sip.ServerTransaction) {
 	switch req.Method {
 	case sip.INVITE:
-		l.reinvite(req, tx)
+		l.offers.onReinvite(req, tx)
 	case sip.ACK:
-		l.acknowledged(req)
+		l.onACK(req)
 	case sip.BYE:
-		l.bye(req, tx)
+		l.onBye(req, tx)
 	case sip.UPDATE:
-		l.answerUpdate(req, tx)
+		l.offers.onUpdate(req, tx)
 	case sip.INFO:
-		l.info(req, tx)
+		l.onInfo(req, tx)
 	case sip.NOTIFY:
-		l.notify(req, tx)
+		l.onNotify(req, tx)
 	default:
 		l.endpoint.Respond(tx, req, 405, "Method Not Allowed")
 	}
 }
 
-func (l *Leg) bye(req *sip.Request, tx sip.ServerTransaction) {
-	// Whatever its number: for the peer the call is over. Ended before it is answered, so that no BYE of ours crosses this one.
+func (l *Leg) onBye(req *sip.Request, tx sip.ServerTransaction) {
+	// A BYE of any CSeq ends the call. The leg ends before the response is sent, so
+	// that no BYE of ours crosses it.
 	cause := media.RemoteHangup
-	if l.handed.Load() { // whoever takes a REFER may hang up at once
+	if l.transfer.started.Load() { // a peer that accepts a REFER may hang up at once
 		cause = media.Transferred
 	}
 	l.end(cause, false)
-	if !l.silent {
+	if !l.ignoreBye {
 		l.endpoint.Respond(tx, req, 200, "OK")
 	}
 }
 
-// acknowledged hands an ACK to whoever repeats an answer.
-func (l *Leg) acknowledged(req *sip.Request) {
+// onACK passes an ACK to the retransmission of a 2xx.
+func (l *Leg) onACK(req *sip.Request) {
 	for {
 		select {
 		case l.acks <- req:
 			return
 		default:
 		}
-		select { // the newest takes the place of one that nobody took
+		select { // replace one that was not taken
 		case <-l.acks:
 		default:
 		}

@@ -1,30 +1,34 @@
 package leg
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// offerFor is how long an offer of ours may go without a final answer.
-const offerFor = 40 * time.Second
+const (
+	// offerTimeout is how long our offer may remain without a final answer.
+	offerTimeout = 40 * time.Second
+	// maxGlares bounds the retries of an offer that crossed one of the peer.
+	maxGlares = 3
+)
 
-// glares is how often an offer is repeated that crossed one of the peer.
-const glares = 3
-
-// errEnded is why nothing can be asked of a peer any more.
+// errEnded is returned for requests after the call has ended.
 var errEnded = errors.New("the call has ended")
 
-// A refusal is a final answer other than 2xx.
+// A refusal is a final response other than 2xx.
 type refusal struct {
 	method sip.RequestMethod
 	status int
@@ -36,35 +40,48 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s refused: %d %s", r.method, r.status, r.reason)
 }
 
+// A negotiator exchanges offers and answers within the call. The goroutine that
+// fills pending owns expected, local and allowsUpdate until it empties pending.
+type negotiator struct {
+	leg  *Leg
+	wish sdp.Capabilities
+
+	pending      chan struct{}         // full while an offer is pending
+	isOurs       atomic.Bool           // the pending offer is ours
+	onHold       atomic.Bool           // we hold the peer
+	expected     latch.ExpectedSources // the peer's addresses
+	local        *sdp.Description
+	allowsUpdate bool // the peer allows UPDATE
+}
+
 // Hold implements media.Holder.
 func (l *Leg) Hold(ctx context.Context, on bool) error {
-	was := l.hold.Swap(on)
+	was := l.offers.onHold.Swap(on)
 	if was == on {
 		return nil
 	}
-	if err := l.offer(ctx, true); err != nil {
-		l.hold.Store(was)
+	if err := l.offers.offer(ctx, true); err != nil {
+		l.offers.onHold.Store(was)
 		return fmt.Errorf("hold: %w", err)
 	}
 	return nil
 }
 
-// offer renews the session: with a new description where changed says that
-// ours is another, else as it is. Where it crosses an offer of the peer, it is
-// tried again (RFC 3261 section 14.1).
-func (l *Leg) offer(ctx context.Context, changed bool) error {
-	for n := 0; ; n++ {
-		err := l.offerOnce(ctx, changed)
+// offer refreshes the session, with a new description if changed is set. It
+// retries an offer that crosses one of the peer (RFC 3261 section 14.1).
+func (n *negotiator) offer(ctx context.Context, changed bool) error {
+	for attempt := 0; ; attempt++ {
+		err := n.offerOnce(ctx, changed)
 		var refused *refusal
-		if n == glares || !errors.As(err, &refused) || refused.status != 491 && refused.status != 422 {
+		if attempt == maxGlares || !errors.As(err, &refused) || refused.status != 491 && refused.status != 422 {
 			return err
 		}
 		if refused.status == 422 {
-			continue // with a longer session
+			continue // with a longer session interval
 		}
 		select {
-		case <-time.After(backoff(l.dialog.Caller(), rand.IntN)):
-		case <-l.ended:
+		case <-time.After(backoff(n.leg.dialog.IsCaller(), rand.IntN)):
+		case <-n.leg.ended:
 			return errEnded
 		case <-ctx.Done():
 			return fmt.Errorf("offer: %w", ctx.Err())
@@ -72,145 +89,133 @@ func (l *Leg) offer(ctx context.Context, changed bool) error {
 	}
 }
 
-// backoff is how long to wait after offers crossed: whoever owns the Call-ID
-// 2.1 to 4 s, the other up to 2 s, in steps of 10 ms.
-func backoff(owner bool, draw func(n int) int) time.Duration {
+// backoff returns the delay after a glare: 2.1 to 4 s for the owner of the
+// Call-ID, else up to 2 s, in steps of 10 ms (RFC 3261 section 14.1).
+func backoff(isOwner bool, draw func(n int) int) time.Duration {
 	const step = 10 * time.Millisecond
-	if owner {
+	if isOwner {
 		return 2100*time.Millisecond + time.Duration(draw(191))*step
 	}
 	return time.Duration(draw(201)) * step
 }
 
-func (l *Leg) offerOnce(ctx context.Context, changed bool) error {
+func (n *negotiator) offerOnce(ctx context.Context, changed bool) error {
 	select {
-	case l.renew <- struct{}{}:
-	case <-l.ended:
+	case n.pending <- struct{}{}:
+	case <-n.leg.ended:
 		return errEnded
 	case <-ctx.Done():
 		return fmt.Errorf("offer: %w", ctx.Err())
 	}
-	l.ours.Store(true)
+	n.isOurs.Store(true)
 	defer func() {
-		l.ours.Store(false)
-		<-l.renew
+		n.isOurs.Store(false)
+		<-n.pending
 	}()
-	if !changed && l.knows[string(sip.UPDATE)] {
-		return l.update() //nolint:contextcheck // a request that has left is seen through
+	if !changed && n.allowsUpdate {
+		return n.sendUpdate() //nolint:contextcheck // a request that was sent is completed
 	}
-	before := *l.told
+	before := *n.local
 	if changed {
-		told := before
-		told.Direction = l.wanted(sdp.SendRecv)
-		l.tell(&told)
+		next := before
+		next.Direction = n.direction(sdp.SendRecv)
+		n.setLocal(&next)
 	}
-	err := l.invite() //nolint:contextcheck // likewise
-	if err != nil {   // what was refused is not told, but its version is spent
-		before.Origin = l.told.Origin
-		l.told = &before
+	err := n.sendInvite() //nolint:contextcheck // likewise
+	if err != nil {       // restore the description; its version is used up
+		before.Origin = n.local.Origin
+		n.local = &before
 	}
 	return err
 }
 
-// update refreshes the session without an offer (RFC 4028 section 7.4). A peer
-// that takes no UPDATE after all is sent a re-INVITE.
-func (l *Leg) update() error {
-	req := l.request(sip.UPDATE)
-	res, err := l.ask(context.Background(), req)
+// setLocal sets our description. Its version grows only if the description
+// changed (RFC 3264 section 8).
+func (n *negotiator) setLocal(d *sdp.Description) {
+	if !bytes.Equal(d.Bytes(), n.local.Bytes()) {
+		d.Origin.Version++
+	}
+	n.local = d
+}
+
+// direction limits a direction while we hold the peer.
+func (n *negotiator) direction(d sdp.Direction) sdp.Direction {
 	switch {
-	case errors.Is(err, endpoint.ErrUnsent):
-		return err // the peer may be there still
-	case err != nil:
-		return l.unanswered(err)
-	case res.StatusCode == 405 || res.StatusCode == 420 || res.StatusCode == 501:
-		delete(l.knows, string(sip.UPDATE))
-		return l.invite()
+	case !n.onHold.Load():
+		return d
+	case d == sdp.SendRecv:
+		return sdp.SendOnly
+	case d == sdp.RecvOnly:
+		return sdp.Inactive
 	default:
-		return l.renewed(req, res)
+		return d
 	}
 }
 
-// request begins a request that renews the session.
-func (l *Leg) request(method sip.RequestMethod) *sip.Request {
-	req := l.dialog.Request(method)
+// sendUpdate refreshes the session without an offer (RFC 4028 section 7.4). If
+// the peer does not support UPDATE after all, it sends a re-INVITE.
+func (n *negotiator) sendUpdate() error {
+	req := n.newRequest(sip.UPDATE)
+	res, err := n.leg.do(context.Background(), req)
+	switch {
+	case errors.Is(err, endpoint.ErrUnsent):
+		return err // the peer may still be there
+	case err != nil:
+		return n.endUnanswered(err)
+	case res.StatusCode == 405 || res.StatusCode == 420 || res.StatusCode == 501:
+		n.allowsUpdate = false
+		return n.sendInvite()
+	default:
+		return n.onResponse(req, res)
+	}
+}
+
+// newRequest returns a request that refreshes the session.
+func (n *negotiator) newRequest(method sip.RequestMethod) *sip.Request {
+	req := n.leg.dialog.Request(method)
 	req.AppendHeader(sip.NewHeader("Supported", endpoint.Supported))
 	req.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
-	least := time.Duration(l.atLeast.Load())
-	asked := timer.Interval{Length: max(timer.Default, least), Refresher: timer.UAC}
-	if t := l.lives.Load(); t != nil && t.Length > 0 {
-		asked.Length = max(t.Length, least)
-		if !t.Ours { // it goes on as it was (RFC 4028 section 7.4)
-			asked.Refresher = timer.UAS
-		}
-	}
-	req.AppendHeader(sip.NewHeader("Session-Expires", asked.String()))
-	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
+	n.leg.timer.request(req)
 	return req
 }
 
-// finish adds credentials and what every request has.
-func (l *Leg) finish(req *sip.Request) error {
-	if l.sign != nil {
-		if err := l.sign(req); err != nil {
-			return err
-		}
-	}
-	l.endpoint.Sign(req)
-	return nil
-}
-
-// unanswered ends the leg: a dialog whose peer does not answer is gone (RFC
-// 3261 section 12.2.1.2).
-func (l *Leg) unanswered(err error) error {
-	l.end(media.Failure, true)
+// endUnanswered ends the leg: a dialog is over when its peer does not answer
+// (RFC 3261 section 12.2.1.2).
+func (n *negotiator) endUnanswered(err error) error {
+	n.leg.end(media.Failure, true)
 	return err
 }
 
-// renewed takes the final answer to a request that renews the session.
-func (l *Leg) renewed(req *sip.Request, res *sip.Response) error {
+// onResponse handles the final response to a request that refreshes the session.
+func (n *negotiator) onResponse(req *sip.Request, res *sip.Response) error {
+	l := n.leg
 	switch {
 	case res.StatusCode == 408 || res.StatusCode == 481:
 		l.end(media.Failure, true)
-	case res.StatusCode == 422: // the next one asks for more (RFC 4028 section 7.4)
-		if h := res.GetHeader("Min-SE"); h != nil {
-			if least, err := timer.ParseLeast(h.Value()); err == nil && int64(least) > l.atLeast.Load() {
-				l.atLeast.Store(int64(least))
-			}
-		}
+	case res.StatusCode == 422: // the next request asks for more (RFC 4028 section 7.4)
+		l.timer.raise(res)
 	case res.IsSuccess():
 		l.dialog.Retarget(res.Contact())
-		l.agreeTerm(timer.Answered(Expires(res), l.least()))
+		l.timer.set(timer.FromResponse(SessionExpires(res), l.timer.minimum))
 		return nil
 	}
 	return &refusal{req.Method, res.StatusCode, res.Reason}
 }
 
-// agreeTerm tells who keeps the session what was agreed on last.
-func (l *Leg) agreeTerm(t timer.Term) {
-	l.lives.Store(&t)
-	for {
-		select {
-		case l.terms <- t:
-			return
-		default:
-		}
-		select { // the newest takes the place of one that nobody took
-		case <-l.terms:
-		default:
+// sendInvite sends a re-INVITE with our description and handles its responses.
+func (n *negotiator) sendInvite() error {
+	l := n.leg
+	req := n.newRequest(sip.INVITE)
+	SetSDP(req, n.local)
+	if l.authorize != nil {
+		if err := l.authorize(req); err != nil {
+			return err
 		}
 	}
-}
-
-// invite sends a re-INVITE with the description told last, and sees it through.
-func (l *Leg) invite() error {
-	req := l.request(sip.INVITE)
-	WithSDP(req, l.told)
-	if err := l.finish(req); err != nil {
-		return err
-	}
+	l.endpoint.Finalize(req)
 	tx, err := l.endpoint.Send(context.Background(), req)
 	if err != nil && l.dialog.Reroute(req) {
-		l.endpoint.Sign(req)
+		l.endpoint.Finalize(req)
 		tx, err = l.endpoint.Send(context.Background(), req)
 	}
 	if err != nil {
@@ -220,49 +225,49 @@ func (l *Leg) invite() error {
 	tx.OnRetransmission(func(*sip.Response) {
 		select {
 		case <-acked:
-			l.ack(req)
+			n.sendACK(req)
 		case <-l.ended:
 		}
 	})
-	limit := time.NewTimer(offerFor)
+	limit := time.NewTimer(offerTimeout)
 	defer limit.Stop()
 	for {
 		select {
 		case res := <-tx.Responses():
-			l.endpoint.Received(res)
+			l.endpoint.TraceReceived(res)
 			switch {
 			case res.IsProvisional():
 				continue
 			case !res.IsSuccess():
-				return l.renewed(req, res)
+				return n.onResponse(req, res)
 			}
-			err := l.renewed(req, res)
-			l.ack(req)
+			err := n.onResponse(req, res)
+			n.sendACK(req)
 			close(acked)
-			return errors.Join(err, l.accept(res))
+			return errors.Join(err, n.acceptAnswer(res))
 		case <-tx.Done():
-			return l.unanswered(fmt.Errorf("re-INVITE: %w", errors.Join(errors.New("no answer"), tx.Err())))
+			return n.endUnanswered(fmt.Errorf("re-INVITE: %w", errors.Join(errors.New("no answer"), tx.Err())))
 		case <-limit.C:
 			tx.Terminate()
-			return l.unanswered(errors.New("re-INVITE: no final answer"))
+			return n.endUnanswered(errors.New("re-INVITE: no final answer"))
 		case <-l.ended:
-			// Nobody reads on: the last answer must not find the door shut.
-			l.endpoint.Go(func() { l.leave(tx, req) })
+			l.endpoint.Go(func() { n.finishInvite(tx, req) })
 			return errEnded
 		}
 	}
 }
 
-// leave sees a re-INVITE through whose call has ended.
-func (l *Leg) leave(tx sip.ClientTransaction, req *sip.Request) {
-	limit := time.NewTimer(offerFor)
+// finishInvite completes a re-INVITE after the call has ended: a late 2xx still
+// needs its ACK.
+func (n *negotiator) finishInvite(tx sip.ClientTransaction, req *sip.Request) {
+	limit := time.NewTimer(offerTimeout)
 	defer limit.Stop()
 	defer tx.Terminate()
 	for {
 		select {
 		case res := <-tx.Responses():
 			if res.IsSuccess() {
-				l.ack(req)
+				n.sendACK(req)
 			}
 			if !res.IsProvisional() {
 				return
@@ -275,14 +280,15 @@ func (l *Leg) leave(tx sip.ClientTransaction, req *sip.Request) {
 	}
 }
 
-func (l *Leg) ack(invite *sip.Request) {
-	ack := l.dialog.Ack(invite.CSeq().SeqNo)
-	Repay(ack, invite)
-	_ = Ack(l.endpoint, l.dialog, ack) // where it is lost, the answer comes once more
+func (n *negotiator) sendACK(invite *sip.Request) {
+	ack := n.leg.dialog.Ack(invite.CSeq().SeqNo)
+	CopyCredentials(ack, invite)
+	_ = SendACK(n.leg.endpoint, n.leg.dialog, ack) // if it is lost, the 2xx is retransmitted
 }
 
-// Repay gives an ACK the credentials of its INVITE (RFC 3261 section 22.1).
-func Repay(ack, invite *sip.Request) {
+// CopyCredentials gives an ACK the credentials of its INVITE (RFC 3261 section
+// 22.1).
+func CopyCredentials(ack, invite *sip.Request) {
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 		if h := invite.GetHeader(name); h != nil {
 			ack.AppendHeader(sip.NewHeader(name, h.Value()))
@@ -290,19 +296,20 @@ func Repay(ack, invite *sip.Request) {
 	}
 }
 
-// accept goes on with what the answer to our offer says.
-func (l *Leg) accept(res *sip.Response) error {
-	theirs, there, err := Description(res)
+func (n *negotiator) acceptAnswer(res *sip.Response) error {
+	l := n.leg
+	remote, there, err := ReadSDP(res)
 	if err == nil && !there {
 		err = errors.New("answer without a session description")
 	}
 	if err != nil {
 		return err
 	}
-	agreed, err := Agree(l.session, theirs, l.wish)
+	agreed, err := Agree(l.session, remote, n.wish, l.dialog.Peer())
 	if err != nil {
 		return err
 	}
+	n.expected = AddSource(n.expected, res.Source())
 	l.session.Start(l.params(agreed))
 	return nil
 }

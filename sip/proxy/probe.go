@@ -14,72 +14,71 @@ import (
 	"github.com/parley-voice/parley/sip/health"
 )
 
-// probeFor is how long an address may take to say how it is.
-const probeFor = 4 * time.Second
+// probeTimeout is how long an address may take to answer a probe.
+const probeTimeout = 4 * time.Second
 
-// probe asks a proxy how it is, again and again, until ctx ends.
-func (b *Book) probe(ctx context.Context, p Proxy) {
+func (reg *Registry) probe(ctx context.Context, p Proxy) {
 	for {
-		wait := health.ProbeEvery
-		places, err := b.find(ctx, p)
+		wait := health.ProbeInterval
+		targets, err := reg.locate(ctx, p)
 		if err != nil {
-			wait = health.ProbeDown
+			wait = health.ProbeDownInterval
 		}
-		if !b.askAll(ctx, places) {
-			wait = health.ProbeDown
+		if !reg.probeAll(ctx, targets) {
+			wait = health.ProbeDownInterval
 		}
 		select {
-		case <-time.After(around(wait)):
+		case <-time.After(jitter(wait)):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// around spreads what many do at the same time.
-func around(d time.Duration) time.Duration {
+// jitter changes d by up to 10 percent, to spread load.
+func jitter(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1)) //nolint:gosec // spreads load, keeps no secret
 }
 
-// askAll asks the places of a proxy at once, of which there are few: an address
-// that is down must not have the next one asked too late. It returns when all
-// have answered or missed, and says whether all are well.
-func (b *Book) askAll(ctx context.Context, places []Place) bool {
-	var ill atomic.Bool
-	var asking sync.WaitGroup
-	for _, at := range places {
-		asking.Go(func() {
-			if !b.ask(ctx, at) {
-				ill.Store(true)
+// probeAll probes the targets of a proxy concurrently, so that one that is down
+// does not delay others. It reports whether all are up.
+func (reg *Registry) probeAll(ctx context.Context, targets []Target) bool {
+	var failed atomic.Bool
+	var probes sync.WaitGroup
+	for _, at := range targets {
+		probes.Go(func() {
+			if !reg.probeTarget(ctx, at) {
+				failed.Store(true)
 			}
 		})
 	}
-	asking.Wait()
-	return !ill.Load()
+	probes.Wait()
+	return !failed.Load()
 }
 
-// ask sends an OPTIONS to one place. Whatever the answer, one that answers
-// lives; save where it says that it cannot take calls.
-func (b *Book) ask(ctx context.Context, at Place) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeFor)
+// probeTarget sends an OPTIONS to a target and records the result. Any response
+// except 408 and 503 means that it is up.
+func (reg *Registry) probeTarget(ctx context.Context, at Target) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	req := b.request(sip.OPTIONS, at, "parley")
-	res, err := b.Endpoint.Ask(ctx, req)
+	req := reg.newRequest(sip.OPTIONS, at, "parley")
+	sent := time.Now()
+	res, err := reg.Endpoint.Do(ctx, req)
 	now := time.Now()
 	switch {
 	case errors.Is(err, endpoint.ErrClosed) || errors.Is(ctx.Err(), context.Canceled):
-		return true // we are leaving
+		return true // closing, no result
 	case err != nil || res.StatusCode == 408:
-		b.Health.Missed(at.Address(), "no answer to OPTIONS", now)
+		reg.Health.RecordMissedProbe(at.Address(), "no answer to OPTIONS", now)
 		return false
 	case res.StatusCode == 503:
 		if after, ok := RetryAfter(res); ok {
-			b.Health.Bar(at.Address(), after, now)
+			reg.Health.RecordRetryAfter(at.Address(), after, sent, now)
 		} else {
-			b.Health.Missed(at.Address(), "503 to OPTIONS", now)
+			reg.Health.RecordMissedProbe(at.Address(), "503 to OPTIONS", now)
 		}
 		return false
 	}
-	b.Health.Answered(at.Address(), now)
+	reg.Health.RecordAnswer(at.Address(), now)
 	return true
 }

@@ -1,5 +1,5 @@
-// Package proxy is what is known of the proxies of trunks: where they are, how
-// they are, which realm is theirs, and that they know where we are.
+// Package proxy tracks the proxies of trunks: their addresses, health,
+// authentication realms and registrations.
 package proxy
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,25 +18,25 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/guard"
 	"github.com/parley-voice/parley/sip/health"
-	"github.com/parley-voice/parley/sip/locate"
+	"github.com/parley-voice/parley/sip/resolver"
+	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// mostPlaces bounds the places that one call is offered to.
-const mostPlaces = 4
+// maxTargets bounds the targets that one call is offered to.
+const maxTargets = 4
 
-// A Proxy is where a trunk's requests go.
+// A Proxy is a proxy URI of a trunk.
 type Proxy struct {
-	Text      string // as the trunk wrote it
-	Port      int    // 0 where it does not say
-	Transport string // "UDP", "TCP", "TLS", or "" where it does not say
+	Text      string // as the trunk sets it
+	Port      int    // 0 if unset
+	Transport string // "UDP", "TCP", "TLS", or "" if unset
 	host      string
 }
 
-// Parse reads "sip:host:port;transport=udp". The scheme sips stands for TLS.
+// Parse reads "sip:host:port;transport=udp". The scheme sips means TLS.
 func Parse(text string) (Proxy, error) {
-	if err := guard.Text("proxy", text); err != nil {
+	if err := sanitize.CheckText("proxy", text); err != nil {
 		return Proxy{}, err
 	}
 	var uri sip.Uri
@@ -45,32 +46,32 @@ func Parse(text string) (Proxy, error) {
 	p := Proxy{Text: text, host: strings.Trim(uri.Host, "[]"), Port: uri.Port}
 	switch {
 	case uri.Scheme != "sip" && uri.Scheme != "sips":
-		return Proxy{}, fmt.Errorf("proxy %q: want the scheme sip or sips", text)
+		return Proxy{}, fmt.Errorf("proxy %q: the scheme must be sip or sips", text)
 	case uri.User != "" || p.host == "" || len(uri.Headers) > 0:
 		return Proxy{}, fmt.Errorf("proxy %q: want sip:host:port", text)
 	case uri.Port < 0 || uri.Port > 0xffff:
-		return Proxy{}, fmt.Errorf("proxy %q: port %d", text, uri.Port)
+		return Proxy{}, fmt.Errorf("proxy %q: port %d is above 65535", text, uri.Port)
 	}
 	t, _ := uri.UriParams.Get("transport")
 	var ok bool
 	if p.Transport, ok = transport(uri.Scheme, strings.ToUpper(t)); !ok {
-		return Proxy{}, fmt.Errorf("proxy %q: transport is none of udp, tcp and tls", text)
+		return Proxy{}, fmt.Errorf("proxy %q: the transport must be udp, tcp or tls, and not udp with sips", text)
 	}
 	return p, nil
 }
 
-func transport(scheme, said string) (t string, ok bool) {
+func transport(scheme, param string) (t string, ok bool) {
 	switch {
-	case scheme == "sips" && said != "UDP":
-		return "TLS", said == "" || said == "TCP" || said == "TLS"
+	case scheme == "sips" && param != "UDP":
+		return "TLS", param == "" || param == "TCP" || param == "TLS"
 	case scheme == "sips":
 		return "", false
 	default:
-		return said, said == "" || said == "UDP" || said == "TCP" || said == "TLS"
+		return param, param == "" || param == "UDP" || param == "TCP" || param == "TLS"
 	}
 }
 
-// Host is how the proxy's host stands in a URI.
+// Host returns the host as in a URI.
 func (p Proxy) Host() string {
 	if strings.Contains(p.host, ":") {
 		return "[" + p.host + "]"
@@ -78,22 +79,22 @@ func (p Proxy) Host() string {
 	return p.host
 }
 
-// URI is the proxy's own, without a user.
+// URI returns the proxy's URI without a user.
 func (p Proxy) URI() sip.Uri { return sip.Uri{Scheme: "sip", Host: p.Host(), Port: p.Port} }
 
-// A Place is one address that may take a call.
-type Place struct {
+// A Target is one address of a proxy.
+type Target struct {
 	Proxy Proxy
-	Hop   locate.Hop
+	Hop   resolver.Hop
 }
 
-// Address is the place as its health is known by.
-func (p Place) Address() health.Address {
+// Address returns the address under which the target's health is tracked.
+func (p Target) Address() health.Address {
 	return health.Address{Transport: p.Hop.Transport, At: p.Hop.Addr}
 }
 
-// All reads all proxies of a trunk, the preferred first.
-func All(t media.Trunk) ([]Proxy, error) {
+// ParseAll reads all proxies of a trunk, the preferred first.
+func ParseAll(t media.Trunk) ([]Proxy, error) {
 	all := make([]Proxy, 0, 1+len(t.Backups))
 	for _, text := range append([]string{t.Proxy}, t.Backups...) {
 		p, err := Parse(text)
@@ -105,114 +106,130 @@ func All(t media.Trunk) ([]Proxy, error) {
 	return all, nil
 }
 
-// A Book is what is known of all proxies. The exported fields are its wiring.
-type Book struct {
+// A Registry holds the state of all proxies. Its exported fields must not change
+// after the first use.
+type Registry struct {
 	Endpoint *endpoint.Endpoint
-	// Resolver finds proxies by name; nil is the system's.
-	Resolver locate.Resolver
-	// Registered, where set, is told of each registration, and how long it took.
-	Registered func(ok bool, took time.Duration)
-	// Log takes warnings; nil drops them.
+	// Resolver finds proxies by name; nil uses the system's.
+	Resolver resolver.Resolver
+	// OnRegistered receives the result and duration of each registration; nil is
+	// skipped.
+	OnRegistered func(ok bool, took time.Duration)
+	// OnPinned is called when Realms has a new realm; nil is skipped. It must not
+	// block.
+	OnPinned func()
+	// Log receives warnings; nil drops them.
 	Log *slog.Logger
-	// Health is how the addresses are.
-	Health health.Book
+	// Health holds the status of each address.
+	Health health.Tracker
 
 	mu            sync.Mutex
-	located       map[string]located // by proxy
-	realms        map[string]string  // pinned, by proxy
-	registrations map[duty]*registration
-	running       map[duty]func() // stops it, and waits
-	stopped       bool            // for good
+	located       map[string]location // by proxy
+	realms        map[string]pin      // by proxy
+	registrations map[task]*registration
+	running       map[task]func() // stops it and waits
+	stopped       bool            // by Stop
 }
 
 const (
-	// locateFor is how long the DNS may take.
-	locateFor = 5 * time.Second
-	// locateEvery is how often a proxy is located at most, and locateLast for
-	// how long an old answer does where the DNS gives none.
-	locateEvery = 30 * time.Second
-	locateLast  = time.Hour
-	// locateAgain is when the DNS is asked again after it gave none, where an
-	// old answer does.
-	locateAgain = 5 * time.Second
+	dnsTimeout = 5 * time.Second
+	// locationFresh is how long a DNS answer is used without another lookup, and
+	// locationValid is how long it is used while lookups fail.
+	locationFresh = 30 * time.Second
+	locationValid = time.Hour
+	// dnsRetry is the time between failed lookups while an old answer is valid.
+	dnsRetry = 5 * time.Second
 )
 
-// located is where a proxy was found.
-type located struct {
-	places []Place
-	at     time.Time
-	failed time.Time // the last time that the DNS gave no answer since
+// A location is the result of a DNS lookup.
+type location struct {
+	targets  []Target
+	foundAt  time.Time
+	failedAt time.Time // last failed lookup since
 }
 
-// find locates a proxy. What was found lately is not looked for again, and
-// what was found before does where the DNS is away.
-func (b *Book) find(ctx context.Context, p Proxy) ([]Place, error) {
-	b.mu.Lock()
-	known, ok := b.located[p.Text]
-	b.mu.Unlock()
-	old := ok && time.Since(known.at) < locateLast
-	if ok && time.Since(known.at) < locateEvery || old && time.Since(known.failed) < locateAgain {
-		return known.places, nil
+// locate returns the targets of a proxy, from an earlier lookup if that is fresh,
+// or if a new one fails.
+func (reg *Registry) locate(ctx context.Context, p Proxy) ([]Target, error) {
+	reg.mu.Lock()
+	last, ok := reg.located[p.Text]
+	reg.mu.Unlock()
+	old := ok && time.Since(last.foundAt) < locationValid
+	if ok && time.Since(last.foundAt) < locationFresh || old && time.Since(last.failedAt) < dnsRetry {
+		return last.targets, nil
 	}
-	places, err := b.locate(ctx, p)
+	targets, err := reg.resolve(ctx, p)
 	switch {
 	case err == nil:
-		b.note(p, located{places: places, at: time.Now()})
-		return places, nil
+		reg.remember(p, location{targets: targets, foundAt: time.Now()})
+		return targets, nil
 	case old && ctx.Err() == nil:
-		b.mu.Lock()
-		if l, ok := b.located[p.Text]; ok {
-			l.failed = time.Now()
-			b.located[p.Text] = l
+		reg.mu.Lock()
+		if l, ok := reg.located[p.Text]; ok {
+			l.failedAt = time.Now()
+			reg.located[p.Text] = l
 		}
-		b.mu.Unlock()
-		return known.places, nil
+		reg.mu.Unlock()
+		return last.targets, nil
 	default:
 		return nil, err
 	}
 }
 
-func (b *Book) locate(ctx context.Context, p Proxy) ([]Place, error) {
-	ctx, cancel := context.WithTimeout(ctx, locateFor)
+func (reg *Registry) resolve(ctx context.Context, p Proxy) ([]Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
-	r := b.Resolver
+	r := reg.Resolver
 	if r == nil {
-		r = &locate.DNS{}
+		r = &resolver.DNS{}
 	}
-	hops, err := locate.Find(ctx, r, locate.Proxy{
+	hops, err := resolver.Find(ctx, r, resolver.Proxy{
 		Host: p.host, Port: uint16(p.Port), Transport: p.Transport, //nolint:gosec // checked by Parse
-	}, b.Endpoint.Addr().Addr())
+	}, reg.Endpoint.Addr().Addr())
 	if err != nil {
 		return nil, err
 	}
-	places := make([]Place, 0, len(hops))
+	targets := make([]Target, 0, len(hops))
 	for _, h := range hops {
-		if h.Transport == "TLS" {
-			b.Endpoint.Expect(h.Addr.String(), p.host)
+		if unreachable := reg.Endpoint.CheckReachable(h.Addr.Addr()); unreachable != nil {
+			err = fmt.Errorf("proxy %s: %w", p.Text, unreachable)
+			continue
 		}
-		places = append(places, Place{p, h})
+		if h.Transport == "TLS" {
+			reg.Endpoint.ExpectName(h.Addr.String(), p.host)
+		}
+		targets = append(targets, Target{p, h})
 	}
-	return places, nil
+	if len(targets) == 0 {
+		return nil, err
+	}
+	return targets, nil
 }
 
-// A Standing is how it stands with a trunk.
-type Standing string
+// IP returns the proxy's address if its host is one.
+func (p Proxy) IP() (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(p.host)
+	return ip.Unmap(), err == nil
+}
 
-// Standings.
+// A Status says whether a trunk's carrier is reachable.
+type Status string
+
+// Statuses.
 const (
-	Up      Standing = "up"      // a proxy of it answers
-	Down    Standing = "down"    // none does
-	Unknown Standing = "unknown" // none was asked yet
+	Up      Status = "up"      // a proxy answers
+	Down    Status = "down"    // none answers
+	Unknown Status = "unknown" // none was probed yet
 )
 
-// Standing is how it stands with a trunk, as far as this book knows.
-func (b *Book) Standing(t media.Trunk) Standing {
+// Status returns the status of a trunk.
+func (reg *Registry) Status(t media.Trunk) Status {
 	s := Unknown
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
 	for _, text := range append([]string{t.Proxy}, t.Backups...) {
-		for _, at := range b.located[text].places {
-			switch v, known := b.Health.Known(at.Address(), time.Now()); {
+		for _, at := range reg.located[text].targets {
+			switch v, known := reg.Health.Lookup(at.Address(), time.Now()); {
 			case known && v == health.Up:
 				return Up
 			case known:
@@ -223,37 +240,75 @@ func (b *Book) Standing(t media.Trunk) Standing {
 	return s
 }
 
-// ErrBarred is why a trunk is not called at all for now.
-var ErrBarred = errors.New("the trunk asked to be left alone for a while")
+// HasAddress reports whether one of the proxies has an address, at any port.
+func (reg *Registry) HasAddress(all []Proxy, a netip.Addr) bool {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	for _, p := range all {
+		for _, at := range reg.located[p.Text].targets {
+			if at.Hop.Addr.Addr() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
 
-// Places yields where a call may be sent, the best first: those that are up in
-// the order given, and then those that are down, lest a call is lost to a
-// wrong verdict. A proxy is located when its turn comes. Where there is none,
-// it yields why.
-func (b *Book) Places(ctx context.Context, all []Proxy) iter.Seq2[Place, error] {
-	return func(yield func(Place, error) bool) {
-		var down []Place
+// Paused reports whether a trunk takes no call now because a proxy asked for a
+// pause and none is up. until is when that may change. It agrees with Targets.
+func (reg *Registry) Paused(t media.Trunk) (until time.Time, paused bool) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	now := time.Now()
+	for _, text := range append([]string{t.Proxy}, t.Backups...) {
+		l, ok := reg.located[text]
+		if !ok {
+			return time.Time{}, false // a call finds out
+		}
+		for _, at := range l.targets {
+			switch v, end := reg.Health.Status(at.Address(), now); {
+			case v == health.Up:
+				return time.Time{}, false
+			case v == health.Paused && (!paused || end.Before(until)):
+				until, paused = end, true
+			}
+		}
+	}
+	return until, paused
+}
+
+// Targets yields the targets for a call, best first: those that are up in the
+// order given, then those that are down, in case their status is wrong. It
+// locates each proxy when its turn comes. Without any target it yields an error:
+// media.ErrPaused if none is up and one is paused.
+func (reg *Registry) Targets(ctx context.Context, all []Proxy) iter.Seq2[Target, error] {
+	return func(yield func(Target, error) bool) {
+		var down []Target
 		var failed error
-		yielded := 0
-		offer := func(at Place) bool {
+		yielded, paused := 0, false
+		offer := func(at Target) bool {
 			yielded++
-			return yielded <= mostPlaces && yield(at, nil)
+			return yielded <= maxTargets && yield(at, nil)
 		}
 		for _, p := range all {
-			found, err := b.find(ctx, p)
+			found, err := reg.locate(ctx, p)
 			failed = errors.Join(failed, err)
 			for _, at := range found {
-				switch b.Health.Verdict(at.Address(), time.Now()) {
+				switch reg.Health.Admit(at.Address(), time.Now()) {
 				case health.Up:
 					if !offer(at) {
 						return
 					}
 				case health.Down:
 					down = append(down, at)
-				case health.Barred:
-					failed = errors.Join(failed, ErrBarred)
+				case health.Paused:
+					paused = true
 				}
 			}
+		}
+		if yielded == 0 && paused {
+			yield(Target{}, media.ErrPaused)
+			return
 		}
 		for _, at := range down {
 			if !offer(at) {
@@ -261,20 +316,20 @@ func (b *Book) Places(ctx context.Context, all []Proxy) iter.Seq2[Place, error] 
 			}
 		}
 		if yielded == 0 {
-			yield(Place{}, failed)
+			yield(Target{}, failed)
 		}
 	}
 }
 
-// Values are those of all headers of a name.
-func Values(res *sip.Response, name string) (all []string) {
+// HeaderValues returns the values of all headers with a name.
+func HeaderValues(res *sip.Response, name string) (all []string) {
 	for _, h := range res.GetHeaders(name) {
 		all = append(all, h.Value())
 	}
 	return all
 }
 
-// RetryAfter is how long a response asks to be left alone.
+// RetryAfter returns the Retry-After of a response.
 func RetryAfter(res *sip.Response) (time.Duration, bool) {
 	h := res.GetHeader("Retry-After")
 	if h == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/health"
-	"github.com/parley-voice/parley/sip/locate"
+	"github.com/parley-voice/parley/sip/resolver"
 )
 
 func TestParse(t *testing.T) {
@@ -39,63 +39,65 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A flaky resolver answers while it is up.
-type flaky struct {
-	down  bool
-	asked int
+// A flakyResolver resolver fails while it is down.
+type flakyResolver struct {
+	down    bool
+	lookups int
 }
 
 var errAway = errors.New("no name server answers")
 
-func (f *flaky) NAPTR(context.Context, string) ([]locate.NAPTR, error) { return nil, nil }
+func (f *flakyResolver) NAPTR(context.Context, string) ([]resolver.NAPTR, error) { return nil, nil }
 
-func (f *flaky) SRV(context.Context, string) ([]*net.SRV, error) { return nil, errAway }
+func (f *flakyResolver) SRV(context.Context, string) ([]*net.SRV, error) { return nil, errAway }
 
-func (f *flaky) Addrs(context.Context, string) ([]netip.Addr, error) {
-	f.asked++
+func (f *flakyResolver) Addrs(context.Context, string) ([]netip.Addr, error) {
+	f.lookups++
 	if f.down {
 		return nil, errAway
 	}
 	return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, nil
 }
 
-func book(r locate.Resolver) *Book { return &Book{Endpoint: &endpoint.Endpoint{}, Resolver: r} }
+func newRegistry(r resolver.Resolver) *Registry {
+	return &Registry{Endpoint: &endpoint.Endpoint{}, Resolver: r}
+}
 
-// TestDNSIsAway goes on with what was known for an hour.
-func TestDNSIsAway(t *testing.T) {
+// TestDNSFailure uses an old answer for an hour.
+func TestDNSFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &flaky{}
-		b := book(r)
+		r := &flakyResolver{}
+		b := newRegistry(r)
 		p, err := Parse("sip:carrier.example:5060;transport=udp")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if at, err := b.find(t.Context(), p); err != nil || len(at) != 2 {
+			if at, err := b.locate(t.Context(), p); err != nil || len(at) != 2 {
 				t.Fatalf("%v, %v", at, err)
 			}
 		}
-		if r.asked != 1 {
-			t.Errorf("asked %d times within 30 s", r.asked)
+		if r.lookups != 1 {
+			t.Errorf("%d lookups within 30 s", r.lookups)
 		}
 		r.down = true
 		<-time.After(59 * time.Minute)
-		if at, err := b.find(t.Context(), p); err != nil || len(at) != 2 || r.asked != 2 {
-			t.Errorf("while the DNS is away: %v, %v, asked %d times", at, err, r.asked)
+		if at, err := b.locate(t.Context(), p); err != nil || len(at) != 2 || r.lookups != 2 {
+			t.Errorf("while the DNS fails: %v, %v, %d lookups", at, err, r.lookups)
 		}
 		<-time.After(2 * time.Minute)
-		if at, err := b.find(t.Context(), p); !errors.Is(err, errAway) {
+		if at, err := b.locate(t.Context(), p); !errors.Is(err, errAway) {
 			t.Errorf("after an hour: %v, %v", at, err)
 		}
 	})
 }
 
-// A named resolver has an SRV record, and a web site at the name itself.
-type named struct{ down bool }
+// A srvResolver resolver has an SRV record, and another server at the name itself.
+type srvResolver struct{ down bool }
 
-func (n *named) NAPTR(context.Context, string) ([]locate.NAPTR, error) { return nil, nil }
+func (n *srvResolver) NAPTR(context.Context, string) ([]resolver.NAPTR, error) { return nil, nil }
 
-func (n *named) SRV(_ context.Context, name string) ([]*net.SRV, error) {
+func (n *srvResolver) SRV(_ context.Context, name string) ([]*net.SRV, error) {
 	switch {
 	case n.down:
 		return nil, &net.DNSError{Err: "server misbehaving", Name: name, IsTemporary: true}
@@ -106,49 +108,48 @@ func (n *named) SRV(_ context.Context, name string) ([]*net.SRV, error) {
 	}
 }
 
-func (n *named) Addrs(_ context.Context, host string) ([]netip.Addr, error) {
+func (n *srvResolver) Addrs(_ context.Context, host string) ([]netip.Addr, error) {
 	if host == "sbc.carrier.example" {
 		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 	}
 	return []netip.Addr{netip.MustParseAddr("198.51.100.80")}, nil
 }
 
-// TestServiceIsAway keeps to the place found where the DNS fails to say where
-// the service is.
-func TestServiceIsAway(t *testing.T) {
+// TestSRVFailure keeps the old target while the SRV lookup fails.
+func TestSRVFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &named{}
-		b := book(r)
+		r := &srvResolver{}
+		b := newRegistry(r)
 		p, err := Parse("sip:carrier.example")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, down := range []bool{false, true, true} {
 			r.down = down
-			at, err := b.find(t.Context(), p)
+			at, err := b.locate(t.Context(), p)
 			if err != nil || len(at) != 1 || at[0].Hop.Addr != netip.MustParseAddrPort("192.0.2.1:5080") {
 				t.Fatalf("down %v: %v, %v", down, at, err)
 			}
-			<-time.After(locateEvery + time.Second)
+			<-time.After(locationFresh + time.Second)
 		}
 	})
 }
 
-// TestPlaces offers what is up first, what is down last, and never what asked
-// to be left alone.
-func TestPlaces(t *testing.T) {
-	all, err := All(media.Trunk{Proxy: "sip:192.0.2.1", Backups: []string{"sip:192.0.2.2", "sip:192.0.2.3", "sip:192.0.2.4;transport=tcp"}})
+// TestTargets yields targets that are up first, then those that are down, and none
+// that is paused.
+func TestTargets(t *testing.T) {
+	all, err := ParseAll(media.Trunk{Proxy: "sip:192.0.2.1", Backups: []string{"sip:192.0.2.2", "sip:192.0.2.3", "sip:192.0.2.4;transport=tcp"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := book(&flaky{})
+	b := newRegistry(&flakyResolver{})
 	at := func(n byte) health.Address {
 		return health.Address{Transport: "UDP", At: netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 5060)}
 	}
-	b.Health.Silent(at(1), "x", time.Now())
-	b.Health.Bar(at(2), time.Minute, time.Now())
+	b.Health.RecordNoAnswer(at(1), "x", time.Now())
+	b.Health.RecordRetryAfter(at(2), time.Minute, time.Now(), time.Now())
 	var got []string
-	for p, err := range b.Places(t.Context(), all) {
+	for p, err := range b.Targets(t.Context(), all) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,9 +159,30 @@ func TestPlaces(t *testing.T) {
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, err := range b.Places(t.Context(), all[1:2]) {
-		if !errors.Is(err, ErrBarred) {
+	for _, err := range b.Targets(t.Context(), all[1:2]) {
+		if !errors.Is(err, media.ErrPaused) {
 			t.Error(err)
+		}
+	}
+	// During a pause a target that is down takes no call; otherwise it does.
+	for _, err := range b.Targets(t.Context(), all[:2]) {
+		if !errors.Is(err, media.ErrPaused) {
+			t.Errorf("one is down, one asked for a pause: %v", err)
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		trunk media.Trunk
+		want  bool
+	}{
+		{"down and barred", media.Trunk{Proxy: all[0].Text, Backups: []string{all[1].Text}}, true},
+		{"barred", media.Trunk{Proxy: all[1].Text}, true},
+		{"down", media.Trunk{Proxy: all[0].Text}, false},
+		{"barred and up", media.Trunk{Proxy: all[1].Text, Backups: []string{all[2].Text}}, false},
+		{"barred and not located yet", media.Trunk{Proxy: all[1].Text, Backups: []string{"sip:192.0.2.77"}}, false},
+	} {
+		if until, paused := b.Paused(row.trunk); paused != row.want || paused && time.Until(until) > 31*time.Second {
+			t.Errorf("%s: paused %v until %v", row.name, paused, until)
 		}
 	}
 }

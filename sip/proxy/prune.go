@@ -7,62 +7,62 @@ import (
 )
 
 const (
-	// maxProxies bounds those that something is remembered of.
+	// maxProxies bounds the remembered proxies.
 	maxProxies = 1024
-	// proveFor is how long a peer over TLS has to prove a name that was not
-	// expected again: longer than calls last.
-	proveFor = 24 * time.Hour
+	// nameKeptFor is how long a TLS name stays expected without a new lookup:
+	// longer than calls last.
+	nameKeptFor = 24 * time.Hour
 )
 
-// note remembers where a proxy is. Where too many are remembered, the one that
-// was found first is forgotten: it is looked for again when it is needed.
-func (b *Book) note(p Proxy, at located) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.located == nil {
-		b.located = map[string]located{}
+// remember stores the location of a proxy. If there are too many, it drops the
+// oldest, which is looked up again when needed.
+func (reg *Registry) remember(p Proxy, at location) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	if reg.located == nil {
+		reg.located = map[string]location{}
 	}
-	if _, ok := b.located[p.Text]; !ok && len(b.located) >= maxProxies {
+	if _, ok := reg.located[p.Text]; !ok && len(reg.located) >= maxProxies {
 		first := ""
-		for text, l := range b.located {
-			if first == "" || l.at.Before(b.located[first].at) {
+		for text, l := range reg.located {
+			if first == "" || l.foundAt.Before(reg.located[first].foundAt) {
 				first = text
 			}
 		}
-		delete(b.located, first)
+		delete(reg.located, first)
 	}
-	b.located[p.Text] = at
+	reg.located[p.Text] = at
 }
 
-// prune forgets what is known of proxies that are not named. A call may be on
-// its way to one all the same: so what it could use still stays.
-func (b *Book) prune(named map[string]bool, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for text := range b.realms {
-		if !named[text] {
-			delete(b.realms, text)
+// prune removes the state of proxies that are not named. A call may be on its way
+// to one, so it keeps what such a call could use.
+func (reg *Registry) prune(proxies map[string]bool, now time.Time) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	for text := range reg.realms {
+		if !proxies[text] {
+			delete(reg.realms, text)
 		}
 	}
-	for text, l := range b.located {
-		if !named[text] && now.Sub(l.at) >= locateLast {
-			delete(b.located, text)
+	for text, l := range reg.located {
+		if !proxies[text] && now.Sub(l.foundAt) >= locationValid {
+			delete(reg.located, text)
 		}
 	}
-	b.forget(now)
+	reg.pruneAddresses(now)
 }
 
-// forget has others forget the addresses of no proxy that is remembered. It
-// needs b.mu.
-func (b *Book) forget(now time.Time) {
-	kept := map[health.Address]bool{}
+// pruneAddresses removes the health and TLS names of addresses that belong to no
+// remembered proxy. The mutex must be held.
+func (reg *Registry) pruneAddresses(now time.Time) {
+	keep := map[health.Address]bool{}
 	proven := map[string]bool{}
-	for _, l := range b.located {
-		for _, at := range l.places {
-			kept[at.Address()] = true
+	for _, l := range reg.located {
+		for _, at := range l.targets {
+			keep[at.Address()] = true
 			proven[at.Hop.Addr.String()] = true
 		}
 	}
-	b.Health.Forget(kept, now)
-	b.Endpoint.Unexpect(proven, now.Add(-proveFor))
+	reg.Health.Prune(keep, now)
+	reg.Endpoint.ForgetNames(proven, now.Add(-nameKeptFor))
 }

@@ -1,31 +1,83 @@
 package proxy
 
-// Ours says whether a realm may be that of a trunk's proxy: the one set, else
-// the one pinned, and where there is neither, any. A challenge that the proxy
-// passed on may come from whoever was called; so nothing is pinned by it, and
-// who asks must answer one realm only for each call.
-func (b *Book) Ours(set string, p Proxy, realm string) bool {
-	if set != "" {
-		return realm == set
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	pinned, ok := b.realms[p.Text]
-	return !ok || realm == pinned
+import "fmt"
+
+// A pin is the realm that a proxy must use.
+type pin struct {
+	realm string
+	fresh bool // not stored yet
 }
 
-// Pin notes that credentials for a realm were taken by a proxy. The last realm
-// counts: after a call it is the one pinned before, if there was any, and after
-// a registration the registrar's, whom no phone can stand in for. It is pinned
-// until Keep is called without a trunk of this proxy.
-func (b *Book) Pin(p Proxy, realm string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.realms == nil {
-		b.realms = map[string]string{}
+// CheckRealm returns an error if a realm is not that of a trunk's proxy: the
+// realm set, else the pinned one, else any. The callee may cause a challenge that
+// the proxy forwards, so a challenge pins no realm, and one call must answer a
+// single realm.
+func (reg *Registry) CheckRealm(set string, p Proxy, realm string) error {
+	want := set
+	if want == "" {
+		reg.mu.Lock()
+		want = reg.realms[p.Text].realm
+		reg.mu.Unlock()
 	}
-	if _, ok := b.realms[p.Text]; !ok && len(b.realms) >= maxProxies {
-		return // it stays tentative
+	if want == "" || realm == want {
+		return nil
 	}
-	b.realms[p.Text] = realm
+	return fmt.Errorf(
+		"challenge of the foreign realm %q: the trunk's is %q; if the carrier has changed it, set realm of the trunk",
+		realm,
+		want,
+	)
+}
+
+// PinRealm records that a proxy accepted credentials for a realm. A call cannot
+// change a pinned realm; a registration can, since no callee can take part in it.
+// The pin lasts until SetTrunks is called without a trunk of this proxy.
+func (reg *Registry) PinRealm(p Proxy, realm string) {
+	if reg.pinRealm(p.Text, pin{realm, true}) && reg.OnPinned != nil {
+		reg.OnPinned()
+	}
+}
+
+// pinRealm reports whether the pin changed.
+func (reg *Registry) pinRealm(proxy string, next pin) bool {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	last, ok := reg.realms[proxy]
+	switch {
+	case ok && last.realm == next.realm:
+		if !next.fresh {
+			reg.realms[proxy] = next
+		}
+		return false
+	case !next.fresh && last.fresh: // the pin is newer
+		return false
+	case !ok && len(reg.realms) >= maxProxies:
+		return false // stays unpinned
+	}
+	if reg.realms == nil {
+		reg.realms = map[string]pin{}
+	}
+	reg.realms[proxy] = next
+	return true
+}
+
+// Realms returns the pinned realms that are not stored yet, by proxy.
+func (reg *Registry) Realms() map[string]string {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	fresh := map[string]string{}
+	for proxy, p := range reg.realms {
+		if p.fresh {
+			fresh[proxy] = p.realm
+		}
+	}
+	return fresh
+}
+
+// RestoreRealms pins stored realms, by proxy. It does not replace a realm that is
+// pinned and not stored yet.
+func (reg *Registry) RestoreRealms(realms map[string]string) {
+	for proxy, realm := range realms {
+		reg.pinRealm(proxy, pin{realm: realm})
+	}
 }

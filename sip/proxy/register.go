@@ -16,56 +16,56 @@ import (
 )
 
 const (
-	registerFor   = time.Hour        // what is asked for
-	registerWait  = 8 * time.Second  // for one answer
-	registerFirst = 5 * time.Second  // before a registration that failed is tried again; it doubles
-	registerLast  = 10 * time.Minute // at most
-	leaveWithin   = 2 * time.Second  // a carrier takes our leave
-	// registerMost bounds an interval, whatever is granted or wanted.
-	registerMost = 24 * time.Hour
-	// laterMost bounds how long a registrar is left alone that asks for it.
-	laterMost = time.Hour
+	registerInterval  = time.Hour        // requested
+	registerTimeout   = 8 * time.Second  // for one response
+	firstRetry        = 5 * time.Second  // after a failure; doubles
+	maxRetry          = 10 * time.Minute // upper bound
+	unregisterTimeout = 2 * time.Second  // for the final REGISTER
+	// maxInterval bounds an interval, granted or required.
+	maxInterval = 24 * time.Hour
+	// maxRetryAfter bounds the Retry-After of a registrar.
+	maxRetryAfter = time.Hour
 )
 
-// A registration tells a trunk's proxy where we are, and goes on telling it
-// (RFC 3261 section 10.2).
+// A registration registers our Contact with a proxy and refreshes it (RFC 3261
+// section 10.2).
 type registration struct {
-	book  *Book
-	proxy Proxy
-	duty  duty
-	creds *auth.Credentials
+	registry *Registry
+	proxy    Proxy
+	task     task
+	creds    *auth.Credentials
 
-	callID string
-	cseq   uint32
-	asked  time.Duration // interval
-	known  bool          // the proxy knows us
+	callID     string
+	cseq       uint32
+	interval   time.Duration // requested
+	registered bool          // the proxy has a binding
 
 	mu    sync.Mutex
 	state Registration
 }
 
-// A Registration is how one stands.
+// A Registration is the state of a registration.
 type Registration struct {
 	Proxy, Username string
-	Until           time.Time // it lasts; zero where there is none
-	Err             error     // why there is none
+	Until           time.Time // zero if not registered
+	Err             error     // why not
 }
 
-func newRegistration(b *Book, p Proxy, d duty) *registration {
+func newRegistration(reg *Registry, p Proxy, d task) *registration {
 	return &registration{
-		book: b, proxy: p, duty: d, asked: registerFor,
+		registry: reg, proxy: p, task: d, interval: registerInterval,
 		creds:  &auth.Credentials{Username: d.username, Password: d.password},
-		callID: sip.GenerateTagN(24) + "@" + b.Endpoint.Addr().Addr().String(),
+		callID: sip.GenerateTagN(24) + "@" + reg.Endpoint.Addr().Addr().String(),
 		state:  Registration{Proxy: p.Text, Username: d.username},
 	}
 }
 
-// Registrations is how the registrations stand that are kept.
-func (b *Book) Registrations() []Registration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]Registration, 0, len(b.registrations))
-	for _, r := range b.registrations {
+// Registrations returns the state of all registrations.
+func (reg *Registry) Registrations() []Registration {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	all := make([]Registration, 0, len(reg.registrations))
+	for _, r := range reg.registrations {
 		r.mu.Lock()
 		all = append(all, r.state)
 		r.mu.Unlock()
@@ -73,29 +73,29 @@ func (b *Book) Registrations() []Registration {
 	return all
 }
 
-// keep registers, and refreshes, until ctx ends; then it takes leave.
-func (r *registration) keep(ctx context.Context) {
-	defer r.leave() //nolint:contextcheck // after ctx has ended
-	again := registerFirst
+// run registers and refreshes until ctx ends, then unregisters.
+func (r *registration) run(ctx context.Context) {
+	defer r.unregister() //nolint:contextcheck // after ctx has ended
+	retry := firstRetry
 	for {
-		began := time.Now()
-		granted, err := r.register(ctx, r.asked)
+		start := time.Now()
+		granted, err := r.register(ctx, r.interval)
 		if ctx.Err() != nil {
 			return
 		}
-		wait := refreshIn(granted)
+		wait := refreshAfter(granted)
 		if err != nil {
-			wait = around(again)
-			if later, ok := errors.AsType[*laterError](err); ok {
-				wait = max(wait, min(later.after, laterMost))
+			wait = jitter(retry)
+			if later, ok := errors.AsType[*retryLaterError](err); ok {
+				wait = max(wait, min(later.after, maxRetryAfter))
 			}
-			again = min(2*again, registerLast)
+			retry = min(2*retry, maxRetry)
 		} else {
-			again = registerFirst
+			retry = firstRetry
 		}
-		r.note(began.Add(granted), err)
-		if r.book.Registered != nil {
-			r.book.Registered(err == nil, time.Since(began))
+		r.setResult(start.Add(granted), err)
+		if r.registry.OnRegistered != nil {
+			r.registry.OnRegistered(err == nil, time.Since(start))
 		}
 		select {
 		case <-time.After(wait):
@@ -105,61 +105,59 @@ func (r *registration) keep(ctx context.Context) {
 	}
 }
 
-// refreshIn is when a registration is refreshed: well before it ends, but after
-// a second at least.
-func refreshIn(granted time.Duration) time.Duration {
-	return max(granted*4/5-around(granted/20), time.Second)
+// refreshAfter returns when to refresh: well before the end, but after at least 1
+// s.
+func refreshAfter(granted time.Duration) time.Duration {
+	return max(granted*4/5-jitter(granted/20), time.Second)
 }
 
-func (r *registration) note(until time.Time, err error) {
+func (r *registration) setResult(until time.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state.Err, r.state.Until = err, until
 	if err != nil {
 		r.state.Until = time.Time{}
-		if r.book.Log != nil {
-			r.book.Log.Warn("the trunk does not register us", "proxy", r.proxy.Text, "err", err)
+		if r.registry.Log != nil {
+			r.registry.Log.Warn("failed to register with the trunk", "proxy", r.proxy.Text, "err", err)
 		}
 	}
 }
 
-// leave ends the registration, if the proxy knows of one.
-func (r *registration) leave() {
-	if r.known {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
-		_, _ = r.register(ctx, 0) // it ends by itself too
+func (r *registration) unregister() {
+	if r.registered {
+		ctx, cancel := context.WithTimeout(context.Background(), unregisterTimeout)
+		_, _ = r.register(ctx, 0) // the binding expires anyway
 		cancel()
 	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	delete(r.book.registrations, r.duty)
+	r.registry.mu.Lock()
+	defer r.registry.mu.Unlock()
+	delete(r.registry.registrations, r.task)
 }
 
-// A laterError is a refusal that says when to try again.
-type laterError struct{ after time.Duration }
+type retryLaterError struct{ after time.Duration }
 
 // Error implements error.
-func (e *laterError) Error() string { return "503, try again in " + e.after.String() }
+func (e *retryLaterError) Error() string { return "503, Retry-After " + e.after.String() }
 
-// register asks for an interval at the first place that answers, and returns
-// what was granted.
+// register registers at the first target that answers and returns the granted
+// interval. An interval of 0 unregisters.
 func (r *registration) register(ctx context.Context, interval time.Duration) (time.Duration, error) {
-	places, err := r.book.find(ctx, r.proxy)
-	for _, at := range places {
+	targets, err := r.registry.locate(ctx, r.proxy)
+	for _, at := range targets {
 		var granted time.Duration
-		if granted, err = r.at(ctx, at, interval); err == nil || ctx.Err() != nil {
+		if granted, err = r.registerAt(ctx, at, interval); err == nil || ctx.Err() != nil {
 			return granted, err
 		}
 	}
 	return 0, err
 }
 
-// at registers at one place. A challenge is answered once, and once more with
-// a fresh nonce.
-func (r *registration) at(ctx context.Context, at Place, interval time.Duration) (time.Duration, error) {
-	realm := "" // that asked for credentials
+// registerAt registers at one target. It answers one challenge, and one more with
+// a stale nonce.
+func (r *registration) registerAt(ctx context.Context, at Target, interval time.Duration) (time.Duration, error) {
+	realm := "" // of the answered challenge
 	for range 4 {
-		req := r.request(at, interval)
+		req := r.newRequest(at, interval)
 		name, value, err := r.creds.Header(string(sip.REGISTER), req.Recipient.String())
 		if err != nil {
 			return 0, fmt.Errorf("credentials: %w", err)
@@ -167,110 +165,112 @@ func (r *registration) at(ctx context.Context, at Place, interval time.Duration)
 		if name != "" {
 			req.AppendHeader(sip.NewHeader(name, value))
 		}
-		res, err := r.ask(ctx, req)
+		res, err := r.do(ctx, req)
 		if err != nil {
 			return 0, err
 		}
 		switch status := res.StatusCode; {
 		case res.IsSuccess():
 			if interval > 0 && realm != "" {
-				r.book.Pin(r.proxy, realm)
+				r.registry.PinRealm(r.proxy, realm)
 			}
-			return r.accepted(granted(res, req.Contact(), interval), interval)
+			return r.setGranted(grantedInterval(res, req.Contact(), interval), interval)
 		case status == 401 || status == 407:
-			if realm, err = r.challenged(res, at, realm); err != nil {
+			if realm, err = r.acceptChallenge(res, at, realm); err != nil {
 				return 0, err
 			}
 		case status == 423 && interval > 0: // RFC 3261 section 10.2.8
-			if interval, err = longer(res, interval); err != nil {
+			if interval, err = longerInterval(res, interval); err != nil {
 				return 0, err
 			}
-			r.asked = interval
+			r.interval = interval
 		default:
-			return 0, refusal(res)
+			return 0, refusalError(res)
 		}
 	}
 	return 0, errors.New("the trunk does not accept our credentials")
 }
 
-// accepted takes what a 200 granted of what was asked for.
-func (r *registration) accepted(granted, asked time.Duration) (time.Duration, error) {
-	r.known = asked > 0 && granted > 0
-	if asked > 0 && granted == 0 {
-		return 0, errors.New("the trunk grants a registration of no time")
+func (r *registration) setGranted(granted, requested time.Duration) (time.Duration, error) {
+	r.registered = requested > 0 && granted > 0
+	if requested > 0 && granted == 0 {
+		return 0, errors.New("the registrar granted an interval of 0 s")
 	}
-	return min(granted, registerMost), nil
+	return min(granted, maxInterval), nil
 }
 
-// longer is the interval that a 423 wants instead of the one asked for.
-func longer(res *sip.Response, asked time.Duration) (time.Duration, error) {
-	n, ok := Number(res.GetHeader("Min-Expires"))
+func longerInterval(res *sip.Response, requested time.Duration) (time.Duration, error) {
+	n, ok := ParseNumber(res.GetHeader("Min-Expires"))
 	least := time.Duration(n) * time.Second
 	switch {
-	case !ok || least <= asked:
+	case !ok || least <= requested:
 		return 0, errors.New("423 without a longer interval")
-	case least > registerMost:
-		return 0, fmt.Errorf("423 wants %d s, at most %d are asked for", n, registerMost/time.Second)
+	case least > maxInterval:
+		return 0, fmt.Errorf("423 requires %d s, at most %d s are requested", n, maxInterval/time.Second)
 	default:
 		return least, nil
 	}
 }
 
-func refusal(res *sip.Response) error {
+func refusalError(res *sip.Response) error {
 	if after, ok := RetryAfter(res); ok && res.StatusCode == 503 {
-		return &laterError{after}
+		return &retryLaterError{after}
 	}
 	return fmt.Errorf("refused: %d", res.StatusCode)
 }
 
-func (r *registration) ask(ctx context.Context, req *sip.Request) (*sip.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, registerWait)
+func (r *registration) do(ctx context.Context, req *sip.Request) (*sip.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	return r.book.Endpoint.Ask(ctx, req)
+	return r.registry.Endpoint.Do(ctx, req)
 }
 
-// challenged takes a challenge, if it is the trunk's, and returns its realm. One
-// that comes after we answered the last, that of realm, must be for a fresh
-// nonce. No phone sees a REGISTER: so the realm set is the only one that the
-// registrar is held to.
-func (r *registration) challenged(res *sip.Response, at Place, realm string) (string, error) {
+// acceptChallenge takes a challenge of the trunk and returns its realm. After
+// credentials for realm were sent, only a stale nonce is accepted. No callee sees
+// a REGISTER, so only a realm set by the operator binds the registrar.
+func (r *registration) acceptChallenge(res *sip.Response, at Target, realm string) (string, error) {
 	from, err := netip.ParseAddrPort(res.Source())
 	if err != nil || from.Addr().Unmap() != at.Hop.Addr.Addr() {
-		return realm, errors.New("challenge from another address than the trunk's")
+		return realm, errors.New("challenge from an address other than the trunk's")
 	}
 	name := "WWW-Authenticate"
 	if res.StatusCode == 407 {
 		name = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(Values(res, name), func(from string) bool { return r.duty.realm == "" || from == r.duty.realm })
+	c, err := auth.Pick(HeaderValues(res, name), func(c auth.Challenge) error {
+		if r.task.realm == "" {
+			return nil
+		}
+		return r.registry.CheckRealm(r.task.realm, r.proxy, c.Realm)
+	})
 	switch {
 	case err != nil:
 		return realm, err
 	case realm != "" && !c.Stale:
 		return realm, errors.New("the trunk does not accept our credentials")
 	}
-	r.creds.Accept(c, res.StatusCode == 407)
+	r.creds.SetChallenge(c, res.StatusCode == 407)
 	return c.Realm, nil
 }
 
-func (r *registration) request(at Place, interval time.Duration) *sip.Request {
-	req := r.book.request(sip.REGISTER, at, r.duty.username)
+func (r *registration) newRequest(at Target, interval time.Duration) *sip.Request {
+	req := r.registry.newRequest(sip.REGISTER, at, r.task.username)
 	r.cseq++
 	req.CSeq().SeqNo = r.cseq
 	id := sip.CallIDHeader(r.callID)
 	req.ReplaceHeader(&id)
-	contact := r.book.Endpoint.Contact(req.Transport())
+	contact := r.registry.Endpoint.Contact(req.Transport())
 	contact.Params.Add("expires", strconv.Itoa(int(interval/time.Second)))
 	req.ReplaceHeader(contact)
 	req.AppendHeader(sip.NewHeader("Expires", strconv.Itoa(int(interval/time.Second))))
 	return req
 }
 
-// granted is the interval of our own Contact among those of an answer.
-func granted(res *sip.Response, ours *sip.ContactHeader, asked time.Duration) time.Duration {
+// grantedInterval returns the interval of our Contact in a response.
+func grantedInterval(res *sip.Response, contact *sip.ContactHeader, requested time.Duration) time.Duration {
 	for _, h := range res.GetHeaders("Contact") {
 		c, ok := h.(*sip.ContactHeader)
-		if !ok || !strings.EqualFold(c.Address.Host, ours.Address.Host) || c.Address.Port != ours.Address.Port {
+		if !ok || !strings.EqualFold(c.Address.Host, contact.Address.Host) || c.Address.Port != contact.Address.Port {
 			continue
 		}
 		if v, ok := c.Params.Get("expires"); ok {
@@ -279,14 +279,14 @@ func granted(res *sip.Response, ours *sip.ContactHeader, asked time.Duration) ti
 			}
 		}
 	}
-	if n, ok := Number(res.GetHeader("Expires")); ok {
+	if n, ok := ParseNumber(res.GetHeader("Expires")); ok {
 		return time.Duration(n) * time.Second
 	}
-	return asked
+	return requested
 }
 
-// Number reads a header that is one.
-func Number(h sip.Header) (uint32, bool) {
+// ParseNumber reads a header with a number.
+func ParseNumber(h sip.Header) (uint32, bool) {
 	if h == nil {
 		return 0, false
 	}

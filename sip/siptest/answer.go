@@ -17,12 +17,11 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// answer takes the call.
 func (k *call) answer() {
 	res := k.response(http.StatusOK, "OK")
 	up, err := k.establish(res, k.tag, k.session)
 	if err != nil {
-		k.respond(http.StatusInternalServerError, "Broken")
+		k.respond(http.StatusInternalServerError, "Internal Error")
 		return
 	}
 	res.AppendHeader(sip.NewHeader("Allow", endpoint.Allow))
@@ -36,12 +35,12 @@ func (k *call) answer() {
 	if k.script.SDP != nil {
 		res.SetBody(k.script.SDP)
 	}
-	key := up.Dialog()
+	key := up.DialogKey()
 	k.carrier.mu.Lock()
-	k.up = up
+	k.leg = up
 	k.carrier.upCalls[key] = k
 	k.carrier.mu.Unlock()
-	k.carrier.journal.note(k.entry, func(e *Entry) {
+	k.carrier.journal.update(k.entry, func(e *Entry) {
 		e.Answered, e.Status, e.AnsweredAt = true, http.StatusOK, time.Now()
 	})
 	k.carrier.endpoint.Go(func() {
@@ -49,31 +48,30 @@ func (k *call) answer() {
 		k.carrier.mu.Lock()
 		delete(k.carrier.upCalls, key)
 		k.carrier.mu.Unlock()
-		k.carrier.journal.note(k.entry, func(e *Entry) { e.Cause, e.EndedAt = up.Cause(), time.Now() })
+		k.carrier.journal.update(k.entry, func(e *Entry) { e.Cause, e.EndedAt = up.Cause(), time.Now() })
 	})
 	if k.script.AnswerOnCancel {
-		_ = k.tx.Respond(res) // Repeat will tell
+		_ = k.tx.Respond(res) // SendUntilACK reports errors
 		close(k.crossed)
 	}
 	if k.script.SecondAnswer {
 		k.carrier.endpoint.Go(func() { k.fork() })
 	}
-	if leg.Repeat(k.tx, res, up.ACK(), up.Ended()) == nil {
+	if leg.SendUntilACK(k.tx, res, up.ACKs(), up.Ended()) == nil {
 		select {
-		case <-k.cancelled:
-			up.Abandon(media.Cancelled)
+		case <-k.canceled:
+			up.Abandon(media.Canceled)
 		default:
 			_ = up.Hangup(media.Failure)
 		}
 		return
 	}
-	k.carrier.journal.note(k.entry, func(e *Entry) { e.Acked = true })
+	k.carrier.journal.update(k.entry, func(e *Entry) { e.Acked = true })
 	if talk := k.script.Talk; talk != nil {
 		k.carrier.endpoint.Go(func() { run(up, talk) })
 	}
 }
 
-// run talks, and hangs up.
 func run(up *leg.Leg, talk func(context.Context, media.Leg)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -91,7 +89,7 @@ func run(up *leg.Leg, talk func(context.Context, media.Leg)) {
 	<-stop
 }
 
-// establish makes a leg of the answer that res will be.
+// establish adds our session description to res and starts the leg.
 func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*leg.Leg, error) {
 	d, err := dialog.FromRequest(k.req, tag)
 	if err != nil {
@@ -99,33 +97,31 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 		return nil, err
 	}
 	local, agreed := session.Local(), k.agreed
-	if k.script.Through != nil {
-		if local, agreed.Remote, err = k.script.Through(local, agreed.Remote); err != nil {
+	if k.script.MediaRelay != nil {
+		if local, agreed.Remote, err = k.script.MediaRelay(local, agreed.Remote); err != nil {
 			session.Close()
 			return nil, err
 		}
 	}
-	told := sdp.Answer(local, sdp.Origin{ID: 1, Version: 1}, agreed)
+	localSDP := sdp.Answer(local, sdp.Origin{ID: 1, Version: 1}, agreed)
 	if p := k.script.Ptime; p > 0 {
-		told.Ptime, agreed.Ptime = int(p.Milliseconds()), p
+		localSDP.Ptime, agreed.Ptime = int(p.Milliseconds()), p
 	}
-	leg.WithSDP(res, told)
+	leg.SetSDP(res, localSDP)
 	agreed.Mute = agreed.Mute || k.script.NoMedia
-	return leg.Establish(k.carrier.endpoint, leg.Answered{
-		Dialog: d, Session: session, Agreement: agreed, Told: told, Wish: k.wish, Deaf: k.script.IgnoreBye,
-		Term: k.script.term(), Allow: leg.Allowed(k.req),
-	}, leg.Rules{Up: &k.carrier.up, Least: k.carrier.LeastSession})
+	return leg.New(k.carrier.endpoint, leg.Config{
+		Dialog: d, Session: session, Agreement: agreed, LocalSDP: localSDP, Wish: k.wish, IgnoreBye: k.script.IgnoreBye,
+		Timer: k.script.schedule(), Allow: leg.AllowedMethods(k.req),
+	}, leg.Settings{Active: &k.carrier.active, MinSession: k.carrier.MinSession})
 }
 
-// term is what the script says of the session.
-func (s Script) term() timer.Term {
-	if s.Lapses {
-		return timer.Term{}
+func (s Script) schedule() timer.Schedule {
+	if s.NoRefresh {
+		return timer.Schedule{}
 	}
-	return timer.Term{Length: s.Session.Length, Ours: s.Session.Refresher == timer.UAS}
+	return timer.Schedule{Length: s.Session.Length, IsRefresher: s.Session.Refresher == timer.UAS}
 }
 
-// fork has a second phone answer.
 func (k *call) fork() {
 	session, err := k.carrier.Media.Listen()
 	if err != nil {
@@ -138,23 +134,23 @@ func (k *call) fork() {
 	if err != nil {
 		return
 	}
-	// The first answer is the first to arrive: this one follows its ACK.
-	if k.carrier.Wait(context.Background(), func([]Entry) bool { return k.acked() || closed(k.carrier.endpoint.Closing()) }) != nil {
+	// This answer must follow the ACK of the first.
+	if k.carrier.Wait(context.Background(), func([]Entry) bool { return k.isAcked() || isClosed(k.carrier.endpoint.Closing()) }) != nil {
 		return
 	}
-	_ = k.tx.Respond(res) // sent once: on loopback nothing is lost
+	_ = k.tx.Respond(res) // sent once: loopback loses no datagrams
 	<-up.Ended()
-	k.carrier.journal.note(k.entry, func(e *Entry) { e.Forked = up.Cause() })
+	k.carrier.journal.update(k.entry, func(e *Entry) { e.Forked = up.Cause() })
 }
 
-// acked needs the journal's lock, which Wait does not hold: it asks anew.
-func (k *call) acked() bool {
+// isAcked locks the journal, since Wait does not hold its lock.
+func (k *call) isAcked() bool {
 	k.carrier.journal.mu.Lock()
 	defer k.carrier.journal.mu.Unlock()
 	return k.entry.Acked
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

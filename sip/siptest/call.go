@@ -8,15 +8,15 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/crypt"
+	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/media/srtp"
 	"github.com/parley-voice/parley/sip/auth"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// A call is one INVITE while its script runs.
 type call struct {
 	carrier *Carrier
 	req     *sip.Request
@@ -26,24 +26,23 @@ type call struct {
 	in      Invite
 	tag     string
 	session *rtp.Session
-	wish    sdp.Wish // encrypted where the caller is
+	wish    sdp.Capabilities // encrypted if the offer is
 	agreed  sdp.Agreement
 
-	up         *leg.Leg      // once it is answered
-	prack      chan struct{} // closed by the PRACK of a reliable response
-	cancelled  chan struct{} // the transaction was cancelled
-	cancelling chan struct{} // a CANCEL is coming, and will cross the answer
-	crossed    chan struct{} // the answer has left
+	leg       *leg.Leg      // once answered
+	prack     chan struct{} // closed by a PRACK
+	canceled  chan struct{} // closed when the transaction is canceled
+	canceling chan struct{} // a CANCEL arrives; the answer must cross it
+	crossed   chan struct{} // the answer was sent
 }
 
-// invite runs the script of one INVITE.
-func (c *Carrier) invite(req *sip.Request, tx sip.ServerTransaction) {
-	in := read(req)
+func (c *Carrier) onInvite(req *sip.Request, tx sip.ServerTransaction) {
+	in := readInvite(req)
 	k := &call{
 		carrier: c, req: req, tx: tx, in: in, entry: c.journal.add(in), tag: sip.GenerateTagN(12),
-		cancelled: make(chan struct{}), cancelling: make(chan struct{}), crossed: make(chan struct{}),
+		canceled: make(chan struct{}), canceling: make(chan struct{}), crossed: make(chan struct{}),
 	}
-	if !tx.OnCancel(func(*sip.Request) { close(k.cancelled) }) {
+	if !tx.OnCancel(func(*sip.Request) { close(k.canceled) }) {
 		return
 	}
 	if c.OnInvite != nil {
@@ -58,30 +57,30 @@ func (c *Carrier) invite(req *sip.Request, tx sip.ServerTransaction) {
 		c.pending[in.CallID] = k
 		c.mu.Unlock()
 	}
-	defer k.forget()
+	defer k.removePending()
 	if k.script.Silent {
 		k.pause(time.Minute)
 		return
 	}
-	if k.challenged() {
+	if k.challenge() {
 		return
 	}
 	if err := k.offer(); err != nil {
 		k.respond(http.StatusNotAcceptable, err.Error())
 		return
 	}
-	if k.tooSmall() {
+	if k.refuseInterval() {
 		k.session.Close()
 		return
 	}
-	if k.script.Reliable && !k.reliable() || !k.ring() || !k.pause(k.script.After) {
-		k.over()
+	if k.script.Reliable && !k.sendReliable() || !k.ring() || !k.pause(k.script.After) {
+		k.endEarly()
 		return
 	}
 	k.finish()
 }
 
-func (k *call) forget() {
+func (k *call) removePending() {
 	k.carrier.mu.Lock()
 	defer k.carrier.mu.Unlock()
 	if k.carrier.pending[k.in.CallID] == k {
@@ -89,8 +88,7 @@ func (k *call) forget() {
 	}
 }
 
-// challenged asks for credentials where they are wanted and missing.
-func (k *call) challenged() bool {
+func (k *call) challenge() bool {
 	want := k.script.Challenge
 	if want == nil {
 		return false
@@ -114,23 +112,22 @@ func (k *call) challenged() bool {
 	if stale {
 		value += ", stale=true"
 	}
-	k.carrier.journal.note(k.entry, func(e *Entry) { e.Challenged = true })
-	k.respond(status, "Who Are You", sip.NewHeader(ask, value))
+	k.carrier.journal.update(k.entry, func(e *Entry) { e.Challenged = true })
+	k.respond(status, "Unauthorized", sip.NewHeader(ask, value))
 	return true
 }
 
-// tooSmall refuses a session interval once.
-func (k *call) tooSmall() bool {
-	i := leg.Expires(k.req)
-	if k.script.Small == 0 || i == nil || i.Length >= k.script.Small {
+// refuseInterval answers 422 to a session interval that is too short.
+func (k *call) refuseInterval() bool {
+	i := leg.SessionExpires(k.req)
+	if k.script.MinSession == 0 || i == nil || i.Length >= k.script.MinSession {
 		return false
 	}
-	k.respond(422, "Session Interval Too Small", sip.NewHeader("Min-SE", timer.Interval{Length: k.script.Small}.String()))
+	k.respond(422, "Session Interval Too Small", sip.NewHeader("Min-SE", timer.Interval{Length: k.script.MinSession}.String()))
 	return true
 }
 
-// nonce is the challenge that an INVITE must answer, and whether it is a new
-// one because the last went stale.
+// nonce returns the challenge, and whether the last nonce is stale.
 func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
 	out = auth.Challenge{Realm: c.Realm, Nonce: "nonce-of-" + in.ID, Algorithm: c.Algorithm, QOP: !c.NoQOP}
 	if c.Algorithm == "" {
@@ -142,9 +139,9 @@ func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
 	return out, c.Stale && in.Credentials && in.CSeq == 2
 }
 
-// offer takes the caller's offer and opens our media.
+// offer negotiates the caller's offer and opens our media.
 func (k *call) offer() error {
-	theirs, there, err := leg.Description(k.req)
+	remote, there, err := leg.ReadSDP(k.req)
 	if err != nil {
 		return err
 	}
@@ -152,23 +149,23 @@ func (k *call) offer() error {
 		return errNoOffer
 	}
 	k.wish.Codecs = k.script.Codecs
-	if theirs.Encrypted() {
-		k.wish.Keys = crypt.New()
+	if remote.IsEncrypted() {
+		k.wish.Keys = srtp.New()
 	}
-	if k.agreed, err = sdp.Agree(theirs, k.wish); err != nil {
+	if k.agreed, err = sdp.Agree(remote, k.wish); err != nil {
 		return err
 	}
 	k.session, err = k.carrier.Media.Listen()
 	return err
 }
 
-// ring tells the caller how it goes, and is false once the call is cancelled.
+// ring sends provisional responses. It returns false once the call is canceled.
 func (k *call) ring() bool {
 	if k.script.Trying > 0 {
 		if !k.pause(k.script.Trying) {
 			return false
 		}
-		k.say(http.StatusContinue, "Trying", false)
+		k.sendProvisional(http.StatusContinue, "Trying", false)
 	}
 	if k.script.Ring < 0 {
 		return true
@@ -182,15 +179,15 @@ func (k *call) ring() bool {
 			return false
 		}
 		if k.script.EarlyMedia {
-			k.session.Start(leg.Early(k.agreed))
-			k.say(183, "Session Progress", true)
+			k.session.Start(leg.EarlyParams(k.agreed, latch.ExpectedSources{}))
+			k.sendProvisional(183, "Session Progress", true)
 		} else {
-			k.say(180, "Ringing", false)
+			k.sendProvisional(180, "Ringing", false)
 		}
 		if n > 0 {
 			continue
 		}
-		k.carrier.journal.note(k.entry, func(e *Entry) { e.Rang, e.RangAt = true, time.Now() })
+		k.carrier.journal.update(k.entry, func(e *Entry) { e.Rang, e.RangAt = true, time.Now() })
 		if k.carrier.OnRing != nil {
 			k.carrier.OnRing(k.in)
 		}
@@ -198,41 +195,39 @@ func (k *call) ring() bool {
 	return true
 }
 
-// pause is false where the call was cancelled meanwhile.
+// pause returns false if the call was canceled.
 func (k *call) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-k.cancelled:
+	case <-k.canceled:
 		return false
 	case <-k.carrier.endpoint.Closing():
 		return false
-	case <-k.cancelling:
+	case <-k.canceling:
 		return true
 	case <-timer.C:
 	}
 	select {
-	case <-k.cancelled:
+	case <-k.canceled:
 		return false
 	default:
 		return true
 	}
 }
 
-// say sends a provisional response.
-func (k *call) say(status int, reason string, describe bool) {
+func (k *call) sendProvisional(status int, reason string, describe bool) {
 	res := k.response(status, reason)
 	if describe {
 		k.describe(res)
 	}
-	_ = k.tx.Respond(res) // where the transaction is gone, so is the call
+	_ = k.tx.Respond(res) // the call has ended if the transaction has
 }
 
 func (k *call) describe(res *sip.Response) {
-	leg.WithSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
+	leg.SetSDP(res, sdp.Answer(k.session.Local(), sdp.Origin{ID: 1, Version: 1}, k.agreed))
 }
 
-// response builds a response of this phone.
 func (k *call) response(status int, reason string) *sip.Response {
 	res := sip.NewResponseFromRequest(k.req, status, reason, nil)
 	if status > 100 {
@@ -242,40 +237,37 @@ func (k *call) response(status int, reason string) *sip.Response {
 	return res
 }
 
-// respond sends a refusal.
 func (k *call) respond(status int, reason string, headers ...sip.Header) {
 	k.carrier.endpoint.Respond(k.tx, k.req, status, reason, headers...)
-	k.carrier.journal.note(k.entry, func(e *Entry) { e.Status, e.EndedAt = status, time.Now() })
+	k.carrier.journal.update(k.entry, func(e *Entry) { e.Status, e.EndedAt = status, time.Now() })
 }
 
-// over ends a call that was cancelled, or that the carrier's closing ends.
-func (k *call) over() {
+func (k *call) endEarly() {
 	if k.session != nil {
 		k.session.Close()
 	}
 	select {
-	case <-k.cancelled:
-		k.carrier.journal.note(k.entry, func(e *Entry) {
-			e.Cancelled, e.Status, e.Cause, e.EndedAt = true, 487, media.Cancelled, time.Now()
+	case <-k.canceled:
+		k.carrier.journal.update(k.entry, func(e *Entry) {
+			e.Canceled, e.Status, e.Cause, e.EndedAt = true, 487, media.Canceled, time.Now()
 		})
 	default:
 		k.respond(http.StatusServiceUnavailable, "Closing")
 	}
 }
 
-// finish gives the final answer.
 func (k *call) finish() {
 	switch s := k.script.Status; s {
 	case 0:
 		for k.pause(time.Minute) {
 			select {
-			case <-k.cancelling:
+			case <-k.canceling:
 				k.answer()
 				return
 			default:
 			}
 		}
-		k.over()
+		k.endEarly()
 	case http.StatusOK:
 		k.answer()
 	default:

@@ -1,6 +1,5 @@
-// Package siptest is a carrier that does as it is told: it answers real SIP
-// and RTP by a script for each call, and keeps a journal of what it was sent.
-// Demonstrations, benchmarks and tests call it.
+// Package siptest is a scripted carrier: it answers real SIP and RTP by a script
+// for each call, and keeps a journal. The demo, benchmarks and tests use it.
 package siptest
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
@@ -26,119 +25,115 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// A Carrier takes calls. The exported fields are its wiring and must not
-// change after Start.
+// A Carrier accepts calls. Its exported fields must not change after Start.
 type Carrier struct {
-	// Listen is where SIP is spoken: "127.0.0.1:0".
+	// Listen is the SIP address: "127.0.0.1:0".
 	Listen string
-	// Media carries the audio; nil has the carrier run a clock and use
-	// ephemeral ports of its own.
+	// Media carries the audio; nil makes the carrier run a clock and use
+	// ephemeral ports.
 	Media *rtp.Transport
-	// Answer says what to do with a call; nil answers and keeps silent until
-	// the caller hangs up. It may be called for several calls at once.
+	// Answer returns the script of a call; nil answers and stays silent until the
+	// caller hangs up. It may be called concurrently.
 	Answer func(Invite) Script
-	// OnInvite and OnRing, where set, are told of each INVITE and each first
-	// ring as they happen, in the goroutine of the call.
+	// OnInvite and OnRing are called for each INVITE and each first ringing, on
+	// the goroutine of the call; nil is skipped.
 	OnInvite, OnRing func(Invite)
-	// Log takes warnings; nil drops them.
+	// Log receives warnings; nil drops them.
 	Log *slog.Logger
-	// Secure is how TLS is spoken.
-	Secure endpoint.Secure
-	// LeastSession is the shortest session interval that is taken; 0 is 90 s.
-	LeastSession time.Duration
-	// Sockets opens what is listened on; nil opens UDP and TCP sockets.
-	Sockets func(addr string) (net.PacketConn, net.Listener, error)
-	// Ping is the status that an OPTIONS outside a call is answered with; 0 is
-	// 200. It may be called at any time.
-	Ping func() int
-	// Registrar takes registrations; nil takes none.
+	TLS endpoint.TLS
+	// MinSession is the shortest session interval accepted; 0 means 90 s.
+	MinSession time.Duration
+	// OpenSockets opens the sockets; nil opens UDP and TCP sockets.
+	OpenSockets func(addr string) (net.PacketConn, net.Listener, error)
+	// OptionsStatus is the status for an OPTIONS outside a call; nil means 200.
+	// It may be called at any time.
+	OptionsStatus func() int
+	// Registrar handles registrations; nil refuses them.
 	Registrar *Registrar
 
 	endpoint *endpoint.Endpoint
-	stop     func() // of our own clock
+	stop     func() // stops our media clock
 	journal  journal
 
 	mu      sync.Mutex
-	up      atomic.Int64
+	active  atomic.Int64
 	upCalls map[dialog.Key]*call
-	ringing map[string]*call // by Call-ID, those that wait for a PRACK
-	pending map[string]*call // by Call-ID, those that answer a CANCEL
+	ringing map[string]*call // waiting for a PRACK, by Call-ID
+	pending map[string]*call // answering when a CANCEL arrives, by Call-ID
 }
 
-// An Invite is a call as the carrier sees it.
+// An Invite describes an INVITE.
 type Invite struct {
-	ID          string // stem of the Call-ID: the attempt
+	ID          string // Call-ID before the @: the attempt
 	CallID      string
-	Branch      string // of the topmost Via: the same for retransmissions
+	Branch      string // of the topmost Via
 	To, From    string // user parts
 	CSeq        uint32
-	Source      string // address it came from
+	Source      string // source address
 	Transport   string // "UDP" or "TCP"
-	Contact     string // and the topmost Via
+	Contact     string // value of the header; Via likewise
 	Via         string
-	Credentials bool           // it answers a challenge
-	Audio       netip.AddrPort // where the caller wants to hear; invalid where it does not say
+	Credentials bool           // has credentials
+	Audio       netip.AddrPort // the offered media address; may be invalid
 	At          time.Time
-	// Headers are those with a name of the caller's own, by name.
+	// Headers are those that SIP does not require, by name.
 	Headers map[string]string
 }
 
-// A Script is what happens to a call.
+// A Script describes what happens to a call.
 type Script struct {
-	// Silent never says a word, not even that the call was received.
+	// Silent sends no response.
 	Silent bool
-	// Challenge asks for credentials before anything else.
+	// Challenge asks for credentials first.
 	Challenge *Challenge
-	// Trying is how long until a 100, Ring from there until the phone rings;
-	// less than zero leaves it out. Where both are zero the phone rings at once.
+	// Trying is the delay of a 100, and Ring the time from there to ringing;
+	// negative values omit them.
 	Trying, Ring time.Duration
-	// Rings is how often ringing is told, RingEvery apart; 0 is once.
+	// Rings is the number of 180 responses, RingEvery apart; 0 means one.
 	Rings     int
 	RingEvery time.Duration
-	// EarlyMedia tells it with a session description and sends from then on.
+	// EarlyMedia sends 183 with a session description and media instead of 180.
 	EarlyMedia bool
-	// After is how long from then until the final answer.
+	// After is the time from ringing to the final response.
 	After time.Duration
-	// Status is the final answer: 200 takes the call, 300 and more refuse it,
-	// and 0 lets it ring until it is cancelled.
+	// Status is the final response: 200 answers, 300 and above refuse, 0 rings
+	// until the call is canceled.
 	Status int
 	Reason string
-	// Headers are added to the final answer.
+	// Headers are added to the final response.
 	Headers map[string]string
-	// SDP is sent instead of a session description of ours.
+	// SDP replaces the session description of the answer.
 	SDP []byte
-	// Talk is the call, from the ACK on. When it returns the carrier hangs up.
-	// ctx ends when the call does. Nil waits for the caller to hang up.
+	// Talk runs from the ACK on; then the carrier hangs up. ctx ends with the
+	// call. nil waits for the caller to hang up.
 	Talk func(ctx context.Context, leg media.Leg)
-	// AnswerOnCancel takes the call at the very moment at which it is
-	// cancelled, so that answer and CANCEL cross.
+	// AnswerOnCancel answers when the CANCEL arrives, so that the two cross.
 	AnswerOnCancel bool
-	// SecondAnswer has another phone answer as well.
+	// SecondAnswer adds the answer of a second phone.
 	SecondAnswer bool
-	// Codecs are what the phone speaks, the preferred first; empty is all that
-	// there are.
+	// Codecs are the accepted codecs, preferred first; empty means all.
 	Codecs []string
-	// Ptime is how much audio is in a packet, both ways; 0 is 20 ms.
+	// Ptime is the packet time in both directions; 0 means 20 ms.
 	Ptime time.Duration
-	// Through, where set, puts something between the two sides' audio: it is
-	// given where each listens, and returns what each is told instead.
-	Through func(ours, theirs netip.AddrPort) (toldThem, toldUs netip.AddrPort, err error)
-	// NoMedia takes the call and never sends a packet.
+	// MediaRelay replaces the media addresses: it receives both sides' and
+	// returns the ones that each side uses instead.
+	MediaRelay func(ours, theirs netip.AddrPort) (forThem, forUs netip.AddrPort, err error)
+	// NoMedia answers and sends no packets.
 	NoMedia bool
-	// Reliable tells a reliable response before the phone rings: 183 with a
-	// session description, which waits for its PRACK (RFC 3262).
+	// Reliable sends a reliable 183 with a session description and waits for its
+	// PRACK (RFC 3262).
 	Reliable bool
-	// Small refuses the session interval that is asked for once, and wants this
-	// one (RFC 4028).
-	Small time.Duration
-	// Session is the Session-Expires of the answer (RFC 4028); none where its
-	// length is 0.
+	// MinSession answers 422 to a shorter session interval (RFC 4028); 0 accepts
+	// all.
+	MinSession time.Duration
+	// Session is the Session-Expires of the answer (RFC 4028); none if its length
+	// is 0.
 	Session timer.Interval
-	// Lapses leaves the refreshing of that session undone.
-	Lapses bool
-	// Refer says what becomes of a REFER; nil refuses it.
+	// NoRefresh does not refresh that session.
+	NoRefresh bool
+	// Refer describes the result of a REFER; nil refuses it.
 	Refer *Refer
-	// IgnoreBye leaves a BYE without a response.
+	// IgnoreBye sends no response to a BYE.
 	IgnoreBye bool
 }
 
@@ -146,36 +141,36 @@ type Script struct {
 type Challenge struct {
 	Realm     string
 	Algorithm string // "MD5" or "SHA-256"; "" leaves it out, which means MD5
-	Username  string // where empty, none are good enough
+	Username  string // empty accepts no credentials
 	Password  media.Secret
 	Proxy     bool // 407 instead of 401
 	NoQOP     bool
-	Stale     bool // the first credentials are answered with a fresh nonce
+	Stale     bool // ask the first credentials for a fresh nonce
 }
 
-// A Refer is what becomes of a REFER.
+// A Refer describes the result of a REFER.
 type Refer struct {
-	// Status answers the REFER itself, and Notices tell what its target
-	// answered, one after the other.
-	Status  int
-	Notices []int
-	// Hangup ends the call instead of the last notice.
+	// Status answers the REFER; Statuses are reported by NOTIFY, one after the
+	// other.
+	Status   int
+	Statuses []int
+	// Hangup ends the call instead of the last NOTIFY.
 	Hangup bool
 }
 
-// Start opens the sockets and takes calls from then on.
+// Start opens the sockets and begins to accept calls.
 func (c *Carrier) Start() error {
 	c.pending, c.ringing, c.upCalls = map[string]*call{}, map[string]*call{}, map[dialog.Key]*call{}
 	c.stop = func() {}
 	if c.Media == nil {
-		if err := c.ownMedia(); err != nil {
+		if err := c.startMedia(); err != nil {
 			return err
 		}
 	}
 	c.endpoint = &endpoint.Endpoint{
-		Listen: c.Listen, Name: "siptest", Log: c.Log, Secure: c.Secure, Sockets: c.Sockets,
-		Invite: c.invite, Before: c.before, Other: c.other, Options: c.options,
-		Trusted: func(netip.Addr) bool { return true }, MaxInbound: math.MaxInt,
+		Listen: c.Listen, Name: "siptest", Log: c.Log, TLS: c.TLS, OpenSockets: c.OpenSockets,
+		OnInvite: c.onInvite, OnDatagram: c.onDatagram, OnOther: c.onOther, OptionsStatus: c.optionsStatus,
+		IsTrusted: func(netip.Addr) bool { return true }, MaxInbound: math.MaxInt,
 	}
 	if err := c.endpoint.Start(); err != nil {
 		c.stop()
@@ -184,7 +179,7 @@ func (c *Carrier) Start() error {
 	return nil
 }
 
-func (c *Carrier) ownMedia() error {
+func (c *Carrier) startMedia() error {
 	host, err := netip.ParseAddrPort(c.Listen)
 	if err != nil {
 		return err
@@ -193,7 +188,7 @@ func (c *Carrier) ownMedia() error {
 	if err != nil {
 		return err
 	}
-	clock := &pace.Clock{}
+	clock := &mediaclock.Clock{}
 	transport, err := rtp.NewTransport(clock, ports, host.Addr(), netip.Addr{})
 	if err != nil {
 		return err
@@ -210,29 +205,29 @@ func (c *Carrier) ownMedia() error {
 	return nil
 }
 
-// Addr is where the carrier listens.
+// Addr returns the SIP address.
 func (c *Carrier) Addr() netip.AddrPort { return c.endpoint.Addr() }
 
-// Proxy is the carrier as a trunk's proxy.
+// Proxy returns the URI for a trunk's proxy.
 func (c *Carrier) Proxy() string { return "sip:" + c.Addr().String() + ";transport=udp" }
 
-// SecureProxy is the carrier as a trunk's proxy over TLS.
-func (c *Carrier) SecureProxy() string {
-	return "sip:" + c.endpoint.SecureAddr().String() + ";transport=tls"
+// TLSProxy returns the URI for a trunk's proxy over TLS.
+func (c *Carrier) TLSProxy() string {
+	return "sip:" + c.endpoint.TLSAddr().String() + ";transport=tls"
 }
 
-// Calls is how many calls are up.
-func (c *Carrier) Calls() int { return int(c.up.Load()) }
+// Calls returns the number of calls in progress.
+func (c *Carrier) Calls() int { return int(c.active.Load()) }
 
-// Journal is what the carrier was sent so far, oldest first.
+// Journal returns all entries, oldest first.
 func (c *Carrier) Journal() []Entry { return c.journal.copy() }
 
-// Wait returns once the journal is as wanted, or with an error when ctx ends.
+// Wait returns when wanted accepts the journal, or with an error when ctx ends.
 func (c *Carrier) Wait(ctx context.Context, wanted func([]Entry) bool) error {
 	return c.journal.wait(ctx, wanted)
 }
 
-// Close hangs up every call and closes the sockets, in 5 s at most.
+// Close hangs up all calls and closes the sockets, within 5 s.
 func (c *Carrier) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -241,9 +236,9 @@ func (c *Carrier) Close() error {
 	return err
 }
 
-// before sees a CANCEL before the transaction does, so that a call can be
+// onDatagram sees a CANCEL before the transaction does, so that the call can be
 // answered first.
-func (c *Carrier) before(data []byte) {
+func (c *Carrier) onDatagram(data []byte) {
 	text := string(data[:min(len(data), 2048)])
 	if !strings.HasPrefix(text, "CANCEL ") {
 		return
@@ -260,22 +255,21 @@ func (c *Carrier) before(data []byte) {
 	if call == nil {
 		return
 	}
-	close(call.cancelling)
+	close(call.canceling)
 	select {
 	case <-call.crossed:
 	case <-time.After(time.Second):
 	}
 }
 
-// read takes an INVITE apart.
-func read(req *sip.Request) Invite {
+func readInvite(req *sip.Request) Invite {
 	in := Invite{
 		CallID: string(*req.CallID()), To: req.Recipient.User, From: req.From().Address.User,
 		CSeq: req.CSeq().SeqNo, Source: req.Source(), Transport: req.Transport(), At: time.Now(),
 		Credentials: req.GetHeader("Authorization") != nil || req.GetHeader("Proxy-Authorization") != nil,
 		Headers:     map[string]string{},
 	}
-	if d, there, err := leg.Description(req); err == nil && there {
+	if d, there, err := leg.ReadSDP(req); err == nil && there {
 		in.Audio = d.Addr
 	}
 	in.ID, _, _ = strings.Cut(in.CallID, "@")

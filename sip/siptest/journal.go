@@ -10,31 +10,31 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// An Entry is what became of one INVITE. An authenticated INVITE is an entry
-// of its own; retransmissions are none.
+// An Entry is the result of one INVITE. An INVITE with credentials is an entry of
+// its own; a retransmission is not.
 type Entry struct {
 	Invite
 
 	Challenged bool
 	Rang       bool
-	Cancelled  bool // a CANCEL came, and in time
+	Canceled   bool // a CANCEL arrived in time
 	Answered   bool // a 200 was sent
 	Acked      bool
-	Pracks     int         // PRACKs that acknowledged a reliable response
+	Pracks     int         // accepted PRACKs
 	ReferTo    string      // of the last REFER
-	Status     int         // final, 0 before it
+	Status     int         // final, or 0
 	Cause      media.Cause // how the call ended, "" before that
-	Forked     media.Cause // how the call of the second phone ended
+	Forked     media.Cause // how the second phone's call ended
 	RangAt     time.Time
 	AnsweredAt time.Time
 	EndedAt    time.Time
 }
 
-// A journal is a list of entries that can be waited upon.
+// A journal is a list of entries with change notification.
 type journal struct {
 	mu      sync.Mutex
 	entries []*Entry
-	changed chan struct{} // closed at the next change; nil where nobody waits
+	changed chan struct{} // closed at the next change; nil without waiters
 }
 
 func (j *journal) add(in Invite) *Entry {
@@ -42,27 +42,26 @@ func (j *journal) add(in Invite) *Entry {
 	defer j.mu.Unlock()
 	e := &Entry{Invite: in}
 	j.entries = append(j.entries, e)
-	j.tell()
+	j.notify()
 	return e
 }
 
-// note changes an entry.
-func (j *journal) note(e *Entry, change func(*Entry)) {
+func (j *journal) update(e *Entry, change func(*Entry)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	change(e)
-	j.tell()
+	j.notify()
 }
 
-// touch has waiters look again.
+// touch wakes waiters without a change to an entry.
 func (j *journal) touch() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.tell()
+	j.notify()
 }
 
-// tell needs j.mu.
-func (j *journal) tell() {
+// notify must be called with j.mu held.
+func (j *journal) notify() {
 	if j.changed != nil {
 		close(j.changed)
 		j.changed = nil
@@ -75,7 +74,7 @@ func (j *journal) copy() []Entry {
 	return j.snapshot()
 }
 
-// snapshot needs j.mu.
+// snapshot must be called with j.mu held.
 func (j *journal) snapshot() []Entry {
 	all := make([]Entry, 0, len(j.entries))
 	for _, e := range j.entries {

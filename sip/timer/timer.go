@@ -1,5 +1,4 @@
-// Package timer decides how long a session lives without being refreshed, and
-// who refreshes it (RFC 4028). It is pure.
+// Package timer negotiates session timers (RFC 4028). It is pure.
 package timer
 
 import (
@@ -11,22 +10,22 @@ import (
 )
 
 const (
-	// Default is the interval that we ask for (section 7.1).
-	Default = 1800 * time.Second
-	// Least is the shortest interval that anybody takes (section 4).
-	Least = 90 * time.Second
-	// longest bounds what a peer may ask for, which is then as good as none.
-	longest = 24 * time.Hour
+	// DefaultInterval is the interval we request (section 7.1).
+	DefaultInterval = 1800 * time.Second
+	// MinInterval is the shortest interval allowed (section 4).
+	MinInterval = 90 * time.Second
+	// maxInterval bounds parsed intervals; longer ones make no difference.
+	maxInterval = 24 * time.Hour
 )
 
-// A Refresher is the side that refreshes a session.
+// A Refresher is the side that refreshes the session.
 type Refresher string
 
-// Refreshers, seen from the request that they stand in.
+// Refreshers, seen from the request.
 const (
-	Unsaid Refresher = ""
-	UAC    Refresher = "uac" // who sends the request
-	UAS    Refresher = "uas" // who answers it
+	Unspecified Refresher = ""
+	UAC         Refresher = "uac" // sender of the request
+	UAS         Refresher = "uas" // sender of the response
 )
 
 // An Interval is the value of a Session-Expires header.
@@ -35,10 +34,10 @@ type Interval struct {
 	Refresher Refresher
 }
 
-// String is the value of the header.
+// String returns the header value.
 func (i Interval) String() string {
 	text := strconv.Itoa(int(i.Length / time.Second))
-	if i.Refresher != Unsaid {
+	if i.Refresher != Unspecified {
 		text += ";refresher=" + string(i.Refresher)
 	}
 	return text
@@ -67,12 +66,12 @@ func Parse(value string) (Interval, error) {
 	return i, nil
 }
 
-// ParseLeast reads the value of a Min-SE header.
-func ParseLeast(value string) (time.Duration, error) {
+// ParseMinSE reads the value of a Min-SE header.
+func ParseMinSE(value string) (time.Duration, error) {
 	number, _, _ := strings.Cut(value, ";")
 	least, err := seconds(number)
 	if err != nil {
-		return 0, fmt.Errorf("least session interval: %w", err)
+		return 0, fmt.Errorf("min-se: %w", err)
 	}
 	return least, nil
 }
@@ -82,57 +81,55 @@ func seconds(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.New("not a number of seconds")
 	}
-	return min(time.Duration(n)*time.Second, longest), nil
+	return min(time.Duration(n)*time.Second, maxInterval), nil
 }
 
-// A Term is what two sides agreed on.
-type Term struct {
-	Length time.Duration // 0: the session lives until it is ended
-	Ours   bool          // we refresh it
+// A Schedule is the negotiated session timer.
+type Schedule struct {
+	Length      time.Duration // 0 means no timer
+	IsRefresher bool          // we refresh the session
 }
 
-// Refresh is how long after its last refresh a session is to be refreshed by
-// us (section 7.2).
-func (t Term) Refresh() time.Duration { return t.Length / 2 }
+// RefreshAfter is the time from the last refresh to our next (section 7.2).
+func (t Schedule) RefreshAfter() time.Duration { return t.Length / 2 }
 
-// Expiry is how long after its last refresh a session is over, unless the peer
-// refreshes it: a third before its end, 32 seconds at most (section 10). Where
-// the refreshing is ours, it is the full length.
-func (t Term) Expiry() time.Duration {
-	if t.Ours {
+// ExpireAfter is the time from the last refresh until the session is over: a
+// third before its end, but at most 32 s (section 10). If we refresh, it is the
+// full length.
+func (t Schedule) ExpireAfter() time.Duration {
+	if t.IsRefresher {
 		return t.Length
 	}
 	return t.Length - min(32*time.Second, t.Length/3)
 }
 
-// Answered is the term of a session whose request was ours, from the
-// Session-Expires of the 2xx: header is nil where it has none. least is what
-// the request's Min-SE said, below which no peer may go.
-func Answered(header *Interval, least time.Duration) Term {
+// FromResponse returns the schedule after a 2xx to our request. header is its
+// Session-Expires, or nil. least is the Min-SE of the request.
+func FromResponse(header *Interval, least time.Duration) Schedule {
 	if header == nil {
-		return Term{}
+		return Schedule{}
 	}
-	return Term{Length: max(header.Length, least), Ours: header.Refresher != UAS}
+	return Schedule{Length: max(header.Length, least), IsRefresher: header.Refresher != UAS}
 }
 
-// Answer decides on a request of the peer: header is its Session-Expires, nil
-// where it has none; supported is whether it knows timers. ok is false where
-// the interval is shorter than least, which a 422 with Min-SE says. The interval
-// returned goes into the 2xx, unless its Length is 0.
-func Answer(header *Interval, supported bool, least time.Duration) (i Interval, t Term, ok bool) {
+// Negotiate answers a peer's request. header is its Session-Expires, or nil;
+// supported reports that the peer supports timers. ok is false if a 422 with
+// Min-SE is needed. The returned interval goes into the 2xx unless its Length is
+// 0.
+func Negotiate(header *Interval, supported bool, least time.Duration) (i Interval, t Schedule, ok bool) {
 	switch {
 	case header == nil:
-		return Interval{}, Term{}, true
+		return Interval{}, Schedule{}, true
 	case header.Length < least && supported:
-		return Interval{}, Term{}, false
+		return Interval{}, Schedule{}, false
 	}
 	i = *header
-	i.Length = max(i.Length, least) // a proxy asked on behalf of a peer that knows no 422
-	if i.Refresher == Unsaid || !supported {
-		i.Refresher = UAS // section 9: we, who answer, where the peer cannot
+	i.Length = max(i.Length, least) // a proxy may have added it for a peer that does not understand 422
+	if i.Refresher == Unspecified || !supported {
+		i.Refresher = UAS // section 9: we refresh if the peer cannot
 		if supported {
 			i.Refresher = UAC
 		}
 	}
-	return i, Term{Length: i.Length, Ours: i.Refresher == UAS}, true
+	return i, Schedule{Length: i.Length, IsRefresher: i.Refresher == UAS}, true
 }

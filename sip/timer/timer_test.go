@@ -7,10 +7,10 @@ import (
 
 func TestParse(t *testing.T) {
 	for value, want := range map[string]Interval{
-		"1800":                   {1800 * time.Second, Unsaid},
+		"1800":                   {1800 * time.Second, Unspecified},
 		" 90 ;refresher=uas":     {90 * time.Second, UAS},
 		"300; Refresher = UAC ":  {300 * time.Second, UAC},
-		"4294967295;x=y":         {longest, Unsaid},
+		"4294967295;x=y":         {maxInterval, Unspecified},
 		"600;x;refresher=uas;lr": {600 * time.Second, UAS},
 	} {
 		if got, err := Parse(value); err != nil || got != want {
@@ -27,44 +27,44 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestAnswered holds who refreshes after a 2xx to our request.
-func TestAnswered(t *testing.T) {
+// TestFromResponse checks who refreshes after a 2xx to our request.
+func TestFromResponse(t *testing.T) {
 	for name, row := range map[string]struct {
 		header *Interval
-		want   Term
+		want   Schedule
 	}{
-		"none":          {nil, Term{}},
-		"ours":          {&Interval{300 * time.Second, UAC}, Term{300 * time.Second, true}},
-		"theirs":        {&Interval{300 * time.Second, UAS}, Term{300 * time.Second, false}},
-		"unsaid":        {&Interval{300 * time.Second, Unsaid}, Term{300 * time.Second, true}},
-		"far too short": {&Interval{2 * time.Second, UAC}, Term{Least, true}},
+		"none":          {nil, Schedule{}},
+		"ours":          {&Interval{300 * time.Second, UAC}, Schedule{300 * time.Second, true}},
+		"theirs":        {&Interval{300 * time.Second, UAS}, Schedule{300 * time.Second, false}},
+		"unspecified":   {&Interval{300 * time.Second, Unspecified}, Schedule{300 * time.Second, true}},
+		"far too short": {&Interval{2 * time.Second, UAC}, Schedule{MinInterval, true}},
 	} {
-		if got := Answered(row.header, Least); got != row.want {
+		if got := FromResponse(row.header, MinInterval); got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
 	}
 }
 
-// TestAnswer is the table of section 9.
-func TestAnswer(t *testing.T) {
+// TestNegotiate is the table of section 9.
+func TestNegotiate(t *testing.T) {
 	const s = time.Second
 	for name, row := range map[string]struct {
 		header    *Interval
 		supported bool
 		interval  Interval
-		term      Term
+		term      Schedule
 		ok        bool
 	}{
-		"none":                           {nil, true, Interval{}, Term{}, true},
-		"it refreshes":                   {&Interval{120 * s, UAC}, true, Interval{120 * s, UAC}, Term{120 * s, false}, true},
-		"we refresh":                     {&Interval{120 * s, UAS}, true, Interval{120 * s, UAS}, Term{120 * s, true}, true},
-		"unsaid, it can":                 {&Interval{120 * s, Unsaid}, true, Interval{120 * s, UAC}, Term{120 * s, false}, true},
-		"it cannot":                      {&Interval{120 * s, Unsaid}, false, Interval{120 * s, UAS}, Term{120 * s, true}, true},
-		"it cannot, but a proxy says so": {&Interval{120 * s, UAC}, false, Interval{120 * s, UAS}, Term{120 * s, true}, true},
-		"too short":                      {&Interval{60 * s, UAC}, true, Interval{}, Term{}, false},
-		"too short, it knows no 422":     {&Interval{60 * s, Unsaid}, false, Interval{Least, UAS}, Term{Least, true}, true},
+		"none":                           {nil, true, Interval{}, Schedule{}, true},
+		"it refreshes":                   {&Interval{120 * s, UAC}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
+		"we refresh":                     {&Interval{120 * s, UAS}, true, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
+		"unsaid, it can":                 {&Interval{120 * s, Unspecified}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
+		"it cannot":                      {&Interval{120 * s, Unspecified}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
+		"it cannot, but a proxy says so": {&Interval{120 * s, UAC}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
+		"too short":                      {&Interval{60 * s, UAC}, true, Interval{}, Schedule{}, false},
+		"too short, it knows no 422":     {&Interval{60 * s, Unspecified}, false, Interval{MinInterval, UAS}, Schedule{MinInterval, true}, true},
 	} {
-		i, term, ok := Answer(row.header, row.supported, Least)
+		i, term, ok := Negotiate(row.header, row.supported, MinInterval)
 		if i != row.interval || term != row.term || ok != row.ok {
 			t.Errorf("%s: %+v, %+v, %v", name, i, term, ok)
 		}
@@ -73,15 +73,15 @@ func TestAnswer(t *testing.T) {
 
 func TestTerm(t *testing.T) {
 	for _, row := range []struct {
-		term            Term
+		term            Schedule
 		refresh, expiry time.Duration
 	}{
-		{Term{1800 * time.Second, true}, 900 * time.Second, 1800 * time.Second},
-		{Term{1800 * time.Second, false}, 900 * time.Second, 1768 * time.Second},
-		{Term{90 * time.Second, false}, 45 * time.Second, 60 * time.Second},
+		{Schedule{1800 * time.Second, true}, 900 * time.Second, 1800 * time.Second},
+		{Schedule{1800 * time.Second, false}, 900 * time.Second, 1768 * time.Second},
+		{Schedule{90 * time.Second, false}, 45 * time.Second, 60 * time.Second},
 	} {
-		if row.term.Refresh() != row.refresh || row.term.Expiry() != row.expiry {
-			t.Errorf("%+v: refresh %v, expiry %v", row.term, row.term.Refresh(), row.term.Expiry())
+		if row.term.RefreshAfter() != row.refresh || row.term.ExpireAfter() != row.expiry {
+			t.Errorf("%+v: refresh %v, expiry %v", row.term, row.term.RefreshAfter(), row.term.ExpireAfter())
 		}
 	}
 }

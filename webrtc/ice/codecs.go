@@ -9,9 +9,9 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// codecs are what we hear, the preferred first. What we say is the first of
-// them that we can: G.722, else G.711. The party is asked for Opus that an ear
-// is content with, and always to send.
+// codecs are the codecs that can be received, preferred first. The first of
+// them that can be encoded is sent: G.722, else G.711. Opus parameters ask for
+// speech quality and no discontinuous transmission.
 func codecs() (*webrtc.MediaEngine, error) {
 	m := &webrtc.MediaEngine{}
 	for _, c := range []webrtc.RTPCodecParameters{
@@ -32,11 +32,11 @@ func codecs() (*webrtc.MediaEngine, error) {
 	return m, nil
 }
 
-// mimeTypeKeys is that of keys that are pressed (RFC 4733).
+// mimeTypeKeys is the type of telephone events (RFC 4733).
 const mimeTypeKeys = "audio/telephone-event"
 
-// certificate is what the endpoint is known by, for a month less a day: to make one
-// for each call would cost more than the rest of its beginning.
+// certificate creates the endpoint's certificate, valid for a month less a
+// day. One per call would dominate the cost of call setup.
 func certificate() (webrtc.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

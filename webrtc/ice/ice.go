@@ -1,5 +1,5 @@
-// Package ice has the sockets of web calls: one UDP port for all of them, a TCP
-// port for who gets through nothing else, and what browsers are told to find them.
+// Package ice provides the sockets of web calls: one UDP port, a TCP port for
+// networks that block UDP, and the ICE servers for browsers.
 package ice
 
 import (
@@ -17,42 +17,42 @@ import (
 	"github.com/pion/logging"
 	"github.com/pion/webrtc/v4"
 
-	"github.com/parley-voice/parley/media/gate"
+	"github.com/parley-voice/parley/media/connlimit"
 )
 
-// How long a path may be silent before it is taken for broken, and for lost
-// (RFC 8445, RFC 7675). A leg gives up before the last.
+// Silence after which a path counts as disconnected and as failed (RFC 8445,
+// RFC 7675). A leg ends before the latter.
 const (
 	brokenAfter = 4 * time.Second
 	lostAfter   = 25 * time.Second
 	aliveEvery  = time.Second
 )
 
-// A Config says where web calls come in.
+// A Config sets where web calls arrive.
 type Config struct {
-	// UDP is where all media comes in; port 0 lets the kernel choose.
+	// UDP is the media address; the kernel chooses port 0.
 	UDP netip.AddrPort
-	// TCP is where media comes in from networks that let no UDP through (RFC
-	// 6544); not valid: nowhere.
+	// TCP is the media address for networks that block UDP (RFC 6544); invalid
+	// disables it.
 	TCP netip.AddrPort
-	// Public is the address that browsers reach us at, where it is another.
+	// Public is the address that browsers reach, if different.
 	Public netip.Addr
-	// Opens lets peer connections open TCP connections of their own, as browsers
-	// do; ours wait for them.
-	Opens bool
-	// Through are TURN servers that peer connections go through and no other way, as
-	// browsers do where a page asks for it; ours are reached directly.
-	Through []Server
-	Log     *slog.Logger
+	// ActiveTCP lets peer connections open TCP connections, as browsers do. A
+	// server only accepts them.
+	ActiveTCP bool
+	// RelayServers are TURN servers that peer connections must use, as
+	// browsers do with iceTransportPolicy relay. A server uses none.
+	RelayServers []Server
+	Log          *slog.Logger
 }
 
-// An Endpoint is where web calls come in. It makes peer connections.
+// An Endpoint owns the sockets of web calls and creates peer connections.
 type Endpoint struct {
-	api *webrtc.API
-	mu  sync.Mutex // held by who reads or renews the certificate
-	how webrtc.Configuration
-	// Addresses that we are bound to, and told browsers.
-	bind, told netip.Addr
+	api    *webrtc.API
+	mu     sync.Mutex // held to read or renew the certificate
+	config webrtc.Configuration
+	// The bound address and the one that browsers use.
+	bind, public netip.Addr
 
 	udp *net.UDPConn
 	tcp net.Listener
@@ -61,18 +61,18 @@ type Endpoint struct {
 
 // Open binds the sockets.
 func Open(ctx context.Context, c Config) (*Endpoint, error) {
-	e := &Endpoint{bind: c.UDP.Addr(), told: c.UDP.Addr()}
+	e := &Endpoint{bind: c.UDP.Addr(), public: c.UDP.Addr()}
 	settings := webrtc.SettingEngine{LoggerFactory: Logger(c.Log)}
 	if err := e.listen(ctx, c, &settings); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	settings.SetICETimeouts(brokenAfter, lostAfter, aliveEvery)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
-	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // nothing of ours is hidden, and theirs is answered as a peer
+	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // no local names; remote names are learned as peer-reflexive candidates
 	settings.SetReceiveMTU(1500)
-	settings.DisableActiveTCP(!c.Opens)
+	settings.DisableActiveTCP(!c.ActiveTCP)
 	if c.Public.IsValid() {
-		e.told = c.Public
+		e.public = c.Public
 		rule := webrtc.ICEAddressRewriteRule{External: []string{c.Public.String()}, AsCandidateType: webrtc.ICECandidateTypeHost}
 		if err := settings.SetICEAddressRewriteRules(rule); err != nil {
 			return nil, errors.Join(fmt.Errorf("public address: %w", err), e.Close())
@@ -86,9 +86,9 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	if err = webrtc.ConfigureRTCPReports(reports); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	for _, s := range c.Through {
-		e.how.ICETransportPolicy = webrtc.ICETransportPolicyRelay
-		e.how.ICEServers = append(e.how.ICEServers, webrtc.ICEServer{URLs: s.URLs, Username: s.Username, Credential: s.Credential})
+	for _, s := range c.RelayServers {
+		e.config.ICETransportPolicy = webrtc.ICETransportPolicyRelay
+		e.config.ICEServers = append(e.config.ICEServers, webrtc.ICEServer{URLs: s.URLs, Username: s.Username, Credential: s.Credential})
 	}
 	e.api = webrtc.NewAPI(webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(reports))
 	if _, err = e.configuration(time.Now()); err != nil {
@@ -97,14 +97,13 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// listen binds the sockets, and tells settings of them.
 func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.SettingEngine) error {
 	logger := settings.LoggerFactory.NewLogger("ice")
 	var err error
 	if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(c.UDP)); err != nil {
 		return fmt.Errorf("udp: %w", err)
 	}
-	// Hundreds of calls come through this one socket.
+	// Hundreds of calls share this socket.
 	_ = e.udp.SetReadBuffer(socketBuffer) // as much as the kernel allows
 	_ = e.udp.SetWriteBuffer(socketBuffer)
 	udp := ice.NewUDPMuxDefault(ice.UDPMuxParams{UDPConn: e.udp, Logger: logger})
@@ -117,9 +116,9 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 		if err != nil {
 			return fmt.Errorf("tcp: %w", err)
 		}
-		// A silent connection is closed after 10 s. The library accepts nothing more
-		// once that has failed.
-		e.tcp = gate.NewListener(open, &gate.Gate{Most: mostTCP, Each: mostTCPEach}, nil)
+		// A silent connection is closed after 10 s. The library stops
+		// accepting after a failed Accept; connlimit retries.
+		e.tcp = connlimit.NewListener(open, &connlimit.Limiter{MaxTotal: maxTCP, MaxPerNetwork: maxTCPPerNetwork}, nil)
 		tcp := ice.NewTCPMuxDefault(ice.TCPMuxParams{
 			Listener: e.tcp, Logger: logger, ReadBufferSize: 32, WriteBufferSize: 64 << 10,
 			FirstStunBindTimeout: 10 * time.Second, AliveDurationForConnFromStun: 10 * time.Second,
@@ -128,7 +127,7 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 		settings.SetICETCPMux(tcp)
 		networks = append(networks, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6)
 	}
-	if c.Opens {
+	if c.ActiveTCP {
 		networks = append(networks, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6)
 	}
 	settings.SetNetworkTypes(networks)
@@ -136,18 +135,18 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 }
 
 const (
-	socketBuffer = 2 << 20
-	mostTCP      = 1000 // connections
-	mostTCPEach  = 50   // of one network: calls of an office behind one address
+	socketBuffer     = 2 << 20
+	maxTCP           = 1000 // connections
+	maxTCPPerNetwork = 50   // per network, such as an office behind one address
 )
 
-// UDP is where media comes in.
+// UDP returns the media address.
 func (e *Endpoint) UDP() netip.AddrPort {
 	a, _ := e.udp.LocalAddr().(*net.UDPAddr)
 	return a.AddrPort()
 }
 
-// TCP is where media comes in over TCP; not valid where it does not.
+// TCP returns the media address for TCP; invalid if disabled.
 func (e *Endpoint) TCP() netip.AddrPort {
 	if e.tcp == nil {
 		return netip.AddrPort{}
@@ -156,7 +155,7 @@ func (e *Endpoint) TCP() netip.AddrPort {
 	return a.AddrPort()
 }
 
-// Connect makes a peer connection.
+// Connect creates a peer connection.
 func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
 	how, err := e.configuration(time.Now())
 	if err != nil {
@@ -165,30 +164,30 @@ func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
 	return e.api.NewPeerConnection(how)
 }
 
-// configuration is how peer connections are made now, with a certificate that is
-// good for longer than they last.
+// configuration returns the current configuration, with a certificate that
+// outlasts every new connection.
 func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c := e.how.Certificates; len(c) == 0 || c[0].Expires().Sub(now) < renewBefore {
-		fresh, err := certificate()
+	if c := e.config.Certificates; len(c) == 0 || c[0].Expires().Sub(now) < renewBefore {
+		renewed, err := certificate()
 		if err != nil {
 			return webrtc.Configuration{}, err
 		}
-		e.how.Certificates = []webrtc.Certificate{fresh} // who has the old one keeps it
+		e.config.Certificates = []webrtc.Certificate{renewed} // existing connections keep the old one
 	}
-	return e.how, nil
+	return e.config, nil
 }
 
-// renewBefore is how long a certificate is good still when another is made.
+// renewBefore is the remaining validity at which the certificate is replaced.
 const renewBefore = 7 * 24 * time.Hour
 
-// Reaches says whether media may go to an address that a stranger names: not to
-// this machine, its link or the networks behind it, unless browsers are told that
-// we are there too.
-func (e *Endpoint) Reaches(a netip.Addr) bool {
+// CanReach reports whether media may be sent to an address that a remote party
+// names. Loopback, link-local and private addresses are allowed only if the
+// endpoint itself has one of that kind.
+func (e *Endpoint) CanReach(a netip.Addr) bool {
 	a = a.Unmap()
-	like := func(is func(netip.Addr) bool) bool { return is(e.bind.Unmap()) || is(e.told.Unmap()) }
+	like := func(is func(netip.Addr) bool) bool { return is(e.bind.Unmap()) || is(e.public.Unmap()) }
 	switch {
 	case !a.IsValid(), a.IsUnspecified(), a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return false
@@ -197,35 +196,34 @@ func (e *Endpoint) Reaches(a netip.Addr) bool {
 	case a.IsLinkLocalUnicast():
 		return like(netip.Addr.IsLinkLocalUnicast)
 	case a.IsPrivate():
-		return like(netip.Addr.IsPrivate) || like(netip.Addr.IsLoopback) || e.told.IsUnspecified()
+		return like(netip.Addr.IsPrivate) || like(netip.Addr.IsLoopback) || e.public.IsUnspecified()
 	}
 	return true
 }
 
-// Close closes the sockets. Peer connections are to be closed before.
+// Close closes the sockets. Peer connections must be closed first.
 func (e *Endpoint) Close() error {
 	var errs []error
 	for _, m := range e.mux {
 		errs = append(errs, m.Close())
 	}
 	if e.udp != nil {
-		_ = e.udp.Close() // the mux did
+		_ = e.udp.Close() // closed by the mux
 	}
 	if e.tcp != nil {
-		_ = e.tcp.Close() // likewise
+		_ = e.tcp.Close() // closed by the mux
 	}
 	return errors.Join(errs...)
 }
 
-// Logger passes what the library logs to log; nil drops it.
-func Logger(log *slog.Logger) logging.LoggerFactory { return &quiet{log: log} }
+// Logger forwards the library's log to log; nil drops it.
+func Logger(log *slog.Logger) logging.LoggerFactory { return &loggerFactory{log: log} }
 
-// quiet keeps the library's log: what a stranger's packets bring about is told
-// at the debug level alone.
-type quiet struct{ log *slog.Logger }
+// A loggerFactory forwards the library's messages at debug level, because
+// remote packets cause them.
+type loggerFactory struct{ log *slog.Logger }
 
-// NewLogger implements logging.LoggerFactory.
-func (q *quiet) NewLogger(scope string) logging.LeveledLogger {
+func (q *loggerFactory) NewLogger(scope string) logging.LeveledLogger {
 	if q.log == nil {
 		return leveled{slog.New(slog.DiscardHandler)}
 	}

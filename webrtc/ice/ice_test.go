@@ -14,8 +14,6 @@ import (
 
 var here = netip.MustParseAddrPort("127.0.0.1:0")
 
-// TestCertificateIsRenewed: a process that is up for longer than a certificate is
-// good takes calls still, and has one certificate for many of them.
 func TestCertificateIsRenewed(t *testing.T) {
 	e, err := Open(t.Context(), Config{UDP: here})
 	if err != nil {
@@ -37,9 +35,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fresh := !got.Certificates[0].Equals(first.Certificates[0]); fresh != c.fresh {
-			t.Errorf("%v before its end, another certificate: %v", ends.Sub(c.at), fresh)
+			t.Errorf("%v before expiry: got a new certificate: %v", ends.Sub(c.at), fresh)
 		}
-		e.how.Certificates = first.Certificates
+		e.config.Certificates = first.Certificates
 	}
 	if pc, err := e.Connect(); err != nil {
 		t.Error(err)
@@ -48,14 +46,14 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 }
 
-// TestTCPIsBounded: one address does not take the TCP port from all others, and
-// what it let go of is there for it again.
+// TestTCPIsBounded checks the limit of TCP connections per address, and that
+// closed ones are released.
 func TestTCPIsBounded(t *testing.T) {
 	e, err := Open(t.Context(), Config{UDP: here, TCP: here})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Close() }) // after those that are open
+	t.Cleanup(func() { _ = e.Close() }) // after the open connections
 	dial := func() net.Conn {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", e.TCP().String())
 		if err != nil {
@@ -66,32 +64,30 @@ func TestTCPIsBounded(t *testing.T) {
 		return c
 	}
 	var open []net.Conn
-	for range mostTCPEach {
+	for range maxTCPPerNetwork {
 		open = append(open, dial())
 	}
 	if _, err := dial().Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("beyond the limit: got %v, want EOF", err)
 	}
 	_ = open[0].Close()
 	for began := time.Now(); ; {
 		c := dial()
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			return // it is served
+			return // accepted
 		}
 		if time.Since(began) > 5*time.Second {
-			t.Fatal("another one is not let in")
+			t.Fatal("a connection after release was not accepted")
 		}
 	}
 }
 
-// TestReaches: what a stranger names is sent to only where it may be a party of
-// ours.
-func TestReaches(t *testing.T) {
+func TestCanReach(t *testing.T) {
 	const loopback, link, private, public = "127.0.0.1", "169.254.169.254", "10.1.2.3", "198.51.100.7"
 	for _, c := range []struct {
-		bind, told string
-		reached    string
+		bind, public string
+		reached      string
 	}{
 		{"0.0.0.0", "203.0.113.7", public},
 		{"203.0.113.7", "203.0.113.7", public},
@@ -104,23 +100,23 @@ func TestReaches(t *testing.T) {
 		{"0.0.0.0", "0.0.0.0", private + " " + public},
 		{"::", "2001:db8::7", public},
 	} {
-		e := &Endpoint{bind: netip.MustParseAddr(c.bind), told: netip.MustParseAddr(c.told)}
+		e := &Endpoint{bind: netip.MustParseAddr(c.bind), public: netip.MustParseAddr(c.public)}
 		for _, a := range []string{loopback, link, private, public, "0.0.0.0", "224.0.0.251", "255.255.255.255", "::", "ff02::1"} {
 			want := slices.Contains(strings.Fields(c.reached), a)
-			if got := e.Reaches(netip.MustParseAddr(a)); got != want {
-				t.Errorf("bound to %s and known by %s it reaches %s: %v", c.bind, c.told, a, got)
+			if got := e.CanReach(netip.MustParseAddr(a)); got != want {
+				t.Errorf("bound to %s and public %s: CanReach(%s) = %v", c.bind, c.public, a, got)
 			}
-			if at := netip.MustParseAddr(a); at.Is4() && e.Reaches(netip.AddrFrom16(at.As16())) != want {
-				t.Errorf("%s is another within IPv6", a)
+			if at := netip.MustParseAddr(a); at.Is4() && e.CanReach(netip.AddrFrom16(at.As16())) != want {
+				t.Errorf("%s mapped to IPv6 differs", a)
 			}
 		}
 		for a, like := range map[string]string{"::1": loopback, "fe80::1": link, "fd00:ec2::254": private, "2001:db8:9::1": public} {
-			if got, want := e.Reaches(netip.MustParseAddr(a)), e.Reaches(netip.MustParseAddr(like)); got != want {
-				t.Errorf("bound to %s and known by %s it reaches %s: %v", c.bind, c.told, a, got)
+			if got, want := e.CanReach(netip.MustParseAddr(a)), e.CanReach(netip.MustParseAddr(like)); got != want {
+				t.Errorf("bound to %s and public %s: CanReach(%s) = %v", c.bind, c.public, a, got)
 			}
 		}
 	}
-	if (&Endpoint{}).Reaches(netip.Addr{}) {
-		t.Error("no address is reached")
+	if (&Endpoint{}).CanReach(netip.Addr{}) {
+		t.Error("CanReach: got true for an invalid address")
 	}
 }

@@ -2,7 +2,7 @@ package ice
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // what TURN servers check by
+	"crypto/sha1" //nolint:gosec // required by TURN servers
 	"encoding/base64"
 	"strconv"
 	"time"
@@ -10,26 +10,25 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Server is one that a browser finds its way through, as RTCIceServer spells
-// it.
+// A Server is a STUN or TURN server in the form of RTCIceServer.
 type Server struct {
 	URLs       []string `json:"urls"`
 	Username   string   `json:"username,omitempty"`
 	Credential string   `json:"credential,omitempty"`
 }
 
-// Servers are those that browsers are told of.
+// Servers are the STUN and TURN servers offered to browsers.
 type Servers struct {
 	STUN []string // URLs
-	TURN []string // URLs; each call gets credentials of its own
-	// Secret is what the TURN servers know too: their static-auth-secret.
+	TURN []string // URLs; each call gets its own credentials
+	// Secret is the TURN servers' static-auth-secret.
 	Secret media.Secret
 }
 
-// For are the servers for a call, with credentials that hold until until: the
-// user name is that time and the call, and the password its HMAC-SHA1 under the
-// secret (draft-uberti-behave-turn-rest).
-func (s Servers) For(callID string, until time.Time) []Server {
+// ForCall returns the servers for a call, with credentials valid until until:
+// the user name is that time and the call ID, and the password its HMAC-SHA1
+// with the secret (draft-uberti-behave-turn-rest).
+func (s Servers) ForCall(callID string, until time.Time) []Server {
 	all := []Server{}
 	if len(s.STUN) > 0 {
 		all = append(all, Server{URLs: s.STUN})
@@ -41,7 +40,7 @@ func (s Servers) For(callID string, until time.Time) []Server {
 	return all
 }
 
-// Credential is the password of a user name.
+// Credential returns the password of a user name.
 func Credential(secret media.Secret, user string) string {
 	mac := hmac.New(sha1.New, []byte(secret))
 	mac.Write([]byte(user))

@@ -8,77 +8,74 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// Each candidate that a party names is sent some checks, wherever it is: they are
-// few of one description, and few in all where many descriptions come. What is not
-// taken is no loss: who reaches us is found by its own checks (RFC 8445 section
-// 7.3.1.3).
+// Every remote candidate receives connectivity checks, wherever it points. The
+// limits per description and per leg bound that traffic. A dropped candidate
+// does no harm: a peer that can reach this host is found by its own checks
+// (RFC 8445 section 7.3.1.3).
 const (
-	mostCandidates  = 32 // of one description
-	candidatesKept  = 96 // at once, of all descriptions
-	candidatesAfter = 1  // a second
+	maxCandidates  = 32 // per description
+	candidateBurst = 96 // for all descriptions together
+	candidateRate  = 1  // per second
 )
 
-// An allowance is how many candidates are taken now.
-type allowance struct {
+type candidateBudget struct {
 	used float64
 	at   time.Time
 }
 
-func (a *allowance) take(now time.Time) bool {
-	a.used = max(0, a.used-now.Sub(a.at).Seconds()*candidatesAfter)
+func (a *candidateBudget) take(now time.Time) bool {
+	a.used = max(0, a.used-now.Sub(a.at).Seconds()*candidateRate)
 	a.at = now
-	if a.used+1 > candidatesKept {
+	if a.used+1 > candidateBurst {
 		return false
 	}
 	a.used++
 	return true
 }
 
-// takes says whether a candidate is one to look for the party at.
-func (p *peer) takes(candidate string, now time.Time) bool {
+func (p *peer) accepts(candidate string, now time.Time) bool {
 	c, err := ice.UnmarshalCandidate(candidate)
-	if err != nil || c.TCPType() == ice.TCPTypeActive { // that one comes to us
+	if err != nil || c.TCPType() == ice.TCPTypeActive { // an active TCP candidate connects to this host
 		return false
 	}
 	at, err := netip.ParseAddr(c.Address())
-	if err != nil || !p.leg.Connector.Reaches(at) { // a name (RFC 8839 section 5.1)
+	if err != nil || !p.leg.Connector.CanReach(at) { // a host name (RFC 8839 section 5.1)
 		return false
 	}
 	l := p.leg
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.named >= mostCandidates || !l.named.take(now) {
+	if p.candidates >= maxCandidates || !l.candidates.take(now) {
 		return false
 	}
-	p.named++
+	p.candidates++
 	return true
 }
 
-// sift is an offer without the candidates that are not taken.
-func (p *peer) sift(offer string, now time.Time) (string, error) {
+func (p *peer) filterCandidates(offer string, now time.Time) (string, error) {
 	d := webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}
 	all, err := d.Unmarshal()
 	if err != nil {
 		return "", err
 	}
 	p.leg.mu.Lock()
-	p.named = 0
+	p.candidates = 0
 	p.leg.mu.Unlock()
-	kept := all.Attributes[:0]
+	accepted := all.Attributes[:0]
 	for _, a := range all.Attributes {
-		if !a.IsICECandidate() || p.takes(a.Value, now) {
-			kept = append(kept, a)
+		if !a.IsICECandidate() || p.accepts(a.Value, now) {
+			accepted = append(accepted, a)
 		}
 	}
-	all.Attributes = kept
+	all.Attributes = accepted
 	for _, m := range all.MediaDescriptions {
-		kept := m.Attributes[:0]
+		accepted := m.Attributes[:0]
 		for _, a := range m.Attributes {
-			if !a.IsICECandidate() || p.takes(a.Value, now) {
-				kept = append(kept, a)
+			if !a.IsICECandidate() || p.accepts(a.Value, now) {
+				accepted = append(accepted, a)
 			}
 		}
-		m.Attributes = kept
+		m.Attributes = accepted
 	}
 	text, err := all.Marshal()
 	return string(text), err

@@ -7,48 +7,48 @@ import (
 )
 
 const (
-	// consentFor is how long a party's consent holds after it last answered a
-	// check of ours (RFC 7675 section 5.1); checks go out each second.
-	consentFor = 30 * time.Second
-	// askedEvery is how often it is looked whether it did.
-	askedEvery = 2 * time.Second
+	// consentTimeout is how long consent lasts after the last answered check
+	// (RFC 7675 section 5.1); checks are sent every second.
+	consentTimeout = 30 * time.Second
+	// consentCheckEvery is the interval of looking for answers.
+	consentCheckEvery = 2 * time.Second
 )
 
-// A consent is whether a party still wants what it is sent. That it sends to us
-// says nothing about it: it must answer.
+// A consent tracks whether the remote party still answers connectivity checks.
+// Received media is not consent.
 type consent struct {
-	lasts   time.Duration
+	limit   time.Duration
 	answers uint64
-	at      time.Time // of the last that was new
-	gone    bool
+	at      time.Time // of the last new answer
+	lapsed  bool
 }
 
-// expired takes how many answers there were until now, and is true once each time
-// that there were none for too long.
+// expired takes the total of answers and returns true once each time that none
+// arrived for too long.
 func (c *consent) expired(answers uint64, now time.Time) bool {
 	if c.at.IsZero() || answers != c.answers {
-		c.answers, c.at, c.gone = answers, now, false
+		c.answers, c.at, c.lapsed = answers, now, false
 		return false
 	}
-	if c.gone || now.Sub(c.at) < c.lasts {
+	if c.lapsed || now.Sub(c.at) < c.limit {
 		return false
 	}
-	c.gone = true
+	c.lapsed = true
 	return true
 }
 
-// consents stops what is sent to a party that does not answer any more, until the
-// leg or the connection is over. The party may restart (RFC 7675 section 5.1).
-func (p *peer) consents() {
-	c := consent{lasts: p.leg.Consent}
-	if c.lasts == 0 {
-		c.lasts = consentFor
+// watchConsent stops sending when consent expires, until the leg or the
+// connection ends. The remote party may restart ICE (RFC 7675 section 5.1).
+func (p *peer) watchConsent() {
+	c := consent{limit: p.leg.ConsentTimeout}
+	if c.limit == 0 {
+		c.limit = consentTimeout
 	}
-	tick := time.NewTicker(min(askedEvery, c.lasts/2))
+	tick := time.NewTicker(min(consentCheckEvery, c.limit/2))
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.leg.over:
+		case <-p.leg.done:
 			return
 		case now := <-tick.C:
 			if p.pc.ConnectionState() == webrtc.PeerConnectionStateClosed {
@@ -57,7 +57,7 @@ func (p *peer) consents() {
 			pair, ok := p.pc.SCTP().Transport().ICETransport().GetSelectedCandidatePairStats()
 			if ok && c.expired(pair.ResponsesReceived, now) {
 				p.leg.Log.Debug("peer connection", "state", "without consent")
-				p.leg.connected(p, false)
+				p.leg.onConnection(p, false)
 			}
 		}
 	}

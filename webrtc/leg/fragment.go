@@ -7,30 +7,30 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// Fragment takes a part of a description (RFC 8840): candidates of the current
-// way or, under another user name, what begins to look for another one. Then it
-// returns our part of that; else nothing.
-func (l *Leg) Fragment(ctx context.Context, fragment string) (answer string, err error) {
+// ApplyFragment takes an SDP fragment (RFC 8840): candidates of the current
+// ICE session or, with a new user name fragment, an ICE restart. It returns
+// the local fragment for a restart, else "".
+func (l *Leg) ApplyFragment(ctx context.Context, fragment string) (answer string, err error) {
 	p, err := l.current()
 	if err != nil {
 		return "", err
 	}
 	now := p.pc.RemoteDescription()
 	if now == nil {
-		return "", &OfferError{"there is no offer yet"}
+		return "", &OfferError{"no offer yet"}
 	}
 	user, password := attribute(fragment, "ice-ufrag"), attribute(fragment, "ice-pwd")
 	if user != "" && user != attribute(now.SDP, "ice-ufrag") {
 		if password == "" {
 			return "", &OfferError{"ice-pwd is missing"}
 		}
-		described, err := l.Restart(ctx, anew(now.SDP, fragment, user, password))
-		return part(described), err
+		described, err := l.AnswerRestart(ctx, restartOffer(now.SDP, fragment, user, password))
+		return fragmentOf(described), err
 	}
 	for line := range strings.Lines(fragment) {
 		if c, ok := strings.CutPrefix(strings.TrimSpace(line), "a=candidate:"); ok {
 			first := uint16(0)
-			if err := l.Candidate(&webrtc.ICECandidateInit{Candidate: "candidate:" + c, SDPMLineIndex: &first}); err != nil {
+			if err := l.AddCandidate(&webrtc.ICECandidateInit{Candidate: "candidate:" + c, SDPMLineIndex: &first}); err != nil {
 				return "", err
 			}
 		}
@@ -38,7 +38,6 @@ func (l *Leg) Fragment(ctx context.Context, fragment string) (answer string, err
 	return "", nil
 }
 
-// attribute is the first value of an attribute; empty where there is none.
 func attribute(sdp, name string) string {
 	for line := range strings.Lines(sdp) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "a="+name+":"); ok {
@@ -48,8 +47,9 @@ func attribute(sdp, name string) string {
 	return ""
 }
 
-// anew is an offer under another user name, with the candidates of a fragment.
-func anew(offer, fragment, user, password string) string {
+// restartOffer returns the offer with new ICE credentials and the candidates
+// of a fragment.
+func restartOffer(offer, fragment, user, password string) string {
 	var b strings.Builder
 	for line := range strings.Lines(offer) {
 		switch {
@@ -70,12 +70,11 @@ func anew(offer, fragment, user, password string) string {
 	return b.String()
 }
 
-// part is what of a description a fragment has.
-func part(sdp string) string {
+func fragmentOf(sdp string) string {
 	var b strings.Builder
 	for line := range strings.Lines(sdp) {
-		for _, kept := range []string{"m=", "a=mid:", "a=ice-ufrag:", "a=ice-pwd:", "a=ice-options:", "a=candidate:", "a=end-of-candidates"} {
-			if strings.HasPrefix(line, kept) {
+		for _, prefix := range []string{"m=", "a=mid:", "a=ice-ufrag:", "a=ice-pwd:", "a=ice-options:", "a=candidate:", "a=end-of-candidates"} {
+			if strings.HasPrefix(line, prefix) {
 				b.WriteString(line)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package leg is a web call's media: a media.Leg on a peer connection, which may
-// be another after the page was loaded anew.
+// Package leg implements a web call's media: a media.Leg on a peer connection
+// that may be replaced, as after a page reload.
 package leg
 
 import (
@@ -15,92 +15,95 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
-	"github.com/parley-voice/parley/media/stream"
+	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/receiver"
 )
 
 const (
 	// Rate is the sample rate of every web call in Hz.
 	Rate = 16000
-	// clockRate is that of the RTP clock of what we send, G.722 or G.711.
+	// clockRate is the RTP clock rate of sent audio in Hz (G.722 or G.711).
 	clockRate = 8000
 )
 
-// patience is how long a leg lives without connectivity once that is known,
-// which takes another 4 s.
-const patience = 11 * time.Second
+// lossTimeout is how long a leg survives without connectivity after ICE has
+// noticed the loss, which takes another 4 s.
+const lossTimeout = 11 * time.Second
 
-// ErrOver is returned by a leg that has ended.
-var ErrOver = errors.New("the call is over")
+// ErrEnded means that the leg has ended.
+var ErrEnded = errors.New("the call is over")
 
-// A Connector makes peer connections; *ice.Endpoint is one.
+// A Connector creates peer connections; *ice.Endpoint implements it.
 type Connector interface {
 	Connect() (*webrtc.PeerConnection, error)
-	// Reaches says whether media may go to an address that a party names.
-	Reaches(a netip.Addr) bool
+	// CanReach reports whether media may be sent to a remote candidate's
+	// address.
+	CanReach(a netip.Addr) bool
 }
 
-// A Leg is one party of a web call: a media.Leg that tells when each frame
-// arrived, and how the audio travelled.
+// A Leg is one party of a web call. It implements media.Leg, media.Arrival and
+// media.QualityReporter.
 type Leg struct {
 	Connector Connector
-	Clock     *pace.Clock
+	Clock     *mediaclock.Clock
 	Log       *slog.Logger
-	// Ready, where set, is told each time that media can flow again.
-	Ready func()
-	// Patience is how long the leg lives without connectivity; 0 means 11 s.
-	Patience time.Duration
-	// Consent is how long the party is sent to without an answer to the checks of
-	// the connection; 0 means 30 s.
-	Consent time.Duration
+	// OnConnected is called each time that media can flow again; nil disables
+	// it.
+	OnConnected func()
+	// LossTimeout is how long the leg survives without connectivity; 0 means
+	// 11 s.
+	LossTimeout time.Duration
+	// ConsentTimeout is how long media is sent without an answer to
+	// connectivity checks; 0 means 30 s.
+	ConsentTimeout time.Duration
 
-	opened  time.Time
-	in      sync.Mutex // held by who writes receiver
-	read    atomic.Bool
-	wake    chan struct{} // holds at most one wish to look again
-	keys    chan rune
-	over    chan struct{} // closed at the end
-	up      chan struct{} // closed once media may flow
-	hearing *hearing
-	reader  *stream.Reader // the reader's
-	wire    atomic.Pointer[wire]
-	detach  func()
-	tasks   tasks
+	opened        time.Time
+	receiveMu     sync.Mutex // held to write receiver
+	reading       atomic.Bool
+	wake          chan struct{} // holds at most one wake-up
+	keys          chan rune
+	done          chan struct{} // closed when the leg ends
+	connectedOnce chan struct{} // closed when media can first flow
+	decoders      *decoders
+	reader        *receiver.Reader // owned by the reading goroutine
+	out           atomic.Pointer[outTrack]
+	detach        func()
+	tasks         tasks
 
-	mu      sync.Mutex
-	peer    *peer // the current one
-	cause   media.Cause
-	isUp    bool
-	lost    *time.Timer // nil while connected, and before the first time
-	named   allowance   // candidates
-	reports reports
+	mu           sync.Mutex
+	peer         *peer // current
+	cause        media.Cause
+	wasConnected bool
+	lossTimer    *time.Timer // nil while connected and before the first connection
+	candidates   candidateBudget
+	reports      reports
 
-	receiver receiver
+	receiver stream
 	sender   sender
 }
 
-// Open readies a leg. Nobody is connected to it yet.
+// Open initializes a leg without a connection.
 func (l *Leg) Open() error {
-	h, err := newHearing()
+	h, err := newDecoders()
 	if err != nil {
 		return err
 	}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}
-	l.opened, l.hearing, l.reader = time.Now(), h, stream.NewKept(h)
-	l.wake, l.keys = make(chan struct{}, 1), make(chan rune, mostKeys)
-	l.over, l.up = make(chan struct{}), make(chan struct{})
+	l.opened, l.decoders, l.reader = time.Now(), h, receiver.NewWithStore(h)
+	l.wake, l.keys = make(chan struct{}, 1), make(chan rune, maxKeys)
+	l.done, l.connectedOnce = make(chan struct{}), make(chan struct{})
 	l.sender.init()
 	ctx, quit := context.WithCancel(context.Background())
 	l.tasks.quit = quit
-	l.tasks.Go(func() { l.say(ctx) })
+	l.tasks.Go(func() { l.sendLoop(ctx) })
 	return nil
 }
 
-// Offer answers the offer of a new peer connection, which takes the place of the
-// one before. The answer holds all candidates of ours.
-func (l *Leg) Offer(ctx context.Context, offer string) (answer string, err error) {
+// AnswerOffer answers the offer of a new peer connection, which replaces the
+// previous one. The answer holds all local candidates.
+func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err error) {
 	if err = check(offer); err != nil {
 		return "", err
 	}
@@ -115,24 +118,24 @@ func (l *Leg) Offer(ctx context.Context, offer string) (answer string, err error
 	l.mu.Lock()
 	if l.cause != "" {
 		l.mu.Unlock()
-		return "", errors.Join(ErrOver, p.pc.Close())
+		return "", errors.Join(ErrEnded, p.pc.Close())
 	}
 	before := l.peer
 	l.peer = p
 	l.mu.Unlock()
 	if before != nil {
-		l.wire.CompareAndSwap(before.wire(), nil)
+		l.out.CompareAndSwap(before.outTrack(), nil)
 		if !l.spawn(func() { before.close(l.Log) }) {
 			before.close(l.Log)
 		}
-		l.waits(p)
+		l.startLossTimerFor(p)
 	}
 	return answer, nil
 }
 
-// Restart answers an offer of the current peer connection that looks for another
-// way (RFC 8445 section 9).
-func (l *Leg) Restart(ctx context.Context, offer string) (answer string, err error) {
+// AnswerRestart answers an ICE restart offer of the current peer connection
+// (RFC 8445 section 9).
+func (l *Leg) AnswerRestart(ctx context.Context, offer string) (answer string, err error) {
 	if err = check(offer); err != nil {
 		return "", err
 	}
@@ -146,16 +149,16 @@ func (l *Leg) Restart(ctx context.Context, offer string) (answer string, err err
 	return p.answer(ctx, offer)
 }
 
-// Candidate takes a candidate of the party; nil is the last. One that cannot be
-// used is passed over: another may do.
-func (l *Leg) Candidate(c *webrtc.ICECandidateInit) error {
+// AddCandidate adds a remote candidate; nil is the last. A candidate that
+// cannot be used is ignored.
+func (l *Leg) AddCandidate(c *webrtc.ICECandidateInit) error {
 	p, err := l.current()
 	if err != nil {
 		return err
 	}
 	if c == nil || c.Candidate == "" {
 		c = &webrtc.ICECandidateInit{}
-	} else if !p.takes(c.Candidate, time.Now()) {
+	} else if !p.accepts(c.Candidate, time.Now()) {
 		return nil
 	}
 	if err := p.pc.AddICECandidate(*c); err != nil {
@@ -169,26 +172,27 @@ func (l *Leg) current() (*peer, error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.cause != "":
-		return nil, ErrOver
+		return nil, ErrEnded
 	case l.peer == nil:
-		return nil, &OfferError{"there is no connection yet"}
+		return nil, &OfferError{"no connection yet"}
 	}
 	return l.peer, nil
 }
 
-// Up waits until media can flow. The leg is a media.Leg from then on.
-func (l *Leg) Up(ctx context.Context) error {
+// WaitConnected waits until media can flow. From then on the leg is usable as
+// a media.Leg.
+func (l *Leg) WaitConnected(ctx context.Context) error {
 	select {
-	case <-l.up:
-	case <-l.over:
-		return ErrOver
+	case <-l.connectedOnce:
+	case <-l.done:
+		return ErrEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != "" {
-		return ErrOver
+		return ErrEnded
 	}
 	if l.detach == nil {
 		l.detach = l.Clock.Add(l)
@@ -196,77 +200,76 @@ func (l *Leg) Up(ctx context.Context) error {
 	return nil
 }
 
-// Over is closed when the leg has ended.
-func (l *Leg) Over() <-chan struct{} { return l.over }
+// Done is closed when the leg has ended.
+func (l *Leg) Done() <-chan struct{} { return l.done }
 
-// connected is told by a peer that it is, or is not any more.
-func (l *Leg) connected(p *peer, is bool) {
-	if l.turned(p, is) && is && l.Ready != nil {
-		l.Ready()
+func (l *Leg) onConnection(p *peer, is bool) {
+	if l.setConnected(p, is) && is && l.OnConnected != nil {
+		l.OnConnected()
 	}
 }
 
-// turned is false where the peer is not the current one.
-func (l *Leg) turned(p *peer, is bool) bool {
+// setConnected returns false if p is not the current peer.
+func (l *Leg) setConnected(p *peer, is bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.peer != p || l.cause != "" {
 		return false
 	}
 	if !is {
-		l.wire.Store(nil) // what is sent without consent is sent to nobody (RFC 7675)
-		if l.isUp {
-			l.losing()
+		l.out.Store(nil) // without consent nothing may be sent (RFC 7675)
+		if l.wasConnected {
+			l.startLossTimer()
 		}
 		return true
 	}
-	if l.lost != nil {
-		l.lost.Stop()
-		l.lost = nil
+	if l.lossTimer != nil {
+		l.lossTimer.Stop()
+		l.lossTimer = nil
 	}
-	if w := p.wire(); w != nil {
-		l.wire.Store(w)
+	if w := p.outTrack(); w != nil {
+		l.out.Store(w)
 	}
-	if !l.isUp {
-		l.isUp = true
-		close(l.up)
+	if !l.wasConnected {
+		l.wasConnected = true
+		close(l.connectedOnce)
 	}
 	return true
 }
 
-// waits begins the patience with a peer that is not connected yet.
-func (l *Leg) waits(p *peer) {
+// startLossTimerFor starts the loss timer if p is current and not connected.
+func (l *Leg) startLossTimerFor(p *peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.peer == p && l.isUp && l.wire.Load() == nil {
-		l.losing()
+	if l.peer == p && l.wasConnected && l.out.Load() == nil {
+		l.startLossTimer()
 	}
 }
 
-func (l *Leg) losing() {
-	if l.lost != nil {
+func (l *Leg) startLossTimer() {
+	if l.lossTimer != nil {
 		return
 	}
-	wait := l.Patience
+	wait := l.LossTimeout
 	if wait == 0 {
-		wait = patience
+		wait = lossTimeout
 	}
-	l.lost = time.AfterFunc(wait, func() { _ = l.Hangup(media.MediaTimeout) })
+	l.lossTimer = time.AfterFunc(wait, func() { _ = l.Hangup(media.MediaTimeout) })
 }
 
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.keys }
 
-// Cause implements media.Line.
+// Cause implements media.Connection.
 func (l *Leg) Cause() media.Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause
 }
 
-// Hangup implements media.Line. It returns when all that the leg began is over,
-// save where another call of it is at that. Neither a feed nor the clock may call
-// it.
+// Hangup implements media.Connection. It returns when all goroutines of the
+// leg have ended, except while another Hangup runs. A feed or the clock must
+// not call it.
 func (l *Leg) Hangup(c media.Cause) error {
 	l.mu.Lock()
 	if l.cause != "" {
@@ -274,16 +277,16 @@ func (l *Leg) Hangup(c media.Cause) error {
 		return nil
 	}
 	l.cause = c
-	if l.lost != nil {
-		l.lost.Stop()
+	if l.lossTimer != nil {
+		l.lossTimer.Stop()
 	}
 	p, detach := l.peer, l.detach
 	l.mu.Unlock()
 	if detach != nil {
 		detach()
 	}
-	l.wire.Store(nil)
-	close(l.over)
+	l.out.Store(nil)
+	close(l.done)
 	close(l.keys)
 	if p != nil {
 		p.close(l.Log)
@@ -293,8 +296,10 @@ func (l *Leg) Hangup(c media.Cause) error {
 	return nil
 }
 
-// An OfferError is what is wrong with what the party described.
-type OfferError struct{ What string }
+// An OfferError reports an unusable session description.
+type OfferError struct{ Reason string }
 
 // Error implements error.
-func (o *OfferError) Error() string { return fmt.Sprintf("the description cannot be used: %s", o.What) }
+func (o *OfferError) Error() string {
+	return fmt.Sprintf("the description cannot be used: %s", o.Reason)
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 )
 
-// TestKeys: keys are heard once each, whatever clock they are told by and however
-// often; one that is pressed after the end is nobody's.
+// TestKeys checks that each digit is received once, at any clock rate and
+// despite retransmissions; a digit after the end is dropped.
 func TestKeys(t *testing.T) {
 	for _, rate := range []int64{8000, 48000} {
 		l := &Leg{}
@@ -26,14 +26,14 @@ func TestKeys(t *testing.T) {
 		seq := uint16(65530)
 		at := uint32(1<<32 - 20000)
 		press := func(code byte) {
-			for n := range 7 { // five frames of 20 ms, the last thrice
+			for n := range 7 { // five frames of 20 ms and two retransmissions
 				held := min(n+1, 5) * int(rate) / 50
 				h := rtp.Header{Marker: n == 0, SSRC: 7, SequenceNumber: seq, Timestamp: at}
-				l.key(&h, []byte{code, 10, byte(held >> 8), byte(held)}, rate, time.Now())
+				l.receiveKey(&h, []byte{code, 10, byte(held >> 8), byte(held)}, rate, time.Now())
 				seq++
 			}
 			late := rtp.Header{SSRC: 7, SequenceNumber: seq - 7, Timestamp: at - uint32(rate)/2}
-			l.key(&late, []byte{3, 0x8a, 3, 32}, rate, time.Now()) // overtaken by half a second
+			l.receiveKey(&late, []byte{3, 0x8a, 3, 32}, rate, time.Now()) // reordered by half a second
 			at += uint32(rate)
 		}
 		for _, code := range []byte{4, 2, 11} {
@@ -48,14 +48,14 @@ func TestKeys(t *testing.T) {
 			got += string(k)
 		}
 		if got != "42#" {
-			t.Errorf("at %d Hz %q is heard, want 42#", rate, got)
+			t.Errorf("at %d Hz got %q, want 42#", rate, got)
 		}
 	}
 }
 
-// TestConsentExpires: a party's consent ends when its answers do, once each time.
+// TestConsentExpires checks that missing answers end consent, once each time.
 func TestConsentExpires(t *testing.T) {
-	c := consent{lasts: 30 * time.Second}
+	c := consent{limit: 30 * time.Second}
 	began := time.Now()
 	for _, at := range []struct {
 		second  int
@@ -72,7 +72,7 @@ func TestConsentExpires(t *testing.T) {
 		{101, 10, false},
 		{130, 10, false},
 		{131, 10, true},
-		{140, 1, false}, // another way counts from anew
+		{140, 1, false}, // a new pair counts from the start
 		{169, 1, false},
 	} {
 		if got := c.expired(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {
@@ -81,14 +81,14 @@ func TestConsentExpires(t *testing.T) {
 	}
 }
 
-// A refuser connects nobody, and reaches what is not private.
+// A refuser creates no connections and reaches only public addresses.
 type refuser struct{}
 
 func (refuser) Connect() (*webrtc.PeerConnection, error) { return nil, errors.New("nobody") }
-func (refuser) Reaches(a netip.Addr) bool                { return !a.IsPrivate() }
+func (refuser) CanReach(a netip.Addr) bool               { return !a.IsPrivate() }
 
-// TestFewCandidates: few candidates are taken, of an offer and in all, and none of
-// those that are not to be reached; all else of an offer stays as it was.
+// TestFewCandidates checks the limits on accepted candidates and that the rest
+// of an offer is unchanged.
 func TestFewCandidates(t *testing.T) {
 	const head = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 	const audio = "m=audio 9 UDP/TLS/RTP/SAVPF 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=rtpmap:9 G722/8000\r\na=end-of-candidates\r\n"
@@ -107,22 +107,22 @@ func TestFewCandidates(t *testing.T) {
 		want             int
 	}{
 		{"two", "", named(2, "192.0.2.1"), 0, 2},
-		{"too many", "", named(800, "192.0.2.1"), time.Minute, mostCandidates},
-		{"above the media", named(800, "192.0.2.1"), "", time.Minute, mostCandidates},
+		{"too many", "", named(800, "192.0.2.1"), time.Minute, maxCandidates},
+		{"above the media", named(800, "192.0.2.1"), "", time.Minute, maxCandidates},
 		{"not to be reached", named(1, "10.0.0.1"), named(9, "10.0.0.1") + named(1, "2001:db8::1"), time.Minute, 1},
 		{"names", "", named(9, "x.local") + named(9, "intern.example"), time.Minute, 0},
 		{"what nobody can read", "", "a=candidate:\r\na=candidate:1 1 udp\r\n", time.Minute, 0},
 		{"those that come to us", "", "a=candidate:1 1 tcp 1 192.0.2.1 9 typ host tcptype active\r\n", time.Minute, 0},
-		{"of one", "", named(800, "192.0.2.1"), time.Minute, mostCandidates},
-		{"of another", "", named(800, "192.0.2.1"), 0, mostCandidates},
-		{"of a third", "", named(800, "192.0.2.1"), 0, mostCandidates},
+		{"of one", "", named(800, "192.0.2.1"), time.Minute, maxCandidates},
+		{"of another", "", named(800, "192.0.2.1"), 0, maxCandidates},
+		{"of a third", "", named(800, "192.0.2.1"), 0, maxCandidates},
 		{"of a fourth", "", named(800, "192.0.2.1"), 0, 0},
 		{"a little later", "", named(800, "192.0.2.1"), 10 * time.Second, 10},
 	} {
 		now = now.Add(c.after)
-		got, err := p.sift(head+c.at+audio+c.within, now)
+		got, err := p.filterCandidates(head+c.at+audio+c.within, now)
 		if n := strings.Count(got, "a=candidate:"); err != nil || n != c.want {
-			t.Errorf("%s: %d candidates are taken, want %d: %v", c.name, n, c.want, err)
+			t.Errorf("%s: got %d candidates, want %d: %v", c.name, n, c.want, err)
 		}
 		var rest strings.Builder
 		for line := range strings.Lines(got) {
@@ -134,13 +134,13 @@ func TestFewCandidates(t *testing.T) {
 			t.Errorf("%s: the rest is %q", c.name, rest.String())
 		}
 	}
-	if _, err := p.sift("v=0\r\nnonsense", now); err == nil {
-		t.Error("what is no description is one")
+	if _, err := p.filterCandidates("v=0\r\nnonsense", now); err == nil {
+		t.Error("filterCandidates: got no error for an invalid offer")
 	}
 }
 
-// TestOfferOfManyCandidates: whoever offers names few addresses that are looked at,
-// and no more of them later.
+// TestOfferOfManyCandidates checks that an offer with many candidates uses up
+// the budget for later ones.
 func TestOfferOfManyCandidates(t *testing.T) {
 	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
@@ -154,21 +154,21 @@ func TestOfferOfManyCandidates(t *testing.T) {
 		}
 		defer func() { _ = l.Hangup(media.LocalHangup) }()
 	}
-	offer, err := theirs.Call(t.Context())
+	offer, err := theirs.CreateOffer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 200 {
 		offer += fmt.Sprintf("a=candidate:%d 1 udp %d 127.0.0.1 9 typ host\r\n", n, 1000+n)
 	}
-	if _, err := ours.Offer(t.Context(), offer); err != nil {
+	if _, err := ours.AnswerOffer(t.Context(), offer); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(ours.peer.pc.RemoteDescription().SDP, "a=candidate:"); n == 0 || n > mostCandidates {
-		t.Errorf("%d candidates are taken", n)
+	if n := strings.Count(ours.peer.pc.RemoteDescription().SDP, "a=candidate:"); n == 0 || n > maxCandidates {
+		t.Errorf("got %d candidates", n)
 	}
-	used := ours.named.used
-	if err := ours.Candidate(&webrtc.ICECandidateInit{Candidate: "candidate:1 1 udp 1 127.0.0.1 10 typ host"}); err != nil || ours.named.used != used {
-		t.Errorf("one more: %v, %v of them before and %v after", err, used, ours.named.used)
+	used := ours.candidates.used
+	if err := ours.AddCandidate(&webrtc.ICECandidateInit{Candidate: "candidate:1 1 udp 1 127.0.0.1 10 typ host"}); err != nil || ours.candidates.used != used {
+		t.Errorf("one more: %v, %v of them before and %v after", err, used, ours.candidates.used)
 	}
 }

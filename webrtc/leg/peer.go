@@ -16,51 +16,49 @@ import (
 	"github.com/parley-voice/parley/media/opus"
 )
 
-// gatherFor bounds the gathering of our candidates, which are those of sockets
-// that are open.
-const gatherFor = 2 * time.Second
+// gatherTimeout limits the gathering of local candidates, whose sockets are
+// already open.
+const gatherTimeout = 2 * time.Second
 
-// mostLines is how many media an offer may have; all but one of audio are refused.
-const mostLines = 8
+// maxMediaLines limits the media of an offer; all but one audio stream are
+// rejected.
+const maxMediaLines = 8
 
-// A peer is one peer connection.
 type peer struct {
-	leg   *Leg
-	pc    *webrtc.PeerConnection
-	said  atomic.Pointer[wire]
-	named int // candidates of its description; guarded by the leg's mu
+	leg        *Leg
+	pc         *webrtc.PeerConnection
+	out        atomic.Pointer[outTrack]
+	candidates int // remote candidates accepted; guarded by leg.mu
 }
 
-// A wire is where what is said goes.
-type wire struct {
+type outTrack struct {
 	stream      webrtc.TrackLocalWriter
-	saying      saying
+	codec       sendCodec
 	payloadType uint8
 	ssrc        uint32
 }
 
-// A saying is a way to say frames.
-type saying struct {
-	name    string // of its codec
-	ticks   uint32 // of its clock, a tick of the sender's
+type sendCodec struct {
+	name    string // encoding name
+	ticks   uint32 // of its clock per tick of the sender's clock
 	encoder func() codec.Encoder
 }
 
-// sayings are those that we can, the best first.
-func sayings() []saying {
-	all := []saying{{"opus", 48000 / clockRate, opus.NewEncoder}}
-	if !opus.Encodes {
+// sendCodecs returns the codecs that can be sent, best first.
+func sendCodecs() []sendCodec {
+	all := []sendCodec{{"opus", 48000 / clockRate, opus.NewEncoder}}
+	if !opus.CanEncode {
 		all = nil
 	}
 	for _, c := range []codec.Codec{codec.G722{}, codec.PCMU{}, codec.PCMA{}} {
-		all = append(all, saying{c.Name(), 1, func() codec.Encoder { return codec.EncoderAt(c, Rate) }})
+		all = append(all, sendCodec{c.Name(), 1, func() codec.Encoder { return codec.EncoderAt(c, Rate) }})
 	}
 	return all
 }
 
-func (p *peer) wire() *wire { return p.said.Load() }
+func (p *peer) outTrack() *outTrack { return p.out.Load() }
 
-// connect makes a peer connection that has heard nothing of the party yet.
+// connect creates a peer connection without a remote description.
 func (l *Leg) connect() (*peer, error) {
 	pc, err := l.Connector.Connect()
 	if err != nil {
@@ -72,19 +70,19 @@ func (l *Leg) connect() (*peer, error) {
 		l.Log.Debug("peer connection", "state", s.String())
 		switch s {
 		case webrtc.PeerConnectionStateConnected:
-			l.connected(p, true)
+			l.onConnection(p, true)
 		case webrtc.PeerConnectionStateDisconnected, webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
-			l.connected(p, false)
+			l.onConnection(p, false)
 		case webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting, webrtc.PeerConnectionStateUnknown:
 		}
 	})
-	l.spawn(p.consents)
+	l.spawn(p.watchConsent)
 	return p, nil
 }
 
-// answer answers an offer, with all candidates of ours.
+// answer answers an offer, with all local candidates.
 func (p *peer) answer(ctx context.Context, offer string) (string, error) {
-	offer, err := p.sift(offer, time.Now())
+	offer, err := p.filterCandidates(offer, time.Now())
 	if err == nil {
 		err = p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer})
 	}
@@ -96,7 +94,7 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 		if fault != nil {
 			return "", fmt.Errorf("track: %w", fault)
 		}
-		p.leg.spawn(func() { p.reports(sender) })
+		p.leg.spawn(func() { p.readReports(sender) })
 	}
 	answer, err := p.pc.CreateAnswer(nil)
 	if err != nil {
@@ -104,7 +102,7 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	}
 	described, err := p.describe(ctx, answer)
 	if errors.Is(err, webrtc.ErrUnsupportedCodec) {
-		return "", &OfferError{"it has no codec of ours; accepted: G722, PCMU or PCMA to hear us by"}
+		return "", &OfferError{"no common codec; accepted: G722, PCMU or PCMA"}
 	}
 	if err != nil && ctx.Err() == nil {
 		return "", &OfferError{"the offer cannot be answered"}
@@ -112,13 +110,12 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	return described, err
 }
 
-// describe sets our description and returns it with all candidates of ours.
-func (p *peer) describe(ctx context.Context, ours webrtc.SessionDescription) (string, error) {
+func (p *peer) describe(ctx context.Context, description webrtc.SessionDescription) (string, error) {
 	gathered := webrtc.GatheringCompletePromise(p.pc)
-	if err := p.pc.SetLocalDescription(ours); err != nil {
+	if err := p.pc.SetLocalDescription(description); err != nil {
 		return "", err
 	}
-	late := time.NewTimer(gatherFor)
+	late := time.NewTimer(gatherTimeout)
 	defer late.Stop()
 	select {
 	case <-gathered:
@@ -129,7 +126,7 @@ func (p *peer) describe(ctx context.Context, ours webrtc.SessionDescription) (st
 	return p.pc.LocalDescription().SDP, nil
 }
 
-// spawn runs a task that the leg waits for. It is false where the leg is over.
+// spawn runs a task that Hangup waits for. It returns false after the end.
 func (l *Leg) spawn(task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,13 +143,12 @@ func (p *peer) close(log *slog.Logger) {
 	}
 }
 
-// track hears what the party sends, until the connection is closed.
 func (p *peer) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	if t.Kind() != webrtc.RTPCodecTypeAudio {
 		return
 	}
 	p.leg.spawn(func() { p.listen(t, r) })
-	p.leg.spawn(func() { // the reports of the party are read for those that we send
+	p.leg.spawn(func() { // RTCP must be read to update the statistics of sent reports
 		for b := make([]byte, mtu); ; {
 			if _, _, err := r.Read(b); err != nil {
 				return
@@ -163,19 +159,18 @@ func (p *peer) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 
 const mtu = 1500
 
-// A sort is what a payload type brings.
-type sort struct {
+type payloadKind struct {
 	codec  string
 	format uint8
-	rate   int64 // 0: nothing of ours
+	rate   int64 // 0 if unsupported
 }
 
 func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
-	var sorts [128]sort
+	var sorts [128]payloadKind
 	for _, c := range r.GetParameters().Codecs {
 		_, name, _ := strings.Cut(c.MimeType, "/")
 		if f, ok := formatOf(name); ok && c.PayloadType < 128 {
-			sorts[c.PayloadType] = sort{name, f, int64(c.ClockRate)}
+			sorts[c.PayloadType] = payloadKind{name, f, int64(c.ClockRate)}
 		}
 	}
 	b := make([]byte, mtu)
@@ -199,20 +194,20 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 			continue
 		}
 		if is.format == formatKey {
-			p.leg.key(&h, b[begin:end], is.rate, at)
+			p.leg.receiveKey(&h, b[begin:end], is.rate, at)
 			continue
 		}
-		p.leg.hear(incoming{header: &h, payload: b[begin:end], codec: is.codec, format: is.format, rate: is.rate}, at)
+		p.leg.receive(incoming{header: &h, payload: b[begin:end], codec: is.codec, format: is.format, rate: is.rate}, at)
 	}
 }
 
-// Bind implements webrtc.TrackLocal: the best codec of ours that the party can
-// hear.
+// Bind implements webrtc.TrackLocal. It selects the best codec that the remote
+// party can receive.
 func (p *peer) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
-	for _, s := range sayings() {
+	for _, s := range sendCodecs() {
 		for _, with := range t.CodecParameters() {
 			if strings.EqualFold(with.MimeType, "audio/"+s.name) {
-				p.said.Store(&wire{t.WriteStream(), s, uint8(with.PayloadType), uint32(t.SSRC())})
+				p.out.Store(&outTrack{t.WriteStream(), s, uint8(with.PayloadType), uint32(t.SSRC())})
 				return with, nil
 			}
 		}
@@ -220,22 +215,16 @@ func (p *peer) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, erro
 	return webrtc.RTPCodecParameters{}, webrtc.ErrUnsupportedCodec
 }
 
-// Unbind implements webrtc.TrackLocal.
 func (p *peer) Unbind(webrtc.TrackLocalContext) error { return nil }
 
-// ID implements webrtc.TrackLocal.
 func (p *peer) ID() string { return "agent" }
 
-// RID implements webrtc.TrackLocal.
 func (p *peer) RID() string { return "" }
 
-// StreamID implements webrtc.TrackLocal.
 func (p *peer) StreamID() string { return "parley" }
 
-// Kind implements webrtc.TrackLocal.
 func (p *peer) Kind() webrtc.RTPCodecType { return webrtc.RTPCodecTypeAudio }
 
-// check refuses an offer that is not one of a call.
 func check(offer string) error {
 	audio, lines := 0, 0
 	for line := range strings.Lines(offer) {
@@ -248,16 +237,16 @@ func check(offer string) error {
 			audio++
 		case strings.HasPrefix(line, "m=video "):
 		default:
-			return &OfferError{"it has something else than audio; accepted: one m=audio"}
+			return &OfferError{"unsupported media; accepted: one m=audio"}
 		}
 	}
-	if audio != 1 || lines > mostLines {
-		return &OfferError{"accepted: one m=audio"}
+	if audio != 1 || lines > maxMediaLines {
+		return &OfferError{"one m=audio is required"}
 	}
 	return nil
 }
 
-// fingerprint is the certificate that a description pins (RFC 8122).
+// fingerprint returns the certificate fingerprint of a description (RFC 8122).
 func fingerprint(sdp string) string {
 	for line := range strings.Lines(sdp) {
 		if f, ok := strings.CutPrefix(line, "a=fingerprint:"); ok {

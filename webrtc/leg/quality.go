@@ -8,23 +8,22 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/emodel"
+	"github.com/parley-voice/parley/media/quality"
 )
 
-// reports are what the party told of what it heard of us (RFC 3550 section 6.4).
+// reports hold the last remote report (RFC 3550 section 6.4).
 type reports struct {
-	mu     sync.Mutex
-	told   bool
-	lost   int64
-	jitter time.Duration
-	trip   time.Duration
+	mu        sync.Mutex
+	received  bool
+	lost      int64
+	jitter    time.Duration
+	roundTrip time.Duration
 }
 
-// believed is the greatest jitter or round trip that a party is believed.
-const believed = 10 * time.Second
+// maxPlausible limits the jitter and round trip time taken from reports.
+const maxPlausible = 10 * time.Second
 
-// reports reads what the party tells, until the connection is closed.
-func (p *peer) reports(s *webrtc.RTPSender) {
+func (p *peer) readReports(s *webrtc.RTPSender) {
 	for {
 		all, _, err := s.ReadRTCP()
 		if err != nil {
@@ -40,8 +39,8 @@ func (p *peer) reports(s *webrtc.RTPSender) {
 				blocks = r.Reports
 			}
 			for _, b := range blocks {
-				if w := p.wire(); w != nil && b.SSRC == w.ssrc {
-					p.leg.reports.take(b, w.saying.ticks, now)
+				if w := p.outTrack(); w != nil && b.SSRC == w.ssrc {
+					p.leg.reports.take(b, w.codec.ticks, now)
 				}
 			}
 		}
@@ -51,19 +50,18 @@ func (p *peer) reports(s *webrtc.RTPSender) {
 func (r *reports) take(b rtcp.ReceptionReport, ticks uint32, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told, r.lost = true, int64(b.TotalLost)
-	r.jitter = min(believed, time.Duration(b.Jitter)*time.Second/time.Duration(clockRate*ticks))
+	r.received, r.lost = true, int64(b.TotalLost)
+	r.jitter = min(maxPlausible, time.Duration(b.Jitter)*time.Second/time.Duration(clockRate*ticks))
 	if b.LastSenderReport == 0 {
 		return
 	}
-	trip := ntp(now) - b.LastSenderReport - b.Delay // wraps on a circle
-	if d := time.Duration(trip) * time.Second >> 16; d < believed {
-		r.trip = d
+	trip := ntp(now) - b.LastSenderReport - b.Delay // wraps
+	if d := time.Duration(trip) * time.Second >> 16; d < maxPlausible {
+		r.roundTrip = d
 	}
 }
 
-// ntp is the middle of the NTP time of a moment: seconds, 16 bits of them and 16
-// of their fraction.
+// ntp returns the middle 32 bits of an NTP timestamp.
 func ntp(t time.Time) uint32 {
 	const since1900 = 2_208_988_800
 	seconds := uint64(t.Unix() + since1900)        //nolint:gosec // after 1900
@@ -71,25 +69,25 @@ func ntp(t time.Time) uint32 {
 	return uint32(seconds&0xffff)<<16 | uint32(fraction&0xffff)
 }
 
-// Quality implements media.Gauge.
+// Quality implements media.QualityReporter.
 func (l *Leg) Quality() media.Quality {
 	c := l.reader.Counts()
 	q := media.Quality{Concealed: time.Duration(c.Concealed) * media.FrameTime, Underruns: l.sender.underruns.Load()}
-	l.in.Lock()
+	l.receiveMu.Lock()
 	q.Codec = l.receiver.codec
-	heard := l.receiver.seen.Total()
-	q.Heard = media.Stretch{Packets: heard.Packets, Lost: heard.Lost, Jitter: l.receiver.seen.Jitter()}
-	l.in.Unlock()
+	total := l.receiver.stats.Total()
+	q.Received = media.DirectionQuality{Packets: total.Packets, Lost: total.Lost, Jitter: l.receiver.stats.Jitter()}
+	l.receiveMu.Unlock()
 	r := &l.reports
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q.RoundTrip = r.trip
-	q.Heard.MOS = emodel.Opinion(q.Codec, q.Heard, c.Late, r.trip)
-	if r.told {
+	q.RoundTrip = r.roundTrip
+	q.Received.MOS = quality.StreamMOS(q.Codec, q.Received, c.Late, r.roundTrip)
+	if r.received {
 		lost := max(0, r.lost)
-		q.Sent = media.Stretch{Packets: max(0, l.sender.packets.Load()-lost), Lost: lost, Jitter: r.jitter}
-		if s := l.sender.said.Load(); s != nil {
-			q.Sent.MOS = emodel.Opinion(s.name, q.Sent, 0, r.trip)
+		q.Sent = media.DirectionQuality{Packets: max(0, l.sender.packets.Load()-lost), Lost: lost, Jitter: r.jitter}
+		if s := l.sender.codec.Load(); s != nil {
+			q.Sent.MOS = quality.StreamMOS(s.name, q.Sent, 0, r.roundTrip)
 		}
 	}
 	return q

@@ -1,6 +1,6 @@
-// Package token makes and reads what a browser joins its call with: a signed
-// word that names the call, until when it is good, and itself, so that it is good
-// once. It is a JSON Web Token (RFC 7519) signed by HMAC-SHA-256.
+// Package token creates and verifies the tokens with which browsers join
+// calls. A token names its call, its expiry and its own ID, which makes it
+// usable once. It is a JSON Web Token (RFC 7519) signed with HMAC-SHA-256.
 package token
 
 import (
@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// Life is how long a token can be joined with.
-const Life = time.Minute
+// Lifetime is how long a token can be used to join.
+const Lifetime = time.Minute
 
-// Why a token is refused.
+// Reasons why a token is refused.
 var (
-	ErrInvalid = errors.New("the token is not one of ours")
+	ErrInvalid = errors.New("the token is not valid")
 	ErrExpired = errors.New("the token has expired")
 )
 
-// audience is what the tokens are for.
+// audience is the aud claim of every token.
 const audience = "rtc"
 
-// longest is the longest token that is looked at, in bytes.
+// longest is the longest accepted token in bytes.
 const longest = 1024
 
-// A Key signs tokens. All nodes of a deployment have the same.
+// A Key signs tokens. All nodes of a deployment share it.
 type Key []byte
 
-// Claims are what a token says.
+// Claims are the contents of a token.
 type Claims struct {
 	CallID  string
-	ID      string // of the token itself
+	ID      string // of the token
 	Expires time.Time
 }
 
-// Hash is how the id of a token is kept: who reads it cannot join by it.
+// Hash returns the stored form of a token's ID, which cannot be used to join.
 func (c Claims) Hash() []byte {
 	sum := sha256.Sum256([]byte(c.ID))
 	return sum[:]
@@ -52,27 +52,27 @@ type claims struct {
 	ID       string `json:"jti"`
 }
 
-// header is the same for all tokens: nobody chooses how one is checked.
+// header is fixed, so that a token cannot choose its algorithm.
 const header = `{"alg":"HS256","typ":"JWT"}`
 
-// For is what the token of a call says. A call has one token, and it can be made
-// again, so it need not be kept.
-func (k Key) For(callID string, expires time.Time) Claims {
+// NewClaims returns the claims of a call's token. They are deterministic, so
+// the token need not be stored.
+func (k Key) NewClaims(callID string, expires time.Time) Claims {
 	return Claims{CallID: callID, ID: encode(k.sum("id " + callID)), Expires: expires.Truncate(time.Second)}
 }
 
-// Sign makes the token.
+// Sign returns the token.
 func (k Key) Sign(c Claims) string {
 	body, err := json.Marshal(claims{c.CallID, audience, c.Expires.Unix(), c.ID})
 	if err != nil {
-		return "" // strings and numbers always can be written
+		return "" // cannot happen: strings and numbers always marshal
 	}
 	signed := encode([]byte(header)) + "." + encode(body)
 	return signed + "." + encode(k.sum(signed))
 }
 
-// Read checks a token. The claims of one that has expired are returned too.
-func (k Key) Read(token string, now time.Time) (Claims, error) {
+// Verify checks a token. With ErrExpired it also returns the claims.
+func (k Key) Verify(token string, now time.Time) (Claims, error) {
 	if len(token) > longest {
 		return Claims{}, ErrInvalid
 	}

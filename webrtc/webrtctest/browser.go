@@ -1,4 +1,5 @@
-// Package webrtctest plays the browser's part of web calls, for tests and loads.
+// Package webrtctest acts as the browser of web calls, for tests and load
+// generation.
 package webrtctest
 
 import (
@@ -14,12 +15,12 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/pace"
+	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
-// A Message is what the server said.
+// A Message is a message from the server.
 type Message struct {
 	Type    string          `json:"type"`
 	SDP     string          `json:"sdp"`
@@ -38,41 +39,40 @@ type Message struct {
 }
 
 // A Browser is a page that joins a call. Its leg is the user's side: what it
-// plays is what the user says.
+// plays, the user says.
 type Browser struct {
-	URL       string // of the socket
+	URL       string // of the WebSocket
 	Token     string
 	Connector leg.Connector
-	Clock     *pace.Clock
+	Clock     *mediaclock.Clock
 
-	// Way, where set, rewrites descriptions on their way, as where something stands
-	// between the two sides.
-	Way func(description string) string
+	// Rewrite, if set, changes descriptions in transit, as a middlebox would.
+	Rewrite func(description string) string
 
 	Leg *leg.Leg
 
-	mu     sync.Mutex
-	ws     *websocket.Conn
-	heard  []Message
-	resume string
-	more   chan struct{} // closed, and made anew, at each message
-	tasks  sync.WaitGroup
+	mu       sync.Mutex
+	ws       *websocket.Conn
+	messages []Message
+	resume   string
+	more     chan struct{} // closed and replaced at each message
+	tasks    sync.WaitGroup
 }
 
-// A RefusedError is an error that the server told.
+// A RefusedError is an error message from the server.
 type RefusedError struct{ Code string }
 
 // Error implements error.
 func (r *RefusedError) Error() string { return "refused: " + r.Code }
 
-// Join joins the call by the token.
+// Join joins the call with the token.
 func (b *Browser) Join(ctx context.Context) error {
 	b.more = make(chan struct{})
 	return b.join(ctx, map[string]any{"type": "join", "token": b.Token})
 }
 
-// Reload joins again, as a page does that was loaded anew: with other media, by
-// what the last answer gave.
+// Reload joins again like a reloaded page: with new media and the secret of
+// the last answer.
 func (b *Browser) Reload(ctx context.Context) error {
 	b.Leave()
 	if b.Leg != nil {
@@ -84,7 +84,7 @@ func (b *Browser) Reload(ctx context.Context) error {
 	return b.join(ctx, map[string]any{"type": "join", "resume": secret})
 }
 
-// Leave closes the socket without a word, and keeps the media.
+// Leave closes the socket without a bye and keeps the media.
 func (b *Browser) Leave() {
 	b.mu.Lock()
 	ws := b.ws
@@ -95,7 +95,7 @@ func (b *Browser) Leave() {
 	b.tasks.Wait()
 }
 
-// Close leaves, media and all.
+// Close closes the socket and the media.
 func (b *Browser) Close() {
 	b.Leave()
 	if b.Leg != nil {
@@ -104,12 +104,12 @@ func (b *Browser) Close() {
 }
 
 func (b *Browser) join(ctx context.Context, join map[string]any) error {
-	l := &leg.Leg{Connector: b.Connector, Clock: b.Clock, Patience: time.Minute}
+	l := &leg.Leg{Connector: b.Connector, Clock: b.Clock, LossTimeout: time.Minute}
 	if err := l.Open(); err != nil {
 		return err
 	}
 	b.Leg = l
-	offer, err := l.Call(ctx)
+	offer, err := l.CreateOffer(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	_ = resp.Body.Close() // of an upgrade there is none
+	_ = resp.Body.Close() // an upgrade response has no body
 	join["sdp"] = b.way(offer)
 	if err := ws.WriteJSON(join); err != nil {
 		return errors.Join(err, ws.Close())
@@ -134,19 +134,19 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 	b.mu.Unlock()
 	b.note(first)
 	b.tasks.Go(func() { b.listen(ws) })
-	if err := l.Accept(b.way(first.SDP)); err != nil {
+	if err := l.AcceptAnswer(b.way(first.SDP)); err != nil {
 		return err
 	}
-	return l.Up(ctx)
+	return l.WaitConnected(ctx)
 }
 
-// Restart looks for another way for the media.
+// Restart performs an ICE restart.
 func (b *Browser) Restart(ctx context.Context) error {
-	offer, err := b.Leg.CallAgain(ctx)
+	offer, err := b.Leg.CreateRestartOffer(ctx)
 	if err != nil {
 		return err
 	}
-	n := len(b.Heard())
+	n := len(b.Messages())
 	if err = b.Send(map[string]any{"type": "restart", "sdp": b.way(offer)}); err != nil {
 		return err
 	}
@@ -154,14 +154,14 @@ func (b *Browser) Restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.Leg.Accept(b.way(m.SDP))
+	return b.Leg.AcceptAnswer(b.way(m.SDP))
 }
 
 func (b *Browser) way(description string) string {
-	if b.Way == nil {
+	if b.Rewrite == nil {
 		return description
 	}
-	return b.Way(description)
+	return b.Rewrite(description)
 }
 
 // Send sends a message.
@@ -184,24 +184,24 @@ func (b *Browser) listen(ws *websocket.Conn) {
 func (b *Browser) note(m Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.heard = append(b.heard, m)
+	b.messages = append(b.messages, m)
 	close(b.more)
 	b.more = make(chan struct{})
 }
 
-// Heard is all that the server said.
-func (b *Browser) Heard() []Message {
+// Messages returns all messages from the server.
+func (b *Browser) Messages() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.heard)
+	return slices.Clone(b.messages)
 }
 
-// Wait waits for a message, the from-th or later.
+// Wait waits for a message from index from on that fulfills is.
 func (b *Browser) Wait(ctx context.Context, from int, is func(Message) bool) (Message, error) {
 	for {
 		b.mu.Lock()
 		more := b.more
-		for _, m := range b.heard[min(from, len(b.heard)):] {
+		for _, m := range b.messages[min(from, len(b.messages)):] {
 			if is(m) {
 				b.mu.Unlock()
 				return m, nil

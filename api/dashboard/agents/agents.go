@@ -1,5 +1,4 @@
-// Package agents shows an organization's agents, and edits, publishes and tries
-// them.
+// Package agents has the pages to edit, publish and test agents.
 package agents
 
 import (
@@ -9,8 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/search"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
@@ -23,97 +21,108 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Calls places calls as the API does.
+// Calls places calls like the API.
 type Calls interface {
 	Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error)
 }
 
-// Agents is the room of agents.
+// Agents serves the pages of agents.
 type Agents struct {
 	// Calls places test calls.
 	Calls Calls
-	// Talk are the agents that browsers may talk with at /talk.
+	// Talk lists the agents that browsers may talk with at /talk.
 	Talk []config.TalkAgent
-	// Check says why calls of an agent could not begin here: an engine that is not
-	// known, or has no key; nil does not look.
-	Check func(agents.Definition) error
+	// Check returns why calls of a definition cannot start on this server, such as a
+	// provider without a key; nil skips the check.
+	Check func(ctx context.Context, q db.Querier, d agents.Definition) error
 }
 
-// Room returns its pages.
-func (a Agents) Room() (frame.Room, error) {
+// Module returns the pages.
+func (a Agents) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "agents", Files: pages,
-		Links: []frame.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
-		Routes: []frame.Route{
-			{Path: "agents", Look: a.list},
-			{Path: "agents/new", Look: a.askNew, Change: a.create},
-			{Path: "agents/{id}", Look: a.show},
-			{Path: "agents/{id}/edit", Look: a.ask, Change: a.change},
-			{Path: "agents/{id}/text", Look: a.askText, Change: a.changeText},
-			{Path: "agents/{id}/publish", Change: a.publish, Back: "agents"},
-			{Path: "agents/{id}/unpublish", Look: a.askUnpublish, Change: a.unpublish},
-			{Path: "agents/{id}/delete", Look: a.askDelete, Change: a.remove},
-			{Path: "agents/{id}/call", Look: a.askCall, Change: a.call},
-			{Path: "agents/{id}/versions/{version}", Look: a.version, Change: a.restore},
+		Links: []ui.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
+		Routes: []ui.Route{
+			{Path: "agents", Show: a.list},
+			{Path: "agents/new", Show: a.askNew, Submit: a.create},
+			{Path: "agents/{id}", Show: a.show},
+			{Path: "agents/{id}/edit", Show: a.ask, Submit: a.change},
+			{Path: "agents/{id}/text", Show: a.askText, Submit: a.changeText},
+			{Path: "agents/{id}/publish", Submit: a.publish, Back: "agents"},
+			{Path: "agents/{id}/unpublish", Show: a.askUnpublish, Submit: a.unpublish},
+			{Path: "agents/{id}/delete", Show: a.askDelete, Submit: a.remove},
+			{Path: "agents/{id}/call", Show: a.askCall, Submit: a.call},
+			{Path: "agents/{id}/versions/{version}", Show: a.version, Submit: a.restore},
 		},
 	}, err
 }
 
-func above(more ...frame.Link) []frame.Link {
-	return append([]frame.Link{{Label: "Agents", Path: "agents"}}, more...)
+func above(more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: "Agents", Path: "agents"}}, more...)
 }
 
-func of(a agents.Agent) frame.Link { return frame.Link{Label: a.Name, Path: "agents/" + a.ID} }
+func of(a agents.Agent) ui.Link { return ui.Link{Label: a.Name, Path: "agents/" + a.ID} }
 
-// find reads the agent that a page is about.
-func find(r *frame.Request, q db.Querier) (agents.Agent, error) {
+// find reads the agent of a page.
+func find(r *ui.Request, q db.Querier) (agents.Agent, error) {
 	return agents.ByID(r.Context(), q, r.Org(), r.ID())
 }
 
-func (Agents) list(r *frame.Request) (frame.Page, error) {
+func (Agents) list(r *ui.Request) (ui.Page, error) {
 	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	all, looked := search.In(all, r.Query("q"), "name", func(a agents.Listed) string { return a.Name })
-	return frame.Page{
-		Template: "list.html", Title: "Agents", Lead: "Who talks on calls. New calls use the version that is published.",
-		Actions: []frame.Link{{Label: "New agent", Path: "agents/new"}},
+	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(a agents.Summary) string { return a.Name })
+	return ui.Page{
+		Template: "list.html", Title: "Agents", Lead: "Agents talk on calls. New calls use the published version.",
+		Actions: []ui.Link{{Label: "New agent", Path: "agents/new"}},
 		Data:    map[string]any{"Agents": all, "Search": looked},
 	}, err
 }
 
-// mostVersions is how many versions an agent's page lists.
+// mostVersions limits the versions on an agent's page.
 const mostVersions = 50
 
-func (a Agents) show(r *frame.Request) (frame.Page, error) {
+func (a Agents) show(r *ui.Request) (ui.Page, error) {
 	agent, err := find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	versions, err := agents.Versions(r.Context(), r.DB(), agent.ID, mostVersions)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	routes, err := trunks.Routes(r.Context(), r.DB(), r.Org(), agent.ID)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	changed, err := agents.Changed(r.Context(), r.DB(), agent.ID)
+	changed, err := agents.HasDraftChanges(r.Context(), r.DB(), agent.ID)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	data := map[string]any{"A": agent, "Versions": versions, "Routes": routes, "Changed": changed, "Places": agent.Draft.Places(), "Missing": agent.Draft.Missing(agent.Draft.Values("", nil))}
+	data := map[string]any{
+		"A":        agent,
+		"Versions": versions,
+		"Routes":   routes,
+		"Changed":  changed,
+		"Places":   agent.Draft.VariableNames(),
+		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
+	}
 	if a.Check != nil {
-		if fault := a.Check(agent.Draft); fault != nil {
+		if fault := a.Check(r.Context(), r.DB(), agent.Draft); fault != nil {
 			data["Fault"] = fault.Error()
 		}
 	}
 	at := "agents/" + agent.ID
-	p := frame.Page{
+	p := ui.Page{
 		Template: "show.html", Title: agent.Name, Crumbs: above(), Data: data,
-		Actions: []frame.Link{{Label: "Edit", Path: at + "/edit"}, {Label: "Edit as YAML", Path: at + "/text"}, {Label: "Delete", Path: at + "/delete"}},
+		Actions: []ui.Link{
+			{Label: "Edit", Path: at + "/edit"},
+			{Label: "Edit as YAML", Path: at + "/text"},
+			{Label: "Delete", Path: at + "/delete"},
+		},
 	}
 	if agent.Published > 0 {
-		p.Actions = append([]frame.Link{{Label: "Test call", Path: at + "/call"}}, p.Actions...)
+		p.Actions = append([]ui.Link{{Label: "Test call", Path: at + "/call"}}, p.Actions...)
 	}
 	for _, t := range a.Talk {
 		if t.Org == r.Seat.Name && t.Name == agent.Name {
@@ -123,8 +132,8 @@ func (a Agents) show(r *frame.Request) (frame.Page, error) {
 	return p, nil
 }
 
-// save applies an agent, and logs what differs from before.
-func save(r *frame.Request, q db.Querier, before *agents.Agent, a apply.Agent) (operator.Entry, error) {
+// save applies an agent and returns the audit entry with the differences.
+func save(r *ui.Request, q db.Querier, before *agents.Agent, a apply.Agent) (operator.Entry, error) {
 	if err := r.Apply(q, apply.Organization{Name: r.Seat.Name, Agents: []apply.Agent{a}}); err != nil {
 		return operator.Entry{}, err
 	}
@@ -137,7 +146,7 @@ func save(r *frame.Request, q db.Querier, before *agents.Agent, a apply.Agent) (
 	if before != nil {
 		e.Action, was = "agent.change", plain(*before)
 	}
-	old, now := operator.Changed(was, plain(is))
+	old, now := operator.Diff(was, plain(is))
 	if before != nil && !reflect.DeepEqual(secrets(*before), secrets(is)) {
 		now["headers of tools"] = "changed"
 	}
@@ -148,20 +157,21 @@ func save(r *frame.Request, q db.Querier, before *agents.Agent, a apply.Agent) (
 	return e, nil
 }
 
-// plain is an agent as the log keeps it; headers of its tools are no part of that.
+// plain is an agent in the audit log, without headers of tools.
 func plain(a agents.Agent) map[string]any {
 	d := a.Draft
 	return map[string]any{
-		"name": a.Name, "greeting": d.Greeting, "prompt": d.Prompt, "language": d.Language, "voicemail": d.Voicemail, "voicemail_message": d.VoicemailMessage,
+		"name": a.Name, "greeting": d.Greeting, "prompt": d.Prompt, "language": d.Language,
+		"voicemail": d.Voicemail, "voicemail_message": d.VoicemailMessage,
 		"recording": d.Recording, "analysis": d.Analysis, "speech": d.Speech, "max_duration_s": d.MaxDurationS, "limits": d.Limits,
 		"variables": d.Variables, "pronunciation": d.Pronunciation, "tools": d.Tools,
 	}
 }
 
-// sealed is an agent with its secrets, for its forms to know whether it is another by now.
+// sealed is an agent with its secrets, to detect concurrent edits.
 func sealed(a agents.Agent) []any { return []any{plain(a), secrets(a)} }
 
-// secrets are the headers of an agent's tools.
+// secrets returns the headers of an agent's tools.
 func secrets(a agents.Agent) []map[string]string {
 	all := make([]map[string]string, len(a.Draft.Tools))
 	for i, t := range a.Draft.Tools {
@@ -170,51 +180,70 @@ func secrets(a agents.Agent) []map[string]string {
 	return all
 }
 
-func (Agents) publish(r *frame.Request) (frame.Done, error) {
+func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 	version := 0
+	var fault error
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
-		a, err := find(r, q)
+		agent, err := find(r, q)
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if version, err = agents.Publish(r.Context(), q, r.Org(), a.Name); err != nil || version == a.Published {
+		if a.Check != nil {
+			if fault = a.Check(r.Context(), q, agent.Draft); fault != nil {
+				return operator.Entry{}, fault
+			}
+		}
+		if version, err = agents.Publish(r.Context(), q, r.Org(), agent.Name); err != nil || version == agent.Published {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "agent.publish", Object: a.ID, Before: map[string]any{"published": a.Published}, After: map[string]any{"name": a.Name, "published": version}}, nil
+		return operator.Entry{
+			Action: "agent.publish",
+			Object: agent.ID,
+			Before: map[string]any{"published": agent.Published},
+			After:  map[string]any{"name": agent.Name, "published": version},
+		}, nil
 	})
-	return frame.Done{To: "agents/" + r.ID(), Say: "Version " + strconv.Itoa(version) + " is published: new calls use it."}, err
+	if fault != nil {
+		failed := ui.Result{To: "agents/" + r.ID(), Notice: "Not published: " + fault.Error() + ".", Failed: true}
+		return failed, nil //nolint:nilerr // shown on the page
+	}
+	return ui.Result{To: "agents/" + r.ID(), Notice: "Version " + strconv.Itoa(version) + " published. New calls use it."}, err
 }
 
-func (Agents) askUnpublish(r *frame.Request) (frame.Page, error) {
+func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
-	return frame.Page{
+	return ui.Page{
 		Template: "form.html", Title: "Unpublish " + a.Name, Crumbs: above(of(a)),
-		Lead: "New calls with it are refused, and its campaigns do not call. Calls that were accepted keep their version.",
-		Data: r.Form(frame.Form{Submit: "Unpublish", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
+		Lead: "New calls with this agent are rejected and its campaigns stop calling. Accepted calls keep their version.",
+		Data: r.Form(ui.Form{Submit: "Unpublish", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
 	}, err
 }
 
-func (Agents) unpublish(r *frame.Request) (frame.Done, error) {
+func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		a, err := find(r, q)
 		if err != nil || a.Published == 0 {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "agent.unpublish", Object: a.ID, Before: map[string]any{"name": a.Name, "published": a.Published}}, agents.Unpublish(r.Context(), q, r.Org(), a.Name)
+		return operator.Entry{
+			Action: "agent.unpublish",
+			Object: a.ID,
+			Before: map[string]any{"name": a.Name, "published": a.Published},
+		}, agents.Unpublish(r.Context(), q, r.Org(), a.Name)
 	})
-	return frame.Done{To: "agents/" + r.ID(), Say: "It is unpublished: new calls with it are refused."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: "Agent unpublished. New calls with it are rejected."}, err
 }
 
-func (Agents) askDelete(r *frame.Request) (frame.Page, error) {
+func (Agents) askDelete(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
-	return frame.Page{
+	return ui.Page{
 		Template: "form.html", Title: "Delete " + a.Name, Crumbs: above(of(a)),
-		Lead: "Its versions go with it, and calls of it that wait. Calls that were made stay.",
-		Data: r.Form(frame.Form{Submit: "Delete the agent", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
+		Lead: "Its versions and queued calls are deleted too. Past calls stay.",
+		Data: r.Form(ui.Form{Submit: "Delete agent", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
 	}, err
 }
 
-func (Agents) remove(r *frame.Request) (frame.Done, error) {
+func (Agents) remove(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		a, err := find(r, q)
 		if err != nil {
@@ -222,41 +251,46 @@ func (Agents) remove(r *frame.Request) (frame.Done, error) {
 		}
 		return operator.Entry{Action: "agent.delete", Object: a.ID, Before: plain(a)}, agents.Remove(r.Context(), q, r.Org(), a.ID)
 	})
-	return frame.Done{To: "agents", Say: "The agent is deleted."}, err
+	return ui.Result{To: "agents", Notice: "Agent deleted."}, err
 }
 
-// versionOf reads the version that a page is about.
-func versionOf(r *frame.Request, q db.Querier) (a agents.Agent, d agents.Definition, n int, err error) {
+// versionOf reads the version of a page.
+func versionOf(r *ui.Request, q db.Querier) (a agents.Agent, d agents.Definition, n int, err error) {
 	if a, err = find(r, q); err != nil {
 		return a, d, 0, err
 	}
 	if n, err = strconv.Atoi(r.HTTP.PathValue("version")); err != nil || n < 1 || n > 1<<30 {
-		return a, d, 0, frame.ErrMissing
+		return a, d, 0, ui.ErrNotFound
 	}
 	d, err = agents.ReadVersion(r.Context(), q, a.ID, n)
 	return a, d, n, err
 }
 
-func (Agents) version(r *frame.Request) (frame.Page, error) {
+func (Agents) version(r *ui.Request) (ui.Page, error) {
 	a, d, n, err := versionOf(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	text, err := apply.Written(agents.Agent{Name: a.Name, Draft: d}).Text()
-	return frame.Page{Template: "version.html", Title: "Version " + strconv.Itoa(n), Crumbs: above(of(a)), Data: map[string]any{"A": a, "Text": text, "N": n}}, err
+	text, err := apply.FromAgent(agents.Agent{Name: a.Name, Draft: d}).YAML()
+	return ui.Page{
+		Template: "version.html",
+		Title:    "Version " + strconv.Itoa(n),
+		Crumbs:   above(of(a)),
+		Data:     map[string]any{"A": a, "Text": text, "N": n},
+	}, err
 }
 
-// restore makes a version the draft again; what is published stays.
-func (Agents) restore(r *frame.Request) (frame.Done, error) {
+// restore copies a version to the draft; the published version stays.
+func (Agents) restore(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		a, d, n, err := versionOf(r, q)
 		if err != nil {
 			return operator.Entry{}, err
 		}
 		if _, err = agents.Save(r.Context(), q, r.Org(), a.Name, d); err != nil {
-			return operator.Entry{}, frame.Refused(err)
+			return operator.Entry{}, ui.InvalidFromApply(err)
 		}
 		return operator.Entry{Action: "agent.restore", Object: a.ID, After: map[string]any{"name": a.Name, "version": n}}, nil
 	})
-	return frame.Done{To: "agents/" + r.ID(), Say: "The draft is this version again. Publish it to have new calls use it."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft restored from this version. Publish it to use it in new calls."}, err
 }

@@ -1,6 +1,8 @@
 package agents_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -10,10 +12,11 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
-	"github.com/parley-voice/parley/control/place"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -29,8 +32,8 @@ const tooled = `organizations:
     - {type: http, name: find, description: d, url: "https://crm.example.com/f", headers: {X-Key: canary}, parameters: {type: object, required: [a]}}
 `
 
-// sales is an agent with a tool whose server is told a secret.
-func sales(t *testing.T, h *dashtest.House) agents.Agent {
+// sales is an agent with a tool that has a secret header.
+func sales(t *testing.T, h *dashtest.Env) agents.Agent {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(tooled))
 	if err == nil {
@@ -42,7 +45,7 @@ func sales(t *testing.T, h *dashtest.House) agents.Agent {
 	return read(t, h)
 }
 
-func read(t *testing.T, h *dashtest.House) agents.Agent {
+func read(t *testing.T, h *dashtest.Env) agents.Agent {
 	t.Helper()
 	a, err := agents.Find(t.Context(), h.DB.Pool, h.Acme, "sales")
 	if err != nil {
@@ -51,7 +54,7 @@ func read(t *testing.T, h *dashtest.House) agents.Agent {
 	return a
 }
 
-// TestTheFormLeavesTheRest: what the form does not ask for stays.
+// TestTheFormLeavesTheRest: the form does not change settings that it does not contain.
 func TestTheFormLeavesTheRest(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -78,15 +81,15 @@ func TestTheFormLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestTheText: an agent as YAML is what it was; secrets are hidden, and go to no
-// other server; what is left out is as it is by default.
+// TestTheText: the YAML of an agent round-trips. Secrets are hidden and are not sent to another server; missing keys
+// get their defaults.
 func TestTheText(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
 	b := h.SignIn(t, "oscar")
 	at := "agents/" + a.ID + "/text"
-	text, err := apply.Written(a).Text()
-	if err != nil || strings.Contains(text, "canary") || !strings.Contains(text, apply.Hidden) || strings.Contains(text, "null") {
+	text, err := apply.FromAgent(a).YAML()
+	if err != nil || strings.Contains(text, "canary") || !strings.Contains(text, apply.HiddenSecret) || strings.Contains(text, "null") {
 		t.Fatalf("%s, %v", text, err)
 	}
 	if page := b.Get(at); strings.Contains(page.Body, "canary") {
@@ -123,7 +126,7 @@ func TestVersions(t *testing.T) {
 	b.Follow(at + "/publish")
 	b.Follow(at+"/text", "text", "greeting: Two.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
 	b.Follow(at + "/publish")
-	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "The draft is this version again.") {
+	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "Draft restored from this version.") {
 		t.Errorf("%s", page.Text())
 	}
 	if got := read(t, h); got.Published != 2 || got.Draft.Greeting != "Hello {{name}}." || got.Draft.Tools[0].Headers["X-Key"] != "canary" {
@@ -144,8 +147,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestTwoEdit: of two who change one agent the second is told, with what it says by then,
-// and loses nothing of what was typed.
+// TestTwoEdit: of two concurrent edits the second is rejected with the current values, and keeps the typed ones.
 func TestTwoEdit(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -164,8 +166,8 @@ func TestTwoEdit(t *testing.T) {
 	first := seen(oscar.Get(at))
 	ada.Follow(at, form(seen(ada.Get(at)), "Ada’s.")...)
 	page := oscar.Post(at, form(first, "Oscar’s.")...)
-	if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "Somebody else changed this") || !strings.Contains(page.Body, "Oscar’s.</textarea>") ||
-		!strings.Contains(page.Body, `id="f-greeting-newer"><small>It says now:</small><pre>Ada’s.</pre>`) || strings.Contains(page.Body, "f-prompt-newer") || seen(page) == first {
+	if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "someone else changed this") || !strings.Contains(page.Body, "Oscar’s.</textarea>") ||
+		!strings.Contains(page.Body, `id="f-greeting-newer"><small>Current value:</small><pre>Ada’s.</pre>`) || strings.Contains(page.Body, "f-prompt-newer") || seen(page) == first {
 		t.Errorf("%d %s", page.Status, page.Body)
 	}
 	if text := oscar.Post("agents/"+a.ID+"/text", "seen", first, "text", "greeting: Text."); text.Status != http.StatusConflict {
@@ -194,8 +196,7 @@ func TestTwoEdit(t *testing.T) {
 	}
 }
 
-// TestTwoEditSecrets: a header of a tool that somebody else changed is noticed, and is in
-// the log, although neither shows it.
+// TestTwoEditSecrets: a concurrent change of a tool's header is detected and logged, although neither shows the value.
 func TestTwoEditSecrets(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -235,7 +236,7 @@ func TestATestCall(t *testing.T) {
 	}{
 		{"to where no call may go", `id="f-to-error"`, []string{"to", "+44 20 7946 0000", "variable.first_name", "Ada"}},
 		{"to nobody", `id="f-to-error"`, []string{"to", "nobody", "variable.first_name", "Ada"}},
-		{"without a variable", "Say what this is.", []string{"to", "+12025550177"}},
+		{"without a variable", "Required.", []string{"to", "+12025550177"}},
 		{"with more than the API takes", `id="f-variable.first_name-error"`, []string{"to", "+12025550177", "variable.first_name", strings.Repeat("a", 2001)}},
 	} {
 		if a := b.Post(at, append(bad.form, "once", "a")...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, bad.want) {
@@ -248,11 +249,11 @@ func TestATestCall(t *testing.T) {
 	}
 	form = append(form, "once", "a")
 	a := b.Post(at, form...)
-	if a.Status != http.StatusSeeOther || !strings.Contains(a.To(), "/calls/call_") {
+	if a.Status != http.StatusSeeOther || !strings.Contains(a.Location(), "/calls/call_") {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
-	if again := b.Post(at, form...); again.To() != a.To() {
-		t.Errorf("again: %d %s, the first was %s", again.Status, again.To(), a.To())
+	if again := b.Post(at, form...); again.Location() != a.Location() {
+		t.Errorf("again: %d %s, the first was %s", again.Status, again.Location(), a.Location())
 	}
 	if other := b.Post(at, "to", "+12025550178", "variable.first_name", "Ada", "once", "a"); other.Status != http.StatusUnprocessableEntity {
 		t.Errorf("to somebody else, by the same form: %d", other.Status)
@@ -265,10 +266,22 @@ func TestATestCall(t *testing.T) {
 	}
 }
 
-// TestATestCallWaitsForRoom: what the API has no room for has none here.
+// TestDestinations shows where an agent may call: countries by name, digits after a +.
+func TestDestinations(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE subgroups SET allowed_destinations = '{US,44}' WHERE id = $1", ids["subgroups"]); err != nil {
+		t.Fatal(err)
+	}
+	if a := h.SignIn(t, "oscar").Get("agents/" + ids["agents"]); !strings.Contains(a.Text(), "US, +44") || strings.Contains(a.Text(), "+US") {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+}
+
+// TestATestCallWaitsForRoom: a test call is refused if the API would refuse it for lack of capacity.
 func TestATestCallWaitsForRoom(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.House) {
-		h.Dashboard.Calls.Desk = &place.Desk{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
+	h := dashtest.New(t, func(h *dashtest.Env) {
+		h.Dashboard.Calls.Desk = &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
 	})
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
@@ -276,5 +289,34 @@ func TestATestCallWaitsForRoom(t *testing.T) {
 		if a := b.Post("agents/"+ids["agents"]+"/call", "to", "+12025550177", "variable.first_name", "Ada", "once", strconv.Itoa(once)); a.Status != want {
 			t.Errorf("%d: %d %s", once, a.Status, a.Text())
 		}
+	}
+}
+
+// TestPublishRefused: a draft that no server can talk by is not published, and the page
+// says why.
+func TestPublishRefused(t *testing.T) {
+	refuses := true
+	h := dashtest.New(t, func(h *dashtest.Env) {
+		h.Dashboard.Check = func(context.Context, db.Querier, agents.Definition) error {
+			if refuses {
+				return errors.New(`speech.asr.provider: "deepgrm" is not a configured provider; accepted: deepgram`)
+			}
+			return nil
+		}
+	})
+	a := sales(t, h)
+	b := h.SignIn(t, "oscar")
+	b.Follow("agents/"+a.ID+"/text", "text", "greeting: Three.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
+	before := read(t, h).Published
+	if page := b.Follow("agents/" + a.ID + "/publish"); !strings.Contains(page.Text(), "Not published: speech.asr.provider") || !strings.Contains(page.Text(), "accepted: deepgram") {
+		t.Errorf("%s", page.Text())
+	}
+	if got := read(t, h).Published; got != before {
+		t.Errorf("version %d is published", got)
+	}
+	refuses = false
+	b.Follow("agents/" + a.ID + "/publish")
+	if got := read(t, h).Published; got == before {
+		t.Error("it is not published once it can talk")
 	}
 }

@@ -1,5 +1,4 @@
-// Package calls is where operators find calls, look into one, listen to it, and end
-// one that is on.
+// Package calls has the pages to search calls, inspect one, play its recording and end it.
 package calls
 
 import (
@@ -13,9 +12,7 @@ import (
 	"time"
 
 	api "github.com/parley-voice/parley/api/calls"
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -26,79 +23,89 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Calls is the room of calls. Its fields are set once.
+// Calls serves the pages of calls. Its fields are set once.
 type Calls struct {
 	API        *api.Calls
 	Store      *store.Store
 	Recordings *recordings.Recordings
 }
 
-// Room returns its pages.
-func (c *Calls) Room() (frame.Room, error) {
+// Module returns the pages.
+func (c *Calls) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "calls", Files: pages,
-		Links: []frame.Link{{Label: "Calls", Path: "calls"}},
-		Routes: []frame.Route{
-			{Path: "calls", Look: c.search},
-			{Path: "calls/{id}", Look: c.show},
+		Links: []ui.Link{{Label: "Calls", Path: "calls"}},
+		Routes: []ui.Route{
+			{Path: "calls", Show: c.search},
+			{Path: "calls/{id}", Show: c.show},
 			{Path: "calls/{id}/recording", Serve: c.recording},
-			{Path: "calls/{id}/end", Change: c.end},
-			{Path: "calls/{id}/replay", Needs: operator.Operator, Change: c.replay},
+			{Path: "calls/{id}/end", Submit: c.end},
+			{Path: "calls/{id}/replay", Role: operator.Operator, Submit: c.replay},
 		},
 	}, err
 }
 
-// A filter is a field of the search, which the API knows by its name.
+// A filter is a search field; its name is that of the API parameter.
 type filter struct {
-	frame.Field
+	ui.Field
 
-	more bool // it stands among those that are rarely asked for
-	time bool // it is a time of the day here, and seconds there
+	more bool // shown under More filters
+	time bool // a date and time here, epoch seconds in the API
 }
 
-// talkers are the agents that calls may be looked for by, and the one that is asked
-// for, which may be gone.
-func talkers(r *frame.Request) ([]frame.Option, error) {
-	all := []frame.Option{{Label: "any"}}
+// talkers are the agents to filter by, including a deleted one that the query names.
+func talkers(r *ui.Request) ([]ui.Option, error) {
+	all := []ui.Option{{Label: "any"}}
 	found, err := agents.List(r.Context(), r.DB(), r.Org())
 	for _, a := range found {
-		all = append(all, frame.Option{Value: a.ID, Label: a.Name})
+		all = append(all, ui.Option{Value: a.ID, Label: a.Name})
 	}
-	if id := r.Query("agent_id"); id != "" && !slices.ContainsFunc(all, func(o frame.Option) bool { return o.Value == id }) {
-		all = append(all, frame.Option{Value: id, Label: id})
+	if id := r.Query("agent_id"); id != "" && !slices.ContainsFunc(all, func(o ui.Option) bool { return o.Value == id }) {
+		all = append(all, ui.Option{Value: id, Label: id})
 	}
 	return all, err
 }
 
-// filters are those of the API, with what was asked for.
-func filters(r *frame.Request, talkers []frame.Option) []filter {
-	options := func(name string) []frame.Option {
-		all := []frame.Option{{Label: "any"}}
+// filters are the API's filters with the values of the query.
+func filters(r *ui.Request, talkers []ui.Option) []filter {
+	options := func(name string) []ui.Option {
+		all := []ui.Option{{Label: "any"}}
 		for _, v := range api.Choices(name) {
-			all = append(all, frame.Option{Value: v, Label: strings.ReplaceAll(v, "_", " ")})
+			all = append(all, ui.Option{Value: v, Label: strings.ReplaceAll(v, "_", " ")})
 		}
 		return all
 	}
 	all := []filter{
-		{Field: frame.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
-		{Field: frame.Field{Name: "status", Label: "Status", Kind: frame.Select, Options: options("status")}},
-		{Field: frame.Field{Name: "agent_id", Label: "Agent", Kind: frame.Select, Options: talkers}},
-		{Field: frame.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
-		{Field: frame.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
-		{Field: frame.Field{Name: "disconnection_reason", Label: "Why it is over", Kind: frame.Select, Options: options("disconnection_reason")}, more: true},
-		{Field: frame.Field{Name: "answered_by", Label: "Answered by", Kind: frame.Select, Options: options("answered_by")}, more: true},
-		{Field: frame.Field{Name: "call_type", Label: "Kind", Kind: frame.Select, Options: options("call_type")}, more: true},
-		{Field: frame.Field{Name: "min_duration_s", Label: "Seconds at least", Kind: frame.Number, Min: "0"}, more: true},
-		{Field: frame.Field{Name: "max_duration_s", Label: "Seconds at most", Kind: frame.Number, Min: "0"}, more: true},
-		{Field: frame.Field{Name: "from_number", Label: "Caller number"}, more: true},
-		{Field: frame.Field{Name: "campaign_id", Label: "Campaign", Placeholder: "cmp_…"}, more: true},
-		{Field: frame.Field{Name: "import_id", Label: "Import", Placeholder: "imp_…"}, more: true},
-		{Field: frame.Field{Name: "contact_id", Label: "Contact", Placeholder: "con_…"}, more: true},
-		{Field: frame.Field{Name: "external_id", Label: "Your own id"}, more: true},
-		{Field: frame.Field{Name: "trunk_id", Label: "Trunk", Placeholder: "trk_…"}, more: true},
-		{Field: frame.Field{Name: "route_id", Label: "Subgroup", Placeholder: "rte_…"}, more: true},
-		{Field: frame.Field{Name: "order", Label: "Order", Kind: frame.Select, Options: []frame.Option{{Label: "newest first"}, {Value: "asc", Label: "oldest first"}}}, more: true},
+		{Field: ui.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
+		{Field: ui.Field{Name: "status", Label: "Status", Kind: ui.Select, Options: options("status")}},
+		{Field: ui.Field{Name: "agent_id", Label: "Agent", Kind: ui.Select, Options: talkers}},
+		{Field: ui.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
+		{
+			Field: ui.Field{Name: "disconnection_reason", Label: "End reason", Kind: ui.Select, Options: options("disconnection_reason")},
+			more:  true,
+		},
+		{Field: ui.Field{Name: "answered_by", Label: "Answered by", Kind: ui.Select, Options: options("answered_by")}, more: true},
+		{Field: ui.Field{Name: "call_type", Label: "Type", Kind: ui.Select, Options: options("call_type")}, more: true},
+		{Field: ui.Field{Name: "min_duration_s", Label: "Min duration (s)", Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "max_duration_s", Label: "Max duration (s)", Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "from_number", Label: "Caller number"}, more: true},
+		{Field: ui.Field{Name: "campaign_id", Label: "Campaign", Placeholder: "cmp_…"}, more: true},
+		{Field: ui.Field{Name: "import_id", Label: "Import", Placeholder: "imp_…"}, more: true},
+		{Field: ui.Field{Name: "contact_id", Label: "Contact", Placeholder: "con_…"}, more: true},
+		{Field: ui.Field{Name: "external_id", Label: "External id"}, more: true},
+		{Field: ui.Field{Name: "trunk_id", Label: "Trunk", Placeholder: "trk_…"}, more: true},
+		{Field: ui.Field{Name: "route_id", Label: "Subgroup", Placeholder: "rte_…"}, more: true},
+		{
+			Field: ui.Field{
+				Name:    "order",
+				Label:   "Order",
+				Kind:    ui.Select,
+				Options: []ui.Option{{Label: "newest first"}, {Value: "asc", Label: "oldest first"}},
+			},
+			more: true,
+		},
 	}
 	for i := range all {
 		all[i].Value = r.Query(all[i].Name)
@@ -106,15 +113,15 @@ func filters(r *frame.Request, talkers []frame.Option) []filter {
 	return all
 }
 
-// asked is the query of the API that the search asks for.
-func asked(r *frame.Request, all []filter) (url.Values, error) {
+// asked converts the search to the API's query.
+func asked(r *ui.Request, all []filter) (url.Values, error) {
 	q := url.Values{}
 	for _, f := range all {
 		v := f.Value
 		if f.time && v != "" {
-			at, err := time.ParseInLocation(field.Moment, v, r.Zone())
+			at, err := time.ParseInLocation(ui.DateTimeLayout, v, r.Zone())
 			if err != nil {
-				return nil, control.Refuse(control.CodeInvalidFilter, f.Label+" is a date and a time of the day")
+				return nil, control.Refuse(control.CodeInvalidFilter, f.Label+": enter a date and time")
 			}
 			v = strconv.FormatInt(at.Unix(), 10)
 		}
@@ -128,7 +135,7 @@ func asked(r *frame.Request, all []filter) (url.Values, error) {
 	return q, nil
 }
 
-// searched is what the page of a search shows.
+// searched is the data of the search page.
 type searched struct {
 	First, More []filter
 	MoreOpen    bool
@@ -136,14 +143,14 @@ type searched struct {
 	Refused     string
 	Calls       []row
 	Next        string
-	Later       bool // it is not the first page
+	Later       bool // not the first page
 }
 
-func (c *Calls) search(r *frame.Request) (frame.Page, error) {
+func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 	var s searched
 	talkers, err := talkers(r)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	all := filters(r, talkers)
 	for _, f := range all {
@@ -170,24 +177,28 @@ func (c *Calls) search(r *frame.Request) (frame.Page, error) {
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:
-		s.Refused = words.Refusal(err)
+		s.Refused = ui.ErrorText(err)
 	default:
 		if err != nil {
-			return frame.Page{}, err
+			return ui.Page{}, err
 		}
 	}
 	s.Later = q.Has("cursor")
-	return frame.Page{Template: "list.html", Title: "Calls", Data: s}, nil
+	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
 }
 
-// recording answers with the recording of a call of the organization.
-func (c *Calls) recording(r *frame.Request) error {
+// recording sends the recording of a call.
+func (c *Calls) recording(r *ui.Request) error {
 	if _, err := c.Store.Call(r.Context(), r.Org(), r.ID()); err != nil {
 		return err
 	}
 	err := c.Recordings.Send(r.Writer, r.HTTP, r.ID())
-	if err != nil { // whatever it is that keeps it: there is none to hear
-		return &frame.ProblemError{Status: http.StatusNotFound, Title: "There is no recording", Text: "It was not made, has been deleted, or lies where it cannot be reached now."}
+	if err != nil { // any reason: there is nothing to play
+		return &ui.ProblemError{
+			Status: http.StatusNotFound,
+			Title:  "Recording not available",
+			Text:   "It was not made, was deleted, or its storage is unreachable.",
+		}
 	}
 	return nil
 }

@@ -9,17 +9,15 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/control/quality"
-	"github.com/parley-voice/parley/control/trace"
-	"github.com/parley-voice/parley/control/view"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// A line is one of the transcript.
+// A line is a line of the transcript.
 type line struct {
 	Role, Who   string
 	Text        string
@@ -27,34 +25,34 @@ type line struct {
 	At          string
 	Turn        int
 	Interrupted bool
-	Spoken      bool // the recording has it
+	Spoken      bool // part of the recording
 }
 
-// A rung is a message of the signalling.
+// A rung is a SIP message.
 type rung struct {
 	After            string // seconds since the first
 	Out              bool
 	Peer, Line, Note string
-	Class            string // good or bad, of answers
+	Class            string // good or bad, for responses
 }
 
-// A pair is a name and what it stands for.
+// A pair is a name with its value.
 type pair struct{ Name, Value string }
 
-// one is what the page of a call shows.
+// one is the data of the page of a call.
 type one struct {
 	row
 	control.Call
 
-	Live       bool // it is kept as it is
+	Live       bool // the page updates itself
 	Why, By    string
 	Lines      []line
 	Lanes      any // an SVG
 	Turns      []chart.Turn
 	Phases     []chart.Phase
 	Playable   bool
-	Recording  string // why there is nothing to hear
-	Quality    *quality.Quality
+	Recording  string // why there is no recording
+	Quality    *control.AudioQuality
 	Analysis   []pair
 	Variables  []pair
 	Metadata   []pair
@@ -62,27 +60,29 @@ type one struct {
 	Transfer   json.RawMessage
 	Ring       time.Duration
 	Rungs      []rung
-	Notices    []webhook.CallNotice
+	Notices    []webhook.CallDelivery
 	EndAllowed bool
 }
 
-func (c *Calls) show(r *frame.Request) (frame.Page, error) {
-	call, said, err := c.Store.Whole(r.Context(), r.Org(), r.ID())
+func (c *Calls) show(r *ui.Request) (ui.Page, error) {
+	call, said, err := c.Store.CallWithTranscript(r.Context(), r.Org(), r.ID())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	ladder, err := c.Store.Signalling(r.Context(), call.ID)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	o := one{
-		row: show(call), Call: call, Live: unsettled(call), By: words.Side(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
+		row: show(
+			call,
+		), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: silence(call.RecordingStatus), Analysis: analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
-		Rungs: rungs(trace.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
+		Rungs: rungs(calltrace.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
-		o.Why = words.Reason(string(call.Reason))
+		o.Why = ui.EndReason(string(call.Reason))
 	}
 	if rang := call.RingingAt; !rang.IsZero() {
 		until := call.AnsweredAt
@@ -95,26 +95,26 @@ func (c *Calls) show(r *frame.Request) (frame.Page, error) {
 	o.Lines, stretches = transcript(c.API.View.Call(call, said).Transcript)
 	o.Lanes = chart.Lanes(stretches, o.Took.Seconds())
 	if len(call.Quality) > 0 {
-		o.Quality = &quality.Quality{}
+		o.Quality = &control.AudioQuality{}
 		if json.Unmarshal(call.Quality, o.Quality) != nil {
-			o.Quality = nil // of a form that is not ours any more
+			o.Quality = nil // written by another version
 		}
 	}
-	if o.Notices, err = webhook.OfCall(r.Context(), r.DB(), r.Org(), call.ID); err != nil {
-		return frame.Page{}, err
+	if o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), call.ID); err != nil {
+		return ui.Page{}, err
 	}
-	if !r.May(operator.Owner) { // paths and queries may be secrets
+	if !r.May(operator.Owner) { // paths and queries may contain secrets
 		for i, n := range o.Notices {
-			o.Notices[i].URL = webhook.State{URL: n.URL}.Host()
+			o.Notices[i].URL = webhook.EndpointStatus{URL: n.URL}.Host()
 		}
 	}
-	return frame.Page{
+	return ui.Page{
 		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
-		Crumbs: []frame.Link{{Label: "Calls", Path: "calls"}}, Data: o,
+		Crumbs: []ui.Link{{Label: "Calls", Path: "calls"}}, Data: o,
 	}, nil
 }
 
-// unsettled tells whether something about a call is still to come soon.
+// unsettled reports whether the call, its recording or its analysis may still change soon.
 func unsettled(c control.Call) bool {
 	if !c.Status.Over() {
 		return true
@@ -123,24 +123,24 @@ func unsettled(c control.Call) bool {
 	return !late && (c.RecordingStatus == control.RecordingFinalizing || c.AnalysisStatus == "pending")
 }
 
-// silence says why a call cannot be heard.
+// silence says why there is no recording.
 func silence(s control.RecordingStatus) string {
 	switch s {
 	case control.RecordingInProgress:
-		return "It is being recorded. It can be heard once the call is over."
+		return "Recording in progress. It is available after the call."
 	case control.RecordingFinalizing:
-		return "The recording is being stored."
+		return "Storing the recording…"
 	case control.RecordingFailed:
 		return "The recording could not be stored."
 	case control.RecordingDisabled:
-		return "Its agent does not record."
+		return "Recording is off for this agent."
 	case control.RecordingNone, control.RecordingReady:
 	}
-	return "There is no recording."
+	return "No recording."
 }
 
-// transcript is what was said, and when it was.
-func transcript(said []view.Line) ([]line, []chart.Stretch) {
+// transcript returns the lines of the transcript and the stretches of speech.
+func transcript(said []callview.Line) ([]line, []chart.Stretch) {
 	all := make([]line, len(said))
 	var stretches []chart.Stretch
 	for i, l := range said {
@@ -156,13 +156,13 @@ func transcript(said []view.Line) ([]line, []chart.Stretch) {
 	return all, stretches
 }
 
-// clock is a place in a recording.
+// clock formats a position in the recording.
 func clock(seconds float64) string {
 	s := int(seconds)
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// pairs are the members of an object, by name.
+// pairs returns the members of an object sorted by name.
 func pairs(m map[string]any) []pair {
 	all := make([]pair, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -171,7 +171,7 @@ func pairs(m map[string]any) []pair {
 	return all
 }
 
-// text is a value as people read it.
+// text formats a JSON value.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -200,7 +200,7 @@ func analysis(raw json.RawMessage) []pair {
 	return pairs(m)
 }
 
-// evidence says how it is known who answered.
+// evidence describes the answer detection.
 func evidence(raw json.RawMessage) string {
 	var a struct {
 		Confidence float64
@@ -210,15 +210,15 @@ func evidence(raw json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
 		return ""
 	}
-	s := fmt.Sprintf("%.0f %% sure after %.1f s", 100*a.Confidence, a.MS/1000)
+	s := fmt.Sprintf("%.0f %% confidence after %.1f s", 100*a.Confidence, a.MS/1000)
 	if a.Evidence != nil {
 		s += ": " + strings.ReplaceAll(strings.Trim(text(a.Evidence), `[]"`), `","`, ", ")
 	}
 	return s
 }
 
-// rungs are the messages of the signalling.
-func rungs(all []trace.Rung) []rung {
+// rungs formats the SIP messages.
+func rungs(all []calltrace.Rung) []rung {
 	out := make([]rung, len(all))
 	for i, m := range all {
 		out[i] = rung{After: fmt.Sprintf("%.3f", m.At.Sub(all[0].At).Seconds()), Out: m.Out, Peer: m.Peer, Line: m.Line, Note: m.Note}
@@ -234,48 +234,62 @@ func rungs(all []trace.Rung) []rung {
 	return out
 }
 
-// end has a call end that is on.
-func (c *Calls) end(r *frame.Request) (frame.Done, error) {
+// end hangs up or cancels a call.
+func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 	back := "calls/" + r.ID()
 	if r.Text("back") == "live" {
 		back = "live"
 	}
 	before, err := c.Store.Call(r.Context(), r.Org(), r.ID())
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	if before.Status.Over() {
-		return frame.Done{To: back, Say: "The call was over already."}, nil
+		return ui.Result{To: back, Notice: "The call has already ended."}, nil
 	}
 	after, err := c.Store.End(r.Context(), r.Org(), r.ID())
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	err = r.Log(operator.Entry{Action: "call.end", Object: r.ID(), Before: map[string]any{"status": before.Status}, After: map[string]any{"status": after.Status}})
+	err = r.Log(
+		operator.Entry{
+			Action: "call.end",
+			Object: r.ID(),
+			Before: map[string]any{"status": before.Status},
+			After:  map[string]any{"status": after.Status},
+		},
+	)
 	if after.Status.Over() {
-		return frame.Done{To: back, Say: "The call was cancelled before it was dialled."}, err
+		return ui.Result{To: back, Notice: "Call canceled before dialing."}, err
 	}
-	return frame.Done{To: back, Say: "The call is being ended."}, err
+	return ui.Result{To: back, Notice: "Hanging up."}, err
 }
 
-// replay sends a notice of a call again.
-func (c *Calls) replay(r *frame.Request) (frame.Done, error) {
-	back := frame.Done{To: "calls/" + r.ID() + "#notices"}
-	all, err := webhook.OfCall(r.Context(), r.DB(), r.Org(), r.ID())
+// replay sends a webhook delivery of a call again.
+func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
+	back := ui.Result{To: "calls/" + r.ID() + "#notices"}
+	all, err := webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), r.ID())
 	if err != nil {
 		return back, err
 	}
-	i := slices.IndexFunc(all, func(n webhook.CallNotice) bool { return n.ID == r.Text("notice") })
+	i := slices.IndexFunc(all, func(n webhook.CallDelivery) bool { return n.ID == r.Text("notice") })
 	if i < 0 {
-		return back, frame.ErrMissing
+		return back, ui.ErrNotFound
 	}
 	if _, err = webhook.Replay(r.Context(), c.Store.Pool, all[i].ID, r.Ticked("enable")); err != nil {
 		if all[i].Disabled && !r.Ticked("enable") {
-			back.Say, back.Wrong = "Its endpoint is disabled. Enable it with the replay, or under Webhooks.", true
+			back.Notice, back.Failed = "The endpoint is disabled. Enable it with the replay or under Webhooks.", true
 			return back, nil
 		}
 		return back, err
 	}
-	back.Say = "The notice is on its way again, with the id that it had."
-	return back, r.Log(operator.Entry{Action: "webhook.replay", Object: all[i].ID, Before: map[string]any{"state": all[i].State, "tries": all[i].Tries}, After: map[string]any{"state": "pending"}})
+	back.Notice = "Delivery queued again with the same id."
+	return back, r.Log(
+		operator.Entry{
+			Action: "webhook.replay",
+			Object: all[i].ID,
+			Before: map[string]any{"state": all[i].State, "tries": all[i].Tries},
+			After:  map[string]any{"state": "pending"},
+		},
+	)
 }

@@ -3,7 +3,7 @@ package calls
 import (
 	"time"
 
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control"
 )
 
@@ -14,9 +14,9 @@ type row struct {
 	Web              bool
 	Agent, Why       string
 	CreatedAt        time.Time
-	Took             time.Duration // of the conversation; 0 where there was none
+	Took             time.Duration // duration of the conversation; 0 without one
 	Over             bool
-	Since            int64 // it is on since, in epoch seconds
+	Since            int64 // start of the call, in epoch seconds
 }
 
 func rows(all []control.Call) []row {
@@ -29,14 +29,15 @@ func rows(all []control.Call) []row {
 
 func show(c control.Call) row {
 	s := row{
-		ID: c.ID, Number: words.Number(c.To), Name: c.Name, Status: c.Status, Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
+		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
+		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
 		Over: c.Status.Over(), Since: c.CreatedAt.Unix(),
 	}
 	if s.Web {
 		s.Number = "Web call"
 	}
 	if c.Reason != "" {
-		s.Why = words.Reason(string(c.Reason))
+		s.Why = ui.EndReason(string(c.Reason))
 	}
 	if !c.AnsweredAt.IsZero() {
 		s.Since = c.AnsweredAt.Unix()

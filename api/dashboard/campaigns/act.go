@@ -8,31 +8,38 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// do changes a campaign, logs it, and leads back to it. What is refused is told there.
-func (c *Campaigns) do(r *frame.Request, action, say string, change func(ctx context.Context, orgID, id string, who desk.Who) (desk.Standing, error)) (frame.Done, error) {
-	back := frame.Done{To: "campaigns/" + r.ID(), Say: say}
+// do changes a campaign, logs it and returns to its page, with the reason if refused.
+func (c *Campaigns) do(
+	r *ui.Request,
+	action, say string,
+	change func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error),
+) (ui.Result, error) {
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: say}
 	before, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
 	if err != nil {
 		return back, err
 	}
 	st, err := change(r.Context(), r.Org(), r.ID(), who(r))
-	if blocked, ok := errors.AsType[*desk.BlockedError](err); ok {
-		back.Say, back.Wrong = blockedBy(blocked), true
+	if blocked, ok := errors.AsType[*service.BlockedError](err); ok {
+		back.Notice, back.Failed = blockedBy(blocked), true
 		return back, nil
 	}
 	switch control.CodeOf(err) {
-	case control.CodeCampaignTransition, control.CodeAttestationImport, control.CodeDNCDecision, control.CodeDNCWithoutUpload, control.CodeDNCScreenRequired:
-		back.Say, back.Wrong = "Nothing was done: "+words.Refusal(err)+".", true
+	case control.CodeCampaignTransition,
+		control.CodeAttestationImport,
+		control.CodeDNCDecision,
+		control.CodeDNCWithoutUpload,
+		control.CodeDNCScreenRequired:
+		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
 		return back, nil
 	default:
 	}
@@ -40,160 +47,216 @@ func (c *Campaigns) do(r *frame.Request, action, say string, change func(ctx con
 		return back, err
 	}
 	if st.Campaign.Status == campaigns.Scheduled && before.Status == campaigns.Draft {
-		back.Say = "It is launched, and begins at its start."
+		back.Notice = "Campaign launched. Dialing starts at the scheduled time."
 	}
 	if st.Campaign.Status == before.Status {
-		return back, nil // it was so already
+		return back, nil // no change
 	}
-	return back, c.log(r, action, r.ID(), map[string]any{"status": before.Status}, map[string]any{"status": st.Campaign.Status, "name": before.Name})
+	return back, c.log(
+		r,
+		action,
+		r.ID(),
+		map[string]any{"status": before.Status},
+		map[string]any{"status": st.Campaign.Status, "name": before.Name},
+	)
 }
 
-// blockedBy says what keeps a campaign from its launch.
-func blockedBy(b *desk.BlockedError) string {
+// blockedBy says which checks block a launch.
+func blockedBy(b *service.BlockedError) string {
 	var all []string
 	for _, x := range b.Blockers {
 		if x.Code == "attestation_stale" {
-			all = append(all, "the list or its screening changed since you saw it: look again, and confirm again")
+			all = append(all, "the list or its screening has changed; review it and confirm again")
 			continue
 		}
 		text := x.Message
-		for _, f := range fixes() {
+		for _, f := range fixes {
 			if f.Code == x.Code {
 				text = lower(f.Bad)
 			}
 		}
 		all = append(all, text)
 	}
-	return "It was not begun: " + strings.Join(all, "; ") + "."
+	return "Not started: " + strings.Join(all, "; ") + "."
 }
 
-func (c *Campaigns) launch(r *frame.Request) (frame.Done, error) {
+func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 	if !r.Ticked("attest") {
-		return frame.Done{To: "campaigns/" + r.ID() + "#launch", Say: "It was not launched: confirm the consent of those who are called.", Wrong: true}, nil
+		return ui.Result{
+			To:     "campaigns/" + r.ID() + "#launch",
+			Notice: "Not launched: confirm the consent of the contacts.",
+			Failed: true,
+		}, nil
 	}
-	return c.do(r, "launch", "It is launched.", func(ctx context.Context, orgID, id string, who desk.Who) (desk.Standing, error) {
-		return c.desk().Launch(ctx, orgID, id, who, desk.LaunchOrder{Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc")})
+	return c.do(r, "launch", "Campaign launched.", func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
+		return c.desk().Launch(ctx, orgID, id, who, service.LaunchRequest{Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc")})
 	})
 }
 
-func (c *Campaigns) pause(r *frame.Request) (frame.Done, error) {
-	return c.do(r, "pause", "It is paused. Calls that are on go on.", c.desk().Pause)
+func (c *Campaigns) pause(r *ui.Request) (ui.Result, error) {
+	return c.do(r, "pause", "Campaign paused. Active calls continue.", c.desk().Pause)
 }
 
-func (c *Campaigns) resume(r *frame.Request) (frame.Done, error) {
-	return c.do(r, "resume", "It goes on.", c.desk().Resume)
+func (c *Campaigns) resume(r *ui.Request) (ui.Result, error) {
+	return c.do(r, "resume", "Campaign resumed.", c.desk().Resume)
 }
 
-func (c *Campaigns) askCancel(r *frame.Request) (frame.Page, error) {
+// rescreen screens contacts again that were skipped because of their location.
+func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
+	to := "campaigns/" + r.ID()
+	n, err := c.desk().Rescreen(r.Context(), r.Org(), r.ID(), who(r))
+	switch control.CodeOf(err) {
+	case control.CodeCampaignTransition, control.CodeMarketNotInstalled:
+		return ui.Result{To: to, Notice: "Nothing was changed: " + ui.ErrorText(err) + ".", Failed: true}, nil
+	default:
+	}
+	if err != nil {
+		return ui.Result{}, err
+	}
+	if n == 0 {
+		return ui.Result{To: to, Notice: "Screened again: the market or the subgroup still rejects these numbers."}, nil
+	}
+	return ui.Result{
+		To:     to,
+		Notice: people(n) + " will be called. Resume the campaign if it is paused.",
+	}, c.log(r, "rescreen", r.ID(), nil, map[string]any{"contacts": n})
+}
+
+// reopen returns contacts to the queue whose calls failed because of this service.
+func (c *Campaigns) reopen(r *ui.Request) (ui.Result, error) {
+	back := ui.Result{To: "campaigns/" + r.ID()}
+	n, err := c.desk().Reopen(r.Context(), r.Org(), r.ID(), who(r))
+	if control.CodeOf(err) == control.CodeCampaignTransition {
+		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		return back, nil
+	}
+	if back.Notice = "No contact needs another call."; err != nil || n == 0 {
+		return back, err
+	}
+	back.Notice = people(n) + " will be called again."
+	return back, c.log(r, "reopen", r.ID(), nil, map[string]any{"contacts": n})
+}
+
+func (c *Campaigns) askCancel(r *ui.Request) (ui.Page, error) {
 	k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	return frame.Page{
+	return ui.Page{
 		Template: "form.html", Title: "Cancel " + k.Name, Crumbs: above(of(k)),
-		Lead: "Nobody of it is called any more, for good. Calls that are on go on.",
-		Data: r.Form(frame.Form{Submit: "Cancel the campaign", Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
+		Lead: "No one else will be called. This cannot be undone. Active calls continue.",
+		Data: r.Form(ui.Form{Submit: "Cancel campaign", Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
 	}, nil
 }
 
-func (c *Campaigns) cancel(r *frame.Request) (frame.Done, error) {
-	return c.do(r, "cancel", "It is cancelled.", c.desk().Cancel)
+func (c *Campaigns) cancel(r *ui.Request) (ui.Result, error) {
+	return c.do(r, "cancel", "Campaign canceled.", c.desk().Cancel)
 }
 
-func (c *Campaigns) askCalls(r *frame.Request) (frame.Page, error) {
+func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 	k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	f := numbers("Add them", r.URL("campaigns/"+k.ID))
-	f.Fields[0].Help = "CSV or XLSX. The first line has the names of the columns: phone, name, timezone; others become variables."
-	f.Fields = append(f.Fields, frame.Once(), frame.Field{Name: "attest", Label: "Each of them gave " + consent(k.ConsentTier()), Kind: frame.Box})
-	return frame.Page{
+	f := numbers("Add numbers", r.URL("campaigns/"+k.ID))
+	f.Fields[0].Help = "CSV or XLSX. Column names in the first line: phone, name, timezone; other columns become variables."
+	f.Fields = append(
+		f.Fields,
+		ui.OnceField(),
+		ui.Field{Name: "attest", Label: "Each contact gave " + consent(k.ConsentTier()), Kind: ui.Checkbox},
+	)
+	return ui.Page{
 		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: above(of(k)),
-		Lead: "All of them are taken, or none: where a row cannot be read, or a number is on a do-not-call list, the report says which.", Data: r.Form(f),
+		Lead: "All numbers are added or none. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
 	}, nil
 }
 
-// add takes more numbers into a campaign, once: numbers that it has are called again
-// where they come again.
-func (c *Campaigns) add(r *frame.Request) (frame.Done, error) {
-	list, done, err := given(r)
+// add adds numbers to a campaign, once per form. Numbers that come again are called again.
+func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
+	list, done, err := c.given(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	defer done()
 	if list == nil {
-		return frame.Done{}, frame.Invalid("lines", "Choose a file, or write numbers.")
+		return ui.Result{}, ui.Invalid("lines", "Choose a file or enter numbers.")
 	}
 	if !r.Ticked("attest") {
-		return frame.Done{}, frame.Invalid("attest", "Only who gave this consent may be called.")
+		return ui.Result{}, ui.Invalid("attest", "Confirm the consent: it is required for these calls.")
 	}
 	batch, err := c.batch(list)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	slot, added, end, err := r.Begin(batch)
-	back := frame.Done{To: "campaigns/" + r.ID(), Say: "These were added already: a form adds them once."}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: "These numbers were already added with this form."}
 	if err != nil || added != nil {
 		return back, err
 	}
-	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, desk.Ending{
-		Settle: func(ctx context.Context, q db.Querier, _ desk.Standing) error {
+	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, service.BatchHooks{
+		Settle: func(ctx context.Context, q db.Querier, _ service.Status) error {
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther})
 		},
-		Free: slot.Free,
+		Free: slot.ReleaseTx,
 	})
-	if no, ok := errors.AsType[*desk.RefusedError](err); ok {
-		return frame.Done{To: "imports/" + no.Import.ID, Say: "Nobody was added: " + words.Refusal(no.Err) + ".", Wrong: true},
+	if no, ok := errors.AsType[*service.RefusedError](err); ok {
+		return ui.Result{To: "imports/" + no.Import.ID, Notice: "No numbers were added: " + ui.ErrorText(no.Err) + ".", Failed: true},
 			errors.Join(end(nil), c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)}))
 	}
 	if err = end(err); err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	back.Say = people(st.Import.AcceptedRows) + " added."
+	back.Notice = people(st.Import.AcceptedRows) + " added."
 	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
 }
 
-// batch is a list as rows of the API, as many as it takes.
-func (c *Campaigns) batch(list *desk.File) ([]json.RawMessage, error) {
-	source, err := rows.FromFile(list, list.Size)
+// batch converts a list to rows of the API, up to its limit.
+func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
+	source, err := contactfile.FromFile(list, list.Size)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	most := c.desk().MostCalls
+	most := c.desk().MaxCalls
 	if most == 0 {
 		most = 1000
 	}
-	all, err := rows.JSON(source, most)
+	all, err := contactfile.JSON(source, most)
 	switch {
-	case errors.Is(err, rows.ErrLong):
-		return nil, frame.Invalid("rows", fmt.Sprintf("At most %d rows can be added at a time.", most))
+	case errors.Is(err, contactfile.ErrRowLimit):
+		return nil, ui.Invalid("rows", fmt.Sprintf("The limit is %d rows at a time.", most))
 	case err != nil:
-		return nil, frame.Invalid("rows", "This cannot be read: "+err.Error()+".")
+		return nil, ui.Invalid("rows", "The file could not be read: "+err.Error()+".")
 	}
 	return all, c.desk().CheckCalls(len(all))
 }
 
-func (c *Campaigns) askWithdraw(r *frame.Request) (frame.Page, error) {
-	return frame.Page{
+func (c *Campaigns) askWithdraw(r *ui.Request) (ui.Page, error) {
+	return ui.Page{
 		Template: "form.html", Title: "Withdraw numbers", Crumbs: above(),
-		Lead: "They are not called any more, in any campaign that is launched and not over. Calls that are on go on.",
-		Data: r.Form(frame.Form{Submit: "Withdraw them", Danger: true, Cancel: r.URL("campaigns"), Fields: []frame.Field{
-			{Name: "numbers", Label: "Numbers or ids of contacts, one a line", Kind: frame.Area, Rows: 8, Code: true, Placeholder: "+1 202 555 0123"},
+		Lead: "Withdrawn numbers are not called again in any active campaign. Active calls continue.",
+		Data: r.Form(ui.Form{Submit: "Withdraw numbers", Danger: true, Cancel: r.URL("campaigns"), Fields: []ui.Field{
+			{
+				Name:        "numbers",
+				Label:       "Numbers or contact ids, one per line",
+				Kind:        ui.TextArea,
+				Rows:        8,
+				Code:        true,
+				Placeholder: "+1 202 555 0123",
+			},
 		}}),
 	}, nil
 }
 
-// withdraw takes numbers out of all campaigns. What became of each is shown at once,
-// and is kept in the audit log.
-func (c *Campaigns) withdraw(r *frame.Request) (frame.Done, error) {
-	var a desk.Addresses
+// withdraw removes numbers from all campaigns. The result is shown once and kept in the
+// audit log.
+func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
+	var a service.WithdrawRequest
 	for line := range strings.Lines(r.Text("numbers")) {
 		text := strings.TrimSpace(line)
 		sent, err := json.Marshal(text)
 		switch {
 		case err != nil:
-			return frame.Done{}, err
+			return ui.Result{}, err
 		case text == "":
 		case strings.HasPrefix(text, "con_"):
 			a.ContactIDs = append(a.ContactIDs, sent)
@@ -204,24 +267,24 @@ func (c *Campaigns) withdraw(r *frame.Request) (frame.Done, error) {
 	w, err := c.desk().Withdraw(r.Context(), r.Org(), who(r), a)
 	switch control.CodeOf(err) {
 	case control.CodeAddressesRequired:
-		return frame.Done{}, frame.Invalid("numbers", "Write at least one.")
+		return ui.Result{}, ui.Invalid("numbers", "Enter at least one number or contact id.")
 	case control.CodeAddressesTooMany:
-		return frame.Done{}, frame.Invalid("numbers", "Those are too many at a time.")
+		return ui.Result{}, ui.Invalid("numbers", "Too many numbers at once. Split the list.")
 	default:
 	}
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	if err = c.log(r, "withdraw", "", nil, map[string]any{"withdrawn": w.Withdrawn}); err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	return frame.Done{Page: &frame.Page{
-		Template: "withdrawn.html", Title: "What was withdrawn", Crumbs: above(),
+	return ui.Result{Page: &ui.Page{
+		Template: "withdrawn.html", Title: "Withdrawn numbers", Crumbs: above(),
 		Data: map[string]any{"Did": w, "Invalid": texts(w.Invalid), "NotFound": texts(w.NotFound)},
 	}}, nil
 }
 
-// texts are values as they were typed.
+// texts returns JSON strings as they were typed.
 func texts(all []json.RawMessage) []string {
 	out := make([]string, len(all))
 	for i, raw := range all {

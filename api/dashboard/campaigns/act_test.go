@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/campaigns/sources"
-	"github.com/parley-voice/parley/campaigns/tallies"
+	"github.com/parley-voice/parley/campaigns/importfiles"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestNumbersAreAddedOnce by a form, however often it is sent: who comes twice is
-// called twice.
+// TestNumbersAreAddedOnce: a repeated form adds numbers once; a number that occurs twice in it is called twice.
 func TestNumbersAreAddedOnce(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -31,7 +30,7 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 	if a := send("", ada); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("of a form that may come again: %d", a.Status)
 	}
-	if a := send("a", "nonsense"); !strings.Contains(a.To(), "/imports/") {
+	if a := send("a", "nonsense"); !strings.Contains(a.Location(), "/imports/") {
 		t.Errorf("what cannot be read: %d %s", a.Status, a.Text())
 	}
 	var both sync.WaitGroup
@@ -43,10 +42,10 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 		})
 	}
 	both.Wait()
-	if a := b.Follow(at, "lines", ada, "attest", "on", "once", "a"); !strings.Contains(a.Text(), "These were added already") {
+	if a := b.Follow(at, "lines", ada, "attest", "on", "once", "a"); !strings.Contains(a.Text(), "already added with this form") {
 		t.Errorf("again: %s", a.Text())
 	}
-	if a := send("a", "+1 212 555 0189"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "was sent before") {
+	if a := send("a", "+1 212 555 0189"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "was already submitted") {
 		t.Errorf("others, by the same form: %d %s", a.Status, a.Text())
 	}
 	count := func() (n int) {
@@ -64,26 +63,26 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 }
 
 // full is a bucket that takes nothing.
-type full struct{ sources.Bucket }
+type full struct{ importfiles.Bucket }
 
 func (full) Put(context.Context, string, io.Reader) error { return errors.New("it is full") }
 
 // TestTheListIsNotTaken says so, however often the form is sent.
 func TestTheListIsNotTaken(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
-	h.Sell(t, "us", true)
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
+	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
-	if a := b.Post("campaigns/new", "once", "k"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Choose a file, or type numbers.") {
+	if a := b.Post("campaigns/new", "once", "k"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Choose a file or enter numbers.") {
 		t.Errorf("no list at all: %d %s", a.Status, a.Text())
 	}
-	list := func() string { return b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada").To() }
+	list := func() string { return b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada").Location() }
 	_, upload, _ := strings.Cut(list(), "?")
 	if again := list(); upload == "" || !strings.HasSuffix(again, upload) {
 		t.Errorf("a list that is sent again leads to %s, before to %s", again, upload)
 	}
 	for range 2 {
 		a := b.Follow("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first")
-		if !strings.Contains(a.Text(), "its list could not be taken: the rows could not be kept") {
+		if !strings.Contains(a.Text(), "its list was not imported: the rows could not be stored") {
 			t.Errorf("it says %s", a.Text())
 		}
 	}
@@ -93,10 +92,10 @@ func TestTheListIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOneFormMakesOneCampaign, however often it is sent; what was refused may be sent again.
+// TestOneFormMakesOneCampaign: a repeated form creates one campaign; a rejected form can be sent again.
 func TestOneFormMakesOneCampaign(t *testing.T) {
 	h := dashtest.New(t)
-	h.Sell(t, "us", true)
+	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	form := func(once, name, attempts string) dashtest.Answer {
 		return b.Post("campaigns/draft", "once", once, "name", name, "agent", "sales", "classification", "marketing", "pace", "20", "attempts", attempts, "interval", "15", "duplicates", "keep_first")
@@ -115,20 +114,20 @@ func TestOneFormMakesOneCampaign(t *testing.T) {
 			a := form("a", "Spring", "1")
 			mu.Lock()
 			defer mu.Unlock()
-			if to[a.To()]++; a.Status != http.StatusSeeOther && a.Status != http.StatusUnprocessableEntity {
+			if to[a.Location()]++; a.Status != http.StatusSeeOther && a.Status != http.StatusUnprocessableEntity {
 				t.Errorf("%d %s", a.Status, a.Text())
 			}
 		})
 	}
 	all.Wait()
 	again := form("a", "Spring", "1")
-	if to[again.To()] == 0 || !strings.Contains(b.Get(again.To()).Text(), "a form makes one") {
-		t.Errorf("again it leads to %s, before to %v", again.To(), to)
+	if to[again.Location()] == 0 || !strings.Contains(b.Get(again.Location()).Text(), "was already created") {
+		t.Errorf("again it leads to %s, before to %v", again.Location(), to)
 	}
 	if a := form("a", "Autumn", "1"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("another, by the same form: %d", a.Status)
 	}
-	if a := form("b", "Spring", "1"); a.To() == again.To() {
+	if a := form("b", "Spring", "1"); a.Location() == again.Location() {
 		t.Error("another form makes none")
 	}
 	var n int
@@ -137,14 +136,14 @@ func TestOneFormMakesOneCampaign(t *testing.T) {
 	}
 }
 
-// TestTheListChanged: the page of a draft tells what was found of its list before, and
-// when; nothing is launched on that. Asked anew it is what there is now.
+// TestTheListChanged: the page of a draft shows the age of its screening, which cannot be launched after a change; a
+// rescreen updates it.
 func TestTheListChanged(t *testing.T) {
 	h := dashtest.New(t)
-	h.Sell(t, "us", true)
+	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
-	_, upload, _ := strings.Cut(b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada\n+1 212 555 0189, Bob").To(), "?")
-	to := b.Post("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first").To()
+	_, upload, _ := strings.Cut(b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada\n+1 212 555 0189, Bob").Location(), "?")
+	to := b.Post("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first").Location()
 	shows := func(path string, want ...string) {
 		t.Helper()
 		a := b.Get(path)
@@ -159,12 +158,46 @@ func TestTheListChanged(t *testing.T) {
 		if _, err := h.DB.Pool.Exec(t.Context(), sql, h.Acme); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&tallies.Tallies{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
+		if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		shows(to, "have changed since", "!I confirm that each")
 		now := []string{"1 number is on a list", "!1 number is on a list"}[i]
 		shows(to+"?anew=1", "!have changed since", now, "I confirm that each")
 		shows(to, "!have changed since", now, "I confirm that each")
+	}
+}
+
+// TestReopen: a button calls contacts again whose last attempt failed because of the service, once; the audit log names the
+// operator.
+func TestReopen(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	id := ids["campaigns"]
+	exec := func(sql string) {
+		if _, err := h.DB.Pool.Exec(t.Context(), sql, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("UPDATE contacts SET state = 'exhausted', fault = 'agent_error', attempts = 1 WHERE id = (SELECT min(id) FROM contacts WHERE campaign_id = $1 AND state = 'pending')")
+	exec("INSERT INTO attempt_tallies (campaign_id, outcome, n) VALUES ($1, 'failed', 1)")
+	exec("UPDATE campaigns SET status = 'running' WHERE id = $1")
+	b := h.SignIn(t, "oscar")
+	if page := b.Get("campaigns/" + id); !strings.Contains(page.Text(), "1 contact has no attempts left") {
+		t.Errorf("%s", page.Text())
+	}
+	for _, want := range []string{"1 contact will be called again.", "No contact needs another call."} {
+		if page := b.Follow("campaigns/" + id + "/reopen"); !strings.Contains(page.Text(), want) {
+			t.Errorf("it does not say %q: %s", want, page.Text())
+		}
+	}
+	var left, logged int
+	err := h.DB.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM contacts WHERE fault <> ''), (SELECT count(*) FROM audit_log WHERE action = 'campaign.reopen')").Scan(&left, &logged)
+	if err != nil || left != 0 || logged != 1 {
+		t.Errorf("%d are left, %d lines of the log, %v", left, logged, err)
+	}
+	exec("UPDATE campaigns SET status = 'cancelled' WHERE id = $1")
+	if page := b.Follow("campaigns/" + id + "/reopen"); !strings.Contains(page.Text(), "Nothing was changed") {
+		t.Errorf("%s", page.Text())
 	}
 }

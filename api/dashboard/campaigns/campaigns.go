@@ -1,5 +1,4 @@
-// Package campaigns is where operators make campaigns, see what keeps them from
-// dialling, launch them, and watch how they get on.
+// Package campaigns has the pages to create, check, launch and watch campaigns.
 package campaigns
 
 import (
@@ -9,98 +8,108 @@ import (
 	"net/url"
 
 	api "github.com/parley-voice/parley/api/campaigns"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/uploads"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/operator"
 )
 
 //go:embed pages/*.html
 var files embed.FS
 
-// Campaigns is the room of campaigns. Its fields are set once.
+// Campaigns serves the pages of campaigns. Its fields are set once.
 type Campaigns struct {
 	API     *api.Campaigns
 	Uploads *uploads.Uploads
+	// Imports creates campaigns of large lists in the background; nil creates them at once.
+	Imports *uploads.Imports
+	// Large is the size of a large list, in bytes; 0 means 256 KiB.
+	Large int64
 }
 
-// Room returns its pages.
-func (c *Campaigns) Room() (frame.Room, error) {
+// Module returns the pages.
+func (c *Campaigns) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	const most = schema.MaxFile + schema.MaxBody
-	return frame.Room{
+	return ui.Module{
 		Name: "campaigns", Files: pages,
-		Links: []frame.Link{{Label: "Campaigns", Path: "campaigns"}},
-		Routes: []frame.Route{
-			{Path: "campaigns", Look: c.list},
-			{Path: "campaigns/new", Look: c.askList, Change: c.takeList, Most: most, Long: longest},
-			{Path: "campaigns/columns", Needs: operator.Operator, Look: c.columns, Long: longest},
-			{Path: "campaigns/draft", Look: c.askDraft, Change: c.create, Long: longest},
-			{Path: "campaigns/withdraw", Look: c.askWithdraw, Change: c.withdraw},
-			{Path: "campaigns/{id}", Look: c.show},
-			{Path: "campaigns/{id}/launch", Change: c.launch, Anew: []string{"attest"}},
-			{Path: "campaigns/{id}/pause", Change: c.pause},
-			{Path: "campaigns/{id}/resume", Change: c.resume},
-			{Path: "campaigns/{id}/cancel", Look: c.askCancel, Change: c.cancel},
-			{Path: "campaigns/{id}/calls", Look: c.askCalls, Change: c.add, Anew: []string{"attest"}, Most: most, Long: longest},
-			{Path: "imports/{id}", Look: c.imported},
+		Links: []ui.Link{{Label: "Campaigns", Path: "campaigns"}},
+		Routes: []ui.Route{
+			{Path: "campaigns", Show: c.list},
+			{Path: "campaigns/new", Show: c.askList, Submit: c.takeList, MaxBytes: most, Timeout: longest},
+			{Path: "campaigns/columns", Role: operator.Operator, Show: c.columns, Timeout: longest},
+			{Path: "campaigns/draft", Show: c.askDraft, Submit: c.create, Timeout: longest},
+			{Path: "campaigns/importing", Role: operator.Operator, Show: c.importing},
+			{Path: "campaigns/withdraw", Show: c.askWithdraw, Submit: c.withdraw},
+			{Path: "campaigns/{id}", Show: c.show},
+			{Path: "campaigns/{id}/launch", Submit: c.launch, NotRefilled: []string{"attest"}},
+			{Path: "campaigns/{id}/pause", Submit: c.pause},
+			{Path: "campaigns/{id}/resume", Submit: c.resume},
+			{Path: "campaigns/{id}/reopen", Submit: c.reopen},
+			{Path: "campaigns/{id}/rescreen", Submit: c.rescreen, Timeout: longest},
+			{Path: "campaigns/{id}/cancel", Show: c.askCancel, Submit: c.cancel},
+			{Path: "campaigns/{id}/calls", Show: c.askCalls, Submit: c.add, NotRefilled: []string{"attest"}, MaxBytes: most, Timeout: longest},
+			{Path: "imports/{id}", Show: c.imported},
 			{Path: "imports/{id}/report", Serve: c.report},
 		},
 	}, err
 }
 
 // desk is where campaigns are changed, by the API too.
-func (c *Campaigns) desk() *desk.Desk { return c.API.Desk }
+func (c *Campaigns) desk() *service.Service { return c.API.Desk }
 
-// who asks, for the record of a campaign.
-func who(r *frame.Request) desk.Who {
+// who returns the operator for the campaign's log.
+func who(r *ui.Request) service.Actor {
 	a := r.Actor()
-	return desk.Who{Via: campaigns.ByDashboard, Actor: a.Email, IP: a.Address, Agent: short(r.HTTP.UserAgent())}
+	return service.Actor{Via: campaigns.ByDashboard, Actor: a.Email, IP: a.Address, Agent: short(r.HTTP.UserAgent())}
 }
 
-// short is what of a browser's name is kept.
+// short cuts a user agent to what is stored.
 func short(s string) string {
 	const most = 500
-	return frame.Clean(s[:min(len(s), most)])
+	return ui.Clean(s[:min(len(s), most)])
 }
 
-// log writes what was done to a campaign to the audit log.
-func (c *Campaigns) log(r *frame.Request, action, object string, before, after any) error {
+// log writes a change of a campaign to the audit log.
+func (c *Campaigns) log(r *ui.Request, action, object string, before, after any) error {
 	return r.Log(operator.Entry{Action: "campaign." + action, Object: object, Before: before, After: after})
 }
 
-// above are the pages above one of a campaign.
-func above(more ...frame.Link) []frame.Link {
-	return append([]frame.Link{{Label: "Campaigns", Path: "campaigns"}}, more...)
+// above returns the parent pages of a campaign page.
+func above(more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: "Campaigns", Path: "campaigns"}}, more...)
 }
 
-// of leads to a campaign.
-func of(c campaigns.Campaign) frame.Link {
-	return frame.Link{Label: c.Name, Path: "campaigns/" + c.ID}
+// of links to a campaign.
+func of(c campaigns.Campaign) ui.Link {
+	return ui.Link{Label: c.Name, Path: "campaigns/" + c.ID}
 }
 
-// listed is what the list of campaigns shows.
+// listed is the data of the list of campaigns.
 type listed struct {
 	Campaigns []campaigns.Campaign
-	Filters   []frame.Field
+	Filters   []ui.Field
 	Filtered  bool
 	Refused   string
 	Next      string
 }
 
-func (c *Campaigns) list(r *frame.Request) (frame.Page, error) {
-	status := []frame.Option{{Label: "any"}}
-	for _, s := range []campaigns.Status{campaigns.Draft, campaigns.Scheduled, campaigns.Running, campaigns.Paused, campaigns.Completed, campaigns.Cancelled} {
-		status = append(status, frame.Option{Value: string(s), Label: string(s)})
+func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
+	status := []ui.Option{{Label: "any"}}
+	for _, s := range []campaigns.Status{
+		campaigns.Draft, campaigns.Scheduled,
+		campaigns.Running, campaigns.Paused, campaigns.Completed, campaigns.Canceled,
+	} {
+		status = append(status, ui.Option{Value: string(s), Label: string(s)})
 	}
-	l := listed{Filters: []frame.Field{
+	l := listed{Filters: []ui.Field{
 		{Name: "name", Label: "Name begins with", Value: r.Query("name")},
-		{Name: "status", Label: "Status", Kind: frame.Select, Options: status, Value: r.Query("status")},
+		{Name: "status", Label: "Status", Kind: ui.Select, Options: status, Value: r.Query("status")},
 	}}
 	q := url.Values{}
 	for _, f := range l.Filters {
@@ -121,40 +130,45 @@ func (c *Campaigns) list(r *frame.Request) (frame.Page, error) {
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:
-		l.Refused, err = "This cannot be looked for: "+words.Refusal(err)+".", nil
+		l.Refused, err = "Invalid search: "+ui.ErrorText(err)+".", nil
 	default:
 	}
-	return frame.Page{
+	return ui.Page{
 		Template: "list.html", Title: "Campaigns",
-		Actions: []frame.Link{{Label: "New campaign", Path: "campaigns/new"}, {Label: "Withdraw numbers", Path: "campaigns/withdraw"}}, Data: l,
+		Actions: []ui.Link{{Label: "New campaign", Path: "campaigns/new"}, {Label: "Withdraw numbers", Path: "campaigns/withdraw"}}, Data: l,
 	}, err
 }
 
-// report sends what became of the rows of a list, as the API does.
-func (c *Campaigns) report(r *frame.Request) error {
-	return c.API.Report(r.Writer, r.HTTP, access.Key{OrgID: r.Org()})
+// report serves the import report, as the API does.
+func (c *Campaigns) report(r *ui.Request) error {
+	return c.API.Report(r.Writer, r.HTTP, apikeys.Key{OrgID: r.Org()})
 }
 
-// importPage is what the page of a list shows.
+// importPage is the data of the page of an import.
 type importPage struct {
-	desk.Imported
+	service.ImportStatus
 
 	Campaign campaigns.Campaign
 	Codes    []count
+	Split    contactfile.Split
 }
 
-func (c *Campaigns) imported(r *frame.Request) (frame.Page, error) {
-	x, err := c.desk().Import(r.Context(), r.Org(), r.ID(), screening(r))
+func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
+	x, err := c.desk().Import(r.Context(), r.Org(), r.ID(), screeningAge(r))
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), x.CampaignID, false)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	return frame.Page{
-		Template: "import.html", Title: "List of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04 MST"), Crumbs: above(of(k)),
-		Lead: fmt.Sprintf("%s, %d accepted.", frame.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
-		Data: importPage{x, k, counts(x.ByCode, issueWords)},
+	split, err := c.API.Store.Imports.Split(r.Context(), r.DB(), x.Import, x.ByCode)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	return ui.Page{
+		Template: "import.html", Title: "Import of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04 MST"), Crumbs: above(of(k)),
+		Lead: fmt.Sprintf("%s, %d accepted.", ui.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
+		Data: importPage{x, k, counts(x.ByCode, issueWords), split},
 	}, nil
 }

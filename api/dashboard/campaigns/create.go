@@ -2,6 +2,7 @@ package campaigns
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,67 +12,80 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/campaigns/desk"
-	"github.com/parley-voice/parley/campaigns/rows"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
-// longest is how long a page may take that reads a whole list.
+// longest limits requests that read a whole list.
 const longest = 2 * time.Minute
 
-// numbers asks for numbers: a file, or lines.
-func numbers(submit, cancel string) frame.Form {
-	return frame.Form{
+// numbers is a form for numbers: a file or lines.
+func numbers(submit, cancel string) ui.Form {
+	return ui.Form{
 		Submit: submit, Cancel: cancel,
-		Fields: []frame.Field{
-			{Name: "rows", Label: "File", Kind: frame.File, Optional: true, Either: true, Help: "CSV or XLSX, up to 128 MiB. The first line has the names of the columns. You say on the next page what they are."},
+		Fields: []ui.Field{
 			{
-				Name: "lines", Label: "Or numbers, one a line", Kind: frame.Area, Rows: 6, Optional: true, Either: true, Code: true,
-				Placeholder: "+1 202 555 0123, Ada Lovelace\n+1 202 555 0124, Charles Babbage", Help: "A name may follow behind a comma.",
+				Name:     "rows",
+				Label:    "File",
+				Kind:     ui.File,
+				Optional: true,
+				Either:   true,
+				Help:     "CSV or XLSX, up to 128 MiB. Column names in the first line. Map the columns on the next page.",
+			},
+			{
+				Name: "lines", Label: "Or numbers, one per line", Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
+				Placeholder: "+1 202 555 0123, Ada Lovelace\n+1 202 555 0124, Charles Babbage", Help: "A name may follow after a comma.",
 			},
 		},
 	}
 }
 
-func (c *Campaigns) askList(r *frame.Request) (frame.Page, error) {
-	f := numbers("Go on", r.URL("campaigns"))
-	f.Fields = append(f.Fields, frame.Once())
-	return frame.Page{
-		Template: "new.html", Title: "New campaign", Crumbs: above(), Lead: "Step 1 of 3: whom to call.",
+func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
+	f := numbers("Continue", r.URL("campaigns"))
+	f.Fields = append(f.Fields, ui.OnceField())
+	return ui.Page{
+		Template: "new.html", Title: "New campaign", Crumbs: above(), Lead: "Step 1 of 3: contacts",
 		Data: r.Form(f),
 	}, nil
 }
 
-// takeList keeps a list until its campaign is made.
-func (c *Campaigns) takeList(r *frame.Request) (frame.Done, error) {
-	list, done, err := given(r)
+// takeList stores a list until its campaign is created.
+func (c *Campaigns) takeList(r *ui.Request) (ui.Result, error) {
+	list, done, err := c.given(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	defer done()
 	if list == nil {
-		return frame.Done{}, frame.Invalid("rows", "Choose a file, or type numbers.")
+		return ui.Result{}, ui.Invalid("rows", "Choose a file or enter numbers.")
 	}
 	sum, err := r.Sum("rows")
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	return r.DoOnce(func() (frame.Done, error) {
-		if _, err := uploads.Read(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
-			return frame.Done{}, unreadable(err)
+	return r.DoOnce(func() (ui.Result, error) {
+		if _, err := uploads.ReadPreview(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
+			return ui.Result{}, unreadable(err)
 		}
 		id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
-		return frame.Done{To: "campaigns/columns?upload=" + id}, err
+		return ui.Result{To: "campaigns/columns?upload=" + id}, err
 	}, sum, r.Text("lines"))
 }
 
-// given is the list that a form brings, nil where it brings none.
-func given(r *frame.Request) (list *desk.File, done func(), err error) {
+// given returns the list of a form, nil without one.
+func (c *Campaigns) given(r *ui.Request) (list *service.File, done func(), err error) {
 	f, head, err := r.HTTP.FormFile("rows")
 	switch {
 	case err == nil:
-		return &desk.File{ReaderAt: f, Size: head.Size}, func() { _ = f.Close() }, nil
+		shut := func() { _ = f.Close() } // read only
+		leave, refusal := c.API.ReadList(r.Org())
+		if refusal != nil {
+			shut()
+			return nil, nil, ui.Invalid("rows", listBusy)
+		}
+		return &service.File{ReaderAt: f, Size: head.Size}, func() { leave(); shut() }, nil
 	case !errors.Is(err, http.ErrMissingFile) && !errors.Is(err, http.ErrNotMultipart):
 		return nil, nil, err
 	}
@@ -80,72 +94,94 @@ func given(r *frame.Request) (list *desk.File, done func(), err error) {
 		return nil, func() {}, nil
 	}
 	body := []byte("phone,name\n" + text)
-	return &desk.File{ReaderAt: bytes.NewReader(body), Size: int64(len(body))}, func() {}, nil
+	return &service.File{ReaderAt: bytes.NewReader(body), Size: int64(len(body))}, func() {}, nil
 }
 
-// unreadable refuses a file that is no list of rows.
+// listBusy is the message while the limit of lists that are read at once is reached.
+const listBusy = "Another list is being read. Try again in a few seconds."
+
+// unreadable rejects a file that is not a list of rows.
 func unreadable(err error) error {
-	if errors.Is(err, rows.ErrFile) {
-		return frame.Invalid("rows", "This cannot be read: "+strings.TrimPrefix(err.Error(), rows.ErrFile.Error()+": ")+".")
+	if errors.Is(err, contactfile.ErrFile) {
+		return ui.Invalid("rows", "The file could not be read: "+strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")+".")
 	}
 	return err
 }
 
-// A column is one of a file, and what it is to be taken for.
+// A column is a column of the file and its mapping.
 type column struct {
-	Name, Field string // of the form
-	Options     []frame.Option
+	Name, Field string // name of the form field
+	Options     []ui.Option
 	Value       string
 	Samples     []string
 }
 
-// The choices of a column beside those of rows.Columns.
+// The choices of a column besides those of contactfile.Columns.
 const (
 	leftOut  = "-"
-	variable = "="
+	variable = contactfile.AsVariable
 )
 
-// samples are how many values of a column are shown.
+// samples is the number of values that are shown of a column.
 const samples = 3
 
-// columnsPage is what the page of columns shows.
+// columnsPage is the data of the mapping page.
 type columnsPage struct {
 	Upload  string
 	Columns []column
 	uploads.Preview
-	Issues []rows.Issue
+	Issues []contactfile.Issue
 	Codes  []count
 	Total  int
-	// NoPhone says that no column is the phone; Ready, that the list can be gone on with.
-	NoPhone, Ready bool
+	Split  contactfile.Split
+	// Phone is the column that is called; Others look like phone numbers too.
+	Phone  string
+	Others []string
+	// NoPhone: no column maps to phone. TwoPhones: several do. NoRow: no row would be
+	// called. Ready: a campaign can be created.
+	NoPhone, TwoPhones, NoRow, Ready bool
 }
 
-// opened opens the upload that a page is about, its columns as they were chosen.
-func (c *Campaigns) opened(r *frame.Request) (*desk.File, func(), error) {
+// opened opens the upload of a page with its chosen columns.
+func (c *Campaigns) opened(r *ui.Request) (*service.File, func(), error) {
 	id := r.Query("upload")
 	if id == "" {
 		id = r.Text("upload")
 	}
-	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
-	if errors.Is(err, uploads.ErrGone) {
-		return nil, nil, &frame.ProblemError{Status: http.StatusGone, Title: "The list is kept no more", Text: "A list is kept for an hour, and one campaign is made of it. Begin with the list again.", Next: frame.Link{Label: "New campaign", Path: "campaigns/new"}}
+	leave, err := c.API.ReadList(r.Org())
+	if err != nil {
+		return nil, nil, &ui.ProblemError{Status: http.StatusTooManyRequests, Title: "The list is not ready yet", Text: listBusy}
 	}
-	return f, done, err
+	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
+	if err != nil {
+		leave()
+	}
+	if errors.Is(err, uploads.ErrGone) {
+		return nil, nil, &ui.ProblemError{
+			Status: http.StatusGone,
+			Title:  "The list has expired",
+			Text:   "Uploaded lists are kept for one hour and used for one campaign. Upload the list again.",
+			Next:   ui.Link{Label: "New campaign", Path: "campaigns/new"},
+		}
+	}
+	return f, func() { done(); leave() }, err
 }
 
-// chosen are the columns of a file as the query says that they are: the n-th in the
-// value cN. Without any they are what their names mean.
-func chosen(r *frame.Request, names []string) (columns map[string]string, values []string) {
+// chosen returns the mapping of the columns: the n-th is the value cN of the query.
+// Without it, the names of the columns decide.
+func chosen(r *ui.Request, names []string) (columns map[string]string, values []string) {
 	columns, q := map[string]string{}, r.HTTP.URL.Query()
+	meant := contactfile.ColumnMeanings(names)
 	for i, name := range names {
 		v := q.Get("c" + strconv.Itoa(i))
 		if v == "" {
-			v = usual(name)
+			v = cmp.Or(meant[i], leftOut)
 		}
 		switch v {
 		case leftOut:
 			columns[name] = ""
 		case variable:
+			columns[name] = contactfile.AsVariable
 		default:
 			columns[name] = v
 		}
@@ -154,46 +190,53 @@ func chosen(r *frame.Request, names []string) (columns map[string]string, values
 	return columns, values
 }
 
-// usual is what a column is taken for where nobody says.
-func usual(name string) string {
-	col, v := rows.Means(name)
-	switch {
-	case col != "":
-		return col
-	case v != "":
-		return variable
-	default:
-		return leftOut
+// options are the possible mappings of a column.
+func options(name string) []ui.Option {
+	all := []ui.Option{{Value: leftOut, Label: "Ignore"}}
+	if v := contactfile.VariableName(name); v != "" {
+		all = append(all, ui.Option{Value: variable, Label: "variable {{" + v + "}}"})
 	}
-}
-
-// options are what a column may be taken for.
-func options(name string) []frame.Option {
-	all := []frame.Option{{Value: leftOut, Label: "leave out"}}
-	if _, v := rows.Means(name); v != "" {
-		all = append(all, frame.Option{Value: variable, Label: "variable {{" + v + "}}"})
-	}
-	for _, col := range rows.Columns() {
-		all = append(all, frame.Option{Value: col, Label: strings.ReplaceAll(col, "_", " ")})
+	for _, col := range contactfile.Columns() {
+		all = append(all, ui.Option{Value: col, Label: strings.ReplaceAll(col, "_", " ")})
 	}
 	return all
 }
 
-func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
+func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	f, done, err := c.opened(r)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	defer done()
 	x := columnsPage{Upload: r.Query("upload")}
-	x.Preview, err = uploads.Read(r.Context(), c.desk(), r.Org(), f, func(names []string) map[string]string {
+	x.Preview, err = uploads.ReadPreview(r.Context(), c.desk(), r.Org(), f, func(names []string) map[string]string {
 		columns, _ := chosen(r, names)
 		return columns
 	})
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	_, values := chosen(r, x.Names)
+	x.lay(values)
+	if x.List != nil {
+		const shown = 10
+		var by map[string]int
+		x.Issues, by, x.Total = x.List.Issues(shown)
+		x.Codes = counts(by, issueWords)
+		x.Split = x.List.Split()
+	}
+	phones := len(slices.DeleteFunc(values, func(v string) bool { return v != contactfile.PhoneColumn }))
+	x.NoPhone, x.TwoPhones = phones == 0, phones > 1
+	x.NoRow = x.List != nil && !x.NoPhone && !x.TwoPhones && x.Split.Called == 0 && !x.More
+	x.Ready = x.List != nil && !x.NoPhone && !x.TwoPhones && !x.NoRow
+	return ui.Page{
+		Template: "columns.html", Title: "Map columns", Crumbs: above(ui.Link{Label: "New campaign", Path: "campaigns/new"}),
+		Lead: "Step 2 of 3: columns", Data: x,
+	}, nil
+}
+
+// lay fills in the columns with their mapping.
+func (x *columnsPage) lay(values []string) {
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
 		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}
@@ -203,24 +246,17 @@ func (c *Campaigns) columns(r *frame.Request) (frame.Page, error) {
 			}
 		}
 		x.Columns = append(x.Columns, k)
+		if col, _ := contactfile.ColumnMeaning(name); values[i] == contactfile.PhoneColumn {
+			x.Phone = name
+		} else if col == contactfile.PhoneColumn && values[i] == variable {
+			x.Others = append(x.Others, name)
+		}
 	}
-	if x.List != nil {
-		const shown = 10
-		var by map[string]int
-		x.Issues, by, x.Total = x.List.Issues(shown)
-		x.Codes = counts(by, issueWords)
-		x.NoPhone = x.List.Refusal == rows.NoPhoneColumn
-	}
-	x.Ready = x.List != nil && !x.NoPhone
-	return frame.Page{
-		Template: "columns.html", Title: "What the columns are", Crumbs: above(frame.Link{Label: "New campaign", Path: "campaigns/new"}),
-		Lead: "Step 2 of 3: how the list is read.", Data: x,
-	}, nil
 }
 
-// columnsOf are the columns of the list that a campaign is made of.
-func columnsOf(r *frame.Request, f *desk.File) error {
-	names, err := uploads.Names(f)
+// columnsOf sets the mapping of the list of a new campaign.
+func columnsOf(r *ui.Request, f *service.File) error {
+	names, err := uploads.ColumnNames(f)
 	if err != nil {
 		return fmt.Errorf("columns: %w", err)
 	}

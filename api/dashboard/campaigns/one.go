@@ -7,17 +7,16 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/checks"
-	"github.com/parley-voice/parley/campaigns/desk"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/progress"
-	"github.com/parley-voice/parley/campaigns/screen"
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
-// A check is one of the launch's, and what to do where it fails.
+// A check is a launch check and its fix.
 type check struct {
 	fix
 
@@ -26,60 +25,66 @@ type check struct {
 	Href string // of the fix
 }
 
-// one is what the page of a campaign shows.
+// one is the data of the page of a campaign.
 type one struct {
-	desk.Standing
+	service.Status
 
 	Draft, Over   bool
-	Screened      time.Time // when the list of a draft was held against the do-not-call lists
-	Checks        []check   // of a draft, and of a paused campaign
-	Blocked       int       // of them
-	Passed        int       // of them
-	Listed        bool      // numbers are on a do-not-call list, and nobody has decided yet
+	Screened      time.Time // time of the draft's do-not-call screening
+	Checks        []check   // of drafts and paused campaigns
+	Blocked       int       // failed checks
+	Passed        int       // passed checks
+	Listed        bool      // numbers are on a do-not-call list without a decision
 	Consent       string
 	Warnings      []string
 	Live          bool
 	Progress      progress.Progress
-	Stand         []stand // contacts by where they stand
+	Stand         []stand // contacts by state
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
 	Hours, Pace   template.HTML
-	Dialled       int // attempts that the hours are of
-	Lists         []store.Listed
+	Dialed        int // attempts in Hours
+	Lists         []store.ImportSummary
 	History       []event
+	Faulted       int // contacts without attempts left after a failure of this service
+	Skipped       int // contacts suppressed by location that may be screened again
 	Pausable      bool
 	Resumable     bool
 	HoursInWords  []string
 	RetriesInWord string
 }
 
-// An outcome is what came of calls, and its share.
+// An outcome is a result of calls and its share.
 type outcome struct {
 	Says  string
 	N     int
 	Meter template.HTML
 }
 
-// screening is how the list of a draft is screened for a page: as it was before, with
-// its age, unless the page is asked for anew. It asks so by itself where that is old.
-func screening(r *frame.Request) screen.Age {
+// screeningAge allows a cached screening unless the page requests a new one. The page
+// does so by itself when the cached one is outdated.
+func screeningAge(r *ui.Request) screening.Freshness {
 	if r.Query("anew") != "" {
-		return screen.Anew
+		return screening.Fresh
 	}
-	return screen.Kept
+	return screening.Cached
 }
 
-func (c *Campaigns) show(r *frame.Request) (frame.Page, error) {
-	st, err := c.desk().Get(r.Context(), r.Org(), r.ID(), screening(r))
+func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
+	st, err := c.desk().Get(r.Context(), r.Org(), r.ID(), screeningAge(r))
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	k := st.Campaign
 	o := one{
-		Standing: st, Draft: k.Status == campaigns.Draft, Over: k.Status.Over(), Consent: consent(k.ConsentTier()), Live: !k.Status.Over() && k.Status != campaigns.Draft,
-		Pausable: campaigns.Allowed(k.Status, campaigns.Pause) == campaigns.Happens, Resumable: k.Status == campaigns.Paused,
+		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
+		Consent: consent(k.ConsentTier()), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
+		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
 		HoursInWords: shifts(k.WorkingHours), RetriesInWord: again(k),
+	}
+	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
+		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
 	}
 	o.Screened = time.Unix(st.Screen.ScreenedAt, 0)
 	if o.Draft || k.Status == campaigns.Paused {
@@ -90,29 +95,39 @@ func (c *Campaigns) show(r *frame.Request) (frame.Page, error) {
 	}
 	if !o.Draft {
 		if err = c.progress(r, &o); err != nil {
-			return frame.Page{}, err
+			return ui.Page{}, err
 		}
 	}
 	const most = 20
-	if o.Lists, err = c.API.Store.Imports(r.Context(), r.DB(), k.ID, most); err != nil {
-		return frame.Page{}, err
+	if o.Lists, err = c.API.Store.Imports.List(r.Context(), r.DB(), k.ID, most); err != nil {
+		return ui.Page{}, err
 	}
-	log, err := c.API.Store.History(r.Context(), r.DB(), k.ID, most)
+	log, err := c.API.Store.LogEntries(r.Context(), r.DB(), k.ID, most)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	o.History = history(log)
-	p := frame.Page{Template: "one.html", Title: k.Name, Lead: fmt.Sprintf("%s, by %s, %d calls a minute", k.Classification, k.AgentName, k.CallsPerMinute), Crumbs: above(), Data: o}
+	p := ui.Page{
+		Template: "one.html",
+		Title:    k.Name,
+		Lead:     fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
+		Crumbs:   above(),
+		Data:     o,
+	}
 	if !o.Over {
-		p.Actions = []frame.Link{{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"}, {Label: "Withdraw numbers", Path: "campaigns/withdraw"}, {Label: "Cancel the campaign", Path: "campaigns/" + k.ID + "/cancel"}}
+		p.Actions = []ui.Link{
+			{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"},
+			{Label: "Withdraw numbers", Path: "campaigns/withdraw"},
+			{Label: "Cancel campaign", Path: "campaigns/" + k.ID + "/cancel"},
+		}
 	}
 	return p, nil
 }
 
-// check lists the launch checks, those that fail first.
-func (c *Campaigns) check(r *frame.Request, o *one) {
-	for _, f := range fixes() {
-		failed := slices.ContainsFunc(o.Blockers, func(b checks.Blocker) bool { return b.Code == f.Code })
+// check lists the launch checks, failed ones first.
+func (c *Campaigns) check(r *ui.Request, o *one) {
+	for _, f := range fixes {
+		failed := slices.ContainsFunc(o.Blockers, func(b launchcheck.Blocker) bool { return b.Code == f.Code })
 		if !failed && f.Good == "" {
 			continue
 		}
@@ -123,13 +138,13 @@ func (c *Campaigns) check(r *frame.Request, o *one) {
 		case f.Path != "":
 			x.Href = r.URL(f.Path)
 		}
-		if failed && f.Code != checks.DNCMatches {
+		if failed && f.Code != launchcheck.DNCMatches {
 			o.Blocked++
 		}
 		if !failed {
 			o.Passed++
 		}
-		o.Listed = o.Listed || failed && f.Code == checks.DNCMatches
+		o.Listed = o.Listed || failed && f.Code == launchcheck.DNCMatches
 		o.Checks = append(o.Checks, x)
 	}
 	slices.SortStableFunc(o.Checks, func(a, b check) int {
@@ -144,37 +159,42 @@ func (c *Campaigns) check(r *frame.Request, o *one) {
 	})
 }
 
-// Of the charts: so many minutes of the pace, and of so many attempts the hours.
+// Chart ranges: minutes of the pace, attempts of the hours.
 const (
 	paceMinutes   = 30
 	hoursAttempts = 5_000
 )
 
-func (c *Campaigns) progress(r *frame.Request, o *one) error {
+func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	k, now := o.Campaign, time.Now()
 	var err error
 	if o.Progress, err = c.desk().Progress(r.Context(), r.Org(), k.ID); err != nil {
 		return err
 	}
+	if o.Progress.Counters.Failed > 0 {
+		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {
+			return err
+		}
+	}
 	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
 	o.Outcomes, o.Stand = outcomes(o.Progress.Counters), stands(o.Progress)
 	if !o.Over {
-		dials, fault := c.API.Store.Dials(r.Context(), r.DB(), k.ID, paceMinutes, now)
+		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {
 			return fault
 		}
 		o.Pace = pace(dials, k.CallsPerMinute)
 	}
-	hours, err := c.API.Store.Hours(r.Context(), r.DB(), k, hoursAttempts)
+	hours, err := c.API.Store.Attempts.PerHour(r.Context(), r.DB(), k, hoursAttempts)
 	if err != nil {
 		return err
 	}
-	o.Hours, o.Dialled = byHour(hours)
+	o.Hours, o.Dialed = byHour(hours)
 	return nil
 }
 
-// pace draws the calls of the last minutes beside what was asked for.
+// pace draws calls per minute against the requested pace.
 func pace(dials []int, asked int) template.HTML {
 	all := make([]chart.Column, len(dials))
 	for i, n := range dials {
@@ -187,11 +207,16 @@ func pace(dials []int, asked int) template.HTML {
 			all[i].Label = fmt.Sprintf("−%d", ago)
 		}
 	}
-	return chart.Columns(fmt.Sprintf("Calls begun in each of the last %d minutes; %d a minute were asked for", len(dials), asked), "pace", all, asked)
+	return chart.Columns(
+		fmt.Sprintf("Calls started per minute in the last %d minutes; requested: %d", len(dials), asked),
+		"pace",
+		all,
+		asked,
+	)
 }
 
-// byHour draws the attempts by the hour of the day, and counts them.
-func byHour(hours []store.Hour) (template.HTML, int) {
+// byHour draws attempts by hour of the day and counts them.
+func byHour(hours []store.HourStats) (template.HTML, int) {
 	all, n := make([]chart.Column, 24), 0
 	for i := range all {
 		all[i] = chart.Column{Title: fmt.Sprintf("%d to %d: none", i, i+1)}
@@ -203,14 +228,14 @@ func byHour(hours []store.Hour) (template.HTML, int) {
 		if h.Hour < 0 || h.Hour > 23 {
 			continue
 		}
-		all[h.Hour].N, all[h.Hour].Part = h.Dialled, h.Answered
-		all[h.Hour].Title = fmt.Sprintf("%d to %d: %d dialled, %d answered by a person", h.Hour, h.Hour+1, h.Dialled, h.Answered)
-		n += h.Dialled
+		all[h.Hour].N, all[h.Hour].Part = h.Dialed, h.Answered
+		all[h.Hour].Title = fmt.Sprintf("%d to %d: %d dialed, %d answered by a person", h.Hour, h.Hour+1, h.Dialed, h.Answered)
+		n += h.Dialed
 	}
-	return chart.Columns("Calls by the hour that it was where the contact is", "hours", all, 0), n
+	return chart.Columns("Calls by local hour of the contact", "hours", all, 0), n
 }
 
-// A stand is how many contacts are somewhere.
+// A stand is the number of contacts in a state.
 type stand struct {
 	N    int
 	Says string
@@ -218,13 +243,13 @@ type stand struct {
 
 func stands(p progress.Progress) []stand {
 	return []stand{
-		{p.Counters.Contacts, "contacts"},
-		{p.Ready, "may be called now"},
-		{p.Holds, "wait"},
-		{p.Counters.InProgress, "on the line"},
-		{p.ByState[campaigns.Done], "done"},
-		{p.ByState[campaigns.Exhausted], "not reached"},
-		{p.ByState[campaigns.Suppressed], "left out"},
+		{p.Counters.Contacts, "Contacts"},
+		{p.Ready, "Ready"},
+		{p.Holds, "Waiting"},
+		{p.Counters.InProgress, "In call"},
+		{p.ByState[campaigns.Done], "Completed"},
+		{p.ByState[campaigns.Exhausted], "Not reached"},
+		{p.ByState[campaigns.Suppressed], "Skipped"},
 	}
 }
 
@@ -236,12 +261,12 @@ func outcomes(c progress.Counters) []outcome {
 	}{
 		{"Answered by a person", c.Answered},
 		{"Voicemail", c.Voicemail},
-		{"A menu", c.IVR},
+		{"Phone menu", c.IVR},
 		{"No answer", c.NoAnswer},
 		{"Busy", c.Busy},
 		{"Declined", c.Declined},
 		{"Failed", c.Failed},
-		{"On the line now", c.InProgress},
+		{"In progress", c.InProgress},
 	} {
 		if x.n > 0 {
 			all = append(all, outcome{x.says, x.n, chart.Meter(fmt.Sprintf("%d of %d", x.n, c.Attempts), x.n, c.Attempts)})
@@ -250,18 +275,18 @@ func outcomes(c progress.Counters) []outcome {
 	return all
 }
 
-// consent is what the one who launches attests.
+// consent is the statement that the operator attests.
 func consent(tier string) string {
 	if tier == "pewc" {
-		return "prior express written consent to be called by a machine for marketing"
+		return "prior express written consent to automated marketing calls"
 	}
-	return "prior express consent to be called by a machine"
+	return "prior express consent to automated calls"
 }
 
-// shifts are working hours in words.
+// shifts formats working hours.
 func shifts(all []campaigns.Shift) []string {
 	var out []string
-	names := field.Weekdays()
+	names := ui.Weekdays()
 	for _, s := range all {
 		text := ""
 		for i := 0; i < len(s.Days); {
@@ -283,24 +308,24 @@ func shifts(all []campaigns.Shift) []string {
 	return out
 }
 
-// again says how often a number is called.
+// again formats the retry settings.
 func again(k campaigns.Campaign) string {
 	switch {
 	case len(k.Retry.Rules) > 0:
-		return fmt.Sprintf("%d calls at most, by %d rules", k.Retry.Attempts, len(k.Retry.Rules))
+		return fmt.Sprintf("at most %d calls, %d rules", k.Retry.Attempts, len(k.Retry.Rules))
 	case k.Retry.Attempts <= 1:
-		return "none: each number is called once"
+		return "none"
 	default:
-		return fmt.Sprintf("%d calls at most, the second after %d min", k.Retry.Attempts, k.Retry.Interval/60)
+		return fmt.Sprintf("at most %d calls, the second after %d min", k.Retry.Attempts, k.Retry.Interval/60)
 	}
 }
 
-// warning says what an operator should know, with its numbers.
-func warning(w checks.Warning) string {
+// warning formats a warning with its figures.
+func warning(w launchcheck.Warning) string {
 	text := say(warnings, w.Code)
 	switch {
-	case w.Code == checks.FrequencyActive && w.Daily != nil && w.Rolling7d != nil:
-		text += fmt.Sprintf(" At most %s a day, and %s in 7 days.", most(*w.Daily), most(*w.Rolling7d))
+	case w.Code == launchcheck.FrequencyActive && w.Daily != nil && w.Rolling7d != nil:
+		text += fmt.Sprintf(" At most %s per day and %s in 7 days.", most(*w.Daily), most(*w.Rolling7d))
 	case w.Count > 0:
 		text += fmt.Sprintf(" (%d)", w.Count)
 	case w.Unscreened > 0:
@@ -308,7 +333,7 @@ func warning(w checks.Warning) string {
 	case w.AgeDays > 0:
 		text += fmt.Sprintf(" It is %d days old.", w.AgeDays)
 	case w.RouteLimit > 0:
-		text += fmt.Sprintf(" It takes %d.", w.RouteLimit)
+		text += fmt.Sprintf(" Its limit is %d.", w.RouteLimit)
 	}
 	return text
 }
@@ -320,13 +345,13 @@ func most(n int) string {
 	return fmt.Sprint(n)
 }
 
-// An event is something that was done to a campaign.
+// An event is an entry of the campaign's log.
 type event struct {
 	At      time.Time
 	Did, By string
 }
 
-func history(all []store.Entry) []event {
+func history(all []store.LogEntry) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
 		out[i] = event{At: e.At, Did: say(actions, e.Action), By: "by the " + string(e.Via)}
@@ -334,7 +359,7 @@ func history(all []store.Entry) []event {
 		case e.Actor != "":
 			out[i].By = "by " + e.Actor
 		case e.Via == campaigns.BySystem:
-			out[i].By = "by itself"
+			out[i].By = "by the system"
 		}
 	}
 	return out

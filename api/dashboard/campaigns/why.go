@@ -5,55 +5,61 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/checks"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/control"
 )
 
-// A why answers why a campaign dials, or does not.
+// A why explains whether a campaign dials.
 type why struct {
-	State string // good, due, busy or bad: how it is drawn; by the first two it dials
+	State string // good, due, busy or bad (CSS class); good and due mean dialing
 	Says  string
-	More  string // what one may do, or wait for
+	More  string // next action
 	Next  time.Time
 }
 
-// explain answers from what is known of a campaign.
-func explain(k campaigns.Campaign, p progress.Progress, blockers []checks.Blocker) why {
+// explain returns the reason of the campaign's present state.
+func explain(k campaigns.Campaign, p progress.Progress, blockers []launchcheck.Blocker) why {
 	switch k.Status {
 	case campaigns.Draft:
-		return why{"busy", "It is a draft: nothing is dialled before it is launched.", "", time.Time{}}
+		return why{"busy", "Draft. No calls are placed until you launch it.", "", time.Time{}}
 	case campaigns.Scheduled:
-		return why{"busy", "It is launched, and begins at its start.", "", k.StartsAt}
+		return why{"busy", "Launched; waiting for the scheduled start.", "", k.StartsAt}
 	case campaigns.Paused:
-		return why{"busy", "It is paused: nobody new is called. Calls that are on go on.", "Resume it to go on.", time.Time{}}
-	case campaigns.Cancelled:
-		return why{"", "It was cancelled. Nobody is called any more.", "", time.Time{}}
+		return why{"busy", "Paused: no new calls. Active calls continue.", "Resume to continue.", time.Time{}}
+	case campaigns.Canceled:
+		return why{"", "Canceled. No one else will be called.", "", time.Time{}}
 	case campaigns.Completed:
-		text := "It is over: nobody is left to be called."
+		text := "Completed: all contacts are done."
 		if k.StatusReason == campaigns.EndsAtCame {
-			text = "It is over: its end came."
+			text = "Completed: the end time was reached."
 		}
 		return why{"good", text, "", time.Time{}}
 	case campaigns.Running:
 	}
 	for _, b := range blockers {
 		if f, ok := lost(b.Code); ok {
-			return why{"bad", f.Bad + ", so nobody is called.", f.Do, time.Time{}}
+			return why{"bad", f.Bad + ". Calls are on hold.", f.Do, time.Time{}}
 		}
 	}
 	return running(k, p)
 }
 
-// lost is the fix of what keeps a running campaign from dialling.
+// lost returns the fix of a blocker that stops a running campaign.
 func lost(code string) (fix, bool) {
 	switch code {
-	case checks.AgentNotPublished, checks.AgentNotAttached, checks.RouteUnavailable, checks.CallerNumberUnavailable, checks.MarketNotInstalled, checks.HoursNeverOpen:
+	case launchcheck.AgentNotPublished,
+		launchcheck.ProviderNotConfigured,
+		launchcheck.AgentNotAttached,
+		launchcheck.RouteUnavailable,
+		launchcheck.CallerNumberUnavailable,
+		launchcheck.MarketNotInstalled,
+		launchcheck.HoursNeverOpen:
 	default:
 		return fix{}, false
 	}
-	for _, f := range fixes() {
+	for _, f := range fixes {
 		if f.Code == code {
 			return f.fix, true
 		}
@@ -62,48 +68,79 @@ func lost(code string) (fix, bool) {
 }
 
 func running(k campaigns.Campaign, p progress.Progress) why {
-	dials := fmt.Sprintf("%s in the last minute, of %d that were asked for.", calls(p.Pace.Dialled), p.Pace.CallsPerMinute)
+	dials := fmt.Sprintf("%s in the last minute; requested pace %d.", calls(p.Pace.Dialed), p.Pace.CallsPerMinute)
 	switch {
-	case p.Ready > 0 && p.Pace.Dialled > 0:
-		return why{"good", "It is dialling: " + dials, "", time.Time{}}
+	case p.Ready > 0 && p.Pace.Dialed > 0:
+		return why{"good", "Dialing: " + dials, "", time.Time{}}
 	case p.Ready > 0 && len(p.Pace.LimitedBy) > 0:
 		l := limits[p.Pace.LimitedBy[0]]
-		return why{"busy", fmt.Sprintf("%s may be called now, and none is: %s.", people(p.Ready), l.says), l.do, time.Time{}}
+		return why{"busy", fmt.Sprintf("%s ready, none being dialed: %s.", people(p.Ready), l.says), l.do, time.Time{}}
 	case p.Ready > 0:
-		return why{"due", fmt.Sprintf("%s may be called now. None was called in the last minute; the next call is due.", people(p.Ready)), "", time.Time{}}
+		return why{
+			"due",
+			fmt.Sprintf("%s ready. No calls in the last minute; the next call is due.", people(p.Ready)),
+			"",
+			time.Time{},
+		}
 	case p.Holds > 0:
 		return waits(p)
 	case p.Counters.InProgress > 0:
-		return why{"good", "The last calls are on. Nobody else waits.", "", time.Time{}}
+		return why{"good", "The last calls are in progress. No contacts are waiting.", "", time.Time{}}
 	case p.ByState[campaigns.Awaiting] > 0:
-		return why{"busy", fmt.Sprintf("%s were talked to; the analysis of their calls decides whether they are called again.", people(p.ByState[campaigns.Awaiting])), "", time.Time{}}
+		return why{
+			"busy",
+			fmt.Sprintf(
+				"Waiting for the analysis of %s; it decides about further calls.",
+				people(p.ByState[campaigns.Awaiting]),
+			),
+			"",
+			time.Time{},
+		}
 	case k.Open:
-		return why{"busy", "Everybody was called. It waits for more numbers until its end.", "Add numbers, or cancel it.", k.EndsAt}
+		return why{"busy", "All contacts were called. Waiting for more numbers until the end.", "Add numbers or cancel the campaign.", k.EndsAt}
 	default:
-		return why{"busy", "Everybody was called. It will be over in a moment.", "", time.Time{}}
+		return why{"busy", "All contacts were called. The campaign completes shortly.", "", time.Time{}}
 	}
 }
 
-// limits are what keeps contacts from being called that may be, and what one may do.
+// limits are the limits that stop ready contacts from being called.
 var limits = map[control.Code]struct{ says, do string }{ //nolint:gochecknoglobals // read-only table
-	control.CodeSubgroupConcurrency: {"all lines of its subgroup are in use", "See Live. The next call is made as soon as one is free."},
-	control.CodeSubgroupRate:        {"its subgroup begins as many calls a minute as it may", "See Live. The next call is made as soon as it may be."},
-	control.CodeOrganizationLimit:   {"the organization has come to what a day may come to", "See Settings, where an owner may raise it."},
+	control.CodeSubgroupConcurrency: {"all channels of its subgroup are in use", "See Live. The next call starts when one is free."},
+	control.CodeSubgroupRate: {
+		"its subgroup reached its calls per minute",
+		"See Live. The next call starts when the limit allows.",
+	},
+	control.CodeOrganizationLimit: {"the organization reached its daily limit", "An owner can raise it in Settings."},
 }
 
-// waits explains a campaign in which everybody who is left waits: by the reason that
-// most of them wait for, and the next instant at which that may change.
+// waits explains a campaign whose remaining contacts all wait: the most common reason
+// and the next possible call.
 func waits(p progress.Progress) why {
 	all := counts(p.HeldReasons, held)
-	w := why{"busy", fmt.Sprintf("It waits: nobody may be called now. %s: %s.", all[0].Says, people(all[0].N)), "", time.Time{}}
+	w := why{"busy", fmt.Sprintf("Waiting: no contact can be called now. %s: %s.", all[0].Says, people(all[0].N)), "", time.Time{}}
 	if len(all) > 1 {
-		w.Says = fmt.Sprintf("It waits: nobody may be called now, for %d reasons. The first: %s, %s.", len(all), lower(all[0].Says), people(all[0].N))
+		w.Says = fmt.Sprintf(
+			"Waiting: no contact can be called now, for %d reasons. Most common: %s, %s.",
+			len(all),
+			lower(all[0].Says),
+			people(all[0].N),
+		)
 	}
 	switch all[0].Code {
 	case plan.OutsideLaw, plan.OutsideHours, plan.LegalHoliday, plan.RetryWait, plan.NotBefore, plan.FrequencyCap:
-		w.Next = p.Until[all[0].Code]
+		w.Next = p.Next
+	case plan.CarrierPaused:
+		w.More = "Calls continue when the pause ends."
 	case plan.RouteUnavailable:
-		w.State, w.More = "bad", "See the line under Live. It is tried again by itself."
+		w.State, w.More = "bad", "See the trunk under Live. Parley retries automatically."
+	case plan.ProviderUnavailable:
+		w.State, w.More = "bad", "Parley probes speech-to-text, model and voice every few seconds. Calls continue when they respond."
+	case plan.TooManyFailures:
+		w.State, w.More = "bad", "See the failed calls. Parley tries one call at a time; the campaign continues when one succeeds."
+	case plan.RecordingUnavailable:
+		w.State, w.More = "bad", "Free disk space on the server, or lower PARLEY_RECORDING_RESERVE."
+	case plan.DatabaseFailover:
+		w.State, w.More = "bad", "Start the servers that parley failover status names, or run parley failover release."
 	case plan.ScreenStale:
 		w.State, w.More = "bad", "Load a new copy of the registry."
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/checks"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/control"
 )
@@ -17,28 +17,30 @@ func TestExplain(t *testing.T) {
 	for _, c := range []struct {
 		status   campaigns.Status
 		p        progress.Progress
-		blockers []checks.Blocker
+		blockers []launchcheck.Blocker
 		state    string
 		want     string
 		next     time.Time
 	}{
-		{campaigns.Draft, progress.Progress{}, nil, "busy", "It is a draft", time.Time{}},
-		{campaigns.Paused, progress.Progress{}, nil, "busy", "It is paused", time.Time{}},
-		{campaigns.Completed, progress.Progress{}, nil, "good", "It is over", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{Dialled: 2, CallsPerMinute: 20}}, nil, "good", "It is dialling: 2 calls in the last minute, of 20", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 3}, nil, "due", "3 contacts may be called now. None was called in the last minute", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{LimitedBy: []control.Code{control.CodeSubgroupConcurrency}}}, nil, "busy", "and none is: all lines of its subgroup are in use.", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 3}, []checks.Blocker{{Code: checks.AttestationRequired}, {Code: checks.AgentNotPublished}}, "bad", "The agent is not published, so nobody is called.", time.Time{}},
-		{campaigns.Running, progress.Progress{Ready: 1}, []checks.Blocker{{Code: checks.AttestationRequired}}, "due", "1 contact may be called now", time.Time{}},
+		{campaigns.Draft, progress.Progress{}, nil, "busy", "Draft. ", time.Time{}},
+		{campaigns.Paused, progress.Progress{}, nil, "busy", "Paused: no new calls.", time.Time{}},
+		{campaigns.Completed, progress.Progress{}, nil, "good", "Completed: ", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{Dialed: 2, CallsPerMinute: 20}}, nil, "good", "Dialing: 2 calls in the last minute; requested pace 20", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3}, nil, "due", "3 contacts ready. No calls in the last minute", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3, Pace: progress.Pace{LimitedBy: []control.Code{control.CodeSubgroupConcurrency}}}, nil, "busy", "none being dialed: all channels of its subgroup are in use.", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 3}, []launchcheck.Blocker{{Code: launchcheck.AttestationRequired}, {Code: launchcheck.AgentNotPublished}}, "bad", "The agent is not published. Calls are on hold.", time.Time{}},
+		{campaigns.Running, progress.Progress{Ready: 1}, []launchcheck.Blocker{{Code: launchcheck.AttestationRequired}}, "due", "1 contact ready", time.Time{}},
 		{
 			campaigns.Running,
-			progress.Progress{Holds: 5, HeldReasons: map[string]int{"outside_legal_window": 4, "retry_wait": 1}, Until: map[string]time.Time{"outside_legal_window": at}},
+			progress.Progress{Holds: 5, HeldReasons: map[string]int{"outside_legal_window": 4, "retry_wait": 1}, Next: at},
 			nil,
-			"busy", "for 2 reasons. The first: the law allows no call at this hour where they are, 4 contacts.", at,
+			"busy", "for 2 reasons. Most common: outside legal hours at the contact’s location, 4 contacts.", at,
 		},
-		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"retry_wait": 2}, Until: map[string]time.Time{"retry_wait": at.Add(time.Hour)}}, nil, "busy", "They wait for the next attempt: 2 contacts.", at.Add(time.Hour)},
-		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"route_unavailable": 2}}, nil, "bad", "Calls do not get through the line", time.Time{}},
-		{campaigns.Running, progress.Progress{}, nil, "busy", "Everybody was called.", time.Time{}},
+		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"retry_wait": 2}, Next: at.Add(time.Hour)}, nil, "busy", "Waiting for the next attempt: 2 contacts.", at.Add(time.Hour)},
+		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"route_unavailable": 2}}, nil, "bad", "Calls do not get through on the trunk", time.Time{}},
+		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"provider_unavailable": 2}}, nil, "bad", "A provider of the agent is not responding", time.Time{}},
+		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"too_many_failures": 2}}, nil, "bad", "Too many calls failed", time.Time{}},
+		{campaigns.Running, progress.Progress{}, nil, "busy", "All contacts were called.", time.Time{}},
 	} {
 		got := explain(campaigns.Campaign{Status: c.status}, c.p, c.blockers)
 		if got.State != c.state || !strings.Contains(got.Says, c.want) || !got.Next.Equal(c.next) {

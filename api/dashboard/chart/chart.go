@@ -1,5 +1,5 @@
-// Package chart draws what pages show, as SVG whose colours come of the stylesheet:
-// no style stands in it. It is pure.
+// Package chart draws SVG charts without inline styles; colors come from the stylesheet.
+// It is pure.
 package chart
 
 import (
@@ -10,32 +10,33 @@ import (
 	"strings"
 )
 
-// A Phase is one of a turn, as people call it. Class is its colour.
+// A Phase is a phase of a turn's latency. Class is its CSS class.
 type Phase struct {
 	Key          string
 	Label, Class string
 	Help         string
 }
 
-// Phases are those of a turn, in their order.
+// Phases returns the phases of a turn in order.
 func Phases() []Phase {
 	return []Phase{
-		{"jitter_ms", "Network", "p-net", "the caller’s last sound waited for packets that were late"},
-		{"vad_ms", "Silence", "p-vad", "until it was sure that the caller fell silent"},
-		{"asr_ms", "Recognizer", "p-asr", "until there was a transcript"},
-		{"classifier_ms", "Classifier", "p-cls", "until it was judged whether the caller had finished"},
-		{"eou_wait_ms", "Patience", "p-eou", "waited, so as not to cut the caller off"},
-		{"llm_ms", "Model", "p-llm", "until the model had something to say"},
-		{"tool_ms", "Functions", "p-fun", "functions of the agent ran"},
-		{"tts_ms", "Voice", "p-tts", "until there was sound to say it with"},
-		{"out_ms", "Out", "p-out", "until its packet left"},
+		{"jitter_ms", "Network", "p-net", "jitter buffer delay"},
+		{"vad_ms", "Silence", "p-vad", "until the caller counted as silent"},
+		{"asr_ms", "Speech-to-text", "p-asr", "until the final transcript"},
+		{"classifier_ms", "Classifier", "p-cls", "end-of-turn classification"},
+		{"eou_wait_ms", "Endpointing wait", "p-eou", "wait for the caller to continue"},
+		{"llm_ms", "Model", "p-llm", "until the first words of the model"},
+		{"tool_ms", "Functions", "p-fun", "tool calls"},
+		{"tts_ms", "Voice", "p-tts", "until the first audio of the voice"},
+		{"out_ms", "Playout", "p-out", "until the first packet was sent"},
 	}
 }
 
-// A Turn is one of a call, to be shown.
+// A Turn is a turn of a call as shown.
 type Turn struct {
 	Number                 int
-	Total                  float64 // ms; 0 where nothing was heard
+	Total                  float64 // ms; 0 without a reply
+	Disclosure             float64 // duration in ms, not part of Total; 0 without one
 	Parts                  []Part
 	Ending, Reason         string
 	Interrupted, Estimated bool
@@ -43,7 +44,15 @@ type Turn struct {
 	Bar                    template.HTML
 }
 
-// A Part is one phase of a turn.
+// Disclosed formats the duration of the disclosure; empty without one.
+func (t Turn) Disclosed() string {
+	if t.Disclosure == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f s", t.Disclosure/1000)
+}
+
+// A Part is the time of one phase.
 type Part struct {
 	Phase
 
@@ -51,7 +60,8 @@ type Part struct {
 }
 
 // Turns reads the turns of a call, as the API shows them, and draws each to one
-// scale. What cannot be read is left out.
+// scale: that of the longest answer, to which the greeting does not belong. What
+// cannot be read is left out.
 func Turns(items []json.RawMessage) []Turn {
 	all := make([]Turn, 0, len(items))
 	longest := 1000.0
@@ -77,7 +87,12 @@ func Turns(items []json.RawMessage) []Turn {
 				sum += ms
 			}
 		}
-		longest = max(longest, sum)
+		if raw, ok := t.Metrics["raw"].(map[string]any); ok {
+			out.Disclosure, _ = raw["disclosure_ms"].(float64)
+		}
+		if _, caller := t.Metrics["vad_ms"]; caller || t.Turn > 0 {
+			longest = max(longest, sum)
+		}
 		all = append(all, out)
 	}
 	for i := range all {
@@ -101,15 +116,40 @@ func bar(t Turn, longest float64) template.HTML {
 	for _, p := range t.Parts {
 		fmt.Fprintf(&b, ", %s %.0f ms", strings.ToLower(p.Label), p.MS)
 	}
+	if t.Disclosure > 0 {
+		b.WriteString("; then the disclosure, " + t.Disclosed())
+	}
 	b.WriteString(`">`)
 	x := 0.0
 	for _, p := range t.Parts {
-		w := width * p.MS / longest
-		fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`, p.Class, x, math.Max(w, 1), p.Label, p.MS)
+		w := min(width*p.MS/longest, width-x)
+		fmt.Fprintf(
+			&b,
+			`<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`,
+			p.Class,
+			x,
+			math.Max(w, 1),
+			p.Label,
+			p.MS,
+		)
 		x += w
+	}
+	if t.Disclosure > 0 {
+		hatch(&b, x, min(x+width*t.Disclosure/longest, width), "Disclosure: "+t.Disclosed())
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
+}
+
+// hatch draws stripes from one place of a bar to another.
+func hatch(b *strings.Builder, from, to float64, title string) {
+	const step, stripe = 10.0, 4.0
+	b.WriteString(`<path class="p-dis" d="`)
+	for x := from; x < to; x += step {
+		w := min(stripe, to-x)
+		fmt.Fprintf(b, "M%.1f 0h%.1fv12h-%.1fz", x, w, w)
+	}
+	fmt.Fprintf(b, `"><title>%s</title></path>`, title)
 }
 
 // A Column is one of a chart of columns: Part of N is drawn in another colour.
@@ -119,8 +159,8 @@ type Column struct {
 	N, Part int
 }
 
-// Columns draws columns beside each other. Mark, where positive, is a level to be
-// seen: what was asked for. The class tells what kind of columns they are.
+// Columns draws a column chart. Mark, if positive, is drawn as a line: the requested level. The class names the kind of
+// columns.
 func Columns(label, class string, all []Column, mark int) template.HTML {
 	const width, height, floor, top = 500.0, 120.0, 100.0, 6.0
 	most := max(1, mark)
@@ -128,12 +168,26 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 		most = max(most, c.N)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="columns %s" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, class, width, height, template.HTMLEscapeString(label))
+	fmt.Fprintf(
+		&b,
+		`<svg class="columns %s" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`,
+		class,
+		width,
+		height,
+		template.HTMLEscapeString(label),
+	)
 	step := width / float64(max(1, len(all)))
 	scale := (floor - top) / float64(most)
 	for i, c := range all {
 		x, w := float64(i)*step+step*.12, step*.76
-		fmt.Fprintf(&b, `<g><title>%s</title><rect class="hit" x="%.1f" y="0" width="%.1f" height="%.0f"/>`, template.HTMLEscapeString(c.Title), float64(i)*step, step, floor)
+		fmt.Fprintf(
+			&b,
+			`<g><title>%s</title><rect class="hit" x="%.1f" y="0" width="%.1f" height="%.0f"/>`,
+			template.HTMLEscapeString(c.Title),
+			float64(i)*step,
+			step,
+			floor,
+		)
 		if c.N > 0 {
 			h := math.Max(float64(c.N)*scale, 1.5)
 			fmt.Fprintf(&b, `<rect class="all" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, floor-h, w, h)
@@ -177,14 +231,32 @@ func Lanes(all []Stretch, seconds float64) template.HTML {
 	}
 	seconds = max(seconds, 1)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="lanes" viewBox="0 0 %.0f 44" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Who spoke when: the caller above, the agent below">`, width, seconds)
-	fmt.Fprintf(&b, `<rect class="lane" x="0" y="2" width="%.0f" height="18"/><rect class="lane" x="0" y="24" width="%.0f" height="18"/>`, width, width)
+	fmt.Fprintf(
+		&b,
+		`<svg class="lanes" viewBox="0 0 %.0f 44" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Timeline of speech: the caller above, the agent below">`,
+		width,
+		seconds,
+	)
+	fmt.Fprintf(
+		&b,
+		`<rect class="lane" x="0" y="2" width="%.0f" height="18"/><rect class="lane" x="0" y="24" width="%.0f" height="18"/>`,
+		width,
+		width,
+	)
 	for _, s := range all {
 		y, class := 2, "caller"
 		if s.Agent {
 			y, class = 24, "agent"
 		}
-		fmt.Fprintf(&b, `<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`, class, s.Line, width*s.Start/seconds, y, math.Max(width*(s.End-s.Start)/seconds, 1))
+		fmt.Fprintf(
+			&b,
+			`<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`,
+			class,
+			s.Line,
+			width*s.Start/seconds,
+			y,
+			math.Max(width*(s.End-s.Start)/seconds, 1),
+		)
 	}
 	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="44"/></svg>`)
 	return template.HTML(b.String()) //nolint:gosec // numbers alone
@@ -198,5 +270,9 @@ func Meter(label string, n, of int) template.HTML {
 	}
 	return template.HTML(fmt.Sprintf( //nolint:gosec // what is no number is escaped
 		`<svg class="meter" viewBox="0 0 %.0f 8" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="lane" x="0" y="0" width="%.0f" height="8"/><rect class="all" x="0" y="0" width="%.1f" height="8"/></svg>`,
-		width, template.HTMLEscapeString(label), width, width*share))
+		width,
+		template.HTMLEscapeString(label),
+		width,
+		width*share,
+	))
 }

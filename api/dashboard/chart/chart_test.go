@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// whole fails where a drawing is no XML, or has a style or a script in it.
+// whole fails if a drawing is not well-formed XML, or contains a style or a script.
 func whole(t *testing.T, svg string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -53,6 +53,27 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 	if b := string(all[2].Bar); !strings.Contains(b, "no answer was heard") {
+		t.Errorf("%s", b)
+	}
+}
+
+// TestGreeting: the greeting does not set the scale of the answers, and a disclosure does not count as its time.
+func TestGreeting(t *testing.T) {
+	all := Turns([]json.RawMessage{
+		json.RawMessage(`{"turn":0,"metrics":{"eou_wait_ms":300,"tts_ms":100,"turn_ms":400,"raw":{"disclosure_ms":6000}},"ending":"answered"}`),
+		json.RawMessage(`{"turn":0,"metrics":{"eou_wait_ms":6400,"turn_ms":6400},"ending":"answered"}`),
+		json.RawMessage(`{"turn":1,"metrics":{"vad_ms":200,"llm_ms":300,"turn_ms":500,"raw":{}},"ending":"answered"}`),
+	})
+	for _, turn := range all {
+		whole(t, string(turn.Bar))
+	}
+	if b := string(all[0].Bar); all[0].Disclosure != 6000 || all[0].Total != 400 || !strings.Contains(b, "voice 100 ms; then the disclosure, 6.0 s") || !strings.Contains(b, `class="p-dis" d="M400.0 0h4.0`) || strings.Contains(b, "M1000") {
+		t.Errorf("%+v", all[0])
+	}
+	if b := string(all[1].Bar); !strings.Contains(b, `width="1000.0" height="12"`) {
+		t.Errorf("%s", b)
+	}
+	if b := string(all[2].Bar); !strings.Contains(b, `x="200.0" y="0" width="300.0"`) {
 		t.Errorf("%s", b)
 	}
 }

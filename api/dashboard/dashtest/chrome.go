@@ -13,27 +13,27 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watch notes what goes wrong in a page: errors, refusals of the policy, and
-// dialogs, which only a script of somebody else's would open.
+// watch records faults of a page: errors, policy violations, and dialogs, which only an
+// injected script would open.
 const watch = `
 window.faults = [];
 addEventListener("error", (e) => faults.push("error: " + (e.message ?? e.target?.src ?? e.type)), true);
 addEventListener("unhandledrejection", (e) => faults.push("rejection: " + e.reason));
 document.addEventListener("securitypolicyviolation", (e) => faults.push("policy: " + e.violatedDirective + " " + e.blockedURI));
 for (const f of ["alert", "confirm", "prompt", "print"]) window[f] = (v) => { faults.push(f + ": " + v); };
-const told = console.error;
-console.error = (...all) => { faults.push("console: " + all.join(" ")); told(...all); };
+const log = console.error;
+console.error = (...all) => { faults.push("console: " + all.join(" ")); log(...all); };
 `
 
-// A Tab is a page of a real browser.
+// A Tab is a tab of Chromium.
 type Tab struct {
-	t     *testing.T
-	ctx   context.Context //nolint:containedctx // the tab's
-	house *House
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // context of the tab
+	env *Env
 }
 
-// Chrome opens Chromium with nobody signed in; a test without it is skipped.
-func (h *House) Chrome(t *testing.T) Tab {
+// Chrome opens Chromium without a session, or skips the test if it is not installed.
+func (h *Env) Chrome(t *testing.T) Tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -41,7 +41,8 @@ func (h *House) Chrome(t *testing.T) Tab {
 	}
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir())}
 	for name, value := range map[string]any{
-		"headless": "new", "disable-gpu": true, "disable-background-networking": true, "disable-component-update": true, "disable-sync": true, "disable-quic": true,
+		"headless": "new", "disable-gpu": true, "disable-background-networking": true,
+		"disable-component-update": true, "disable-sync": true, "disable-quic": true,
 	} {
 		options = append(options, chromedp.Flag(name, value))
 	}
@@ -49,7 +50,7 @@ func (h *House) Chrome(t *testing.T) Tab {
 	t.Cleanup(quit)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
-	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until it writes no more
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits for the profile to be written
 	tab := Tab{t, ctx, h}
 	tab.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
@@ -58,7 +59,7 @@ func (h *House) Chrome(t *testing.T) Tab {
 	return tab
 }
 
-// SignIn signs somebody in by the form, as people do.
+// SignIn signs in through the form.
 func (b Tab) SignIn(name string) {
 	b.t.Helper()
 	b.Go("/dashboard/sign-in")
@@ -67,7 +68,7 @@ func (b Tab) SignIn(name string) {
 	b.Press("Sign in")
 }
 
-// Do runs steps of chromedp.
+// Do runs chromedp actions.
 func (b Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, steps...); err != nil {
@@ -75,48 +76,48 @@ func (b Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Go opens a page of acme; a path that begins with a slash is one already.
+// Go opens a page of acme, or a path that begins with a slash.
 func (b Tab) Go(path string) {
 	b.t.Helper()
 	if path[0] != '/' {
-		path = "/dashboard/" + b.house.Acme + "/" + path
+		path = "/dashboard/" + b.env.Acme + "/" + path
 	}
-	b.Do(chromedp.Navigate(b.house.URL + path))
+	b.Do(chromedp.Navigate(b.env.URL + path))
 }
 
-// Look has pages shown in a theme, and so many pixels wide.
-func (b Tab) Look(theme string, width int64) {
+// SetViewport sets theme and width in pixels.
+func (b Tab) SetViewport(theme string, width int64) {
 	b.t.Helper()
 	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		if _, err := cdp.Call(ctx, t, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true}); err != nil {
 			return err
 		}
-		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 		return err
 	}), chromedp.EmulateViewport(width, 900))
 }
 
-// Fill types into a field, in the place of what is there.
+// Fill replaces the content of a field.
 func (b Tab) Fill(css, text string) {
 	b.t.Helper()
 	b.Run("document.querySelector(" + strconv.Quote(css) + ").value = ''")
 	b.Do(chromedp.SendKeys(chromedp.CSS(css), text))
 }
 
-// Press clicks the button or the link of a text and, where that leads to another
-// page, waits for it.
+// Press clicks the button or link with this text and waits for a new page.
 func (b Tab) Press(text string) {
 	b.t.Helper()
 	b.Run(`(() => {
 		const found = [...document.querySelectorAll("button, a")].find((e) => e.textContent.trim() === ` + strconv.Quote(text) + ` && e.getClientRects().length);
-		if (!found) throw new Error("there is nothing called " + ` + strconv.Quote(text) + ` + " in " + document.body.innerText);
+		if (!found) throw new Error("no button or link named " + ` + strconv.Quote(text) + ` + " in " + document.body.innerText);
 		window.left = true;
 		setTimeout(() => found.click());
 	})()`)
 	b.Until("!window.left && document.readyState === 'complete'")
 }
 
-// Until waits until an expression holds, in whatever page is there by then.
+// Until waits up to 10 s until an expression holds, across page changes.
 func (b Tab) Until(expression string) {
 	b.t.Helper()
 	for range 200 {
@@ -124,12 +125,12 @@ func (b Tab) Until(expression string) {
 		if err == nil && holds {
 			return
 		}
-		_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void]("new Promise((r) => setTimeout(r, 50))", await)) // the page may be left meanwhile
+		_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void]("new Promise((r) => setTimeout(r, 50))", await)) // the page may change
 	}
-	b.t.Fatalf("%s never holds; the page says %s", expression, b.Text())
+	b.t.Fatalf("timeout waiting for %s; page text: %s", expression, b.Text())
 }
 
-// Run runs JavaScript, and waits for what it promises.
+// Run runs JavaScript and awaits its promise.
 func (b Tab) Run(script string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](script, await)); err != nil {
@@ -139,19 +140,20 @@ func (b Tab) Run(script string) {
 
 func await(e *runtime.EvaluateParams) { chromedp.EvalAwaitPromise(e) }
 
-// Text is what the page says.
+// Text returns the text of the page.
 func (b Tab) Text() string {
 	b.t.Helper()
 	return Read[string](b, "document.body.innerText")
 }
 
-// Picture is the page whole, as PNG.
+// Picture returns a PNG of the whole page.
 func (b Tab) Picture() []byte {
 	b.t.Helper()
 	var shot []byte
 	whole := true
 	b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		got, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
+		got, err := cdp.Call(ctx, t, page.CaptureScreenshot,
+			page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
 		if err == nil {
 			shot = got.Data
 		}
@@ -160,13 +162,13 @@ func (b Tab) Picture() []byte {
 	return shot
 }
 
-// Faults are what went wrong in the page.
+// Faults returns the recorded faults of the page.
 func (b Tab) Faults() []string {
 	b.t.Helper()
-	return Read[[]string](b, "window.faults ?? ['the page was not watched']")
+	return Read[[]string](b, "window.faults ?? ['faults were not recorded']")
 }
 
-// Read is the value of an expression in the page.
+// Read evaluates an expression in the page.
 func Read[T any](b Tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, await))

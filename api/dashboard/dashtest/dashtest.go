@@ -1,5 +1,4 @@
-// Package dashtest serves the dashboard to tests: over a real database, to browsers
-// that are signed in.
+// Package dashtest serves the dashboard to tests with a real database.
 package dashtest
 
 import (
@@ -17,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard"
-	"github.com/parley-voice/parley/campaigns/lists"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/campaigns/dnc"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/operator"
@@ -26,41 +25,45 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Password is everybody's.
+// Password is the password of all operators.
 const Password media.Secret = "correct horse battery"
 
-// A House is the dashboard of two organizations.
-type House struct {
+// An Env is a dashboard with two organizations.
+type Env struct {
 	DB   *db.DB
 	URL  string
 	Acme string // ids of organizations
-	// Globex is nobody's of acme.
+	// Globex has no operator of acme.
 	Globex string
 
 	Dashboard *dashboard.Dashboard
 }
 
-// New builds one. In acme ada is owner, oscar operator, and vera viewer; globex has
-// gus. Their addresses end in @example.com. Before, where given, changes the
-// dashboard before it opens.
-func New(t *testing.T, before ...func(*House)) *House {
+// New starts a dashboard. In acme ada is owner, oscar operator and vera viewer; gus owns
+// globex. Their emails end in @example.com. before may change the dashboard first.
+func New(t *testing.T, before ...func(*Env)) *Env {
 	t.Helper()
-	h := &House{DB: dbtest.New(t)}
+	h := &Env{DB: dbtest.New(t)}
 	h.Acme, h.Globex = h.organization(t, "acme"), h.organization(t, "globex")
 	for _, p := range []struct {
 		name, org string
 		role      operator.Role
-	}{{"ada", h.Acme, operator.Owner}, {"oscar", h.Acme, operator.Operator}, {"vera", h.Acme, operator.Viewer}, {"gus", h.Globex, operator.Owner}} {
-		h.Hire(t, p.name+"@example.com", p.org, p.role)
+	}{
+		{"ada", h.Acme, operator.Owner},
+		{"oscar", h.Acme, operator.Operator},
+		{"vera", h.Acme, operator.Viewer},
+		{"gus", h.Globex, operator.Owner},
+	} {
+		h.AddOperator(t, p.name+"@example.com", p.org, p.role)
 	}
 	server := httptest.NewUnstartedServer(nil)
 	h.URL = "http://" + server.Listener.Addr().String()
 	files := &recording.Folder{Dir: t.TempDir()}
 	h.Dashboard = &dashboard.Dashboard{
 		DB: h.DB, Key: []byte("of the forms of tests"), Root: "root", PublicURL: h.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Lists: &lists.Shelf{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
+		Lists: &dnc.Catalog{Pool: h.DB.Pool, Bucket: files, Dir: t.TempDir()},
 	}
-	h.equip(t)
+	h.setServices(t)
 	for _, f := range before {
 		f(h)
 	}
@@ -74,34 +77,37 @@ func New(t *testing.T, before ...func(*House)) *House {
 	return h
 }
 
-func (h *House) organization(t *testing.T, name string) string {
+func (h *Env) organization(t *testing.T, name string) string {
 	t.Helper()
-	id, err := access.EnsureOrganization(t.Context(), h.DB.Pool, name)
+	id, err := apikeys.EnsureOrganization(t.Context(), h.DB.Pool, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-// Hire gives somebody a role; a new account has Password.
-func (h *House) Hire(t *testing.T, email, org string, role operator.Role) {
+// AddOperator adds an operator to an organization; a new account has Password.
+func (h *Env) AddOperator(t *testing.T, email, org string, role operator.Role) {
 	t.Helper()
 	cheap := operator.Cost{Passes: 1, Memory: 8}
-	if _, _, err := operator.Create(t.Context(), h.DB.Pool, operator.Newcomer{Email: email, OrgID: org, Role: role, Password: Password, Cost: cheap}); err != nil {
+	if _, _, err := operator.Create(t.Context(), h.DB.Pool, operator.NewMember{
+		Email: email,
+		OrgID: org, Role: role, Password: Password, Cost: cheap,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A Browser is somebody's.
+// A Browser is an HTTP client with cookies.
 type Browser struct {
 	t      *testing.T
-	house  *House
+	env    *Env
 	client *http.Client
 	org    string
 }
 
-// Stranger is a browser in which nobody is signed in.
-func (h *House) Stranger(t *testing.T) *Browser {
+// NewBrowser returns a browser without a session.
+func (h *Env) NewBrowser(t *testing.T) *Browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -111,22 +117,22 @@ func (h *House) Stranger(t *testing.T) *Browser {
 	return &Browser{t, h, &http.Client{Jar: jar, CheckRedirect: stay}, h.Acme}
 }
 
-// SignIn is a browser of somebody's, by the name before the @; of acme, or of
-// globex where it is gus.
-func (h *House) SignIn(t *testing.T, name string) *Browser {
+// SignIn returns a signed-in browser of the operator with this name; gus uses globex,
+// all others acme.
+func (h *Env) SignIn(t *testing.T, name string) *Browser {
 	t.Helper()
-	b := h.Stranger(t)
+	b := h.NewBrowser(t)
 	if name == "gus" {
 		b.org = h.Globex
 	}
 	a := b.Post("/dashboard/sign-in", "email", name+"@example.com", "password", string(Password))
 	if a.Status != http.StatusSeeOther {
-		t.Fatalf("%s cannot sign in: %d %s", name, a.Status, a.Text())
+		t.Fatalf("%s sign-in failed: %d %s", name, a.Status, a.Text())
 	}
 	return b
 }
 
-// An Answer is what came back.
+// An Answer is a response.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -135,59 +141,60 @@ type Answer struct {
 
 var tags = regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>|\s+`)
 
-// Text is what of a page can be read.
+// Text returns the visible text of a page.
 func (a Answer) Text() string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(a.Body, " "))), " ")
 }
 
-// To is where an answer leads.
-func (a Answer) To() string { return a.Header.Get("Location") }
+// Location returns the target of a redirect.
+func (a Answer) Location() string { return a.Header.Get("Location") }
 
-// Page is the address of a page of the browser's organization. A path that begins
-// with a slash is one already.
-func (b *Browser) Page(path string) string {
+// URL returns the path of a page of the browser's organization. A path that begins with
+// a slash is returned as it is.
+func (b *Browser) URL(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return path
 	}
 	return "/dashboard/" + b.org + "/" + path
 }
 
-// Get asks for a page.
+// Get requests a page.
 func (b *Browser) Get(path string) Answer {
 	b.t.Helper()
 	return b.Do(http.MethodGet, path, nil)
 }
 
-// Post sends a form, of pairs of names and values, as the page itself does.
+// Post submits a form of name and value pairs.
 func (b *Browser) Post(path string, pairs ...string) Answer {
 	b.t.Helper()
 	form := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		form.Add(pairs[i], pairs[i+1])
 	}
-	return b.Do(http.MethodPost, path, strings.NewReader(form.Encode()), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	return b.Do(http.MethodPost, path, strings.NewReader(form.Encode()),
+		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 }
 
-// Upload sends a file of a name, none where that is empty, with the form of a page.
+// Upload submits a form with a file; an empty name sends none.
 func (b *Browser) Upload(path, name, text string, pairs ...string) Answer {
 	b.t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		_ = w.WriteField(pairs[i], pairs[i+1]) // into memory
+		_ = w.WriteField(pairs[i], pairs[i+1])
 	}
 	if name != "" {
-		f, _ := w.CreateFormFile("file", name) // likewise
+		f, _ := w.CreateFormFile("file", name)
 		_, _ = f.Write([]byte(text))
 	}
 	_ = w.Close()
 	return b.Do(http.MethodPost, path, &body, "Content-Type", w.FormDataContentType(), "Sec-Fetch-Site", "same-origin")
 }
 
-// Do sends a request with headers in pairs.
+// Do sends a request with header name and value pairs.
 func (b *Browser) Do(method, path string, body io.Reader, headers ...string) Answer {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.house.URL+b.Page(path), body)
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.env.URL+b.URL(path), body)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -206,19 +213,19 @@ func (b *Browser) Do(method, path string, body io.Reader, headers ...string) Ans
 	return Answer{resp.StatusCode, resp.Header, string(text)}
 }
 
-// Follow sends a form, wants it taken, and returns the page that it leads to.
+// Follow submits a form, requires success and returns the next page.
 func (b *Browser) Follow(path string, pairs ...string) Answer {
 	b.t.Helper()
 	a := b.Post(path, pairs...)
 	if a.Status != http.StatusSeeOther {
 		b.t.Fatalf("POST %s: %d %s", path, a.Status, a.Text())
 	}
-	return b.Get(a.To())
+	return b.Get(a.Location())
 }
 
-// Cookie is what the browser is known by.
+// Cookie returns the session cookie.
 func (b *Browser) Cookie() *http.Cookie {
-	u, err := url.Parse(b.house.URL)
+	u, err := url.Parse(b.env.URL)
 	if err != nil {
 		b.t.Fatal(err)
 	}

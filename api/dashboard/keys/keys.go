@@ -1,4 +1,4 @@
-// Package keys shows an organization's API keys, issues them and revokes them.
+// Package keys has the pages to issue and revoke API keys.
 package keys
 
 import (
@@ -6,10 +6,8 @@ import (
 	"io/fs"
 	"strconv"
 
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/search"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 )
@@ -17,40 +15,40 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Keys is the room of API keys. Only owners issue and change them.
+// Keys serves the pages of API keys. Only owners change them.
 type Keys struct{}
 
-// Room returns its pages.
-func (k Keys) Room() (frame.Room, error) {
+// Module returns the pages.
+func (k Keys) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "keys", Files: pages,
-		Links: []frame.Link{{Section: "Developers", Label: "API keys", Path: "keys"}},
-		Routes: []frame.Route{
-			{Path: "keys", Look: k.list},
-			{Path: "keys/new", Needs: operator.Owner, Look: k.ask, Change: k.create},
-			{Path: "keys/{id}/limit", Needs: operator.Owner, Look: k.askLimit, Change: k.setLimit},
-			{Path: "keys/{id}/revoke", Needs: operator.Owner, Look: k.askRevoke, Change: k.revoke},
+		Links: []ui.Link{{Section: "Developers", Label: "API keys", Path: "keys"}},
+		Routes: []ui.Route{
+			{Path: "keys", Show: k.list},
+			{Path: "keys/new", Role: operator.Owner, Show: k.ask, Submit: k.create},
+			{Path: "keys/{id}/limit", Role: operator.Owner, Show: k.askLimit, Submit: k.setLimit},
+			{Path: "keys/{id}/revoke", Role: operator.Owner, Show: k.askRevoke, Submit: k.revoke},
 		},
 	}, err
 }
 
-// A page has so many keys; one is looked for among so many of the newest.
+// Keys per page, and the newest keys that a search covers.
 const (
 	perPage    = 50
 	mostLooked = 10_000
 )
 
 type shown struct {
-	access.Key
+	apikeys.Key
 
 	Limit, State string
 }
 
-func show(k access.Key) shown {
-	s := shown{k, "platform’s", "active"}
+func show(k apikeys.Key) shown {
+	s := shown{k, "default", "active"}
 	switch {
-	case k.RateLimit == access.RateOff:
+	case k.RateLimit == apikeys.RateOff:
 		s.Limit = "none"
 	case k.RateLimit > 0:
 		s.Limit = strconv.Itoa(k.RateLimit) + " / min"
@@ -61,154 +59,166 @@ func show(k access.Key) shown {
 	return s
 }
 
-func (Keys) list(r *frame.Request) (frame.Page, error) {
+func (Keys) list(r *ui.Request) (ui.Page, error) {
 	most := perPage + 1
 	if r.Query("q") != "" {
-		most = mostLooked // a database knows the letters of one language alone
+		most = mostLooked // searched in memory: a database folds the letters of one language only
 	}
-	all, err := access.NewestKeys(r.Context(), r.DB(), r.Org(), r.Query("after"), most)
+	all, err := apikeys.NewestKeys(r.Context(), r.DB(), r.Org(), r.Query("after"), most)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, looked := search.In(all, r.Query("q"), "name", func(k access.Key) string { return k.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(k apikeys.Key) string { return k.Name })
 	looked.Shown = looked.Shown || r.Query("after") != ""
-	all, next := frame.Paged(r, all, perPage, func(k access.Key) string { return k.ID })
+	all, next := ui.Paginate(r, all, perPage, func(k apikeys.Key) string { return k.ID })
 	list := make([]shown, len(all))
 	for i, k := range all {
 		list[i] = show(k)
 	}
-	return frame.Page{
-		Template: "list.html", Title: "API keys", Lead: "What programs call /v1 with. A key’s secret is shown once, when it is issued.",
-		Actions: []frame.Link{{Label: "New key", Path: "keys/new", Needs: operator.Owner}},
+	return ui.Page{
+		Template: "list.html", Title: "API keys", Lead: "API keys authorize requests to /v1. The secret of a key is shown once.",
+		Actions: []ui.Link{{Label: "New key", Path: "keys/new", Role: operator.Owner}},
 		Data:    map[string]any{"Keys": list, "Next": next, "Search": looked},
 	}, nil
 }
 
-func above() []frame.Link { return []frame.Link{{Label: "API keys", Path: "keys"}} }
+func above() []ui.Link { return []ui.Link{{Label: "API keys", Path: "keys"}} }
 
-// limitField asks for a rate limit.
-func limitField(value string) frame.Field {
-	return frame.Field{
-		Name: "limit", Label: "Requests a minute", Value: value, Optional: true,
-		Help: "A number, or “off” for no limit. Left empty, the platform’s limit holds. It counts from the key’s next request on.",
+// limitField is the field of a rate limit.
+func limitField(value string) ui.Field {
+	return ui.Field{
+		Name: "limit", Label: "Requests per minute", Value: value, Optional: true,
+		Help: "A number, or “off” for no limit. Leave empty for the platform default. Applies from the next request.",
 	}
 }
 
-func readLimit(r *frame.Request) (int, error) {
+func readLimit(r *ui.Request) (int, error) {
 	switch text := r.Text("limit"); text {
 	case "":
-		return access.RateDefault, nil
+		return apikeys.RateDefault, nil
 	case "off":
-		return access.RateOff, nil
+		return apikeys.RateOff, nil
 	default:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1_000_000 {
-			return 0, frame.Invalid("limit", "Use a number from 1 to 1,000,000, or off, or leave it empty.")
+			return 0, ui.Invalid("limit", "Enter 1 to 1,000,000 or “off”, or leave empty.")
 		}
 		return n, nil
 	}
 }
 
-func (Keys) ask(r *frame.Request) (frame.Page, error) {
-	return frame.Page{Template: "form.html", Title: "New API key", Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Issue the key", Cancel: r.URL("keys"),
-		Fields: []frame.Field{
-			{Name: "name", Label: "Name", Help: "What the key is for, such as “CRM” or “staging”.", Placeholder: "CRM"},
+func (Keys) ask(r *ui.Request) (ui.Page, error) {
+	return ui.Page{Template: "form.html", Title: "New API key", Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Create key", Cancel: r.URL("keys"),
+		Fields: []ui.Field{
+			{Name: "name", Label: "Name", Help: "Purpose of the key, such as “CRM” or “staging”.", Placeholder: "CRM"},
 			limitField(""),
 		},
 	})}, nil
 }
 
-// create shows the secret, in the answer alone: it is kept nowhere.
-func (Keys) create(r *frame.Request) (frame.Done, error) {
-	name, err := field.Name(r)
+// create shows the secret in the response only; it is not stored.
+func (Keys) create(r *ui.Request) (ui.Result, error) {
+	name, err := ui.ReadName(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	limit, err := readLimit(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	var secret string
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		id, issued, fault := access.CreateKey(r.Context(), q, access.Key{OrgID: r.Org(), Name: name, RateLimit: limit})
+		id, issued, fault := apikeys.CreateKey(r.Context(), q, apikeys.Key{OrgID: r.Org(), Name: name, RateLimit: limit})
 		secret = string(issued)
 		return operator.Entry{Action: "key.create", Object: id, After: map[string]any{"name": name, "rate_limit": limit}}, fault
 	})
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	return frame.Done{Page: &frame.Page{Template: "issued.html", Title: "The key is issued", Crumbs: above(), Data: map[string]any{"Name": name, "Secret": secret}}}, nil
+	return ui.Result{
+		Page: &ui.Page{
+			Template: "issued.html",
+			Title:    "API key created",
+			Crumbs:   above(),
+			Data:     map[string]any{"Name": name, "Secret": secret},
+		},
+	}, nil
 }
 
-// find reads the organization's key that a page is about.
-func find(r *frame.Request, q db.Querier) (access.Key, error) {
-	k, err := access.ReadKey(r.Context(), q, r.ID())
+// find reads the key of a page.
+func find(r *ui.Request, q db.Querier) (apikeys.Key, error) {
+	k, err := apikeys.ReadKey(r.Context(), q, r.ID())
 	if err == nil && k.OrgID != r.Org() {
-		err = frame.ErrMissing
+		err = ui.ErrNotFound
 	}
 	return k, err
 }
 
-func (Keys) askLimit(r *frame.Request) (frame.Page, error) {
+func (Keys) askLimit(r *ui.Request) (ui.Page, error) {
 	k, err := find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	value := ""
 	switch {
-	case k.RateLimit == access.RateOff:
+	case k.RateLimit == apikeys.RateOff:
 		value = "off"
 	case k.RateLimit > 0:
 		value = strconv.Itoa(k.RateLimit)
 	}
-	return frame.Page{Template: "form.html", Title: "Limit of " + label(k), Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("keys"), Fields: []frame.Field{limitField(value)},
+	return ui.Page{Template: "form.html", Title: "Limit of " + label(k), Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Save", Cancel: r.URL("keys"), Fields: []ui.Field{limitField(value)},
 	})}, nil
 }
 
-func (Keys) setLimit(r *frame.Request) (frame.Done, error) {
+func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
 	limit, err := readLimit(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		k, fault := find(r, q)
 		if fault != nil || k.RateLimit == limit {
 			return operator.Entry{}, fault
 		}
-		e := operator.Entry{Action: "key.limit", Object: k.ID, Before: map[string]any{"rate_limit": k.RateLimit}, After: map[string]any{"rate_limit": limit}}
-		return e, access.SetRateLimit(r.Context(), q, k.ID, limit)
+		e := operator.Entry{
+			Action: "key.limit",
+			Object: k.ID,
+			Before: map[string]any{"rate_limit": k.RateLimit},
+			After:  map[string]any{"rate_limit": limit},
+		}
+		return e, apikeys.SetRateLimit(r.Context(), q, k.ID, limit)
 	})
-	return frame.Done{To: "keys", Say: "The limit counts from the key’s next request on."}, err
+	return ui.Result{To: "keys", Notice: "Limit saved. It applies from the next request."}, err
 }
 
-func label(k access.Key) string {
+func label(k apikeys.Key) string {
 	if k.Name == "" {
 		return k.ID
 	}
 	return k.Name
 }
 
-func (Keys) askRevoke(r *frame.Request) (frame.Page, error) {
+func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
 	k, err := find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	return frame.Page{
+	return ui.Page{
 		Template: "form.html", Title: "Revoke " + label(k), Crumbs: above(),
-		Lead: "Its next request is refused. A revoked key cannot be brought back.",
-		Data: r.Form(frame.Form{Submit: "Revoke the key", Danger: true, Cancel: r.URL("keys")}),
+		Lead: "Its requests are rejected from now on. This cannot be undone.",
+		Data: r.Form(ui.Form{Submit: "Revoke key", Danger: true, Cancel: r.URL("keys")}),
 	}, nil
 }
 
-func (Keys) revoke(r *frame.Request) (frame.Done, error) {
+func (Keys) revoke(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		k, err := find(r, q)
 		if err != nil || k.RevokedAt != nil {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "key.revoke", Object: k.ID, Before: map[string]any{"name": k.Name}}, access.Revoke(r.Context(), q, k.ID)
+		return operator.Entry{Action: "key.revoke", Object: k.ID, Before: map[string]any{"name": k.Name}}, apikeys.Revoke(r.Context(), q, k.ID)
 	})
-	return frame.Done{To: "keys", Say: "The key is revoked."}, err
+	return ui.Result{To: "keys", Notice: "Key revoked."}, err
 }

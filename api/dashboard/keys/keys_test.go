@@ -8,7 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestAKeysLife(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
-	if a := b.Get("keys"); a.Status != http.StatusOK || !strings.Contains(a.Text(), "No key was issued yet") {
+	if a := b.Get("keys"); a.Status != http.StatusOK || !strings.Contains(a.Text(), "No API keys yet") {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
 	a := b.Post("keys/new", "name", "CRM", "limit", "75")
@@ -27,7 +27,7 @@ func TestAKeysLife(t *testing.T) {
 	if a.Status != http.StatusOK || secret == "" || a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
-	keys := &access.Keys{Pool: h.DB.Pool}
+	keys := &apikeys.Keys{Pool: h.DB.Pool}
 	key, err := keys.Authenticate(t.Context(), "Bearer "+secret)
 	if err != nil || key.OrgID != h.Acme || key.RateLimit != 75 || key.Name != "CRM" || key.Privileged {
 		t.Fatalf("%+v, %v", key, err)
@@ -39,16 +39,16 @@ func TestAKeysLife(t *testing.T) {
 	if found := b.Get("keys?q=скл").Text(); !strings.Contains(found, "Склад") || strings.Contains(found, "CRM") {
 		t.Errorf("what is looked for is %s", found)
 	}
-	if found := b.Get("keys?q=zzz").Text(); !strings.Contains(found, "None has “zzz” in its name") {
+	if found := b.Get("keys?q=zzz").Text(); !strings.Contains(found, "No name contains “zzz”") {
 		t.Errorf("what is not there is %s", found)
 	}
-	if page := b.Follow("keys/"+key.ID+"/limit", "limit", "off"); !strings.Contains(page.Text(), "The limit counts") {
+	if page := b.Follow("keys/"+key.ID+"/limit", "limit", "off"); !strings.Contains(page.Text(), "Limit saved.") {
 		t.Errorf("%s", page.Text())
 	}
-	if again := b.Get("keys"); strings.Contains(again.Text(), "The limit counts") {
+	if again := b.Get("keys"); strings.Contains(again.Text(), "Limit saved.") {
 		t.Error("what was said is said twice")
 	}
-	if key, err = keys.Authenticate(t.Context(), "Bearer "+secret); err != nil || key.RateLimit != access.RateOff {
+	if key, err = keys.Authenticate(t.Context(), "Bearer "+secret); err != nil || key.RateLimit != apikeys.RateOff {
 		t.Errorf("%+v, %v", key, err)
 	}
 	b.Follow("keys/" + key.ID + "/revoke")
@@ -69,7 +69,7 @@ func TestWhatIsRefusedIsKept(t *testing.T) {
 	b := h.SignIn(t, "ada")
 	a := b.Post("keys/new", "name", `"><script>x</script>`, "limit", "many")
 	if a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `value="many"`) || !strings.Contains(a.Body, `aria-invalid="true"`) ||
-		!strings.Contains(a.Text(), "Use a number from 1 to 1,000,000") || strings.Contains(a.Body, "<script>x") {
+		!strings.Contains(a.Text(), "Enter 1 to 1,000,000") || strings.Contains(a.Body, "<script>x") {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 }
@@ -77,7 +77,7 @@ func TestWhatIsRefusedIsKept(t *testing.T) {
 // TestOthersKeys are not there, nor are forms for those who may not send them.
 func TestOthersKeys(t *testing.T) {
 	h := dashtest.New(t)
-	id, _, err := access.CreateKey(t.Context(), h.DB.Pool, access.Key{OrgID: h.Globex, Name: "theirs"})
+	id, _, err := apikeys.CreateKey(t.Context(), h.DB.Pool, apikeys.Key{OrgID: h.Globex, Name: "theirs"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package live is the page that the dashboard opens with: the calls that are on, as
-// they go on, and how it stands with all that they need.
+// Package live has the start page: active calls and the health of trunks, agents and
+// providers, kept up to date by a stream.
 package live
 
 import (
@@ -8,12 +8,11 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/words"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	campaigns "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/overview"
@@ -23,35 +22,35 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Live is the room. Its fields are set once.
+// Live serves the page. Its fields are set once.
 type Live struct {
 	Campaigns *campaigns.Store
-	// Standing says how it stands with a trunk: up, down or unknown; nil knows of
-	// none.
+	// Standing returns the state of a trunk: up, down or unknown. Nil knows none.
 	Standing func(media.Trunk) string
-	// Providers are those that agents asked on this server; nil knows of none.
+	// Providers returns the providers used on this server; nil knows none.
 	Providers func() []Provider
-	// Leaving tells that the server is about to stop: pages look for another then.
-	// Nil is never.
+	// Leaving reports whether the server is about to stop, so that pages reconnect
+	// elsewhere. Nil means never.
 	Leaving func() bool
 
-	streams atomic.Int64
+	mu      sync.Mutex
+	streams map[string]int // by session, by organization, and total ("")
 }
 
-// Room returns its pages.
-func (l *Live) Room() (frame.Room, error) {
+// Module returns the pages.
+func (l *Live) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "live", Files: pages,
-		Links:  []frame.Link{{Label: "Live", Path: "live"}},
-		Routes: []frame.Route{{Path: "live", Look: l.look}, {Path: "live/events", Serve: l.follow}},
+		Links:  []ui.Link{{Label: "Live", Path: "live"}},
+		Routes: []ui.Route{{Path: "live", Show: l.look}, {Path: "live/events", Serve: l.follow}},
 	}, err
 }
 
-// shownCalls is how many calls the page has; the others are counted.
+// shownCalls limits the calls on the page; the others are counted.
 const shownCalls = 50
 
-// A call is one that is on.
+// A call is an active call.
 type call struct {
 	overview.Call
 
@@ -60,7 +59,7 @@ type call struct {
 	Turns         []chart.Turn
 }
 
-// A line is a route, and how it stands with it.
+// A line is a route and its state.
 type line struct {
 	overview.Route
 
@@ -68,17 +67,17 @@ type line struct {
 	Says  string
 }
 
-// A Provider is one that agents hear, think or speak by.
+// A Provider is a speech-to-text, model or voice provider.
 type Provider struct {
 	Does, Name  string
-	Asked, Most int // streams, answers or utterances that it has now, and may have; 0 is no limit
-	// Open tells that it is left alone after it failed, at least until then; Tried that
-	// it is tried whether it works again.
+	Asked, Most int // current and allowed concurrent requests; 0 is no limit
+	// Open means that requests are suspended after failures, at least until Until; Tried
+	// that a probe is under way.
 	Open, Tried bool
 	Until       time.Time
 }
 
-// A seam is a provider, and how it stands with it.
+// A seam is a provider and its state.
 type seam struct {
 	Provider
 
@@ -86,46 +85,49 @@ type seam struct {
 	Says  string
 }
 
-// judge says how it stands with a provider.
+// judge returns the state of a provider.
 func judge(p Provider, now time.Time, zone *time.Location) seam {
-	s := seam{Provider: p, State: "up", Says: "It is asked."}
+	s := seam{Provider: p, State: "up", Says: "Healthy"}
 	switch {
 	case p.Tried:
-		s.State, s.Says = "degraded", "One call tries whether it works again; others use the fallback, where they have one."
+		s.State, s.Says = "degraded", "Probing with one call; other calls use the fallback, if any."
 	case p.Open && p.Until.After(now):
-		s.State, s.Says = "down", "It failed several times in a row, and is left alone until "+p.Until.In(zone).Format("15:04:05")+"; calls use the fallback, where they have one."
+		s.State, s.Says = "down", "Suspended after repeated failures until "+p.Until.In(zone).
+			Format("15:04:05")+
+			"; calls use the fallback, if any."
 	case p.Open:
-		s.State, s.Says = "degraded", "It failed several times in a row, and was left alone: the next call tries whether it works again."
+		s.State, s.Says = "degraded", "Suspended after repeated failures; the next call probes it."
 	case p.Most > 0 && p.Asked >= p.Most:
-		s.State, s.Says = "degraded", "It has as many at a time as it may; others use the fallback, where they have one."
+		s.State, s.Says = "degraded", "At its concurrency limit; new requests use the fallback, if any."
 	}
 	return s
 }
 
 type pace struct {
-	campaigns.Pace
+	campaigns.CampaignPace
 
 	Meter any // an SVG
 }
 
-// now is what the page shows: what changes fast, and what changes slowly.
+// now is the data of the page.
 type now struct {
 	Calls                    []call
 	Ongoing, Ringing, Queued int
-	Others                   int // calls that are not shown
+	Others                   int // calls beyond the shown ones
 	Phases                   []chart.Phase
 
+	Ready  bool // a route is available
 	Lines  []line
 	Agents []overview.Agent
-	// Providers are those of this server.
+	// Providers are the providers of this server.
 	Providers []seam
-	Loads     bool // of all organizations: how much providers have to do is shown
+	Loads     bool // root organization: show the load of providers
 	Paces     []pace
-	Asked     int // calls a minute, of all campaigns
+	Asked     int // requested calls per minute, all campaigns
 	Made      int
 }
 
-func (l *Live) look(r *frame.Request) (frame.Page, error) {
+func (l *Live) look(r *ui.Request) (ui.Page, error) {
 	n := now{Phases: chart.Phases()}
 	err := l.calls(r, &n)
 	if err == nil {
@@ -134,17 +136,17 @@ func (l *Live) look(r *frame.Request) (frame.Page, error) {
 	return page(n), err
 }
 
-func page(n now) frame.Page { return frame.Page{Template: "live.html", Title: "Live", Data: n} }
+func page(n now) ui.Page { return ui.Page{Template: "live.html", Title: "Live", Data: n} }
 
-func (l *Live) calls(r *frame.Request, n *now) error {
-	all, counts, err := overview.On(r.Context(), r.DB(), r.Org(), shownCalls)
+func (l *Live) calls(r *ui.Request, n *now) error {
+	all, counts, err := overview.ActiveCalls(r.Context(), r.DB(), r.Org(), shownCalls)
 	if err != nil {
 		return err
 	}
 	n.Ongoing, n.Ringing, n.Queued = counts[control.Ongoing], counts[control.Ringing], counts[control.Queued]
 	n.Others = max(0, n.Ongoing+n.Ringing+n.Queued-len(all))
 	for _, c := range all {
-		x := call{Call: c, Number: words.Number(c.To), Route: c.Trunk, Since: c.CreatedAt.Unix(), Turns: chart.Turns(c.Turns)}
+		x := call{Call: c, Number: ui.FormatNumber(c.To), Route: c.Trunk, Since: c.CreatedAt.Unix(), Turns: chart.Turns(c.Turns)}
 		if c.Type == control.Web {
 			x.Number, x.Route = "Web call", ""
 		}
@@ -159,7 +161,7 @@ func (l *Live) calls(r *frame.Request, n *now) error {
 	return nil
 }
 
-func (l *Live) health(r *frame.Request, n *now) error {
+func (l *Live) health(r *ui.Request, n *now) error {
 	routes, err := overview.Routes(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return err
@@ -167,6 +169,7 @@ func (l *Live) health(r *frame.Request, n *now) error {
 	for _, x := range routes {
 		n.Lines = append(n.Lines, l.line(x, r))
 	}
+	n.Ready = len(n.Lines) > 0
 	if n.Agents, err = overview.Agents(r.Context(), r.DB(), r.Org()); err != nil {
 		return err
 	}
@@ -178,54 +181,90 @@ func (l *Live) health(r *frame.Request, n *now) error {
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
-		n.Asked, n.Made = n.Asked+p.Asked, n.Made+p.Dialled
-		n.Paces = append(n.Paces, pace{p, chart.Meter(fmt.Sprintf("%d of %d calls a minute", p.Dialled, p.Asked), p.Dialled, p.Asked)})
+		n.Asked, n.Made = n.Asked+p.Target, n.Made+p.Dialed
+		n.Paces = append(n.Paces, pace{p, chart.Meter(fmt.Sprintf("%d of %d calls per minute", p.Dialed, p.Target), p.Dialed, p.Target)})
 	}
 	return err
 }
 
-// line judges a route: whether calls get through it, as far as is known.
-func (l *Live) line(x overview.Route, r *frame.Request) line {
-	s := line{Route: x, State: "unknown", Says: "No call has told yet whether its carrier is there."}
+// line returns the state of a route.
+func (l *Live) line(x overview.Route, r *ui.Request) line {
+	s := line{Route: x, State: "unknown", Says: "No calls yet; carrier state unknown."}
 	standing := ""
 	if l.Standing != nil {
-		standing = l.Standing(x.Line.Line())
+		standing = l.Standing(x.Line.MediaTrunk())
 	}
 	switch {
 	case x.Breaker == "probing":
-		s.State, s.Says = "degraded", "One call tries whether it works again."
+		s.State, s.Says = "degraded", "Probing with one call."
 	case x.Breaker == "open" && x.Why == "unreachable", x.Down, standing == "down":
-		s.State, s.Says = "down", "None of its carrier’s servers takes calls."
+		s.State, s.Says = "down", "Carrier unreachable."
 	case x.Breaker == "open":
-		s.State, s.Says = "down", "Too many calls through it failed. Campaigns are kept off it"
+		s.State, s.Says = "down", "Too many calls failed. Campaigns are paused on it"
 		if x.Probe != nil {
-			s.Says += " until one is tried at " + x.Probe.In(r.Zone()).Format("15:04:05")
+			s.Says += " until a probe at " + x.Probe.In(r.Zone()).Format("15:04:05")
 		}
 		s.Says += "."
 	case x.InUse >= x.Most:
-		s.State, s.Says = "degraded", "All its lines are in use."
+		s.State, s.Says = "degraded", "All channels are in use."
 	case standing == "up":
-		s.State, s.Says = "up", "Its carrier answers."
+		s.State, s.Says = "up", "Carrier reachable."
 	}
 	return s
 }
 
-// Of a stream: how often it looks, how often at what changes slowly, and how many of
-// them there may be on a server. A page that gets none asks again and again.
+// Streams: poll interval, polls per slow update, and limits per server, organization and
+// session. Pages without a stream poll.
 const (
-	looks       = time.Second
-	slowly      = 5 // looks
-	mostStreams = 200
+	looks        = time.Second
+	slowly       = 5 // looks
+	mostStreams  = 200
+	mostOfOrg    = 60
+	mostSessions = 10
 )
 
-// follow sends the page's parts as they change, until who looks is gone.
-func (l *Live) follow(r *frame.Request) error {
-	defer l.streams.Add(-1)
-	if l.streams.Add(1) > mostStreams || l.leaving() {
-		return &frame.ProblemError{Status: http.StatusServiceUnavailable, Title: "No more streams", Text: "The page is kept up to date without one."}
+// enter counts a stream and reports whether the limits allow it.
+func (l *Live) enter(session, org string) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kinds := map[string]int{"": mostStreams, "organization " + org: mostOfOrg, "session " + session: mostSessions}
+	for kind, most := range kinds {
+		if l.streams[kind] >= most {
+			return nil, false
+		}
+	}
+	if l.streams == nil {
+		l.streams = map[string]int{}
+	}
+	for kind := range kinds {
+		l.streams[kind]++
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for kind := range kinds {
+			if l.streams[kind]--; l.streams[kind] == 0 {
+				delete(l.streams, kind)
+			}
+		}
+	}, true
+}
+
+// follow streams changed parts until the client disconnects.
+func (l *Live) follow(r *ui.Request) error {
+	leave, ok := l.enter(r.Session.Ref(), r.Org())
+	if ok {
+		defer leave()
+	}
+	if !ok || l.leaving() {
+		return &ui.ProblemError{
+			Status: http.StatusServiceUnavailable,
+			Title:  "Too many live streams",
+			Text:   "The page updates by polling instead.",
+		}
 	}
 	w := http.NewResponseController(r.Writer)
-	_ = w.SetReadDeadline(time.Time{}) // where it cannot be said the stream is short, and begun anew
+	_ = w.SetReadDeadline(time.Time{}) // if unsupported, the stream ends early and the page reconnects
 	r.Writer.Header().Set("Content-Type", "text/event-stream")
 	r.Writer.WriteHeader(http.StatusOK)
 	if r.HTTP.Method == http.MethodHead {
@@ -233,13 +272,13 @@ func (l *Live) follow(r *frame.Request) error {
 	}
 	tick := time.NewTicker(looks)
 	defer tick.Stop()
-	sent := map[string]string{}
+	s := stream{sent: map[string]string{}}
 	for n := 0; !l.leaving(); n++ {
-		if err := l.send(r, n%slowly == 0, sent); err != nil {
-			return nil // the page begins anew, and is told what is wrong
+		if err := l.send(r, n%slowly == 0, &s); err != nil {
+			return nil // the page reconnects and gets the error
 		}
 		if w.Flush() != nil {
-			return nil // it is gone
+			return nil // client disconnected
 		}
 		select {
 		case <-tick.C:
@@ -252,14 +291,20 @@ func (l *Live) follow(r *frame.Request) error {
 
 func (l *Live) leaving() bool { return l.Leaving != nil && l.Leaving() }
 
-// send sends the parts that have changed since they were sent last.
-func (l *Live) send(r *frame.Request, all bool, sent map[string]string) error {
+// A stream is the state of one connection.
+type stream struct {
+	sent  map[string]string // last HTML by part
+	ready bool              // as of the last slow update
+}
+
+// send sends the parts that changed.
+func (l *Live) send(r *ui.Request, all bool, s *stream) error {
 	if all {
 		if err := r.Still(); err != nil {
 			return err
 		}
 	}
-	n := now{Phases: chart.Phases()}
+	n := now{Phases: chart.Phases(), Ready: s.ready}
 	if err := l.calls(r, &n); err != nil {
 		return err
 	}
@@ -269,22 +314,23 @@ func (l *Live) send(r *frame.Request, all bool, sent map[string]string) error {
 			return err
 		}
 		parts = append(parts, "health")
+		s.ready = n.Ready
 	}
 	for _, name := range parts {
 		html, err := r.Part("live", page(n), name)
 		if err != nil {
 			return err
 		}
-		if sent[name] == html {
+		if s.sent[name] == html {
 			continue
 		}
-		sent[name] = html
+		s.sent[name] = html
 		if _, err = fmt.Fprintf(r.Writer, "event: %s\ndata: %s\n\n", name, strings.ReplaceAll(html, "\n", "\ndata: ")); err != nil {
 			return err
 		}
 	}
-	if len(sent) == 0 || all {
-		_, err := fmt.Fprint(r.Writer, ": here\n\n") // proxies close what is silent
+	if len(s.sent) == 0 || all {
+		_, err := fmt.Fprint(r.Writer, ": here\n\n") // keeps proxies from closing an idle connection
 		return err
 	}
 	return nil

@@ -1,10 +1,44 @@
 package live
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 )
+
+// TestStreamsAreShared: neither a session nor an organization takes all streams.
+func TestStreamsAreShared(t *testing.T) {
+	l := &Live{}
+	var leave []func()
+	enter := func(session, org string) bool {
+		done, ok := l.enter(session, org)
+		if ok {
+			leave = append(leave, done)
+		}
+		return ok
+	}
+	for range mostSessions {
+		if !enter("a", "acme") {
+			t.Fatal("refused too early")
+		}
+	}
+	if enter("a", "acme") || !enter("b", "acme") {
+		t.Error("a session is not counted alone")
+	}
+	for i := range mostOfOrg {
+		enter(fmt.Sprint(i), "acme")
+	}
+	if len(leave) != mostOfOrg || !enter("c", "globex") {
+		t.Errorf("%d streams of one organization", len(leave))
+	}
+	for _, done := range leave {
+		done()
+	}
+	if len(l.streams) != 0 || !enter("a", "acme") {
+		t.Errorf("left over: %v", l.streams)
+	}
+}
 
 func TestProvider(t *testing.T) {
 	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
@@ -12,13 +46,13 @@ func TestProvider(t *testing.T) {
 		p           Provider
 		state, says string
 	}{
-		{Provider{}, "up", "It is asked."},
-		{Provider{Asked: 3, Most: 4}, "up", "It is asked."},
-		{Provider{Asked: 4, Most: 4}, "degraded", "as many at a time as it may"},
-		{Provider{Open: true, Until: now.Add(time.Second)}, "down", "left alone until 15:00:01;"},
-		{Provider{Open: true, Until: now}, "degraded", "the next call tries"},
-		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call tries"},
-		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "One call tries"},
+		{Provider{}, "up", "Healthy"},
+		{Provider{Asked: 3, Most: 4}, "up", "Healthy"},
+		{Provider{Asked: 4, Most: 4}, "degraded", "At its concurrency limit"},
+		{Provider{Open: true, Until: now.Add(time.Second)}, "down", "Suspended after repeated failures until 15:00:01;"},
+		{Provider{Open: true, Until: now}, "degraded", "the next call probes it"},
+		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call probes it"},
+		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "Probing with one call"},
 	} {
 		s := judge(c.p, now, time.FixedZone("", 3600))
 		if s.State != c.state || !strings.Contains(s.Says, c.says) {

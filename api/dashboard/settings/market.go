@@ -5,92 +5,97 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/campaigns/packages"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns/marketstore"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// mostPackage is how large the zip of a market package may be.
+// mostPackage limits the zip of a market package, in bytes.
 const mostPackage = 16 << 20
 
-// A version is a package as it is shown.
+// A version is an installed package.
 type version struct {
-	packages.Kept
+	marketstore.Info
 
-	Here bool // this organization goes by it
+	Here bool // used by this organization
 	Used int
 }
 
-func (Settings) packages(r *frame.Request) (frame.Page, error) {
-	o, err := access.ReadOrganization(r.Context(), r.DB(), r.Org())
+func (Settings) packages(r *ui.Request) (ui.Page, error) {
+	o, err := apikeys.ReadOrganization(r.Context(), r.DB(), r.Org())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, err := packages.List(r.Context(), r.DB())
+	all, err := marketstore.List(r.Context(), r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	shown := make([]version, len(all))
 	for i, k := range all {
-		shown[i] = version{Kept: k, Here: k.Code == o.Market && (k.OfProgram && o.MarketVersion == "" || !k.OfProgram && k.Version == o.MarketVersion), Used: len(k.UsedBy)}
+		shown[i] = version{
+			Info: k,
+			Here: k.Code == o.Market && (k.OfProgram && o.MarketVersion == "" || !k.OfProgram && k.Version == o.MarketVersion),
+			Used: len(k.UsedBy),
+		}
 		if !r.Root {
-			shown[i].UsedBy = nil // others' names
+			shown[i].UsedBy = nil // names of other organizations
 		}
 	}
-	p := frame.Page{
-		Template: "market.html", Title: "Market rules", Lead: "The law of a market, as data: when one may call there, how often, whom not, and what is to be said.",
-		Actions: []frame.Link{{Label: "Choose rules", Path: "market/use", Needs: operator.Owner}},
+	p := ui.Page{
+		Template: "market.html", Title: "Market rules",
+		Lead:    "Calling rules of each market: legal hours, frequency caps, do-not-call registries and disclosures.",
+		Actions: []ui.Link{{Label: "Choose rules", Path: "market/use", Role: operator.Owner}},
 		Data:    map[string]any{"All": shown, "Market": o.Market},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, frame.Link{Label: "Install rules", Path: "market/install", Needs: operator.Owner})
+		p.Actions = append(p.Actions, ui.Link{Label: "Install rules", Path: "market/install", Role: operator.Owner})
 	}
 	return p, nil
 }
 
-func aboveMarket() []frame.Link { return []frame.Link{{Label: "Market rules", Path: "market"}} }
+func aboveMarket() []ui.Link { return []ui.Link{{Label: "Market rules", Path: "market"}} }
 
-func (Settings) askUse(r *frame.Request) (frame.Page, error) {
-	o, err := access.ReadOrganization(r.Context(), r.DB(), r.Org())
+func (Settings) askUse(r *ui.Request) (ui.Page, error) {
+	o, err := apikeys.ReadOrganization(r.Context(), r.DB(), r.Org())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, err := packages.List(r.Context(), r.DB())
-	options := []frame.Option{{Value: "", Label: "None"}}
+	all, err := marketstore.List(r.Context(), r.DB())
+	options := []ui.Option{{Value: "", Label: "None"}}
 	for _, k := range all {
 		if k.OfProgram {
-			options = append(options, frame.Option{Value: k.Code, Label: k.Code + ", built in (now " + k.Version + ")"})
+			options = append(options, ui.Option{Value: k.Code, Label: k.Code + " (built in, currently " + k.Version + ")"})
 		} else {
-			options = append(options, frame.Option{Value: k.Code + " " + k.Version, Label: k.Code + ", version " + k.Version})
+			options = append(options, ui.Option{Value: k.Code + " " + k.Version, Label: k.Code + ", version " + k.Version})
 		}
 	}
-	return frame.Page{
-		Template: "form.html", Title: "Choose the rules", Crumbs: aboveMarket(),
-		Lead: "Campaigns of that market go by them from their next call on; those of another call nobody while these are chosen.",
-		Data: r.Form(frame.Form{Submit: "Use these rules", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []frame.Field{
+	return ui.Page{
+		Template: "form.html", Title: "Choose market rules", Crumbs: aboveMarket(),
+		Lead: "Campaigns of this market use the rules from their next call. Campaigns of other markets stop calling.",
+		Data: r.Form(ui.Form{Submit: "Use these rules", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []ui.Field{
 			{
-				Name: "rules", Label: "Rules", Kind: frame.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options,
-				Help: "Rules that are built in change with the program; those of a version stay as they are. With none, the organization’s own window and caps count alone.",
+				Name: "rules", Label: "Rules", Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options,
+				Help: "Built-in rules change with upgrades; a version stays fixed. Without rules, only the organization’s window and caps apply.",
 			},
 		}}),
 	}, err
 }
 
-func (Settings) use(r *frame.Request) (frame.Done, error) {
+func (Settings) use(r *ui.Request) (ui.Result, error) {
 	code, chosen, _ := strings.Cut(r.Text("rules"), " ")
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		all, fault := packages.List(r.Context(), q)
+		all, fault := marketstore.List(r.Context(), q)
 		if fault != nil {
 			return operator.Entry{}, fault
 		}
-		if code != "" && !slices.ContainsFunc(all, func(k packages.Kept) bool {
+		if code != "" && !slices.ContainsFunc(all, func(k marketstore.Info) bool {
 			return k.Code == code && (k.OfProgram && chosen == "" || !k.OfProgram && k.Version == chosen)
 		}) {
-			return operator.Entry{}, frame.Invalid("rules", "There are no such rules.")
+			return operator.Entry{}, ui.Invalid("rules", "Unknown rules. Choose from the list.")
 		}
-		o, fault := access.ReadOrganization(r.Context(), q, r.Org())
+		o, fault := apikeys.ReadOrganization(r.Context(), q, r.Org())
 		if fault != nil {
 			return operator.Entry{}, fault
 		}
@@ -98,41 +103,53 @@ func (Settings) use(r *frame.Request) (frame.Done, error) {
 		if fault = r.Same(before); fault != nil {
 			return operator.Entry{}, fault
 		}
-		return operator.Entry{Action: "organization.market", Object: r.Org(), Before: before, After: after}, packages.Use(r.Context(), q, r.Org(), code, chosen)
+		return operator.Entry{
+			Action: "organization.market",
+			Object: r.Org(),
+			Before: before,
+			After:  after,
+		}, marketstore.Assign(r.Context(), q, r.Org(), code, chosen)
 	})
-	return frame.Done{To: "market", Say: "The organization goes by these rules."}, err
+	return ui.Result{To: "market", Notice: "Market rules updated."}, err
 }
 
-// rules are those of a market, as the log keeps them.
+// rules are the market rules in the audit log.
 func rules(code, version string) map[string]any {
 	return map[string]any{"market": code, "version": version}
 }
 
-func (Settings) askInstall(r *frame.Request) (frame.Page, error) {
-	return frame.Page{
-		Template: "form.html", Title: "Install rules", Crumbs: aboveMarket(), Lead: "They are kept beside those of the program; an organization goes by them once it chooses them.",
-		Data: r.Form(frame.Form{Submit: "Install", Cancel: r.URL("market"), Fields: []frame.Field{{Name: "file", Label: "Zip with package.yaml and its tables", Kind: frame.File}}}),
+func (Settings) askInstall(r *ui.Request) (ui.Page, error) {
+	return ui.Page{
+		Template: "form.html", Title: "Install market rules", Crumbs: aboveMarket(),
+		Lead: "Installed rules are added to the built-in ones. Organizations can then choose them.",
+		Data: r.Form(
+			ui.Form{
+				Submit: "Install",
+				Cancel: r.URL("market"),
+				Fields: []ui.Field{{Name: "file", Label: "Zip with package.yaml and its tables", Kind: ui.File}},
+			},
+		),
 	}, nil
 }
 
-func (Settings) install(r *frame.Request) (frame.Done, error) {
+func (Settings) install(r *ui.Request) (ui.Result, error) {
 	name, remove, err := r.File("file")
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	defer remove()
-	read, err := packages.Open(name)
+	read, err := marketstore.Open(name)
 	if err != nil {
-		return frame.Done{}, frame.Invalid("file", "This is no zip of rules.")
+		return ui.Result{}, ui.Invalid("file", "Not a zip file with market rules.")
 	}
 	say := ""
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		p, fault := packages.Install(r.Context(), q, read, r.Session.Email)
+		p, fault := marketstore.Install(r.Context(), q, read, r.Session.Email)
 		if fault != nil {
-			return operator.Entry{}, frame.Refused(fault)
+			return operator.Entry{}, ui.InvalidFromApply(fault)
 		}
-		say = fmt.Sprintf("%s %s can be chosen.", p.Code, p.Version)
+		say = fmt.Sprintf("%s %s installed. Organizations can choose it now.", p.Code, p.Version)
 		return operator.Entry{Action: "market.install", Object: p.Code + " " + p.Version}, nil
 	})
-	return frame.Done{To: "market", Say: say}, err
+	return ui.Result{To: "market", Notice: say}, err
 }

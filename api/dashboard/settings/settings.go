@@ -1,15 +1,14 @@
-// Package settings shows what an organization goes by: when it calls and how often,
-// what is said first, what is kept, and by which market's rules.
+// Package settings has the pages of an organization's settings and market rules.
 package settings
 
 import (
 	"embed"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strconv"
 
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -19,29 +18,29 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Settings is the room of an organization's settings, and of market packages.
+// Settings serves the pages of settings and market packages.
 type Settings struct{}
 
-// Room returns its pages.
-func (s Settings) Room() (frame.Room, error) {
+// Module returns the pages.
+func (s Settings) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "settings", Files: pages,
-		Links: []frame.Link{
+		Links: []ui.Link{
 			{Section: "Organization", Label: "Settings", Path: "settings"},
 			{Section: "Organization", Label: "Market rules", Path: "market"},
 		},
-		Routes: []frame.Route{
-			{Path: "settings", Look: s.show},
-			{Path: "settings/edit", Needs: operator.Owner, Look: s.ask, Change: s.change},
-			{Path: "market", Look: s.packages},
-			{Path: "market/use", Needs: operator.Owner, Look: s.askUse, Change: s.use},
-			{Path: "market/install", Needs: operator.Owner, Root: true, Look: s.askInstall, Change: s.install, Most: mostPackage},
+		Routes: []ui.Route{
+			{Path: "settings", Show: s.show},
+			{Path: "settings/edit", Role: operator.Owner, Show: s.ask, Submit: s.change},
+			{Path: "market", Show: s.packages},
+			{Path: "market/use", Role: operator.Owner, Show: s.askUse, Submit: s.use},
+			{Path: "market/install", Role: operator.Owner, Root: true, Show: s.askInstall, Submit: s.install, MaxBytes: mostPackage},
 		},
 	}, err
 }
 
-// full is an organization with the usual values where it says nothing.
+// full fills in the defaults.
 func full(o apply.Organization) apply.Organization {
 	if o.CallingWindow == nil {
 		o.CallingWindow = &apply.Window{Days: []int{0, 1, 2, 3, 4, 5, 6}, Start: "09:00", End: "21:00"}
@@ -64,12 +63,12 @@ func orNew[T any](p **T) {
 	}
 }
 
-func (Settings) show(r *frame.Request) (frame.Page, error) {
+func (Settings) show(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
-	return frame.Page{
-		Template: "show.html", Title: "Settings", Lead: "They count from the next call on.",
-		Actions: []frame.Link{{Label: "Edit", Path: "settings/edit", Needs: operator.Owner}},
-		Data:    map[string]any{"O": full(o), "Days": field.Days()},
+	return ui.Page{
+		Template: "show.html", Title: "Settings", Lead: "Changes apply from the next call.",
+		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}},
+		Data:    map[string]any{"O": full(o), "Days": ui.WeekdayOptions()},
 	}, err
 }
 
@@ -80,7 +79,7 @@ func optional(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// state is a switch of three: as the market has it, on, or off.
+// state is the value of a select: market default (""), on or off.
 func state(b *bool) string {
 	switch {
 	case b == nil:
@@ -92,56 +91,99 @@ func state(b *bool) string {
 	}
 }
 
-func (Settings) ask(r *frame.Request) (frame.Page, error) {
+func (Settings) ask(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	return frame.Page{
-		Template: "form.html", Title: "Edit the settings", Crumbs: []frame.Link{{Label: "Settings", Path: "settings"}},
-		Data: r.Form(frame.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(full(o)), Of: plain(o)}),
+	return ui.Page{
+		Template: "form.html", Title: "Edit settings", Crumbs: []ui.Link{{Label: "Settings", Path: "settings"}},
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(full(o)), Of: plain(o)}),
 	}, nil
 }
 
-func fields(o apply.Organization) []frame.Field {
+func fields(o apply.Organization) []ui.Field {
 	onDays := make([]string, len(o.CallingWindow.Days))
 	for i, d := range o.CallingWindow.Days {
 		onDays[i] = strconv.Itoa(d)
 	}
-	kept := func(name, label string, n int) frame.Field {
-		return frame.Field{Name: name, Label: label, Kind: frame.Number, Value: field.Whole(n), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650"}
+	most := func(name, label, unit, value string) ui.Field {
+		return ui.Field{Name: name, Label: label, Kind: ui.Number, Value: value, Optional: true, Unit: unit, Min: "0"}
 	}
-	most := func(name, label, unit, value string) frame.Field {
-		return frame.Field{Name: name, Label: label, Kind: frame.Number, Value: value, Optional: true, Unit: unit, Min: "0"}
-	}
-	return []frame.Field{
-		{Group: "When it calls", Name: "timezone", Label: "Time zone", Value: *o.Timezone, Help: "A name of the tz database, such as America/New_York. Days, windows and limits go by it, and so do times here."},
-		{Name: "calling_window.days", Label: "Days", Kind: frame.Boxes, Options: field.Days(), Values: onDays},
-		{Name: "calling_window.start", Label: "From", Kind: frame.Clock, Value: o.CallingWindow.Start},
-		{Name: "calling_window.end", Label: "To", Kind: frame.Clock, Value: o.CallingWindow.End, Help: "Campaigns call within this window and the law’s, whichever is narrower."},
-		{Group: "How often one number is called", Name: "frequency_caps.enabled", Label: "Caps", Kind: frame.Select, Value: state(o.FrequencyCaps.Enabled), Options: usually("As the market has it", "On", "Off")},
-		most("frequency_caps.daily", "Attempts a day", "", optional(o.FrequencyCaps.Daily)),
-		most("frequency_caps.rolling_7d", "Attempts in seven days", "", optional(o.FrequencyCaps.Rolling7D)),
-		{Group: "Do-not-call", Name: "individual_dnc", Label: "Single calls are held against the market’s registry", Kind: frame.Select, Value: *o.IndividualDNC, Options: []frame.Option{{Value: "enforce", Label: "Yes"}, {Value: "off", Label: "No"}}},
-		{Name: "require_registry", Label: "Campaigns call nobody whom no registry covers", Kind: frame.Box, Value: field.Ticked(*o.RequireRegistry)},
-		{Group: "What is said first", Name: "disclosures.enabled", Label: "Disclosures", Kind: frame.Select, Value: state(o.Disclosures.Enabled), Options: usually("As the market has it", "On", "Off"), Help: "What the law wants said at the beginning of campaigns’ calls."},
-		{Name: "disclosures.agent", Label: "Name of the agent", Value: o.Disclosures.Agent, Optional: true, Help: "As it is said; left empty it is the name it has."},
-		{Name: "disclosures.organization", Label: "Name of the organization", Value: o.Disclosures.Organization, Optional: true},
-		{Group: "What a day may come to", Name: "limits.daily_calls", Label: "Calls", Kind: frame.Number, Value: field.Whole(o.Limits.DailyCalls), Optional: true, Min: "0", Help: "Left empty there is no bound."},
-		most("limits.daily_minutes", "Conversation", "minutes", field.Whole(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", "Cost", "by the rates of the trunks", field.Decimal(o.Limits.DailyCost)),
-		{Group: "What is kept", Name: "retention.recordings_days", Label: "Recordings", Kind: frame.Number, Value: field.Whole(o.Retention.Recordings), Optional: true, Unit: "days", Min: strconv.Itoa(retention.Least), Max: "3650", Help: "Left empty they are kept for ever. What is past its days is erased within the hour, for good."},
-		kept("retention.transcripts_days", "Transcripts and analyses", o.Retention.Transcripts),
-		kept("retention.calls_days", "Calls as a whole", o.Retention.Calls),
+	return slices.Concat([]ui.Field{
+		{
+			Group: "Calling window", Name: "timezone", Label: "Time zone", Value: *o.Timezone,
+			Help: "IANA name, such as America/New_York. Applies to windows, limits and times on these pages.",
+		},
+		{Name: "calling_window.days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(), Values: onDays},
+		{Name: "calling_window.start", Label: "From", Kind: ui.TimeOfDay, Value: o.CallingWindow.Start},
+		{
+			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: midnight(o.CallingWindow.End, "24:00", "00:00"),
+			Help: "00:00 is the end of the day. Market kz: campaigns call within this window and legal hours. Market us: legal hours only.",
+		},
+		{
+			Group: "Frequency caps per number", Name: "frequency_caps.enabled", Label: "Caps", Kind: ui.Select,
+			Value: state(o.FrequencyCaps.Enabled), Options: usually("Market default", "On", "Off"),
+		},
+		most("frequency_caps.daily", "Attempts per day", "", optional(o.FrequencyCaps.Daily)),
+		most("frequency_caps.rolling_7d", "Attempts in 7 days", "", optional(o.FrequencyCaps.Rolling7D)),
+		{
+			Group: "Do-not-call", Name: "individual_dnc", Label: "Screen single calls against the market’s registry", Kind: ui.Select,
+			Value: *o.IndividualDNC, Options: []ui.Option{{Value: "enforce", Label: "Yes"}, {Value: "off", Label: "No"}},
+		},
+		{
+			Name: "require_registry", Label: "Require do-not-call coverage for campaigns", Kind: ui.Checkbox,
+			Value: ui.CheckboxValue(*o.RequireRegistry),
+		},
+	}, disclosureFields(o), []ui.Field{
+		{
+			Group: "Daily limits", Name: "limits.daily_calls", Label: "Calls", Kind: ui.Number, Value: ui.FormatInt(o.Limits.DailyCalls),
+			Optional: true, Min: "0", Help: "Leave empty for no limit.",
+		},
+		most("limits.daily_minutes", "Conversation", "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
+		most("limits.daily_cost", "Cost", "at trunk rates", ui.FormatFloat(o.Limits.DailyCost)),
+	}, retentionFields(*o.Retention))
+}
+
+func disclosureFields(o apply.Organization) []ui.Field {
+	return []ui.Field{
+		{
+			Group: "Disclosures", Name: "disclosures.enabled", Label: "Disclosures", Kind: ui.Select, Value: state(o.Disclosures.Enabled),
+			Options: usually("Market default", "On", "Off"), Help: "Statements that the law requires at the start of campaign calls.",
+		},
+		{
+			Name: "disclosures.agent", Label: "Agent name", Value: o.Disclosures.Agent, Optional: true,
+			Help: "Spoken name; defaults to the agent’s name.",
+		},
+		{
+			Name: "disclosures.organization", Label: "Organization name", Value: o.Disclosures.Organization, Optional: true,
+		},
 	}
 }
 
-func usually(usual, on, off string) []frame.Option {
-	return []frame.Option{{Value: "", Label: usual}, {Value: "on", Label: on}, {Value: "off", Label: off}}
+func retentionFields(rules retention.Rules) []ui.Field {
+	kept := func(name, label string, n int) ui.Field {
+		return ui.Field{
+			Name: name, Label: label, Kind: ui.Number, Value: ui.FormatInt(n), Optional: true, Unit: "days",
+			Min: strconv.Itoa(retention.MinDays), Max: "3650",
+		}
+	}
+	recordings := kept("retention.recordings_days", "Recordings", rules.Recordings)
+	recordings.Group = "Retention"
+	recordings.Help = "Leave empty to keep data forever. Expired data is permanently deleted within an hour."
+	return []ui.Field{
+		recordings,
+		kept("retention.transcripts_days", "Transcripts and analyses", rules.Transcripts),
+		kept("retention.calls_days", "Complete calls", rules.Calls),
+	}
+}
+
+func usually(usual, on, off string) []ui.Option {
+	return []ui.Option{{Value: "", Label: usual}, {Value: "on", Label: on}, {Value: "off", Label: off}}
 }
 
 // given reads the form.
-func given(r *frame.Request) (apply.Organization, error) {
+func given(r *ui.Request) (apply.Organization, error) {
 	var wrong error
 	whole := func(name string) *int {
 		text := r.Text(name)
@@ -150,7 +192,7 @@ func given(r *frame.Request) (apply.Organization, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			wrong = frame.Invalid(name, "Use a whole number, or leave it empty.")
+			wrong = ui.Invalid(name, "Enter a whole number, or leave empty.")
 		}
 		return &n
 	}
@@ -170,33 +212,42 @@ func given(r *frame.Request) (apply.Organization, error) {
 	zone, dnc, registry := r.Text("timezone"), r.Text("individual_dnc"), r.Ticked("require_registry")
 	o := apply.Organization{
 		Name: r.Seat.Name, Timezone: &zone, IndividualDNC: &dnc, RequireRegistry: &registry,
-		CallingWindow: &apply.Window{Start: r.Text("calling_window.start"), End: r.Text("calling_window.end")},
-		FrequencyCaps: &apply.Caps{Enabled: onOff("frequency_caps.enabled"), Daily: whole("frequency_caps.daily"), Rolling7D: whole("frequency_caps.rolling_7d")},
-		Disclosures:   &apply.Disclosures{Enabled: onOff("disclosures.enabled"), Agent: r.Text("disclosures.agent"), Organization: r.Text("disclosures.organization")},
-		Limits:        &apply.OrgLimits{DailyCalls: count("limits.daily_calls"), DailyMinutes: count("limits.daily_minutes")},
-		Retention:     &retention.Rules{Recordings: count("retention.recordings_days"), Transcripts: count("retention.transcripts_days"), Calls: count("retention.calls_days")},
+		CallingWindow: &apply.Window{Start: r.Text("calling_window.start"), End: midnight(r.Text("calling_window.end"), "00:00", "24:00")},
+		FrequencyCaps: &apply.Caps{
+			Enabled: onOff("frequency_caps.enabled"),
+			Daily:   whole("frequency_caps.daily"), Rolling7D: whole("frequency_caps.rolling_7d"),
+		},
+		Disclosures: &apply.Disclosures{
+			Enabled: onOff("disclosures.enabled"),
+			Agent:   r.Text("disclosures.agent"), Organization: r.Text("disclosures.organization"),
+		},
+		Limits: &apply.OrgLimits{DailyCalls: count("limits.daily_calls"), DailyMinutes: count("limits.daily_minutes")},
+		Retention: &retention.Rules{
+			Recordings:  count("retention.recordings_days"),
+			Transcripts: count("retention.transcripts_days"), Calls: count("retention.calls_days"),
+		},
 	}
 	for _, d := range r.All("calling_window.days") {
 		n, err := strconv.Atoi(d)
 		if err != nil {
-			n = -1 // refused with the others
+			n = -1 // rejected later
 		}
 		o.CallingWindow.Days = append(o.CallingWindow.Days, n)
 	}
 	if text := r.Text("limits.daily_cost"); text != "" {
 		cost, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			wrong = frame.Invalid("limits.daily_cost", "Use a number, or leave it empty.")
+			wrong = ui.Invalid("limits.daily_cost", "Enter a number, or leave empty.")
 		}
 		o.Limits.DailyCost = cost
 	}
 	return o, wrong
 }
 
-func (Settings) change(r *frame.Request) (frame.Done, error) {
+func (Settings) change(r *ui.Request) (ui.Result, error) {
 	o, err := given(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		was, fault := apply.Current(r.Context(), q, r.Org())
@@ -209,19 +260,27 @@ func (Settings) change(r *frame.Request) (frame.Done, error) {
 		if fault = r.Apply(q, o); fault != nil {
 			return operator.Entry{}, fault
 		}
-		before, after := operator.Changed(plain(was), plain(o))
+		before, after := operator.Diff(plain(was), plain(o))
 		if reflect.DeepEqual(before, after) {
 			return operator.Entry{}, nil
 		}
 		return operator.Entry{Action: "organization.settings", Object: r.Org(), Before: before, After: after}, nil
 	})
-	return frame.Done{To: "settings", Say: "The settings are saved."}, err
+	return ui.Result{To: "settings", Notice: "Settings saved."}, err
 }
 
-// plain is an organization's settings as the log keeps them.
+// plain is an organization's settings in the audit log.
 func plain(o apply.Organization) map[string]any {
 	return map[string]any{
 		"timezone": o.Timezone, "calling_window": o.CallingWindow, "frequency_caps": o.FrequencyCaps, "require_registry": o.RequireRegistry,
 		"individual_dnc": o.IndividualDNC, "disclosures": o.Disclosures, "limits": o.Limits, "retention": o.Retention,
 	}
+}
+
+// midnight converts the end of a day between 24:00 and 00:00; time inputs have no 24:00.
+func midnight(text, from, to string) string {
+	if text == from {
+		return to
+	}
+	return text
 }

@@ -11,8 +11,9 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/control/access"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
@@ -36,7 +37,7 @@ func form(pairs ...string) []string {
 	return all
 }
 
-// TestSettings: what is saved is what campaigns go by, and is shown again.
+// TestSettings: saved settings apply to campaigns and are shown again.
 func TestSettings(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
@@ -49,15 +50,23 @@ func TestSettings(t *testing.T) {
 	if err != nil || c.Limits.DailyCost != 12.5 || c.Retention.Recordings != 30 || *c.IndividualDNC != "off" || *c.Disclosures.Enabled || c.Disclosures.Organization != "Acme" {
 		t.Errorf("%+v, %v", c, err)
 	}
+	b.Follow("settings/edit", form("calling_window.start", "00:00", "calling_window.end", "00:00")...) // all day
+	if o, err = (&store.Store{}).Organization(t.Context(), h.DB.Pool, h.Acme); err != nil || o.Window[0] != market.Always()[0] {
+		t.Errorf("all day is %v, %v", o.Window[0], err)
+	}
+	if page := b.Get("settings/edit").Body; !strings.Contains(page, `name="calling_window.end" value="00:00"`) && !strings.Contains(page, `value="00:00"`) {
+		t.Error("the end of the day is not shown")
+	}
+	b.Follow("settings/edit", form()...)
 	text := b.Get("settings").Text()
-	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not held against", "12.5"} {
+	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.5"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}
 	}
 	b.Follow("settings/edit", form()...) // nothing changes
 	var n int
-	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'").Scan(&n); err != nil || n != 1 {
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'").Scan(&n); err != nil || n != 3 {
 		t.Errorf("%d entries, %v", n, err)
 	}
 	for field, bad := range map[string]string{
@@ -78,7 +87,7 @@ func TestMarketRules(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
 	b.Follow("market/use", "rules", "us")
-	if o, err := access.ReadOrganization(t.Context(), h.DB.Pool, h.Acme); err != nil || o.Market != "us" || o.MarketVersion != "" {
+	if o, err := apikeys.ReadOrganization(t.Context(), h.DB.Pool, h.Acme); err != nil || o.Market != "us" || o.MarketVersion != "" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if a := b.Post("market/use", "rules", "us 9999"); a.Status != http.StatusUnprocessableEntity {
@@ -92,10 +101,10 @@ func TestMarketRules(t *testing.T) {
 	}
 }
 
-// TestInstallingRules: an owner of the root organization uploads rules, and another
-// organization may choose them; what is no zip of rules is refused.
+// TestInstallingRules: an owner of the root organization uploads rules, and another organization may select them; an invalid
+// zip file is rejected.
 func TestInstallingRules(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Root = "acme" })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" })
 	ada, gus := h.SignIn(t, "ada"), h.SignIn(t, "gus")
 	var zipped bytes.Buffer
 	w := zip.NewWriter(&zipped)
@@ -124,7 +133,7 @@ func TestInstallingRules(t *testing.T) {
 		t.Errorf("from another organization: %d %s", a.Status, a.Text())
 	}
 	a := ada.Upload("market/install", "rules.zip", zipped.String())
-	if a.Status != http.StatusSeeOther || !strings.Contains(ada.Get(a.To()).Text(), "can be chosen") {
+	if a.Status != http.StatusSeeOther || !strings.Contains(ada.Get(a.Location()).Text(), "installed. Organizations can choose it now.") {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
 	version := regexp.MustCompile(`value="(us us-ours-[^"]+)"`).FindStringSubmatch(gus.Get("market/use").Body)
@@ -132,7 +141,7 @@ func TestInstallingRules(t *testing.T) {
 		t.Fatal("they cannot be chosen")
 	}
 	gus.Follow("market/use", "rules", version[1])
-	if o, err := access.ReadOrganization(t.Context(), h.DB.Pool, h.Globex); err != nil || "us "+o.MarketVersion != version[1] {
+	if o, err := apikeys.ReadOrganization(t.Context(), h.DB.Pool, h.Globex); err != nil || "us "+o.MarketVersion != version[1] {
 		t.Errorf("%+v, %v", o, err)
 	}
 	var n int

@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// callable are the subgroups on a trunk, each with an agent that is published and may dial
-// through it.
-func callable(r *frame.Request) (t trunks.Trunk, all []frame.Option, err error) {
+// callable lists the subgroups of a trunk with each published agent attached to them.
+func callable(r *ui.Request) (t trunks.Trunk, all []ui.Option, err error) {
 	if t, err = find(r, r.DB()); err != nil {
 		return t, nil, err
 	}
@@ -27,38 +26,43 @@ func callable(r *frame.Request) (t trunks.Trunk, all []frame.Option, err error) 
 	for _, s := range routes {
 		for _, a := range known {
 			if s.TrunkID == t.ID && a.Published > 0 && slices.Contains(s.Agents, a.Name) {
-				all = append(all, frame.Option{Value: s.ID + " " + a.ID, Label: a.Name + " through " + s.Name})
+				all = append(all, ui.Option{Value: s.ID + " " + a.ID, Label: a.Name + " through " + s.Name})
 			}
 		}
 	}
 	return t, all, nil
 }
 
-func (Trunks) askCall(r *frame.Request) (frame.Page, error) {
+func (Trunks) askCall(r *ui.Request) (ui.Page, error) {
 	t, all, err := callable(r)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	if len(all) == 0 {
-		return frame.Page{}, &frame.ProblemError{Status: 409, Title: "Nobody can call through it yet", Text: "A test call needs a subgroup on the trunk, and an agent that is published and may dial through it."}
+		return ui.Page{}, &ui.ProblemError{
+			Status: 409,
+			Title:  "No agent can call through this trunk yet",
+			Text:   "A test call needs a subgroup with a published agent.",
+		}
 	}
-	return frame.Page{
-		Template: "form.html", Title: "Test call through " + t.Name, Crumbs: above(of(t)), Lead: "Whom to call is asked next.",
-		Data: r.Form(frame.Form{Submit: "Go on", Cancel: r.URL("trunks/" + t.ID), Fields: []frame.Field{
-			{Name: "by", Label: "Who calls", Kind: frame.Select, Options: all},
+	return ui.Page{
+		Template: "form.html", Title: "Test call through " + t.Name, Crumbs: above(of(t)),
+		Lead: "Choose an agent, then enter the number on the next page.",
+		Data: r.Form(ui.Form{Submit: "Continue", Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
+			{Name: "by", Label: "Agent and subgroup", Kind: ui.Select, Options: all},
 		}}),
 	}, nil
 }
 
-// call leads to the page on which the agent that was chosen calls.
-func (Trunks) call(r *frame.Request) (frame.Done, error) {
+// call redirects to the test call page of the chosen agent.
+func (Trunks) call(r *ui.Request) (ui.Result, error) {
 	_, all, err := callable(r)
 	if err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	if !slices.ContainsFunc(all, func(o frame.Option) bool { return o.Value == r.Text("by") }) {
-		return frame.Done{}, frame.Invalid("by", "Choose one of these.")
+	if !slices.ContainsFunc(all, func(o ui.Option) bool { return o.Value == r.Text("by") }) {
+		return ui.Result{}, ui.Invalid("by", "Choose an option from the list.")
 	}
 	route, agent, _ := strings.Cut(r.Text("by"), " ")
-	return frame.Done{To: "agents/" + agent + "/call?route=" + url.QueryEscape(route)}, nil
+	return ui.Result{To: "agents/" + agent + "/call?route=" + url.QueryEscape(route)}, nil
 }

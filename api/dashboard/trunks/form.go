@@ -2,51 +2,113 @@ package trunks
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 )
 
-// fields ask for a trunk.
-func fields(t trunks.Trunk) []frame.Field {
-	s := t.Settings
-	empty := "Left empty, there is none."
-	if t.Password != "" {
-		empty = "Left empty, it stays what it is."
-	}
-	rates := map[string]string{}
-	for prefix, rate := range s.Rates {
-		rates[prefix] = strconv.FormatFloat(rate, 'f', -1, 64)
-	}
-	return []frame.Field{
-		{Group: "The carrier", Name: "proxy", Label: "Proxy", Value: t.Proxy, Code: true, Placeholder: "sip:sip.carrier.example;transport=tls"},
-		{Name: "backups", Label: "Other proxies", Kind: frame.Area, Rows: 2, Code: true, Value: strings.Join(s.Backups, "\n"), Optional: true, Help: "One a line, tried in this order."},
-		{Name: "provider", Label: "Carrier’s name", Value: s.Provider, Optional: true},
-		{Name: "username", Label: "User name", Value: t.Username, Optional: true, Complete: "off"},
-		{Name: "password", Label: "Password", Kind: frame.Password, Optional: true, Complete: "new-password", Help: empty},
-		{Name: "realm", Label: "Realm", Value: s.Realm, Optional: true},
-		field.Box("register", "Register with the carrier", s.Register),
-		{Group: "Numbers", Name: "caller_numbers", Label: "Caller numbers", Kind: frame.Area, Rows: 3, Code: true, Value: strings.Join(t.CallerNumbers, "\n"), Optional: true, Placeholder: "+12025550100", Help: "Numbers that calls may show, one a line."},
-		{Name: "attest", Label: "Attestation", Kind: frame.Area, Rows: 2, Code: true, Value: field.Lines(s.Attest), Optional: true, Placeholder: "+12025550100 = A", Help: "STIR/SHAKEN: number = A, B or C, one a line."},
-		{Name: "diversion", Label: "Diversion", Value: s.Diversion, Optional: true},
-		field.Box("asserted_identity", "Assert the identity (P-Asserted-Identity)", s.AssertedIdentity), field.Box("privacy", "Hide the caller number (Privacy)", s.Privacy),
-		{Group: "How calls go", Name: "codecs", Label: "Codecs", Value: strings.Join(s.Codecs, ", "), Optional: true, Help: "The preferred first, with commas between; left empty it is all."},
-		{Name: "encryption", Label: "Encryption of the sound", Kind: frame.Select, Value: s.Encryption, Options: []frame.Option{{Value: "", Label: "none"}, {Value: "srtp", Label: "SRTP"}}},
-		{Name: "dtmf", Label: "Keys", Kind: frame.Select, Value: s.DTMF, Options: []frame.Option{{Value: "", Label: "events (RFC 4733)"}, {Value: "inband", Label: "tones in the sound"}}},
-		{Name: "headers", Label: "Headers", Kind: frame.Area, Rows: 2, Code: true, Value: field.Lines(s.Headers), Optional: true, Help: "Name = value, one a line."},
-		{Group: "Limits and cost", Name: "calls_per_second", Label: "Calls a second", Kind: frame.Number, Value: field.Decimal(t.CallsPerSecond), Optional: true, Min: "0", Help: "Left empty there is no limit."},
-		{Name: "concurrent_calls", Label: "Calls at a time", Kind: frame.Number, Value: field.Whole(t.ConcurrentCalls), Optional: true, Min: "0"},
-		{Name: "rates", Label: "What a minute costs", Kind: frame.Area, Rows: 3, Code: true, Value: field.Lines(rates), Optional: true, Placeholder: "1 = 0.012", Help: "First digits of numbers = cost, one a line; the longest that fits counts."},
+// fields are the fields of a trunk.
+func fields(t trunks.Trunk) []ui.Field {
+	return slices.Concat(carrierFields(t), numberFields(t), mediaFields(t.Settings), limitFields(t))
+}
+
+// lines is a field with one value per line.
+func lines(name, label string, rows int, value, example, help string) ui.Field {
+	return ui.Field{
+		Name: name, Label: label, Kind: ui.TextArea, Rows: rows, Code: true, Value: value, Optional: true, Placeholder: example, Help: help,
 	}
 }
 
-// listed are what stands in a field, one a line, or with commas between.
-func listed(r *frame.Request, name string) *[]string {
+func carrierFields(t trunks.Trunk) []ui.Field {
+	s := t.Settings
+	empty := "Leave empty for none."
+	if t.Password != "" {
+		empty = "Leave empty to keep the stored password."
+	}
+	return []ui.Field{
+		{
+			Group: "Carrier", Name: "proxy", Label: "Proxy", Value: t.Proxy, Code: true,
+			Placeholder: "sip:sip.carrier.example;transport=tls",
+		},
+		lines("backups", "Backup proxies", 2, strings.Join(s.Backups, "\n"), "", "One per line, tried in this order."),
+		{Name: "provider", Label: "Carrier name", Value: s.Provider, Optional: true},
+		{Name: "username", Label: "User name", Value: t.Username, Optional: true, Complete: "off"},
+		{Name: "password", Label: "Password", Kind: ui.Password, Optional: true, Complete: "new-password", Help: empty},
+		{Name: "realm", Label: "Realm", Value: s.Realm, Optional: true},
+		lines("signaling_sources", "Other signaling addresses", 2, strings.Join(s.SignalingSources, "\n"), "203.0.113.0/24",
+			"Additional networks that the carrier sends SIP from, one per line."),
+		ui.CheckboxField("register", "Register with the carrier", s.Register),
+	}
+}
+
+func numberFields(t trunks.Trunk) []ui.Field {
+	s := t.Settings
+	numbers := lines("caller_numbers", "Caller numbers", 3, strings.Join(t.CallerNumbers, "\n"), "+12025550100",
+		"Numbers that calls may show, one per line.")
+	numbers.Group = "Numbers"
+	return []ui.Field{
+		numbers,
+		lines("attest", "Attestation", 2, ui.FormatPairs(s.Attest), "+12025550100 = A", "STIR/SHAKEN: number = A, B or C, one per line."),
+		{Name: "diversion", Label: "Diversion", Value: s.Diversion, Optional: true},
+		ui.CheckboxField("asserted_identity", "Send P-Asserted-Identity", s.AssertedIdentity),
+		ui.CheckboxField("privacy", "Hide the caller number (Privacy)", s.Privacy),
+	}
+}
+
+func mediaFields(s trunks.Settings) []ui.Field {
+	return []ui.Field{
+		{
+			Group: "Media", Name: "codecs", Label: "Codecs", Value: strings.Join(s.Codecs, ", "), Optional: true,
+			Help: "Comma-separated, preferred first. Leave empty for all.",
+		},
+		{
+			Name: "encryption", Label: "Media encryption", Kind: ui.Select, Value: s.Encryption,
+			Options: []ui.Option{{Value: "", Label: "None"}, {Value: "srtp", Label: "SRTP"}},
+		},
+		{
+			Name: "dtmf", Label: "DTMF", Kind: ui.Select, Value: s.DTMF,
+			Options: []ui.Option{{Value: "", Label: "Events (RFC 4733)"}, {Value: "inband", Label: "In-band tones"}},
+		},
+		lines("media_sources", "Media sources", 2, strings.Join(s.MediaSources, "\n"), "203.0.113.0/24",
+			"Networks that the carrier sends media from, one per line. If set, media from elsewhere is ignored."),
+		{
+			Name: "first_media_timeout_s", Label: "First media timeout", Kind: ui.Number, Unit: "seconds",
+			Value: ui.FormatInt(s.FirstMediaTimeout), Optional: true, Min: "0",
+			Help: "Ends a call that receives no media after the answer. 5 to 600; defaults to 30.",
+		},
+		{
+			Name: "media_timeout_s", Label: "Media timeout", Kind: ui.Number, Unit: "seconds", Value: ui.FormatInt(s.MediaTimeout),
+			Optional: true, Min: "0", Help: "Ends a call whose media stops. 5 to 600; defaults to 15.",
+		},
+		lines("headers", "Headers", 2, ui.FormatPairs(s.Headers), "", "One per line: name = value."),
+	}
+}
+
+func limitFields(t trunks.Trunk) []ui.Field {
+	rates := map[string]string{}
+	for prefix, rate := range t.Settings.Rates {
+		rates[prefix] = strconv.FormatFloat(rate, 'f', -1, 64)
+	}
+	return []ui.Field{
+		{
+			Group: "Limits and cost", Name: "calls_per_second", Label: "Calls per second", Kind: ui.Number,
+			Value: ui.FormatFloat(t.CallsPerSecond), Optional: true, Min: "0", Help: "Leave empty for no limit.",
+		},
+		{
+			Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
+		},
+		lines("rates", "Cost per minute", 3, ui.FormatPairs(rates), "1 = 0.012",
+			"Number prefix = cost, one per line; longest prefix wins."),
+	}
+}
+
+// listed splits a field at line ends and commas.
+func listed(r *ui.Request, name string) *[]string {
 	all := []string{}
 	for part := range strings.FieldsFuncSeq(r.Raw(name), func(c rune) bool { return c == '\n' || c == ',' }) {
 		if part = strings.TrimSpace(part); part != "" {
@@ -56,30 +118,30 @@ func listed(r *frame.Request, name string) *[]string {
 	return &all
 }
 
-// number reads a number that may be left out.
-func number(r *frame.Request, name string) (float64, error) {
+// number reads an optional number; empty is 0.
+func number(r *ui.Request, name string) (float64, error) {
 	text := r.Text(name)
 	if text == "" {
 		return 0, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1e6) {
-		return 0, frame.Invalid(name, "Use a number from 0 to 1,000,000, or leave it empty.")
+		return 0, ui.Invalid(name, "Enter a number from 0 to 1,000,000, or leave empty.")
 	}
 	return f, nil
 }
 
-// integer reads a whole number that may be left out.
-func integer(r *frame.Request, name string) (int, error) {
+// integer reads an optional whole number; empty is 0.
+func integer(r *ui.Request, name string) (int, error) {
 	f, err := number(r, name)
 	if err == nil && f != float64(int(f)) {
-		err = frame.Invalid(name, "Use a whole number, or leave it empty.")
+		err = ui.Invalid(name, "Enter a whole number, or leave empty.")
 	}
 	return int(f), err
 }
 
 // given reads the form of a trunk.
-func given(r *frame.Request, name string) (apply.Trunk, error) {
+func given(r *ui.Request, name string) (apply.Trunk, error) {
 	text := func(field string) *string {
 		v := r.Text(field)
 		return &v
@@ -89,9 +151,12 @@ func given(r *frame.Request, name string) (apply.Trunk, error) {
 		return &v
 	}
 	t := apply.Trunk{
-		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: listed(r, "caller_numbers"), Backups: listed(r, "backups"), Realm: text("realm"),
-		Register: yes("register"), Codecs: listed(r, "codecs"), Encryption: text("encryption"), DTMF: text("dtmf"), AssertedIdentity: yes("asserted_identity"),
+		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: listed(r, "caller_numbers"), Backups: listed(r, "backups"),
+		Realm: text("realm"), SignalingSources: listed(r, "signaling_sources"),
+		Register: yes("register"), Codecs: listed(r, "codecs"), Encryption: text("encryption"),
+		DTMF: text("dtmf"), AssertedIdentity: yes("asserted_identity"),
 		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"), Limits: &apply.Limits{},
+		MediaSources: listed(r, "media_sources"),
 	}
 	if p := media.Secret(r.Raw("password")); p != "" {
 		t.Password = &p
@@ -103,13 +168,20 @@ func given(r *frame.Request, name string) (apply.Trunk, error) {
 	if t.Limits.ConcurrentCalls, err = integer(r, "concurrent_calls"); err != nil {
 		return t, err
 	}
-	if t.Headers, err = field.Pairs(r, "headers"); err != nil {
+	for name, to := range map[string]**int{"first_media_timeout_s": &t.FirstMediaTimeout, "media_timeout_s": &t.MediaTimeout} {
+		seconds, bad := integer(r, name)
+		if bad != nil {
+			return t, bad
+		}
+		*to = &seconds
+	}
+	if t.Headers, err = ui.ReadPairs(r, "headers"); err != nil {
 		return t, err
 	}
-	if t.Attest, err = field.Pairs(r, "attest"); err != nil {
+	if t.Attest, err = ui.ReadPairs(r, "attest"); err != nil {
 		return t, err
 	}
-	rates, err := field.Pairs(r, "rates")
+	rates, err := ui.ReadPairs(r, "rates")
 	if err != nil {
 		return t, err
 	}
@@ -117,7 +189,7 @@ func given(r *frame.Request, name string) (apply.Trunk, error) {
 	for prefix, text := range *rates {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return t, frame.Invalid("rates", fmt.Sprintf("%s = %s: a cost is a number.", prefix, text))
+			return t, ui.Invalid("rates", fmt.Sprintf("%s = %s: the cost must be a number.", prefix, text))
 		}
 		(*t.Rates)[prefix] = rate
 	}

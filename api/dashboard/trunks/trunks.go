@@ -1,5 +1,4 @@
-// Package trunks shows an organization's carriers: how calls go through them, the
-// subgroups of agents on them, and to whom they are lent.
+// Package trunks has the pages of trunks, their subgroups and grants to other organizations.
 package trunks
 
 import (
@@ -8,9 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/search"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -21,54 +18,54 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Trunks is the room of carriers.
+// Trunks serves the pages of trunks.
 type Trunks struct {
-	// Standing says how a trunk is: up, down, and so on; nil does not know.
+	// Standing returns the state of a trunk, such as up or down; nil knows none.
 	Standing func(media.Trunk) string
 }
 
-// Room returns its pages.
-func (t Trunks) Room() (frame.Room, error) {
+// Module returns the pages.
+func (t Trunks) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "trunks", Files: pages,
-		Links: []frame.Link{{Section: "Calling", Label: "Trunks", Path: "trunks"}},
-		Routes: []frame.Route{
-			{Path: "trunks", Look: t.list},
-			{Path: "trunks/new", Look: t.askNew, Change: t.create, Anew: []string{"password"}},
-			{Path: "trunks/{id}", Look: t.show},
-			{Path: "trunks/{id}/edit", Look: t.ask, Change: t.change, Anew: []string{"password"}},
-			{Path: "trunks/{id}/call", Look: t.askCall, Change: t.call},
-			{Path: "trunks/{id}/delete", Look: t.askDelete, Change: t.remove},
-			{Path: "trunks/{id}/subgroup", Look: t.askSubgroup, Change: t.createSubgroup},
-			{Path: "trunks/{id}/lend", Needs: operator.Owner, Look: t.askLend, Change: t.lend},
-			{Path: "subgroups/{id}/edit", Look: t.askEdit, Change: t.changeSubgroup},
-			{Path: "subgroups/{id}/delete", Look: t.askDrop, Change: t.drop},
-			{Path: "grants/{id}/end", Needs: operator.Owner, Look: t.askEnd, Change: t.end},
+		Links: []ui.Link{{Section: "Calling", Label: "Trunks", Path: "trunks"}},
+		Routes: []ui.Route{
+			{Path: "trunks", Show: t.list},
+			{Path: "trunks/new", Show: t.askNew, Submit: t.create, NotRefilled: []string{"password"}},
+			{Path: "trunks/{id}", Show: t.show},
+			{Path: "trunks/{id}/edit", Show: t.ask, Submit: t.change, NotRefilled: []string{"password"}},
+			{Path: "trunks/{id}/call", Show: t.askCall, Submit: t.call},
+			{Path: "trunks/{id}/delete", Show: t.askDelete, Submit: t.remove},
+			{Path: "trunks/{id}/subgroup", Show: t.askSubgroup, Submit: t.createSubgroup},
+			{Path: "trunks/{id}/lend", Role: operator.Owner, Show: t.askLend, Submit: t.lend},
+			{Path: "subgroups/{id}/edit", Show: t.askEdit, Submit: t.changeSubgroup},
+			{Path: "subgroups/{id}/delete", Show: t.askDrop, Submit: t.drop},
+			{Path: "grants/{id}/end", Role: operator.Owner, Show: t.askEnd, Submit: t.end},
 		},
 	}, err
 }
 
-func above(more ...frame.Link) []frame.Link {
-	return append([]frame.Link{{Label: "Trunks", Path: "trunks"}}, more...)
+func above(more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: "Trunks", Path: "trunks"}}, more...)
 }
 
-func of(t trunks.Trunk) frame.Link { return frame.Link{Label: t.Name, Path: "trunks/" + t.ID} }
+func of(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "trunks/" + t.ID} }
 
-// A row is a trunk, and what there is on it.
+// A row is a trunk with its subgroups and grants.
 type row struct {
 	trunks.Trunk
 
 	Standing string
 	Routes   []trunks.Route
-	Lent     []trunks.Lending
+	Lent     []trunks.GrantView
 }
 
-// on is what an organization has on a trunk.
-func (t Trunks) on(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.Lending) row {
+// on returns the row of a trunk.
+func (t Trunks) on(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
 	v := row{Trunk: trunk}
 	if t.Standing != nil {
-		v.Standing = t.Standing(trunk.Line())
+		v.Standing = t.Standing(trunk.MediaTrunk())
 	}
 	for _, s := range routes {
 		if s.TrunkID == trunk.ID {
@@ -83,7 +80,7 @@ func (t Trunks) on(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.Lend
 	return v
 }
 
-// Live is how many calls are queued or on.
+// Live counts queued and active calls.
 func (v row) Live() (n int) {
 	for _, s := range v.Routes {
 		n += s.Live
@@ -91,16 +88,16 @@ func (v row) Live() (n int) {
 	return n
 }
 
-func (t Trunks) list(r *frame.Request) (frame.Page, error) {
+func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 	all, err := trunks.List(r.Context(), r.DB(), r.Org())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	routes, lent, err := around(r)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, looked := search.In(all, r.Query("q"), "name", func(t trunks.Trunk) string { return t.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.on(trunk, routes, lent)
@@ -108,58 +105,65 @@ func (t Trunks) list(r *frame.Request) (frame.Page, error) {
 	borrowed := []row{}
 	for _, l := range lent {
 		if l.OrgID == r.Org() {
-			borrowed = append(borrowed, row{Trunk: trunks.Trunk{ID: l.TrunkID, Name: l.TrunkName}, Routes: slices.DeleteFunc(slices.Clone(routes), func(s trunks.Route) bool { return s.TrunkID != l.TrunkID }), Lent: []trunks.Lending{l}})
+			borrowed = append(
+				borrowed,
+				row{
+					Trunk:  trunks.Trunk{ID: l.TrunkID, Name: l.TrunkName},
+					Routes: slices.DeleteFunc(slices.Clone(routes), func(s trunks.Route) bool { return s.TrunkID != l.TrunkID }),
+					Lent:   []trunks.GrantView{l},
+				},
+			)
 		}
 	}
-	return frame.Page{
-		Template: "list.html", Title: "Trunks", Lead: "The carriers that calls leave by, and the subgroups through which agents may dial on them.",
-		Actions: []frame.Link{{Label: "New trunk", Path: "trunks/new"}},
+	return ui.Page{
+		Template: "list.html", Title: "Trunks", Lead: "A trunk connects Parley to a carrier. Agents call through its subgroups.",
+		Actions: []ui.Link{{Label: "New trunk", Path: "trunks/new"}},
 		Data:    map[string]any{"Own": own, "Borrowed": borrowed, "Search": looked},
 	}, nil
 }
 
-func around(r *frame.Request) (routes []trunks.Route, lent []trunks.Lending, err error) {
+func around(r *ui.Request) (routes []trunks.Route, lent []trunks.GrantView, err error) {
 	if routes, err = trunks.Routes(r.Context(), r.DB(), r.Org(), ""); err == nil {
-		lent, err = trunks.Lendings(r.Context(), r.DB(), r.Org())
+		lent, err = trunks.ListGrants(r.Context(), r.DB(), r.Org())
 	}
 	return routes, lent, err
 }
 
-func find(r *frame.Request, q db.Querier) (trunks.Trunk, error) {
+func find(r *ui.Request, q db.Querier) (trunks.Trunk, error) {
 	return trunks.ByID(r.Context(), q, r.Org(), r.ID())
 }
 
-func (t Trunks) show(r *frame.Request) (frame.Page, error) {
+func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 	trunk, err := find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	routes, lent, err := around(r)
 	at := "trunks/" + trunk.ID
-	return frame.Page{
+	return ui.Page{
 		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: above(),
-		Actions: []frame.Link{
-			{Label: "Add a subgroup", Path: at + "/subgroup"},
+		Actions: []ui.Link{
+			{Label: "Add subgroup", Path: at + "/subgroup"},
 			{Label: "Test call", Path: at + "/call"},
 			{Label: "Edit", Path: at + "/edit"},
-			{Label: "Lend", Path: at + "/lend", Needs: operator.Owner},
+			{Label: "Lend", Path: at + "/lend", Role: operator.Owner},
 			{Label: "Delete", Path: at + "/delete"},
 		},
 		Data: t.on(trunk, routes, lent),
 	}, err
 }
 
-func (Trunks) askNew(r *frame.Request) (frame.Page, error) {
-	name := frame.Field{Name: "name", Label: "Name", Placeholder: "main", Help: "It cannot be changed later."}
-	return frame.Page{Template: "form.html", Title: "New trunk", Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Create", Cancel: r.URL("trunks"), Fields: append([]frame.Field{name}, fields(trunks.Trunk{})...),
+func (Trunks) askNew(r *ui.Request) (ui.Page, error) {
+	name := ui.Field{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}
+	return ui.Page{Template: "form.html", Title: "New trunk", Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Create trunk", Cancel: r.URL("trunks"), Fields: append([]ui.Field{name}, fields(trunks.Trunk{})...),
 	})}, nil
 }
 
-func (Trunks) create(r *frame.Request) (frame.Done, error) {
-	name, wrong := field.Name(r)
+func (Trunks) create(r *ui.Request) (ui.Result, error) {
+	name, wrong := ui.ReadName(r)
 	if wrong != nil {
-		return frame.Done{}, wrong
+		return ui.Result{}, wrong
 	}
 	id := ""
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
@@ -168,23 +172,29 @@ func (Trunks) create(r *frame.Request) (frame.Done, error) {
 			return operator.Entry{}, err
 		}
 		if slices.ContainsFunc(all, func(t trunks.Trunk) bool { return t.Name == name }) {
-			return operator.Entry{}, frame.Invalid("name", "There is a trunk of this name already.")
+			return operator.Entry{}, ui.Invalid("name", "A trunk with this name already exists.")
 		}
 		e, err := save(r, q, name, nil)
 		id = e.Object
 		return e, err
 	})
-	return frame.Done{To: "trunks/" + id, Say: "The trunk is there. Calls need a subgroup on it."}, err
+	return ui.Result{To: "trunks/" + id, Notice: "Trunk created. Add a subgroup to place calls."}, err
 }
 
-func (Trunks) ask(r *frame.Request) (frame.Page, error) {
+func (Trunks) ask(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
-	return frame.Page{Template: "form.html", Title: "Edit " + t.Name, Crumbs: above(of(t)), Lead: "It counts from the next call on.", Data: r.Form(frame.Form{
-		Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t),
-	})}, err
+	return ui.Page{
+		Template: "form.html",
+		Title:    "Edit " + t.Name,
+		Crumbs:   above(of(t)),
+		Lead:     "Changes apply from the next call.",
+		Data: r.Form(ui.Form{
+			Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t),
+		}),
+	}, err
 }
 
-func (Trunks) change(r *frame.Request) (frame.Done, error) {
+func (Trunks) change(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		t, err := find(r, q)
 		if err == nil {
@@ -195,11 +205,11 @@ func (Trunks) change(r *frame.Request) (frame.Done, error) {
 		}
 		return save(r, q, t.Name, &t)
 	})
-	return frame.Done{To: "trunks/" + r.ID(), Say: "The trunk is saved."}, err
+	return ui.Result{To: "trunks/" + r.ID(), Notice: "Trunk saved."}, err
 }
 
-// save applies the form to a trunk, and logs what differs from before.
-func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
+// save applies the form to a trunk and returns the audit entry with the differences.
+func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
 	t, err := given(r, name)
 	if err != nil {
 		return operator.Entry{}, err
@@ -212,14 +222,14 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 		return operator.Entry{}, err
 	}
 	if before != nil && before.Password != "" && t.Password == nil && elsewhere(*before, is) {
-		return operator.Entry{}, frame.Invalid("password", "Give it again: it was given for the proxies of before.")
+		return operator.Entry{}, ui.Invalid("password", "Enter the password again: the proxies have changed.")
 	}
 	e := operator.Entry{Action: "trunk.create", Object: is.ID}
 	was := map[string]any{}
 	if before != nil {
 		e.Action, was = "trunk.change", plain(*before)
 	}
-	old, now := operator.Changed(was, plain(is))
+	old, now := operator.Diff(was, plain(is))
 	if t.Password != nil {
 		now["password"] = "changed"
 	}
@@ -233,14 +243,13 @@ func save(r *frame.Request, q db.Querier, name string, before *trunks.Trunk) (op
 	return e, nil
 }
 
-// elsewhere tells whether a trunk has a proxy that it did not have before.
+// elsewhere reports whether a trunk has a new proxy.
 func elsewhere(before, is trunks.Trunk) bool {
 	had := append([]string{before.Proxy}, before.Settings.Backups...)
 	return slices.ContainsFunc(append([]string{is.Proxy}, is.Settings.Backups...), func(p string) bool { return !slices.Contains(had, p) })
 }
 
-// plain is a trunk as the log keeps it, without its password; the values of headers
-// may be secrets too.
+// plain is a trunk in the audit log, without password and header values.
 func plain(t trunks.Trunk) map[string]any {
 	names := []string{}
 	for name := range t.Settings.Headers {
@@ -255,19 +264,19 @@ func plain(t trunks.Trunk) map[string]any {
 	}
 }
 
-// sealed is a trunk with its secrets, for its form to know whether it is another by now.
+// sealed is a trunk with its secrets, to detect concurrent edits.
 func sealed(t trunks.Trunk) []any { return []any{plain(t), string(t.Password), t.Settings.Headers} }
 
-func (Trunks) askDelete(r *frame.Request) (frame.Page, error) {
+func (Trunks) askDelete(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
-	return frame.Page{
+	return ui.Page{
 		Template: "form.html", Title: "Delete " + t.Name, Crumbs: above(of(t)),
-		Lead: "Its subgroups go with it, those of organizations that it is lent to as well. Calls that are on go on; calls that wait are not dialled.",
-		Data: r.Form(frame.Form{Submit: "Delete the trunk", Danger: true, Cancel: r.URL("trunks/" + t.ID)}),
+		Lead: "Its subgroups are deleted too, also those of organizations it is lent to. Active calls continue; queued calls are not dialed.",
+		Data: r.Form(ui.Form{Submit: "Delete trunk", Danger: true, Cancel: r.URL("trunks/" + t.ID)}),
 	}, err
 }
 
-func (Trunks) remove(r *frame.Request) (frame.Done, error) {
+func (Trunks) remove(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		t, err := find(r, q)
 		if err != nil {
@@ -275,5 +284,5 @@ func (Trunks) remove(r *frame.Request) (frame.Done, error) {
 		}
 		return operator.Entry{Action: "trunk.delete", Object: t.ID, Before: plain(t)}, trunks.Remove(r.Context(), q, r.Org(), t.ID)
 	})
-	return frame.Done{To: "trunks", Say: "The trunk is deleted."}, err
+	return ui.Result{To: "trunks", Notice: "Trunk deleted."}, err
 }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 var whole = []string{
 	"name", "main", "proxy", "sip:127.0.0.1:5080;transport=udp", "backups", "sip:127.0.0.2:5080\nsip:127.0.0.3:5080", "provider", "Carrier", "username", "u", "password", "canary", "register", "on",
-	"caller_numbers", "+12025550100\n+12025550101", "attest", "+12025550100 = A", "codecs", "g722, pcmu", "encryption", "srtp", "dtmf", "inband", "privacy", "on",
+	"caller_numbers", "+12025550100\n+12025550101", "attest", "+12025550100 = A", "codecs", "g722, pcmu", "encryption", "srtp", "dtmf", "inband", "media_sources", "203.0.113.0/24\n198.51.100.7", "first_media_timeout_s", "60", "media_timeout_s", "90", "privacy", "on",
 	"headers", "X-Customer = 7", "calls_per_second", "2.5", "concurrent_calls", "20", "rates", "1 = 0.012\n44 = 0.03",
 }
 
@@ -28,7 +28,7 @@ func with(pairs ...string) []string { return append(append([]string{}, pairs...)
 // TestATrunksLife: it is made whole, changed without its password being given again,
 // and deleted.
 func TestATrunksLife(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Standing = func(media.Trunk) string { return "down" } })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Standing = func(media.Trunk) string { return "down" } })
 	b := h.SignIn(t, "oscar")
 	b.Follow("trunks/new", whole...)
 	read := func() trunks.Trunk {
@@ -44,7 +44,7 @@ func TestATrunksLife(t *testing.T) {
 		ID: got.ID, OrgID: h.Acme, Name: "main", Proxy: "sip:127.0.0.1:5080;transport=udp", Username: "u", Password: "canary", CallerNumbers: []string{"+12025550100", "+12025550101"},
 		CallsPerSecond: 2.5, ConcurrentCalls: 20, Settings: trunks.Settings{
 			Backups: []string{"sip:127.0.0.2:5080", "sip:127.0.0.3:5080"}, Register: true, Codecs: []string{"g722", "pcmu"}, Encryption: "srtp", DTMF: "inband", Privacy: true,
-			Headers: map[string]string{"X-Customer": "7"}, Attest: map[string]string{"+12025550100": "A"}, Provider: "Carrier", Rates: map[string]float64{"1": 0.012, "44": 0.03},
+			Headers: map[string]string{"X-Customer": "7"}, Attest: map[string]string{"+12025550100": "A"}, MediaSources: []string{"203.0.113.0/24", "198.51.100.7"}, FirstMediaTimeout: 60, MediaTimeout: 90, Provider: "Carrier", Rates: map[string]float64{"1": 0.012, "44": 0.03},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -65,7 +65,7 @@ func TestATrunksLife(t *testing.T) {
 	if got = read(); got.Password != "canary-9" || got.Proxy != "sip:127.0.0.9" || len(got.CallerNumbers) != 1 || got.Settings.Register || len(got.Settings.Rates) != 0 {
 		t.Errorf("%+v", got)
 	}
-	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "nobody", "codecs": "mp3", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
+	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "nobody", "codecs": "mp3", "media_sources": "nowhere", "media_timeout_s": "3", "first_media_timeout_s": "soon", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
 		pairs := with()
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == field {
@@ -94,7 +94,7 @@ func TestATrunksLife(t *testing.T) {
 func TestSubgroups(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
-	h.Hire(t, "gus@example.com", h.Acme, operator.Owner)
+	h.AddOperator(t, "gus@example.com", h.Acme, operator.Owner)
 	b := h.SignIn(t, "oscar")
 	b.Follow("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "agents", "sales", "allowed_destinations", "1\n44", "caller_numbers", "", "concurrent_calls", "3", "calls_per_minute", "9")
 	route := func(org, name string) (got trunks.Route) {
@@ -114,7 +114,7 @@ func TestSubgroups(t *testing.T) {
 	if s.ConcurrentCalls != 3 || len(s.Agents) != 1 || len(s.AllowedDestinations) != 2 {
 		t.Errorf("%+v", s)
 	}
-	if a := b.Post("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "concurrent_calls", "3", "calls_per_minute", "9"); !strings.Contains(a.Text(), "There is a subgroup of this name already.") {
+	if a := b.Post("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "concurrent_calls", "3", "calls_per_minute", "9"); !strings.Contains(a.Text(), "A subgroup with this name already exists.") {
 		t.Errorf("twice: %d", a.Status)
 	}
 	b.Follow("subgroups/"+s.ID+"/edit", "allowed_destinations", "7", "concurrent_calls", "4", "calls_per_minute", "9")
@@ -149,7 +149,7 @@ func TestSubgroups(t *testing.T) {
 	}
 	lend := "/dashboard/" + h.Acme + "/trunks/" + ids["trunks"]
 	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // who is an owner of both
-	if all, err := trunks.Lendings(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 1 || all[0].ConcurrentCalls != 2 {
+	if all, err := trunks.ListGrants(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 1 || all[0].ConcurrentCalls != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -170,13 +170,12 @@ func TestATestCallThroughATrunk(t *testing.T) {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 	b.Follow("agents/" + ids["agents"] + "/unpublish")
-	if a := b.Get(at); a.Status != http.StatusConflict || !strings.Contains(a.Text(), "an agent that is published") {
+	if a := b.Get(at); a.Status != http.StatusConflict || !strings.Contains(a.Text(), "with a published agent") {
 		t.Errorf("without an agent: %d %s", a.Status, a.Text())
 	}
 }
 
-// TestTwoEditSecrets: who changes a trunk after somebody else changed a secret of it alone
-// is told so, and is shown none; that it was changed is in the log.
+// TestTwoEditSecrets: a concurrent change of a trunk's secret is detected and logged; neither page shows the secret.
 func TestTwoEditSecrets(t *testing.T) {
 	h := dashtest.New(t)
 	ada, oscar := h.SignIn(t, "ada"), h.SignIn(t, "oscar")
@@ -195,10 +194,10 @@ func TestTwoEditSecrets(t *testing.T) {
 		first := seen(oscar.Get(path))
 		ada.Follow(path, append(form, "seen", seen(ada.Get(path)))...)
 		page := oscar.Post(path, with("seen", first, "password", "")...)
-		if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "Somebody else changed this") || key == "password" && strings.Contains(page.Body, "canary") {
+		if page.Status != http.StatusConflict || !strings.Contains(page.Text(), "someone else changed this") || key == "password" && strings.Contains(page.Body, "canary") {
 			t.Errorf("%s: %d %s", key, page.Status, page.Text())
 		}
-		if key == "password" && !strings.Contains(page.Text(), "What they changed is a secret") {
+		if key == "password" && !strings.Contains(page.Text(), "Their change is a secret") {
 			t.Errorf("%s", page.Text())
 		}
 		var after string

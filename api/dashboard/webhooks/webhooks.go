@@ -1,5 +1,4 @@
-// Package webhooks shows where an organization's notices go and what became of
-// them, and sends them again.
+// Package webhooks has the pages of webhook endpoints and their deliveries.
 package webhooks
 
 import (
@@ -8,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/parley-voice/parley/api/dashboard/field"
-	"github.com/parley-voice/parley/api/dashboard/frame"
-	"github.com/parley-voice/parley/api/dashboard/search"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -21,54 +18,54 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Webhooks is the room of endpoints and notices.
+// Webhooks serves the pages of endpoints and deliveries.
 type Webhooks struct {
 	DB *db.DB
-	// AllowInsecure lets endpoints be plain http, and private addresses.
+	// AllowInsecure permits plain http and private addresses.
 	AllowInsecure bool
 }
 
-// Room returns its pages.
-func (w Webhooks) Room() (frame.Room, error) {
+// Module returns the pages.
+func (w Webhooks) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	return frame.Room{
+	return ui.Module{
 		Name: "webhooks", Files: pages,
-		Links: []frame.Link{{Section: "Developers", Label: "Webhooks", Path: "webhooks"}},
-		Routes: []frame.Route{
-			{Path: "webhooks", Look: w.list},
-			{Path: "webhooks/new", Needs: operator.Owner, Look: w.ask, Change: w.create},
-			{Path: "webhooks/{id}", Look: w.show},
-			{Path: "webhooks/{id}/edit", Needs: operator.Owner, Look: w.askChange, Change: w.change},
-			{Path: "webhooks/{id}/secret", Needs: operator.Owner, Look: w.askRotate, Change: w.rotate},
-			{Path: "webhooks/{id}/settle", Needs: operator.Owner, Look: w.askSettle, Change: w.settle},
-			{Path: "webhooks/{id}/test", Change: w.test, Back: "webhooks", Long: 20 * time.Second},
-			{Path: "webhooks/{id}/replay", Look: w.askReplay, Change: w.replay},
-			{Path: "webhooks/{id}/delete", Needs: operator.Owner, Look: w.askDelete, Change: w.remove},
-			{Path: "notices/{id}", Look: w.notice},
-			{Path: "notices/{id}/replay", Change: w.replayOne, Back: "webhooks"},
+		Links: []ui.Link{{Section: "Developers", Label: "Webhooks", Path: "webhooks"}},
+		Routes: []ui.Route{
+			{Path: "webhooks", Show: w.list},
+			{Path: "webhooks/new", Role: operator.Owner, Show: w.ask, Submit: w.create},
+			{Path: "webhooks/{id}", Show: w.show},
+			{Path: "webhooks/{id}/edit", Role: operator.Owner, Show: w.askChange, Submit: w.change},
+			{Path: "webhooks/{id}/secret", Role: operator.Owner, Show: w.askRotate, Submit: w.rotate},
+			{Path: "webhooks/{id}/settle", Role: operator.Owner, Show: w.askSettle, Submit: w.settle},
+			{Path: "webhooks/{id}/test", Submit: w.test, Back: "webhooks", Timeout: 20 * time.Second},
+			{Path: "webhooks/{id}/replay", Show: w.askReplay, Submit: w.replay},
+			{Path: "webhooks/{id}/delete", Role: operator.Owner, Show: w.askDelete, Submit: w.remove},
+			{Path: "notices/{id}", Show: w.notice},
+			{Path: "notices/{id}/replay", Submit: w.replayOne, Back: "webhooks"},
 		},
 	}, err
 }
 
-// A row is an endpoint, and what has not reached it.
+// A row is an endpoint with its undelivered events.
 type row struct {
-	webhook.Owned
+	webhook.EndpointView
 
-	Shown         string // the address; its path may be a secret, and is for owners
+	Shown         string // the address; only owners see the path, which may be a secret
 	State         string
 	Waiting, Dead int
 }
 
-// shown is an endpoint's address, as far as who looks may see it.
-func shown(r *frame.Request, e webhook.Owned) string {
+// shown returns an endpoint's address as far as the operator may see it.
+func shown(r *ui.Request, e webhook.EndpointView) string {
 	if r.May(operator.Owner) {
 		return e.URL
 	}
-	return webhook.State{URL: e.URL}.Host()
+	return webhook.EndpointStatus{URL: e.URL}.Host()
 }
 
-func (Webhooks) row(r *frame.Request, e webhook.Owned) (row, error) {
-	waiting, dead, err := webhook.Left(r.Context(), r.DB(), e.ID)
+func (Webhooks) row(r *ui.Request, e webhook.EndpointView) (row, error) {
+	waiting, dead, err := webhook.CountUndelivered(r.Context(), r.DB(), e.ID)
 	v := row{e, shown(r, e), "active", waiting, dead}
 	if e.DisabledAt != nil {
 		v.State = "disabled"
@@ -76,51 +73,59 @@ func (Webhooks) row(r *frame.Request, e webhook.Owned) (row, error) {
 	return v, err
 }
 
-// most endpoints of an organization that are listed.
+// most limits the listed endpoints.
 const most = 100
 
-func (w Webhooks) list(r *frame.Request) (frame.Page, error) {
-	all, err := webhook.ListOwned(r.Context(), r.DB(), r.Org(), "", most)
+func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
+	all, err := webhook.ListEndpoints(r.Context(), r.DB(), r.Org(), "", most)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, looked := search.In(all, r.Query("q"), "address", func(e webhook.Owned) string { return shown(r, e) })
+	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(e webhook.EndpointView) string { return shown(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {
-			return frame.Page{}, err
+			return ui.Page{}, err
 		}
 	}
-	return frame.Page{
-		Template: "list.html", Title: "Webhooks", Lead: "Where notices of calls go. Each is signed, and sent again until it is taken.",
-		Actions: []frame.Link{{Label: "New endpoint", Path: "webhooks/new", Needs: operator.Owner}},
+	return ui.Page{
+		Template: "list.html", Title: "Webhooks", Lead: "Endpoints receive signed call events. Failed deliveries are retried.",
+		Actions: []ui.Link{{Label: "New endpoint", Path: "webhooks/new", Role: operator.Owner}},
 		Data:    map[string]any{"Endpoints": rows, "Search": looked},
 	}, nil
 }
 
-func above(more ...frame.Link) []frame.Link {
-	return append([]frame.Link{{Label: "Webhooks", Path: "webhooks"}}, more...)
+func above(more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: "Webhooks", Path: "webhooks"}}, more...)
 }
 
-func of(r *frame.Request, e webhook.Owned) frame.Link {
-	return frame.Link{Label: shown(r, e), Path: "webhooks/" + e.ID}
+func of(r *ui.Request, e webhook.EndpointView) ui.Link {
+	return ui.Link{Label: shown(r, e), Path: "webhooks/" + e.ID}
 }
 
-// fields ask for what an endpoint is told.
-func fields(r *frame.Request, e webhook.Owned) ([]frame.Field, error) {
+// fields are the events, agents and format of an endpoint.
+func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
-	return []frame.Field{
-		{Name: "events", Label: "Events", Kind: frame.Boxes, Values: e.Events, Options: frame.Options(webhook.Types()...)},
-		{Name: "agents", Label: "Of calls by these agents alone", Kind: frame.Boxes, Values: e.Agents, Options: frame.Options(names...), Optional: true, Help: "None ticked is all of them."},
-		field.Box("thin", "Leave the transcript out", e.Thin),
+	return []ui.Field{
+		{Name: "events", Label: "Events", Kind: ui.Checkboxes, Values: e.Events, Options: ui.Options(webhook.Types()...)},
+		{
+			Name:     "agents",
+			Label:    "Only calls of these agents",
+			Kind:     ui.Checkboxes,
+			Values:   e.Agents,
+			Options:  ui.Options(names...),
+			Optional: true,
+			Help:     "Choose none for all agents.",
+		},
+		ui.CheckboxField("thin", "Omit the transcript", e.Thin),
 	}, err
 }
 
-// read reads what an endpoint is to be told.
-func read(r *frame.Request, e *webhook.Endpoint) error {
+// read reads the fields of an endpoint.
+func read(r *ui.Request, e *webhook.Endpoint) error {
 	e.OrgID, e.Events, e.Agents, e.Thin = r.Org(), r.All("events"), r.All("agents"), r.Ticked("thin")
 	if len(e.Events) == 0 {
-		return frame.Invalid("events", "Tick one at least.")
+		return ui.Invalid("events", "Choose at least one event.")
 	}
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	if err != nil {
@@ -128,106 +133,116 @@ func read(r *frame.Request, e *webhook.Endpoint) error {
 	}
 	for _, n := range e.Agents {
 		if !slices.Contains(names, n) {
-			return frame.Invalid("agents", "There is no agent "+n+".")
+			return ui.Invalid("agents", "Unknown agent "+n+".")
 		}
 	}
 	return nil
 }
 
-func (Webhooks) ask(r *frame.Request) (frame.Page, error) {
-	more, err := fields(r, webhook.Owned{Events: webhook.Types()})
-	return frame.Page{Template: "form.html", Title: "New endpoint", Crumbs: above(), Data: r.Form(frame.Form{
-		Submit: "Create", Cancel: r.URL("webhooks"),
-		Fields: append([]frame.Field{{Name: "url", Label: "Address", Kind: frame.URL, Placeholder: "https://crm.example.com/hooks/parley", Help: "It is to answer 2xx within 15 seconds."}}, more...),
+func (Webhooks) ask(r *ui.Request) (ui.Page, error) {
+	more, err := fields(r, webhook.EndpointView{Events: webhook.Types()})
+	return ui.Page{Template: "form.html", Title: "New endpoint", Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Create endpoint", Cancel: r.URL("webhooks"),
+		Fields: append(
+			[]ui.Field{
+				{
+					Name:        "url",
+					Label:       "Address",
+					Kind:        ui.URL,
+					Placeholder: "https://crm.example.com/hooks/parley",
+					Help:        "Must return 2xx within 15 s.",
+				},
+			},
+			more...),
 	})}, err
 }
 
-func (w Webhooks) create(r *frame.Request) (frame.Done, error) {
+func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 	e := webhook.Endpoint{URL: r.Text("url"), Secret: webhook.NewSecret()}
 	if err := webhook.CheckURL(e.URL, w.AllowInsecure); err != nil {
-		return frame.Done{}, frame.Invalid("url", err)
+		return ui.Result{}, ui.Invalid("url", err)
 	}
 	if err := read(r, &e); err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	if err := e.Check(w.AllowInsecure); err != nil {
-		return frame.Done{}, frame.Invalid("events", err)
+		return ui.Result{}, ui.Invalid("events", err)
 	}
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		made, err := webhook.Create(r.Context(), q, e)
 		return operator.Entry{Action: "webhook.create", Object: made.ID, After: logged(made)}, err
 	})
 	if err != nil {
-		if webhook.Taken(err) {
-			return frame.Done{}, frame.Invalid("url", "There is an endpoint of this address already.")
+		if webhook.IsURLTaken(err) {
+			return ui.Result{}, ui.Invalid("url", "An endpoint with this address already exists.")
 		}
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
-	return secret("The endpoint is there", e.Secret), nil
+	return secret("Endpoint created", e.Secret), nil
 }
 
-// secret shows one, in the answer alone.
-func secret(title string, s media.Secret) frame.Done {
-	return frame.Done{Page: &frame.Page{Template: "secret.html", Title: title, Crumbs: above(), Data: string(s)}}
+// secret shows a secret once.
+func secret(title string, s media.Secret) ui.Result {
+	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: above(), Data: string(s)}}
 }
 
-// logged is what the log keeps of an endpoint: paths and queries may be secrets.
-func logged(e webhook.Owned) map[string]any {
-	return map[string]any{"host": webhook.State{URL: e.URL}.Host(), "events": e.Events, "agents": e.Agents, "thin": e.Thin}
+// logged is an endpoint in the audit log, without path and query, which may be secrets.
+func logged(e webhook.EndpointView) map[string]any {
+	return map[string]any{"host": webhook.EndpointStatus{URL: e.URL}.Host(), "events": e.Events, "agents": e.Agents, "thin": e.Thin}
 }
 
-func (Webhooks) find(r *frame.Request, q db.Querier) (webhook.Owned, error) {
+func (Webhooks) find(r *ui.Request, q db.Querier) (webhook.EndpointView, error) {
 	return webhook.Read(r.Context(), q, r.Org(), r.ID())
 }
 
-// perPage is how many notices a page has.
+// perPage is the number of deliveries per page.
 const perPage = 50
 
-func (w Webhooks) show(r *frame.Request) (frame.Page, error) {
+func (w Webhooks) show(r *ui.Request) (ui.Page, error) {
 	e, err := w.find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	of, err := w.row(r, e)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	state := r.Query("state")
 	if !slices.Contains(webhook.States(), state) {
 		state = ""
 	}
-	all, err := webhook.Notices(r.Context(), r.DB(), e.ID, state, r.Query("after"), perPage+1)
+	all, err := webhook.ListDeliveries(r.Context(), r.DB(), e.ID, state, r.Query("after"), perPage+1)
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
-	all, next := frame.Paged(r, all, perPage, func(s webhook.Sent) string { return s.ID })
-	p := frame.Page{
+	all, next := ui.Paginate(r, all, perPage, func(s webhook.Delivery) string { return s.ID })
+	p := ui.Page{
 		Template: "show.html", Title: of.Shown, Crumbs: above(),
-		Actions: []frame.Link{
-			{Label: "Edit", Path: "webhooks/" + e.ID + "/edit", Needs: operator.Owner},
-			{Label: "New secret", Path: "webhooks/" + e.ID + "/secret", Needs: operator.Owner},
-			{Label: "Delete", Path: "webhooks/" + e.ID + "/delete", Needs: operator.Owner},
+		Actions: []ui.Link{
+			{Label: "Edit", Path: "webhooks/" + e.ID + "/edit", Role: operator.Owner},
+			{Label: "New secret", Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
+			{Label: "Delete", Path: "webhooks/" + e.ID + "/delete", Role: operator.Owner},
 		},
 		Data: map[string]any{"E": of, "Notices": all, "Next": next, "State": state, "States": webhook.States()},
 	}
 	return p, nil
 }
 
-func (w Webhooks) askChange(r *frame.Request) (frame.Page, error) {
+func (w Webhooks) askChange(r *ui.Request) (ui.Page, error) {
 	e, err := w.find(r, r.DB())
 	if err != nil {
-		return frame.Page{}, err
+		return ui.Page{}, err
 	}
 	asked, err := fields(r, e)
-	return frame.Page{Template: "form.html", Title: "What it is told", Crumbs: above(of(r, e)), Data: r.Form(frame.Form{
+	return ui.Page{Template: "form.html", Title: "Edit endpoint", Crumbs: above(of(r, e)), Data: r.Form(ui.Form{
 		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: logged(e),
 	})}, err
 }
 
-func (w Webhooks) change(r *frame.Request) (frame.Done, error) {
+func (w Webhooks) change(r *ui.Request) (ui.Result, error) {
 	e := webhook.Endpoint{ID: r.ID()}
 	if err := read(r, &e); err != nil {
-		return frame.Done{}, err
+		return ui.Result{}, err
 	}
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		was, err := w.find(r, q)
@@ -240,5 +255,5 @@ func (w Webhooks) change(r *frame.Request) (frame.Done, error) {
 		is, err := webhook.Change(r.Context(), q, e)
 		return operator.Entry{Action: "webhook.change", Object: e.ID, Before: logged(was), After: logged(is)}, err
 	})
-	return frame.Done{To: "webhooks/" + e.ID, Say: "The endpoint is changed."}, err
+	return ui.Result{To: "webhooks/" + e.ID, Notice: "The endpoint is changed."}, err
 }

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestAnEndpointsLife: it is made, tested, changed, its secret goes over to
-// another, what was given up is sent again, and it is deleted.
+// TestAnEndpointsLife: an endpoint is created, tested, changed, its secret rotated, failed deliveries are resent, and it is
+// deleted.
 func TestAnEndpointsLife(t *testing.T) {
 	var secrets []string // that all sign
 	var took atomic.Int64
@@ -34,7 +34,7 @@ func TestAnEndpointsLife(t *testing.T) {
 		took.Add(1)
 	}))
 	defer far.Close()
-	h := dashtest.New(t, func(h *dashtest.House) { h.Dashboard.Apply.AllowInsecure = true })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Apply.AllowInsecure = true })
 	b := h.SignIn(t, "ada")
 	secret := func(path string, pairs ...string) string {
 		t.Helper()
@@ -51,15 +51,15 @@ func TestAnEndpointsLife(t *testing.T) {
 		}
 	}
 	secrets = append(secrets, secret("webhooks/new", "url", far.URL, "events", "call_ended"))
-	if a := b.Post("webhooks/new", "url", far.URL, "events", "call_ended"); !strings.Contains(a.Text(), "There is an endpoint of this address already.") {
+	if a := b.Post("webhooks/new", "url", far.URL, "events", "call_ended"); !strings.Contains(a.Text(), "An endpoint with this address already exists.") {
 		t.Errorf("twice: %d %s", a.Status, a.Text())
 	}
-	all, err := webhook.ListOwned(t.Context(), h.DB.Pool, h.Acme, "", 9)
+	all, err := webhook.ListEndpoints(t.Context(), h.DB.Pool, h.Acme, "", 9)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	at := "webhooks/" + all[0].ID
-	if a := b.Follow(at + "/test"); !strings.Contains(a.Text(), "It took the test: 200") || took.Load() != 1 {
+	if a := b.Follow(at + "/test"); !strings.Contains(a.Text(), "Test delivered: 200") || took.Load() != 1 {
 		t.Errorf("%s", a.Text())
 	}
 	secrets = append(secrets, secret(at+"/secret"))
@@ -75,7 +75,7 @@ func TestAnEndpointsLife(t *testing.T) {
 	if err != nil || !e.Thin || len(e.Events) != 1 || e.Events[0] != "call_analyzed" || e.Rotating {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if a := b.Follow(at + "/delete"); !strings.Contains(a.Text(), "The endpoint is deleted.") {
+	if a := b.Follow(at + "/delete"); !strings.Contains(a.Text(), "Endpoint deleted.") {
 		t.Errorf("%s", a.Text())
 	}
 	var log string
@@ -84,7 +84,7 @@ func TestAnEndpointsLife(t *testing.T) {
 	}
 }
 
-// TestReplay: what was given up is due again, one or all; nobody else's.
+// TestReplay: one or all failed deliveries of the organization become due again.
 func TestReplay(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -106,12 +106,12 @@ func TestReplay(t *testing.T) {
 		if a := vera.Post(path); a.Status != http.StatusForbidden || state() != "dead" {
 			t.Errorf("%s as a viewer: %d", path, a.Status)
 		}
-		if a := oscar.Follow(path); !strings.Contains(a.Text(), "1 to be sent again.") || state() != "pending" {
+		if a := oscar.Follow(path); !strings.Contains(a.Text(), "1 queued for delivery.") || state() != "pending" {
 			t.Errorf("%s: %s", path, a.Text())
 		}
 		dead()
 	}
-	if a := oscar.Get("webhooks/" + ids["webhooks"] + "?state=delivered"); !strings.Contains(a.Text(), "No notice is delivered") {
+	if a := oscar.Get("webhooks/" + ids["webhooks"] + "?state=delivered"); !strings.Contains(a.Text(), "No delivered deliveries") {
 		t.Errorf("%s", a.Text())
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// line judges one line of the log.
+// line checks one line of the log.
 func (j *judge) line(cells []string) error {
 	if len(cells) < 4 {
 		return fmt.Errorf("%q has too few cells", strings.Join(cells, ","))
@@ -20,14 +20,14 @@ func (j *judge) line(cells []string) error {
 	if cells[1] == "status" {
 		c := j.campaigns[cells[2]]
 		if c == nil {
-			return fmt.Errorf("%s is no campaign", cells[2])
+			return fmt.Errorf("campaign %s is unknown", cells[2])
 		}
 		c.status = strings.Clone(cells[3])
 		return nil
 	}
 	i, err := strconv.Atoi(cells[2])
 	if err != nil || i < 0 || i >= len(j.rows) {
-		return fmt.Errorf("%q is no contact", cells[2])
+		return fmt.Errorf("contact %q is unknown", cells[2])
 	}
 	r := &j.rows[i]
 	switch cells[1] {
@@ -37,21 +37,30 @@ func (j *judge) line(cells []string) error {
 		n := j.number(r)
 		r.onCall, r.last = false, at
 		n.on--
+		r.broke = cells[3] == "agent_error"
 		if cells[3] == "answered" || cells[3] == "short_call" {
 			n.talked = at
 		}
 	case "state":
-		if r.is != "" {
-			j.find(&j.Lost, "contact %d is %s after it was %s", i, cells[3], r.is)
-		}
-		r.is = strings.Clone(cells[3])
+		j.state(i, r, cells[3])
 	default:
-		return fmt.Errorf("%q is unknown", cells[1])
+		return fmt.Errorf("event %q is unknown", cells[1])
 	}
 	return nil
 }
 
-// dial judges a call to a contact.
+// state checks the end of a contact.
+func (j *judge) state(i int, r *row, to string) {
+	if r.is != "" {
+		j.find(&j.Lost, "contact %d is %s after it was %s", i, to, r.is)
+	}
+	if r.broke && to == "done" {
+		j.find(&j.Lost, "contact %d is done after a call that broke before a conversation", i)
+	}
+	r.is = strings.Clone(to)
+}
+
+// dial checks a call to a contact.
 func (j *judge) dial(ms int64, i int, r *row) {
 	c, n := j.campaigns[r.campaign], j.number(r)
 	l := j.laws[c.Market]
@@ -85,13 +94,13 @@ func (j *judge) dial(ms int64, i int, r *row) {
 	n.dials = append(n.dials, ms)
 }
 
-// lasts tells whether a campaign has begun and not ended by a second.
+// lasts reports whether the campaign has started and not ended.
 func (c *campaign) lasts(s int64) bool { return s >= c.StartsAt && (c.EndsAt == 0 || s < c.EndsAt) }
 
-// lasts tells whether a row may be called in a second.
+// lasts reports whether the row may be called.
 func (r *row) lasts(s int64) bool { return s >= r.notBefore && (r.notAfter == 0 || s < r.notAfter) }
 
-// hour counts a call in the earliest hour that the called party's clock may show.
+// hour counts a call in the earliest possible hour at the callee.
 func (j *judge) hour(l *law, at time.Time, c *campaign, r *row) {
 	_, zones := l.where(*r)
 	hour := 24
@@ -103,8 +112,8 @@ func (j *judge) hour(l *law, at time.Time, c *campaign, r *row) {
 	j.ByHour[c.Market] = hours
 }
 
-// outside tells whether a call is outside the hours of its campaign, or, where
-// the law leaves them to the organization, of that.
+// outside returns how a call is outside the campaign's working hours, or outside the
+// organization's window where that applies; empty if it is not.
 func outside(l *law, at time.Time, c *campaign, r *row) string {
 	zone := c.Timezone
 	if c.ContactZone && r.timezone != "" {
@@ -121,7 +130,7 @@ func outside(l *law, at time.Time, c *campaign, r *row) string {
 	return ""
 }
 
-// overCaps counts the calls to a number before this one, cap by cap.
+// overCaps counts the previous calls to a number by cap.
 func overCaps(l *law, at time.Time, c *campaign, r *row, n *number) (over []string) {
 	states, zones := l.where(*r)
 	check := func(kind, within string, most int) {
@@ -155,17 +164,18 @@ func overCaps(l *law, at time.Time, c *campaign, r *row, n *number) (over []stri
 	return over
 }
 
-// talkedWithin tells whether there was a conversation in a time before at.
+// talkedWithin reports whether there was a conversation within a time before at.
 func (n *number) talkedWithin(at time.Time, within string) bool {
 	d, err := time.ParseDuration(within)
 	return err != nil || n.talked != 0 && at.Sub(time.UnixMilli(n.talked)) < d
 }
 
-// replaces tells whether the organization has another cap in the place of one of
-// the market's own, or none.
+// replaces reports whether the organization replaces or disables a cap of the market's
+// policy.
 func (c *campaign) replaces(kind string) bool { return c.CapsOff || kind == "daily" && c.Daily != nil }
 
-// countWithin counts the calls of a number in a time before at, or on its day.
+// countWithin counts the calls of a number within a time before at, or on its calendar
+// day.
 func countWithin(l *law, at time.Time, zones []string, within string, n *number) (calls int) {
 	if within == "day" {
 		for _, name := range zones {
@@ -192,8 +202,8 @@ func countWithin(l *law, at time.Time, zones []string, within string, n *number)
 	return calls
 }
 
-// pace looks at the calls of a campaign in the second and the minute before. Two
-// seconds that were lost may be made up for.
+// pace checks the calls of a campaign in the last second and minute. Up to two lost
+// seconds may be made up for.
 func (j *judge) pace(ms int64, i int, c *campaign) {
 	c.dials = append(c.dials, ms)
 	for len(c.dials) > 0 && ms-c.dials[0] >= 60_000 {
@@ -204,6 +214,7 @@ func (j *judge) pace(ms int64, i int, c *campaign) {
 		second++
 	}
 	if len(c.dials) > c.PerMinute*62/60+1 || 60*second > max(2*c.PerMinute, 120) {
-		j.find(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute", i, c.ID, len(c.dials), second, c.PerMinute)
+		j.find(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute",
+			i, c.ID, len(c.dials), second, c.PerMinute)
 	}
 }

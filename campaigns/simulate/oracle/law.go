@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A law is the tables of one market, as they are written.
+// A law has the tables of one market.
 type law struct {
 	country                            string
 	areas, windows, holidays, caps     []map[string]string
 	places                             map[string]map[string]string // rows of areas by area code
-	free                               map[string]map[string]bool   // dates that are holidays, by state
+	free                               map[string]map[string]bool   // holidays by state
 	countryZones                       []string
 	zones                              map[string]*time.Location
 	windowBounds, calendarDay, numbers bool
 }
 
-// readLaw reads the tables. Of package.yaml it needs nothing: what that says
-// of the two markets is said here again.
+// readLaw reads the tables. It ignores package.yaml; its facts about the two markets
+// are repeated here.
 func readLaw(code string, files map[string]string) (*law, error) {
 	l := &law{country: strings.ToUpper(code), zones: map[string]*time.Location{}, places: map[string]map[string]string{}}
 	l.numbers = code == "us"
@@ -67,20 +67,21 @@ func table(files map[string]string, name string) ([]map[string]string, error) {
 	return all, nil
 }
 
-// The years that a calendar is made for.
+// Years of the calendar.
 const (
 	firstYear = 2025
 	lastYear  = 2031
 )
 
-// easterOf is Easter Sunday, from an almanac.
+// easterOf returns Easter Sunday from a table.
 func easterOf(year int) string {
 	return map[int]string{
-		2025: "2025-04-20", 2026: "2026-04-05", 2027: "2027-03-28", 2028: "2028-04-16", 2029: "2029-04-01", 2030: "2030-04-21", 2031: "2031-04-13",
+		2025: "2025-04-20", 2026: "2026-04-05", 2027: "2027-03-28", 2028: "2028-04-16", 2029: "2029-04-01", 2030: "2030-04-21",
+		2031: "2031-04-13",
 	}[year]
 }
 
-// calendar walks all days and writes down which are holidays where.
+// calendar lists the holidays by state.
 func (l *law) calendar() error {
 	l.free = map[string]map[string]bool{}
 	for _, h := range l.holidays {
@@ -104,7 +105,7 @@ func (l *law) calendar() error {
 	return nil
 }
 
-// dayOf finds the day of a rule in a year by walking the year.
+// dayOf finds the day of a rule by iterating over the year.
 func dayOf(rule string, year int) (time.Time, error) {
 	words := strings.Fields(rule)
 	var found []time.Time
@@ -133,12 +134,12 @@ func dayOf(rule string, year int) (time.Time, error) {
 	}
 	n, err := strconv.Atoi(which)
 	if err != nil || n < 1 || n > len(found) {
-		return time.Time{}, fmt.Errorf("day %q is in no year like %d", rule, year)
+		return time.Time{}, fmt.Errorf("day %q does not occur in %d", rule, year)
 	}
 	return found[n-1].AddDate(0, 0, add), nil
 }
 
-// where tells in which states a row's number may be, and in which zones.
+// where returns the possible states and zones of a row's number.
 func (l *law) where(r row) (states, zones []string) {
 	states, zones = []string{l.country}, append(zones, l.countryZones...)
 	if l.numbers {
@@ -165,14 +166,14 @@ func (l *law) zone(name string) *time.Location {
 	return l.zones[name]
 }
 
-// within tells whether the wall clock of t is in HH:MM-HH:MM; none is never.
+// within reports whether the local time of t is in HH:MM-HH:MM; none never is.
 func within(t time.Time, hours string) bool {
 	now := t.Format("15:04")
 	from, to, ok := strings.Cut(hours, "-")
 	return ok && now >= from && now < to
 }
 
-// forbids is the statute that forbids a call to a row at t, empty if none does.
+// forbids returns the statute that forbids a call to a row at t, empty for none.
 func (l *law) forbids(t time.Time, r row, class string) string {
 	states, zones := l.where(r)
 	for _, name := range zones {
@@ -186,7 +187,7 @@ func (l *law) forbids(t time.Time, r row, class string) string {
 	return ""
 }
 
-// breaks tells whether a call at a local time is against a row of windows.csv.
+// breaks reports whether a call at a local time violates a row of windows.csv.
 func (l *law) breaks(local time.Time, w map[string]string) bool {
 	date := local.Format(time.DateOnly)
 	if w["from"] != "" && date < w["from"] || w["until"] != "" && date > w["until"] {

@@ -1,8 +1,6 @@
-// Package oracle judges a simulation by what it left behind: the campaigns as
-// operators set them up, the rows as they were handed over, the log of what was
-// done. It shares no rule with the planner. It is slow and simple: for every
-// call it looks at the wall clock of the called party and reads the law's
-// tables line by line.
+// Package oracle checks a simulation by its files: the campaigns, the rows and the log.
+// It shares no code with the planner. It is slow and simple: for every call it takes
+// the callee's local time and reads the law's tables line by line.
 package oracle
 
 import (
@@ -15,7 +13,7 @@ import (
 	"strconv"
 )
 
-// A Report is what the oracle found.
+// A Report is the result of the oracle.
 type Report struct {
 	Dials     int `json:"dials"`
 	Unlawful  int `json:"outside_a_legal_window"`
@@ -32,19 +30,18 @@ type Report struct {
 	Closed   int `json:"contacts_of_closed_campaigns"`
 	Waiting  int `json:"contacts_waiting_at_the_end"`
 
-	// Findings tells of the first of what is wrong.
+	// Findings describes the first faults.
 	Findings []string `json:"findings"`
-	// ByHour counts calls by the called party's hour of the day, in the zone of
-	// its number in which it was earliest, by market.
+	// ByHour counts calls by market and the earliest possible local hour at the callee.
 	ByHour map[string][24]int `json:"by_local_hour"`
 }
 
-// Wrong is how much is wrong.
+// Wrong counts the faults.
 func (r *Report) Wrong() int {
 	return r.Unlawful + r.Hours + r.OverCap + r.Forbidden + r.NotAsked + r.Doubled + r.TooMany + r.TooFast + r.Lost
 }
 
-// findings is of how many findings a report tells.
+// findings bounds the described faults.
 const findings = 20
 
 func (r *Report) find(counter *int, format string, args ...any) {
@@ -85,6 +82,7 @@ type row struct {
 
 	dials  int
 	onCall bool
+	broke  bool   // its last call broke by a fault of the service
 	last   int64  // ms, of its last call's end
 	is     string // its state
 }
@@ -179,7 +177,7 @@ func (j *judge) readRow(cells []string) error {
 		}
 	}
 	if cells[0] != strconv.Itoa(len(j.rows)) || j.campaigns[r.campaign] == nil {
-		return fmt.Errorf("row %s of campaign %s is out of order, or of none", cells[0], r.campaign)
+		return fmt.Errorf("row %s of campaign %s is out of order, or the campaign is unknown", cells[0], r.campaign)
 	}
 	j.rows = append(j.rows, r)
 	if n := j.number(&r); r.listed != 0 && (n.listed == 0 || r.listed < n.listed) {
@@ -198,7 +196,7 @@ func (j *judge) number(r *row) *number {
 	return n
 }
 
-// end looks at what became of everybody.
+// end counts the final states of the contacts.
 func (j *judge) end() {
 	for i := range j.rows {
 		r := &j.rows[i]

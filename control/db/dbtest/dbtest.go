@@ -1,5 +1,4 @@
-// Package dbtest gives tests a real Postgres: one child a test binary, and a
-// fresh, migrated database a test.
+// Package dbtest gives tests a real Postgres: one child per test binary, and one fresh, migrated database per test.
 package dbtest
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/db"
-	"github.com/parley-voice/parley/control/seal"
+	"github.com/parley-voice/parley/control/secretbox"
 )
 
 // shared is the Postgres of this test binary.
@@ -24,13 +23,12 @@ type shared struct {
 	local *db.Local
 	dir   string
 	next  atomic.Int64
-	mu    sync.Mutex // CREATE DATABASE tolerates nobody else in the template
+	mu    sync.Mutex // CREATE DATABASE fails while the template has another session
 }
 
-var one shared //nolint:gochecknoglobals // one child a process is the point
+var one shared //nolint:gochecknoglobals // one child per process
 
-// Main runs the tests, then what is named after them, and ends the Postgres
-// they used. A TestMain that calls it needs nothing else.
+// Main runs the tests, then the functions after, and stops Postgres. A TestMain that calls it needs nothing else.
 func Main(m *testing.M, after ...func()) {
 	m.Run()
 	for _, f := range after {
@@ -44,7 +42,7 @@ func Main(m *testing.M, after ...func()) {
 	}
 }
 
-// New returns an empty database of today's schema, gone when the test is over.
+// New returns an empty database with the current schema. It is dropped when the test ends.
 func New(t *testing.T) *db.DB {
 	t.Helper()
 	d, err := Open(t.Context(), URL(t), 12)
@@ -55,17 +53,17 @@ func New(t *testing.T) *db.DB {
 	return d
 }
 
-// SealKey is the key that seals secrets in the databases of tests.
+// SealKey is the key that encrypts secrets in test databases.
 const SealKey = "cGFybGV5LXRlc3RzLW5vdC1hLXNlY3JldC1hdC1hbGw="
 
 // Open opens a database with SealKey.
 func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
-	keys, err := seal.Parse(SealKey)
+	keys, err := secretbox.Parse(SealKey)
 	if err != nil {
 		return nil, err
 	}
-	box := &seal.Box{}
-	box.Use(keys)
+	box := &secretbox.Box{}
+	box.SetKeys(keys)
 	return db.Open(ctx, db.Config{URL: url, MaxConns: conns, Prepare: box.Prepare})
 }
 
@@ -86,9 +84,9 @@ func URL(t *testing.T) string {
 	return one.local.URL(name)
 }
 
-// Lasting makes a database that all tests of the binary may share: it is there
+// Shared makes a database that all tests of the binary may share: it is there
 // until Main ends. It returns how to connect to it.
-func Lasting(ctx context.Context) (string, error) {
+func Shared(ctx context.Context) (string, error) {
 	name, err := one.create(ctx)
 	if err != nil {
 		return "", err

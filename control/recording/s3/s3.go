@@ -1,4 +1,4 @@
-// Package s3 keeps recordings in a bucket that is spoken to by the S3 protocol.
+// Package s3 stores recordings in a bucket over the S3 protocol.
 package s3
 
 import (
@@ -20,45 +20,43 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Scheme begins the url of a bucket.
+// Scheme starts the URL of a bucket.
 const Scheme = "s3://"
 
-// partSize is what a long recording is sent in parts of: bytes.
+// partSize is the size of a part of a multipart upload, in bytes.
 const partSize = 16 << 20
 
-// An Account is who may use the bucket. Without an id the environment is asked as
-// AWS's own tools do, and then the machine's role.
+// An Account is the access key of a bucket. If ID is empty, the AWS environment is used, then the role of the machine.
 type Account struct {
 	ID     string
 	Secret media.Secret
 }
 
-// A Bucket keeps files under a prefix.
+// A Bucket stores files under a prefix.
 type Bucket struct {
 	client       *minio.Client
 	name, prefix string
 }
 
-// A place is what a url says.
-type place struct {
+// A location is a parsed bucket URL.
+type location struct {
 	endpoint, region, bucket, prefix string
 	secure                           bool
 }
 
-// parse reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME; all but the bucket may
-// be left out.
-func parse(text string) (place, error) {
+// parse parses s3://BUCKET/PREFIX?endpoint=URL&region=NAME; everything but the bucket is optional.
+func parse(text string) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
-		return place{}, errors.New("use s3://BUCKET/PREFIX?endpoint=URL&region=NAME; keys are settings of their own")
+		return location{}, errors.New("use s3://BUCKET/PREFIX?endpoint=URL&region=NAME; keys are settings of their own")
 	}
 	q := u.Query()
 	for k := range q {
 		if k != "endpoint" && k != "region" {
-			return place{}, fmt.Errorf("%q: use endpoint and region", k)
+			return location{}, fmt.Errorf("%q: use endpoint and region", k)
 		}
 	}
-	p := place{region: cmp.Or(q.Get("region"), "us-east-1"), bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
+	p := location{region: cmp.Or(q.Get("region"), "us-east-1"), bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
 	p.endpoint = "s3." + p.region + ".amazonaws.com"
 	if q.Has("endpoint") {
 		p.endpoint, p.secure, err = server(q.Get("endpoint"))
@@ -66,7 +64,7 @@ func parse(text string) (place, error) {
 	return p, err
 }
 
-// server reads the address of a server.
+// server parses the address of a server.
 func server(text string) (host string, secure bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
@@ -75,13 +73,13 @@ func server(text string) (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// Check returns what is wrong with a bucket's url.
+// Check returns the error of an invalid bucket URL, or nil.
 func Check(text string) error {
 	_, err := parse(text)
 	return err
 }
 
-// Open returns the bucket of a url. It does not ask whether there is one.
+// Open returns the bucket of a URL. It does not check that the bucket exists.
 func Open(text string, a Account) (*Bucket, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -105,7 +103,7 @@ func Open(text string, a Account) (*Bucket, error) {
 	return &Bucket{client: client, name: p.bucket, prefix: p.prefix}, nil
 }
 
-// Put stores what r yields. Nobody ever sees a part of it.
+// Put stores the content of r. No partial file is ever visible.
 func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	name, err := b.key(key)
 	if err != nil {
@@ -113,7 +111,7 @@ func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	}
 	size := int64(-1)
 	if file, ok := r.(io.Seeker); ok {
-		if size, err = left(file); err != nil {
+		if size, err = remaining(file); err != nil {
 			return fmt.Errorf("store %s: %w", key, err)
 		}
 	}
@@ -124,8 +122,8 @@ func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return nil
 }
 
-// left is how many bytes of a file are still to be read.
-func left(f io.Seeker) (int64, error) {
+// remaining returns the number of unread bytes of a file.
+func remaining(f io.Seeker) (int64, error) {
 	at, err := f.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return 0, err
@@ -138,11 +136,10 @@ func left(f io.Seeker) (int64, error) {
 	return end - at, err
 }
 
-// An onlyReader is read from where it is: nothing else of it is made use of.
+// An onlyReader hides all other methods of a reader.
 type onlyReader struct{ io.Reader }
 
-// Open fails with fs.ErrNotExist where there is nothing under the key. Parts are
-// fetched as they are read, until ctx ends.
+// Open fails with fs.ErrNotExist if the key does not exist. Parts are fetched while they are read, until ctx ends.
 func (b *Bucket) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	name, err := b.key(key)
 	if err != nil {
@@ -161,7 +158,7 @@ func (b *Bucket) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 	return o, nil
 }
 
-// Delete is no error where there is nothing.
+// Delete deletes a key; a missing key is not an error.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	name, err := b.key(key)
 	if err != nil {
@@ -173,10 +170,10 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// key keeps keys under the prefix.
+// key returns the full key under the prefix.
 func (b *Bucket) key(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
-		return "", fmt.Errorf("%q is no key: %w", key, fs.ErrInvalid)
+		return "", fmt.Errorf("%q is not a valid key: %w", key, fs.ErrInvalid)
 	}
 	return path.Join(b.prefix, key), nil
 }

@@ -1,5 +1,4 @@
-// Package accounts makes the providers that an operator has accounts of, or
-// servers of their kind.
+// Package accounts creates the providers that the operator has accounts for.
 package accounts
 
 import (
@@ -17,31 +16,31 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// An Account is how a provider is reached.
+// An Account holds the access to a provider.
 type Account struct {
 	Key media.Secret
-	URL string // empty: the provider's own
+	URL string // empty means the provider's default
 }
 
-// Accounts are those of an operator. A zero Account is none.
+// Accounts holds the accounts of an operator. A zero Account is none.
 type Accounts struct {
 	Deepgram, OpenAI, ElevenLabs, Cartesia, AssemblyAI Account
-	// Fake is the host and port of fakes; empty for none.
+	// Fake is the host and port of fake providers; empty for none.
 	Fake string
 }
 
-// Providers are what conversations may name. Their owner closes them.
+// Providers holds the clients by provider name. The owner must close it.
 type Providers struct {
 	Recognizers map[string]pipeline.Recognizer
 	Models      map[string]pipeline.Model
 	Voices      map[string]pipeline.Voice
 
 	client *http.Client
-	warm   []*tts.Warm
+	warm   []*tts.Pool
 	shared *tts.Cartesia // nil without an account
 }
 
-// Open makes the providers. It connects to none.
+// Open creates the clients. It does not connect.
 func (a Accounts) Open() *Providers {
 	client := newClient((&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext)
 	p := &Providers{
@@ -51,12 +50,12 @@ func (a Accounts) Open() *Providers {
 	if a.Fake != "" {
 		p.Recognizers["fake"] = asr.Deepgram{URL: "ws://" + a.Fake + "/v1/listen"}
 		p.Models["fake"] = llm.OpenAI{URL: "http://" + a.Fake + "/v1", Client: client}
-		p.Voices["fake"] = tts.ElevenLabs{URL: "ws://" + a.Fake, Warm: p.kept(time.Minute)}
+		p.Voices["fake"] = tts.ElevenLabs{URL: "ws://" + a.Fake, Warm: p.newPool(time.Minute)}
 	}
 	if d := a.Deepgram; d != (Account{}) {
 		p.Recognizers["deepgram"] = asr.Deepgram{URL: d.at("/v1/listen"), Key: d.Key}
 		p.Recognizers["deepgram-flux"] = asr.Flux{URL: d.at("/v2/listen"), Key: d.Key}
-		p.Voices["deepgram"] = tts.Deepgram{URL: d.at("/v1/speak"), Key: d.Key, Warm: p.kept(time.Minute)}
+		p.Voices["deepgram"] = tts.Deepgram{URL: d.at("/v1/speak"), Key: d.Key, Warm: p.newPool(time.Minute)}
 	}
 	if o := a.OpenAI; o != (Account{}) {
 		p.Recognizers["openai"] = asr.OpenAI{URL: realtime(o.URL), Key: o.Key}
@@ -64,7 +63,7 @@ func (a Accounts) Open() *Providers {
 		p.Voices["openai"] = tts.OpenAI{URL: o.URL, Key: o.Key, Client: client}
 	}
 	if e := a.ElevenLabs; e != (Account{}) {
-		p.Voices["elevenlabs"] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Warm: p.kept(2 * time.Minute)}
+		p.Voices["elevenlabs"] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Warm: p.newPool(2 * time.Minute)}
 	}
 	if c := a.Cartesia; c != (Account{}) {
 		p.shared = &tts.Cartesia{URL: c.URL, Key: c.Key}
@@ -76,9 +75,9 @@ func (a Accounts) Open() *Providers {
 	return p
 }
 
-// newClient has one pool of warm connections, and no time limit: answers stream.
-// An HTTP/2 connection carries all requests to a host, so one on which nothing
-// comes is asked whether anybody is there, and left after 3 s.
+// newClient returns an HTTP client with one connection pool and no timeout, as answers
+// stream. An HTTP/2 connection carries all requests to a host, so an idle one is pinged
+// and dropped after 3 s without a response.
 func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
@@ -87,14 +86,14 @@ func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 	}}
 }
 
-// kept makes a pool of connections that are not kept longer than idle.
-func (p *Providers) kept(idle time.Duration) *tts.Warm {
-	w := &tts.Warm{Idle: idle}
+// newPool creates a pool of connections newPool for at most idle.
+func (p *Providers) newPool(idle time.Duration) *tts.Pool {
+	w := &tts.Pool{Idle: idle}
 	p.warm = append(p.warm, w)
 	return w
 }
 
-// at is a path of Deepgram's, where its URL is another than the provider's own.
+// at returns the URL of a Deepgram path, or "" for the default URL.
 func (a Account) at(path string) string {
 	if a.URL == "" {
 		return ""
@@ -102,7 +101,7 @@ func (a Account) at(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(a.URL, "/"), "/v1/listen") + path
 }
 
-// realtime is where an OpenAI-compatible server listens to speech.
+// realtime returns the speech endpoint of an OpenAI-compatible server.
 func realtime(url string) string {
 	if url == "" {
 		return ""
@@ -110,7 +109,7 @@ func realtime(url string) string {
 	return "ws" + strings.TrimPrefix(strings.TrimSuffix(url, "/"), "http") + "/realtime"
 }
 
-// Close lets go of all connections that are kept.
+// Close closes all newPool connections.
 func (p *Providers) Close() error {
 	var err error
 	for _, w := range p.warm {

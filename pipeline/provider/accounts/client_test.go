@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/parley-voice/parley/pipeline/fake"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// A path is a connection that may go dark: nothing passes, and nobody is told.
+// A path is a connection that can silently stop transmitting.
 type path struct {
 	net.Conn
 	dark atomic.Bool
@@ -27,10 +27,10 @@ func (p *path) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// TestHalfOpen: an HTTP/2 connection that went dark is left for another.
+// TestHalfOpen checks that a silent HTTP/2 connection is replaced.
 func TestHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := fake.NewNet()
+		n := fakeprovider.NewNet()
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, r.Proto)
 		}))
@@ -76,7 +76,7 @@ func TestHalfOpen(t *testing.T) {
 		paths[0].dark.Store(true)
 		for began := time.Now(); time.Since(began) < 3*time.Second; {
 			if ask() != "" {
-				t.Fatal("the dark path carries")
+				t.Fatal("got a response over the silent connection")
 			}
 		}
 		if got := ask(); got != "HTTP/2.0" || len(paths) != 2 {

@@ -1,13 +1,12 @@
-// Package s3test is a bucket in memory that speaks as much of the S3 protocol as
-// recordings need: whole and multipart uploads, ranges, deletion, and signatures
-// of version 4, which it checks, those of each chunk too.
+// Package s3test serves an in-memory bucket with the parts of the S3 protocol that recordings need: single and multipart
+// uploads, ranges, deletion, and checked signatures of version 4, including those of chunks.
 package s3test
 
 import (
 	"bufio"
 	"bytes"
 	"crypto/hmac"
-	"crypto/md5" //nolint:gosec // what an ETag is made of
+	"crypto/md5" //nolint:gosec // for ETags
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/xml"
@@ -25,7 +24,7 @@ import (
 	"time"
 )
 
-// What the server takes.
+// Credentials that the server accepts.
 const (
 	ID     = "AKIDEXAMPLE"
 	Secret = "canary-s3-secret"
@@ -45,7 +44,7 @@ type Server struct {
 	broken  bool
 }
 
-// New starts a server that ends with the test.
+// New starts a server for the duration of the test.
 func New(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{objects: map[string][]byte{}, uploads: map[string]map[int][]byte{}}
@@ -54,12 +53,12 @@ func New(t *testing.T) *Server {
 	return s
 }
 
-// BucketURL is what Parley is told.
+// BucketURL returns the bucket URL for Parley.
 func (s *Server) BucketURL(prefix string) string {
 	return "s3://" + Bucket + "/" + prefix + "?" + url.Values{"endpoint": {s.URL}, "region": {region}}.Encode()
 }
 
-// Object returns what lies under a key, and whether something does.
+// Object returns the content of a key, and whether it exists.
 func (s *Server) Object(key string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +66,7 @@ func (s *Server) Object(key string) ([]byte, bool) {
 	return o, ok
 }
 
-// Asked returns how many ranges and how many parts of uploads came.
+// Asked returns the number of requested ranges and of uploaded parts.
 func (s *Server) Asked() (ranges, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,8 @@ func (s *Server) multipart(w http.ResponseWriter, r *http.Request, key string, b
 	case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
 		id = "upload-" + strconv.Itoa(len(s.uploads))
 		s.uploads[id] = map[int][]byte{}
-		fmt.Fprintf(w, "<InitiateMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><UploadId>%s</UploadId></InitiateMultipartUploadResult>", Bucket, key, id) //nolint:gosec // read by our own client
+		const started = "<InitiateMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><UploadId>%s</UploadId></InitiateMultipartUploadResult>"
+		fmt.Fprintf(w, started, Bucket, key, id) //nolint:gosec // read by the S3 client of the tests
 	case !known:
 		fail(w, http.StatusNotFound, "NoSuchUpload")
 	case r.Method == http.MethodPut:
@@ -154,7 +154,7 @@ func (s *Server) multipart(w http.ResponseWriter, r *http.Request, key string, b
 	}
 }
 
-// complete puts the parts together that are named.
+// complete joins the named parts of an upload.
 func (s *Server) complete(w http.ResponseWriter, key, id string, body []byte) {
 	var named struct {
 		Parts []struct {
@@ -177,7 +177,8 @@ func (s *Server) complete(w http.ResponseWriter, key, id string, body []byte) {
 	}
 	delete(s.uploads, id)
 	s.objects[key] = whole
-	fmt.Fprintf(w, "<CompleteMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>", Bucket, key, etag(whole)) //nolint:gosec // likewise
+	const completed = "<CompleteMultipartUploadResult><Bucket>%s</Bucket><Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>"
+	fmt.Fprintf(w, completed, Bucket, key, etag(whole)) //nolint:gosec // likewise
 }
 
 func etag(b []byte) string {
@@ -204,8 +205,8 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// authentic returns the body of a request, decoded, whose signature is good (AWS
-// General Reference, "Signature Version 4 signing process").
+// authentic returns the decoded body of a request with a valid signature (AWS General Reference, "Signature Version 4
+// signing process").
 func authentic(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -1,0 +1,243 @@
+// Package operators has the pages of operators, the audit log and the own account.
+package operators
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
+)
+
+//go:embed pages/*.html
+var files embed.FS
+
+// People serves the pages of operators, audit log and account.
+type People struct{}
+
+// Module returns the pages.
+func (p People) Module() (ui.Module, error) {
+	pages, err := fs.Sub(files, "pages")
+	return ui.Module{
+		Name: "people", Files: pages,
+		Links: []ui.Link{
+			{Section: "Organization", Label: "Operators", Path: "operators", Role: operator.Owner},
+			{Section: "Organization", Label: "Audit log", Path: "audit", Role: operator.Operator},
+		},
+		Routes: []ui.Route{
+			{Path: "operators", Role: operator.Owner, Show: p.list},
+			{Path: "operators/new", Role: operator.Owner, Show: p.ask, Submit: p.create},
+			{Path: "operators/{id}/role", Role: operator.Owner, Show: p.askRole, Submit: p.setRole},
+			{Path: "operators/{id}/remove", Role: operator.Owner, Show: p.askRemove, Submit: p.remove},
+			{Path: "account", Role: operator.Viewer, Show: p.account, Submit: p.setPassword, NotRefilled: []string{"before", "password", "again"}},
+			{Path: "audit", Role: operator.Operator, Show: p.audit},
+		},
+	}, err
+}
+
+func (People) list(r *ui.Request) (ui.Page, error) {
+	all, err := operator.Members(r.Context(), r.DB(), r.Org())
+	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(m operator.Member) string { return m.Email })
+	return ui.Page{
+		Template: "list.html", Title: "Operators", Lead: "People who can sign in to this organization, and their roles.",
+		Actions: []ui.Link{{Label: "Add operator", Path: "operators/new", Role: operator.Owner}},
+		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": looked},
+	}, err
+}
+
+func above() []ui.Link { return []ui.Link{{Label: "Operators", Path: "operators"}} }
+
+func roleField(value operator.Role) ui.Field {
+	return ui.Field{
+		Name: "role", Label: "Role", Kind: ui.Select, Value: string(value),
+		Help: "Viewers can only read. Operators manage calls, campaigns, agents and trunks. " +
+			"Owners also manage keys, webhooks, settings and operators.",
+		Options: []ui.Option{
+			{Value: string(operator.Viewer), Label: "Viewer"},
+			{Value: string(operator.Operator), Label: "Operator"},
+			{Value: string(operator.Owner), Label: "Owner"},
+		},
+	}
+}
+
+func (People) ask(r *ui.Request) (ui.Page, error) {
+	return ui.Page{Template: "form.html", Title: "Add operator", Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Add operator", Cancel: r.URL("operators"),
+		Fields: []ui.Field{
+			{
+				Name:  "email",
+				Label: "Email",
+				Kind:  ui.Email,
+				Help:  "A new account gets a generated password, shown once. Existing accounts keep their password.",
+			},
+			roleField(operator.Operator),
+		},
+	})}, nil
+}
+
+func (People) create(r *ui.Request) (ui.Result, error) {
+	email, err := operator.Address(r.Text("email"))
+	if err != nil {
+		return ui.Result{}, ui.Invalid("email", err)
+	}
+	role, err := operator.ParseRole(r.Text("role"))
+	if err != nil {
+		return ui.Result{}, ui.Invalid("role", err)
+	}
+	var password media.Secret
+	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
+		id, made, fault := operator.Create(r.Context(), q, operator.NewMember{Email: email, OrgID: r.Org(), Role: role})
+		password = made
+		return operator.Entry{Action: "operator.create", Object: id, After: map[string]any{"email": email, "role": role}}, fault
+	})
+	switch {
+	case errors.Is(err, operator.ErrMember):
+		return ui.Result{}, ui.Invalid("email", err)
+	case err != nil:
+		return ui.Result{}, err
+	case password == "":
+		return ui.Result{To: "operators", Notice: email + " added. They sign in with their existing password."}, nil
+	}
+	return ui.Result{
+		Page: &ui.Page{
+			Template: "added.html",
+			Title:    "Operator added",
+			Crumbs:   above(),
+			Data:     map[string]any{"Email": email, "Password": string(password)},
+		},
+	}, nil
+}
+
+func (People) askRole(r *ui.Request) (ui.Page, error) {
+	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
+	return ui.Page{Template: "form.html", Title: "Role of " + m.Email, Crumbs: above(), Data: r.Form(ui.Form{
+		Submit: "Save", Cancel: r.URL("operators"), Fields: []ui.Field{roleField(m.Role)}, Of: m.Role,
+	})}, err
+}
+
+func (People) setRole(r *ui.Request) (ui.Result, error) {
+	role, err := operator.ParseRole(r.Text("role"))
+	if err != nil {
+		return ui.Result{}, ui.Invalid("role", err)
+	}
+	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
+		m, fault := operator.Find(r.Context(), q, r.Org(), r.ID())
+		if fault == nil {
+			fault = r.Same(m.Role)
+		}
+		if fault != nil || m.Role == role {
+			return operator.Entry{}, fault
+		}
+		e := operator.Entry{
+			Action: "operator.role",
+			Object: m.ID,
+			Before: map[string]any{"email": m.Email, "role": m.Role},
+			After:  map[string]any{"role": role},
+		}
+		return e, operator.SetRole(r.Context(), q, r.Org(), m.ID, role)
+	})
+	if errors.Is(err, operator.ErrLastOwner) {
+		return ui.Result{}, ui.Invalid("role", err)
+	}
+	return ui.Result{To: back(r, role), Notice: "Role saved. It applies from the next request."}, err
+}
+
+// back avoids redirecting operators to a page that their new role cannot see.
+func back(r *ui.Request, role operator.Role) string {
+	if r.ID() == r.Session.ID && !role.Includes(operator.Owner) {
+		return "account"
+	}
+	return "operators"
+}
+
+func (People) askRemove(r *ui.Request) (ui.Page, error) {
+	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
+	return ui.Page{
+		Template: "form.html", Title: "Remove " + m.Email, Crumbs: above(),
+		Lead: "They lose access to this organization immediately. Their entries in the audit log stay.",
+		Data: r.Form(ui.Form{Submit: "Remove operator", Danger: true, Cancel: r.URL("operators")}),
+	}, err
+}
+
+func (People) remove(r *ui.Request) (ui.Result, error) {
+	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
+		m, fault := operator.Find(r.Context(), q, r.Org(), r.ID())
+		if fault != nil {
+			return operator.Entry{}, fault
+		}
+		e := operator.Entry{Action: "operator.delete", Object: m.ID, Before: map[string]any{"email": m.Email, "role": m.Role}}
+		return e, operator.Remove(r.Context(), q, r.Org(), m.ID)
+	})
+	if errors.Is(err, operator.ErrLastOwner) {
+		return ui.Result{}, ui.Invalid("", err)
+	}
+	if r.ID() == r.Session.ID {
+		return ui.Result{To: ui.Home}, err
+	}
+	return ui.Result{To: "operators", Notice: "Operator removed."}, err
+}
+
+func (People) account(r *ui.Request) (ui.Page, error) {
+	return ui.Page{Template: "account.html", Title: "Your account", Lead: r.Session.Email, Data: map[string]any{
+		"Form": r.Form(ui.Form{Submit: "Change password", Fields: []ui.Field{
+			{Name: "email", Kind: ui.Hidden, Value: r.Session.Email, Complete: "username"},
+			{Name: "before", Label: "Current password", Kind: ui.Password, Complete: "current-password"},
+			{
+				Name:     "password",
+				Label:    "New password",
+				Kind:     ui.Password,
+				Complete: "new-password",
+				Help:     "At least 12 characters. Your other sessions are signed out.",
+			},
+			{Name: "again", Label: "Confirm new password", Kind: ui.Password, Complete: "new-password"},
+		}}),
+	}}, nil
+}
+
+func (People) setPassword(r *ui.Request) (ui.Result, error) {
+	password := media.Secret(r.Raw("password"))
+	if err := operator.CheckPassword(password); err != nil {
+		return ui.Result{}, ui.Invalid("password", err)
+	}
+	if r.Raw("again") != string(password) {
+		return ui.Result{}, ui.Invalid("again", "The passwords do not match.")
+	}
+	err := r.Prove(media.Secret(r.Raw("before")))
+	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
+		return ui.Result{}, ui.TooManyAttempts("before", slow)
+	}
+	if errors.Is(err, operator.ErrBadCredentials) {
+		return ui.Result{}, ui.Invalid("before", "Wrong password.")
+	}
+	if err != nil {
+		return ui.Result{}, err
+	}
+	err = r.Commit(operator.Viewer, func(q db.Querier) (operator.Entry, error) {
+		return operator.Entry{Action: "operator.password", Object: r.Session.ID}, r.Session.SetPassword(r.Context(), q, password)
+	})
+	return ui.Result{To: "account", Notice: "Password changed. Your other sessions were signed out."}, err
+}
+
+// perPage is the number of entries per page.
+const perPage = 50
+
+func (People) audit(r *ui.Request) (ui.Page, error) {
+	before, err := strconv.ParseInt(r.Query("after"), 10, 64)
+	if err != nil {
+		before = 0 // the newest
+	}
+	action, who := r.Query("action"), r.Query("who")
+	all, err := operator.Entries(r.Context(), r.DB(), r.Org(), action, who, before, perPage+1)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	all, next := ui.Paginate(r, all, perPage, func(l operator.LogEntry) string { return strconv.FormatInt(l.ID, 10) })
+	return ui.Page{
+		Template: "audit.html", Title: "Audit log", Lead: "All changes in this organization. Entries cannot be edited.",
+		Data: map[string]any{"Entries": all, "Next": next, "Action": action, "Who": who},
+	}, nil
+}

@@ -1,0 +1,77 @@
+// Keeps live parts of a page up to date: by a stream if the page has one, else by polling,
+// less often when responses are slow.
+"use strict";
+(() => {
+  const key = (e) => e.id || e.getAttribute("href") || e.name || "";
+
+  // put replaces the content of a part and keeps open details and the focus.
+  const put = (part, html) => {
+    const next = new DOMParser().parseFromString(html, "text/html");
+    const now = next.getElementById(part.id) ?? next.body;
+    if (now.id === part.id) {
+      if (now.dataset.live) part.dataset.live = now.dataset.live;
+      else delete part.dataset.live;
+    }
+    if (now.innerHTML === part.innerHTML || part.dataset.shown === now.innerHTML) return;
+    part.dataset.shown = now.innerHTML;
+    const open = [...part.querySelectorAll("details[id][open]")].map((d) => d.id);
+    const focus = part.contains(document.activeElement) ? key(document.activeElement) : "";
+    part.replaceChildren(...now.childNodes);
+    for (const id of open) {
+      const d = document.getElementById(id);
+      if (d) d.open = true;
+    }
+    if (focus) [...part.querySelectorAll("a, button, summary, input")].find((e) => key(e) === focus)?.focus({ preventScroll: true });
+    clock();
+    document.dispatchEvent(new CustomEvent("shown", { detail: part }));
+  };
+
+  // clock updates running timers.
+  const clock = () => {
+    for (const e of document.querySelectorAll("[data-since]")) {
+      const s = Math.max(0, Math.floor(Date.now() / 1000 - Number(e.dataset.since)));
+      const text = `${s >= 3600 ? `${Math.floor(s / 3600)}:${String(Math.floor(s / 60) % 60).padStart(2, "0")}` : Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
+      if (e.textContent !== text) e.textContent = text;
+    }
+  };
+  clock();
+  setInterval(clock, 1000);
+
+  const lost = (is) => document.documentElement.classList.toggle("stale", is);
+
+  const poll = async () => {
+    const parts = [...document.querySelectorAll("[data-live]")];
+    if (!parts.length) return;
+    let wait = 1000 * Math.min(...parts.map((p) => Number(p.dataset.live)));
+    if (!document.hidden) {
+      const began = performance.now();
+      try {
+        const answer = await fetch(parts[0].dataset.from ?? location.href, { headers: { Accept: "text/html" } });
+        if (answer.redirected) { location.reload(); return; } // signed out
+        if (answer.ok) {
+          const html = await answer.text();
+          for (const part of parts) put(part, html);
+        }
+        lost(!answer.ok);
+      } catch { lost(true); }
+      wait = Math.max(wait, 20 * (performance.now() - began));
+    }
+    setTimeout(poll, wait);
+  };
+
+  const source = document.querySelector("[data-stream]");
+  if (!source) {
+    const first = document.querySelector("[data-live]");
+    if (first) setTimeout(poll, 1000 * Number(first.dataset.live));
+    return;
+  }
+  const stream = new EventSource(source.dataset.stream);
+  for (const part of document.querySelectorAll("[data-live]")) {
+    stream.addEventListener(part.id, (e) => { lost(false); put(part, e.data); });
+  }
+  stream.addEventListener("error", () => {
+    lost(true);
+    if (stream.readyState === EventSource.CLOSED) poll();
+  });
+  addEventListener("pagehide", () => stream.close());
+})();

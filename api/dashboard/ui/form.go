@@ -1,0 +1,226 @@
+package ui
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+)
+
+// Kinds of fields besides the types of input elements.
+const (
+	Text       = "text"
+	TextArea   = "textarea"
+	Select     = "select"
+	Checkbox   = "checkbox"
+	Checkboxes = "checkboxes"
+	File       = "file"
+	Hidden     = "hidden"
+	Number     = "number"
+	Password   = "password"
+	Email      = "email"
+	TimeOfDay  = "time"
+	URL        = "url"
+)
+
+// A Form is shown by the template "form".
+type Form struct {
+	Submit string // label of the button
+	// Danger marks a change that cannot be undone.
+	Danger bool
+	// Cancel is the path of the cancel link; "" is none.
+	Cancel string
+	Fields []Field
+	// Of is the object that the form edits, with its secrets; nil for a new one. Same
+	// rejects the form if the object has changed since.
+	Of any
+
+	// Message is an error about no single field.
+	Message string
+}
+
+// A Field is one input of a form.
+type Field struct {
+	Name, Label string
+	Kind        string // "" is Text
+	Help        string
+	Value       string   // of a checkbox: not empty if ticked
+	Values      []string // of checkboxes
+	Options     []Option // of a select or of checkboxes
+	Placeholder string
+	Complete    string // autocomplete attribute
+	Min, Max    string // for numbers
+	Unit        string // shown after a number
+	Rows        int    // of a text area
+	Optional    bool
+	Either      bool // one of several such fields is required
+	Code        bool // monospaced
+	// Group is a heading above the field.
+	Group string
+
+	Error string
+	// Newer is the value that someone else saved since the form was opened.
+	Newer string
+}
+
+// An Option is one choice of a select.
+type Option struct{ Value, Label, Help string }
+
+// Options returns options whose labels are their values.
+func Options(values ...string) []Option {
+	all := make([]Option, len(values))
+	for i, v := range values {
+		all[i] = Option{Value: v, Label: v}
+	}
+	return all
+}
+
+// ID returns the element id.
+func (f Field) ID() string { return "f-" + f.Name }
+
+// Is reports whether a value is chosen.
+func (f Field) Is(v string) bool { return f.Value == v || slices.Contains(f.Values, v) }
+
+// Type returns the type of the input element.
+func (f Field) Type() string {
+	if f.Kind == "" {
+		return Text
+	}
+	return f.Kind
+}
+
+// Describes returns the aria-describedby attribute of the field.
+func (f Field) Describes() template.HTMLAttr {
+	ids := ""
+	if f.Help != "" {
+		ids += " " + f.ID() + "-help"
+	}
+	if f.Newer != "" {
+		ids += " " + f.ID() + "-newer"
+	}
+	if f.Error != "" {
+		ids += " " + f.ID() + "-error"
+	}
+	if ids == "" {
+		return ""
+	}
+	return template.HTMLAttr(`aria-describedby="` + template.HTMLEscapeString(ids[1:]) + `"`) //nolint:gosec // ids are constants, and escaped
+}
+
+// Upload reports whether the form has a file field.
+func (f Form) Upload() bool {
+	return slices.ContainsFunc(f.Fields, func(f Field) bool { return f.Kind == File })
+}
+
+// Form adds the submitted values and errors to a form that is shown again. Passwords,
+// files and NotRefilled fields stay empty.
+func (r *Request) Form(f Form) Form {
+	f.Fields = slices.Clone(f.Fields)
+	if f.Of != nil {
+		f.Fields = append(f.Fields, Field{Name: seen, Kind: Hidden, Value: r.digest(f.Of)})
+	}
+	if r.invalid == nil {
+		return f
+	}
+	f.Message = r.invalid.Message
+	for key, reason := range r.invalid.Fields {
+		if at := f.about(key); at != nil {
+			at.Error = reason
+		} else {
+			f.Message = labelled(key, reason)
+		}
+	}
+	shown := false
+	for i := range f.Fields {
+		at := &f.Fields[i]
+		now := at.shown()
+		switch {
+		case r.isBlankAgain(*at):
+			continue
+		case at.Kind == Checkboxes:
+			at.Values = r.All(at.Name)
+		default:
+			at.Value = r.Raw(at.Name)
+		}
+		if r.invalid.Newer && at.Kind != Hidden && at.shown() != now {
+			at.Newer, shown = cmp.Or(now, "empty"), true
+		}
+	}
+	if r.invalid.Newer && !shown {
+		f.Message = "Not saved: someone else changed this after you opened the form. Their change is a secret or not on this page. " +
+			"Submit again to overwrite it."
+	}
+	return f
+}
+
+// isBlankAgain reports whether the field is shown empty again.
+func (r *Request) isBlankAgain(f Field) bool {
+	return f.Kind == Password || f.Kind == File || slices.Contains(r.notRefilled, f.Name) || f.Name == seen && r.invalid.Newer
+}
+
+// shown returns the value of a field as a reader sees it.
+func (f Field) shown() string {
+	var labels []string
+	for _, o := range f.Options {
+		if f.Kind == Checkboxes && slices.Contains(f.Values, o.Value) || f.Kind == Select && f.Value == o.Value {
+			labels = append(labels, o.Label)
+		}
+	}
+	switch {
+	case f.Kind == Checkbox && f.Value == "":
+		return "not ticked"
+	case f.Kind == Checkbox:
+		return "ticked"
+	case f.Kind == Checkboxes || f.Kind == Select:
+		return strings.Join(labels, ", ")
+	default:
+		return strings.TrimSpace(f.Value)
+	}
+}
+
+// seen is the hidden field with the digest of the object that the form edits.
+const seen = "seen"
+
+// digest is a keyed hash of a value's JSON. Without the key, guesses of secrets in it
+// cannot be verified.
+func (r *Request) digest(of any) string {
+	text, err := json.Marshal(of)
+	if err != nil {
+		text = fmt.Append(nil, of)
+	}
+	sum := hmac.New(sha256.New, r.frame.Key)
+	_, _ = sum.Write(text) // never fails
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// Same rejects the form if the object has changed since the form was opened. Call it
+// within Commit, where concurrent forms of an organization wait for each other.
+func (r *Request) Same(of any) error {
+	if from := r.Text(seen); from == "" || from == r.digest(of) {
+		return nil
+	}
+	return &InvalidError{
+		Newer: true,
+		Message: "Not saved: someone else changed this after you opened the form. Current values are shown below each changed field. " +
+			"Submit again to overwrite them.",
+	}
+}
+
+// about finds the field of a key: the same name, one that begins with it, or its parent.
+func (f Form) about(key string) *Field {
+	for _, fits := range []func(name string) bool{
+		func(name string) bool { return name == key },
+		func(name string) bool { return strings.HasPrefix(name, key) },
+		func(name string) bool { return strings.HasPrefix(key, name+".") },
+	} {
+		if i := slices.IndexFunc(f.Fields, func(at Field) bool { return fits(at.Name) }); i >= 0 {
+			return &f.Fields[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// parse reads the shared templates and those of all modules.
+func (f *Frame) parse() (map[string]*template.Template, error) {
+	base, err := template.New("frame").Funcs(funcs(f.assets)).ParseFS(files, "pages/_*.html")
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	own, err := fs.Sub(files, "pages")
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	all := map[string]*template.Template{}
+	for _, module := range append([]Module{{Files: own}}, f.Modules...) {
+		if err := readPages(all, base, own, module); err != nil {
+			return nil, fmt.Errorf("dashboard: %s: %w", module.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// readPages reads the templates of one module; every module has form.html too.
+func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module) error {
+	names, err := fs.Glob(module.Files, "*.html")
+	if err != nil {
+		return err
+	}
+	shared, err := base.Clone()
+	if err != nil {
+		return err
+	}
+	if module.Name != "" {
+		for _, name := range names {
+			if strings.HasPrefix(name, "_") {
+				if _, err = shared.ParseFS(module.Files, name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	read := func(from fs.FS, name string) error {
+		page, fault := shared.Clone()
+		if fault == nil {
+			page, fault = page.ParseFS(from, name)
+		}
+		all[path.Join(module.Name, name)] = page
+		return fault
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "_") {
+			if err = read(module.Files, name); err != nil {
+				return err
+			}
+		}
+	}
+	return read(own, formPage)
+}
+
+// formPage is a page with one form and nothing else.
+const formPage = "form.html"
+
+// A sheet is the data of a template.
+type sheet struct {
+	Page
+
+	Session operator.Session
+	Seat    operator.Membership
+	Nav     []section
+	Said    string
+	Wrong   bool // Said reports a failure
+	Path    string
+	zone    *time.Location
+}
+
+type section struct {
+	Name  string
+	Links []navLink
+}
+
+type navLink struct {
+	Link
+
+	Here bool
+}
+
+// May reports whether the operator's role permits what needs this role.
+func (s sheet) May(role string) bool { return s.Seat.Role.Includes(operator.Role(role)) }
+
+// URL returns the path of a page of the organization.
+func (s sheet) URL(parts ...any) string {
+	return (&Request{Seat: s.Seat}).URL(strings.TrimSuffix(fmt.Sprint(join(parts)), "/"))
+}
+
+// Zone returns the name of the time zone of shown times.
+func (s sheet) Zone() string { return s.zone.String() }
+
+// When formats a time; nil and the zero time are a dash.
+func (s sheet) When(v any) template.HTML {
+	t, ok := moment(v)
+	if !ok {
+		return `<span class="none">–</span>`
+	}
+	local := t.In(s.zone)
+	form := "2 Jan, 15:04"
+	if local.Year() != time.Now().In(s.zone).Year() {
+		form = "2 Jan 2006"
+	}
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, //nolint:gosec // times alone
+		t.UTC().Format(time.RFC3339), local.Format("Mon 2 Jan 2006, 15:04:05 MST"), local.Format(form)))
+}
+
+// Crumb returns the path of a parent page.
+func (s sheet) Crumb(l Link) string { return s.URL(l.Path) }
+
+// Actions returns the actions that the operator's role permits.
+func (s sheet) Actions() []Link {
+	var all []Link
+	for _, l := range s.Page.Actions {
+		if needed := l.Role; s.Seat.Role.Includes(orDefault(needed, operator.Operator)) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func orDefault(r, usual operator.Role) operator.Role {
+	if r == "" {
+		return usual
+	}
+	return r
+}
+
+func (f *Frame) sheet(r *Request, p Page) sheet {
+	s := sheet{Page: p, Session: r.Session, Seat: r.Seat, Path: r.HTTP.URL.Path, zone: zone(r.Seat.Timezone)}
+	s.Said, s.Wrong = unflash(r.Session.Said)
+	if r.Org() == "" {
+		return s
+	}
+	longest, at := -1, [2]int{}
+	for _, module := range f.Modules {
+		for _, l := range module.Links {
+			if !r.Seat.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
+				continue
+			}
+			if len(s.Nav) == 0 || s.Nav[len(s.Nav)-1].Name != l.Section {
+				s.Nav = append(s.Nav, section{Name: l.Section})
+			}
+			in := &s.Nav[len(s.Nav)-1]
+			in.Links = append(in.Links, navLink{Link: l})
+			if here := r.URL(l.Path); (s.Path == here || strings.HasPrefix(s.Path, here+"/")) && len(l.Path) > longest {
+				longest, at = len(l.Path), [2]int{len(s.Nav) - 1, len(in.Links) - 1}
+			}
+		}
+	}
+	if longest >= 0 {
+		s.Nav[at[0]].Links[at[1]].Here = true
+	}
+	return s
+}
+
+func zone(name string) *time.Location {
+	if z, err := control.Zone(name); err == nil {
+		return z
+	}
+	return time.UTC
+}
+
+// show writes a page of a module.
+func (f *Frame) show(r *Request, module Module, p Page, status int) error {
+	return f.write(r.Writer, path.Join(module.Name, p.Template), f.sheet(r, p), status)
+}
+
+// writeBare writes a page without an organization's navigation.
+func (f *Frame) writeBare(w http.ResponseWriter, r *http.Request, status int, file, title string, data any) {
+	s := f.sheet(&Request{HTTP: r}, Page{Title: title, Data: data})
+	if err := f.write(w, file, s, status); err != nil {
+		f.Log.ErrorContext(r.Context(), "failed to render a page", "page", file, "err", err)
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+	}
+}
+
+// write renders the whole template before it sends the first byte.
+func (f *Frame) write(w http.ResponseWriter, name string, s sheet, status int) error {
+	t, ok := f.pages[name]
+	if !ok {
+		return fmt.Errorf("dashboard: template %s not found", name)
+	}
+	var page bytes.Buffer
+	if err := t.ExecuteTemplate(&page, "page", s); err != nil {
+		return fmt.Errorf("dashboard: %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes()) // the browser may be gone
+	return nil
+}
+
+// fail writes the page of an error. Unexpected errors are logged, not shown.
+func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err error) {
+	problem, ok := errors.AsType[*ProblemError](err)
+	switch {
+	case ok:
+	case isNotFound(err):
+		problem = &ProblemError{
+			Status: http.StatusNotFound,
+			Title:  "Page not found",
+			Text:   "The page was removed, or the address is wrong.",
+		}
+	case errors.Is(err, operator.ErrForbidden):
+		problem = &ProblemError{
+			Status: http.StatusForbidden,
+			Title:  "Your role does not allow this",
+			Text:   "An owner can change your role on the Operators page.",
+		}
+	case refusal(err) != nil:
+		problem = &ProblemError{Status: http.StatusUnprocessableEntity, Title: "Request rejected", Text: refusal(err).Error()}
+	case req.Context().Err() != nil:
+		f.Log.WarnContext(req.Context(), "page timed out", "path", req.URL.Path, "err", err)
+		problem = &ProblemError{
+			Status: http.StatusServiceUnavailable,
+			Title:  "The request timed out",
+			Text:   "The service is busy. Try again shortly.",
+		}
+	default:
+		f.Log.ErrorContext(req.Context(), "failed to serve a page", "path", req.URL.Path, "err", err)
+		problem = &ProblemError{
+			Status: http.StatusInternalServerError,
+			Title:  "Something went wrong",
+			Text:   "Try again shortly. The server log has details under request " + w.Header().Get("X-Request-Id") + ".",
+		}
+	}
+	if r == nil {
+		r = &Request{HTTP: req}
+	}
+	s := f.sheet(r, Page{Title: problem.Title, Data: problem})
+	s.Said = ""
+	if fault := f.write(w, "problem.html", s, problem.Status); fault != nil {
+		f.Log.ErrorContext(req.Context(), "failed to render an error page", "err", fault)
+		http.Error(w, problem.Title, problem.Status)
+	}
+}
+
+// flash encodes the notice of the next page: its first byte is ! for a failure, else +.
+func flash(d Result) string {
+	if d.Failed {
+		return "!" + d.Notice
+	}
+	return "+" + d.Notice
+}
+
+func unflash(said string) (line string, wrong bool) {
+	if said == "" {
+		return "", false
+	}
+	return said[1:], said[0] == '!'
+}

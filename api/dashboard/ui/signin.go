@@ -1,0 +1,269 @@
+package ui
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
+)
+
+// cookie is the name of the session cookie. Over https the __Host- prefix keeps other
+// hosts from setting it.
+func (f *Frame) cookie() string {
+	if f.secure() {
+		return "__Host-parley"
+	}
+	return "parley"
+}
+
+func (f *Frame) secure() bool { return strings.HasPrefix(f.PublicURL, "https://") }
+
+func (f *Frame) session(r *http.Request) (operator.Session, error) {
+	c, err := r.Cookie(f.cookie())
+	if err != nil || c.Value == "" {
+		return operator.Session{}, operator.ErrSignedOut
+	}
+	return operator.Open(r.Context(), f.DB.Pool, media.Secret(c.Value))
+}
+
+func (f *Frame) setCookie(w http.ResponseWriter, name, value string, age int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure over https
+		Name: name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: f.secure(), SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// device returns the device of a request if the account has signed in on it before.
+func (f *Frame) device(r *http.Request, email string) (id string, known bool) {
+	c, err := r.Cookie(f.cookie() + "-device")
+	if err != nil {
+		return "", false
+	}
+	return operator.KnownDevice(f.Key, c.Value, email, time.Now())
+}
+
+// refuseSignedOut answers a request without a session.
+func (f *Frame) refuseSignedOut(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, operator.ErrSignedOut) {
+		f.toSignIn(w, r)
+		return
+	}
+	f.fail(w, r, nil, err)
+}
+
+// toSignIn redirects to the sign-in page, and from there back to this page.
+func (f *Frame) toSignIn(w http.ResponseWriter, r *http.Request) {
+	q := url.Values{}
+	if r.Method == http.MethodGet && r.URL.Path != Home {
+		q.Set("next", r.URL.RequestURI())
+	}
+	redirect(w, r, Home+"/sign-in", q)
+}
+
+// tooLong redirects to the sign-in page and drops a form that is too large to keep.
+func (f *Frame) tooLong(w http.ResponseWriter, r *http.Request, route Route) {
+	q := url.Values{"lost": {"yes"}}
+	if route.Show != nil {
+		q.Set("next", r.URL.RequestURI())
+	}
+	redirect(w, r, Home+"/sign-in", q)
+}
+
+// redirect answers with the address of the next page.
+func redirect(w http.ResponseWriter, r *http.Request, to string, q url.Values) {
+	if len(q) > 0 {
+		to += "?" + q.Encode()
+	}
+	if r.Header.Get(uploaded) != "" {
+		w.Header().Set(nextPage, to)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
+}
+
+// signing is the data of the sign-in page.
+type signing struct {
+	Email, Next, Message string
+	// Again means that a form was submitted without a session; Kept are its fields.
+	Again bool
+	Kept  []kept
+}
+
+// kept is a field of a form.
+type kept struct{ Name, Value string }
+
+func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
+	if _, err := f.session(r); err == nil {
+		http.Redirect(w, r, Home, http.StatusSeeOther)
+		return
+	}
+	page := signing{Next: r.URL.Query().Get("next")}
+	if r.URL.Query().Has("lost") {
+		page.Message = "You were signed out and the form was too large to keep. Nothing was done. Sign in and submit it again."
+	}
+	f.writeBare(w, r, http.StatusOK, "sign-in.html", "Sign in", page)
+}
+
+func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	if err := r.ParseForm(); err != nil {
+		f.fail(
+			w,
+			r,
+			nil,
+			&ProblemError{
+				Status: http.StatusBadRequest,
+				Title:  "The form could not be read",
+				Text:   "Go back, reload the page and submit the form again.",
+			},
+		)
+		return
+	}
+	to := r.PostForm.Get("next")
+	if _, ok := f.prove(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, r.PostForm.Get("password")); ok {
+		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
+	}
+}
+
+// prove starts a session if address and password match, else shows the error.
+func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
+	from := address(r)
+	device, known := f.device(r, s.Email)
+	token, err := operator.SignIn(
+		r.Context(),
+		f.DB.Pool,
+		operator.SignInAttempt{Email: s.Email, Password: media.Secret(password), Network: network(r), Device: device},
+	)
+	slow, many := errors.AsType[*operator.SlowDownError](err)
+	switch {
+	case many || errors.Is(err, operator.ErrBadCredentials):
+		f.Log.WarnContext(r.Context(), "sign-in rejected", "address", from, "reason", err.Error())
+		status := http.StatusUnprocessableEntity
+		s.Message = "Wrong email or password."
+		if many {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.For.Seconds()))))
+			s.Message, status = "Too many failed attempts. Wait "+span(slow.For)+", then try again.", http.StatusTooManyRequests
+		}
+		f.writeBare(w, r, status, "sign-in.html", "Sign in", s)
+	case err != nil:
+		f.fail(w, r, nil, err)
+	default:
+		if err := f.leave(r); err != nil { // whoever it belonged to
+			f.Log.WarnContext(r.Context(), "failed to end the previous session", "error", err.Error())
+		}
+		f.setCookie(w, f.cookie(), string(token), int(operator.Life.Seconds()))
+		if !known {
+			f.setCookie(w, f.cookie()+"-device", operator.NewDevice(f.Key, s.Email, time.Now()), int(operator.DeviceLife.Seconds()))
+		}
+		return token, true
+	}
+	return "", false
+}
+
+// Fields of the sign-in page when it is shown instead of a submitted form.
+const (
+	againEmail    = "sign-in.email"
+	againPassword = "sign-in.password"
+)
+
+// again shows the sign-in page at the address of a form that was submitted without a
+// session, and keeps its fields except files and NotRefilled. It reports whether the
+// operator signed in; otherwise it has answered.
+func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readErr error) (s operator.Session, ok bool) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	if readErr != nil || parse(r) != nil { // for example too long to keep
+		f.tooLong(w, r, route)
+		return s, false
+	}
+	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
+	page := signing{Email: email, Again: true}
+	for _, name := range slices.Sorted(maps.Keys(r.PostForm)) {
+		if name == againEmail || name == againPassword || slices.Contains(route.NotRefilled, name) {
+			delete(r.PostForm, name)
+			continue
+		}
+		for _, v := range r.PostForm[name] {
+			page.Kept = append(page.Kept, kept{name, Clean(v)})
+		}
+	}
+	if email == "" {
+		f.writeBare(w, r, http.StatusUnauthorized, "sign-in.html", "Sign in", page)
+		return s, false
+	}
+	token, ok := f.prove(w, r, page, password)
+	if !ok {
+		return s, false
+	}
+	s, err := operator.Open(r.Context(), f.DB.Pool, token)
+	if err != nil {
+		f.fail(w, r, nil, err)
+	}
+	return s, err == nil
+}
+
+// resume shows a form again after the sign-in. Nothing is done yet: the operator may be
+// another one.
+func (f *Frame) resume(r *Request, module Module, route Route) error {
+	if route.Show == nil {
+		to := cmp.Or(route.Back, f.first())
+		above := path.Dir(route.Path)
+		if slices.ContainsFunc(module.Routes, func(x Route) bool { return x.Path == above && x.Show != nil }) {
+			to = path.Dir(r.HTTP.URL.Path)
+		}
+		if err := r.Session.Say(r.Context(), f.DB.Pool,
+			flash(Result{Notice: "You were signed out; nothing was done. Please try again.", Failed: true})); err != nil {
+			return err
+		}
+		http.Redirect(r.Writer, r.HTTP, r.URL(to), http.StatusSeeOther) //nolint:gosec // within the dashboard
+		return nil
+	}
+	r.invalid = &InvalidError{
+		Message: "You were signed out; nothing was done yet. Check the form and submit it again. Enter passwords, files and confirmations again.",
+	}
+	p, err := route.Show(r)
+	if err != nil {
+		return err
+	}
+	return f.show(r, module, p, http.StatusOK)
+}
+
+// next returns the path to go to after signing in; it never leaves the dashboard.
+func next(to string) string {
+	u, err := url.Parse(to)
+	if err == nil && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") { // a browser would resolve it differently
+		return Home
+	}
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, Home+"/") || strings.ContainsAny(to, "\\\r\n") ||
+		strings.HasPrefix(u.Path, Home+"/sign-") {
+		return Home
+	}
+	return u.RequestURI()
+}
+
+// leave ends the session of a request, if it has one.
+func (f *Frame) leave(r *http.Request) error {
+	c, err := r.Cookie(f.cookie())
+	if err != nil {
+		return nil //nolint:nilerr // no session
+	}
+	return operator.SignOut(r.Context(), f.DB.Pool, media.Secret(c.Value))
+}
+
+func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
+	if err := f.leave(r); err != nil {
+		f.fail(w, r, nil, err)
+		return
+	}
+	f.setCookie(w, f.cookie(), "", -1)
+	http.Redirect(w, r, Home+"/sign-in", http.StatusSeeOther)
+}

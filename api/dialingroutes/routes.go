@@ -1,0 +1,122 @@
+// Package dialingroutes serves the trunks and subgroups that an agent may use.
+package dialingroutes
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/media"
+)
+
+// A Desk reads the routes; *admission.Desk implements it.
+type Desk interface {
+	Routes(ctx context.Context, orgID, agent string) ([]admission.Trunk, error)
+}
+
+// Routes serves /v1/dialing-routes.
+type Routes struct {
+	Desk Desk
+	// Standing returns the state of a trunk: up, down or unknown; nil knows none.
+	Standing func(media.Trunk) string
+}
+
+type (
+	list struct {
+		AgentID        string   `json:"agent_id"`
+		Trunks         []trunk  `json:"trunks"`
+		DefaultBinding *binding `json:"default_binding"` // null without exactly one
+		Ambiguous      bool     `json:"ambiguous"`
+	}
+	trunk struct {
+		TrunkID   string     `json:"trunk_id"`
+		Name      string     `json:"name"`
+		Access    string     `json:"access"` // own, grant
+		Provider  string     `json:"provider"`
+		Status    string     `json:"status"` // up, down, unknown
+		Subgroups []subgroup `json:"subgroups"`
+	}
+	subgroup struct {
+		RouteID             string   `json:"route_id"`
+		Name                string   `json:"name"`
+		FromNumbers         []string `json:"from_numbers"`
+		DefaultFromNumber   *string  `json:"default_from_number"`
+		DialPrefix          string   `json:"dial_prefix"`
+		AllowedDestinations []string `json:"allowed_destinations"`
+		Limits              limits   `json:"limits"`
+		InUse               inUse    `json:"in_use"`
+	}
+	limits struct {
+		ConcurrentCalls int `json:"concurrent_calls"`
+		CallsPerMinute  int `json:"calls_per_minute"`
+	}
+	inUse struct {
+		ConcurrentCalls int `json:"concurrent_calls"`
+		CallsLast60s    int `json:"calls_last_60s"`
+	}
+	binding struct {
+		TrunkID    string `json:"trunk_id"`
+		RouteID    string `json:"route_id"`
+		FromNumber string `json:"from_number"`
+	}
+)
+
+// List answers GET /v1/dialing-routes.
+func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	agent := r.URL.Query().Get("agent_id")
+	if agent == "" {
+		return &response.InvalidError{Issues: []response.Issue{{Type: "missing", Loc: []any{"query", "agent_id"}, Msg: "Field required"}}}
+	}
+	if !utf8.ValidString(agent) || strings.ContainsRune(agent, 0) { // not storable text
+		return control.Refuse(control.CodeCampaignAgentUnknown, "no agent with this name in the organization")
+	}
+	all, err := s.Desk.Routes(r.Context(), key.OrgID, agent)
+	if err != nil {
+		return err
+	}
+	response.JSON(w, http.StatusOK, s.show(agent, all))
+	return nil
+}
+
+func (s *Routes) show(agent string, all []admission.Trunk) list {
+	l := list{AgentID: agent, Trunks: []trunk{}}
+	var ways []binding
+	for _, t := range all {
+		shown := trunk{TrunkID: t.ID, Name: t.Name, Access: "own", Provider: t.Provider, Status: "unknown"}
+		if t.Lent {
+			shown.Access = "grant"
+		}
+		if s.Standing != nil {
+			shown.Status = s.Standing(t.Line.MediaTrunk())
+		}
+		for _, g := range t.Subgroups {
+			sub := subgroup{
+				RouteID: g.ID, Name: g.Name, FromNumbers: whole(g.CallerNumbers), DialPrefix: g.DialPrefix,
+				AllowedDestinations: whole(g.AllowedDestinations), Limits: limits{g.ConcurrentCalls, g.CallsPerMinute},
+				InUse: inUse{g.InUse, g.Started},
+			}
+			way := binding{TrunkID: t.ID, RouteID: g.ID}
+			if len(g.CallerNumbers) > 0 {
+				way.FromNumber = g.CallerNumbers[0]
+				sub.DefaultFromNumber = &way.FromNumber
+			}
+			ways = append(ways, way)
+			shown.Subgroups = append(shown.Subgroups, sub)
+		}
+		l.Trunks = append(l.Trunks, shown)
+	}
+	if len(ways) == 1 && ways[0].FromNumber != "" {
+		l.DefaultBinding = &ways[0]
+	}
+	l.Ambiguous = len(ways) > 1
+	return l
+}
+
+// whole returns an empty list for nil, so that JSON has no null.
+func whole(s []string) []string { return append([]string{}, slices.Clip(s)...) }

@@ -1,0 +1,245 @@
+// The page of /talk. Calls are made through parley.js.
+import { Parley } from "../rtc/parley.js";
+
+const $ = (id) => document.getElementById(id);
+const STATES = {
+  idle: "Ready", connecting: "Connecting", reconnecting: "Reconnecting", ended: "Ended",
+  listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Paused", held: "On hold",
+};
+const REASONS = {
+  callee_hangup: "You hung up.", agent_hangup: "The agent hung up.", api_hangup: "The call was ended.", max_duration: "Maximum call duration reached.",
+  media_timeout: "The connection was lost for too long.", inactivity: "The agent hung up after a long silence.",
+  agent_error: "The agent failed. Try again shortly.", shutdown: "The service is restarting. Try again shortly.",
+};
+const PHASES = [
+  ["jitter_ms", "network"], ["vad_ms", "silence noticed"], ["asr_ms", "recogniser"], ["classifier_ms", "classifier"], ["eou_wait_ms", "patience"],
+  ["llm_ms", "model"], ["tool_ms", "tools"], ["tts_ms", "voice"], ["out_ms", "sending"],
+];
+const SCALE = 1000; // ms of a full bar, at least
+const ORDERED_WITHIN = 10_000; // ms
+
+let call = null;
+let joining = null; // cancels a join
+let turns = [];
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+function element(name, className, text) {
+  const e = document.createElement(name);
+  if (className) e.className = className;
+  if (text !== undefined) e.textContent = text;
+  return e;
+}
+
+function show(state) {
+  $("state").dataset.state = state;
+  $("state").textContent = STATES[state] ?? state;
+}
+
+function fail(error) {
+  $("error").textContent = error?.message ?? "";
+  $("error").hidden = !error;
+}
+
+function controls(on, busy = on) {
+  $("talk").disabled = $("agent").disabled = busy;
+  $("hangup").disabled = !busy;
+  for (const b of [$("mute"), ...$("keypad").children]) b.disabled = !on;
+}
+
+// ---- the transcript
+
+function line(role, text) {
+  const li = element("li", role);
+  li.append(element("span", "who", role === "agent" ? "Agent" : "You"), element("span", "", text));
+  return li;
+}
+
+function transcript({ role, text, final }) {
+  $("empty").hidden = true;
+  $("partials").querySelector(`.${role}`)?.remove();
+  if (text) (final ? $("lines") : $("partials")).append(line(role, text));
+  $("scroll").scrollTop = $("scroll").scrollHeight;
+}
+
+// ---- the waterfall
+
+function waterfall() {
+  const longest = Math.max(SCALE, ...turns.map((t) => t.metrics.turn_ms ?? 0));
+  $("no-turns").hidden = turns.length > 0;
+  $("turns").replaceChildren(...turns.map((t) => turn(t, longest)).reverse());
+}
+
+function turn(t, longest) {
+  const li = element("li"), head = element("div", "head"), bar = element("div", "bar"), list = element("dl", "phases");
+  const name = t.turn === 0 ? "Greeting" : `Turn ${t.turn}`;
+  const total = t.metrics.turn_ms;
+  head.append(element("span", "", t.interrupted ? `${name}, interrupted` : name), element("b", "", total === undefined ? t.ending.replaceAll("_", " ") : `${Math.round(total)} ms`));
+  bar.setAttribute("aria-hidden", "true");
+  for (const [key, label] of PHASES) {
+    const ms = t.metrics[key];
+    if (ms === undefined) continue;
+    const part = element("span", key);
+    part.style.width = `${(100 * ms) / longest}%`;
+    bar.append(part);
+    const item = element("div"), dot = element("i", key);
+    dot.setAttribute("aria-hidden", "true");
+    item.append(dot, element("dt", "", label), element("dd", "", ms < 10 ? ms.toFixed(1) : Math.round(ms)));
+    list.append(item);
+  }
+  li.append(head);
+  if (bar.childElementCount) li.append(bar, list);
+  return li;
+}
+
+// ---- levels
+
+let drawn = 0;
+function levels({ microphone, agent }) {
+  if (calm.matches && Date.now() - drawn < 500) return;
+  drawn = Date.now();
+  for (const [id, level] of [["level-you", call?.muted ? 0 : microphone], ["level-agent", agent]]) {
+    let share = level > 0 ? Math.min(1, Math.max(0, 1 + (20 * Math.log10(level)) / 60)) : 0; // 60 dB
+    if (calm.matches) share = Math.round(share * 5) / 5;
+    $(id).firstElementChild.style.transform = `scaleX(${share})`;
+    $(id).setAttribute("aria-valuenow", Math.round(share * 100));
+  }
+}
+
+// ---- devices
+
+async function devices() {
+  const { microphones, speakers } = await Parley.devices();
+  for (const [id, list] of [["microphone", microphones], ["speaker", speakers]]) {
+    const chosen = $(id).value;
+    const named = list.filter((d) => d.label);
+    $(id).replaceChildren(...(named.length ? named : [{ id: "", label: "Default" }]).map((d) => new Option(d.label, d.id, false, d.id === chosen)));
+    $(id).disabled = !call || named.length === 0;
+  }
+}
+
+function choose(id, set) {
+  $(id).addEventListener("change", () => call && set(call, $(id).value).then(() => fail(null), fail));
+}
+
+// ---- the call
+
+async function token() {
+  const path = new URL("token", import.meta.url);
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agent: $("agent").value }),
+      signal: AbortSignal.timeout(ORDERED_WITHIN),
+    });
+  } catch {
+    throw new Error("The service is unreachable. Check your connection and try again.");
+  }
+  const body = await answer.json().catch(() => null);
+  if (!answer.ok || !body) throw new Error(body?.message ?? "Could not start the call. Try again shortly.");
+  return body;
+}
+
+async function begin(join) {
+  fail(null);
+  joining = new AbortController();
+  controls(false, true);
+  show("connecting");
+  $("status").textContent = "Connecting.";
+  try {
+    const joined = await join({ signal: joining.signal });
+    if (joined) take(joined);
+    else idle("The previous call has ended.");
+  } catch (e) {
+    const given = e.code === "aborted";
+    if (!given) fail(e);
+    idle(given ? REASONS.callee_hangup : "");
+    $("talk").focus();
+  } finally {
+    joining = null;
+  }
+}
+
+function hangUp() {
+  joining?.abort();
+  call?.hangUp();
+}
+
+function idle(said) {
+  call = null;
+  show("idle");
+  controls(false);
+  $("status").textContent = said;
+  levels({ microphone: 0, agent: 0 });
+}
+
+function take(joined) {
+  call = joined;
+  document.documentElement.dataset.call = call.id; // for support and tests
+  controls(true);
+  mute(call.muted); // restored after a reload
+  show(call.state);
+  $("status").textContent = call.muted ? "Connected. You are muted." : "Connected. Start speaking.";
+  call.on("state", ({ state }) => {
+    show(state);
+    if (state === "reconnecting") $("status").textContent = "The connection was lost. Reconnecting…";
+    else if ($("status").textContent.startsWith("The connection")) $("status").textContent = "Reconnected.";
+  });
+  call.on("transcript", transcript);
+  call.on("turn", (t) => { turns.push(t); waterfall(); });
+  call.on("level", levels);
+  call.on("error", fail);
+  call.on("end", ({ reason }) => {
+    idle(REASONS[reason] ?? `The call ended: ${reason.replaceAll("_", " ")}.`);
+    show("ended");
+    $("partials").replaceChildren();
+    devices();
+    $("talk").focus();
+  });
+  devices();
+}
+
+function talk() {
+  turns = [];
+  waterfall();
+  $("lines").replaceChildren();
+  $("partials").replaceChildren();
+  $("empty").hidden = false;
+  begin((options) => Parley.join(token, options)); // the token may expire while the microphone prompt is open
+}
+
+function mute(on) {
+  call?.mute(on);
+  $("mute").setAttribute("aria-pressed", String(on));
+  if (call) $("status").textContent = on ? "You are muted." : "Your microphone is on.";
+}
+
+function press(key) {
+  try {
+    call?.press(key);
+  } catch (e) {
+    fail(e);
+  }
+}
+
+$("talk").addEventListener("click", talk);
+$("keypad").addEventListener("click", (e) => { if (e.target.closest("button")) press(e.target.textContent); });
+$("mute").addEventListener("click", () => mute(!call?.muted));
+$("hangup").addEventListener("click", hangUp);
+choose("microphone", (c, id) => c.setMicrophone(id));
+choose("speaker", (c, id) => c.setSpeaker(id));
+navigator.mediaDevices?.addEventListener("devicechange", devices);
+addEventListener("keydown", (e) => {
+  if (e.repeat || e.ctrlKey || e.metaKey || e.altKey) return;
+  const typing = e.target.closest?.("select, summary, input, textarea");
+  if (e.key === "Escape" && !typing) hangUp();
+  else if (!call) return;
+  else if ((e.key === "m" || e.key === "M") && !typing) mute(!call.muted);
+  else if (/^[0-9*#]$/.test(e.key) && !typing) press(e.key);
+  else if (e.key === " " && !typing && !e.target.closest?.("button, .scroll")) {
+    e.preventDefault();
+    mute(!call.muted);
+  }
+});
+
+waterfall();
+if (Parley.resumable()) begin(Parley.resume);

@@ -1,0 +1,72 @@
+package benchcli
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/providers"
+)
+
+// Providers serves fake providers to any voice system.
+type Providers struct {
+	Script string   `arg:"" optional:"" type:"existingfile" help:"Delays and faults, as YAML; see docs/bench.md."`
+	ASR    string   `name:"asr" help:"Address of the speech-to-text server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	LLM    string   `name:"llm" help:"Address of the model server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	TTS    string   `name:"tts" help:"Address of the voice server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
+	Reply  string   `help:"Replies of the model: words (coded, so that a listener knows which message was answered) or repeat (the message itself)." enum:"words,repeat" default:"words"`
+	Fault  []string `sep:"none" help:"Fault to inject: PROVIDER=FAULT, then any of ,first=N ,every=N ,times=N ,by=TIME. Repeatable." placeholder:"llm=slow,every=5,by=2s"`
+
+	Partial    *time.Duration `help:"Delay from the end of a word to the interim result with it (100ms)."`
+	Final      *time.Duration `help:"Delay from the request to the final result (150ms)."`
+	FirstToken *time.Duration `help:"Delay from the request to the first token (200ms)."`
+	Token      *time.Duration `help:"Delay between tokens (10ms)."`
+	FirstAudio *time.Duration `help:"Delay from the first text to the first audio (100ms)."`
+	Silence    *time.Duration `help:"Leading silence of the voice (none)."`
+}
+
+// Run implements the command.
+func (c Providers) Run(ctx context.Context, t *Terminal) error {
+	s, err := c.script()
+	if err != nil {
+		return err
+	}
+	reply := providers.Reply
+	if c.Reply == "repeat" {
+		reply = nil
+	}
+	return providers.Serve(ctx, t.Out, providers.Addrs{ASR: c.ASR, LLM: c.LLM, TTS: c.TTS}, s, reply)
+}
+
+// script returns the script of the file, overridden by the flags.
+func (c Providers) script() (providers.Script, error) {
+	s := providers.Typical()
+	if c.Script != "" {
+		var err error
+		if s, err = providers.Read(c.Script); err != nil {
+			return s, err
+		}
+	}
+	for to, from := range map[*time.Duration]*time.Duration{
+		&s.Recognizer.Partial: c.Partial, &s.Recognizer.Final: c.Final, &s.Model.FirstToken: c.FirstToken, &s.Model.Token: c.Token,
+		&s.Voice.FirstAudio: c.FirstAudio, &s.Voice.Silence: c.Silence,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	for _, text := range c.Fault {
+		f, err := providers.ParseFault(text)
+		if err != nil {
+			return s, err
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	return s, nil
+}
+
+// Fakes serves the providers of the turns benchmark.
+type Fakes struct{}
+
+// Run implements the command.
+func (Fakes) Run(ctx context.Context, t *Terminal) error { return gateway.Fakes(ctx, t.In, t.Out) }

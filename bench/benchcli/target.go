@@ -1,0 +1,36 @@
+package benchcli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/parley-voice/parley/bench/result"
+	"github.com/parley-voice/parley/bench/target"
+)
+
+// Other selects a system to measure other than Parley.
+type Other struct {
+	Target string        `help:"Dial and measure this system instead of Parley: sip:user@host[:port][;transport=udp|tcp]." placeholder:"SIP-URI"`
+	From   string        `help:"With --target: caller number to show." default:"12025550100"`
+	Lines  int           `help:"With --target: lines per call." default:"10"`
+	First  bool          `help:"With --target: speak without waiting for a greeting."`
+	Into   time.Duration `help:"With --target: interrupt every second answer this long after it starts."`
+	Speech bool          `help:"With --target: speak with espeak-ng instead of tone words."`
+	WAV    []string      `name:"wav" type:"existingfile" help:"With --target: play these recordings in turn." placeholder:"FILE"`
+}
+
+func (c Other) run(ctx context.Context, t *Terminal, out io.Writer, calls int, seed uint64, f *result.File) error {
+	err := target.Run(ctx, target.Options{
+		Target: c.Target, From: c.From, Calls: calls, Lines: c.Lines, First: c.First, Into: c.Into,
+		Speech: target.Speech{Seed: seed, Voices: c.Speech, Files: c.WAV}, Progress: t.Bar("lines"),
+	}, f)
+	if err != nil {
+		return err
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(out, "%s\n\n", n)
+	}
+	return f.Table(out)
+}

@@ -1,0 +1,61 @@
+package eot
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/parley-voice/parley/pipeline/eot/model"
+)
+
+// A Rating holds the model's log odds, by the kind of place.
+type Rating [End + 1][]float64
+
+// Rate runs the model on every place of the lines.
+func Rate(m model.Model, lines []Line) *Rating {
+	var r Rating
+	for _, l := range lines {
+		for i, k := range l.Kinds {
+			r[k] = append(r[k], m.End(l.Words[:i+1]))
+		}
+	}
+	return &r
+}
+
+// At returns the log odds that the given share of places inside clauses reaches.
+func (r *Rating) At(share float64) float64 {
+	all := slices.Sorted(slices.Values(r[Inside]))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[min(len(all)-1, int((1-share)*float64(len(all))))]
+}
+
+// Above returns the share of places of a kind that reaches the log odds.
+func (r *Rating) Above(k Kind, odds float64) float64 {
+	n := 0
+	for _, v := range r[k] {
+		if v >= odds {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(r[k])))
+}
+
+// Tables writes the share of ends found when 2, 5 and 10 % of the places inside
+// clauses are mistaken for ends, one line per rating.
+func Tables(out io.Writer, names []string, ratings []*Rating) error {
+	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "transcripts\tinside\tends\t"+
+		"at 2 %: odds\tends\tcontinued\tat 5 %: odds\tends\tcontinued\tat 10 %: odds\tends\tcontinued\t")
+	for i, r := range ratings {
+		fmt.Fprintf(t, "%s\t%d\t%d\t", names[i], len(r[Inside]), len(r[End]))
+		for _, share := range []float64{0.02, 0.05, 0.1} {
+			odds := r.At(share)
+			fmt.Fprintf(t, "%.2f\t%.1f %%\t%.1f %%\t", odds, 100*r.Above(End, odds), 100*r.Above(Going, odds))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}

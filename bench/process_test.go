@@ -1,0 +1,24 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Closing the recognizer closes its results; otherwise no call of the benchmark
+// would end.
+func TestDeafnessEnds(t *testing.T) {
+	r, err := silentRecognizer{}.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, more := <-r.Results(); more {
+		t.Error("got a result, want none")
+	}
+}

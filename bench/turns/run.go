@@ -1,0 +1,196 @@
+// Package turns measures conversations at the callees' end: response time,
+// cut-offs of callers who pause, and interruptions. Callees talk with a gateway
+// in another process, which uses fake providers in a third; web callers talk with
+// a full server.
+package turns
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-voice/parley/bench/callee"
+	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/machine"
+	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/scenario"
+	"github.com/parley-voice/parley/media"
+)
+
+// Options configure Run.
+type Options struct {
+	Calls  int // concurrent
+	Pauses int // minimum; the other scenarios scale with it
+	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
+	Seed   uint64
+	// Without switches off parts of the turn machine: "speculation", "merging".
+	Without []string
+	// Child returns a command that runs this program.
+	Child    func(ctx context.Context, args ...string) *exec.Cmd
+	Progress func(done, all int) // in lines spoken; nil disables it
+
+	// Plant is a deliberate fault of the gateway.
+	Plant gateway.Plant
+
+	Logs string          // folder for the gateway's turn logs; empty for none
+	Only []scenario.Name // scenarios; none means all
+	// Peer is the transport of the standard scenarios; empty means SIP.
+	Peer scenario.Peer
+	// Scenario replaces the standard scenarios, with its own transport.
+	Scenario *scenario.Scenario
+	// Warm places one uncounted call first: in the standard scenarios, and on web
+	// calls.
+	Warm bool
+	Log  io.Writer // of the server for web calls; nil discards it
+}
+
+// check validates the options.
+func (o Options) check() error {
+	if o.peer() == scenario.Web && (len(o.Without) > 0 || o.Plant != gateway.Healthy) {
+		return errors.New("--without and --plant are not supported on web calls")
+	}
+	_, err := gateway.PolicyWithout(o.Without)
+	return err
+}
+
+func (o Options) peer() scenario.Peer {
+	if o.Scenario != nil {
+		return o.Scenario.Peer
+	}
+	return cmp.Or(o.Peer, scenario.SIP)
+}
+
+// warms reports whether a warm-up call is placed. A scenario with faults numbers
+// the providers' requests, so it has none.
+func (o Options) warms() bool {
+	return o.Warm && (o.Scenario == nil || o.peer() == scenario.Web && len(o.providers().Faults) == 0)
+}
+
+const rate = scenario.Rate
+
+// A call call is a call as seen by both ends and the network.
+type call struct {
+	scenario.Call
+	callee callee.Record
+	server gateway.Result
+	net    *Network // nil without network emulation
+}
+
+// Run places all calls and analyzes them.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	plan, err := scenario.PlanOptions{Pauses: o.Pauses, Others: o.Others, Seed: o.Seed, Only: o.Only, Scenario: o.Scenario}.Plan()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Options: o, calls: map[string]*call{}}
+	var warm *scenario.Call
+	if o.warms() {
+		warm = scenario.Warm()
+		s.calls[warm.ID] = &call{Call: *warm}
+	}
+	for _, c := range plan {
+		s.calls[c.ID], s.order = &call{Call: c}, append(s.order, c.ID)
+		s.all += len(c.Lines)
+	}
+	hold := s.overSIP
+	if o.peer() == scenario.Web {
+		hold = s.overWeb
+	}
+	results, err := hold(ctx, plan, warm)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range results {
+		if r.Err != "" {
+			return nil, fmt.Errorf("call %s: %s", r.ID, r.Err)
+		}
+		s.calls[r.ID].server = r
+	}
+	return s.report()
+}
+
+// A session is the state of a run.
+type session struct {
+	Options
+	order []string
+	all   int
+	late  machine.Lateness
+
+	mu    sync.Mutex
+	done  int
+	calls map[string]*call
+}
+
+// perform runs the callee of a call.
+func (s *session) perform(ctx context.Context, leg media.Leg, c *call) {
+	said := s.onLine
+	if !slices.Contains(s.order, c.ID) {
+		said = nil // not counted
+	}
+	r := callee.Perform(ctx, leg, callee.Script{
+		Lines: c.Lines, Echo: c.Echo, Noise: c.Noise, First: s.Scenario != nil && s.Scenario.First, Said: said,
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.callee = r
+}
+
+// onLine counts a line.
+func (s *session) onLine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done++; s.Progress != nil {
+		s.Progress(s.done, s.all)
+	}
+}
+
+// providers returns the providers' script.
+func (o Options) providers() providers.Script {
+	if o.Scenario != nil {
+		return o.Scenario.Providers
+	}
+	return providers.Typical()
+}
+
+// fakes runs the fake providers in a process of their own, until end.
+func (o Options) fakes(ctx context.Context) (addr string, end func(), err error) {
+	cmd := o.Child(ctx, "bench", "fakes")
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	cmd.Stderr = os.Stderr
+	if err = cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() {
+		_ = hold.Close()
+		_ = cmd.Wait() // errors are on stderr
+	}
+	if err = json.NewEncoder(hold).Encode(o.providers()); err == nil {
+		addr, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
+		end()
+		return "", nil, fmt.Errorf("providers: %w", err)
+	}
+	return strings.TrimSpace(addr), end, nil
+}

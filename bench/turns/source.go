@@ -1,0 +1,77 @@
+package turns
+
+import (
+	"strings"
+
+	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/scenario"
+)
+
+// A source is a possible origin of a word of an answer.
+type source struct {
+	turn  int  // the answered line, or the last of several
+	whole bool // the whole line was answered
+}
+
+// sources maps the stems of all possible messages of a call to their origins, in
+// order: whole lines, parts of them, and two lines joined.
+func sources(turns []scenario.Utterance) map[string][]source {
+	all := map[string][]source{}
+	add := func(text string, s source) {
+		at := providers.Stem(text)
+		if n := len(all[at]); n == 0 || all[at][n-1] != s {
+			all[at] = append(all[at], s)
+		}
+	}
+	before := ""
+	for i, t := range turns {
+		w := strings.Fields(t.Text)
+		for from := range w {
+			for to := from + 1; to <= len(w); to++ {
+				add(strings.Join(w[from:to], " "), source{turn: i, whole: to-from == len(w)})
+			}
+		}
+		if i > 0 && t.Text != "" {
+			add(before+" "+t.Text, source{turn: i, whole: true})
+		}
+		if t.Keys != "" {
+			add("the caller pressed "+t.Keys, source{turn: i, whole: true})
+		}
+		before = t.Text
+	}
+	return all
+}
+
+// known returns the expected word for a text, or "". A damaged word is identified
+// by its predecessor, last.
+func known(all map[string][]source, last, text string) string {
+	if _, ok := all[text[:min(providers.StemLen, len(text))]]; ok && len(text) == providers.WordLen &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		return text
+	}
+	if len(text) < providers.WordLen {
+		return ""
+	}
+	if next := providers.NextWord(last); next != "" && alike(text, next) {
+		return next
+	}
+	return ""
+}
+
+// complete returns the word that starts with start: the successor of the last
+// whole word, or the first word of an answer, found by its stem.
+func complete(all map[string][]source, last, start string) string {
+	if next := providers.NextWord(last); start != "" && next != "" && strings.HasPrefix(next, start) {
+		return next
+	}
+	if last != "" && start != "" && strings.HasPrefix(last, start) {
+		return last // repeated
+	}
+	if len(start) <= providers.StemLen || len(start) >= providers.WordLen {
+		return ""
+	}
+	if _, ok := all[start[:providers.StemLen]]; !ok {
+		return ""
+	}
+	return start + strings.Repeat(providers.Letter(0), providers.WordLen-len(start))
+}

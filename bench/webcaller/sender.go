@@ -1,0 +1,102 @@
+package webcaller
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/jitter"
+)
+
+// A wire is the negotiated outgoing stream.
+type wire struct {
+	stream      webrtc.TrackLocalWriter
+	codec       codec.Codec
+	payloadType uint8
+	source      uint32
+}
+
+// A sender sends the leg's audio. The clock's goroutine fills, encodes and sends
+// each frame without blocking.
+type sender struct {
+	wire atomic.Pointer[wire] // nil before the codec is negotiated
+	feed atomic.Pointer[media.Feed]
+
+	// Fields of the clock's goroutine.
+	encoder codec.Encoder
+	last    time.Time // when the last frame was due
+	stamp   uint32
+	seq     uint16
+	frame   media.Frame
+	out     [ticks]byte
+
+	departing sync.Mutex
+	departed  []departure
+}
+
+// ticks is the number of RTP ticks and bytes of a frame: in all supported codecs
+// a byte is a tick of 8 kHz.
+const ticks = jitter.FrameLen
+
+// A departure is when the frame due at due left.
+type departure struct{ due, at time.Time }
+
+func (o *sender) Play(feed media.Feed) {
+	if feed == nil {
+		o.feed.Store(nil)
+		return
+	}
+	o.feed.Store(&feed)
+}
+
+// Tick implements mediaclock.Stream. It sends one frame and wakes the reader.
+func (l *Leg) Tick(due time.Time) {
+	l.nudge()
+	o := &l.sender
+	begins := o.encoder == nil
+	if !begins {
+		o.stamp += ticks * uint32((due.Sub(o.last)+media.FrameTime/2)/media.FrameTime) //nolint:gosec // wraps on a circle
+	}
+	o.last = due
+	pcm := o.frame
+	if feed := o.feed.Load(); feed != nil {
+		(*feed).FillFrame(pcm, due)
+	} else {
+		clear(pcm)
+	}
+	w := o.wire.Load()
+	if w == nil {
+		return
+	}
+	if begins {
+		o.encoder = w.codec.NewEncoder()
+	}
+	n := o.encoder.Encode(o.out[:], pcm)
+	o.seq++
+	h := rtp.Header{Version: 2, Marker: begins, PayloadType: w.payloadType, SequenceNumber: o.seq, Timestamp: o.stamp, SSRC: w.source}
+	if _, err := w.stream.WriteRTP(&h, o.out[:n]); err != nil {
+		return // the call has ended or will
+	}
+	if at, ok := l.socket.left.of(w.source, o.seq); ok {
+		o.departing.Lock()
+		o.departed = append(o.departed, departure{due, at})
+		o.departing.Unlock()
+	}
+}
+
+// Departed returns when the frame due at due was handed to the kernel.
+func (o *sender) Departed(due time.Time) (time.Time, bool) {
+	o.departing.Lock()
+	defer o.departing.Unlock()
+	i, ok := slices.BinarySearchFunc(o.departed, due, func(d departure, due time.Time) int { return d.due.Compare(due) })
+	if !ok {
+		return time.Time{}, false
+	}
+	return o.departed[i].at, true
+}

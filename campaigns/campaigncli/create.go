@@ -1,0 +1,223 @@
+package campaigncli
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Campaign has the commands of campaigns.
+type Campaign struct {
+	Create      CreateCampaign      `cmd:"" help:"Create a campaign from a contact file on a running server."`
+	Reopen      CampaignReopen      `cmd:"" help:"Reopen contacts whose last attempt failed because of this service."`
+	Disclosures CampaignDisclosures `cmd:"" help:"Enable or disable the required disclosures of a campaign."`
+}
+
+// CreateCampaign creates a campaign.
+type CreateCampaign struct {
+	File string `short:"f" required:"" help:"Contact file, .xlsx or .csv, with a header line." type:"path" placeholder:"FILE"`
+	Spec string `help:"Campaign in YAML or JSON, as in POST /v1/campaigns; flags override it." type:"path" placeholder:"FILE"`
+
+	Name            string    `help:"Name of the campaign."`
+	Agent           string    `help:"Name of the agent."`
+	Pace            int       `help:"Calls per minute: 1, 2, 5, 10, 20, 30, 60, 100 or 200."`
+	Timezone        string    `help:"IANA time zone; default: the organization's."`
+	StartsAt        time.Time `help:"Start; default: now." placeholder:"2006-01-02T15:04:05Z"`
+	EndsAt          time.Time `help:"End." placeholder:"2006-01-02T15:04:05Z"`
+	Classification  string    `help:"marketing, servicing or debt_collection."`
+	Duplicates      string    `help:"Rows with the same number: reject, keep_first or keep_last."`
+	DNC             string    `name:"dnc" help:"Numbers on a do-not-call list: block the launch, or skip them."`
+	ContactTimezone bool      `help:"Apply working hours in the time zone of each contact's row."`
+	Attempts        int       `help:"Maximum dials per contact, 1 to 10."`
+	Trunk           string    `help:"Trunk id."`
+	Route           string    `help:"Subgroup id."`
+	From            string    `help:"Caller number."`
+	Attest          bool      `help:"Confirm that the contacts consented to these calls. Without it the campaign stays a draft."`
+
+	URL    string `name:"url" help:"Server address; default: PARLEY_API_URL, then the configured address." placeholder:"URL"`
+	Report string `help:"Write a CSV report of all rows to FILE." type:"path" placeholder:"FILE"`
+	Again  bool   `help:"Create it even if an identical one was created in the last day."`
+}
+
+// spec returns the request without rows.
+func (c CreateCampaign) spec() (map[string]any, error) {
+	spec := map[string]any{}
+	if c.Spec != "" {
+		text, err := os.ReadFile(c.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if err = yaml.Unmarshal(text, &spec); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Spec, err)
+		}
+	}
+	put := func(key string, isSet bool, value any) {
+		if isSet {
+			spec[key] = value
+		}
+	}
+	put("name", c.Name != "", c.Name)
+	put("agent_id", c.Agent != "", c.Agent)
+	put("calls_per_minute", c.Pace != 0, c.Pace)
+	put("timezone", c.Timezone != "", c.Timezone)
+	put("starts_at", !c.StartsAt.IsZero(), c.StartsAt.Unix())
+	put("ends_at", !c.EndsAt.IsZero(), c.EndsAt.Unix())
+	put("classification", c.Classification != "", c.Classification)
+	put("duplicate_action", c.Duplicates != "", c.Duplicates)
+	put("dnc", c.DNC != "", c.DNC)
+	put("use_contact_timezone", c.ContactTimezone, true)
+	put("retry_config", c.Attempts != 0, map[string]any{"attempts": c.Attempts})
+	put("trunk_id", c.Trunk != "", c.Trunk)
+	put("route_id", c.Route != "", c.Route)
+	put("from_number", c.From != "", c.From)
+	put("attestation", c.Attest, map[string]any{"confirmed": true})
+	put("name", spec["name"] == nil, filepath.Base(c.File))
+	return spec, nil
+}
+
+// Run creates the campaign.
+func (c CreateCampaign) Run(ctx context.Context, client *Client) error {
+	if c.URL != "" {
+		client.URL = c.URL
+	}
+	spec, err := c.spec()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	key, err := c.key(text, file)
+	if err != nil {
+		return err
+	}
+	body, replayed, err := client.upload(ctx, text, file, key)
+	if err != nil {
+		return err
+	}
+	var result created
+	if err = json.Unmarshal(body, &result); err != nil {
+		return fmt.Errorf("parse the server's response: %w", err)
+	}
+	if replayed {
+		fmt.Fprintln(client.Errs, "showing the identical campaign from the last day; use --again to create another")
+	}
+	result.print(client)
+	if c.Report == "" || result.Import == nil {
+		return nil
+	}
+	return client.save(ctx, "/v1/imports/"+result.Import.ID+"/report?format=csv", c.Report)
+}
+
+// key returns the Idempotency-Key. It is the same for the same campaign and file, so
+// that an interrupted command can be repeated.
+func (c CreateCampaign) key(spec []byte, file io.ReadSeeker) (string, error) {
+	if c.Again {
+		return "parley-" + rand.Text(), nil
+	}
+	h := sha256.New()
+	_, err := h.Write(spec)
+	if err == nil {
+		_, err = io.Copy(h, file)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	return "parley-" + hex.EncodeToString(h.Sum(nil)), err
+}
+
+// A created is the part of the response that print shows.
+type created struct {
+	ID       string `json:"campaign_id"`
+	Name     string `json:"name"`
+	Status   string `json:"status"`
+	Blockers []note `json:"blockers"`
+	Warnings []note `json:"warnings"`
+	Import   *struct {
+		ID         string `json:"import_id"`
+		RowsSeen   int    `json:"rows_seen"`
+		Accepted   int    `json:"accepted"`
+		Warned     int    `json:"warned"`
+		Rejected   int    `json:"rejected"`
+		Duplicates int    `json:"duplicates_found"`
+		Matched    int    `json:"dnc_matched"`
+		Issues     struct {
+			Total  int            `json:"total"`
+			ByCode map[string]int `json:"by_code"`
+			Items  []issue        `json:"items"`
+		} `json:"issues"`
+	} `json:"import"`
+}
+
+// A note is a blocker or a warning.
+type note struct {
+	Code    string `json:"code"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// An issue is something wrong with a row.
+type issue struct {
+	Row      int    `json:"row"`
+	Column   string `json:"column"`
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	Value    string `json:"value"`
+	Message  string `json:"message"`
+}
+
+// print writes the campaign's id to standard output and the rest to standard error.
+func (m created) print(t *Client) {
+	fmt.Fprintln(t.Out, m.ID)
+	w := t.notes()
+	fmt.Fprintf(w, "%s is %s\n", m.Name, m.Status)
+	if i := m.Import; i != nil {
+		fmt.Fprintf(w, "%d rows: %d accepted (%d with warnings), %d rejected, %d duplicates, %d on a do-not-call list\n",
+			i.RowsSeen, i.Accepted, i.Warned, i.Rejected, i.Duplicates, i.Matched)
+		for _, x := range i.Issues.Items {
+			fmt.Fprintf(w, "  row %d\t%s\t%s\t%q\t%s\n", x.Row, x.Column, x.Code, x.Value, x.Message)
+		}
+		if n := i.Issues.Total - len(i.Issues.Items); n > 0 {
+			fmt.Fprintf(w, "  and %d more; see --report FILE or GET /v1/imports/%s/report\n", n, i.ID)
+		}
+	}
+	for _, b := range m.Blockers {
+		fmt.Fprintf(w, "blocker:\t%s\t%s\t%s\n", b.Code, b.Field, b.Message)
+	}
+	for _, b := range m.Warnings {
+		fmt.Fprintf(w, "warning:\t%s\t%s\t%s\n", b.Code, b.Field, b.Message)
+	}
+	_ = w.Flush() // to a terminal
+}
+
+// save writes the response of a path to a file.
+func (c *Client) save(ctx context.Context, path, name string) (err error) {
+	resp, err := c.do(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the operator's own path
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, resp.Body)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,268 @@
+package campaigncli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/dnc"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/apikeys"
+)
+
+// DNC has the commands of do-not-call lists.
+type DNC struct {
+	Load       LoadDNC    `cmd:"" help:"Load a registry or an organization's suppression list."`
+	List       ListDNC    `cmd:"" help:"List past loads, newest first."`
+	Status     StatusDNC  `cmd:"" help:"Show the registries in use, or look up a number."`
+	Reassigned Reassigned `cmd:"" help:"Query and import reassigned numbers."`
+}
+
+// LoadDNC loads a list.
+type LoadDNC struct {
+	Org        string    `xor:"list" required:"" help:"Organization whose suppression list to load."`
+	Registry   string    `xor:"list" required:"" help:"us_national, or us_state_ with the two letters of a state."`
+	AreaCodes  []string  `help:"Area codes that the files cover, or all." placeholder:"CODE"`
+	Replace    bool      `help:"Replace the previous list. Otherwise numbers are added, and removed by lists of changes."`
+	Downloaded time.Time `help:"Download date; default: modification date of the oldest file." format:"2006-01-02" placeholder:"YYYY-MM-DD"`
+	Files      []string  `arg:"" help:"Text, CSV, XML, or zip files of these." type:"path"`
+}
+
+// Run loads the list.
+func (c LoadDNC) Run(ctx context.Context, d *Env) error {
+	l := dnc.Load{
+		Name: c.Registry, Files: c.Files, Areas: c.AreaCodes, Replace: c.Replace, Downloaded: c.Downloaded,
+		By: d.By, Now: time.Now().UTC(), Progress: d.bytes(),
+	}
+	if c.Org != "" {
+		return c.own(ctx, d, l)
+	}
+	code, _, _ := strings.Cut(c.Registry, "_")
+	if err := dnc.CheckName(c.Registry); err != nil {
+		return err
+	}
+	pkg, err := market.Load(code)
+	if err != nil {
+		return err
+	}
+	if l.Country = pkg.Areas(); len(l.Areas) == 1 && l.Areas[0] == "all" {
+		l.Areas = l.Country
+	}
+	done, err := d.Lists.Load(ctx, l)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "%s version %s: %s in %s, %d added, %d removed, data of %s\n", done.Name, done.Version,
+		many(done.Numbers, "number", "numbers"), many(int64(done.Areas), "area code", "area codes"),
+		done.Added, done.Deleted, day(done.Downloaded))
+	return err
+}
+
+func (c LoadDNC) own(ctx context.Context, d *Env, l dnc.Load) (err error) {
+	if len(c.AreaCodes) > 0 {
+		return errors.New("--area-codes requires --registry")
+	}
+	if l.OrgID, err = apikeys.FindOrganization(ctx, d.Pool, c.Org); err != nil {
+		return err
+	}
+	done, err := d.Lists.LoadOwn(ctx, l)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "suppression list of %s: %s, %d added, %d removed\n",
+		c.Org, many(done.Numbers, "number", "numbers"), done.Added, done.Deleted)
+	return err
+}
+
+// bytes returns a progress bar for bytes read.
+func (t *Terminal) bytes() func(done, all int) {
+	draw := t.Bar("KiB")
+	last := -1
+	return func(done, all int) {
+		if done, all = done>>10, (all+1023)>>10; done != last && (done == all || done-last >= all/200) {
+			last = done
+			draw(done, all)
+		}
+	}
+}
+
+// ListDNC lists loads.
+type ListDNC struct {
+	Limit int `help:"Number of loads." default:"50"`
+}
+
+// Run lists what was loaded.
+func (c ListDNC) Run(ctx context.Context, d *Env) error {
+	past, err := d.Lists.History(ctx, c.Limit)
+	if err != nil {
+		return err
+	}
+	t := d.table()
+	fmt.Fprintln(t, "loaded\tlist\torganization\tfiles\tadded\tremoved\tnumbers\tdata of\tby")
+	for _, p := range past {
+		files := strings.Join(p.Files, " ")
+		if p.Replaced {
+			files += " (replaced)"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", p.At.UTC().Format("2006-01-02 15:04"), p.Name, p.Org, files,
+			p.Added, p.Deleted, p.Numbers, day(p.Downloaded), p.By)
+	}
+	return t.Flush()
+}
+
+// StatusDNC shows what is in use.
+type StatusDNC struct {
+	Org    string `help:"Organization whose suppression list and market to include."`
+	Number string `arg:"" optional:"" help:"Number to look up."`
+}
+
+// Run shows the registries in use, or looks up a number.
+func (c StatusDNC) Run(ctx context.Context, d *Env) error {
+	if c.Number != "" {
+		return c.lookup(ctx, d)
+	}
+	copies, err := d.Lists.Copies(ctx)
+	if err != nil {
+		return err
+	}
+	t := d.table()
+	fmt.Fprintln(t, "list\tversion\tnumbers\tarea codes\tdata of\tage")
+	for _, r := range copies {
+		code, _, _ := strings.Cut(r.Name, "_")
+		pkg, fault := market.Load(code)
+		if fault != nil {
+			return fault
+		}
+		age := time.Since(r.Downloaded)
+		note := ""
+		if pkg.StaleAfter > 0 && age > pkg.StaleAfter {
+			note = ": stale, load a new copy"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d days%s\n",
+			r.Name, r.Version, r.Numbers, len(r.Areas), day(r.Downloaded), int(age.Hours()/24), note)
+	}
+	if c.Org != "" {
+		id, fault := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+		if fault != nil {
+			return fault
+		}
+		var n int64
+		if err = d.Pool.QueryRow(ctx, "SELECT count(*) FROM suppressions WHERE org_id = $1", id).Scan(&n); err != nil {
+			return fmt.Errorf("suppression list: %w", err)
+		}
+		fmt.Fprintf(t, "%s's own\t\t%d\t\t\t\n", c.Org, n)
+	}
+	return t.Flush()
+}
+
+// lookup shows the lists of a number.
+func (c StatusDNC) lookup(ctx context.Context, d *Env) error {
+	code, own := "us", map[string]bool{}
+	s := &store.Store{Pool: d.Pool}
+	var org store.Organization
+	if c.Org != "" {
+		id, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+		if err != nil {
+			return err
+		}
+		if org, err = s.Organization(ctx, d.Pool, id); err != nil {
+			return err
+		}
+		if code = org.Market; code == "" {
+			return fmt.Errorf("organization %q has no market rules", c.Org)
+		}
+	}
+	pkg, err := market.Load(code)
+	if err != nil {
+		return err
+	}
+	n, err := pkg.Read(c.Number)
+	if err != nil {
+		return fmt.Errorf("%q: %w", c.Number, err)
+	}
+	looks, err := d.Lists.Lookup(ctx, code, n.E164)
+	if err != nil {
+		return err
+	}
+	if org.ID != "" {
+		if own, err = s.Suppressed(ctx, d.Pool, org.ID, []string{n.E164}); err != nil {
+			return err
+		}
+	}
+	t := d.table()
+	say := func(list string, listed bool, note string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", n.E164, list, map[bool]string{true: "listed", false: "not listed"}[listed]+note)
+	}
+	if org.ID != "" {
+		say(c.Org+"'s own", own[n.E164], "")
+	}
+	for _, l := range looks {
+		note := ""
+		if !l.Loaded {
+			note = ": its area code is not loaded"
+		}
+		say(l.Registry+" "+l.Version, l.Listed, note)
+	}
+	if len(looks) == 0 {
+		fmt.Fprintf(t, "%s\tno registry is loaded\t\n", n.E164)
+	}
+	return t.Flush()
+}
+
+// Reassigned has the commands of the FCC's Reassigned Numbers Database.
+type Reassigned struct {
+	Export ExportReassigned `cmd:"" help:"Export the query: numbers and consent dates of waiting contacts."`
+	Import ImportReassigned `cmd:"" help:"Import the FCC response; contacts with reassigned numbers are suppressed."`
+}
+
+// ExportReassigned writes a query.
+type ExportReassigned struct {
+	Org  string `required:"" help:"Name of the organization."`
+	File string `short:"o"   help:"Output file; default: standard output." type:"path"`
+}
+
+// Run writes the query.
+func (c ExportReassigned) Run(ctx context.Context, d *Env) (err error) {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	to := d.Out
+	if c.File != "" {
+		f, fault := os.OpenFile(c.File, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if fault != nil {
+			return fault
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		to = f
+	}
+	n, err := d.Lists.Query(ctx, org, to)
+	if err == nil {
+		_, err = fmt.Fprintln(d.Errs, many(int64(n), "number to query", "numbers to query"))
+	}
+	return err
+}
+
+// ImportReassigned imports a response.
+type ImportReassigned struct {
+	Org   string   `required:"" help:"Name of the organization."`
+	Files []string `arg:""      help:"CSV: number, consent date, and yes, no or no data." type:"path"`
+}
+
+// Run imports the response.
+func (c ImportReassigned) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	done, err := d.Lists.LoadResults(ctx, dnc.Load{OrgID: org, Files: c.Files, By: d.By, Now: time.Now().UTC()})
+	if err == nil {
+		_, err = fmt.Fprintf(d.Out, "%s, %d reassigned, %s suppressed\n",
+			many(int64(done.Results), "result", "results"), done.Yes, many(int64(done.Suppressed), "contact", "contacts"))
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package contactfile
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// PhoneColumn is the column of the phone number.
+const PhoneColumn = colPhone
+
+// Columns that rows may have.
+const (
+	colPhone      = "phone"
+	colName       = "name"
+	colVariables  = "variables"
+	colTimezone   = "timezone"
+	colExternalID = "external_id"
+	colLanguage   = "language"
+	colPriority   = "priority"
+	colNotBefore  = "not_before"
+	colNotAfter   = "not_after"
+	colState      = "state"
+	colZIP        = "zip"
+	colConsentAt  = "consent_at"
+	colMetadata   = "metadata"
+)
+
+// phoneColumns returns the headings of phone columns, the best first: if a list has
+// several, the best is the phone and the others are variables.
+func phoneColumns() []string {
+	return []string{
+		colPhone, "phone_number", "to_number", "telephone", "telephone_number", "tel", "mobile", "mobile_number", "mobile_phone",
+		"cell", "cell_phone", "cell_number", "phone_no", "tel_no", "mobile_no", "cell_no", "phonenumber", "cellphone", "mobilephone",
+		"mobile_phone_number", "cell_phone_number", "primary_phone", "main_phone", "contact_phone",
+		"contact_number", "customer_phone", "home_phone", "work_phone", "business_phone", "phone_1", "phone1",
+		"телефон", "номер_телефона", "мобильный_телефон", "мобильный", "моб_телефон", "сотовый_телефон", "сотовый", "тел", "номер",
+		"телефон_нөмірі", "ұялы_телефон",
+	}
+}
+
+// column returns the column that a name stands for, ignoring case, spaces, dashes and
+// dots; empty for none. rank is the index of a phone's name in phoneColumns.
+func column(name string) (col string, rank int) {
+	key := strings.ToLower(strings.Join(strings.FieldsFunc(name, func(r rune) bool {
+		return r == '_' || r == '-' || r == '.' || r == ':' || r == '#' || unicode.IsSpace(r)
+	}), "_"))
+	switch key {
+	case colName, colVariables, colTimezone, colExternalID, colLanguage, colPriority, colNotBefore, colNotAfter,
+		colState, colZIP, colConsentAt, colMetadata:
+		return key, 0
+	case "time_zone":
+		return colTimezone, 0
+	default:
+		if rank = slices.Index(phoneColumns(), key); rank >= 0 {
+			return colPhone, rank
+		}
+		return "", 0
+	}
+}
+
+// A heading is the meaning of a column name.
+type heading struct {
+	column   string // empty if it is not one of Columns
+	rank     int    // of a phone column: the lowest is used
+	variable string // name as a variable; empty if it cannot be one
+}
+
+// mostHeadings bounds the cache: API rows may each have different names.
+const mostHeadings = 1000
+
+// heading returns the cached meaning of a column name.
+func (rd *reader) heading(name string) heading {
+	h, ok := rd.headings[name]
+	if ok {
+		return h
+	}
+	h.column, h.rank = column(name)
+	if v := strings.ReplaceAll(strings.TrimSpace(name), " ", "_"); rd.names.MatchString(v) {
+		h.variable = v
+	}
+	if rd.headings == nil {
+		rd.headings = map[string]heading{}
+	}
+	if len(rd.headings) < mostHeadings {
+		rd.headings[name] = h
+	}
+	return h
+}
+
+// phone returns the best phone column, empty for none, and the other ones.
+func (rd *reader) phone(cells []Cell) (name string, others []string) {
+	best := -1
+	for _, c := range cells {
+		h := rd.heading(c.Column)
+		switch {
+		case h.column != colPhone || c.Variable:
+		case best < 0 || h.rank < best:
+			if best >= 0 {
+				others = append(others, name)
+			}
+			name, best = c.Column, h.rank
+		default:
+			others = append(others, c.Column)
+		}
+	}
+	return name, others
+}

@@ -1,0 +1,151 @@
+// Package contactfile reads contact lists from JSON rows, CSV and XLSX files. For
+// each row it reports whether it can be called and its issues. It does no I/O except
+// through the reader that it receives.
+package contactfile
+
+import (
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/market"
+)
+
+// A Record is one row as sent, with its columns in order. Row is its number from 1,
+// without the header line.
+type Record struct {
+	Row   int
+	Cells []Cell
+	// Formula names the columns with a formula.
+	Formula []string
+	// Encoding is how values that are not UTF-8 were decoded, in this row or the
+	// preceding header line; empty if all are UTF-8.
+	Encoding string
+	// Err is set if the row could not be read.
+	Err error
+}
+
+// A Cell is one value: text from files, any JSON value from the API.
+type Cell struct {
+	Column string
+	Text   string          // from a file, or of a JSON string
+	JSON   json.RawMessage // from the API; nil for files
+	// Variable is set if the column is a variable even though its name is a known
+	// column.
+	Variable bool
+}
+
+// A Source is the records of a list, in order. An error ends it and invalidates the
+// list.
+type Source = iter.Seq2[Record, error]
+
+// A Row is one planned call.
+type Row struct {
+	Row        int    // number in the list, from 1
+	Phone      string // as sent
+	Name       string
+	Variables  map[string]string
+	Timezone   string // IANA
+	State      string // two letters; in addition to that of the number
+	ZIP        string
+	Language   string // BCP 47
+	ExternalID string
+	Priority   int // 0 to 9, 9 first
+	NotBefore  time.Time
+	NotAfter   time.Time
+	ConsentAt  time.Time
+	Metadata   json.RawMessage // an object, or nil
+
+	Number   market.Number
+	Location market.Location
+	Status   Status
+	Issues   []Issue
+	// DuplicateOf is the earlier row with the same number, 0 for none.
+	DuplicateOf int
+}
+
+// A Status is the result of a row.
+type Status string
+
+// Statuses.
+const (
+	Accepted  Status = "accepted"
+	Warned    Status = "warned" // accepted with a warning
+	Rejected  Status = "rejected"
+	Duplicate Status = "duplicate" // dropped; another row has the number
+)
+
+// IsAccepted reports whether the row becomes a contact.
+func (r *Row) IsAccepted() bool { return r.Status == Accepted || r.Status == Warned }
+
+// A Severity reports whether an issue rejects the row.
+type Severity string
+
+// Severities.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// An Issue is a problem of a row.
+type Issue struct {
+	Row      int      `json:"row"`
+	Column   string   `json:"column"`
+	Code     string   `json:"code"`
+	Severity Severity `json:"severity"`
+	Value    string   `json:"value"` // as sent, at most 100 characters
+	Message  string   `json:"message"`
+}
+
+// Codes of issues. The first group rejects the row.
+const (
+	PhoneMissing     = "phone_missing"
+	PhoneInvalid     = "phone_invalid"
+	DuplicatePhone   = "duplicate_phone"
+	TimezoneRequired = "timezone_required"
+	TimezoneUnknown  = "timezone_unknown"
+	VariablesInvalid = "variables_invalid"
+	NameTooLong      = "name_too_long"
+	ColumnInvalid    = "column_invalid" // the column does not accept the value
+	RowUnreadable    = "row_unreadable"
+	NoPhoneColumn    = "no_phone_column" // of the list
+	NoUsableRows     = "no_usable_rows"  // of the list
+
+	CountryUnsupported = "phone_country_unsupported"
+	TypeUnsupported    = "phone_type_unsupported"
+	PossibleNotValid   = "phone_possible_not_valid"
+	TimezoneAmbiguous  = "timezone_ambiguous"
+	TimezoneDefaulted  = "timezone_defaulted"
+	ColumnIgnored      = "column_ignored"
+	VariableMissing    = "variable_missing"
+	FormulaValue       = "formula_value"
+	EncodingAssumed    = "encoding_assumed"    // of the list, at its first such row
+	SeveralPhones      = "phone_column_chosen" // of the list, at its first row
+)
+
+// shown bounds the value in an issue, in characters.
+const shown = 100
+
+func (r *Row) issue(severity Severity, code, column, value, message string) {
+	n := 0
+	for at := range value {
+		if n++; n > shown {
+			value = value[:at] + "…"
+			break
+		}
+	}
+	r.Issues = append(r.Issues, Issue{
+		Row: r.Row, Column: column, Code: code, Severity: severity, Value: strings.ToValidUTF8(value, "�"), Message: message,
+	})
+}
+
+// failed reports whether an issue rejects the row.
+func (r *Row) failed() bool {
+	for _, i := range r.Issues {
+		if i.Severity == Error {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,288 @@
+package contactfile
+
+import (
+	"archive/zip"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Limits of spreadsheets.
+const (
+	largestSheet  = 128 << 20 // bytes of all unpacked parts, and of the text of all cells
+	largePart     = 16 << 20  // bytes of a part above which mostExpansion applies
+	mostExpansion = 200
+	mostDirectory = 1 << 20 // bytes of the zip directory
+	mostStrings   = 2_000_000
+	mostText      = 64 << 20 // bytes of shared strings
+	lastColumn    = 16384    // XFD
+	lastLine      = 1 << 20
+)
+
+// fromSheet reads the first sheet of a spreadsheet (ECMA-376). It reads only the parts
+// that lead to the sheet, the sheet, and the shared strings.
+func fromSheet(file io.ReaderAt, size int64, header func(names []string)) (Source, error) {
+	p, err := openParts(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	return func(yield func(Record, error) bool) {
+		if err := p.records(header, func(r Record) bool { return yield(r, nil) }); err != nil {
+			yield(Record{}, fmt.Errorf("%w: %w", ErrFile, err))
+		}
+	}, nil
+}
+
+// parts are those of a spreadsheet by lower-case name.
+type parts map[string]*zip.File
+
+// A directory bounds the first reads of a file, because zip.Reader keeps the whole
+// directory in memory.
+type directory struct {
+	io.ReaderAt
+
+	left int
+}
+
+var errDirectory = errors.New("the file has too many parts")
+
+// ReadAt implements io.ReaderAt.
+func (d *directory) ReadAt(p []byte, off int64) (int, error) {
+	if d.left < len(p) {
+		return 0, errDirectory
+	}
+	d.left -= len(p)
+	return d.ReaderAt.ReadAt(p, off)
+}
+
+// openParts lists the parts. It rejects a file that expands too much.
+func openParts(file io.ReaderAt, size int64) (parts, error) {
+	d := &directory{file, mostDirectory}
+	z, err := zip.NewReader(d, size)
+	if err != nil {
+		return nil, err
+	}
+	d.left = int(^uint(0) >> 1)
+	p, all := parts{}, uint64(0)
+	for _, f := range z.File {
+		all += f.UncompressedSize64
+		if all > largestSheet || f.UncompressedSize64 > largePart && f.UncompressedSize64 > mostExpansion*(f.CompressedSize64+1) {
+			return nil, fmt.Errorf("the file unpacks to more than %d MiB or %d times its size", largestSheet>>20, mostExpansion)
+		}
+		p[partName(f.Name)] = f
+	}
+	return p, nil
+}
+
+func partName(name string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/"))
+}
+
+// walk reads a part until its end or until do returns false. A missing part is empty.
+func (p parts) walk(name string, do func(t xml.Token) (more bool, err error)) error {
+	f := p[partName(name)]
+	if f == nil {
+		return nil
+	}
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	in := newBounded(io.LimitReader(r, largestSheet))
+	d := xml.NewDecoder(in)
+	for {
+		t, err := d.RawToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		in.since = 0
+		if more, err := do(t); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// attribute returns an attribute by local name.
+func attribute(t xml.StartElement, name string) string {
+	for _, a := range t.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// related returns the targets of a part's relationships by id and by the last segment
+// of the type.
+func (p parts) related(part string) (map[string]string, error) {
+	dir, base := path.Split(part)
+	to := map[string]string{}
+	err := p.walk(dir+"_rels/"+base+".rels", func(t xml.Token) (bool, error) {
+		e, ok := t.(xml.StartElement)
+		if !ok || e.Name.Local != "Relationship" {
+			return true, nil
+		}
+		target := strings.ReplaceAll(attribute(e, "Target"), `\`, "/")
+		if !strings.HasPrefix(target, "/") {
+			target = dir + target
+		}
+		to["id "+attribute(e, "Id")] = target
+		to["type "+path.Base(attribute(e, "Type"))] = target
+		if len(to) > lastColumn {
+			return false, errors.New("the file has too many relationships")
+		}
+		return true, nil
+	})
+	return to, err
+}
+
+// first returns the names of the first sheet and of the shared strings.
+func (p parts) first() (sheet, shared string, err error) {
+	root, err := p.related("")
+	if err != nil {
+		return "", "", err
+	}
+	workbook := root["type officeDocument"]
+	if workbook == "" {
+		workbook = "xl/workbook.xml"
+	}
+	to, err := p.related(workbook)
+	if err != nil {
+		return "", "", err
+	}
+	err = p.walk(workbook, func(t xml.Token) (bool, error) {
+		if e, ok := t.(xml.StartElement); ok && e.Name.Local == "sheet" {
+			sheet = to["id "+attribute(e, "id")]
+			return false, nil
+		}
+		return true, nil
+	})
+	if err == nil && p[partName(sheet)] == nil {
+		err = errors.New("the file has no sheet")
+	}
+	return sheet, to["type sharedStrings"], err
+}
+
+// records yields the rows below the header line until do returns false.
+func (p parts) records(header func(names []string), do func(Record) bool) error {
+	sheet, shared, err := p.first()
+	if err != nil {
+		return err
+	}
+	g := grid{header: header, do: do}
+	if g.shared, err = p.strings(shared); err != nil {
+		return err
+	}
+	if err := p.walk(sheet, g.token); err != nil {
+		return fmt.Errorf("line %d: %w", g.line, err)
+	}
+	return nil
+}
+
+// strings reads the shared strings into few blocks of memory.
+func (p parts) strings(name string) ([]string, error) {
+	const block = 1 << 20
+	var all []string
+	var in text
+	var b strings.Builder
+	left := mostText
+	return all, p.walk(name, func(t xml.Token) (bool, error) {
+		in.token(t)
+		if e, ok := t.(xml.EndElement); !ok || e.Name.Local != "si" {
+			if in.Len() > longestRecord {
+				return false, errLongCell
+			}
+			return true, nil
+		}
+		s := in.take()
+		if left -= len(s); left < 0 || len(all) == mostStrings {
+			return false, fmt.Errorf("the file has more than %d shared strings or %d MiB of them: save it as .csv", mostStrings, mostText>>20)
+		}
+		if b.Cap()-b.Len() < len(s) {
+			b = strings.Builder{}
+			b.Grow(max(block, len(s)))
+		}
+		at := b.Len()
+		b.WriteString(s)
+		all = append(all, b.String()[at:])
+		return true, nil
+	})
+}
+
+var errLongCell = fmt.Errorf("a cell or a row is longer than %d bytes", longestRecord)
+
+// text collects the <t> elements of a string without phonetic readings.
+type text struct {
+	strings.Builder
+
+	inside   bool // <t>
+	phonetic bool // inside <rPh>
+}
+
+func (x *text) token(t xml.Token) {
+	switch t := t.(type) {
+	case xml.StartElement:
+		x.inside = t.Name.Local == "t" && !x.phonetic
+		x.phonetic = x.phonetic || t.Name.Local == "rPh"
+	case xml.EndElement:
+		x.inside = false
+		x.phonetic = x.phonetic && t.Name.Local != "rPh"
+	case xml.CharData:
+		if x.inside {
+			_, _ = x.Write(t) // never fails
+		}
+	}
+}
+
+// escapes are characters that XML cannot contain, like _x000D_.
+var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
+
+// take returns the text and resets it.
+func (x *text) take() string {
+	s := x.String()
+	x.Reset()
+	if !strings.Contains(s, "_x") {
+		return s
+	}
+	return escapes.ReplaceAllStringFunc(s, func(e string) string {
+		n, _ := strconv.ParseUint(e[2:6], 16, 16)
+		return string(rune(n))
+	})
+}
+
+// A bounded reader fails if one XML token is longer than a row may be.
+type bounded struct {
+	r        io.Reader
+	buf      [32 << 10]byte
+	at, have int
+	since    int // bytes of the token so far
+}
+
+func newBounded(r io.Reader) *bounded { return &bounded{r: r} }
+
+// ReadByte implements io.ByteReader; xml.Decoder reads by it alone.
+func (b *bounded) ReadByte() (byte, error) {
+	if b.since++; b.since > longestRecord {
+		return 0, errLongCell
+	}
+	for b.at == b.have {
+		n, err := b.r.Read(b.buf[:])
+		if b.at, b.have = 0, n; n == 0 && err != nil {
+			return 0, err
+		}
+	}
+	b.at++
+	return b.buf[b.at-1], nil
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }

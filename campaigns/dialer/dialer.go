@@ -1,0 +1,245 @@
+// Package dialer selects the next contact to call: which campaign is next, which of
+// its contacts may be called now, and when to look again. The Store behind it is
+// Postgres in production (pgqueue) and memory in the simulation.
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control"
+)
+
+// A Campaign is a running campaign, as the Store returns it.
+type Campaign struct {
+	ID   string
+	Plan *plan.Campaign // what planning needs; immutable for one Version
+	// Version changes with every field that planning uses.
+	Version string
+	RouteID string
+	Pace    plan.Pace
+	Groups  []string // keys of the groups of its pending contacts
+}
+
+// A TakeRequest asks the Store to take one contact.
+type TakeRequest struct {
+	Campaign
+	At   time.Time
+	Open []string // groups that may be called now
+	// Gate decides about a contact; the Store stores the decision. It must not be
+	// called after Take returned.
+	Gate func(at time.Time, c plan.Contact) plan.Verdict
+	// DialHistory returns how far back the dials to a group's numbers must be known.
+	DialHistory func(group string) time.Duration
+}
+
+// A TakeResult is the result of a TakeRequest. The zero value means that no contact of
+// the open groups is waiting.
+type TakeResult struct {
+	Claim *control.Claim // the call to be made
+	// Busy reports that the route has no free channel or that its next call is not due:
+	// its other campaigns need not ask.
+	Busy bool
+	// Gone reports that the campaign changed, or that another node holds it.
+	Gone bool
+	// Next is when the first contact of the open groups is due, if known. A time in the
+	// past means that more contacts can be asked about at once.
+	Next time.Time
+}
+
+// A Store keeps campaigns and contacts.
+type Store interface {
+	// Running returns the running campaigns and the current time. The list is valid
+	// until the next call.
+	Running(ctx context.Context) ([]Campaign, time.Time, error)
+	// Take takes the first contact that the gate accepts, by priority and due time, in
+	// one transaction with its call.
+	Take(ctx context.Context, a TakeRequest) (TakeResult, error)
+}
+
+// DefaultMaxIdle bounds how long a campaign with no contact to call is not asked again:
+// other nodes may change it.
+const DefaultMaxIdle = time.Second
+
+// errorBackoff times the duration of a failed request is added to the pause of its
+// campaign, which leaves that time to the other campaigns.
+const errorBackoff = 5
+
+// minPause lets other campaigns have their turn before one with more contacts to ask
+// about.
+const minPause = time.Millisecond
+
+// A Dialer takes contacts of all campaigns. It is for one goroutine.
+type Dialer struct {
+	Store Store
+	// MaxIdle replaces DefaultMaxIdle; 0 means the default.
+	MaxIdle time.Duration
+
+	laws   plan.LawCache
+	states map[string]*state // by campaign id
+	order  []*state          // of the last call of Take: the next one is similar
+	turns  []plan.Turn       // of one call of Take
+	due    []*state          // likewise, by Turn.N
+}
+
+// A state is the planning state of one version of a campaign.
+type state struct {
+	id, version string
+	*plan.Calendar
+	running     *Campaign // of the last call of Take
+	pausedUntil time.Time // no contact to call until then
+	pace        plan.Pace
+	earliest    time.Time // of pace
+}
+
+// Take takes one contact, nil if none can be called now, and returns when to ask again.
+// A claim with an error is valid: the error is of another campaign.
+func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error) {
+	running, now, err := d.Store.Running(ctx)
+	if err != nil {
+		return nil, d.maxIdle(), fmt.Errorf("running campaigns: %w", err)
+	}
+	d.forget(running)
+	rest := d.collect(running, now)
+	var busy map[string]bool // routes
+	var faults []error
+	for _, turn := range plan.SortTurns(now, d.turns) {
+		s := d.due[turn.N]
+		r := s.running
+		if busy[r.RouteID] {
+			continue
+		}
+		began := time.Now()
+		answer, err := d.ask(ctx, s, now)
+		if err != nil { // the other campaigns continue
+			faults = append(faults, fmt.Errorf("campaign %s: %w", r.ID, err))
+			s.pausedUntil = now.Add(d.maxIdle() + errorBackoff*time.Since(began))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		if answer.Claim != nil {
+			return answer.Claim, 0, errors.Join(faults...)
+		}
+		if answer.Busy {
+			if busy == nil {
+				busy = map[string]bool{}
+			}
+			busy[r.RouteID] = true
+		}
+	}
+	for _, s := range d.due {
+		rest = sooner(rest, s.pausedUntil.Sub(now))
+	}
+	return nil, rest, errors.Join(faults...)
+}
+
+// collect finds the campaigns that are due, and how long until another one may be.
+func (d *Dialer) collect(running []Campaign, now time.Time) (rest time.Duration) {
+	d.turns, d.due, rest = d.turns[:0], d.due[:0], d.maxIdle()
+	for i := range running {
+		s := d.state(i, &running[i])
+		at := s.earliest
+		if s.pausedUntil.After(at) {
+			at = s.pausedUntil
+		}
+		if wait := at.Sub(now); wait > 0 {
+			rest = sooner(rest, wait)
+			continue
+		}
+		d.turns = append(d.turns, plan.Turn{CampaignID: s.running.ID, Pace: s.running.Pace, N: len(d.due)})
+		d.due = append(d.due, s)
+	}
+	return rest
+}
+
+// sooner returns the shorter wait; a wait of 0 or less does not count.
+func sooner(rest, wait time.Duration) time.Duration {
+	if wait > 0 && wait < rest {
+		return wait
+	}
+	return rest
+}
+
+// ask requests a contact of one campaign.
+func (d *Dialer) ask(ctx context.Context, s *state, now time.Time) (TakeResult, error) {
+	open, until := s.Open(now, s.running.Groups)
+	if len(open) == 0 {
+		d.sleep(s, now, until)
+		return TakeResult{}, nil
+	}
+	answer, err := d.Store.Take(ctx, TakeRequest{Campaign: *s.running, At: now, Open: open, Gate: s.Gate, DialHistory: s.DialHistory})
+	if err == nil && answer.Claim == nil && !answer.Busy && !answer.Gone {
+		if !answer.Next.IsZero() && answer.Next.Before(until) {
+			until = answer.Next
+		}
+		if soonest := now.Add(minPause); until.Before(soonest) {
+			until = soonest
+		}
+		d.sleep(s, now, until)
+	}
+	return answer, err
+}
+
+// Wake reports new pending contacts of a campaign.
+func (d *Dialer) Wake(campaignID string) {
+	if s := d.states[campaignID]; s != nil {
+		s.pausedUntil = time.Time{}
+	}
+}
+
+// sleep pauses a campaign until an instant, at most for MaxIdle.
+func (d *Dialer) sleep(s *state, now, until time.Time) {
+	if latest := now.Add(d.maxIdle()); until.IsZero() || until.After(latest) {
+		until = latest
+	}
+	s.pausedUntil = until
+}
+
+// state returns the state of a campaign, the i-th of the list.
+func (d *Dialer) state(i int, r *Campaign) *state {
+	if i == len(d.order) {
+		d.order = append(d.order, nil)
+	}
+	s := d.order[i]
+	if s == nil || s.id != r.ID {
+		s = d.states[r.ID]
+	}
+	if s == nil || s.version != r.Version {
+		s = &state{id: r.ID, version: r.Version, Calendar: plan.NewCalendar(*r.Plan, &d.laws)}
+		d.states[r.ID] = s
+	}
+	d.order[i] = s
+	if s.running = r; s.pace != r.Pace {
+		s.pace, s.earliest = r.Pace, r.Pace.Earliest()
+	}
+	return s
+}
+
+// forget drops the state of campaigns that no longer run.
+func (d *Dialer) forget(running []Campaign) {
+	if d.states == nil {
+		d.states = map[string]*state{}
+	}
+	if len(d.states) <= 2*len(running)+16 {
+		return
+	}
+	ids := map[string]bool{}
+	for _, r := range running {
+		ids[r.ID] = true
+	}
+	maps.DeleteFunc(d.states, func(id string, _ *state) bool { return !ids[id] })
+	d.order = d.order[:0]
+}
+
+func (d *Dialer) maxIdle() time.Duration {
+	if d.MaxIdle > 0 {
+		return d.MaxIdle
+	}
+	return DefaultMaxIdle
+}

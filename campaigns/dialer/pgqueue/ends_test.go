@@ -1,0 +1,271 @@
+package pgqueue
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/dialer"
+	"github.com/parley-voice/parley/campaigns/outcome"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	controlstore "github.com/parley-voice/parley/control/store"
+)
+
+// follower applies the results of calls to contacts.
+func (s *env) follower() *outcome.Follower {
+	return &outcome.Follower{Recorder: &outcome.Recorder{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}, Calls: s.calls}
+}
+
+// claim takes one contact, which must exist.
+func (s *env) claim(d *dialer.Dialer) *control.Claim {
+	s.Helper()
+	claim, _, err := d.Take(s.Context())
+	if err != nil || claim == nil {
+		s.Fatalf("claim %v: %v", claim, err)
+	}
+	return claim
+}
+
+// TestNothingSent: a call that ended by a fault of the service before its INVITE left
+// costs no attempt; another node may make it soon.
+func TestNothingSent(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		end  control.CallResult
+		want string
+	}{
+		"its agent cannot talk here": {control.CallResult{Reason: control.ReasonInternalError}, "pending0 after 1 min"},
+		"its request left":           {control.CallResult{Reason: control.ReasonInternalError, DialedAt: now}, "exhausted1"},
+		"it was answered":            {control.CallResult{Reason: control.ReasonInternalError, SIPStatus: 200}, "exhausted1"},
+		"the route failed it":        {control.CallResult{Reason: "route_error"}, "exhausted1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			c := s.claim(s.fresh())
+			tt.end.Status, tt.end.HangupBy, tt.end.EndedAt, tt.end.Recording = control.Failed, control.SideSystem, now, control.RecordingNone
+			if err := s.calls.Finish(t.Context(), c.Lease, tt.end); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.follower().HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: s.org}); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.text(`SELECT state || attempts || CASE WHEN due_at > now() THEN ' after ' || round(extract(epoch FROM due_at - now()) / 60) || ' min' ELSE '' END FROM contacts`); got != tt.want {
+				t.Errorf("the contact is %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCannotTalk: a node that cannot talk as a campaign's agent takes none of its
+// contacts; one that can does.
+func TestCannotTalk(t *testing.T) {
+	s := open(t)
+	s.fill(1, 1)
+	s.exec("UPDATE campaigns SET agent_version = 1")
+	b := s.book("node")
+	able := false
+	b.CanTalk = func(_ context.Context, agentID string, version int) (bool, error) {
+		if agentID == "" || version != 1 {
+			t.Errorf("asked about version %d of %q", version, agentID)
+		}
+		return able, nil
+	}
+	d := &dialer.Dialer{Store: b}
+	if got := s.take(d); got != "" {
+		t.Errorf("%s is called by a server that cannot talk", got)
+	}
+	if got := s.text("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT 'paced' FROM campaign_paces WHERE next_at > '-infinity'"); got != "pending0" {
+		t.Errorf("left behind: %s", got)
+	}
+	able = true
+	d.Wake("cmp_1")
+	if got := s.take(d); got != "con_1" {
+		t.Errorf("%q is called by a server that can talk", got)
+	}
+}
+
+// TestHistoryClocks: a node with a slow clock does not make a call older than its
+// registration in the database; a call that rang or was answered counts even if its
+// INVITE is not recorded.
+func TestHistoryClocks(t *testing.T) {
+	s := open(t)
+	for name, tt := range map[string]struct {
+		columns, values string
+		dials           int
+		dialled, talked time.Duration // ago, at most
+	}{
+		"a server ten minutes behind": {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
+		"one ten minutes ahead":       {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
+		"one on time":                 {"dialed_at, answered_at, ended_at", "now() - interval '5 minutes', now() - interval '5 minutes', now() - interval '2 minutes'", 1, 5 * time.Minute, 2 * time.Minute},
+		"its mark and server lost":    {"answered_at, ended_at, disconnection_reason, answered_by", "now() - interval '4 minutes', now(), 'node_lost', 'voicemail'", 1, 5 * time.Minute, -1},
+		"its marks lost, it rang":     {"ringing_at, ended_at", "now() - interval '4 minutes', now()", 1, 5 * time.Minute, -1},
+		"never dialled":               {"ended_at", "now()", 0, -1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.exec("DELETE FROM calls")
+			s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+				ring_seconds, created_at, `+tt.columns+`) VALUES ($1, $2, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
+				now() - interval '5 minutes', `+tt.values+`)`, control.NewID("call_", time.Now()), s.org)
+			var k contact
+			batch := &pgx.Batch{}
+			queueHistory(batch, s.org, "+77010000001", time.Now().Add(-time.Hour), &k)
+			if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
+				t.Fatal(err)
+			}
+			since := func(at time.Time, most time.Duration) bool {
+				return at.IsZero() == (most < 0) && (most < 0 || time.Since(at) < most+10*time.Second)
+			}
+			if len(k.History.Dials) != tt.dials || tt.dials > 0 && !since(k.History.Dials[0], tt.dialled) || !since(k.History.Talked, tt.talked) {
+				t.Errorf("dialled %v, talked until %v", k.History.Dials, k.History.Talked)
+			}
+		})
+	}
+}
+
+// TestRetryClocks: a redial is due by the database's clock, whatever a node's clock
+// says.
+func TestRetryClocks(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 900}'`)
+			c := s.claim(s.fresh())
+			at := time.Now().Add(ahead)
+			if err := s.calls.Finish(t.Context(), c.Lease, control.CallResult{
+				Status: control.Failed, Reason: "no_answer", SIPStatus: 480, DialedAt: at, EndedAt: at, Recording: control.RecordingNone,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := (&controlstore.EventStore{Pool: s.db.Pool}).Take(t.Context(), control.FastLane, "home", time.Minute, 9)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%d events: %v", len(all), err)
+			}
+			if err = s.follower().HandleEvent(t.Context(), *all[0]); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.text("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" { // a tenth is spread
+				t.Errorf("the redial is due in %s", got)
+			}
+		})
+	}
+}
+
+// TestClockWentBack: paces stored by a database clock that was ahead, before a
+// failover, stop no campaign.
+func TestClockWentBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sql  string
+		want string
+	}{
+		"the campaign's": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
+		"all": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
+			UPDATE trunks SET next_dial_at = now() + interval '10 minutes'`, "con_1"},
+		"a slow trunk's": {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""}, // it may be so far off
+		"a moment ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(tt.sql)
+			if got := s.take(s.fresh()); got != tt.want {
+				t.Errorf("%q is taken, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// lose makes a call ring and loses its node.
+func (s *env) lose(c *control.Claim) {
+	s.Helper()
+	err := s.calls.Intent(s.Context(), c.Lease)
+	for _, state := range []control.AttemptState{control.Sent, control.Rang} {
+		err = errors.Join(err, s.calls.Mark(s.Context(), c.Lease, state, time.Now()))
+	}
+	s.exec("UPDATE attempts SET lease_until = now() - interval '1 second'")
+	n, fault := s.calls.Settle(s.Context(), nil)
+	if err = errors.Join(err, fault, s.follower().HandleEvent(s.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: s.org})); n != 1 || err != nil {
+		s.Fatalf("%d settled: %v", n, err)
+	}
+}
+
+// TestSplit: the callee may talk with a lost node: the number is not called for as long
+// as such a call may last.
+func TestSplit(t *testing.T) {
+	for name, tt := range map[string]struct{ sql, want string }{
+		"they may talk":         {"SELECT", ""},
+		"for ten minutes":       {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '9 minutes'`, ""},
+		"no longer than that":   {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '11 minutes'`, "con_1"},
+		"nor than anybody does": {"UPDATE calls SET ended_at = now() - interval '31 minutes'", "con_1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.fill(1, 1)
+			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
+			s.lose(s.claim(s.fresh()))
+			s.exec("UPDATE contacts SET next_attempt_at = now() - interval '1 second', due_at = now()") // a minute later
+			for sql := range strings.SplitSeq(tt.sql, "; ") {
+				s.exec(sql)
+			}
+			s.rush()
+			if got := s.take(s.fresh()); got != tt.want {
+				t.Errorf("%q is taken, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestTalkedMeanwhile: a node that was declared lost returns and reports a
+// conversation: it counts, and the contact is not called again.
+func TestTalkedMeanwhile(t *testing.T) {
+	for _, tt := range []struct{ by, want string }{
+		{"human", "done 1 answered"}, {"", "done 1 answered"}, {"voicemail", "pending 1 no_answer"},
+	} {
+		s := open(t)
+		s.fill(1, 1)
+		s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
+		c := s.claim(s.fresh())
+		s.lose(c)
+		now := time.Now()
+		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
+		for range 2 { // it may be told again
+			err := late.Finish(t.Context(), c.Lease, control.CallResult{
+				Status: control.Ended, DialedAt: now.Add(-time.Minute), AnsweredAt: now.Add(-30 * time.Second), EndedAt: now, AnsweredBy: tt.by, Recording: control.RecordingNone,
+			})
+			if !errors.Is(err, control.ErrFenced) {
+				t.Fatal(err)
+			}
+		}
+		if got := s.text("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
+			t.Errorf("%q answered: the contact is %s, want %s", tt.by, got, tt.want)
+		}
+		var k contact
+		batch := &pgx.Batch{}
+		queueHistory(batch, s.org, "+77010000001", now.Add(-time.Hour), &k)
+		if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if k.Engaged || len(k.History.Dials) != 1 || k.History.Talked.IsZero() != (tt.by == "voicemail") {
+			t.Errorf("%q answered: engaged %v, %+v", tt.by, k.Engaged, k.History)
+		}
+	}
+	// A call that was not lost belongs to its node.
+	s := open(t)
+	s.fill(1, 1)
+	c := s.claim(s.fresh())
+	late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
+	other := c.Lease
+	other.Epoch += 7
+	if err := late.Finish(t.Context(), other, control.CallResult{Status: control.Ended, AnsweredAt: time.Now(), EndedAt: time.Now()}); !errors.Is(err, control.ErrFenced) {
+		t.Error(err)
+	}
+	if got := s.text("SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL"); got != "in_call queued" {
+		t.Errorf("the contact and its call: %s", got)
+	}
+}

@@ -1,0 +1,107 @@
+package pgqueue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+// historySQL returns the calls of an organization to a number since an instant: whether
+// each is active, when its INVITE left, when its conversation ended. A call may have
+// rung and counts if its node was lost, or if it rang or was answered without a
+// recorded INVITE. Nodes use their own clocks: neither time precedes the registration
+// of the call in the database, and the end is at least as long after it as a node's
+// clock measured. A call that rang when its node was lost counts as active for the
+// longest possible conversation (the limit of its agent, or $4) or until the node
+// returns and reports.
+const historySQL = `
+SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
+		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'
+			FROM agent_versions v WHERE v.agent_id = calls.agent_id AND v.version = calls.agent_version), $4) > clock_timestamp()) IS TRUE,
+	CASE WHEN coalesce(dialed_at, ringing_at, answered_at) IS NOT NULL OR disconnection_reason IN ('unknown_after_restart', 'node_lost')
+		THEN greatest(dialed_at, created_at) ELSE '-infinity' END,
+	CASE WHEN answered_at IS NOT NULL AND answered_by IS DISTINCT FROM 'voicemail' AND answered_by IS DISTINCT FROM 'ivr' AND answered_by IS DISTINCT FROM 'fax'
+		AND ended_at IS NOT NULL THEN greatest(ended_at, created_at, created_at + (ended_at - dialed_at)) ELSE '-infinity' END
+FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
+ORDER BY 2`
+
+// longestUnseen bounds a conversation on a lost node whose agent sets no limit.
+const longestUnseen = 30 * time.Minute
+
+// longestCall bounds the time from the registration of a call to its end.
+const longestCall = 24 * time.Hour
+
+// queueHistory reads the calls of the organization to a number, from campaigns and
+// single calls, and whether one is active. It holds a lock per number until the
+// transaction ends, because caps would otherwise let two calls pass at once.
+func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *contact) {
+	batch.Queue(`
+		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))
+			OR EXISTS (SELECT FROM contact_attempts WHERE org_id = $1 AND number = $2 AND ended_at IS NULL)`, orgID, number).
+		QueryRow(func(row pgx.Row) error {
+			var engaged bool
+			err := row.Scan(&engaged)
+			k.Engaged = k.Engaged || engaged
+			return err
+		})
+	batch.Queue(historySQL, orgID, phonenumber.Forms(control.Digits(number)), since, longestUnseen).Query(func(rows pgx.Rows) error {
+		var on bool
+		var dialled, talked time.Time
+		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
+			k.Engaged = k.Engaged || on
+			if !dialled.IsZero() {
+				k.History.Dials = append(k.History.Dials, dialled)
+			}
+			if talked.After(k.History.Talked) {
+				k.History.Talked = talked
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// leave ends the waiting of a contact.
+func (b *Queue) leave(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
+	_, err := tx.Exec(
+		ctx,
+		"UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1",
+		id,
+		s,
+		reason,
+		governing,
+		now,
+	)
+	if err != nil {
+		return fmt.Errorf("contact %s: %w", id, err)
+	}
+	return nil
+}
+
+// again is the pause before a contact is checked again if the gate gives no time.
+const again = time.Minute
+
+// putOff sets when a contact is checked again.
+func (b *Queue) putOff(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
+	until := v.Until
+	if until.IsZero() {
+		until = now.Add(again)
+	}
+	var err error
+	if v.Reason == plan.FrequencyCap {
+		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = $3 WHERE id = $1", id, until, v.Cap)
+	} else {
+		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1", id, until)
+	}
+	if err != nil {
+		return fmt.Errorf("contact %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// Package pgqueue is the dial queue in Postgres: it finds the next contact, collects
+// what the gate needs to know, and takes the contact in one transaction with its
+// call. It also composes the disclosure that the law requires at the start of a call.
+package pgqueue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dialer"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Markets returns market packages; see service.Markets.
+type Markets interface {
+	Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error)
+}
+
+// Claims loads the data of claimed calls; *control/store.Store implements it.
+type Claims interface {
+	Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error)
+}
+
+// A Queue implements dialer.Store. It is for one goroutine.
+type Queue struct {
+	Pool    *pgxpool.Pool
+	Store   *store.Store
+	Claims  Claims
+	Markets Markets
+	Screen  control.Screener // numbers that must not be called, in addition to the organization's list; nil screens none
+	// Registries returns the registries of a market; nil means none.
+	Registries func(ctx context.Context, q db.Querier, market string) ([]screening.Registry, error)
+	Place      control.NodeID
+	Lease      time.Duration
+	// Unreachable reports that this node cannot reach a trunk; nil means it reaches
+	// all.
+	Unreachable func(trunkID string) bool
+	// Paused reports that the carrier of a trunk asked this node to pause; nil means
+	// never.
+	Paused func(trunkID string) bool
+	// CanTalk reports whether this node can talk as a version of an agent now; nil
+	// means always. ProvidersVerified reports whether its providers answered a check
+	// recently; nil means they did.
+	CanTalk, ProvidersVerified func(ctx context.Context, agentID string, version int) (bool, error)
+	// SentHash returns the hash of a number in sent_facts: calls that the database lost
+	// in a failover. nil disables the check.
+	SentHash func(orgID, number string) [16]byte
+	Log      *slog.Logger
+
+	running []dialer.Campaign
+	details map[string]detail // of running campaigns
+	readAt  time.Time         // of running and details; zero forces a read
+	ahead   time.Duration     // of the database's clock over this node's
+	ends    time.Time         // latest start of the call of the last contact taken
+}
+
+// detail is what a call of a campaign needs.
+type detail struct {
+	campaign campaigns.Campaign
+	org      store.Organization
+	market   *market.Package
+	stale    bool // no contact may be called before the registry is reloaded
+	opening  Disclosure
+	waiting  []line
+	version  string
+}
+
+// A line is a group of one priority with pending contacts.
+type line struct {
+	Priority int16
+	Group    string
+}
+
+// refreshAfter bounds the age of the cached running campaigns. Take checks again
+// whether a campaign runs.
+const refreshAfter = time.Second
+
+// Running implements dialer.Book.
+func (b *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
+	if b.readAt.IsZero() || time.Since(b.readAt) > refreshAfter {
+		if err := b.read(ctx); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	return b.running, time.Now().Add(b.ahead), nil
+}
+
+const runningSQL = `
+SELECT c.org_id, c.id, p.next_at, p.last_at, clock_timestamp()
+FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
+WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
+  AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending')
+ORDER BY c.id`
+
+// read loads the running campaigns and their waiting groups.
+func (b *Queue) read(ctx context.Context) error {
+	type row struct {
+		org, id    string
+		next, last time.Time
+	}
+	began := time.Now()
+	var now time.Time
+	found, err := b.Pool.Query(ctx, runningSQL)
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (x row, err error) {
+		return x, r.Scan(&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now)
+	})
+	if err != nil {
+		return err
+	}
+	if !now.IsZero() {
+		b.ahead = now.Sub(began)
+	}
+	before := b.details
+	b.running, b.details = b.running[:0], map[string]detail{}
+	orgs := map[string]store.Organization{}
+	for _, x := range all {
+		d, r, err := b.one(ctx, x.org, x.id, orgs)
+		if err == nil && before[x.id].version != r.Version {
+			err = b.recheckCaps(ctx, x.id)
+		}
+		if err != nil && ctx.Err() == nil { // the other campaigns continue
+			b.log().WarnContext(ctx, "failed to read a running campaign", "campaign", x.id, "err", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.Pace.Next, r.Pace.Last = spaced(now, x.next, x.last)
+		d.version = r.Version
+		b.details[x.id] = d
+		b.running = append(b.running, r)
+	}
+	b.readAt = began
+	return nil
+}
+
+// spaced returns when the next call is due and when the last one left. Times more than
+// a minute ahead were stored before the database's clock went back; they are dropped.
+func spaced(now, next, last time.Time) (time.Time, time.Time) {
+	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
+		return time.Time{}, time.Time{}
+	}
+	return next, last
+}
+
+// recheckCaps makes the contacts due that a frequency cap holds, because the campaign
+// or the caps changed, also while this node did not look. Their retry times have passed
+// already.
+func (b *Queue) recheckCaps(ctx context.Context, campaignID string) error {
+	_, err := b.Pool.Exec(ctx, `
+		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
+		WHERE campaign_id = $1 AND state = 'pending' AND next_attempt_at IS NOT NULL AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
+	return err
+}
+
+var (
+	errNoMarket    = errors.New("the organization has no market rules")
+	errOtherMarket = errors.New("the organization uses the rules of another market")
+)
+
+// one reads a campaign. orgs caches organizations.
+func (b *Queue) one(ctx context.Context, orgID, id string, orgs map[string]store.Organization) (d detail, r dialer.Campaign, err error) {
+	if d.campaign, err = b.Store.Get(ctx, b.Pool, orgID, id, false); err != nil {
+		return d, r, err
+	}
+	if _, ok := orgs[orgID]; !ok {
+		if orgs[orgID], err = b.Store.Organization(ctx, b.Pool, orgID); err != nil {
+			return d, r, err
+		}
+	}
+	d.org = orgs[orgID]
+	if d.market, err = b.Markets.Package(ctx, b.Pool, d.org.Market, d.org.Rules); err != nil {
+		return d, r, err
+	}
+	if d.market == nil {
+		return d, r, errNoMarket
+	}
+	if !d.org.UsesMarketOf(d.campaign) {
+		return d, r, fmt.Errorf("%w: %s, not %s", errOtherMarket, d.org.Market, d.campaign.Market)
+	}
+	if d.org.RequireRegistry && b.Registries != nil {
+		l := screening.Lists{Expected: d.market.Registry, StaleAfter: d.market.StaleAfter}
+		if l.Registries, err = b.Registries(ctx, b.Pool, d.market.Code); err != nil {
+			return d, r, err
+		}
+		d.stale = l.IsUnusable(time.Now().Add(b.ahead))
+	}
+	if d.opening, err = LoadDisclosure(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
+		return d, r, fmt.Errorf("disclosure: %w", err)
+	}
+	if d.waiting, err = b.lines(ctx, id); err != nil {
+		return d, r, err
+	}
+	r, err = d.running()
+	return d, r, err
+}
+
+// asks calls ask with the campaign's agent; a nil ask means yes.
+func (d detail) asks(ctx context.Context, ask func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
+	if ask == nil {
+		return true, nil
+	}
+	return ask(ctx, d.campaign.AgentID, d.campaign.AgentVersion)
+}
+
+func (b *Queue) log() *slog.Logger {
+	if b.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return b.Log
+}
+
+// linesSQL jumps from one group to the next in the index, whatever the number of
+// contacts.
+const linesSQL = `
+WITH RECURSIVE seen AS (
+	(SELECT priority, hours_group FROM contacts WHERE campaign_id = $1 AND state = 'pending'
+	 ORDER BY priority DESC, hours_group LIMIT 1)
+	UNION ALL
+	SELECT n.priority, n.hours_group FROM seen s, LATERAL (
+		(SELECT priority, hours_group FROM contacts
+		 WHERE campaign_id = $1 AND state = 'pending' AND priority = s.priority AND hours_group > s.hours_group
+		 ORDER BY hours_group LIMIT 1)
+		UNION ALL
+		(SELECT priority, hours_group FROM contacts
+		 WHERE campaign_id = $1 AND state = 'pending' AND priority < s.priority
+		 ORDER BY priority DESC, hours_group LIMIT 1)
+		LIMIT 1) n
+)
+SELECT priority, hours_group FROM seen`
+
+// lines returns the groups with pending contacts of a campaign, by priority.
+func (b *Queue) lines(ctx context.Context, campaignID string) ([]line, error) {
+	found, err := b.Pool.Query(ctx, linesSQL, campaignID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowToStructByPos[line])
+}
+
+// running returns the campaign for the dialer.
+func (d *detail) running() (dialer.Campaign, error) {
+	c := d.campaign
+	planned, err := d.org.Plan(c, d.market)
+	if err != nil {
+		return dialer.Campaign{}, err
+	}
+	version, err := json.Marshal(d.org)
+	if err != nil {
+		return dialer.Campaign{}, err
+	}
+	r := dialer.Campaign{
+		ID: c.ID, Plan: &planned, RouteID: c.Binding.RouteID,
+		Version: c.UpdatedAt.Format(time.RFC3339Nano) + d.market.Version + string(version), Pace: plan.Pace{PerMinute: c.CallsPerMinute},
+	}
+	seen := map[string]bool{}
+	for _, l := range d.waiting {
+		if !seen[l.Group] {
+			r.Groups = append(r.Groups, l.Group)
+		}
+		seen[l.Group] = true
+	}
+	return r, nil
+}
+
+// paced stores when the next call of a campaign is due.
+func (b *Queue) paced(id string, p plan.Pace) {
+	for i := range b.running {
+		if b.running[i].ID == id {
+			b.running[i].Pace = p
+		}
+	}
+}
+
+// An instant is a timestamp of the database; -infinity is the zero time.
+type instant time.Time
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (i *instant) ScanTimestamptz(v pgTimestamptz) error {
+	*i = instant{}
+	if v.Valid && v.InfinityModifier == 0 {
+		*i = instant(v.Time)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package pgqueue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A breakerState is the state of the breaker of a campaign or of its route.
+type breakerState struct {
+	open  bool // calls fail
+	probe bool // one call may test it now
+}
+
+// blocks reports that no call may use the route now. A pause that the carrier asked for
+// applies to probes too. A trunk that only this node cannot reach is left to the
+// others; if no node reaches it the breaker is open, and any node may probe.
+func (s breakerState) blocks(b *Queue, d detail) bool {
+	trunk := d.campaign.Binding.TrunkID
+	if b.Paused != nil && b.Paused(trunk) {
+		return true
+	}
+	if s.open {
+		return !s.probe
+	}
+	return b.Unreachable != nil && b.Unreachable(trunk)
+}
+
+// probe makes a call the probe of a route with an open breaker, unless another call is.
+func (b *Queue) probe(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
+	tag, err := tx.Exec(ctx, `
+		WITH way AS (
+			UPDATE route_breakers SET probe_call = $2
+			WHERE subgroup_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp() RETURNING probe_call
+		)
+		UPDATE contact_attempts x SET probe = true FROM way WHERE x.call_id = way.probe_call`, d.campaign.Binding.RouteID, callID)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errGone
+	}
+	return nil
+}
+
+// held reports whether an open breaker stops a campaign. One probe at a time may pass,
+// on a node whose providers were verified recently.
+func (b *Queue) held(ctx context.Context, d detail, s breakerState) (bool, error) {
+	if !s.open {
+		return false, nil
+	}
+	if !s.probe {
+		return true, nil
+	}
+	verified, err := d.asks(ctx, b.ProvidersVerified)
+	return !verified, err
+}
+
+// tries makes a call the probe of the route, the campaign or both.
+func (b *Queue) tries(ctx context.Context, tx pgx.Tx, d detail, n next, callID string) error {
+	if n.route.open {
+		if err := b.probe(ctx, tx, d, callID); err != nil {
+			return err
+		}
+	}
+	if n.campaign.open {
+		return b.tryCampaign(ctx, tx, d.campaign.ID, callID)
+	}
+	return nil
+}
+
+// tryCampaign makes a call the probe of a campaign with an open breaker, unless another
+// call is.
+func (b *Queue) tryCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
+	tag, err := tx.Exec(ctx, `
+		UPDATE campaign_breakers SET probe_call = $2
+		WHERE campaign_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp()`, campaignID, callID)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return errGone
+	}
+	return nil
+}

@@ -1,0 +1,357 @@
+package pgqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dialer"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+type pgTimestamptz = pgtype.Timestamptz
+
+// asksAtOnce bounds the contacts that one transaction considers.
+const asksAtOnce = 32
+
+// longestTake bounds one transaction: a wait for a lock is given up in favor of other
+// campaigns.
+const longestTake = 3 * time.Second
+
+// errNoLine is returned if a contact may be called but no channel is free.
+var errNoLine = errors.New("no channel is free")
+
+// errElsewhere is returned if another transaction holds the contact, or if it changed.
+var errElsewhere = errors.New("another transaction holds the contact")
+
+// errGone is returned if the campaign changed while its contact was taken.
+var errGone = errors.New("the campaign has changed")
+
+// Take implements dialer.Store. It locks the campaign's pace from the first read to the
+// end, so that nodes take its contacts one after the other and the campaign cannot be
+// paused or canceled between. If another node holds the lock it skips the campaign: a
+// waiter would hold a trunk channel.
+func (b *Queue) Take(ctx context.Context, ask dialer.TakeRequest) (dialer.TakeResult, error) {
+	d, ok := b.details[ask.ID]
+	if !ok {
+		return dialer.TakeResult{Gone: true}, nil
+	}
+	// A node that cannot talk as the agent leaves its contacts to the others.
+	if able, err := d.asks(ctx, b.CanTalk); err != nil || !able {
+		return dialer.TakeResult{}, err
+	}
+	var answer dialer.TakeResult
+	var lease *control.Lease
+	until := time.Now().Add(b.Lease) // not later than by the database's clock
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, longestTake)
+	defer cancel()
+	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) (err error) {
+		lease, err = b.within(ctx, tx, d, ask, &answer)
+		return err
+	})
+	if errors.Is(err, errGone) {
+		answer, lease, err = dialer.TakeResult{Gone: true}, nil, nil
+	}
+	if err != nil || lease == nil {
+		return answer, err
+	}
+	return b.prepared(whole, *lease, until)
+}
+
+// within takes a contact in a transaction. Without a lease no contact is called.
+func (b *Queue) within(
+	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, answer *dialer.TakeResult,
+) (*control.Lease, error) {
+	now, pace, ok, head, err := b.hold(ctx, tx, d, ask)
+	if err != nil || !ok {
+		answer.Gone = true
+		return nil, err
+	}
+	if answer.Busy = head.route.blocks(b, d); answer.Busy || d.stale { // no contact can be called
+		return nil, nil //nolint:nilnil // no call
+	}
+	if held, fault := b.held(ctx, d, head.campaign); fault != nil || held {
+		return nil, fault
+	}
+	lease, err := b.first(ctx, tx, d, ask, now, head.candidate, answer)
+	if err != nil || lease == nil {
+		return nil, err
+	}
+	if err = b.tries(ctx, tx, d, head, lease.CallID); err != nil {
+		return nil, err
+	}
+	pace = pace.AfterCall(now)
+	b.paced(ask.ID, pace)
+	_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", ask.ID, pace.Next, now)
+	return lease, err
+}
+
+// prepared returns the claim of a call that was begun.
+func (b *Queue) prepared(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
+	claims, err := b.Claims.Prepare(ctx, []control.Lease{l}, until)
+	if err != nil || len(claims) == 0 {
+		return dialer.TakeResult{Gone: true}, err // the lease expires, or the call has ended
+	}
+	if !b.ends.IsZero() {
+		claims[0].NotAfter = b.ends.Add(-b.ahead)
+	}
+	return dialer.TakeResult{Claim: claims[0]}, nil
+}
+
+// A next is the first contact of a campaign, with the breakers of its route and of the
+// campaign.
+type next struct {
+	route, campaign breakerState
+	candidate
+}
+
+// hold locks the pace of a campaign and selects its first contact. ok is false if its
+// next call is not due, if it changed since it was read, or if another node holds it.
+func (b *Queue) hold(
+	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest,
+) (now time.Time, p plan.Pace, ok bool, n next, err error) {
+	p = ask.Pace
+	var due, last time.Time
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		SELECT clock_timestamp(), p.next_at, p.last_at, r.open IS TRUE, (r.probe_call = '' AND r.probe_at <= clock_timestamp()) IS TRUE,
+			f.open IS TRUE, (f.probe_call = '' AND f.probe_at <= clock_timestamp()) IS TRUE
+		FROM campaign_paces p JOIN campaigns c ON c.id = p.campaign_id LEFT JOIN route_breakers r ON r.subgroup_id = c.route_id
+		LEFT JOIN campaign_breakers f ON f.campaign_id = c.id
+		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
+		  AND coalesce(c.launched_at, '-infinity') >= (SELECT dialing_since())
+		FOR UPDATE OF p SKIP LOCKED FOR SHARE OF c SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
+		fault := row.Scan(&now, (*instant)(&due), (*instant)(&last), &n.route.open, &n.route.probe, &n.campaign.open, &n.campaign.probe)
+		if ok = fault == nil; errors.Is(fault, pgx.ErrNoRows) {
+			return nil
+		}
+		return fault
+	})
+	d.queueFirst(batch, ask, nil, &n.candidate)
+	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+		return now, p, false, n, fmt.Errorf("pace: %w", err)
+	}
+	if !ok {
+		return now, p, false, n, nil
+	}
+	if p.Next, p.Last = spaced(now, due, last); !p.IsDue(now) {
+		b.paced(ask.ID, p)
+		return now, p, false, n, nil
+	}
+	return now, p, true, n, nil
+}
+
+// A candidate is the next contact in line; its id is empty if none is waiting.
+type candidate struct {
+	id, number, group string
+	due               time.Time
+}
+
+// firstSQL selects of each group and priority the contact that is due first.
+const firstSQL = `
+SELECT k.id, k.number, l.hours_group, k.due_at FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY AS l (priority, hours_group, place),
+LATERAL (SELECT id, number, due_at FROM contacts
+	WHERE campaign_id = $1 AND state = 'pending' AND priority = l.priority AND hours_group = l.hours_group AND id <> ALL ($4)
+	ORDER BY due_at, id LIMIT 1) k
+ORDER BY k.due_at > clock_timestamp(), l.priority DESC, k.due_at, k.id LIMIT 1`
+
+// queueFirst selects the first contact except those in passed.
+func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []string, c *candidate) {
+	priorities, groups := []int16{}, []string{}
+	for _, l := range d.waiting {
+		if slices.Contains(ask.Open, l.Group) {
+			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
+		}
+	}
+	if passed == nil {
+		passed = []string{}
+	}
+	batch.Queue(firstSQL, ask.ID, priorities, groups, passed).QueryRow(func(row pgx.Row) error {
+		*c = candidate{}
+		err := row.Scan(&c.id, &c.number, &c.group, (*instant)(&c.due))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+}
+
+// first takes the first contact that the gate accepts, and a channel for it. It stores
+// the gate's decisions about the others.
+func (b *Queue) first(
+	ctx context.Context,
+	tx pgx.Tx,
+	d detail,
+	ask dialer.TakeRequest,
+	now time.Time,
+	c candidate,
+	answer *dialer.TakeResult,
+) (*control.Lease, error) {
+	var passed []string
+	var decided bool
+	for range asksAtOnce {
+		if c.id == "" {
+			return nil, nil //nolint:nilnil // no contact waits
+		}
+		if c.due.After(now) {
+			answer.Next = c.due
+			return nil, nil //nolint:nilnil // no contact is due
+		}
+		lease, err := b.try(ctx, tx, d, ask, c, now)
+		if errors.Is(err, errNoLine) {
+			answer.Busy = true
+			return nil, nil //nolint:nilnil // no channel
+		}
+		if lease != nil || err != nil && !errors.Is(err, errElsewhere) {
+			return lease, err
+		}
+		decided = decided || err == nil
+		passed = append(passed, c.id)
+		batch := &pgx.Batch{}
+		d.queueFirst(batch, ask, passed, &c)
+		if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+			return nil, fmt.Errorf("next contact: %w", err)
+		}
+	}
+	if decided {
+		answer.Next = now
+	}
+	return nil, nil //nolint:nilnil // the dialer asks again for the rest
+}
+
+// try asks the gate about a contact and applies the decision.
+func (b *Queue) try(ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time) (*control.Lease, error) {
+	id := c.id
+	if g, ok := d.wider(c); ok {
+		return nil, b.move(ctx, tx, id, c.group, g)
+	}
+	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.DialHistory(c.group)-longestCall))
+	if err != nil {
+		return nil, err
+	}
+	if k.reassigned {
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
+	}
+	if !suppressed && b.Screen != nil {
+		listed, err := b.Screen.Screen(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
+		if err != nil {
+			return nil, fmt.Errorf("do-not-call lists: %w", err)
+		}
+		suppressed = listed.List != ""
+	}
+	if suppressed {
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
+	}
+	k.ScreenStale = d.stale
+	switch v := ask.Gate(now, k.Contact); v.Decision {
+	case plan.Go:
+		b.ends = v.Until
+		return b.call(ctx, tx, d, k, now)
+	case plan.Capped:
+		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
+	case plan.Missed:
+		return nil, b.leave(ctx, tx, id, campaigns.Exhausted, "", "", now)
+	default:
+		return nil, b.putOff(ctx, tx, id, v, now)
+	}
+}
+
+// A contact is one that is waiting.
+type contact struct {
+	plan.Contact
+
+	number, name, external, language, importID string
+	variables, metadata                        map[string]any
+	attempts                                   int
+	reassigned                                 bool // since the consent
+}
+
+// waiting locks a waiting contact, and reads the history of its number since an instant
+// and whether the organization's list has it. It returns errElsewhere if another
+// transaction holds the contact.
+func (b *Queue) waiting(
+	ctx context.Context,
+	tx pgx.Tx,
+	orgID string,
+	c candidate,
+	since time.Time,
+) (k *contact, suppressed bool, err error) {
+	k = &contact{}
+	var retry, before, after time.Time
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		SELECT id, hours_group, number, name, external_id, language, import_id, variables, metadata, attempts,
+			coalesce(next_attempt_at, '-infinity'), coalesce(not_before, '-infinity'), coalesce(not_after, '-infinity'), `+store.Reassigned+`
+		FROM contacts c WHERE id = $1 AND number = $2 AND hours_group = $3 AND state = 'pending' FOR UPDATE SKIP LOCKED`, c.id, c.number, c.group).
+		QueryRow(func(row pgx.Row) error {
+			fault := row.Scan(&k.ID, &k.Group, &k.number, &k.name, &k.external, &k.language, &k.importID, &k.variables, &k.metadata, &k.attempts,
+				(*instant)(&retry), (*instant)(&before), (*instant)(&after), &k.reassigned)
+			if errors.Is(fault, pgx.ErrNoRows) {
+				return nil
+			}
+			return fault
+		})
+	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID,
+		phonenumber.ListedForms(control.Digits(c.number))).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&suppressed) })
+	if b.SentHash != nil { // lost by the database in a failover: the end of the call is unknown
+		hash := b.SentHash(orgID, c.number)
+		batch.Queue("SELECT EXISTS (SELECT FROM sent_facts WHERE number_hash = $1)", hash[:]).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
+	}
+	queueHistory(batch, orgID, c.number, since, k)
+	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, false, fmt.Errorf("contact %s: %w", c.id, err)
+	}
+	if k.ID == "" {
+		return nil, false, errElsewhere
+	}
+	k.RetryAt, k.NotBefore, k.NotAfter = retry, before, after
+	return k, suppressed, nil
+}
+
+// call begins the call to a contact on a free channel.
+func (b *Queue) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
+	c := d.campaign
+	o := admission.CampaignCall{
+		OrgID: c.OrgID, AgentID: c.AgentID, AgentName: c.AgentName, AgentVersion: c.AgentVersion, To: k.number,
+		From: c.Binding.FromNumber, TrunkID: c.Binding.TrunkID, RouteID: c.Binding.RouteID, Name: k.name, Variables: k.variables,
+		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
+	}
+	o.Disclosure, o.OptOut = d.opening.Text(k.language)
+	lease, err := admission.StartCampaignCall(ctx, tx, o, b.Place, b.Lease)
+	if refusal, ok := errors.AsType[*control.Error](err); ok {
+		switch refusal.Code {
+		case control.CodeDestinationNotAllowed, control.CodeDestinationInvalid: // the route does not allow the destination
+			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
+		case control.CodeAgentNotPublished, control.CodeAgentNotInSubgroup,
+			control.CodeCallerNumberDenied: // other campaigns of the route may call
+			return nil, err
+		default:
+			return nil, errNoLine
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	ok, err := b.Store.Attempts.Begin(ctx, tx, k.ID, lease.CallID, now)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errGone // for example paused in between
+	}
+	return &lease, nil
+}

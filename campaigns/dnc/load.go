@@ -1,0 +1,354 @@
+package dnc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/dnc/registry"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Load is a request to load a list.
+type Load struct {
+	// Name is that of a registry, such as us_national or us_state_tx; empty for the
+	// organization's list.
+	Name  string
+	OrgID string
+	Files []string
+	// Areas are the area codes that the lists cover: their unlisted numbers may be
+	// called. Country has all area codes of the country.
+	Areas, Country []string
+	Replace        bool // removes numbers that the files do not list
+	// Downloaded is when the lists were downloaded; zero means the modification time of
+	// the oldest file.
+	Downloaded time.Time
+	By         string // operator
+	Now        time.Time
+	Progress   func(done, all int) // in bytes; nil disables it
+}
+
+// A LoadResult is the result of a load.
+type LoadResult struct {
+	Name           string
+	Version        string // of a registry
+	Added, Deleted int64
+	Numbers        int64 // on the list now
+	Areas          int
+	Downloaded     time.Time
+}
+
+// ErrName is returned for an unknown registry.
+var ErrName = errors.New("no such registry")
+
+// CheckName validates the name of a registry.
+func CheckName(name string) error {
+	if !regexp.MustCompile(`^us_(national|state_[a-z]{2})$`).MatchString(name) {
+		return fmt.Errorf("%w: %q: use us_national, or us_state_ and the two letters of a state", ErrName, name)
+	}
+	return nil
+}
+
+// prepare validates a load, sets Downloaded, and returns the size of the files.
+func (l *Load) prepare() (size int64, err error) {
+	if len(l.Files) == 0 {
+		return 0, errors.New("name at least one file")
+	}
+	oldest := l.Downloaded
+	for _, name := range l.Files {
+		info, fault := os.Stat(name)
+		if fault != nil {
+			return 0, fault
+		}
+		if written := info.ModTime(); l.Downloaded.IsZero() && (oldest.IsZero() || written.Before(oldest)) {
+			oldest = written
+		}
+		size += info.Size()
+	}
+	if l.Downloaded = oldest; oldest.After(l.Now) {
+		if l.Downloaded.After(l.Now.Add(24 * time.Hour)) {
+			return 0, fmt.Errorf("the download date %s is in the future", oldest.Format(time.DateOnly))
+		}
+		l.Downloaded = l.Now
+	}
+	return size, nil
+}
+
+// withSums runs read while it computes the SHA-256 of the files.
+func (l *Load) withSums(ctx context.Context, read func() error) (sums []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		var fault error
+		for _, name := range l.Files {
+			var sum string
+			if sum, fault = digest(ctx, name); fault != nil {
+				break
+			}
+			sums = append(sums, sum)
+		}
+		done <- fault
+	}()
+	if err = read(); err != nil {
+		cancel()
+		return nil, errors.Join(err, unlessCanceled(<-done))
+	}
+	err = <-done
+	return sums, err
+}
+
+// unlessCanceled ignores context.Canceled.
+func unlessCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// digest returns the SHA-256 of a file.
+func digest(ctx context.Context, name string) (string, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator's own path
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, until{ctx, f}); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// An until reader reads until its context ends.
+type until struct {
+	ctx context.Context //nolint:containedctx // of one copy
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
+}
+
+// progress converts the bytes read of single files into those of all files.
+func (l *Load) progress(size int64) func(done int64) func(int64) {
+	return func(done int64) func(int64) {
+		if l.Progress == nil {
+			return nil
+		}
+		return func(n int64) { l.Progress(int(min(done+n, size)), int(size)) }
+	}
+}
+
+// Load makes a new copy of a registry from the previous copy and files. Nodes use the
+// previous one until the new one is complete. Loads of one registry run one after the
+// other.
+func (s *Catalog) Load(ctx context.Context, l Load) (LoadResult, error) {
+	if err := CheckName(l.Name); err != nil {
+		return LoadResult{}, err
+	}
+	size, err := l.prepare()
+	if err != nil {
+		return LoadResult{}, err
+	}
+	var w swap
+	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) (fault error) {
+		w, fault = s.swap(ctx, tx, l, size)
+		return fault
+	})
+	if err != nil {
+		return LoadResult{}, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	return w.done, s.drop(ctx, l.Name, w.old.File)
+}
+
+// A swap is the replacement of one copy by another.
+type swap struct {
+	done LoadResult
+	old  copied
+}
+
+func (s *Catalog) swap(ctx context.Context, tx pgx.Tx, l Load, size int64) (w swap, err error) {
+	if _, err = tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // another load may take minutes
+		return w, err
+	}
+	if _, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('registry ' || $1, 0))", l.Name); err != nil {
+		return w, err
+	}
+	all, err := newest(ctx, tx)
+	if err != nil {
+		return w, err
+	}
+	if i := slices.IndexFunc(all, func(c copied) bool { return c.Name == l.Name }); i >= 0 {
+		w.old = all[i]
+	}
+	var b *registry.Builder
+	var c copied
+	sums, err := l.withSums(ctx, func() (fault error) {
+		c, b, fault = s.build(ctx, l, w.old, size)
+		return fault
+	})
+	if err != nil && b != nil {
+		err = errors.Join(err, s.Bucket.Delete(context.WithoutCancel(ctx), c.File))
+	}
+	if err != nil {
+		return w, err
+	}
+	err = tx.QueryRow(ctx, `
+		INSERT INTO registries (name, file, sha256, numbers, area_codes, downloaded_at, loaded_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		RETURNING id`, c.Name, c.File, c.SHA256, c.Numbers, c.Areas, c.Downloaded, l.Now).Scan(&c.ID)
+	if err != nil {
+		return w, errors.Join(err, s.Bucket.Delete(context.WithoutCancel(ctx), c.File))
+	}
+	added, deleted := b.Changed()
+	w.done = LoadResult{
+		Name: c.Name, Version: c.version(), Added: int64(added), Deleted: int64(deleted), Numbers: c.Numbers,
+		Areas: len(c.Areas), Downloaded: c.Downloaded,
+	}
+	return w, record(ctx, tx, l, w.done, &c.ID, sums)
+}
+
+// build makes the file of a new copy and stores it in the bucket.
+func (s *Catalog) build(ctx context.Context, l Load, old copied, size int64) (c copied, b *registry.Builder, err error) {
+	c = copied{Name: l.Name, File: "registries/" + l.Name + control.NewID("-", l.Now) + ".dnc", Downloaded: l.Downloaded}
+	name, err := s.path(c.File)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	from := ""
+	if err == nil && old.File != "" && !l.Replace {
+		if err = s.fetch(ctx, old); err == nil {
+			from, err = s.path(old.File)
+		}
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	if b, err = registry.Build(name, from); err != nil {
+		return c, nil, err
+	}
+	if err = l.read(b, size); err != nil {
+		return c, nil, errors.Join(err, b.Abort())
+	}
+	if from != "" && !b.Changes() && old.Downloaded.Before(c.Downloaded) {
+		c.Downloaded = old.Downloaded // some numbers are as old as the previous copy
+	}
+	if err = b.Done(); err != nil {
+		return c, nil, err
+	}
+	if err = s.measure(&c, name); err == nil {
+		err = s.keep(ctx, c, name)
+	}
+	if err != nil {
+		return c, nil, errors.Join(err, os.Remove(name))
+	}
+	return c, b, nil
+}
+
+// read reads the files of a registry.
+func (l *Load) read(b *registry.Builder, size int64) error {
+	b.Country(l.Country)
+	for _, code := range l.Areas {
+		if err := b.Area(code); err != nil {
+			return err
+		}
+	}
+	return l.each(size, b.Load)
+}
+
+// each calls read for each file and reports progress.
+func (l *Load) each(size int64, read func(name string, progress func(int64)) error) error {
+	progress, done := l.progress(size), int64(0)
+	for _, name := range l.Files {
+		if err := read(name, progress(done)); err != nil {
+			return err
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		done += info.Size()
+	}
+	if l.Progress != nil {
+		l.Progress(int(size), int(size))
+	}
+	return nil
+}
+
+// measure sets the counts and the checksum of a new copy.
+func (s *Catalog) measure(c *copied, name string) error {
+	set, err := registry.Open(name)
+	if err != nil {
+		return err
+	}
+	for code, n := range set.Areas() {
+		c.Areas = append(c.Areas, code)
+		c.Numbers += int64(n)
+	}
+	slices.Sort(c.Areas)
+	if c.Areas == nil {
+		c.Areas = []string{}
+	}
+	if err = set.Close(); err == nil {
+		c.SHA256, err = digest(context.Background(), name)
+	}
+	return err
+}
+
+// keep stores the file of a new copy in a bucket that is not a folder.
+func (s *Catalog) keep(ctx context.Context, c copied, name string) error {
+	if _, ok := s.Bucket.(local); ok {
+		return nil
+	}
+	f, err := os.Open(name) //nolint:gosec // own file
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return s.Bucket.Put(ctx, c.File, f)
+}
+
+// drop deletes the file of an old copy and, on this node, all local files but the
+// newest.
+func (s *Catalog) drop(ctx context.Context, registry, old string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if old != "" {
+		if err := s.Bucket.Delete(ctx, old); err != nil {
+			return fmt.Errorf("delete old copy %s: %w", old, err)
+		}
+	}
+	return s.tidy(ctx, registry)
+}
+
+// record stores the record of a load and notifies the nodes.
+func record(ctx context.Context, tx pgx.Tx, l Load, done LoadResult, registryID *int64, sums []string) error {
+	files := make([]string, len(l.Files))
+	for i, name := range l.Files {
+		files[i] = filepath.Base(name)
+	}
+	_, err := tx.Exec(ctx, `
+		INSERT INTO list_loads (name, org_id, registry_id, files, sha256, replaced, added, deleted, numbers, downloaded_at, loaded_by, at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		done.Name, l.OrgID, registryID, files, sums, l.Replace, done.Added, done.Deleted, done.Numbers, l.Downloaded, l.By, l.Now)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", Channel)
+	return err
+}

@@ -1,0 +1,196 @@
+// Package screening checks contacts against the organization's suppression list and
+// the do-not-call registries of its market.
+package screening
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Statuses of a screening.
+const (
+	Clean       = "clean"
+	Matched     = "matched"
+	Unscreened  = "unscreened"   // no registry was loaded
+	Partial     = "partial"      // no registry covers some rows
+	Stale       = "stale"        // a registry copy is too old
+	NotScreened = "not_screened" // no list
+)
+
+// MaxItems bounds the matches in a Screen.
+const MaxItems = 50
+
+// OwnList names the organization's list in matches.
+const OwnList = "org_suppression"
+
+// A Candidate is a row that may be called.
+type Candidate struct {
+	Row    int
+	Number string // E.164
+	Name   string
+}
+
+// A Match is a candidate on a list.
+type Match struct {
+	Row      int    `json:"row"`
+	Phone    string `json:"phone"`
+	Name     string `json:"name"`
+	Registry string `json:"registry"`
+	Source   string `json:"source"`    // registry or organization
+	ListedAt *int64 `json:"listed_at"` // if the list has it
+}
+
+// A Registry is one copy of a market's registry.
+type Registry struct {
+	Name, Version string
+	Downloaded    time.Time
+	// Has reports whether a number is listed, and whether its area is loaded.
+	Has func(e164 string) (listed, loaded bool)
+}
+
+// Lists are the lists of a screening.
+type Lists struct {
+	Own        func(e164 string) bool // the organization's
+	Registries []Registry
+	// Expected reports that the market has a registry: uncovered rows count as
+	// unscreened.
+	Expected   bool
+	StaleAfter time.Duration // 0 means never
+}
+
+// Versions returns the registries with their versions.
+func (l Lists) Versions() []string {
+	var all []string
+	for _, r := range l.Registries {
+		all = append(all, r.Name+" "+r.Version)
+	}
+	return all
+}
+
+// A Screen is the result of a screening.
+type Screen struct {
+	Status     string `json:"status"`
+	Checked    int    `json:"checked_rows"`
+	Unscreened int    `json:"unscreened_rows"`
+	Matched    int    `json:"matched_rows"`
+	// Suppressed counts the contacts that it suppressed.
+	Suppressed    int     `json:"suppressed_contacts"`
+	Hidden        int     `json:"hidden_rows"`
+	Fingerprint   string  `json:"fingerprint"`
+	Items         []Match `json:"items"`
+	HasMore       bool    `json:"has_more"`
+	AllSuppressed bool    `json:"all_dialable_suppressed"`
+	AsOfLaunch    bool    `json:"as_of_launch"`
+	ScreenedAt    int64   `json:"screened_at"` // epoch seconds
+	AuditID       int64   `json:"audit_id"`
+	Decision      string  `json:"decision"`
+	ImportID      string  `json:"import_id"`
+}
+
+// None returns the result for a campaign without a list.
+func None() Screen { return Screen{Status: NotScreened, Items: []Match{}} }
+
+// Run screens candidates. It also returns all matches.
+func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
+	s := Screen{Status: Clean, Items: []Match{}, ScreenedAt: now.Unix()}
+	var matches []Match
+	for _, c := range all {
+		m, covered := l.look(c)
+		if l.Expected && !covered {
+			s.Unscreened++
+		} else {
+			s.Checked++
+		}
+		if m != nil {
+			matches = append(matches, *m)
+		}
+	}
+	s.Matched = len(matches)
+	s.Items = append(s.Items, matches[:min(len(matches), MaxItems)]...)
+	s.Hidden = s.Matched - len(s.Items)
+	s.HasMore = s.Hidden > 0
+	s.AllSuppressed = len(all) > 0 && s.Matched == len(all)
+	s.Fingerprint = fingerprint(matches, s.Checked, s.Unscreened)
+	s.Status = l.status(s, len(all), now)
+	return s, matches
+}
+
+// look returns the first list with a candidate, the organization's first, and whether a
+// registry covers it.
+func (l Lists) look(c Candidate) (found *Match, covered bool) {
+	if l.Own != nil && l.Own(c.Number) {
+		found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: OwnList, Source: "organization"}
+	}
+	for _, r := range l.Registries {
+		listed, loaded := r.Has(c.Number)
+		covered = covered || loaded
+		if listed && found == nil {
+			found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: r.Name, Source: "registry"}
+		}
+	}
+	return found, covered
+}
+
+func (l Lists) status(s Screen, rows int, now time.Time) string {
+	switch {
+	case l.Expected && rows > 0 && s.Unscreened == rows && s.Matched == 0:
+		return Unscreened
+	case l.IsStale(now):
+		return Stale
+	case s.Matched > 0:
+		return Matched
+	case s.Unscreened > 0:
+		return Partial
+	case !l.Expected && len(l.Registries) == 0 && l.Own == nil:
+		return Unscreened
+	default:
+		return Clean
+	}
+}
+
+// IsStale reports whether a registry copy is too old to use.
+func (l Lists) IsStale(now time.Time) bool {
+	return l.StaleAfter > 0 && slices.ContainsFunc(l.Registries, func(r Registry) bool { return now.Sub(r.Downloaded) > l.StaleAfter })
+}
+
+// IsUnusable reports that contacts which require registry coverage cannot be called: a
+// copy is stale, or the market's registry is missing.
+func (l Lists) IsUnusable(now time.Time) bool {
+	return l.IsStale(now) || l.Expected && len(l.Registries) == 0
+}
+
+// Age returns the age of the oldest copy, 0 for none.
+func (l Lists) Age(now time.Time) time.Duration {
+	var age time.Duration
+	for _, r := range l.Registries {
+		age = max(age, now.Sub(r.Downloaded))
+	}
+	return age
+}
+
+// fingerprint changes exactly if the result does: it covers the matching numbers and
+// the counts of checked and unscreened rows. Another copy of a registry with the same
+// result has the same fingerprint; the audit records the copy.
+func fingerprint(matches []Match, checked, unscreened int) string {
+	var numbers []string
+	for _, m := range matches {
+		numbers = append(numbers, m.Phone)
+	}
+	slices.Sort(numbers)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%d|%d", strings.Join(numbers, ","), checked, unscreened))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Digest returns a SHA-256 of the candidates' numbers in order.
+func Digest(all []Candidate) []byte {
+	h := sha256.New()
+	for _, c := range all {
+		_, _ = io.WriteString(h, c.Number+"\n")
+	}
+	return h.Sum(nil)
+}

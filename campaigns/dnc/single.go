@@ -1,0 +1,63 @@
+package dnc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+// A CallScreen implements control.Screener for one call: it checks the organization's
+// list and then the registries of its market. It fails if a registry is not open on
+// this node, because its numbers are unknown then.
+type CallScreen struct {
+	Own     control.Screener // the organization's list; nil if it was checked before
+	Catalog *Catalog
+	// Always ignores the setting individual_dnc, for campaign calls.
+	Always bool
+}
+
+// Screen implements control.Screener.
+func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+	if s.Own != nil {
+		if v, err := s.Own.Screen(ctx, n, p); err != nil || v.List != "" {
+			return v, err
+		}
+	}
+	if some, err := s.Catalog.some(ctx); err != nil || !some {
+		return control.Verdict{}, err
+	}
+	var market string
+	var enforced bool
+	err := s.Catalog.Pool.QueryRow(ctx, `
+		SELECT coalesce(settings->>'market', ''), coalesce(settings->>'individual_dnc', 'enforce') = 'enforce' FROM organizations WHERE id = $1`,
+		n.OrgID).Scan(&market, &enforced)
+	if err != nil {
+		return control.Verdict{}, fmt.Errorf("market: %w", err)
+	}
+	if !enforced && !s.Always {
+		return control.Verdict{}, nil
+	}
+	all, err := s.Catalog.OpenRegistries(market)
+	if err != nil {
+		return control.Verdict{}, err
+	}
+	return control.Verdict{List: Listed(n.Digits, all)}, nil
+}
+
+// Listed returns the first registry that has a number in any form, empty for none.
+func Listed(digits string, all []screening.Registry) string {
+	slices.SortFunc(all, func(a, b screening.Registry) int { return strings.Compare(a.Name, b.Name) })
+	for _, spelled := range phonenumber.PlainForms(digits) { // registries have plain forms only
+		for _, r := range all {
+			if listed, _ := r.Has("+" + spelled); listed {
+				return r.Name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+package dnc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Copy is the newest copy of a registry.
+type Copy struct {
+	Name, Version      string
+	Numbers            int64
+	Areas              []string
+	Downloaded, Loaded time.Time
+}
+
+// Copies returns the newest copies of all registries.
+func (s *Catalog) Copies(ctx context.Context) ([]Copy, error) {
+	all, err := newest(ctx, s.Pool)
+	if err != nil {
+		return nil, err
+	}
+	var shown []Copy
+	for _, c := range all {
+		shown = append(shown, Copy{c.Name, c.version(), c.Numbers, c.Areas, c.Downloaded, c.Loaded})
+	}
+	return shown, nil
+}
+
+// A LoadRecord is a completed load.
+type LoadRecord struct {
+	Name, Org      string // Org is the organization's name, or its id if it was deleted
+	Files          []string
+	Replaced       bool
+	Added, Deleted int64
+	Numbers        int64
+	Downloaded     time.Time
+	By             string
+	At             time.Time
+}
+
+// History returns the last loads, the newest first.
+func (s *Catalog) History(ctx context.Context, limit int) ([]LoadRecord, error) {
+	rows, err := s.Pool.Query(ctx, `
+		SELECT l.name, coalesce(o.name, l.org_id), l.files, l.replaced, l.added, l.deleted, l.numbers, l.downloaded_at, l.loaded_by, l.at
+		FROM list_loads l LEFT JOIN organizations o ON o.id = l.org_id ORDER BY l.id DESC LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("loads: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LoadRecord])
+	if err != nil {
+		return nil, fmt.Errorf("loads: %w", err)
+	}
+	return all, nil
+}
+
+// A LookupResult is the entry of a number in one registry.
+type LookupResult struct {
+	Registry, Version string
+	Listed, Loaded    bool
+}
+
+// Lookup looks a number (E.164) up in the registries of a market.
+func (s *Catalog) Lookup(ctx context.Context, market, number string) ([]LookupResult, error) {
+	all, err := s.Registries(ctx, s.Pool, market)
+	if err != nil {
+		return nil, err
+	}
+	var shown []LookupResult
+	for _, r := range all {
+		listed, loaded := r.Has(number)
+		shown = append(shown, LookupResult{r.Name, r.Version, listed, loaded})
+	}
+	return shown, nil
+}

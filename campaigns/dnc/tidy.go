@@ -1,0 +1,83 @@
+package dnc
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+const (
+	hourly   = time.Hour
+	leftOver = 24 * time.Hour // age of an abandoned partial download
+)
+
+// Tidy deletes local files that interrupted loads and fetches left. Files of an active
+// load stay.
+func (s *Catalog) Tidy(ctx context.Context) error {
+	sample, err := s.path("registries/us_national")
+	if err != nil {
+		return err
+	}
+	all, err := os.ReadDir(filepath.Dir(sample))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	seen := map[string]bool{}
+	for _, f := range all {
+		if strings.HasPrefix(f.Name(), ".part-") {
+			if info, gone := f.Info(); gone == nil && time.Since(info.ModTime()) > leftOver {
+				errs = append(errs, os.Remove(filepath.Join(filepath.Dir(sample), f.Name())))
+			}
+			continue
+		}
+		registry, _, _ := strings.Cut(f.Name(), "-")
+		if !seen[registry] && CheckName(registry) == nil {
+			errs = append(errs, s.tidy(ctx, registry))
+		}
+		seen[registry] = true
+	}
+	return errors.Join(errs...)
+}
+
+// tidy deletes all local files of a registry but the newest, unless a load is active;
+// the load tidies afterwards.
+func (s *Catalog) tidy(ctx context.Context, registry string) error {
+	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
+		var free bool
+		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('registry ' || $1, 0))",
+			registry).Scan(&free); err != nil ||
+			!free {
+			return err
+		}
+		all, err := newest(ctx, tx)
+		if err != nil {
+			return err
+		}
+		key := "registries/" + registry + "-" // matches no file
+		for _, c := range all {
+			if c.Name == registry {
+				key = c.File
+			}
+		}
+		but, err := s.path(key)
+		if err != nil {
+			return err
+		}
+		if _, err = os.Stat(but); err != nil && !strings.HasSuffix(key, "-") {
+			return nil // not fetched yet: the previous copy is still in use
+		}
+		return forget(registry, but)
+	})
+}

@@ -1,0 +1,120 @@
+// Package importfiles stores the original files and rows of imports in a bucket, and
+// deletes those that no import refers to.
+package importfiles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Bucket stores files.
+type Bucket interface {
+	Put(ctx context.Context, key string, r io.Reader) error
+	// Delete returns no error for a missing key.
+	Delete(ctx context.Context, key string) error
+}
+
+// A Store keeps the original rows of imports. It is safe for concurrent use.
+type Store struct {
+	Pool   *pgxpool.Pool
+	Bucket Bucket
+}
+
+const (
+	unclaimed = time.Hour // longest duration of a request
+	batch     = 100       // files per transaction
+	pace      = 10 * time.Minute
+)
+
+// ErrGone is returned if the rows of a request were deleted because it took too long.
+var ErrGone = errors.New("the stored rows were deleted because the request took too long: send it again")
+
+// Put stores a file. It is deleted after an hour unless Claim is called.
+func (s *Store) Put(ctx context.Context, key string, r io.Reader) error {
+	if _, err := s.Pool.Exec(ctx, "INSERT INTO source_files (key) VALUES ($1)", key); err != nil {
+		return fmt.Errorf("file of rows: %w", err)
+	}
+	return s.Bucket.Put(ctx, key, r)
+}
+
+// PutRows stores the rows of a request as a JSON array; see Put.
+func (s *Store) PutRows(ctx context.Context, key string, rows []json.RawMessage) error {
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(json.NewEncoder(pw).Encode(rows)) }()
+	return errors.Join(s.Put(ctx, key, pr), pr.Close())
+}
+
+// Claim keeps a file permanently, for an import that refers to it.
+func Claim(ctx context.Context, tx pgx.Tx, key string) error {
+	tag, err := tx.Exec(ctx, "DELETE FROM source_files WHERE key = $1", key)
+	if err != nil {
+		return fmt.Errorf("file of rows: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrGone
+	}
+	return nil
+}
+
+// Sweep deletes the files of failed requests and of deleted imports.
+func (s *Store) Sweep(ctx context.Context) error {
+	for n := batch; n == batch; {
+		err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) (err error) {
+			n, err = s.some(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// some sweeps one batch, locked by the transaction.
+func (s *Store) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
+	found, err := tx.Query(ctx, `
+		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimed, batch)
+	if err != nil {
+		return 0, fmt.Errorf("files of rows: %w", err)
+	}
+	keys, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		return 0, fmt.Errorf("files of rows: %w", err)
+	}
+	for _, key := range keys {
+		err = s.Bucket.Delete(ctx, key)
+		if err == nil {
+			err = Claim(ctx, tx, key)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
+}
+
+// Run sweeps periodically until ctx ends.
+func (s *Store) Run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "failed to delete unused import files", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package outcome
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Calls reads calls; *control/store.Store implements it.
+type Calls interface {
+	Call(ctx context.Context, orgID, id string) (control.Call, error)
+	AgentDefinition(ctx context.Context, callID string) (agents.Definition, error)
+	Transcript(ctx context.Context, callID string) (control.Transcript, error)
+}
+
+// A Follower updates contacts after their calls: with Analysis after the analysis of a
+// call, otherwise after its end.
+type Follower struct {
+	Recorder *Recorder
+	Calls    Calls
+	Analysis bool
+	// Observe, if set, receives the outcome of each campaign call that ended.
+	Observe func(retry.Outcome)
+}
+
+// HandleEvent implements control.Follower.
+func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
+	if e.Kind != control.CallEnded {
+		return nil
+	}
+	c, err := f.Calls.Call(ctx, "", e.CallID)
+	if err != nil || c.ContactID == "" {
+		return err
+	}
+	if f.Analysis {
+		return f.verdict(ctx, c)
+	}
+	o, err := f.outcome(ctx, c, e)
+	if err != nil {
+		return err
+	}
+	err = db.Tx(ctx, f.Recorder.Pool, func(tx pgx.Tx) error {
+		if isForbidden(c.Reason) { // no INVITE was sent; the queue suppresses or holds the contact next
+			_, fault := f.Recorder.Undo(ctx, tx, c.ID)
+			return fault
+		}
+		if isUnsent(c) {
+			return f.Recorder.Postpone(ctx, tx, c.ID)
+		}
+		_, fault := f.Recorder.Record(ctx, tx, o)
+		return ignoreNoContact(fault)
+	})
+	if err == nil && f.Observe != nil && !isForbidden(c.Reason) && !isUnsent(c) {
+		f.Observe(o.What)
+	}
+	return err
+}
+
+// outcome returns the outcome of a call that ended.
+func (f *Follower) outcome(ctx context.Context, c control.Call, e control.Event) (Outcome, error) {
+	broken, err := f.isBroken(ctx, c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := Outcome{
+		CallID: c.ID, What: Classify(c, broken), Ended: ended(c, e), Spread: spread(c.ID),
+		Unreached: c.Status == control.Failed &&
+			circuitbreaker.IsRouteFault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
+	}
+	if broken {
+		o.Fault = string(c.Reason)
+		return o, nil
+	}
+	if c.Status == control.Ended {
+		d, err := f.Calls.AgentDefinition(ctx, c.ID)
+		if err != nil {
+			return o, err
+		}
+		o.Awaits = !d.Analysis.IsEmpty()
+	}
+	return o, nil
+}
+
+// isBroken reports whether the call broke by a fault of this service before the callee
+// heard a whole sentence, or shortly after the answer.
+func (f *Follower) isBroken(ctx context.Context, c control.Call) (bool, error) {
+	if !c.EndedByFault() {
+		return false, nil
+	}
+	if c.EndedAt.Sub(c.AnsweredAt) < short {
+		return true, nil
+	}
+	words, err := f.Calls.Transcript(ctx, c.ID)
+	return err == nil && !words.HasCompleteSentence(), err
+}
+
+// isForbidden reports whether the call was no longer allowed when it was due.
+func isForbidden(why control.Reason) bool {
+	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
+}
+
+// ended returns the end of a call by the database's clock, because nodes' clocks differ
+// and retries are due by the database's.
+func ended(c control.Call, e control.Event) time.Time {
+	if e.At.IsZero() {
+		return c.EndedAt
+	}
+	return e.At
+}
+
+// isUnsent reports whether no INVITE left because of a fault of this service.
+func isUnsent(c control.Call) bool {
+	return c.Status == control.Failed && (c.Reason == control.ReasonInternalError ||
+		c.Reason == control.ReasonNotConfigured) && c.SIPStatus == 0 &&
+		c.DialedAt.IsZero() && c.RingingAt.IsZero() &&
+		c.AnsweredAt.IsZero()
+}
+
+// verdict applies the analysis of a call to its contact.
+func (f *Follower) verdict(ctx context.Context, c control.Call) error {
+	var fields map[string]json.RawMessage
+	if len(c.Analysis) > 0 {
+		if err := json.Unmarshal(c.Analysis, &fields); err != nil {
+			return fmt.Errorf("analysis of call %s: %w", c.ID, err)
+		}
+	}
+	return db.Tx(ctx, f.Recorder.Pool, func(tx pgx.Tx) error {
+		_, err := f.Recorder.Verdict(ctx, tx, c.ID, fields, spread(c.ID))
+		return ignoreNoContact(err)
+	})
+}
+
+// ignoreNoContact ignores that the contact was deleted with its campaign.
+func ignoreNoContact(err error) error {
+	if errors.Is(err, ErrNoContact) {
+		return nil
+	}
+	return err
+}
+
+// spread derives a number from -1 to 1 from a call's id, so that it is repeatable.
+func spread(callID string) float64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(callID)) // never fails
+	return float64(h.Sum32())/(1<<31) - 1
+}
+
+// short is the duration below which a conversation is a short call.
+const short = 10 * time.Second
+
+// Classify returns the outcome of a call. A broken call is a failed attempt. A call
+// that may have rung and whose node was lost counts as not answered, unless the node
+// returned and reported an answer; if its node was lost later it was a conversation.
+func Classify(c control.Call, broken bool) retry.Outcome {
+	if broken && c.AnsweredBy != "fax" {
+		return retry.Failed
+	}
+	if c.Status == control.Ended || c.Reason == control.ReasonUnknown && !c.AnsweredAt.IsZero() {
+		return answered(c)
+	}
+	switch c.Reason {
+	case "no_answer", control.ReasonUnknown:
+		return retry.NoAnswer
+	case "busy":
+		return retry.Busy
+	case "declined", control.ReasonCancelled:
+		return retry.Declined
+	case "invalid_number":
+		return retry.InvalidNumber
+	case "congestion":
+		return retry.Congestion
+	default:
+		return retry.Failed
+	}
+}
+
+// answered returns the result of an answered call.
+func answered(c control.Call) retry.Outcome {
+	switch {
+	case c.AnsweredBy == "voicemail":
+		return retry.Voicemail
+	case c.AnsweredBy == "ivr":
+		return retry.IVR
+	case c.AnsweredBy == "fax":
+		return retry.InvalidNumber
+	case c.Reason != control.ReasonNodeLost && c.EndedAt.Sub(c.AnsweredAt) < short:
+		return retry.ShortCall
+	default:
+		return retry.Answered
+	}
+}

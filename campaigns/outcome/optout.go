@@ -1,0 +1,58 @@
+package outcome
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+// An OptOutRecorder implements control.OptOuts.
+type OptOutRecorder struct {
+	Pool  *pgxpool.Pool
+	Store *store.Store
+}
+
+// keepSQL records an opt-out. It commits synchronously whatever the database's default:
+// the callee relies on it.
+const keepSQL = `
+WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),
+kept AS (INSERT INTO opt_outs (org_id, number, call_id, campaign_id, contact_id, source, said, asked_at)
+	SELECT $1, $2, $3, c.campaign_id, c.contact_id, $4, $5, $6 FROM sure LEFT JOIN calls c ON c.id = $3
+	ON CONFLICT (call_id, source) DO NOTHING)
+INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+
+// OptOut puts the number on the organization's list and suppresses its waiting contacts
+// in all live campaigns. A contact in a call is suppressed when the call ends.
+func (r *OptOutRecorder) OptOut(ctx context.Context, o control.OptOut) error {
+	err := db.Tx(ctx, r.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, keepSQL, o.OrgID, o.Number, o.CallID, o.Source, o.Words, o.At.UTC()); err != nil {
+			return err
+		}
+		affected, err := r.Store.Contacts.OptOut(ctx, tx, o.OrgID, phonenumber.ListedForms(o.Number))
+		if err != nil {
+			return err
+		}
+		for _, l := range affected {
+			c, err := r.Store.Get(ctx, tx, o.OrgID, l.CampaignID, false)
+			if err == nil {
+				err = r.Store.AddLog(ctx, tx, c, store.LogEntry{Action: store.OptedOut, Via: campaigns.BySystem, Detail: o.CallID, At: l.At})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("opt-out in call %s: %w", o.CallID, err)
+	}
+	return nil
+}

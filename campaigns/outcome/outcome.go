@@ -1,0 +1,156 @@
+// Package outcome records the results of campaign calls: it follows the ends and the
+// analyses of calls, moves contacts to their next state, and records opt-outs.
+package outcome
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/circuitbreaker"
+)
+
+// An Outcome is the result of a call to a contact.
+type Outcome struct {
+	CallID string
+	What   retry.Outcome
+	Ended  time.Time
+	// Unreached reports that the route failed before a phone rang.
+	Unreached bool
+	// Awaits reports that the call is analyzed: a contact that was reached waits for
+	// the analysis.
+	Awaits bool
+	// Fault is the reason of a call that was answered and broke by a fault of this
+	// service before a conversation; empty for others.
+	Fault string
+	// Spread, -1 to 1, shifts a redial by up to 10 % of its delay.
+	Spread float64
+}
+
+// A Recorder stores outcomes and moves contacts to their next state.
+type Recorder struct {
+	Pool  *pgxpool.Pool
+	Store *store.Store
+	Now   func() time.Time // nil: the database's clock
+	Log   *slog.Logger     // nil logs nothing
+}
+
+// clock returns the database's time, so that all nodes use one clock.
+func (l *Recorder) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
+	if l.Now != nil {
+		return l.Now().UTC(), nil
+	}
+	err = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now.UTC(), err
+}
+
+// ErrNoContact is returned for a call without a campaign.
+var ErrNoContact = errors.New("the call belongs to no campaign")
+
+// Record stores the outcome of a call, in the transaction that ends it, and returns the
+// new state of its contact. Recording it again has no effect.
+func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
+	t, err := l.trial(ctx, tx, o.CallID)
+	if err != nil || !t.Ended.IsZero() {
+		return t.State, err
+	}
+	if t.IsProbe && o.Unreached { // a probe of the route does not count as an attempt
+		_, err = l.Undo(ctx, tx, o.CallID)
+		return campaigns.Pending, err
+	}
+	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
+	if t.Tried.Outcome, t.Tried.Spread = o.What, o.Spread; !o.Awaits || !o.What.IsConversation() {
+		next = t.Campaign.NextAfter(t.Tried, o.Ended)
+	}
+	next = next.WithFault(o.Fault).UnlessOptedOut(t.OptedOut)
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return next.State, err
+	}
+	if err = l.Store.Attempts.SaveOutcome(ctx, tx, o.CallID, o.What, o.Ended, next, now); err != nil || o.Fault == "" {
+		return next.State, err
+	}
+	return next.State, l.fault(ctx, tx, t.Campaign.ID, o, now)
+}
+
+// fault stores that a call broke, and opens the breaker of its campaign if too many
+// did.
+func (l *Recorder) fault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
+	if err := l.Store.Attempts.SaveFault(ctx, tx, o.CallID, o.Fault); err != nil {
+		return err
+	}
+	opened, err := l.Store.Breakers.Check(ctx, tx, campaignID, circuitbreaker.CampaignRules(), now)
+	if opened && l.Log != nil {
+		l.Log.WarnContext(
+			ctx,
+			"campaign stopped calling: too many of its calls failed because of this service",
+			"campaign", campaignID, "last", o.Fault)
+	}
+	return err
+}
+
+// Verdict applies the analysis of a call, nil without one, to the contact that waits
+// for it, and returns its new state. A contact that no longer waits keeps its state.
+func (l *Recorder) Verdict(
+	ctx context.Context,
+	tx pgx.Tx,
+	callID string,
+	analysis map[string]json.RawMessage,
+	spread float64,
+) (campaigns.State, error) {
+	t, err := l.trial(ctx, tx, callID)
+	if err != nil || t.State != campaigns.Awaiting {
+		return t.State, err
+	}
+	t.Tried.Analysis, t.Tried.Spread = analysis, spread
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return t.State, err
+	}
+	next := t.Campaign.NextAfter(t.Tried, now).UnlessOptedOut(t.OptedOut)
+	return next.State, l.Store.Attempts.SaveOutcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
+}
+
+// trial returns the attempt of a call, with the contact locked.
+func (l *Recorder) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Attempt, error) {
+	t, err := l.Store.Attempts.OfCall(ctx, tx, callID)
+	switch {
+	case err != nil:
+		return store.Attempt{}, err
+	case t == nil:
+		return store.Attempt{}, ErrNoContact
+	}
+	return *t, nil
+}
+
+// Undo removes an attempt whose INVITE was never sent. It reports whether the call had
+// a contact.
+func (l *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	return l.giveBack(ctx, tx, callID, 0)
+}
+
+// elsewhere is the pause before another attempt for a contact whose call this node
+// could not make: other nodes may take it first.
+const elsewhere = time.Minute
+
+// Postpone undoes an attempt, as Undo does, that this node could not make.
+func (l *Recorder) Postpone(ctx context.Context, tx pgx.Tx, callID string) error {
+	_, err := l.giveBack(ctx, tx, callID, elsewhere)
+	return err
+}
+
+func (l *Recorder) giveBack(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
+	now, err := l.clock(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	return l.Store.Attempts.Revert(ctx, tx, callID, wait, now)
+}

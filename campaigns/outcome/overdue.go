@@ -1,0 +1,72 @@
+package outcome
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+const (
+	// longest bounds the wait of a contact for the analysis of its call.
+	longest = 15 * time.Minute
+	every   = 10 * time.Second
+)
+
+// An OverdueSettler settles contacts whose analysis does not arrive, as if it had
+// failed. Any number of nodes may run it.
+type OverdueSettler struct {
+	Recorder *Recorder
+	Log      *slog.Logger
+}
+
+// Run settles overdue contacts until ctx ends.
+func (o *OverdueSettler) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if _, err := o.Pass(ctx); err != nil && ctx.Err() == nil {
+				o.Log.WarnContext(ctx, "failed to settle contacts with an overdue analysis", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Pass settles all overdue contacts and returns their number. A failure of one does not
+// delay the others; it is returned.
+func (o *OverdueSettler) Pass(ctx context.Context) (n int, err error) {
+	for {
+		settled := 0
+		var faults []error
+		err = db.Tx(ctx, o.Recorder.Pool, func(tx pgx.Tx) error {
+			calls, fault := o.Recorder.Store.Attempts.Overdue(ctx, tx, longest)
+			for _, id := range calls {
+				one := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
+					_, wrong := o.Recorder.Verdict(ctx, inner, id, nil, spread(id))
+					return wrong
+				})
+				if one != nil {
+					faults = append(faults, fmt.Errorf("call %s: %w", id, one))
+					continue
+				}
+				settled++
+			}
+			return fault
+		})
+		if err != nil {
+			return n, err
+		}
+		if n += settled; settled == 0 || ctx.Err() != nil {
+			return n, errors.Join(faults...)
+		}
+	}
+}

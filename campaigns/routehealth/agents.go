@@ -1,0 +1,98 @@
+package routehealth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/circuitbreaker"
+)
+
+// agent is a version of an agent.
+type agent struct {
+	id      string
+	version int
+}
+
+// ReportAgents stores as which agents of running campaigns this node can talk: changes
+// at once, all of them periodically.
+func (w *Monitor) ReportAgents(ctx context.Context) error {
+	if w.CanTalk == nil {
+		return nil
+	}
+	found, err := w.Pool.Query(ctx, "SELECT DISTINCT agent_id, agent_version FROM campaigns WHERE status = 'running'")
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	used, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (a agent, err error) { return a, row.Scan(&a.id, &a.version) })
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	down := map[agent]bool{}
+	for _, a := range used {
+		able, fault := w.CanTalk(ctx, a.id, a.version)
+		if fault != nil {
+			err = fault // the other agents are still reported
+			continue
+		}
+		down[a] = !able
+	}
+	if maps.Equal(down, w.unavailable) && time.Since(w.agentsReported) < sightEvery {
+		return err
+	}
+	if fault := w.saveAgents(ctx, down); fault != nil {
+		return fault
+	}
+	w.unavailable, w.agentsReported = down, time.Now()
+	return err
+}
+
+func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
+	if len(down) == 0 {
+		return nil
+	}
+	var ids []string
+	var versions []int
+	var bad []bool
+	for a, is := range down {
+		ids, versions, bad = append(ids, a.id), append(versions, a.version), append(bad, is)
+	}
+	_, err := w.Pool.Exec(ctx, `
+		INSERT INTO agent_sights (agent_id, version, node, down, at)
+		SELECT x.id, x.version, $1, x.down, clock_timestamp() FROM unnest($2::text[], $3::int[], $4::boolean[]) AS x (id, version, down)
+		JOIN agents a ON a.id = x.id ORDER BY x.id, x.version
+		ON CONFLICT (agent_id, version, node) DO UPDATE SET down = excluded.down, at = excluded.at`, w.Owner, ids, versions, bad)
+	if err != nil {
+		return fmt.Errorf("agents: %w", err)
+	}
+	return nil
+}
+
+// talked is how long after its answer the probe of a campaign passes.
+const talked = 10 * time.Second
+
+// stepCampaigns advances the breakers of campaigns by the results of their probes.
+func (w *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	s := &store.Store{}
+	all, err := s.Breakers.Open(ctx, tx, talked)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		next := circuitbreaker.CampaignRules().Step(now, h.State, h.Seen)
+		if next == h.State {
+			continue
+		}
+		if err = s.Breakers.Save(ctx, tx, h, next); err != nil {
+			return err
+		}
+		if !next.Open && w.Log != nil {
+			w.Log.InfoContext(ctx, "campaign calls again: its calls no longer fail", "campaign", h.CampaignID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package routehealth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control/metrics"
+)
+
+// Limits of the metrics.
+const (
+	figuresEvery = 15 * time.Second
+	// figuresShare times the duration of a measurement is the pause after it.
+	figuresShare = 20
+	// figuresAtMost bounds the campaigns with metrics: each has its own series.
+	figuresAtMost = 500
+)
+
+// measure updates the metrics until ctx ends, while this node holds the duty.
+func (w *Monitor) measure(ctx context.Context) {
+	timer := time.NewTimer(figuresEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		w.warn(ctx, "failed to measure campaigns", w.Measure(ctx))
+		timer.Reset(max(figuresEvery, figuresShare*time.Since(began)))
+	}
+}
+
+// freeSQL returns the running campaigns, when each dialed last, and whether its route
+// has a free channel.
+const freeSQL = `
+SELECT c.org_id, c.id, nullif(p.last_at, '-infinity'), clock_timestamp(),
+	(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))
+		< least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
+	AND (t.concurrent_calls = 0 OR
+		(SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
+FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
+JOIN subgroups s ON s.id = c.route_id JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
+WHERE c.status = 'running' ORDER BY c.id`
+
+// A running is a running campaign.
+type running struct {
+	org, id   string
+	last, now time.Time
+	free      bool
+}
+
+// Measure updates the metrics of running campaigns if this node holds the duty. It
+// returns the first error of a campaign and measures the others.
+func (w *Monitor) Measure(ctx context.Context) error {
+	if !w.mine.Load() {
+		w.keep(metrics.Campaigns{})
+		w.idle = nil
+		return nil
+	}
+	found, err := w.Pool.Query(ctx, freeSQL)
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (r running, err error) {
+		var last *time.Time
+		err = row.Scan(&r.org, &r.id, &last, &r.now, &r.free)
+		r.last = or(last)
+		return r, err
+	})
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	f := metrics.Campaigns{Running: len(all)}
+	idle := map[string]time.Time{}
+	var first error
+	for _, r := range all[:min(len(all), figuresAtMost)] {
+		p, err := w.Progress(ctx, r.org, r.id)
+		if err != nil { // the other campaigns continue
+			if first == nil {
+				first = fmt.Errorf("campaign %s: %w", r.id, err)
+			}
+			if before, ok := w.idle[r.id]; ok {
+				idle[r.id] = before
+			}
+			continue
+		}
+		since := since(w.idle[r.id], r, p)
+		if !since.IsZero() {
+			idle[r.id] = since
+		}
+		f.All = append(f.All, metrics.Campaign{
+			ID: r.id, Asked: p.Pace.CallsPerMinute, Dialled: p.Pace.Dialed, InFlight: p.Pace.InFlight, Ready: p.Ready, Held: p.HeldReasons,
+			Idle: !since.IsZero() && r.now.Sub(since) >= w.IdleAfter,
+		})
+	}
+	w.idle = idle
+	w.keep(f)
+	return first
+}
+
+// since returns from when on a campaign could dial and did not; zero if it cannot or
+// did. before is the previous result.
+func since(before time.Time, r running, p progress.Progress) time.Time {
+	switch {
+	case p.Ready == 0 || !r.free:
+		return time.Time{}
+	case before.IsZero() || r.last.After(before):
+		return r.now
+	default:
+		return before
+	}
+}
+
+// keep stores the metrics.
+func (w *Monitor) keep(f metrics.Campaigns) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.figures = f
+}
+
+// show stores the states of the routes' breakers.
+func (w *Monitor) show(states map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states = states
+}
+
+// Figures returns the metrics of campaigns and routes; empty if another node holds the
+// duty.
+func (w *Monitor) Figures() metrics.Campaigns {
+	if !w.mine.Load() {
+		return metrics.Campaigns{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.figures
+	f.Active, f.Routes = true, w.states
+	return f
+}

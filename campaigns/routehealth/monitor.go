@@ -1,0 +1,213 @@
+// Package routehealth monitors running campaigns: it runs the circuit breakers of
+// their routes (control/circuitbreaker) and measures their progress. One node does so
+// for all; each node reports the trunks that it cannot reach.
+package routehealth
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/control/trunks"
+)
+
+// A Monitor runs the breakers of routes and measures campaigns.
+type Monitor struct {
+	Pool  *pgxpool.Pool
+	Rules circuitbreaker.Rules
+	Owner string // this node
+	// Down reports that no proxy of a trunk accepts calls, as far as this node sees.
+	Down func(trunks.Trunk) bool
+	// CanTalk reports whether this node can talk as a version of an agent now; nil
+	// disables the report.
+	CanTalk func(ctx context.Context, agentID string, version int) (bool, error)
+	// Paused returns the trunks, by id, whose carriers asked this node to pause, and
+	// until when; nil means none.
+	Paused func() map[string]time.Time
+	// Progress returns the progress of a campaign. A campaign that could dial and does
+	// not for IdleAfter is reported as idle.
+	Progress  func(ctx context.Context, orgID, id string) (progress.Progress, error)
+	IdleAfter time.Duration
+	Log       *slog.Logger
+
+	mine atomic.Bool          // this node held the duty at the last step
+	idle map[string]time.Time // since when campaigns could dial and do not
+
+	unavailable    map[agent]bool // agents that this node reported last
+	agentsReported time.Time
+
+	mu      sync.Mutex
+	down    map[string]bool   // trunks, by id, that this node cannot reach
+	figures metrics.Campaigns // of the last measurement
+	states  map[string]string // of the breakers of routes, at the last step
+}
+
+const (
+	tick       = time.Second     // between two steps
+	sightEvery = 5 * time.Second // between two reports of this node
+	sightLasts = 15 * time.Second
+	dutyLasts  = 5 * time.Second // after the last step of a node that stopped
+)
+
+// Run reports and steps until ctx ends.
+func (w *Monitor) Run(ctx context.Context) {
+	var others sync.WaitGroup
+	others.Go(func() { w.measure(ctx) })
+	defer others.Wait()
+	steps := time.NewTicker(tick)
+	defer steps.Stop()
+	var reported time.Time
+	var before map[string]bool
+	for {
+		select {
+		case <-ctx.Done():
+			w.leave(context.WithoutCancel(ctx))
+			return
+		case <-steps.C:
+		}
+		if paused := w.pausedNow(); time.Since(reported) >= sightEvery || !maps.Equal(paused, before) {
+			reported, before = time.Now(), paused
+			w.warn(ctx, "failed to report trunks", w.ReportTrunks(ctx))
+		}
+		w.warn(ctx, "failed to report agents", w.ReportAgents(ctx))
+		_, err := w.Step(ctx)
+		w.warn(ctx, "failed to check routes", err)
+	}
+}
+
+func (w *Monitor) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil && w.Log != nil {
+		w.Log.WarnContext(ctx, what, "err", err)
+	}
+}
+
+// Unreachable reports that this node cannot reach a trunk; others may.
+func (w *Monitor) Unreachable(trunkID string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down[trunkID]
+}
+
+// pausedNow returns the trunks that are paused for this node.
+func (w *Monitor) pausedNow() map[string]bool {
+	now := map[string]bool{}
+	if w.Paused != nil {
+		for id := range w.Paused() {
+			now[id] = true
+		}
+	}
+	return now
+}
+
+// ReportTrunks stores how this node sees the trunks of running campaigns and those that
+// are paused for any node.
+func (w *Monitor) ReportTrunks(ctx context.Context) error {
+	paused := map[string]time.Time{}
+	if w.Paused != nil {
+		maps.Copy(paused, w.Paused())
+	}
+	found, err := w.Pool.Query(ctx, `
+		SELECT trunk_id FROM campaigns WHERE status = 'running' UNION SELECT trunk_id FROM trunk_sights WHERE paused_until > clock_timestamp()
+		UNION SELECT unnest($1::text[])`, slices.Collect(maps.Keys(paused)))
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	used, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("campaigns: %w", err)
+	}
+	var all []trunks.Trunk
+	if len(used) > 0 {
+		if all, err = trunks.All(ctx, w.Pool); err != nil {
+			return err
+		}
+	}
+	in := map[string]bool{}
+	for _, id := range used {
+		in[id] = true
+	}
+	down := map[string]bool{}
+	var ids []string
+	var bad []bool
+	var left []time.Duration // of the pause, independent of the database's clock
+	for _, t := range all {
+		if in[t.ID] {
+			until, asked := paused[t.ID]
+			down[t.ID] = !asked && w.Down != nil && w.Down(t)
+			ids, bad, left = append(ids, t.ID), append(bad, down[t.ID]), append(left, max(time.Until(until), 0))
+		}
+	}
+	w.mu.Lock()
+	w.down = down
+	w.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err = w.Pool.Exec(ctx, `
+		INSERT INTO trunk_sights (trunk_id, node, down, paused_until, at)
+		SELECT x.id, $1, x.down, clock_timestamp() + x.pause, clock_timestamp()
+		FROM unnest($2::text[], $3::boolean[], $4::interval[]) AS x (id, down, pause) JOIN trunks t ON t.id = x.id ORDER BY x.id
+		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, w.Owner, ids, bad, left)
+	if err != nil {
+		return fmt.Errorf("trunks: %w", err)
+	}
+	return nil
+}
+
+// dutySQL takes or keeps the duty and returns the time. Other nodes wait for the
+// transaction.
+const dutySQL = `
+INSERT INTO duties AS d (name, owner, until) VALUES ('routes', $1, clock_timestamp() + $2::interval)
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE d.owner = excluded.owner OR d.until < clock_timestamp()
+RETURNING clock_timestamp()`
+
+// Step advances the breakers of all routes and campaigns if this node holds the duty,
+// and reports whether it does.
+func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
+	err = db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
+		found, fault := tx.Query(ctx, dutySQL, w.Owner, dutyLasts)
+		if fault != nil {
+			return fault
+		}
+		times, fault := pgx.CollectRows(found, pgx.RowTo[time.Time])
+		if fault != nil || len(times) == 0 {
+			return fault
+		}
+		mine = true
+		if fault = w.stepCampaigns(ctx, tx, times[0]); fault != nil {
+			return fault
+		}
+		return w.stepRoutes(ctx, tx, times[0])
+	})
+	if w.mine.Store(mine && err == nil); !w.mine.Load() {
+		w.show(nil)
+	}
+	if err != nil {
+		return false, fmt.Errorf("routes: %w", err)
+	}
+	return mine, nil
+}
+
+// leave releases the duty and deletes this node's reports.
+func (w *Monitor) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	batch := &pgx.Batch{}
+	batch.Queue("DELETE FROM duties WHERE name = 'routes' AND owner = $1", w.Owner)
+	batch.Queue("DELETE FROM trunk_sights WHERE node = $1", w.Owner)
+	batch.Queue("DELETE FROM agent_sights WHERE node = $1", w.Owner)
+	_ = w.Pool.SendBatch(ctx, batch).Close() // otherwise both expire
+}

@@ -1,0 +1,273 @@
+package routehealth
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/trunks"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// env is an organization with a campaign that runs on a route.
+type env struct {
+	*testing.T
+
+	db *db.DB
+	n  int
+}
+
+func open(t *testing.T) *env {
+	t.Helper()
+	r := &env{T: t, db: dbtest.New(t)}
+	r.exec("INSERT INTO organizations (id, name) VALUES ('org_1', 'acme')")
+	r.exec("INSERT INTO trunks (id, org_id, name, proxy) VALUES ('trk_1', 'org_1', 'main', 'sip:127.0.0.1:5080')")
+	r.exec("INSERT INTO subgroups (id, org_id, trunk_id, name, concurrent_calls, calls_per_minute) VALUES ('rte_1', 'org_1', 'trk_1', 'one', 10, 60), ('rte_2', 'org_1', 'trk_1', 'two', 10, 60)")
+	r.exec(`INSERT INTO campaigns (id, org_id, status, created_via, name, agent_id, agent_name, timezone, timezone_source, accepts_additions,
+			calls_per_minute, call_strategy, classification, retry, duplicate_action, use_contact_timezone, working_hours, trunk_id, route_id, from_number,
+			dnc, market, created_at, updated_at)
+		VALUES ('cmp_1', 'org_1', 'running', 'api', 'Spring', 'agt_1', 'sales', 'UTC', 'organization', false, 200, 'standard', 'marketing',
+			'{}', 'reject', false, '[]', 'trk_1', 'rte_1', '+77010000000', 'block', 'kz', now(), now())`)
+	return r
+}
+
+func (r *env) exec(sql string, args ...any) {
+	r.Helper()
+	if _, err := r.db.Pool.Exec(context.WithoutCancel(r.Context()), sql, args...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// call adds a past call of a route and returns its id. An empty reason means an active
+// call.
+func (r *env) call(route, reason string, code int, rang bool, ago time.Duration) string {
+	r.Helper()
+	r.n++
+	id, status := fmt.Sprintf("call_%d", r.n), "failed"
+	if reason == "" {
+		status = "queued"
+	}
+	r.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+			ring_seconds, created_at, ringing_at, disconnection_reason, sip_status)
+		VALUES ($1, 'org_1', 'phone', $2, 'agt_1', 'sales', 1, '77010000001', '', 'trk_1', $3, '77010000001', 45,
+			clock_timestamp() - $4::interval, CASE WHEN $5 THEN clock_timestamp() END, nullif($6, ''), nullif($7, 0))`, id, status, route, ago, rang, reason, code)
+	return id
+}
+
+// state returns the state of a route's breaker.
+func (r *env) state(route string) (s string) {
+	r.Helper()
+	err := r.db.Pool.QueryRow(r.Context(), `SELECT coalesce((SELECT CASE WHEN open THEN 'open ' || why || ' ' || extract(epoch FROM wait)::int ELSE 'closed' END
+		FROM route_breakers WHERE subgroup_id = $1), 'never')`, route).Scan(&s)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+func (r *env) watch(owner string) *Monitor {
+	return &Monitor{Pool: r.db.Pool, Rules: circuitbreaker.DefaultRules(), Owner: owner}
+}
+
+func (r *env) look(w *Monitor) bool {
+	r.Helper()
+	mine, err := w.Step(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	return mine
+}
+
+// want runs a step and checks the state of the breaker of rte_1.
+func (r *env) want(w *Monitor, what, state string) {
+	r.Helper()
+	if !r.look(w) {
+		r.Fatalf("%s: it is not this node's duty", what)
+	}
+	if got := r.state("rte_1"); got != state {
+		r.Fatalf("%s: %s, want %s", what, got, state)
+	}
+}
+
+// TestFailures follows a breaker from its opening by failures, through failed probes,
+// to its closing.
+func TestFailures(t *testing.T) {
+	r := open(t)
+	w := r.watch("a")
+	for range 8 {
+		r.call("rte_1", "route_error", 503, false, time.Minute)
+		r.call("rte_2", "route_error", 503, false, time.Minute)
+	}
+	for range 30 {
+		r.call("rte_1", "route_error", 503, false, 11*time.Minute) // too old
+	}
+	r.call("rte_1", "", 0, false, time.Second)
+	r.call("rte_1", "internal_error", 0, false, time.Second)
+	r.call("rte_1", "busy", 486, false, 2*time.Minute)
+	r.want(w, "nine calls that tell something", "never")
+	r.call("rte_1", "congestion", 503, false, time.Second)
+	r.want(w, "nine of ten have failed", "open failures 10")
+	if got := r.state("rte_2"); got != "never" {
+		t.Errorf("a route of which no campaign runs: %s", got)
+	}
+	r.call("rte_1", "busy", 486, false, 0)
+	r.want(w, "a call that was asked for by itself gets through", "open failures 10")
+
+	try := func(id string) {
+		t.Helper()
+		r.exec("UPDATE route_breakers SET probe_call = $1 WHERE subgroup_id = 'rte_1'", id)
+	}
+	probe := r.call("rte_1", "", 0, false, 0)
+	try(probe)
+	r.want(w, "a probe is on", "open failures 10")
+	r.exec("UPDATE calls SET status = 'failed', disconnection_reason = 'no_answer', sip_status = 408 WHERE id = $1", probe)
+	r.want(w, "a probe failed", "open failures 20")
+	var call string
+	var wait time.Duration
+	if err := r.db.Pool.QueryRow(t.Context(), "SELECT probe_call, probe_at - clock_timestamp() FROM route_breakers").Scan(&call, &wait); err != nil || call != "" || wait < 9*time.Second || wait > 10*time.Second {
+		t.Errorf("after it, probe %q, the next in %v (%v)", call, wait, err)
+	}
+	try("call_gone")
+	r.want(w, "a probe never left", "open failures 20")
+	try(r.call("rte_1", "", 0, true, 0))
+	r.want(w, "a probe rings", "closed")
+	r.want(w, "calls that failed before count no more", "closed")
+	for range 10 {
+		r.call("rte_1", "blocked", 403, false, 0)
+	}
+	r.want(w, "ten more have failed", "open failures 10")
+}
+
+// TestUnreachable: a trunk that no node reaches is not used; one that some node reaches
+// is.
+func TestUnreachable(t *testing.T) {
+	r := open(t)
+	down := map[string]bool{"a": true}
+	nodes := map[string]*Monitor{}
+	for _, name := range []string{"a", "b"} {
+		nodes[name] = r.watch(name)
+		nodes[name].Down = func(m trunks.Trunk) bool { return m.Proxy == "sip:127.0.0.1:5080" && down[name] }
+	}
+	tell := func() {
+		t.Helper()
+		for _, n := range nodes {
+			if err := n.ReportTrunks(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tell()
+	r.want(nodes["a"], "one node does not reach it", "never")
+	if !nodes["a"].Unreachable("trk_1") || nodes["b"].Unreachable("trk_1") {
+		t.Error("nodes take their own sight for another's")
+	}
+	down["b"] = true
+	tell()
+	r.want(nodes["a"], "none does", "open unreachable 10")
+	down["a"] = false
+	tell()
+	r.want(nodes["a"], "one does again", "closed")
+	down["a"] = true
+	tell()
+	r.want(nodes["a"], "none does", "open unreachable 10")
+	probe := r.call("rte_1", "", 0, true, 0)
+	r.exec("UPDATE route_breakers SET probe_call = $1", probe)
+	r.want(nodes["a"], "a call gets through all the same", "closed")
+	r.want(nodes["a"], "until somebody looks again", "closed")
+	r.exec("UPDATE trunk_sights SET at = clock_timestamp() - interval '20 seconds'")
+	r.want(nodes["a"], "what is not repeated does not count", "closed")
+	tell()
+	r.want(nodes["a"], "none reaches it still", "open unreachable 10")
+}
+
+// TestDuty: one node monitors until it stops.
+func TestDuty(t *testing.T) {
+	r := open(t)
+	a, b := r.watch("a"), r.watch("b")
+	if !r.look(a) || r.look(b) || !r.look(a) {
+		t.Error("the duty is not the first one's")
+	}
+	r.exec("UPDATE duties SET until = clock_timestamp() - interval '1 millisecond'")
+	if !r.look(b) || r.look(a) {
+		t.Error("a node that said nothing for long keeps the duty")
+	}
+	b.leave(t.Context())
+	if !r.look(a) {
+		t.Error("a node that left keeps the duty")
+	}
+}
+
+// TestSameVerdicts compares the counts of the database with control/circuitbreaker for
+// the same calls.
+func TestSameVerdicts(t *testing.T) {
+	reasons := append(circuitbreaker.RouteFaults(), "no_answer", "busy", "declined", "invalid_number", "cancelled", "internal_error", "queue_expired", "dnc_blocked", "unknown_after_restart")
+	r := open(t)
+	w := r.watch("a")
+	for _, code := range []int{0, 403, 408, 480, 487, 503} {
+		for _, rang := range []bool{false, true} {
+			good, bad := 0, 0
+			r.exec("DELETE FROM calls")
+			for _, reason := range reasons {
+				r.call("rte_1", reason, code, rang, time.Second)
+				if circuitbreaker.IsRouteFault(reason, code, rang) {
+					bad++
+				}
+				if circuitbreaker.IsReached(reason, code, rang) {
+					good++
+				}
+			}
+			var all []route
+			err := db.Tx(t.Context(), r.db.Pool, func(tx pgx.Tx) (fault error) {
+				all, fault = w.routes(t.Context(), tx, time.Now().Add(time.Second))
+				return fault
+			})
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%d routes, %v", len(all), err)
+			}
+			if got := all[0].seen; got.Good != good || got.Bad != bad {
+				t.Errorf("status %d, rang %v: %d good and %d bad, want %d and %d", code, rang, got.Good, got.Bad, good, bad)
+			}
+		}
+	}
+}
+
+// TestPauses: a trunk whose carrier asked for a pause is not unreachable, and every
+// node reports it, even if no campaign uses it.
+func TestPauses(t *testing.T) {
+	r := open(t)
+	r.exec("UPDATE campaigns SET status = 'paused'")
+	down := func(trunks.Trunk) bool { return true }
+	paused, other := r.watch("a"), r.watch("b")
+	paused.Down, other.Down = down, func(trunks.Trunk) bool { return false }
+	paused.Paused = func() map[string]time.Time { return map[string]time.Time{"trk_1": time.Now().Add(20 * time.Second)} }
+	sights := func() (s string) {
+		if err := r.db.Pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(node || ' ' || down || ' ' || (paused_until > now()), ', ' ORDER BY node), '')
+			FROM trunk_sights`).Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, step := range []struct {
+		w    *Monitor
+		want string
+	}{
+		{other, ""}, {paused, "a false true"}, {other, "a false true, b false false"},
+	} {
+		if err := step.w.ReportTrunks(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := sights(); got != step.want {
+			t.Errorf("%s tells: %q, want %q", step.w.Owner, got, step.want)
+		}
+	}
+	if paused.Unreachable("trk_1") {
+		t.Error("a paused trunk is unreachable")
+	}
+}

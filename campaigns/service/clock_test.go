@@ -1,0 +1,63 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+)
+
+// behind moves the fixture to a database whose clock is behind that of the node.
+func (o *env) behind(t *testing.T, by time.Duration) {
+	t.Helper()
+	if _, err := o.db.Pool.Exec(o.ctx, `CREATE SCHEMA skew; CREATE FUNCTION skew.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+		$$ SELECT pg_catalog.clock_timestamp() - interval '`+by.String()+`' $$`); err != nil {
+		t.Fatal(err)
+	}
+	c := o.db.Pool.Config().Copy()
+	c.ConnConfig.RuntimeParams["search_path"] = "skew, public, pg_catalog"
+	pool, err := pgxpool.NewWithConfig(o.ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	o.Pool, o.Now = pool, nil
+}
+
+// TestServerAhead: a node whose clock is ahead neither ends a campaign early nor starts
+// one early.
+func TestServerAhead(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const behind = 48 * time.Hour
+	o.behind(t, behind)
+	soon := time.Now().Add(-behind / 2) // is still to come by the database's clock, and legal hours before it
+	status := func(st campaigns.Campaign, err error, want campaigns.Status) {
+		t.Helper()
+		if err != nil || st.Status != want {
+			t.Errorf("%s, %v; want %s", st.Status, err, want)
+		}
+	}
+	st, err := o.create(campaigns.Spec{}, true, numbers(1)...)
+	status(st.Campaign, err, campaigns.Running)
+	id := st.Campaign.ID
+	if _, err = o.db.Pool.Exec(o.ctx, "UPDATE campaigns SET ends_at = $1", soon); err != nil {
+		t.Fatal(err)
+	}
+	st, err = o.Pause(o.ctx, o.org, id, who())
+	status(st.Campaign, err, campaigns.Paused)
+	st, err = o.Resume(o.ctx, o.org, id, who())
+	status(st.Campaign, err, campaigns.Running)
+
+	st, err = o.create(campaigns.Spec{StartsAt: soon}, true, "+12125559999")
+	status(st.Campaign, err, campaigns.Scheduled)
+	st, err = o.Cancel(o.ctx, o.org, st.Campaign.ID, who())
+	status(st.Campaign, err, campaigns.Canceled)
+	if at, want := st.Campaign.CanceledAt, time.Now().Add(-behind); at.Sub(want).Abs() > time.Minute {
+		t.Errorf("cancelled at %v, want %v", at, want)
+	}
+}

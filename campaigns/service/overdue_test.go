@@ -1,0 +1,202 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/outcome"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/service"
+)
+
+// TestOverdue: a contact waits for the analysis of its call for 15 minutes by the
+// database's clock, then continues without. A later analysis changes nothing; one in
+// time decides.
+func TestOverdue(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const late, early = "+12125550101", "+12125550102"
+	again := json.RawMessage(`{"attempts": 3, "rules": [{"on": ["answered"], "when": {"analysis.again": true}, "action": "redial", "interval_s": 60}]}`)
+	st, err := o.create(campaigns.Spec{Strategy: "expert", Retry: again}, true, late, early)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]string{}
+	for _, n := range []string{late, early} {
+		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		call, ok, fault := o.take(ids[0])
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		if state, fault := o.record(call, retry.Answered, true); fault != nil || state != campaigns.Awaiting {
+			t.Fatal(state, fault)
+		}
+		calls[n] = call
+	}
+	d := &outcome.OverdueSettler{Recorder: o.recorder(), Log: slog.New(slog.DiscardHandler)}
+	pass := func(age string) int {
+		t.Helper()
+		if _, err := o.db.Pool.Exec(o.ctx, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late); err != nil {
+			t.Fatal(err)
+		}
+		n, err := d.Pass(o.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := pass("14 minutes 50 seconds"); n != 0 || o.contacts(t, late) != "awaiting" {
+		t.Errorf("%d are settled too early", n)
+	}
+	if n := pass("15 minutes"); n != 1 || o.contacts(t, late) != "done" || o.contacts(t, early) != "awaiting" {
+		t.Errorf("%d are settled; %s, %s", n, o.contacts(t, late), o.contacts(t, early))
+	}
+	for number, want := range map[string]campaigns.State{late: campaigns.Done, early: campaigns.Pending} {
+		var state campaigns.State
+		err := o.tx(func(tx pgx.Tx) (fault error) {
+			state, fault = o.recorder().Verdict(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
+			return fault
+		})
+		if err != nil || state != want {
+			t.Errorf("%s is %s after the analysis, %v", number, state, err)
+		}
+	}
+}
+
+// TestOverdueOne: a contact that cannot be settled does not delay others, and is not
+// retried endlessly.
+func TestOverdueOne(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const broken, other = "+12125550101", "+12125550102"
+	st, err := o.create(campaigns.Spec{}, true, broken, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{broken, other} {
+		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		call, ok, fault := o.take(ids[0])
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		if _, fault = o.record(call, retry.Answered, true); fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	for _, sql := range []string{
+		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '1 hour' WHERE number = '" + broken + "'",
+		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '20 minutes' WHERE number = '" + other + "'",
+		"DELETE FROM contact_attempts WHERE number = '" + broken + "'",
+	} {
+		if _, err = o.db.Pool.Exec(o.ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, 5*time.Second)
+	defer cancel()
+	n, err := (&outcome.OverdueSettler{Recorder: o.recorder(), Log: slog.New(slog.DiscardHandler)}).Pass(ctx)
+	if n != 1 || !errors.Is(err, outcome.ErrNoContact) || o.contacts(t, other) != "done" {
+		t.Errorf("%d are settled, %v; the other is %s", n, err, o.contacts(t, other))
+	}
+}
+
+// TestOneThatCannotBeMoved: a campaign that cannot be ended does not delay the end of
+// others.
+func TestOneThatCannotBeMoved(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, number := range []string{"+12125550101", "+12125550102"} {
+		st, err := o.create(campaigns.Spec{}, true, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, st.Campaign.ID)
+	}
+	for _, sql := range []string{
+		"UPDATE contacts SET state = 'done'",
+		"ALTER TABLE campaigns ADD CONSTRAINT stuck CHECK (status <> 'completed' OR id <> '" + min(ids[0], ids[1]) + "')",
+	} {
+		if _, err := o.db.Pool.Exec(o.ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := o.RunDue(o.ctx)
+	got, fault := o.texts("SELECT status FROM campaigns ORDER BY id")
+	if fault != nil || !slices.Equal(got, []string{"running", "completed"}) || err == nil || !strings.Contains(err.Error(), min(ids[0], ids[1])) {
+		t.Errorf("they are %v, %v: %v", got, fault, err)
+	}
+}
+
+// TestAddedAgain: a number that is added again is another contact with its own
+// attempts; both wait for their own next attempts, and are never in a call at the same
+// time.
+func TestAddedAgain(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	const number = "+12125550101"
+	st, err := o.create(campaigns.Spec{Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, true, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contacts := func() []string {
+		t.Helper()
+		all, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return all
+	}
+	call := func(id string, want campaigns.State) {
+		t.Helper()
+		c, ok, fault := o.take(id)
+		if fault != nil || !ok {
+			t.Fatal(ok, fault)
+		}
+		for _, other := range contacts() { // nobody else of the number is called meanwhile
+			if _, ok, fault = o.take(other); ok || fault != nil && !conflict(fault) {
+				t.Fatal(ok, fault)
+			}
+		}
+		if state, fault := o.record(c, retry.NoAnswer, false); fault != nil || state != want {
+			t.Fatalf("%s, %v, want %s", state, fault, want)
+		}
+	}
+	first := contacts()[0]
+	call(first, campaigns.Pending)
+	o.pass(time.Second)
+	if _, err = o.Add(o.ctx, o.org, st.Campaign.ID, who(), rowsOf(number), service.BatchHooks{}); err != nil {
+		t.Fatal(err)
+	}
+	second := contacts()[1]
+	if _, ok, fault := o.take(first); ok || fault != nil {
+		t.Fatalf("the first is called before its time: %v, %v", ok, fault)
+	}
+	call(second, campaigns.Pending) // at once, and with an attempt left
+	o.pass(20 * time.Minute)
+	call(first, campaigns.Exhausted)
+	call(second, campaigns.Exhausted)
+}

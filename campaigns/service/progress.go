@@ -1,0 +1,89 @@
+package service
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/admission"
+)
+
+// Progress returns the progress of a campaign, all numbers from one snapshot.
+func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Progress, error) {
+	var p progress.Progress
+	err := svc.snapshot(ctx, func(tx pgx.Tx) error {
+		c, err := svc.Store.Get(ctx, tx, orgID, id, false)
+		if err != nil {
+			return err
+		}
+		org, pkg, err := svc.rules(ctx, tx, orgID)
+		if err != nil {
+			return err
+		}
+		lists, closed := svc.screener().lists(ctx, tx, pkg) // a registry that cannot be opened holds all contacts
+		now := svc.now().UTC()
+		f := progress.Facts{Now: now, Campaign: c}
+		if f.Calendar, err = org.Calendar(c, pkg); err != nil {
+			return err
+		}
+		if f.Counts, err = svc.Store.Contacts.Count(ctx, tx, id); err != nil {
+			return err
+		}
+		t, err := svc.Store.Attempts.Stats(ctx, tx, id, now)
+		if err != nil {
+			return err
+		}
+		f.Outcomes, f.InProgress, f.Dialed = t.Outcomes, t.InProgress, t.Dialed
+		facts, err := checker{svc.Store, svc.CanTalk}.facts(ctx, tx, org, pkg,
+			Status{Campaign: c, Screen: screening.None(), Counts: f.Counts}, now)
+		if err != nil {
+			return err
+		}
+		if facts.HoursOpen && !c.Status.IsOver() {
+			f.Opens = facts.Warnings.NextWindow
+		}
+		f.Route, f.Paused = facts.Line() && !t.Shut, t.Paused
+		f.Down, f.Failing = t.Silent, t.Failing
+		if f.DiskFull, err = svc.isDiskFull(ctx, c); err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, "SELECT (coalesce(launched_at, '-infinity') >= dialing_since()) IS NOT TRUE FROM campaigns WHERE id = $1", id).
+			Scan(&f.FailedOver)
+		if err != nil {
+			return err
+		}
+		f.Stale = closed != nil || org.RequireRegistry && lists.IsUnusable(now)
+		err = svc.addWaiting(ctx, tx, &f, t.Due)
+		p = progress.Compute(f)
+		return err
+	})
+	return p, err
+}
+
+// isDiskFull reports whether this node cannot record the calls of the campaign now.
+func (svc *Service) isDiskFull(ctx context.Context, c campaigns.Campaign) (bool, error) {
+	if svc.CanRecord == nil {
+		return false, nil
+	}
+	can, err := svc.CanRecord(ctx, c.AgentID, c.AgentVersion)
+	return !can, err
+}
+
+// addWaiting adds the waiting contacts and, if the next call of a running campaign is
+// due, the limits that are reached.
+func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
+	c := f.Campaign
+	if c.Status == campaigns.Running && due {
+		if f.Full, err = admission.DialBlockers(ctx, tx, c.OrgID, c.Binding.RouteID); err != nil {
+			return err
+		}
+	}
+	return svc.Store.Contacts.EachWaiting(ctx, tx, c.ID, f.Now, func(w store.WaitingGroup) error {
+		f.Waiting = append(f.Waiting, progress.Group{Key: w.Group, Cap: w.Cap, Wait: w.Wait, Early: w.Early, Late: w.Late, Next: w.Next, N: w.N})
+		return nil
+	})
+}

@@ -1,0 +1,345 @@
+package service_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/outcome"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
+)
+
+// numbers returns n numbers of New York.
+func numbers(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("+1212555%04d", i))
+	}
+	return all
+}
+
+// TestTakenOrWithdrawn: with concurrent takes and withdrawals each contact has one of
+// them, and no number is in two calls.
+func TestTakenOrWithdrawn(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	all := numbers(60)
+	first, err := o.create(campaigns.Spec{}, true, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := o.create(campaigns.Spec{}, true, all...) // the same numbers
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := o.texts("SELECT id FROM contacts WHERE org_id = $1 ORDER BY number, id", o.org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks sync.WaitGroup
+	var mu sync.Mutex
+	withdrawn := map[string]bool{}
+	for w := range 2 {
+		tasks.Go(func() { // takes, each from its own end
+			for i := range ids {
+				if w == 1 {
+					i = len(ids) - 1 - i
+				}
+				if _, _, fault := o.take(ids[i]); fault != nil && !conflict(fault) {
+					t.Error(fault)
+				}
+			}
+		})
+		tasks.Go(func() { // withdraws every other number
+			for i := w; i < len(all); i += 4 {
+				sent, _ := json.Marshal(all[i])
+				done, fault := o.Withdraw(o.ctx, o.org, who(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
+				if fault != nil {
+					t.Error(fault)
+				}
+				mu.Lock()
+				for _, x := range done.Withdrawn {
+					withdrawn[x.ContactID] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	tasks.Wait()
+	live, err := o.texts("SELECT contact_id FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL", o.org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range live {
+		if withdrawn[id] {
+			t.Errorf("contact %s was withdrawn and is called", id)
+		}
+	}
+	if len(live) == 0 || len(withdrawn) == 0 {
+		t.Errorf("%d are called, %d withdrawn: nothing was seen", len(live), len(withdrawn))
+	}
+	twice, err := o.texts("SELECT number FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL GROUP BY number HAVING count(*) > 1", o.org)
+	if err != nil || len(twice) > 0 {
+		t.Errorf("%v are called twice at a time, %v", twice, err)
+	}
+	for _, st := range []service.Status{first, second} {
+		if p, err := o.Progress(o.ctx, o.org, st.Campaign.ID); err != nil || consistent(p) != "" {
+			t.Errorf("%v: %s in %+v", err, consistent(p), p)
+		}
+	}
+}
+
+// conflict reports whether the database forbade a second call.
+func conflict(err error) bool {
+	var pg interface{ SQLState() string }
+	return errors.As(err, &pg) && pg.SQLState() == "23505"
+}
+
+// TestPausedTakesNobody: after the response to a pause, a cancel or an end no contact
+// is taken.
+func TestPausedTakesNobody(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	for name, stop := range map[string]func(id string) error{
+		"pause": func(id string) error {
+			_, err := o.Pause(o.ctx, o.org, id, who())
+			return err
+		},
+		"cancel": func(id string) error {
+			_, err := o.Cancel(o.ctx, o.org, id, who())
+			return err
+		},
+	} {
+		st, err := o.create(campaigns.Spec{}, true, numbers(40)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := o.texts("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, stopped := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		var tasks sync.WaitGroup
+		for w := range 2 {
+			tasks.Go(func() {
+				for i := w; i < len(ids); i += 2 {
+					late := false
+					select {
+					case <-stopped:
+						late = true
+					default:
+					}
+					call, ok, err := o.take(ids[i])
+					if err != nil || ok && late {
+						t.Errorf("%s: contact %d was taken: %v %v", name, i, ok, err)
+					}
+					if ok {
+						once.Do(func() { close(begun) })
+						if _, err := o.record(call, retry.NoAnswer, false); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		<-begun
+		if err := stop(st.Campaign.ID); err != nil {
+			t.Error(err)
+		}
+		close(stopped)
+		tasks.Wait()
+	}
+}
+
+// single creates a campaign with one contact.
+func (o *env) single(t *testing.T, spec campaigns.Spec) (campaign, contact string) {
+	t.Helper()
+	st, err := o.create(spec, true, "+12125550101")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := o.texts("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
+	if err != nil || len(ids) != 1 {
+		t.Fatal(ids, err)
+	}
+	return st.Campaign.ID, ids[0]
+}
+
+// TestOutcomes: the outcome of a call moves its contact, once.
+func TestOutcomes(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	spec := campaigns.Spec{Strategy: "expert", Retry: json.RawMessage(`{"attempts":3,"interval_s":60,"rules":[
+		{"on":["no_answer"],"action":"redial","max":1},
+		{"on":["answered"],"when":{"analysis.again":true},"action":"redial","at":"analysis.when"},
+		{"on":["declined"],"action":"stop"}]}`)}
+	campaign, contact := o.single(t, spec)
+	call := func(what retry.Outcome, awaits bool, want campaigns.State) string {
+		t.Helper()
+		id, ok, err := o.take(contact)
+		if err != nil || !ok {
+			t.Fatalf("taken: %v %v", ok, err)
+		}
+		if _, again, fault := o.take(contact); again || fault != nil {
+			t.Errorf("taken twice: %v", fault)
+		}
+		for range 2 { // the second changes nothing
+			if state, fault := o.record(id, what, awaits); fault != nil || state != want {
+				t.Errorf("%s: %s, %v, want %s", what, state, fault, want)
+			}
+		}
+		return id
+	}
+	verdict := func(id, analysis string, want campaigns.State) {
+		t.Helper()
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(analysis), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.tx(func(tx pgx.Tx) error {
+			state, fault := o.recorder().Verdict(o.ctx, tx, id, fields, 0)
+			if state != want {
+				t.Errorf("the verdict leads to %s, want %s", state, want)
+			}
+			return fault
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	id := call(retry.NoAnswer, false, campaigns.Pending)
+	if _, ok, err := o.take(contact); ok || err != nil {
+		t.Errorf("it was taken before its time: %v", err)
+	}
+	verdict(id, `{"again":true}`, campaigns.Pending) // it waits for none
+	o.pass(time.Minute)
+	id = call(retry.Answered, true, campaigns.Awaiting)
+	verdict(id, fmt.Sprintf(`{"again":true,"when":%d}`, o.Now().Add(time.Hour).Unix()), campaigns.Pending)
+	o.pass(59 * time.Minute)
+	if _, ok, err := o.take(contact); ok || err != nil {
+		t.Errorf("it was taken before its time: %v", err)
+	}
+	o.pass(time.Minute)
+	if given, ok, err := o.take(contact); err != nil || !ok {
+		t.Fatal(ok, err)
+	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.Attempts.Revert(o.ctx, tx, given, 0, o.Now()); return fault }); err != nil {
+		t.Fatal(err)
+	}
+	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule was used up, no other speaks of it
+	if err := o.tx(func(tx pgx.Tx) error {
+		_, fault := o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", What: retry.Busy, Ended: o.Now()})
+		return fault
+	}); !errors.Is(err, outcome.ErrNoContact) {
+		t.Errorf("a call of nobody: %v", err)
+	}
+	if p, err := o.Progress(o.ctx, o.org, campaign); err != nil || p.Counters.Attempts != 3 || p.Counters.NoAnswer != 2 || p.Counters.Answered != 1 || consistent(p) != "" {
+		t.Errorf("%+v %v", p, err)
+	}
+	if err := o.RunDue(o.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.Get(o.ctx, o.org, campaign, screening.Fresh); err != nil || got.Campaign.StatusReason != campaigns.QueueDrained {
+		t.Errorf("%+v %v", got.Campaign, err)
+	}
+}
+
+// TestPauseWaitsForTheLine: a pause waits for a transaction that takes a contact, so
+// that none is taken after it.
+func TestPauseWaitsForTheLine(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	campaign, contact := o.single(t, campaigns.Spec{})
+	paused := make(chan error, 1)
+	err := o.tx(func(tx pgx.Tx) error {
+		if ok, fault := o.Store.Attempts.Begin(o.ctx, tx, contact, "call_1", o.Now()); !ok || fault != nil {
+			t.Errorf("taken: %v %v", ok, fault)
+		}
+		go func() {
+			_, fault := o.Pause(o.ctx, o.org, campaign, who())
+			paused <- fault
+		}()
+		for {
+			select {
+			case fault := <-paused:
+				t.Errorf("the pause did not wait: %v", fault)
+				paused <- fault
+				return nil
+			default:
+			}
+			waits, fault := o.texts("SELECT wait_event_type FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+			if fault != nil || len(waits) > 0 {
+				return fault
+			}
+		}
+	})
+	if err = errors.Join(err, <-paused); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := o.take(contact); ok || err != nil {
+		t.Errorf("taken in a pause: %v %v", ok, err)
+	}
+}
+
+// TestTalliesAreMended: deleted or doubled tallies are recounted while contacts change;
+// correct ones are not touched.
+func TestTalliesAreMended(t *testing.T) {
+	o := newOffice(t)
+	if err := o.open(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := o.create(campaigns.Spec{}, true, numbers(60)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &store.TallyFolder{Pool: o.db.Pool}
+	for _, ruin := range append([]string{"SELECT 1"}, ruins...) {
+		if _, err := o.db.Pool.Exec(t.Context(), ruin); err != nil {
+			t.Fatal(err)
+		}
+		var others sync.WaitGroup
+		others.Go(func() {
+			for i := range 60 {
+				if _, fault := o.db.Pool.Exec(t.Context(), "UPDATE contacts SET attempts = 1 - attempts WHERE campaign_id = $1 AND n = $2", st.Campaign.ID, i+1); fault != nil {
+					t.Error(fault)
+				}
+			}
+		})
+		others.Go(func() {
+			for range 10 {
+				if fault := all.Fold(t.Context()); fault != nil {
+					t.Error(fault)
+				}
+			}
+		})
+		mended, err := all.Mend(t.Context())
+		others.Wait()
+		if want := strings.Contains(ruin, "contact_tallies"); err != nil || slices.Equal(mended, []string{st.Campaign.ID}) != want {
+			t.Errorf("%s: mended are %v, %v", ruin, mended, err)
+		}
+		wrong, err := o.texts(`SELECT concat_ws(' ', state, tried, sum(n)) FROM (
+			SELECT state, tried, -n AS n FROM contact_tallies WHERE campaign_id = $1
+			UNION ALL SELECT state, state = 'pending' AND attempts > 0, count(*) FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2) x
+			GROUP BY state, tried HAVING sum(n) <> 0`, st.Campaign.ID)
+		if err != nil || len(wrong) > 0 {
+			t.Errorf("%s: off by %q, %v", ruin, wrong, err)
+		}
+	}
+}

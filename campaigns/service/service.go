@@ -1,0 +1,162 @@
+// Package service implements the operations on campaigns: create, launch, pause,
+// resume, cancel, and their status.
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/contactfile"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/importfiles"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
+	"github.com/parley-voice/parley/campaigns/market"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Markets returns the market package of a code: of the given version, or the built-in
+// one if version is empty; nil if code is empty.
+type Markets interface {
+	Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error)
+}
+
+// A RegistryLister returns the do-not-call registries of a market.
+type RegistryLister func(ctx context.Context, q db.Querier, market string) ([]screening.Registry, error)
+
+// A Service performs operations on campaigns. It is safe for concurrent use.
+type Service struct {
+	Pool    *pgxpool.Pool
+	Store   *store.Store
+	Bucket  importfiles.Bucket // stores the original rows of imports
+	Markets Markets
+	// Registries returns the current registries; nil means none.
+	Registries   RegistryLister
+	MaxRows      int           // rows of a campaign; 0 means 50,000
+	MaxFileRows  int           // rows of a file; 0 means 200,000
+	MaxCalls     int           // calls of a batch; 0 means 1,000
+	MaxAddresses int           // addresses of a withdrawal; 0 means 1,000
+	Horizon      time.Duration // how far ahead an open campaign may end; 0 means campaigns.Horizon
+	// CanRecord reports whether this node can record the calls of an agent now. It
+	// returns true for agents without recording. nil means always.
+	CanRecord func(ctx context.Context, agentID string, version int) (bool, error)
+	// CanTalk returns in wrong which provider of an agent no node has, and in now
+	// whether this node can talk as the agent. nil means always.
+	CanTalk AgentChecker
+	// Now is the clock; nil uses the clock of the database.
+	Now func() time.Time
+
+	offset  atomic.Int64 // nanoseconds from this node's clock to the database's, at the last query
+	gc      GCLimiter
+	screens screening.Cache // of drafts
+}
+
+// An AgentChecker reports whether an agent can talk; see Service.CanTalk.
+type AgentChecker func(ctx context.Context, q db.Querier, agentID string, version int) (wrong error, now bool, err error)
+
+// largeList is the number of rows from which a list is read with GCLimiter.
+const largeList = 10_000
+
+// Default limits of a request.
+const (
+	defaultMaxRows      = 50_000
+	defaultMaxFileRows  = 200_000
+	defaultMaxCalls     = 1_000
+	defaultMaxAddresses = 1_000
+)
+
+// An Actor is the author of a request, as the log stores it.
+type Actor struct {
+	Via       campaigns.Via
+	KeyID     string
+	Actor     string
+	IP, Agent string // address and User-Agent of the request
+}
+
+// entry returns a log entry of the actor.
+func (w Actor) entry(action, detail string, at time.Time) store.LogEntry {
+	return store.LogEntry{Action: action, Via: w.Via, KeyID: w.KeyID, Actor: w.Actor, Detail: detail, At: at}
+}
+
+// A Status is a campaign with its import, screening, launch checks and counts.
+type Status struct {
+	Campaign campaigns.Campaign
+	Import   *ImportStatus // nil for a campaign without a list
+	Screen   screening.Screen
+	Blockers []launchcheck.Blocker
+	Warnings []launchcheck.Warning
+	Counts   campaigns.Counts // of its contacts
+	// Stale reports that the list or the do-not-call data changed since the screening.
+	Stale bool
+}
+
+// An ImportStatus is an import with its first issues and its screening.
+type ImportStatus struct {
+	campaigns.Import
+	Issues  []contactfile.Issue
+	ByCode  map[string]int
+	Total   int
+	Screen  screening.Screen
+	Matches []screening.Match
+	Stale   bool // see Status.Stale
+}
+
+// A BlockedError is returned when launch checks block a launch or a resume.
+type BlockedError struct{ Blockers []launchcheck.Blocker }
+
+// Error implements error.
+func (b *BlockedError) Error() string {
+	return fmt.Sprintf("the launch checks found %d blockers", len(b.Blockers))
+}
+
+// A DraftKeptError is a refusal after the campaign was written: it stays a draft.
+type DraftKeptError struct{ Err error }
+
+// Error implements error.
+func (k *DraftKeptError) Error() string { return k.Err.Error() }
+
+// Unwrap returns the refusal.
+func (k *DraftKeptError) Unwrap() error { return k.Err }
+
+func (svc *Service) importFiles() *importfiles.Store {
+	return &importfiles.Store{Pool: svc.Pool, Bucket: svc.Bucket}
+}
+
+// now estimates the time of the database without a query.
+func (svc *Service) now() time.Time {
+	if svc.Now != nil {
+		return svc.Now()
+	}
+	return time.Now().Add(time.Duration(svc.offset.Load()))
+}
+
+// clock returns the time of the database, so that all nodes move campaigns by one
+// clock. It updates the offset that now uses.
+func (svc *Service) clock(ctx context.Context, q db.Querier) (now time.Time, err error) {
+	if svc.Now != nil {
+		return svc.Now().UTC().Truncate(time.Microsecond), nil
+	}
+	if err = q.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err == nil {
+		svc.offset.Store(int64(time.Until(now)))
+	}
+	return now.UTC(), err
+}
+
+// rules returns an organization and its market package, nil if it has none.
+func (svc *Service) rules(ctx context.Context, q db.Querier, orgID string) (store.Organization, *market.Package, error) {
+	org, err := svc.Store.Organization(ctx, q, orgID)
+	if err != nil {
+		return org, nil, err
+	}
+	pkg, err := svc.Markets.Package(ctx, q, org.Market, org.Rules)
+	return org, pkg, err
+}
+
+func (svc *Service) screener() screener {
+	return screener{store: svc.Store, registries: svc.Registries, cache: &svc.screens}
+}

@@ -1,0 +1,507 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/dnc/screening"
+	"github.com/parley-voice/parley/campaigns/marketstore"
+	"github.com/parley-voice/parley/campaigns/outcome"
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/campaigns/report"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", "25") // each has its own campaign; -rapid.checks sets more
+	dbtest.Main(m)
+}
+
+// drain is a bucket that discards its files.
+type discardBucket struct{}
+
+func (discardBucket) Put(_ context.Context, _ string, r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+func (discardBucket) Delete(context.Context, string) error { return nil }
+
+// An office is a service with its own clock and one organization at a time.
+type env struct {
+	*service.Service
+
+	ctx context.Context //nolint:containedctx // of the test
+	db  *db.DB
+	org string
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// recorder returns the recorder of outcomes.
+func (o *env) recorder() *outcome.Recorder {
+	return &outcome.Recorder{Pool: o.db.Pool, Store: o.Store, Now: o.Now}
+}
+
+func newOffice(t *testing.T) *env {
+	t.Helper()
+	o := &env{ctx: t.Context(), db: dbtest.New(t), now: time.Date(2027, 3, 2, 17, 0, 0, 0, time.UTC)} // a Tuesday, noon in New York
+	o.Service = &service.Service{
+		Pool: o.db.Pool, Store: &store.Store{Pool: o.db.Pool}, Bucket: discardBucket{}, Markets: &marketstore.Store{}, Now: func() time.Time {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return o.now
+		},
+	}
+	return o
+}
+
+func (o *env) pass(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now = o.now.Add(d)
+}
+
+// open creates a new organization with all that it needs.
+func (o *env) open() error {
+	var err error
+	if o.org, err = apikeys.EnsureOrganization(o.ctx, o.db.Pool, control.NewID("org-", time.Now())); err != nil {
+		return err
+	}
+	if _, err = o.db.Pool.Exec(o.ctx, `UPDATE organizations SET settings = '{"market": "us"}', timezone = 'America/New_York' WHERE id = $1`, o.org); err != nil {
+		return err
+	}
+	d := agents.Default()
+	fake := pipeline.Engine{Provider: "fake"}
+	d.Prompt, d.Speech = "Sell.", pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+	agent, err := agents.Save(o.ctx, o.db.Pool, o.org, "sales", d)
+	if err == nil {
+		_, err = agents.Publish(o.ctx, o.db.Pool, o.org, "sales")
+	}
+	if err != nil {
+		return err
+	}
+	trunk, err := trunks.Save(o.ctx, o.db.Pool, trunks.Trunk{OrgID: o.org, Name: "main", Proxy: "sip:127.0.0.1:5080;transport=udp", CallerNumbers: []string{"+12025550100"}})
+	if err != nil {
+		return err
+	}
+	group, err := trunks.SaveSubgroup(o.ctx, o.db.Pool, trunks.Subgroup{
+		OrgID: o.org, TrunkID: trunk, Name: "default", AllowedDestinations: []string{"1"}, ConcurrentCalls: 10, CallsPerMinute: 600,
+	})
+	if err != nil {
+		return err
+	}
+	return trunks.Attach(o.ctx, o.db.Pool, o.org, group, []string{agent})
+}
+
+func rowsOf(phones ...string) []json.RawMessage {
+	var all []json.RawMessage
+	for _, p := range phones {
+		all = append(all, json.RawMessage(fmt.Sprintf(`{"phone":%q}`, p)))
+	}
+	return all
+}
+
+func who() service.Actor { return service.Actor{Via: campaigns.ByAPI, KeyID: "key_1", Actor: "tests"} }
+
+func (o *env) create(spec campaigns.Spec, attested bool, phones ...string) (service.Status, error) {
+	spec.Name, spec.Agent, spec.CallsPerMinute = "Spring", "sales", 20
+	return o.Create(o.ctx, o.org, who(), service.CreateRequest{Spec: spec, Rows: rowsOf(phones...), Attested: attested}, nil, nil)
+}
+
+func (o *env) tx(do func(pgx.Tx) error) error { return db.Tx(o.ctx, o.db.Pool, do) }
+
+// texts reads a column of strings.
+func (o *env) texts(sql string, args ...any) ([]string, error) {
+	rows, err := o.db.Pool.Query(o.ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// take begins a call to a contact, as the dialer would.
+func (o *env) take(contact string) (call string, ok bool, err error) {
+	call = control.NewID("call_", time.Now())
+	err = o.tx(func(tx pgx.Tx) (fault error) {
+		ok, fault = o.Store.Attempts.Begin(o.ctx, tx, contact, call, o.Now())
+		return fault
+	})
+	return call, ok, err
+}
+
+func (o *env) record(call string, what retry.Outcome, awaits bool) (state campaigns.State, err error) {
+	err = o.tx(func(tx pgx.Tx) (fault error) {
+		state, fault = o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: call, What: what, Ended: o.Now(), Awaits: awaits})
+		return fault
+	})
+	return state, err
+}
+
+// pool returns numbers to draw from: callable, foreign and invalid ones.
+func pool() []string {
+	return []string{"2125550101", "2125550102", "12125550102", "3105550103", "8085550104", "+14165550105", "8005550106", "12", "x"}
+}
+
+// expected ignores refusals that may occur at any time.
+func expected(err error) error {
+	var refused *control.Error
+	var blocked *service.BlockedError
+	if errors.As(err, &refused) || errors.As(err, &blocked) {
+		return nil
+	}
+	return err
+}
+
+// A machine performs operations on one campaign in any order.
+type machine struct {
+	*env
+
+	campaign string
+	list     string                     // its launch import
+	final    map[string]campaigns.State // of contacts that stay where they are
+	contacts int
+	finger   map[string]string // of outcomes of the live screen
+}
+
+func (m *machine) must(t *rapid.T, err error) {
+	t.Helper()
+	if err = expected(err); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one draws a contact of the campaign, or one of its calls; empty for none.
+func (m *machine) one(t *rapid.T, sql string) string {
+	all, err := m.texts(sql, m.campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return rapid.SampledFrom(all).Draw(t, "which")
+}
+
+func (m *machine) actions() map[string]func(*rapid.T) {
+	do := func(f func(context.Context, string, string, service.Actor) (service.Status, error)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			_, err := f(m.ctx, m.org, m.campaign, who())
+			m.must(t, err)
+		}
+	}
+	return map[string]func(*rapid.T){
+		"pause": do(m.Pause), "resume": do(m.Resume),
+		"cancel": func(t *rapid.T) {
+			if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
+				do(m.Cancel)(t)
+			}
+		},
+		"launch": func(t *rapid.T) {
+			_, err := m.Launch(m.ctx, m.org, m.campaign, who(), service.LaunchRequest{Confirmed: true, ImportID: m.list, DNC: campaigns.Skip})
+			m.must(t, err)
+		},
+		"batch":    m.batch,
+		"withdraw": m.withdraw,
+		"list": func(t *rapid.T) {
+			n := "1" + rapid.SampledFrom(pool()[:2]).Draw(t, "number")
+			_, err := m.db.Pool.Exec(m.ctx, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING", m.org, n)
+			m.must(t, err)
+		},
+		"take": func(t *rapid.T) {
+			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY id"); id != "" {
+				_, _, err := m.take(id)
+				m.must(t, err)
+			}
+		},
+		"give back": func(t *rapid.T) {
+			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 AND ended_at IS NULL ORDER BY call_id"); call != "" {
+				m.must(t, m.tx(func(tx pgx.Tx) error { _, err := m.Store.Attempts.Revert(m.ctx, tx, call, 0, m.Now()); return err }))
+			}
+		},
+		"outcome": func(t *rapid.T) {
+			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
+				_, err := m.record(call, rapid.SampledFrom(retry.Outcomes()).Draw(t, "outcome"), rapid.Bool().Draw(t, "awaits"))
+				m.must(t, err)
+			}
+		},
+		"verdict": func(t *rapid.T) {
+			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
+				m.must(t, m.tx(func(tx pgx.Tx) error {
+					_, err := m.recorder().Verdict(m.ctx, tx, call, nil, 0)
+					return err
+				}))
+			}
+		},
+		"time": func(t *rapid.T) {
+			m.pass(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
+			m.must(t, m.RunDue(m.ctx))
+		},
+		"fold": func(t *rapid.T) { m.must(t, (&store.TallyFolder{Pool: m.db.Pool}).Fold(m.ctx)) },
+		"restore": func(t *rapid.T) { // beside, or without, what is counted
+			_, err := m.db.Pool.Exec(m.ctx, rapid.SampledFrom(ruins).Draw(t, "how"))
+			m.must(t, err)
+			_, err = (&store.TallyFolder{Pool: m.db.Pool}).Mend(m.ctx)
+			m.must(t, err)
+		},
+		"cap": func(t *rapid.T) { // as the dialler does
+			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
+				sql := rapid.SampledFrom([]string{
+					"UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = 'daily' WHERE id = $1",
+					"UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1",
+					"UPDATE contacts SET state = 'suppressed', reason = 'frequency_capped', governing_cap = 'daily', updated_at = $2 WHERE id = $1",
+					"UPDATE contacts SET not_before = $2 WHERE id = $1",
+					"UPDATE contacts SET not_after = $2 WHERE id = $1",
+				}).Draw(t, "what")
+				_, err := m.db.Pool.Exec(m.ctx, sql, id, m.Now().Add(time.Hour))
+				m.must(t, err)
+			}
+		},
+		"": m.check,
+	}
+}
+
+func (m *machine) batch(t *rapid.T) {
+	phones := rapid.SliceOfN(rapid.SampledFrom(pool()), 1, 4).Draw(t, "phones")
+	st, err := m.Add(m.ctx, m.org, m.campaign, who(), rowsOf(phones...), service.BatchHooks{})
+	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
+		if i := refused.Import; i.AcceptedRows != 0 || i.Accepted || i.RefusalCode == "" || i.RowsSeen != len(phones) {
+			t.Fatalf("%v is refused as %+v", phones, i)
+		}
+		return
+	}
+	m.must(t, err)
+	if err == nil {
+		m.contacts += st.Import.AcceptedRows
+		if i := st.Import; i.Rejected != 0 || i.AcceptedRows+i.Duplicates != i.RowsSeen {
+			t.Fatalf("%v is accepted as %+v", phones, i)
+		}
+	}
+}
+
+func (m *machine) withdraw(t *rapid.T) {
+	sent, err := json.Marshal(rapid.SampledFrom(pool()).Draw(t, "number"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Withdraw(m.ctx, m.org, who(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
+	m.must(t, err)
+	for _, x := range w.Withdrawn {
+		m.final[x.ContactID] = campaigns.Suppressed
+	}
+}
+
+// check verifies the invariants of the campaign.
+func (m *machine) check(t *rapid.T) {
+	p, err := m.Progress(m.ctx, m.org, m.campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fault := consistent(p); fault != "" {
+		t.Fatalf("%s: %+v", fault, p)
+	}
+	if p.Counters.Contacts != m.contacts {
+		t.Fatalf("%d contacts, want %d", p.Counters.Contacts, m.contacts)
+	}
+	m.settled(t)
+	m.tallied(t, p)
+	odd, err := m.texts(`
+		SELECT k.id FROM contacts k LEFT JOIN LATERAL (
+			SELECT count(*) AS all_, count(*) FILTER (WHERE ended_at IS NULL) AS live FROM contact_attempts x WHERE x.contact_id = k.id) x ON true
+		WHERE k.campaign_id = $1 AND (k.attempts <> x.all_ OR (k.state = 'in_call') <> (x.live = 1) OR k.attempts > 2)`, m.campaign)
+	if err != nil || len(odd) > 0 {
+		t.Fatalf("contacts %v do not go with their attempts, %v", odd, err)
+	}
+	st, err := m.Get(m.ctx, m.org, m.campaign, screening.Fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := st.Screen; !x.AsOfLaunch && x.ImportID != "" {
+		anew := &service.Service{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now} // remembers nothing
+		fresh, err := anew.Get(m.ctx, m.org, m.campaign, screening.Fresh)
+		if err != nil || !reflect.DeepEqual(fresh.Screen, x) || !reflect.DeepEqual(fresh.Import.Matches, st.Import.Matches) {
+			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
+		}
+		outcome := fmt.Sprint(x.Matched, x.Items, x.Checked, x.Unscreened)
+		for o, f := range m.finger {
+			if (o == outcome) != (f == x.Fingerprint) {
+				t.Fatalf("outcome %s has the fingerprint %s, outcome %s %s", o, f, outcome, x.Fingerprint)
+			}
+		}
+		m.finger[outcome] = x.Fingerprint
+	}
+	over := st.Campaign.Status.IsOver()
+	if waits := p.ByState[campaigns.Pending] + p.ByState[campaigns.InCall] + p.ByState[campaigns.Awaiting]; st.Campaign.StatusReason == campaigns.QueueDrained && waits > 0 || over && p.Ready > 0 {
+		t.Fatalf("the campaign is over by %s: %+v", st.Campaign.StatusReason, p)
+	}
+}
+
+// ruins are ways to damage tallies.
+var ruins = []string{
+	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies",
+	"INSERT INTO contact_tallies SELECT * FROM contact_tallies", "INSERT INTO attempt_tallies SELECT * FROM attempt_tallies",
+}
+
+// tallied compares the tallies with a count of contacts and attempts.
+func (m *machine) tallied(t *rapid.T, p progress.Progress) {
+	counted, err := m.texts(`
+		SELECT concat_ws(' ', 'contact', state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
+			state = 'pending' AND attempts > 0, state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL), count(*))
+		FROM contacts WHERE campaign_id = $1 GROUP BY state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
+			state = 'pending' AND attempts > 0, state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
+		UNION ALL SELECT concat_ws(' ', 'attempt', coalesce(outcome, ''), count(*)) FROM contact_attempts WHERE campaign_id = $1 GROUP BY outcome ORDER BY 1`, m.campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tallied, err := m.texts(`
+		SELECT concat_ws(' ', 'contact', state, reason, at_launch, cap, ambiguous, CASE WHEN state = 'pending' THEN hours_group END, tried, timed, sum(n))
+		FROM contact_tallies WHERE campaign_id = $1 GROUP BY state, reason, at_launch, cap, ambiguous, hours_group, tried, timed HAVING sum(n) <> 0
+		UNION ALL SELECT concat_ws(' ', 'attempt', outcome, sum(n)) FROM attempt_tallies WHERE campaign_id = $1 GROUP BY outcome HAVING sum(n) <> 0 ORDER BY 1`, m.campaign)
+	if err != nil || !slices.Equal(counted, tallied) {
+		t.Fatalf("tallied are %q, counted %q, %v", tallied, counted, err)
+	}
+	held, err := m.texts("SELECT count(*)::text FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2", m.campaign, m.Now())
+	if err != nil || held[0] != strconv.Itoa(p.Frequency.Held) {
+		t.Fatalf("%d are held by a cap, counted %s, %v", p.Frequency.Held, held, err)
+	}
+}
+
+// settled checks that final contacts keep their state.
+func (m *machine) settled(t *rapid.T) {
+	rows, err := m.db.Pool.Query(m.ctx, "SELECT id, state FROM contacts WHERE campaign_id = $1 AND state IN ('done', 'exhausted', 'suppressed')", m.campaign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := map[string]campaigns.State{}
+	var id string
+	var state campaigns.State
+	if _, err = pgx.ForEachRow(rows, []any{&id, &state}, func() error {
+		now[id] = state
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for id, was := range m.final {
+		if now[id] != was {
+			t.Fatalf("contact %s was %s and is %q", id, was, now[id])
+		}
+	}
+	m.final = now
+}
+
+// consistent returns the violated invariant of a progress, empty for none.
+func consistent(p progress.Progress) string {
+	sum := func(m map[string]int) (n int) {
+		for _, v := range m {
+			n += v
+		}
+		return n
+	}
+	states := 0
+	for _, n := range p.ByState {
+		states += n
+	}
+	c := p.Counters
+	switch {
+	case p.Ready+p.Holds != p.ByState[campaigns.Pending] || p.Ready < 0:
+		return "ready + holds = pending"
+	case sum(p.HeldReasons) != p.Holds:
+		return "held_reasons = holds"
+	case sum(p.SuppressedReasons) != p.ByState[campaigns.Suppressed]:
+		return "suppressed_reasons = suppressed"
+	case p.AtLaunch+p.MidCampaign != p.SuppressedReasons[campaigns.DNCSuppressed]:
+		return "at launch + mid campaign"
+	case sum(p.Frequency.ByCap) != p.Frequency.Held+p.Frequency.Blocked:
+		return "by_governing_cap"
+	case states != c.Contacts:
+		return "by_state = contacts"
+	case c.InProgress != p.ByState[campaigns.InCall]:
+		return "calls in progress"
+	case c.Attempts != c.Answered+c.Voicemail+c.IVR+c.NoAnswer+c.Busy+c.Declined+c.Failed+c.InProgress:
+		return "attempts"
+	case p.Status != campaigns.Running && p.Ready > 0:
+		return "nobody is ready where the campaign does not run"
+	}
+	for _, n := range p.ByState {
+		if n == 0 {
+			return "no state is empty"
+		}
+	}
+	return ""
+}
+
+// TestProgressHolds: after any operations in any order, the numbers of a campaign agree
+// with each other and with its contacts.
+func TestProgressHolds(t *testing.T) {
+	o := newOffice(t)
+	rapid.Check(t, func(t *rapid.T) {
+		if err := o.open(); err != nil {
+			t.Fatal(err)
+		}
+		spec := campaigns.Spec{Retry: json.RawMessage(`{"attempts":2,"interval_s":60}`)}
+		spec.Duplicates = rapid.SampledFrom([]string{"reject", "keep_first", "keep_last"}).Draw(t, "duplicates")
+		if spec.Open = rapid.Bool().Draw(t, "open"); spec.Open || rapid.Bool().Draw(t, "ends") {
+			spec.EndsAt = o.Now().Add(time.Duration(rapid.IntRange(1, 48).Draw(t, "hours")) * time.Hour)
+		}
+		phones := rapid.SliceOfN(rapid.SampledFrom(pool()), 0, 6).Draw(t, "planned")
+		st, err := o.create(spec, rapid.Bool().Draw(t, "attested"), phones...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{env: o, campaign: st.Campaign.ID, final: map[string]campaigns.State{}, finger: map[string]string{}}
+		if i := st.Import; i != nil {
+			m.list, m.contacts = i.ID, i.AcceptedRows
+			if dropped := o.dropped(t, i.ID); i.AcceptedRows+i.Rejected+dropped != i.RowsSeen || i.RowsSeen != len(phones) || i.Warned > i.AcceptedRows {
+				t.Fatalf("%v: %+v, %d dropped", phones, i.Import, dropped)
+			}
+		}
+		t.Repeat(m.actions())
+	})
+}
+
+// table collects the lines of a report.
+type table [][]string
+
+func (t *table) Write(cells []string) error {
+	*t = append(*t, slices.Clone(cells))
+	return nil
+}
+func (t *table) Close() error { return nil }
+
+// dropped counts the rows of an import's report that were dropped as duplicates.
+func (o *env) dropped(t *rapid.T, id string) (n int) {
+	var lines table
+	if err := o.Report(o.ctx, o.org, id, false, func() (report.Table, error) { return &lines, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l[5] == "duplicate" {
+			n++
+		}
+	}
+	return n
+}

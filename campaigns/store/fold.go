@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A TallyFolder maintains the tallies of all campaigns. It is safe for concurrent use.
+type TallyFolder struct{ Pool *pgxpool.Pool }
+
+// Intervals of Run.
+const (
+	foldEvery  = 10 * time.Second
+	checkEvery = time.Hour
+)
+
+// Run folds tallies and repairs wrong ones until ctx ends. Any number of nodes may run
+// it.
+func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
+	fold, check := time.NewTicker(foldEvery), time.NewTicker(checkEvery)
+	defer fold.Stop()
+	defer check.Stop()
+	t.mend(ctx, log) // the database may have been restored
+	for {
+		select {
+		case <-fold.C:
+			if err := t.Fold(ctx); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "failed to fold tallies", "err", err)
+			}
+		case <-check.C:
+			t.mend(ctx, log)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *TallyFolder) mend(ctx context.Context, log *slog.Logger) {
+	mended, err := t.Mend(ctx)
+	if len(mended) > 0 {
+		log.WarnContext(ctx, "recounted tallies that were missing or wrong", "campaigns", mended)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "failed to check tallies", "err", err)
+	}
+}
+
+// wrongSQL finds campaigns whose contacts or attempts differ from their tallies,
+// because these were deleted or restored from another backup. One statement sees one
+// snapshot, so changes in progress are in both or in neither.
+const wrongSQL = `
+SELECT campaign_id FROM (
+	SELECT campaign_id, state, count(*) AS n FROM contacts GROUP BY 1, 2
+	UNION ALL SELECT campaign_id, state, -sum(n) FROM contact_tallies GROUP BY 1, 2
+) k GROUP BY campaign_id, state HAVING sum(n) <> 0
+UNION
+SELECT campaign_id FROM (
+	SELECT campaign_id, count(*) AS n FROM contact_attempts GROUP BY 1
+	UNION ALL SELECT campaign_id, -sum(n) FROM attempt_tallies GROUP BY 1
+) x GROUP BY campaign_id HAVING sum(n) <> 0`
+
+// Mend recounts tallies that are missing or wrong, and returns their campaigns.
+func (t *TallyFolder) Mend(ctx context.Context) (mended []string, err error) {
+	var wrong []string
+	err = t.long(ctx, func(tx pgx.Tx) (fault error) {
+		found, fault := tx.Query(ctx, wrongSQL)
+		if fault == nil {
+			wrong, fault = pgx.CollectRows(found, pgx.RowTo[string])
+		}
+		return fault
+	})
+	for _, campaign := range wrong {
+		fault := t.long(ctx, func(tx pgx.Tx) error { return recount(ctx, tx, campaign) })
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("campaign %s: %w", campaign, fault))
+			continue
+		}
+		mended = append(mended, campaign)
+	}
+	if err != nil {
+		return mended, fmt.Errorf("tallies: %w", err)
+	}
+	return mended, nil
+}
+
+// long runs do in a transaction with a longer statement timeout.
+func (t *TallyFolder) long(ctx context.Context, do func(pgx.Tx) error) error {
+	return db.Tx(ctx, t.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// recount replaces the tallies of a campaign. Concurrent changes of contacts append as
+// usual: one snapshot decides what is deleted and what is counted.
+func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('tallies', 0))"); err != nil {
+		return err // excludes Fold
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		WITH gone AS (DELETE FROM contact_tallies WHERE campaign_id = $1)
+		INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n, folded)
+		SELECT campaign_id, state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group ELSE '' END,
+			state = 'pending' AND attempts > 0, state = 'pending' AND coalesce(next_attempt_at, not_before, not_after) IS NOT NULL, count(*), true
+		FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`, campaignID)
+	batch.Queue(`
+		WITH gone AS (DELETE FROM attempt_tallies WHERE campaign_id = $1)
+		INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)
+		SELECT campaign_id, coalesce(outcome, ''), count(*), true FROM contact_attempts WHERE campaign_id = $1 GROUP BY 1, 2`, campaignID)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// Fold merges the appended entries of tallies, campaign by campaign, and of list
+// changes, unless another node does.
+func (t *TallyFolder) Fold(ctx context.Context) error {
+	if _, err := t.alone(ctx, foldLists); err != nil {
+		return fmt.Errorf("changes of lists: %w", err)
+	}
+	found, err := t.Pool.Query(
+		ctx,
+		"SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded",
+	)
+	if err != nil {
+		return fmt.Errorf("tallies: %w", err)
+	}
+	loose, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("tallies: %w", err)
+	}
+	for _, campaign := range loose {
+		locked, err := t.alone(ctx, func(ctx context.Context, tx pgx.Tx) error { return fold(ctx, tx, campaign) })
+		if err != nil {
+			return fmt.Errorf("tallies of %s: %w", campaign, err)
+		}
+		if !locked {
+			break
+		}
+	}
+	return nil
+}
+
+// alone runs do in a transaction; locked is false if another node holds the lock.
+func (t *TallyFolder) alone(ctx context.Context, do func(context.Context, pgx.Tx) error) (locked bool, err error) {
+	err = db.Tx(ctx, t.Pool, func(tx pgx.Tx) error {
+		fault := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('tallies', 0))").Scan(&locked)
+		if fault != nil || !locked {
+			return fault
+		}
+		return do(ctx, tx)
+	})
+	return locked, err
+}
+
+func foldLists(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		WITH gone AS (DELETE FROM suppression_changes
+			WHERE org_id IN (SELECT org_id FROM suppression_changes GROUP BY 1 HAVING count(*) > 1) RETURNING *)
+		INSERT INTO suppression_changes (org_id, n) SELECT org_id, sum(n) FROM gone GROUP BY 1`)
+	return err
+}
+
+func fold(ctx context.Context, tx pgx.Tx, campaignID string) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		WITH gone AS (DELETE FROM contact_tallies WHERE campaign_id = $1 RETURNING *)
+		INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n, folded)
+		SELECT campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, sum(n), true FROM gone
+		GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(n) <> 0`, campaignID)
+	batch.Queue(`
+		WITH gone AS (DELETE FROM attempt_tallies WHERE campaign_id = $1 RETURNING *)
+		INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)
+		SELECT campaign_id, outcome, sum(n), true FROM gone GROUP BY 1, 2 HAVING sum(n) <> 0`, campaignID)
+	return tx.SendBatch(ctx, batch).Close()
+}

@@ -1,0 +1,67 @@
+package admincli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
+)
+
+// Agent groups the agent commands.
+type Agent struct {
+	Publish   PublishAgent   `cmd:"" help:"Publish an agent's draft; new calls use it."`
+	Unpublish UnpublishAgent `cmd:"" help:"Unpublish an agent; new calls cannot use it."`
+}
+
+// AgentName selects an agent.
+type AgentName struct {
+	Org  string `required:"" help:"Name of the organization."`
+	Name string `arg:""      help:"Name of the agent."`
+}
+
+// PublishAgent publishes an agent's draft.
+type PublishAgent struct{ AgentName }
+
+// UnpublishAgent unpublishes an agent.
+type UnpublishAgent struct{ AgentName }
+
+// Run publishes the draft.
+func (c PublishAgent) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	if err = c.check(ctx, d, org); err != nil {
+		return err
+	}
+	version, err := agents.Publish(ctx, d.Pool, org, c.Name)
+	if err == nil {
+		_, err = fmt.Fprintf(d.Out, "%s version %d\n", c.Name, version)
+	}
+	return err
+}
+
+// check refuses a draft with a provider that no server has.
+func (c PublishAgent) check(ctx context.Context, d *Env, org string) error {
+	if d.CheckProviders == nil {
+		return nil
+	}
+	a, err := agents.Find(ctx, d.Pool, org, c.Name)
+	if err != nil {
+		return err
+	}
+	if err = d.CheckProviders(ctx, d.Pool, a.Draft); err != nil {
+		return fmt.Errorf("agent %q cannot be published: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Run unpublishes the agent.
+func (c UnpublishAgent) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	return agents.Unpublish(ctx, d.Pool, org, c.Name)
+}

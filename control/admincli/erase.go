@@ -1,0 +1,34 @@
+package admincli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/retention"
+)
+
+// Erase erases calls.
+type Erase struct {
+	Org    string `required:"" help:"Name of the organization."`
+	Call   string `help:"Erase this call."                                      xor:"which" required:""`
+	Number string `help:"Erase every call to this number, in any format." xor:"which" required:""`
+	All    bool   `help:"Erase every call of the organization."                 xor:"which" required:""`
+}
+
+// Run erases ended calls. Suppressed numbers stay on their list.
+func (c Erase) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	keeper := &retention.Purger{Pool: d.Pool, Bucket: d.Bucket}
+	n, left, err := keeper.Erase(ctx, org, retention.Selection{Call: c.Call, Number: c.Number, All: c.All})
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintf(d.Out, "%d erased\n", n); err == nil && left > 0 {
+		err = fmt.Errorf("%d calls are still active or being processed; erase them later", left)
+	}
+	return err
+}

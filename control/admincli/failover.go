@@ -1,0 +1,86 @@
+package admincli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"strings"
+
+	"github.com/parley-voice/parley/control/failover"
+)
+
+// Failover groups the commands for databases that reverted to an earlier state.
+type Failover struct {
+	Status  FailoverStatus  `cmd:"" help:"Show whether calls are dialed and which nodes have not reported their calls."`
+	Release FailoverRelease `cmd:"" help:"Dial held calls without the missing nodes. Their numbers may be called twice."`
+}
+
+// FailoverStatus shows the state after a failover.
+type FailoverStatus struct{}
+
+// Run prints the state.
+func (FailoverStatus) Run(ctx context.Context, d *Env) error {
+	h, err := failover.ReadHolds(ctx, d.Pool)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !h.Open:
+		_, err = fmt.Fprintf(
+			d.Out,
+			"paused: the database reverted to an earlier state at %s; waiting for %s\n",
+			h.Since.UTC().Format("2006-01-02 15:04:05"),
+			names(h.Expected),
+		)
+	case len(h.Missing) > 0:
+		_, err = fmt.Fprintf(
+			d.Out,
+			"held: %d calls and %d campaigns from before %s; nodes that have not reported: %s\n",
+			h.Calls,
+			h.Campaigns,
+			h.Since.UTC().Format("2006-01-02 15:04:05"),
+			names(h.Missing),
+		)
+	default:
+		_, err = fmt.Fprintln(d.Out, "open: calls are dialed")
+	}
+	if err == nil && h.Facts > 0 {
+		_, err = fmt.Fprintf(d.Out, "%d calls were sent and their records lost: campaigns do not call those numbers for 24 h\n", h.Facts)
+	}
+	return err
+}
+
+func names(all []string) string {
+	if len(all) == 0 {
+		return "no node"
+	}
+	return strings.Join(all, ", ")
+}
+
+// FailoverRelease dials held calls.
+type FailoverRelease struct {
+	Yes bool `help:"Confirm that the nodes listed by parley failover status will not return."`
+}
+
+// Run releases held calls.
+func (c FailoverRelease) Run(ctx context.Context, d *Env) error {
+	if !c.Yes {
+		return errors.New(
+			"numbers called by a missing node may be called again: compare the carrier's records, withdraw those numbers, then repeat with --yes",
+		)
+	}
+	by := "?"
+	if u, err := user.Current(); err == nil {
+		by = u.Username
+	}
+	released, err := failover.Release(ctx, d.Pool, by)
+	if err != nil {
+		return err
+	}
+	if !released {
+		return errors.New("no calls are held")
+	}
+	_, err = fmt.Fprintln(d.Out, "released")
+	return err
+}

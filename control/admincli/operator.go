@@ -1,0 +1,189 @@
+package admincli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
+)
+
+// Operator groups the commands for dashboard operators.
+type Operator struct {
+	Create CreateOperator `cmd:"" help:"Add an operator to an organization. A new account gets a generated password, printed once."`
+	List   ListOperators  `cmd:"" help:"List the operators."`
+	Set    SetOperator    `cmd:"" help:"Change an operator's role or password."`
+	Delete DeleteOperator `cmd:"" help:"Remove an operator from an organization."`
+}
+
+// CreateOperator adds an operator.
+type CreateOperator struct {
+	Org      string `required:"" help:"Name of the organization."`
+	Email    string `required:"" help:"Email address of the operator."`
+	Role     string `default:"owner" help:"viewer, operator or owner." enum:"viewer,operator,owner"`
+	Password bool   `help:"Read the password from standard input, at least 12 characters."`
+}
+
+// Run prints a generated password.
+func (c CreateOperator) Run(ctx context.Context, d *Env) error {
+	n := operator.NewMember{Email: c.Email, Role: operator.Role(c.Role)}
+	var err error
+	if n.OrgID, err = apikeys.FindOrganization(ctx, d.Pool, c.Org); err != nil {
+		return err
+	}
+	if c.Password {
+		if n.Password, err = d.password(); err != nil {
+			return err
+		}
+	}
+	var password media.Secret
+	err = d.change(ctx, n.OrgID, func(q db.Querier) (operator.Entry, error) {
+		id, made, fault := operator.Create(ctx, q, n)
+		password = made
+		return operator.Entry{Action: "operator.create", Object: id, After: map[string]any{"email": n.Email, "role": n.Role}}, fault
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case password == "":
+		_, err = fmt.Fprintf(d.Out, "%s has the role %s; the account keeps its password\n", c.Email, c.Role)
+	case !c.Password:
+		_, err = fmt.Fprintln(d.Out, string(password))
+	}
+	return err
+}
+
+// ListOperators lists operators.
+type ListOperators struct {
+	Org string `help:"List only this organization."`
+}
+
+// Run lists operators with their roles.
+func (c ListOperators) Run(ctx context.Context, d *Env) error {
+	org := ""
+	if c.Org != "" {
+		var err error
+		if org, err = apikeys.FindOrganization(ctx, d.Pool, c.Org); err != nil {
+			return err
+		}
+	}
+	all, err := operator.Members(ctx, d.Pool, org)
+	if err != nil {
+		return err
+	}
+	t := d.table()
+	fmt.Fprintln(t, "EMAIL\tORGANIZATION\tROLE\tCREATED\tSEEN")
+	for _, m := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", m.Email, m.OrgName, m.Role, formatTime(&m.CreatedAt), formatTime(m.SeenAt))
+	}
+	return t.Flush()
+}
+
+// SetOperator changes an operator.
+type SetOperator struct {
+	Org      string `required:"" help:"Name of the organization."`
+	Email    string `arg:"" help:"Email address of the operator."`
+	Role     string `help:"viewer, operator or owner." enum:",viewer,operator,owner" default:""`
+	Password bool   `help:"Read a new password from standard input. Ends all sessions of the account."`
+}
+
+// Run changes role and password; the role applies from the next page.
+func (c SetOperator) Run(ctx context.Context, d *Env) error {
+	if c.Role == "" && !c.Password {
+		return errors.New("nothing to change: use --role, --password, or both")
+	}
+	m, org, err := d.operator(ctx, c.Org, c.Email)
+	if err != nil {
+		return err
+	}
+	var password media.Secret
+	if c.Password {
+		if password, err = d.password(); err != nil {
+			return err
+		}
+	}
+	return d.change(ctx, org, func(q db.Querier) (operator.Entry, error) {
+		e := operator.Entry{
+			Action: "operator.set",
+			Object: m.ID,
+			Before: map[string]any{"role": m.Role},
+			After:  map[string]any{"role": m.Role, "password": c.Password},
+		}
+		if c.Role != "" {
+			e.After = map[string]any{"role": c.Role, "password": c.Password}
+			if err := operator.SetRole(ctx, q, org, m.ID, operator.Role(c.Role)); err != nil {
+				return e, err
+			}
+		}
+		if c.Password {
+			return e, operator.SetPassword(ctx, q, m.ID, password)
+		}
+		return e, nil
+	})
+}
+
+// DeleteOperator removes an operator from an organization.
+type DeleteOperator struct {
+	Org   string `required:"" help:"Name of the organization."`
+	Email string `arg:"" help:"Email address of the operator."`
+}
+
+// Run removes the role, and the account if it was the last one.
+func (c DeleteOperator) Run(ctx context.Context, d *Env) error {
+	m, org, err := d.operator(ctx, c.Org, c.Email)
+	if err != nil {
+		return err
+	}
+	return d.change(ctx, org, func(q db.Querier) (operator.Entry, error) {
+		return operator.Entry{
+			Action: "operator.delete",
+			Object: m.ID,
+			Before: map[string]any{"email": m.Email, "role": m.Role},
+		}, operator.Remove(ctx, q, org, m.ID)
+	})
+}
+
+func (d *Env) operator(ctx context.Context, orgName, email string) (m operator.Member, org string, err error) {
+	if org, err = apikeys.FindOrganization(ctx, d.Pool, orgName); err == nil {
+		m, err = operator.Find(ctx, d.Pool, org, email)
+	}
+	return m, org, err
+}
+
+// change runs do and writes its entry to the audit log as the command line.
+func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (operator.Entry, error)) error {
+	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+		e, err := do(tx)
+		if err != nil {
+			return err
+		}
+		return operator.Log(ctx, tx, operator.Actor{Email: "the command line", OrgID: org}, e)
+	})
+}
+
+// password reads a line from standard input, without echo on a terminal.
+func (d *Env) password() (media.Secret, error) {
+	if f, ok := d.In.(*os.File); ok {
+		show, err := disableEcho(f)
+		if err != nil {
+			return "", err
+		}
+		defer show()
+	}
+	line, err := bufio.NewReader(io.LimitReader(d.In, 4<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("failed to read the password: %w", err)
+	}
+	p := media.Secret(strings.TrimRight(line, "\r\n"))
+	return p, operator.CheckPassword(p)
+}

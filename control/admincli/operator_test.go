@@ -1,0 +1,63 @@
+package admincli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/control/admincli"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
+)
+
+func TestOperatorsAreKept(t *testing.T) {
+	d, out := newDesk(t)
+	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signs := func(password string) bool {
+		t.Helper()
+		_, fault := operator.SignIn(t.Context(), d.Pool, operator.SignInAttempt{Email: "ada@example.com", Password: media.Secret(password)})
+		return fault == nil
+	}
+	create := admincli.CreateOperator{Org: "acme", Email: "Ada@example.com", Role: "owner"}
+	if err = create.Run(t.Context(), d); err != nil || !signs(strings.TrimSpace(out.String())) {
+		t.Fatalf("%v: %q", err, out)
+	}
+	if create.Run(t.Context(), d) == nil || (admincli.CreateOperator{Org: "nobody", Email: "a@b.c", Role: "owner"}).Run(t.Context(), d) == nil {
+		t.Error("twice, or nowhere")
+	}
+	out.Reset()
+	d.In = strings.NewReader("bob's own password\n")
+	if err = (admincli.CreateOperator{Org: "acme", Email: "bob@example.com", Role: "viewer", Password: true}).Run(t.Context(), d); err != nil || out.Len() > 0 {
+		t.Errorf("%v: %q", err, out)
+	}
+	d.In = strings.NewReader("short\n")
+	if err = (admincli.SetOperator{Org: "acme", Email: "ada@example.com", Password: true}).Run(t.Context(), d); err == nil || strings.Contains(err.Error(), "short") {
+		t.Errorf("a short password: %v", err)
+	}
+	d.In = strings.NewReader("ada's other password")
+	if err = (admincli.SetOperator{Org: "acme", Email: "ada@example.com", Password: true}).Run(t.Context(), d); err != nil || !signs("ada's other password") {
+		t.Errorf("another password: %v", err)
+	}
+	if err = (admincli.SetOperator{Org: "acme", Email: "bob@example.com", Role: "operator"}).Run(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	if (admincli.SetOperator{Org: "acme", Email: "bob@example.com"}).Run(t.Context(), d) == nil {
+		t.Error("nothing is changed")
+	}
+	if err = (admincli.ListOperators{Org: "acme"}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "bob@example.com  acme          operator") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if err = (admincli.DeleteOperator{Org: "acme", Email: "bob@example.com"}).Run(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	if (admincli.DeleteOperator{Org: "acme", Email: "ada@example.com"}).Run(t.Context(), d) == nil {
+		t.Error("the last owner goes")
+	}
+	log, err := operator.Entries(t.Context(), d.Pool, org, "operator.", "the command line", 0, 9)
+	if err != nil || len(log) != 5 {
+		t.Errorf("%+v, %v", log, err)
+	}
+}

@@ -1,0 +1,128 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestGaugeIsReadWhileItIsCounted: a slow count delays only orders without room by the previous count.
+func TestGaugeIsReadWhileItIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g queueGauge
+		depth, counts := 5, 0
+		count := func(ctx context.Context) (map[string]int, error) {
+			counts++
+			before := depth
+			<-time.After(100 * time.Millisecond)
+			return map[string]int{"org": before}, ctx.Err()
+		}
+		admit := func(want bool, wait time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if room, err := g.admit(t.Context(), "org", 8, count); room != want || err != nil || time.Since(began) != wait {
+				t.Errorf("%v after %v, %v; want %v after %v", room, time.Since(began), err, want, wait)
+			}
+		}
+		admit(true, 100*time.Millisecond) // no count yet: 6
+		admit(true, 0)                    // 7
+		<-time.After(2 * time.Second)
+		depth = 4 // one was dialed
+		var others sync.WaitGroup
+		others.Go(func() { admit(true, 100*time.Millisecond) }) // it runs the count
+		synctest.Wait()
+		admit(true, 0) // 8, by the previous count
+		<-time.After(50 * time.Millisecond)
+		others.Go(func() { admit(false, 50*time.Millisecond) }) // full: waits for the count
+		others.Wait()
+		if counts != 2 {
+			t.Errorf("counted %d times", counts)
+		}
+	})
+}
+
+// TestGaugeThatCannotBeCounted: a failed count refuses only the order that ran it.
+func TestGaugeThatCannotBeCounted(t *testing.T) {
+	var g queueGauge
+	broken := errors.New("broken")
+	if room, err := g.admit(t.Context(), "org", 8, func(context.Context) (map[string]int, error) { return nil, broken }); room || !errors.Is(err, broken) {
+		t.Errorf("%v, %v", room, err)
+	}
+	if room, err := g.admit(t.Context(), "org", 8, func(context.Context) (map[string]int, error) { return map[string]int{"org": 7}, nil }); !room || err != nil {
+		t.Errorf("%v, %v", room, err)
+	}
+}
+
+// TestWhatDrainedIsCountedApart: the count of drained calls blocks no reservation, and runs once for all refused orders.
+func TestWhatDrainedIsCountedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := queueGauge{depth: orgCounts{n: 30}}
+		counts := 0
+		count := func(ctx context.Context) (int, error) {
+			counts++
+			<-time.After(100 * time.Millisecond)
+			return 60 * counts, ctx.Err()
+		}
+		refused := func(want, wait time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if again, err := g.retryAfter(t.Context(), count); again != want || err != nil || time.Since(began) != wait {
+				t.Errorf("in %v after %v, %v; want %v after %v", again, time.Since(began), err, want, wait)
+			}
+		}
+		var others sync.WaitGroup
+		for range 3 { // no count yet: they wait
+			others.Go(func() { refused(30*time.Second, 100*time.Millisecond) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		g.leave("org")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a place was given back after %v", took)
+		}
+		others.Wait()
+		<-time.After(2 * time.Second)
+		others.Go(func() { refused(15*time.Second, 100*time.Millisecond) })
+		synctest.Wait()
+		refused(30*time.Second, 0) // by the previous count
+		others.Wait()
+		if counts != 2 {
+			t.Errorf("counted %d times", counts)
+		}
+		// A canceled caller does not wait, and an error goes to the caller that ran the count.
+		<-time.After(2 * time.Second)
+		broken := errors.New("broken")
+		if _, err := g.retryAfter(t.Context(), func(context.Context) (int, error) { return 0, broken }); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		refused(10*time.Second, 100*time.Millisecond)
+	})
+}
+
+// TestShare: one organization may fill the queue, but every other organization keeps its share.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		depth map[string]int
+		org   string
+		room  bool
+	}{
+		{"below the ceiling", map[string]int{"a": 11}, "a", true},
+		{"one alone at the ceiling", map[string]int{"a": 12}, "a", false},
+		{"another, with none", map[string]int{"a": 12}, "b", true},
+		{"another, below its half", map[string]int{"a": 12, "b": 5}, "b", true},
+		{"another, at its half", map[string]int{"a": 12, "b": 6}, "b", false},
+		{"the first, above its half", map[string]int{"a": 12, "b": 1}, "a", false},
+		{"a third", map[string]int{"a": 12, "b": 6, "c": 3}, "c", true},
+		{"a third, at its share", map[string]int{"a": 12, "b": 6, "c": 4}, "c", false},
+		{"more organizations than places", map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1, "h": 1, "i": 1, "j": 1, "k": 1, "l": 1}, "m", true},
+	} {
+		g := queueGauge{depth: newCounts(c.depth)}
+		if got := g.hasRoom(c.org, 12); got != c.room {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

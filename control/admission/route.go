@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/trunks"
+)
+
+// route is the subgroup of a call with its trunk and the grant that lends it; the grant is
+// empty for an own trunk.
+type route struct {
+	id, trunkID, prefix string
+	allowed             []string // destinations
+	numbers             trunks.Numbers
+	limits              limits
+	settings            trunks.Settings
+	err                 error // the settings are invalid
+	grant               grant
+	attached            bool
+}
+
+// limits are concurrent calls and calls per minute.
+type limits struct{ concurrent, perMinute int }
+
+// grant has an empty id if the trunk is not lent; 0 means no limit.
+type grant struct {
+	id     string
+	limits limits
+}
+
+// columns are the scan targets of a row of routesSQL, after its key.
+func (r *route) columns(settings any) []any {
+	return []any{
+		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.numbers.Subgroup, &r.numbers.Trunk, &r.limits.concurrent, &r.limits.perMinute, settings,
+		&r.grant.id, &r.numbers.Grant, &r.grant.limits.concurrent, &r.grant.limits.perMinute, &r.attached,
+	}
+}
+
+// choose picks the subgroup of an order.
+func choose(all []route, named bool) (route, error) {
+	if named && len(all) == 0 {
+		return route{}, control.Refuse(control.CodeSubgroupNotFound, "subgroup not found")
+	}
+	var attached []route
+	for _, r := range all {
+		if r.attached {
+			attached = append(attached, r)
+		}
+	}
+	switch len(attached) {
+	case 0:
+		return route{}, control.Refuse(control.CodeAgentNotInSubgroup, "the agent is not attached to a matching subgroup")
+	case 1:
+		return attached[0], nil
+	default:
+		return route{}, control.Refuse(control.CodeAgentSubgroupAmbig, "the agent is attached to several subgroups; name one with route_id")
+	}
+}
+
+// namedAgents is the most agents listed in an error.
+const namedAgents = 10
+
+// explain refines CodeAgentNotInSubgroup: unknown agent, or agent without a subgroup. It
+// lists only agents of the order's organization.
+func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) error {
+	var exists bool
+	var names []string
+	err := d.orderPool().QueryRow(ctx, `
+		SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2),
+			ARRAY(SELECT name FROM agents WHERE org_id = $1 ORDER BY name LIMIT $3)`, l.org, l.order.Agent, namedAgents+1).Scan(&exists, &names)
+	if err != nil {
+		return refusal // without details
+	}
+	text := fmt.Sprintf("agent %q is not attached to any subgroup", l.order.Agent)
+	switch {
+	case exists && l.order.RouteID != "":
+		text = fmt.Sprintf("agent %q is not attached to this subgroup", l.order.Agent)
+	case exists:
+	case len(names) == 0:
+		text = fmt.Sprintf("no agent %q: this organization has no agents", l.order.Agent)
+	default:
+		more := ""
+		if len(names) > namedAgents {
+			names, more = names[:namedAgents], ", …"
+		}
+		text = fmt.Sprintf("no agent %q in this organization (agents: %s%s)", l.order.Agent, strings.Join(names, ", "), more)
+	}
+	return control.Refuse(control.CodeAgentNotInSubgroup, text)
+}
+
+// caller returns the caller number: the asked one if the route allows it, else the route's
+// first.
+func (r route) caller(asked string) (string, error) {
+	pool := r.numbers.Usable()
+	if asked == "" {
+		if len(pool) == 0 {
+			return "", control.Refuse(control.CodeCallerNumberDenied, "the route has no caller number")
+		}
+		return pool[0], nil
+	}
+	if number, ok := trunks.FindNumber(pool, asked); ok {
+		return number, nil
+	}
+	// Do not reveal other numbers of the lender.
+	if _, ok := trunks.FindNumber(r.numbers.Granted(), asked); r.grant.id != "" && !ok {
+		return "", control.Refuse(control.CodeCallerNumberGrant, "the grant does not include this caller number")
+	}
+	return "", control.Refuse(control.CodeCallerNumberDenied, "the route does not allow this caller number")
+}
+
+// usableAgent is an agent that may be used.
+type usableAgent struct {
+	id, voicemail string
+	version       int
+	recording     bool
+	longest       time.Duration
+}
+
+// use checks that an order fills the agent's texts and takes over its settings.
+func (a *usableAgent) use(d agents.Definition, o Order) error {
+	if missing := d.Missing(d.Values(o.Name, o.Variables)); len(missing) > 0 {
+		return &MissingVariablesError{missing}
+	}
+	a.voicemail, a.recording, a.longest = d.Voicemail, d.Recording, time.Duration(d.MaxDurationS)*time.Second
+	return nil
+}

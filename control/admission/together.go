@@ -1,0 +1,335 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/groupcommit"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// Orders that arrive during a check are checked together, without an added delay. They are
+// registered in one transaction.
+const (
+	maxLookups       = 192 // being checked or waiting for it
+	registerInterval = 4 * time.Millisecond
+	maxRegistered    = 64  // per transaction
+	maxWriting       = 256 // being registered or waiting for it
+)
+
+// entry is a checked order and its call.
+type entry struct {
+	org   string
+	order Order
+	found resolution
+	from  string
+	also  InTx
+	call  control.Call
+}
+
+// init sets up limiters and groups once.
+func (d *Controller) init() {
+	d.once.Do(func() {
+		d.checkLimit.Max, d.writeLimit.Max = maxLookups, maxWriting
+		d.lookups = groupcommit.Group[*lookup]{Write: d.find, Timeout: 5 * time.Second, IsItemError: store.IsRowError}
+		d.writes = groupcommit.Group[*entry]{
+			Write: d.register, MaxItems: maxRegistered, MinInterval: registerInterval, Timeout: 5 * time.Second, IsItemError: store.IsRowError,
+			Wait: true, // limiter place and idempotency key belong to the call until then
+		}
+	})
+}
+
+// register registers the calls of orders in one transaction and returns the refusals of
+// the others.
+func (d *Controller) register(ctx context.Context, all []*entry) (each []error, err error) {
+	err = d.orderPool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		// The pool drops connections returned within a transaction.
+		l, fault := beginRegistration(ctx, conn, all)
+		if fault != nil {
+			return errors.Join(fault, rollback(ctx, conn))
+		}
+		each = make([]error, len(all))
+		batch := &pgx.Batch{}
+		for n, e := range all {
+			each[n] = l.admit(batch, e)
+		}
+		if len(l.calls) == 0 {
+			return rollback(ctx, conn)
+		}
+		l.queueCalls(batch)
+		if d.Notify == nil {
+			batch.Queue("SELECT pg_notify($1, '')", store.ChannelQueue)
+		}
+		batch.Queue("COMMIT")
+		if fault = conn.SendBatch(ctx, batch).Close(); fault != nil {
+			return errors.Join(withRetryHint(fmt.Errorf("register calls: %w", fault)), rollback(ctx, conn))
+		}
+		return nil
+	})
+	return each, err
+}
+
+// rollback rolls back so that the connection can be reused.
+func rollback(ctx context.Context, conn *pgxpool.Conn) error {
+	if conn.Conn().IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, "ROLLBACK")
+	return err
+}
+
+// registration tracks the usage of subgroups, grants and organizations while orders are
+// registered.
+type registration struct {
+	numbers map[string]callNumber // number of the last call, by subgroup
+	own     map[string]*limits
+	lent    map[string]*limits // by grant
+	days    map[string]*usage  // by organization
+	calls   []numberedCall     // admitted
+}
+
+// numberedCall is a call with its number in the subgroup and its cost per minute.
+type numberedCall struct {
+	control.Call
+	n    int64
+	cost float64
+}
+
+// beginRegistration begins the transaction, locks the counters of the orders and reads
+// their usage. Locks are taken from organization to subgroup, each kind in id order, so
+// that orders cannot deadlock.
+func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*registration, error) {
+	l := &registration{numbers: map[string]callNumber{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
+	zones := map[string]string{}
+	most := map[string]int{}
+	for _, e := range all {
+		r := e.found.route
+		most[r.id] = max(most[r.id], r.limits.concurrent)
+		if e.found.caps != (Caps{}) {
+			zones[e.org] = e.found.zone
+		}
+		if r.grant.id != "" {
+			l.lent[r.grant.id] = &limits{}
+		}
+	}
+	orgs, grants, subgroups := slices.Sorted(maps.Keys(zones)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
+	batch := &pgx.Batch{}
+	batch.Queue("BEGIN")
+	// A locked row of one tenant must not block the orders of all.
+	batch.Queue("SET LOCAL lock_timeout = '200ms'")
+	if len(orgs) > 0 {
+		batch.Queue("SELECT FROM organizations WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", orgs)
+	}
+	if len(grants) > 0 {
+		batch.Queue("SELECT FROM grants WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", grants)
+	}
+	queueOpen(batch)
+	l.queueLoads(batch, subgroups, most)
+	if len(grants) > 0 {
+		batch.Queue(lentSQL, grants).Query(func(rows pgx.Rows) error {
+			var id string
+			var in limits
+			_, err := pgx.ForEachRow(rows, []any{&id, &in.concurrent, &in.perMinute}, func() error { *l.lent[id] = in; return nil })
+			return err
+		})
+	}
+	for _, org := range orgs {
+		day := &usage{}
+		l.days[org] = day
+		batch.Queue(usageSQL, org, zones[org]).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&day.calls, &day.minutes, &day.cost, &day.left)
+		})
+	}
+	err := conn.SendBatch(ctx, batch).Close()
+	if err == nil && len(l.numbers) < len(subgroups) { // some subgroups have no counter yet
+		batch = &pgx.Batch{}
+		batch.Queue(firstSQL, subgroups)
+		l.queueLoads(batch, subgroups, most)
+		err = conn.SendBatch(ctx, batch).Close()
+	}
+	if err != nil {
+		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" &&
+			len(subgroups) == 1 { // foreign key from counter to subgroup
+			return nil, errors.Join(control.Refuse(control.CodeSubgroupNotFound, "the subgroup was deleted"), err)
+		}
+		return nil, withRetryHint(fmt.Errorf("subgroup limits: %w", err))
+	}
+	return l, nil
+}
+
+// queueOpen refuses orders after the database reverted, until the nodes have restored
+// their calls: this order may have been carried out.
+func queueOpen(batch *pgx.Batch) {
+	batch.Queue("SELECT dialing_since() IS NULL").QueryRow(func(row pgx.Row) error {
+		var paused bool
+		if err := row.Scan(&paused); err != nil || !paused {
+			return err
+		}
+		return &control.Error{
+			Code: control.CodeVoiceBackend, RetryAfter: 5 * time.Second,
+			Message: "calls are being restored after a database failover; repeat the request with the same Idempotency-Key",
+		}
+	})
+}
+
+// withRetryHint turns a lock timeout into a retryable API error.
+func withRetryHint(err error) error {
+	if broken, ok := errors.AsType[*pgconn.PgError](err); !ok || broken.Code != "55P03" {
+		return err
+	}
+	return errors.Join(&control.Error{
+		Code: control.CodeVoiceBackend, Message: "the organization's limits are being changed; repeat the request with the same Idempotency-Key",
+		RetryAfter: time.Second,
+	}, err)
+}
+
+func (l *registration) queueLoads(batch *pgx.Batch, subgroups []string, most map[string]int) {
+	batch.Queue(holdSQL, subgroups).Query(func(rows pgx.Rows) error {
+		var id string
+		var last callNumber
+		_, err := pgx.ForEachRow(rows, []any{&id, &last.n, &last.at}, func() error { l.numbers[id] = last; return nil })
+		return err
+	})
+	bounds := make([]int, len(subgroups))
+	for n, id := range subgroups {
+		bounds[n] = most[id]
+	}
+	batch.Queue(loadSQL, subgroups, bounds).Query(func(rows pgx.Rows) error {
+		var id string
+		var in limits
+		_, err := pgx.ForEachRow(
+			rows,
+			[]any{&id, &in.concurrent, &in.perMinute},
+			func() error { l.own[id] = &limits{in.concurrent, in.perMinute}; return nil },
+		)
+		return err
+	})
+}
+
+// admit checks the limits of subgroup, grant and organization and queues the call, or
+// returns the refusal.
+func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
+	r := e.found.route
+	own, lent, day := l.own[r.id], l.lent[r.grant.id], l.days[e.org]
+	if own == nil { // deleted while its counter was created
+		return control.Refuse(control.CodeSubgroupNotFound, "the subgroup was deleted")
+	}
+	if lent == nil {
+		lent = &limits{}
+	}
+	if day == nil {
+		day = &usage{}
+	}
+	if err = r.checkLimits(*own, *lent); err != nil {
+		return err
+	}
+	if err = e.found.caps.check(*day); err != nil {
+		return err
+	}
+	// One microsecond apart, so that they are dialed in order.
+	p := callNumber{l.numbers[r.id].n + 1, l.numbers[r.id].at.Add(time.Microsecond)}
+	if e.call, err = e.found.call(e.org, e.order, e.from, p); err != nil {
+		return err
+	}
+	queued := batch.Len()
+	if e.also != nil {
+		if err = e.also(batch, e.call); err != nil {
+			batch.QueuedQueries = batch.QueuedQueries[:queued]
+			return err
+		}
+	}
+	l.numbers[r.id] = p
+	l.calls = append(l.calls, numberedCall{e.call, p.n, r.settings.Rate(e.call.To)})
+	for _, in := range []*limits{own, lent} {
+		in.concurrent++
+		in.perMinute++
+	}
+	day.calls++
+	return nil
+}
+
+// queueCalls registers calls and attempts and stores the last numbers.
+func (l *registration) queueCalls(batch *pgx.Batch) {
+	batch.Queue(
+		callsSQL,
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.ID }),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.OrgID }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.AgentID },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.AgentName }),
+		groupcommit.Column(l.calls, func(c numberedCall) int { return c.AgentVersion }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.To },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.From }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.DialNumber },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.TrunkID }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.RouteID },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.ExternalID }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.Name },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) map[string]any { return c.Metadata }),
+		groupcommit.Column(l.calls, func(c numberedCall) map[string]any { return c.Variables }),
+		groupcommit.Column(l.calls, func(c numberedCall) int { return int(c.RingFor / time.Second) }),
+		groupcommit.Column(l.calls, func(c numberedCall) int { return int(c.MaxDuration / time.Second) }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) string { return c.Voicemail },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) time.Time { return c.CreatedAt }),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return string(c.RecordingStatus) }),
+		groupcommit.Column(
+			l.calls,
+			func(c numberedCall) int64 { return c.n },
+		),
+		groupcommit.Column(l.calls, func(c numberedCall) float64 { return c.cost }),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return c.Disclosure }),
+		groupcommit.Column(l.calls, func(c numberedCall) string { return control.NewID("att_", c.CreatedAt) }),
+	)
+}
+
+// callsSQL registers calls and attempts and updates the counters.
+const callsSQL = `
+WITH asked AS (
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+		$11::text[], $12::text[], $13::json[], $14::json[], $15::int[], $16::int[], $17::text[], $18::timestamptz[], $19::text[], $20::bigint[],
+		$21::float8[], $22::text[], $23::text[])
+	AS x (id, org_id, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
+		external_id, name, metadata, variables, ring, longest, voicemail, at, recording, n,
+		cost, disclosure, attempt_id)
+), call AS (
+	INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
+		dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
+		max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
+	SELECT id, org_id, 'phone', 'queued', agent_id, agent_name, agent_version, to_number, from_number,
+		dial_number, trunk_id, route_id, nullif(external_id, ''), 1, name, metadata, variables, ring,
+		longest, voicemail, at, recording, 'none', n, cost, disclosure
+	FROM asked
+), counted AS (
+	UPDATE subgroup_counts c SET registered = x.n, last_at = x.at
+	FROM (SELECT route_id, max(n) AS n, max(at) AS at FROM asked GROUP BY route_id) x WHERE c.subgroup_id = x.route_id
+)
+INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, created_at)
+SELECT attempt_id, id, org_id, trunk_id, route_id, 1, at FROM asked`

@@ -1,0 +1,162 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// maxPaceWait bounds the wait of a transfer for the pacing of its route.
+const maxPaceWait = 5 * time.Second
+
+// heldCall is a call leased by a node.
+type heldCall struct{ org, route, home string }
+
+const callingSQL = `
+SELECT c.org_id, c.route_id, a.home FROM attempts a JOIN calls c ON c.id = a.call_id
+WHERE a.id = $1 AND a.owner = $2 AND a.epoch = $3 AND a.state IN ` + store.ActiveStates
+
+func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease, lock string) (c heldCall, err error) {
+	err = q.QueryRow(ctx, callingSQL+lock, l.AttemptID, l.Owner, l.Epoch).Scan(&c.org, &c.route, &c.home)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return heldCall{}, control.ErrFenced
+	}
+	return c, err
+}
+
+// OpenLeg implements control.LegStore. A transfer leg is subject to the destinations of
+// its call's subgroup, the do-not-call lists, the channels and pacing of subgroup and
+// trunk, and the organization's daily minutes and cost.
+func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.TransferLeg, error) {
+	c, err := d.heldCall(ctx, d.Pool, l, "")
+	if err != nil {
+		return control.TransferLeg{}, fmt.Errorf("second leg: %w", err)
+	}
+	to := control.Digits(number)
+	v, err := d.screen(ctx, control.Number{OrgID: c.org, Digits: to}, control.ForTransfer)
+	if err != nil {
+		return control.TransferLeg{}, fmt.Errorf("second leg: do-not-call lists: %w", err)
+	}
+	if v.List != "" {
+		return control.TransferLeg{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
+	}
+	s := control.TransferLeg{Number: to, Lease: control.Lease{
+		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
+	}}
+	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+		lane, fault := reserveChannel(ctx, tx, c)
+		if fault != nil {
+			return fault
+		}
+		if fault = CheckDestination(number, lane.allowed); fault != nil {
+			return fault
+		}
+		if _, fault = d.heldCall(ctx, tx, l, " FOR UPDATE OF a"); fault != nil {
+			return fault
+		}
+		s.Dial, s.Wait = lane.prefix+to, lane.wait
+		_, fault = tx.Exec(ctx, openSQL, s.Lease.AttemptID, l.CallID, c.org, lane.trunk, c.route, l.Owner, c.home, lease+lane.wait, to)
+		return fault
+	})
+	if err != nil {
+		return control.TransferLeg{}, fmt.Errorf("second leg: %w", err)
+	}
+	return s, nil
+}
+
+// openSQL commits the intent to disk regardless of synchronous_commit.
+const openSQL = `
+WITH sure AS (SELECT set_config('synchronous_commit', 'on', true))
+INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, owner, home, epoch, lease_until, claimed_at, leg, number, attempt_no)
+SELECT $1, $2, $3, $4, $5, 'intent', $6, $7, 1, clock_timestamp() + $8::interval, clock_timestamp(), 'transfer', $9,
+       (SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')
+FROM sure`
+
+// routeSlot is a reserved channel of a subgroup.
+type routeSlot struct {
+	trunk, prefix string
+	allowed       []string
+	wait          time.Duration
+}
+
+// dayLock serializes new calls of organizations with daily caps, so that each counts the
+// one before. It must be taken before laneSQL.
+const dayLock = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
+
+// laneSQL locks subgroup and trunk, as a claim does.
+const laneSQL = `
+SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
+FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
+WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
+
+// lentLock locks the grant of a subgroup whose pace it limits, before the counters of
+// subgroups, as orders do.
+const lentLock = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE"
+
+// paceSQL reserves a channel and the next start of subgroup, trunk and grant if a channel
+// is free and the start is due within $2; else the CTE "start" is empty. due is
+// store.DueAt or store.EvenlyDueAt.
+func paceSQL(due string) string {
+	return `
+WITH now AS (SELECT clock_timestamp() AS at), start AS (
+	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(` + due + `, now.at) AS at, now.at AS asked,
+	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
+	` + store.FromRoutes + `, now
+	WHERE s.id = $1 AND ` + due + ` <= now.at + $2::interval
+	  AND ` + store.HasFreeChannel + `
+), ` + store.RecordStart
+}
+
+// reserveChannel reserves a channel for a transfer leg. The leg belongs to a call that is
+// counted already.
+func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, err error) {
+	var caps Caps
+	var zone string
+	if _, err = tx.Exec(ctx, dayLock, c.org); err != nil {
+		return routeSlot{}, err
+	}
+	err = orNotFound(tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
+	if err != nil {
+		return routeSlot{}, err
+	}
+	caps.Calls = 0
+	if err = caps.checkToday(ctx, tx, c.org, zone); err != nil {
+		return routeSlot{}, err
+	}
+	err = tx.QueryRow(ctx, paceSQL(store.DueAt)+" SELECT at - asked FROM start", c.route, maxPaceWait).Scan(&w.wait)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return routeSlot{}, errNoChannel()
+	}
+	return w, err
+}
+
+func errNoChannel() error {
+	return control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no free channel")
+}
+
+// orNotFound turns a missing row into a refusal.
+func orNotFound(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return control.Refuse(control.CodeSubgroupNotFound, "the call's subgroup was deleted")
+	}
+	return err
+}
+
+// MoveLeg implements control.Legs.
+func (d *Controller) MoveLeg(ctx context.Context, l control.Lease, to control.AttemptState) error {
+	_, err := d.Pool.Exec(ctx, `
+		UPDATE attempts SET state = $4, lease_until = CASE WHEN $4 = 'ended' THEN NULL ELSE lease_until END
+		WHERE id = $1 AND owner = $2 AND epoch = $3 AND leg = 'transfer' AND state = ANY ($5)`,
+		l.AttemptID, l.Owner, l.Epoch, to, control.StatesBefore(to))
+	if err != nil {
+		return fmt.Errorf("second leg: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package admission_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// answered places a call of the borrower and moves it to the answered state on a node.
+func (w *town) answered() control.Lease {
+	w.t.Helper()
+	s := &store.Store{Pool: w.db.Pool}
+	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" {
+		w.t.Fatal(code)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
+	all, err := s.Claim(w.t.Context(), control.NodeID{Owner: "n", Home: "h"}, time.Minute, 1)
+	if err != nil || len(all) != 1 {
+		w.t.Fatal(all, err)
+	}
+	c := all[0]
+	err = s.Intent(w.t.Context(), c.Lease)
+	for _, state := range []control.AttemptState{control.Sent, control.Rang, control.Answered} {
+		err = errors.Join(err, s.Mark(w.t.Context(), c.Lease, state, time.Now()))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
+	return c.Lease
+}
+
+const agentsPhone = "+1 202 555 0177"
+
+func TestOpenLeg(t *testing.T) {
+	w := newTown(t)
+	l := w.answered()
+	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	if err != nil || leg.Number != "12025550177" || leg.Dial != "712025550177" || leg.Wait != 0 || leg.Lease.CallID != l.CallID || leg.Lease.AttemptID == l.AttemptID {
+		t.Fatalf("%+v %v", leg, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
+		t.Errorf("it stands as %s", got)
+	}
+	// A call has one transfer leg at a time.
+	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err == nil {
+		t.Error("a second one while the first is alive")
+	}
+	for _, to := range []control.AttemptState{control.Sent, control.Answered, control.Rang, control.Closed, control.Sent} {
+		if err := w.desk.MoveLeg(t.Context(), leg.Lease, to); err != nil {
+			t.Fatal(err)
+		}
+		want := to
+		switch to {
+		case control.Rang:
+			want = control.Answered
+		case control.Sent:
+			want = control.AttemptState(w.id("SELECT state FROM attempts WHERE leg <> 'callee'")) // sent, and later ended
+		default:
+		}
+		if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != string(want) {
+			t.Errorf("after %s it is %s", to, got)
+		}
+	}
+	if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != "ended" {
+		t.Errorf("it goes on from its end: %s", got)
+	}
+	if got := w.id("SELECT status FROM calls"); got != "ongoing" {
+		t.Errorf("its call is %s", got)
+	}
+	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
+	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err != nil {
+		t.Errorf("another after it: %v", err)
+	}
+}
+
+func TestOpenLegIsHeldToTheRoute(t *testing.T) {
+	for _, row := range []struct {
+		name, number string
+		prepare      string
+		want         control.Code
+	}{
+		{"free", agentsPhone, "SELECT 1", ""},
+		{"not allowed", "+442071838750", "SELECT 1", control.CodeDestinationNotAllowed},
+		{"premium rate", "+1 900 555 0123", "SELECT 1", control.CodeDestinationNotAllowed},
+		{"suppressed", agentsPhone, "INSERT INTO suppressions SELECT id, '2025550177' FROM organizations", control.CodeDestinationNotAllowed},
+		{"no line of the subgroup", agentsPhone, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the grant", agentsPhone, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the trunk", agentsPhone, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no place in the pace soon", agentsPhone, filledUp, control.CodeSubgroupConcurrency},
+		{"the trunk's pace", agentsPhone, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
+		{"the day's minutes", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
+		{"the day's calls", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
+		{"its node lost it", agentsPhone, "UPDATE attempts SET epoch = epoch + 1", control.CodeInternal},
+		{"its call is over", agentsPhone, "UPDATE attempts SET state = 'ended'", control.CodeInternal},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newTown(t)
+			l := w.answered()
+			w.exec(row.prepare)
+			_, err := w.desk.OpenLeg(t.Context(), l, row.number, time.Minute)
+			if row.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || control.CodeOf(err) != row.want || row.want == control.CodeInternal && !errors.Is(err, control.ErrFenced) {
+				t.Errorf("%v, want %s", err, row.want)
+			}
+			if got := w.id("SELECT count(*)::text FROM attempts WHERE leg <> 'callee'"); got != "0" {
+				t.Errorf("%s legs are left", got)
+			}
+		})
+	}
+}
+
+// filledUp delays the next start of a subgroup by 10 s.
+const filledUp = "UPDATE subgroups SET calls_per_minute = 1; UPDATE subgroup_starts SET at = now() - interval '50 s'"
+
+// TestOpenLegTakesItsPlace: a transfer leg obeys the pacing of trunk and grant.
+func TestOpenLegTakesItsPlace(t *testing.T) {
+	w := newTown(t)
+	l := w.answered() // the grant allows 5 per minute
+	w.exec("INSERT INTO grant_starts SELECT id, started - 4, now() - interval '57.6 s' FROM grants")
+	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
+	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	if err != nil || leg.Wait < 2*time.Second || leg.Wait > 3*time.Second {
+		t.Fatalf("waits %v, %v", leg.Wait, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', round(extract(epoch FROM g.next_dial_at - t.next_dial_at))) FROM grants g, trunks t"); got != "10" {
+		t.Errorf("the next of the grant comes %s s after the trunk's, want 12 - 2", got)
+	}
+}
+
+// TestLegsOfLostNodes: the legs of lost nodes do not end calls, but calls end their legs.
+func TestLegsOfLostNodes(t *testing.T) {
+	w := newTown(t)
+	s := &store.Store{Pool: w.db.Pool}
+	l := w.answered()
+	open := func() control.Lease {
+		t.Helper()
+		w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
+		leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leg.Lease
+	}
+	first := open()
+	w.exec("UPDATE attempts SET lease_until = now() + interval '1 s'")
+	if held, err := s.Renew(t.Context(), "n", []string{l.AttemptID}, time.Minute); err != nil || len(held) != 2 {
+		t.Errorf("renewed %+v, %v", held, err)
+	}
+	w.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE id = $1", first.AttemptID)
+	if n, err := s.Settle(t.Context(), nil); n != 1 || err != nil {
+		t.Errorf("settled %d, %v", n, err)
+	}
+	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.leg <> 'callee'"); got != "ongoing unknown" {
+		t.Errorf("%s", got)
+	}
+	second := open()
+	if err := w.desk.MoveLeg(t.Context(), second, control.Answered); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), l, control.CallResult{Status: control.Ended, Reason: "transferred", EndedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.id = '" + second.AttemptID + "'"); got != "ended ended" {
+		t.Errorf("%s", got)
+	}
+	if got := w.id("SELECT count(*)::text FROM events"); got != "1" {
+		t.Errorf("%s events", got)
+	}
+}
+
+// TestFull: the reason that blocks the next call of a subgroup is reported.
+func TestFull(t *testing.T) {
+	w := newTown(t)
+	w.answered()
+	route := w.id("SELECT route_id FROM calls")
+	for _, row := range []struct {
+		name, prepare, want string
+	}{
+		{"nothing", "SELECT 1", "[]"},
+		{"the grant's lines", "UPDATE grants SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the trunk's lines", "UPDATE grants SET concurrent_calls = 0; UPDATE trunks SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the grant's pace", "UPDATE trunks SET concurrent_calls = 0; UPDATE grants SET next_dial_at = now() + interval '1 minute'", "[subgroup_rate_limit]"},
+		{"the day", `UPDATE grants SET next_dial_at = now(); UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
+		{"its lines too", "UPDATE subgroups SET concurrent_calls = 1", "[subgroup_concurrency_limit organization_daily_limit]"},
+	} {
+		w.exec(row.prepare)
+		got, err := admission.DialBlockers(t.Context(), w.db.Pool, w.org["globex"], route)
+		if err != nil || fmt.Sprint(got) != row.want {
+			t.Errorf("%s: %v %v, want %s", row.name, got, err, row.want)
+		}
+	}
+	if got, err := admission.DialBlockers(t.Context(), w.db.Pool, w.org["acme"], route); err != nil || len(got) > 0 {
+		t.Errorf("of somebody else's: %v %v", got, err)
+	}
+}

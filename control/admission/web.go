@@ -1,0 +1,165 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// WebOrder asks for a call that a browser will join.
+type WebOrder struct {
+	Agent        string // name
+	Name         string
+	Variables    map[string]any
+	Metadata     map[string]any
+	MaxDurationS int    // 0 means the agent's
+	Client       string // browser, sdk, or empty
+}
+
+// Ticket lets a browser join a web call.
+type Ticket struct {
+	Hash    []byte // of the token's id
+	Expires time.Time
+}
+
+// WebCalls holds the dependencies of web calls.
+type WebCalls struct {
+	// HasCapacity reports whether the node would take a call now.
+	HasCapacity func() bool
+	// Check validates the engines of an agent.
+	Check func(pipeline.Engines) error
+	// Ticket creates the ticket of a call.
+	Ticket func(callID string, now time.Time) Ticket
+}
+
+// maxWebDuration limits web calls of agents without a limit: a tab may stay open
+// unnoticed.
+const maxWebDuration = 2 * time.Hour
+
+// webAgentSQL reads an agent and its published version, if any.
+const webAgentSQL = `
+SELECT a.id, coalesce(v.version, 0), v.definition FROM agents a
+LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
+WHERE a.org_id = $1 AND a.name = $2`
+
+// PlaceWeb registers a web call in status queued with its ticket, or refuses it like
+// Place. It uses no channel; daily caps apply.
+func (d *Controller) PlaceWeb(
+	ctx context.Context,
+	orgID string,
+	o WebOrder,
+	also func(context.Context, db.Querier, control.Call, Ticket) error,
+) (control.Call, Ticket, error) {
+	leave, err := d.webLimit.Enter(ctx)
+	if err != nil {
+		return control.Call{}, Ticket{}, err
+	}
+	defer leave()
+	var c control.Call
+	var t Ticket
+	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
+		f, fault := d.findWeb(ctx, tx, orgID, o)
+		if fault != nil {
+			return fault
+		}
+		var now time.Time
+		if fault = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); fault != nil {
+			return fault
+		}
+		if c, fault = f.call(orgID, Order{
+			Agent: o.Agent, Name: o.Name, Variables: o.Variables, Metadata: o.Metadata, MaxDurationS: o.MaxDurationS,
+		}, "", callNumber{at: now}); fault != nil {
+			return fault
+		}
+		c.Type, c.RingFor, c.Voicemail = control.Web, 0, "" // the joining user is a person
+		if c.MaxDuration == 0 {
+			c.MaxDuration = cmp.Or(f.agent.longest, maxWebDuration)
+		}
+		t = d.Web.Ticket(c.ID, now)
+		if fault = insertWeb(ctx, tx, c, t, o.Client); fault != nil {
+			return fault
+		}
+		return also(ctx, tx, c, t)
+	})
+	return c, t, err
+}
+
+// findWeb runs the checks: 404, variables, 409, caps, 503.
+func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder) (f resolution, err error) {
+	var text []byte
+	err = tx.QueryRow(ctx, webAgentSQL, orgID, o.Agent).Scan(&f.agent.id, &f.agent.version, &text)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return f, control.Refuse(control.CodeAgentNotFound, "no agent with this name")
+	case err != nil:
+		return f, fmt.Errorf("agent: %w", err)
+	case text == nil:
+		return f, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
+	}
+	var def agents.Definition
+	if err = json.Unmarshal(text, &def); err != nil {
+		return f, fmt.Errorf("agent: %w", err)
+	}
+	if err = f.agent.use(def, Order{Name: o.Name, Variables: o.Variables}); err != nil {
+		return f, err
+	}
+	err = tx.QueryRow(ctx, "SELECT coalesce(settings -> 'limits', '{}'), timezone FROM organizations WHERE id = $1", orgID).
+		Scan(&f.caps, &f.zone)
+	if err != nil {
+		return f, fmt.Errorf("organization: %w", err)
+	}
+	if err = d.checkCaps(ctx, tx, orgID, f); err != nil {
+		return f, err
+	}
+	if err = d.checkRecordable(def.Recording); err != nil {
+		return f, err
+	}
+	switch w := d.Web; {
+	case w == nil || !w.HasCapacity():
+		return f, &control.Error{Code: control.CodeVoiceBackend, Message: "this server takes no web calls now", RetryAfter: 5 * time.Second}
+	case w.Check(def.Speech) != nil:
+		return f, control.Refuse(control.CodeAgentDispatch, "a provider of the agent is not configured on this server")
+	}
+	return f, nil
+}
+
+// checkCaps checks the daily caps of an organization and locks it.
+func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f resolution) error {
+	if f.caps == (Caps{}) {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE", orgID); err != nil {
+		return fmt.Errorf("organization: %w", err)
+	}
+	var day usage
+	if err := tx.QueryRow(ctx, usageSQL, orgID, f.zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+		return fmt.Errorf("organization: %w", err)
+	}
+	return f.caps.check(day)
+}
+
+func insertWeb(ctx context.Context, tx pgx.Tx, c control.Call, t Ticket, client string) error {
+	_, err := tx.Exec(ctx, `
+		WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
+			dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
+			max_duration_seconds, voicemail, created_at, recording_status, analysis_status)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', '', '', nullif($8, ''), 1, $9, $10, $11, 0, $12, '', $13, $14, $15)
+		RETURNING id)
+		INSERT INTO web_tickets (call_id, hash, client, expires_at) SELECT id, $16, $17, $18 FROM call`,
+		c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.ExternalID, c.Name, c.Metadata, c.Variables,
+		int(c.MaxDuration/time.Second), c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, t.Hash, client, t.Expires)
+	if err != nil {
+		return fmt.Errorf("register call: %w", err)
+	}
+	return nil
+}

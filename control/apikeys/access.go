@@ -1,0 +1,232 @@
+// Package apikeys stores organizations and their API keys. Of a key it stores only the SHA-256.
+package apikeys
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/groupcommit"
+	"github.com/parley-voice/parley/media"
+)
+
+// Special rate limits.
+const (
+	RateDefault = 0  // the platform's limit
+	RateOff     = -1 // no limit
+)
+
+// prefix starts every secret; 64 hex characters follow.
+const prefix = "parley_"
+
+// ErrUnknown is returned if the organization or key does not exist.
+var ErrUnknown = errors.New("unknown")
+
+// A Key is an API key without its secret.
+type Key struct {
+	ID, OrgID, OrgName, Name string
+	RateLimit                int // per minute; or RateDefault, RateOff
+	Privileged               bool
+	CreatedAt                time.Time
+	RevokedAt, LastUsedAt    *time.Time
+}
+
+// EnsureOrganization returns the id of the named organization and creates it if necessary.
+func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
+	if strings.TrimSpace(name) == "" {
+		return "", errors.New("an organization needs a name")
+	}
+	var id string
+	err := q.QueryRow(ctx, `
+		INSERT INTO organizations (id, name) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id`,
+		control.NewID("org_", time.Now()), name).Scan(&id)
+	if err != nil {
+		return "", fmt.Errorf("organization %q: %w", name, err)
+	}
+	return id, nil
+}
+
+// FindOrganization returns the id of the named organization, or ErrUnknown.
+func FindOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
+	var id string
+	err := q.QueryRow(ctx, "SELECT id FROM organizations WHERE name = $1", name).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("organization %q: %w", name, ErrUnknown)
+	}
+	if err != nil {
+		return "", fmt.Errorf("organization %q: %w", name, err)
+	}
+	return id, nil
+}
+
+// CreateKey creates a key. Its secret cannot be read later.
+func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret media.Secret, err error) {
+	if k.RateLimit < RateOff {
+		return "", "", fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", k.RateLimit)
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	text := prefix + hex.EncodeToString(random[:])
+	sum := sha256.Sum256([]byte(text))
+	id = control.NewID("key_", time.Now())
+	_, err = q.Exec(ctx, "INSERT INTO api_keys (id, org_id, name, hash, rate_limit, privileged) VALUES ($1, $2, $3, $4, $5, $6)",
+		id, k.OrgID, k.Name, sum[:], k.RateLimit, k.Privileged)
+	if err != nil {
+		return "", "", fmt.Errorf("create key: %w", err)
+	}
+	return id, media.Secret(text), nil
+}
+
+// ListKeys returns all keys, the oldest first.
+func ListKeys(ctx context.Context, q db.Querier) ([]Key, error) {
+	rows, err := q.Query(ctx, "SELECT "+keyColumns+" ORDER BY k.created_at, k.id")
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	return keys, nil
+}
+
+// SetRateLimit changes the limit of a key from its next request on.
+func SetRateLimit(ctx context.Context, q db.Querier, id string, limit int) error {
+	if limit < RateOff {
+		return fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", limit)
+	}
+	return updateKey(ctx, q, id, "UPDATE api_keys SET rate_limit = $2 WHERE id = $1", id, limit)
+}
+
+// Revoke ends a key from its next request on. Repeating it changes nothing.
+func Revoke(ctx context.Context, q db.Querier, id string) error {
+	return updateKey(ctx, q, id, "UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1", id)
+}
+
+func updateKey(ctx context.Context, q db.Querier, id, sql string, args ...any) error {
+	tag, err := q.Exec(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("key %s: %w", id, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("key %s: %w", id, ErrUnknown)
+	}
+	return nil
+}
+
+const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
+	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
+
+// scanKey reads the columns keyColumns into a Key, after more.
+func scanKey(row pgx.Row, more ...any) (Key, error) {
+	var k Key
+	err := row.Scan(
+		append(more, &k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.CreatedAt, &k.RevokedAt, &k.LastUsedAt)...)
+	return k, err
+}
+
+// Keys authenticates requests.
+type Keys struct {
+	Pool *pgxpool.Pool
+
+	once  sync.Once
+	reads groupcommit.Group[*keyLookup]
+}
+
+// Concurrent requests share one read of keys. A database that does not respond delays them for a bounded time.
+const (
+	lookupInterval = time.Millisecond // least time between two reads
+	lookupTimeout  = 2 * time.Second
+)
+
+// A keyLookup reads the key of one request.
+type keyLookup struct {
+	hash [sha256.Size]byte
+	key  Key
+}
+
+// Authenticate reads the key of an Authorization header from the database. Its errors have the codes api_key_required,
+// api_key_unknown and api_key_revoked.
+func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
+	secret, ok := bearer(header)
+	if !ok {
+		return Key{}, control.Refuse(control.CodeKeyRequired, "send the header Authorization: Bearer <API_KEY>")
+	}
+	k.once.Do(func() {
+		k.reads = groupcommit.Group[*keyLookup]{Write: k.read, MinInterval: lookupInterval, Timeout: lookupTimeout}
+	})
+	r := &keyLookup{hash: sha256.Sum256([]byte(secret))}
+	if err := k.reads.Do(ctx, r); err != nil {
+		return Key{}, err
+	}
+	if r.key.RevokedAt != nil {
+		return Key{}, control.Refuse(control.CodeKeyRevoked, "this API key was revoked")
+	}
+	return r.key, nil
+}
+
+// usedSQL records the use of keys, to the minute. It saves a write per request and may be lost in a crash.
+const usedSQL = `
+WITH lazy AS (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE api_keys SET last_used_at = now() FROM lazy WHERE id = ANY ($1) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`
+
+// read reads the keys of requests and records their use.
+func (k *Keys) read(ctx context.Context, all []*keyLookup) ([]error, error) {
+	asked := map[[sha256.Size]byte][]int{}
+	var hashes [][]byte
+	each := make([]error, len(all))
+	for n, r := range all {
+		if asked[r.hash] == nil {
+			hashes = append(hashes, r.hash[:])
+		}
+		asked[r.hash] = append(asked[r.hash], n)
+		each[n] = control.Refuse(control.CodeKeyUnknown, "this API key is unknown")
+	}
+	rows, err := k.Pool.Query(ctx, "SELECT k.hash, "+keyColumns+" WHERE k.hash = ANY ($1)", hashes)
+	if err != nil {
+		return nil, fmt.Errorf("authenticate: %w", err)
+	}
+	defer rows.Close()
+	var used []string
+	for rows.Next() {
+		var hash []byte
+		key, fault := scanKey(rows, &hash)
+		if fault != nil {
+			return nil, fmt.Errorf("authenticate: %w", fault)
+		}
+		if key.RevokedAt == nil && (key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute) {
+			used = append(used, key.ID)
+		}
+		for _, n := range asked[[sha256.Size]byte(hash)] {
+			all[n].key, each[n] = key, nil
+		}
+	}
+	if err = rows.Err(); err == nil && len(used) > 0 {
+		_, err = k.Pool.Exec(ctx, usedSQL, used)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authenticate: %w", err)
+	}
+	return each, nil
+}
+
+// bearer returns the token of a Bearer header (RFC 6750 section 2.1).
+func bearer(header string) (string, bool) {
+	fields := strings.Fields(header)
+	if len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") {
+		return "", false
+	}
+	return fields[1], true
+}

@@ -1,0 +1,129 @@
+package apikeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// An Organization is the record of an organization.
+type Organization struct {
+	ID, Name, Timezone string
+	CreatedAt          time.Time
+	// Market is the code of its market, MarketVersion the version of the market's rules. Market is empty if none applies,
+	// MarketVersion if the built-in rules apply.
+	Market, MarketVersion string
+}
+
+const organizationColumns = `
+SELECT id, name, timezone, created_at, coalesce(settings ->> 'market', ''),
+       CASE WHEN settings -> 'market_rules' ->> 'code' = settings ->> 'market' THEN coalesce(settings -> 'market_rules' ->> 'version', '') ELSE '' END
+FROM organizations `
+
+// Organizations returns up to limit organizations after an id, by id.
+func Organizations(ctx context.Context, q db.Querier, after string, limit int) ([]Organization, error) {
+	rows, err := q.Query(ctx, organizationColumns+"WHERE id > $1 ORDER BY id LIMIT $2", after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("organizations: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Organization])
+	if err != nil {
+		return nil, fmt.Errorf("organizations: %w", err)
+	}
+	return all, nil
+}
+
+// ReadOrganization returns the organization with an id, or ErrUnknown.
+func ReadOrganization(ctx context.Context, q db.Querier, id string) (Organization, error) {
+	rows, err := q.Query(ctx, organizationColumns+"WHERE id = $1", id)
+	if err != nil {
+		return Organization{}, fmt.Errorf("organization %s: %w", id, err)
+	}
+	return exactlyOne(rows, "organization "+id, pgx.RowToStructByPos[Organization])
+}
+
+// exactlyOne returns the only row, or ErrUnknown.
+func exactlyOne[T any](rows pgx.Rows, what string, scan pgx.RowToFunc[T]) (T, error) {
+	v, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrUnknown
+	}
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", what, err)
+	}
+	return v, nil
+}
+
+// CreateOrganization creates an organization. If the name exists, it returns that organization and false.
+func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string) (o Organization, made bool, err error) {
+	id := control.NewID("org_", time.Now())
+	_, err = q.Exec(
+		ctx,
+		"INSERT INTO organizations (id, name, timezone) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
+		id,
+		name,
+		timezone,
+	)
+	if err != nil {
+		return o, false, fmt.Errorf("organization: %w", err)
+	}
+	rows, err := q.Query(ctx, organizationColumns+"WHERE name = $1", name)
+	if err != nil {
+		return o, false, fmt.Errorf("organization: %w", err)
+	}
+	o, err = exactlyOne(rows, "organization", pgx.RowToStructByPos[Organization])
+	return o, o.ID == id, err
+}
+
+// KeysOf returns up to limit keys after an id, by id, of one organization or, if orgID is empty, of all.
+func KeysOf(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]Key, error) {
+	rows, err := q.Query(
+		ctx,
+		"SELECT "+keyColumns+" WHERE ($1 = '' OR k.org_id = $1) AND k.id > $2 ORDER BY k.id LIMIT $3",
+		orgID,
+		after,
+		limit,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	return all, nil
+}
+
+// NewestKeys returns up to limit keys of an organization before an id, the newest first.
+func NewestKeys(ctx context.Context, q db.Querier, orgID, before string, limit int) ([]Key, error) {
+	rows, err := q.Query(
+		ctx,
+		"SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3",
+		orgID,
+		before,
+		limit,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	return all, nil
+}
+
+// ReadKey returns the key with an id, or ErrUnknown.
+func ReadKey(ctx context.Context, q db.Querier, id string) (Key, error) {
+	rows, err := q.Query(ctx, "SELECT "+keyColumns+" WHERE k.id = $1", id)
+	if err != nil {
+		return Key{}, fmt.Errorf("key %s: %w", id, err)
+	}
+	return exactlyOne(rows, "key "+id, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+}

@@ -1,0 +1,86 @@
+// Package calltrace shows engineers the signalling of a call: the ladder of its
+// messages.
+package calltrace
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A Rung is a message as it is stored and printed in JSON.
+type Rung struct {
+	At   time.Time `json:"at"`
+	Out  bool      `json:"out"`
+	Peer string    `json:"peer"`
+	Line string    `json:"line"`
+	Note string    `json:"note"`
+}
+
+// Rungs are the messages of a ladder.
+func Rungs(ladder []media.Message) []Rung {
+	rungs := make([]Rung, len(ladder))
+	for i, m := range ladder {
+		rungs[i] = Rung(m)
+	}
+	return rungs
+}
+
+// Ladder is what Rungs was made of.
+func Ladder(rungs []Rung) []media.Message {
+	ladder := make([]media.Message, len(rungs))
+	for i, m := range rungs {
+		ladder[i] = media.Message(m)
+	}
+	return ladder
+}
+
+// WriteJSON writes a ladder as a list of rungs.
+func WriteJSON(w io.Writer, ladder []media.Message) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(Rungs(ladder))
+}
+
+// Write writes a ladder as people read it: one message a line, with the seconds
+// since the first, an arrow to or from the peer, the start line and what else
+// tells.
+func Write(w io.Writer, ladder []media.Message) error {
+	if len(ladder) == 0 {
+		return nil
+	}
+	first := ladder[0].At
+	if _, err := fmt.Fprintln(w, first.UTC().Format("2006-01-02 15:04:05.000 UTC")); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, m := range ladder {
+		arrow := "←"
+		if m.Out {
+			arrow = "→"
+		}
+		fmt.Fprintf(t, "%+9.3f\t%s\t%s\t%s", m.At.Sub(first).Seconds(), arrow, printable(m.Peer), printable(m.Line))
+		if m.Note != "" {
+			fmt.Fprintf(t, "\t%s", printable(m.Note))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// printable keeps a peer's text from driving the terminal that it is shown on.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != ' ' && !unicode.IsPrint(r) {
+			return '�'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,222 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Pair is a primary Postgres and a standby of it that streams asynchronously.
+type Pair struct {
+	t     testing.TB
+	bin   string
+	dir   string
+	ports [2]string
+	procs [2]*exec.Cmd
+}
+
+// NewPair starts a pair with an empty database "parley", gone when the test is over.
+func NewPair(t testing.TB) *Pair {
+	t.Helper()
+	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
+	if len(bins) == 0 {
+		t.Skip("no Postgres under /usr/lib/postgresql")
+	}
+	slices.Sort(bins)
+	dir, err := os.MkdirTemp("", "parley-pair-") //nolint:usetesting // Postgres runs as another user
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Pair{t: t, bin: bins[len(bins)-1], dir: dir, ports: [2]string{tcpPort(t), tcpPort(t)}}
+	t.Cleanup(func() {
+		for n := range p.procs {
+			p.Kill(n)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if cred := credential(t); cred != nil {
+		if err := os.Chown(dir, int(cred.Uid), int(cred.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.run("initdb", "-D", p.data(0), "-U", "parley", "--auth=trust", "-E", "UTF8", "--no-locale", "--no-sync")
+	p.start(0)
+	p.exec(0, "CREATE DATABASE parley")
+	p.run(
+		"pg_basebackup",
+		"-h",
+		"127.0.0.1",
+		"-p",
+		p.ports[0],
+		"-U",
+		"parley",
+		"-D",
+		p.data(1),
+		"-R",
+		"-X",
+		"stream",
+		"-c",
+		"fast",
+		"--no-sync",
+	)
+	p.start(1)
+	return p
+}
+
+// URL leads to whichever of the two takes writes.
+func (p *Pair) URL() string {
+	return fmt.Sprintf(
+		"postgres://parley@127.0.0.1:%s,127.0.0.1:%s/parley?target_session_attrs=read-write&sslmode=disable",
+		p.ports[0],
+		p.ports[1],
+	)
+}
+
+// Cut ends the replication: the standby stays as it is.
+func (p *Pair) Cut() {
+	p.t.Helper()
+	p.exec(1, "ALTER SYSTEM SET primary_conninfo = ''")
+	p.exec(1, "SELECT pg_reload_conf()")
+	p.await("the standby receives nothing", func() bool {
+		return p.ask(1, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+	})
+}
+
+// CaughtUp waits until the standby has all that the primary has now.
+func (p *Pair) CaughtUp() {
+	p.t.Helper()
+	p.await("the standby has all", func() bool {
+		return p.ask(0, "SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
+	})
+}
+
+// Promote makes the standby a primary.
+func (p *Pair) Promote() {
+	p.t.Helper()
+	p.exec(1, "SELECT pg_promote()")
+}
+
+// Kill ends one of the two as a power cut does.
+func (p *Pair) Kill(n int) {
+	c := p.procs[n]
+	if c == nil {
+		return
+	}
+	p.procs[n] = nil
+	_ = c.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may be gone
+	_ = c.Wait()
+}
+
+func (p *Pair) data(n int) string { return filepath.Join(p.dir, "node"+strconv.Itoa(n)) }
+
+func (p *Pair) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), filepath.Join(p.bin, name), args...) //nolint:gosec // of a test
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + p.bin + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: credential(p.t)}
+	return cmd
+}
+
+func (p *Pair) run(name string, args ...string) {
+	p.t.Helper()
+	if out, err := p.command(name, args...).CombinedOutput(); err != nil {
+		p.t.Fatalf("%s: %v: %s", name, err, out)
+	}
+}
+
+func (p *Pair) start(n int) {
+	p.t.Helper()
+	c := p.command("postgres", "-D", p.data(n), "-p", p.ports[n], "-k", p.dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+		"-c", "full_page_writes=off", "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "jit=off", "-c", "wal_keep_size=512MB",
+		"-c", "log_min_error_statement=panic", "-c", "autovacuum_naptime=5s")
+	var log strings.Builder
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.procs[n] = c
+	p.await("Postgres answers", func() bool { return p.ask(n, "SELECT true") })
+}
+
+func (p *Pair) connect(ctx context.Context, n int) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, fmt.Sprintf("postgres://parley@127.0.0.1:%s/postgres?sslmode=disable", p.ports[n]))
+}
+
+func (p *Pair) exec(n int, sql string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := p.connect(ctx, n)
+	if err == nil {
+		_, err = conn.Exec(ctx, sql)
+		_ = conn.Close(ctx)
+	}
+	if err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (p *Pair) ask(n int, sql string) (is bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	conn, err := p.connect(ctx, n)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	return conn.QueryRow(ctx, sql).Scan(&is) == nil && is
+}
+
+func (p *Pair) await(what string, is func() bool) {
+	p.t.Helper()
+	for late := time.Now().Add(30 * time.Second); !is(); {
+		if time.Now().After(late) {
+			p.t.Fatalf("it does not happen: %s", what)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// credential is the user that Postgres runs as; nil for this user.
+func credential(t testing.TB) *syscall.Credential {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Skip("Postgres refuses to run as root, and the user postgres does not exist")
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{}}
+}
+
+func tcpPort(t testing.TB) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}

@@ -1,0 +1,62 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// Holds is the report for an operator after a revert of the database.
+type Holds struct {
+	Open             bool
+	Since            time.Time
+	Expected         []string // nodes whose reports are awaited
+	Missing          []string // nodes that did not report in time
+	Calls, Campaigns int      // held ones
+	Facts            int      // calls known only to have been sent
+}
+
+// ReadHolds reads the held calls. A timeline that no node has checked yet is not open.
+func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT coalesce(e.opened_at IS NOT NULL, false), coalesce(nullif(e.since, '-infinity'), 'epoch'), coalesce(e.expected, '{}'), coalesce(e.missing, '{}'),
+			CASE WHEN e.missing <> '{}' THEN (SELECT count(*) FROM attempts WHERE state IN ('scheduled', 'claimed') AND created_at < e.since) ELSE 0 END,
+			CASE WHEN e.missing <> '{}' THEN (SELECT count(*) FROM campaigns WHERE status = 'running' AND launched_at < e.since) ELSE 0 END,
+			(SELECT count(*) FROM sent_facts WHERE number_hash <> '')
+		FROM (SELECT database_timeline() AS timeline) t LEFT JOIN database_epochs e USING (timeline)`).
+		Scan(&h.Open, &h.Since, &h.Expected, &h.Missing, &h.Calls, &h.Campaigns, &h.Facts)
+	if err != nil {
+		return h, fmt.Errorf("failed to read held calls: %w", err)
+	}
+	return h, nil
+}
+
+// Release lets held calls be dialed. It returns false if nothing is held. Numbers and
+// keys of calls whose records are lost are free again, too.
+func Release(ctx context.Context, q interface {
+	db.Querier
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, by string,
+) (released bool, err error) {
+	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
+		held, fault := tx.Exec(ctx, `
+			UPDATE database_epochs SET missing = '{}',
+				released_at = clock_timestamp(), released_by = $1
+			WHERE timeline = database_timeline() AND opened_at IS NOT NULL AND missing <> '{}'`, by)
+		if fault != nil {
+			return fault
+		}
+		// The rows remain: without them the journals would show a revert.
+		facts, fault := tx.Exec(ctx, "UPDATE sent_facts SET number_hash = '', key_hash = '' WHERE number_hash <> ''")
+		released = held.RowsAffected()+facts.RowsAffected() > 0
+		return fault
+	})
+	if err != nil {
+		return false, fmt.Errorf("failed to release held calls: %w", err)
+	}
+	return released, nil
+}

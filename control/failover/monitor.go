@@ -1,0 +1,278 @@
+// Package failover prevents second calls to a number after the database reverted to an
+// earlier state, as when a lagging standby is promoted. Each node restores the calls in
+// its journal that the database forgot before anything is dialed again.
+package failover
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/groupcommit"
+	"github.com/parley-voice/parley/control/journal"
+)
+
+// Monitor implements control.SendLog and control.Continuity. Set its exported fields
+// before the first use; it is then safe for concurrent use.
+type Monitor struct {
+	Pool    *pgxpool.Pool
+	Journal *journal.Journal
+	// Attempts stores restored results.
+	Attempts control.AttemptStore
+	Node     control.NodeID
+	// Key hashes numbers and Idempotency-Keys in the journal. All nodes share it.
+	Key []byte
+	// Lease is the node's lease; 0 means 15 s. Dialing pauses at least that long, in which
+	// every live node checks three times.
+	Lease time.Duration
+	// ReportTimeout bounds the wait for the journals of other nodes; 0 means 60 s.
+	ReportTimeout time.Duration
+	Log           *slog.Logger
+
+	once    sync.Once
+	sending groupcommit.Group[*control.Claim]
+
+	checkMu sync.Mutex // one check at a time
+	swept   time.Time
+	mu      sync.Mutex
+	epoch   string // last epoch to which this node has reported
+	beat    int64
+	calls   calls
+	stats   Stats
+}
+
+// Stats counts the reverts and restored calls seen by this node.
+type Stats struct {
+	Journal  journal.Stats
+	Changes  int64 // reverts of the database
+	Paused   bool  // dialing is paused until the nodes have reported
+	Missing  int   // nodes that did not report: calls queued before the revert are held
+	Restored int64 // calls restored completely
+	Settled  int64 // calls restored from the journal file alone
+	Facts    int64 // calls restored only as sent
+	Lost     int64 // calls that could not be restored
+}
+
+// Stats returns counts since the process started.
+func (w *Monitor) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Journal = w.Journal.Stats()
+	return s
+}
+
+// name returns the name of a journal of this node.
+func (w *Monitor) name(slot int) string { return w.Node.Home + "#" + strconv.Itoa(slot) }
+
+func (w *Monitor) names() (all []string) {
+	for _, slot := range w.Journal.Slots() {
+		all = append(all, w.name(slot))
+	}
+	return all
+}
+
+// NumberHash returns the hash that represents a number of an organization in journals.
+func (w *Monitor) NumberHash(orgID, number string) journal.Hash {
+	return w.hash("number", orgID, control.Digits(number))
+}
+
+// KeyHash returns the hash that represents an Idempotency-Key in journals.
+func (w *Monitor) KeyHash(scope, key string) journal.Hash { return w.hash("key", scope, key) }
+
+func (w *Monitor) hash(parts ...string) (h journal.Hash) {
+	mac := hmac.New(sha256.New, w.Key)
+	for _, p := range parts {
+		fmt.Fprintf(mac, "%d:%s", len(p), p)
+	}
+	copy(h[:], mac.Sum(nil))
+	return h
+}
+
+// Err implements control.Continuity. A node whose disk fails must send nothing.
+func (w *Monitor) Err() error { return w.Journal.Err() }
+
+// Check implements control.Continuity. It also flushes the journal.
+func (w *Monitor) Check(ctx context.Context) (control.ContinuityStatus, error) {
+	w.checkMu.Lock()
+	defer w.checkMu.Unlock()
+	if err := w.Journal.Flush(); err != nil {
+		w.log().ErrorContext(ctx, "dialing stopped: failed to write the journal", "err", err)
+	}
+	is, err := w.look(ctx)
+	if err != nil {
+		return control.ContinuityStatus{}, fmt.Errorf("check database history: %w", err)
+	}
+	w.mu.Lock()
+	known := w.epoch
+	w.mu.Unlock()
+	if is.epoch != known {
+		if known != "" {
+			w.log().ErrorContext(ctx, "database reverted to an earlier state: dialing paused until all nodes have reported")
+		}
+		if err = w.forward(ctx); err == nil {
+			err = w.report(ctx, is.epoch)
+		}
+		if err != nil {
+			return control.ContinuityStatus{}, fmt.Errorf("restore forgotten calls: %w", err)
+		}
+	}
+	if !is.open {
+		if is, err = w.open(ctx, is); err != nil {
+			return control.ContinuityStatus{}, fmt.Errorf("open the dial queue: %w", err)
+		}
+	}
+	if now := time.Now(); now.Sub(w.swept) > time.Hour {
+		w.swept = now
+		if err = w.sweep(ctx); err != nil {
+			return control.ContinuityStatus{}, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known != "" && is.epoch != known {
+		w.stats.Changes++
+	}
+	w.epoch, w.stats.Paused, w.stats.Missing = is.epoch, !is.open, len(is.missing)
+	return control.ContinuityStatus{Changes: int(w.stats.Changes), Open: is.open}, nil
+}
+
+// epoch is the period between two reverts.
+type epoch struct {
+	epoch   string
+	open    bool
+	missing []string
+}
+
+const epochSQL = `SELECT epoch, opened_at IS NOT NULL, missing FROM database_epochs WHERE timeline = database_timeline()`
+
+// look reads the current epoch, starts one after a revert, and updates this node's
+// heartbeat.
+func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
+	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(&e.epoch, &e.open, &e.missing) }
+	if err = read(); errors.Is(err, pgx.ErrNoRows) {
+		if err = w.begin(ctx); err == nil {
+			err = read()
+		}
+	}
+	if err != nil {
+		return e, err
+	}
+	var beat int64
+	err = w.Pool.QueryRow(ctx, `
+		INSERT INTO nodes AS n (name, owner, beat, seen_at) VALUES ($1, $2, 1, clock_timestamp())
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, beat = n.beat + 1, seen_at = excluded.seen_at
+		RETURNING beat`, w.name(w.Journal.Slots()[0]), w.Node.Owner).Scan(&beat)
+	if err != nil {
+		return e, err
+	}
+	w.mu.Lock()
+	back := w.beat > 0 && beat <= w.beat && e.epoch == w.epoch
+	w.beat = beat
+	w.mu.Unlock()
+	if back { // on the same timeline
+		if err = w.beginAgain(ctx); err == nil {
+			err = read()
+		}
+	}
+	return e, err
+}
+
+// begin starts the epoch of a new timeline. It expects reports of the nodes that were
+// alive in the restored state.
+func (w *Monitor) begin(ctx context.Context) error {
+	_, err := w.Pool.Exec(ctx, `
+		INSERT INTO database_epochs (timeline, epoch, expected)
+		SELECT database_timeline(), $1, coalesce((SELECT array_agg(name) FROM nodes WHERE seen_at > (SELECT max(seen_at) FROM nodes) - interval '60 seconds'), '{}')
+		ON CONFLICT (timeline) DO NOTHING`, control.NewID("", time.Now()))
+	return err
+}
+
+// beginAgain starts an epoch on the same timeline unless another node did.
+func (w *Monitor) beginAgain(ctx context.Context) error {
+	w.mu.Lock()
+	known := w.epoch
+	w.mu.Unlock()
+	_, err := w.Pool.Exec(ctx, `
+		UPDATE database_epochs SET epoch = $1, since = clock_timestamp(), opened_at = NULL, missing = '{}', released_at = NULL,
+			expected = coalesce((SELECT array_agg(name) FROM nodes WHERE seen_at > clock_timestamp() - interval '10 minutes'), '{}')
+		WHERE timeline = database_timeline() AND epoch = $2`, control.NewID("", time.Now()), known)
+	return err
+}
+
+// report records that this node has restored its calls.
+func (w *Monitor) report(ctx context.Context, epoch string) error {
+	_, err := w.Pool.Exec(ctx, `
+		UPDATE database_epochs SET
+			expected = ARRAY(SELECT x FROM unnest(expected) x WHERE x <> ALL ($2)),
+			missing = ARRAY(SELECT x FROM unnest(missing) x WHERE x <> ALL ($2))
+		WHERE timeline = database_timeline() AND epoch = $1`, epoch, w.names())
+	return err
+}
+
+// open resumes dialing once all nodes have reported or ReportTimeout has passed.
+func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
+	_, err := w.Pool.Exec(ctx, `
+		UPDATE database_epochs SET opened_at = clock_timestamp(), missing = expected, expected = '{}'
+		WHERE timeline = database_timeline() AND epoch = $1 AND opened_at IS NULL
+		  AND (clock_timestamp() > since + $2::interval AND expected = '{}' OR clock_timestamp() > since + $3::interval)`,
+		is.epoch, w.lease(), w.reportTimeout())
+	if err != nil {
+		return is, err
+	}
+	err = w.Pool.QueryRow(ctx, epochSQL+" AND epoch = $1", is.epoch).Scan(&is.epoch, &is.open, &is.missing)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // reverted again; found by the next check
+		return is, nil
+	case err != nil || !is.open:
+	case len(is.missing) == 0:
+		w.log().WarnContext(ctx, "all nodes have reported: dialing resumed")
+	default:
+		w.log().
+			ErrorContext(ctx, "nodes have not reported: older calls and campaigns are held; start them, or run parley failover release",
+				"nodes", is.missing)
+	}
+	return is, err
+}
+
+// sweep deletes nodes, numbers and keys after a day, and sent facts once no journal has
+// their calls.
+func (w *Monitor) sweep(ctx context.Context) error {
+	_, err := w.Pool.Exec(ctx, `
+		WITH nobody AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval
+		), old AS (DELETE FROM sent_facts WHERE sent_at < clock_timestamp() - 3 * $1::interval)
+		UPDATE sent_facts SET number_hash = '', key_hash = ''
+		WHERE number_hash <> '' AND sent_at BETWEEN clock_timestamp() - 3 * $1::interval AND clock_timestamp() - $1::interval`, journal.Retention)
+	return err
+}
+
+// Leave records an orderly stop: other nodes do not wait for this journal.
+func (w *Monitor) Leave(ctx context.Context) error {
+	if _, err := w.Pool.Exec(ctx, "DELETE FROM nodes WHERE name = ANY ($1)", w.names()); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	return nil
+}
+
+func (w *Monitor) lease() time.Duration { return cmp.Or(w.Lease, 15*time.Second) }
+func (w *Monitor) reportTimeout() time.Duration {
+	return max(cmp.Or(w.ReportTimeout, time.Minute), w.lease())
+}
+
+func (w *Monitor) log() *slog.Logger {
+	if w.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return w.Log
+}

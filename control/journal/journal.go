@@ -1,0 +1,355 @@
+// Package journal records on a node's disk which requests the node sent, for when the database is restored to an
+// earlier state.
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// A Hash identifies a phone number or an Idempotency-Key without revealing it.
+type Hash [16]byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(h) {
+		return fmt.Errorf("hash of %d characters, want %d", len(text), 2*len(h))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
+// An Entry is a request that was sent or was about to be sent, with its result.
+type Entry struct {
+	Attempt string    `json:"attempt"`
+	Call    string    `json:"call"`
+	Org     string    `json:"org,omitempty"`
+	Contact string    `json:"contact,omitempty"`
+	Number  Hash      `json:"number,omitzero"`
+	Key     Hash      `json:"key,omitzero"` // of the Idempotency-Key and its scope
+	At      time.Time `json:"at"`
+
+	Answered time.Time `json:"answered,omitzero"`
+	End      *End      `json:"end,omitempty"`
+	Void     bool      `json:"void,omitempty"` // nothing was sent
+}
+
+// An End is a control.CallResult without its texts.
+type End struct {
+	Status     control.Status          `json:"status"`
+	Reason     control.Reason          `json:"reason"`
+	HangupBy   control.Side            `json:"hangup_by,omitempty"`
+	SIPStatus  int                     `json:"sip_status,omitempty"`
+	SIPReason  string                  `json:"sip_reason,omitempty"`
+	Recording  control.RecordingStatus `json:"recording,omitempty"`
+	Truncated  bool                    `json:"truncated,omitempty"`
+	AnsweredBy string                  `json:"answered_by,omitempty"`
+	DialedAt   time.Time               `json:"dialed_at,omitzero"`
+	RingingAt  time.Time               `json:"ringing_at,omitzero"`
+	AnsweredAt time.Time               `json:"answered_at,omitzero"`
+	EndedAt    time.Time               `json:"ended_at,omitzero"`
+}
+
+// NewEnd returns the End of a call.
+func NewEnd(f control.CallResult) *End {
+	return &End{
+		f.Status, f.Reason, f.HangupBy, f.SIPStatus, f.SIPReason, f.Recording, f.Truncated, f.AnsweredBy,
+		f.DialedAt, f.RingingAt, f.AnsweredAt, f.EndedAt,
+	}
+}
+
+// Result returns the call result to write to the database.
+func (e End) Result() control.CallResult {
+	return control.CallResult{
+		Status: e.Status, Reason: e.Reason, HangupBy: e.HangupBy, SIPStatus: e.SIPStatus, SIPReason: e.SIPReason,
+		Recording: e.Recording, Truncated: e.Truncated, AnsweredBy: e.AnsweredBy,
+		DialedAt: e.DialedAt, RingingAt: e.RingingAt, AnsweredAt: e.AnsweredAt, EndedAt: e.EndedAt,
+	}
+}
+
+func (e Entry) over() bool { return e.Void || e.End != nil }
+
+const (
+	// Retention is the age up to which an ended entry is kept; it must exceed any replication lag.
+	Retention = 24 * time.Hour
+	// rememberedOpen is the age up to which an entry without a result is kept.
+	rememberedOpen = 2 * Retention
+	// defaultMost bounds the entries, about 30 MB on disk.
+	defaultMost = 100_000
+	// mostSlots bounds the processes that share a data directory.
+	mostSlots = 16
+)
+
+// A Journal is safe for concurrent use.
+type Journal struct {
+	dir   string
+	most  int
+	slot  int
+	slots []int // slot, and the adopted slots of dead processes
+	locks []*os.File
+
+	disk sync.Mutex // held while the file is written; locked before mu
+
+	mu      sync.Mutex // never held during disk I/O
+	began   time.Time  // start of the current write; zero if none
+	file    *os.File   // nil after a failed write: the next write replaces the file
+	err     error      // why file is nil
+	lines   int        // in file
+	pending []Entry    // changes to write with the next Append or Flush
+	entries map[string]Entry
+	order   []string // attempts, oldest first
+	numbers map[Hash][]string
+	trimmed time.Time
+	stats   Stats
+}
+
+// Stats are counts since the process started.
+type Stats struct {
+	Entries  int   // now kept
+	Writes   int64 // each with one fsync
+	Failures int64 // writes that failed
+	Dropped  int64 // entries dropped early because of the bound
+	Damaged  int64 // lines that could not be read
+}
+
+// Open opens the journal of this process in dir, and adopts the journals of dead processes there.
+func Open(dir string) (*Journal, error) { return open(dir, defaultMost) }
+
+func open(dir string, most int) (*Journal, error) {
+	j := &Journal{dir: dir, most: most, slot: -1, entries: map[string]Entry{}, numbers: map[Hash][]string{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // set by the operator
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	var left []string
+	for n := range mostSlots {
+		if j.slot >= 0 && !exists(j.name(n)) {
+			continue
+		}
+		locked, err := j.lock(n)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
+		}
+		if !locked {
+			continue
+		}
+		if j.slots = append(j.slots, n); j.slot < 0 {
+			j.slot = n
+		} else {
+			left = append(left, j.name(n))
+		}
+		if err := j.read(j.name(n)); err != nil {
+			return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
+		}
+	}
+	if j.slot < 0 {
+		return nil, fmt.Errorf("journal: %d processes use %s already", mostSlots, dir)
+	}
+	j.sort()
+	j.trim(time.Now())
+	if err := j.rewrite(); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
+	}
+	for _, name := range left { // the new file contains their entries
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
+		}
+	}
+	return j, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+func (j *Journal) name(slot int) string {
+	return filepath.Join(j.dir, "sent-"+strconv.Itoa(slot)+".log")
+}
+
+// lock locks a slot. It returns false if another process holds it.
+func (j *Journal) lock(slot int) (bool, error) {
+	f, err := os.OpenFile(j.name(slot)+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		j.locks = append(j.locks, f)
+		return true, nil
+	}
+	_ = f.Close() // nothing was written
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return false, err
+}
+
+// Slots returns the slot of this journal and the adopted slots.
+func (j *Journal) Slots() []int { return j.slots }
+
+// castagnoli is the polynomial of the lines' checksums.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // read-only table
+
+// line encodes an entry: its checksum, a space, JSON.
+func line(e Entry) ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(text, castagnoli), text), nil
+}
+
+// parse decodes a line without its newline. It returns false if the line is damaged.
+func parse(text []byte) (e Entry, ok bool) {
+	sum, text, found := bytes.Cut(text, []byte(" "))
+	if want, err := strconv.ParseUint(string(sum), 16, 32); !found || err != nil || uint32(want) != crc32.Checksum(text, castagnoli) {
+		return e, false
+	}
+	return e, json.Unmarshal(text, &e) == nil && e.Attempt != ""
+}
+
+// read adds the entries of a file. A torn or damaged line is skipped: its request was not sent, or its result is
+// unknown.
+func (j *Journal) read(name string) error {
+	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for l := range bytes.Lines(text) {
+		e, ok := parse(bytes.TrimSuffix(l, []byte("\n")))
+		if !ok {
+			j.stats.Damaged++
+			continue
+		}
+		j.put(e)
+	}
+	return nil
+}
+
+// put stores the latest state of an attempt.
+func (j *Journal) put(e Entry) {
+	if _, have := j.entries[e.Attempt]; !have {
+		j.order = append(j.order, e.Attempt)
+		if e.Number != (Hash{}) {
+			j.numbers[e.Number] = append(j.numbers[e.Number], e.Attempt)
+		}
+	}
+	j.entries[e.Attempt] = e
+}
+
+func (j *Journal) sort() {
+	slices.SortStableFunc(j.order, func(a, b string) int {
+		return cmp.Or(j.entries[a].At.Compare(j.entries[b].At), cmp.Compare(a, b))
+	})
+}
+
+// trim drops expired entries, and beyond the bound the oldest ended ones.
+func (j *Journal) trim(now time.Time) {
+	over := len(j.order) - j.most
+	j.order = slices.DeleteFunc(j.order, func(id string) bool {
+		e := j.entries[id]
+		switch age := now.Sub(e.At); {
+		case age > rememberedOpen, e.over() && age > Retention:
+		case over > 0 && e.over():
+			j.stats.Dropped++
+		default:
+			return false
+		}
+		over--
+		delete(j.entries, id)
+		if same := slices.DeleteFunc(j.numbers[e.Number], func(a string) bool { return a == id }); len(same) > 0 {
+			j.numbers[e.Number] = same
+		} else {
+			delete(j.numbers, e.Number)
+		}
+		return true
+	})
+}
+
+// snapshot returns the text of a file with each entry once, its number of lines, and the pending changes, which it
+// contains.
+func (j *Journal) snapshot() (text []byte, lines int, changes []Entry, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var all bytes.Buffer
+	for _, id := range j.order {
+		one, err := line(j.entries[id])
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		all.Write(one)
+	}
+	changes, j.pending = j.pending, nil
+	return all.Bytes(), len(j.order), changes, nil
+}
+
+// rewrite replaces the file with one that has each entry once. The caller holds j.disk.
+func (j *Journal) rewrite() error {
+	text, lines, changes, err := j.snapshot()
+	if err != nil {
+		return err
+	}
+	f, err := j.replace(text)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		j.pending = append(changes, j.pending...)
+		return err
+	}
+	if j.file != nil {
+		_ = j.file.Close() // the new file contains its entries
+	}
+	j.file, j.lines, j.err = f, lines, nil
+	return nil
+}
+
+// replace atomically replaces the journal's file with text, and returns it open.
+func (j *Journal) replace(text []byte) (*os.File, error) {
+	fresh := j.name(j.slot) + ".new"
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600) //nolint:gosec // in the data directory
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(fresh, j.name(j.slot)) //nolint:gosec // in the data directory
+	}
+	if err == nil {
+		err = syncDir(j.dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the data directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

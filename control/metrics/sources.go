@@ -1,0 +1,156 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/failover"
+	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/rtp"
+)
+
+// Sources are the components that are read at each scrape.
+type Sources struct {
+	Failover  func() failover.Stats
+	Live      *control.Live
+	Free      func() int64 // free bytes for recordings; less than 0: unknown
+	Carriers  func() Carriers
+	Clock     *mediaclock.Clock
+	Transport *rtp.Transport
+	Campaigns func() Campaigns
+}
+
+// Carriers is the state of SIP.
+type Carriers struct {
+	Up, Dialling  int
+	Addresses     map[string]int64 // addresses of trunks, by verdict
+	Registrations map[string]int64 // by state
+	// Messages that were received but not processed.
+	Dropped, Unreadable, Limited int64
+	// Unaccepted counts failures to accept a connection.
+	Unaccepted int64
+	// Foreign counts messages of calls from addresses that do not belong to the trunk.
+	Foreign int64
+	Refused map[int]int64 // by status
+}
+
+// Register adds the sources. It must be called once.
+func (m *Metrics) Register(w Sources) {
+	m.registry.MustRegister(
+		newCampaignCollector(w.Campaigns),
+		source[mediaclock.Stats]{look: w.Clock.Stats, all: clockReadings()},
+		source[failover.Stats]{look: w.Failover, all: failoverReadings()},
+		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
+		source[Sources]{look: func() Sources { return w }, all: []reading[Sources]{
+			gauge("parley_calls_live", "Live calls of this node.", func(w Sources) float64 { return float64(w.Live.Count()) }),
+			gauge(
+				"parley_recording_free_bytes",
+				"Free bytes on the disk for recordings.",
+				func(w Sources) float64 { return float64(w.Free()) },
+			),
+			gauge("parley_rtp_sessions", "Open media sessions.", func(w Sources) float64 { return float64(w.Transport.SessionCount()) }),
+		}},
+		source[Carriers]{w.Carriers, []reading[Carriers]{
+			gauge("parley_sip_legs", "Connected legs.", func(c Carriers) float64 { return float64(c.Up) }),
+			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialling) }),
+			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
+			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
+			count(
+				"parley_sip_unaccepted_total",
+				"Failures to accept a SIP connection, for example without free file descriptors.",
+				func(c Carriers) int64 { return c.Unaccepted },
+			),
+			count(
+				"parley_sip_foreign_total",
+				"Messages of calls from addresses that do not belong to the trunk.",
+				func(c Carriers) int64 { return c.Foreign },
+			),
+			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
+		}, []tally[Carriers]{
+			{
+				prometheus.NewDesc("parley_sip_refused_total", "Requests refused before processing, by status.", []string{"status"}, nil),
+				prometheus.CounterValue, func(c Carriers) map[string]int64 { return refused(c.Refused) },
+			},
+			{
+				prometheus.NewDesc("parley_sip_registrations", "Registrations, by state.", []string{"state"}, nil),
+				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Registrations },
+			},
+			{
+				prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by verdict.", []string{"verdict"}, nil),
+				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Addresses },
+			},
+		}},
+	)
+}
+
+func clockReadings() []reading[mediaclock.Stats] {
+	return []reading[mediaclock.Stats]{
+		gauge(
+			"parley_media_clock_worst_seconds",
+			"Greatest lateness of the media clock.",
+			func(s mediaclock.Stats) float64 { return s.Worst.Seconds() },
+		),
+		count("parley_media_clock_late_ticks_total", "Ticks that began more than a tick late.", func(s mediaclock.Stats) int64 { return s.Late }),
+		count("parley_media_clock_skipped_ticks_total", "Ticks that were skipped.", func(s mediaclock.Stats) int64 { return s.Skipped }),
+	}
+}
+
+func rtpReadings() []reading[rtp.Stats] {
+	return []reading[rtp.Stats]{
+		count("parley_rtp_sent_packets_total", "Packets sent.", func(s rtp.Stats) int64 { return s.Sent }),
+		count(
+			"parley_rtp_unsent_packets_total",
+			"Packets rejected by the kernel, or without a destination.",
+			func(s rtp.Stats) int64 { return s.Unsent },
+		),
+		count(
+			"parley_rtp_received_packets_total",
+			"Packets of audio, comfort noise or digits from peers.",
+			func(s rtp.Stats) int64 { return s.Received },
+		),
+		count("parley_rtp_lost_packets_total", "Packets that did not arrive.", func(s rtp.Stats) int64 { return s.Lost }),
+		count("parley_rtp_late_packets_total", "Packets that arrived too late.", func(s rtp.Stats) int64 { return s.Late }),
+		count("parley_rtp_duplicate_packets_total", "Duplicate packets.", func(s rtp.Stats) int64 { return s.Duplicate }),
+		count("parley_rtp_ignored_packets_total", "Packets from a source other than the peer.", func(s rtp.Stats) int64 { return s.Ignored }),
+		count(
+			"parley_rtp_malformed_packets_total",
+			"Packets that are not RTP, or too long.",
+			func(s rtp.Stats) int64 { return s.Malformed },
+		),
+		count(
+			"parley_rtp_unknown_packets_total",
+			"Packets of a payload type that was not negotiated.",
+			func(s rtp.Stats) int64 { return s.Unknown },
+		),
+		count(
+			"parley_rtp_overflow_packets_total",
+			"Packets dropped because the reader was too slow.",
+			func(s rtp.Stats) int64 { return s.Overflow },
+		),
+		count(
+			"parley_srtp_unauthenticated_packets_total",
+			"SRTP packets that are replayed or fail authentication.",
+			func(s rtp.Stats) int64 { return s.Forged },
+		),
+		count("parley_rtp_concealed_frames_total", "Frames with concealed loss.", func(s rtp.Stats) int64 { return s.Concealed }),
+		count("parley_rtp_underruns_total", "Frames that were not sent in time.", func(s rtp.Stats) int64 { return s.Underruns }),
+		count("parley_rtp_resyncs_total", "Resynchronizations: a peer changed its stream.", func(s rtp.Stats) int64 { return s.Resynced }),
+		count("parley_rtp_lost_keys_total", "DTMF keys dropped because the queue was full.", func(s rtp.Stats) int64 { return s.KeysLost }),
+		count("parley_rtp_drift_frames_added_total", "Frames added because a peer's clock is slow.", func(s rtp.Stats) int64 { return s.Added }),
+		count(
+			"parley_rtp_drift_frames_left_out_total",
+			"Frames left out because a peer's clock is fast.",
+			func(s rtp.Stats) int64 { return s.Skipped },
+		),
+		count("parley_rtcp_reports_sent_total", "Reports sent.", func(s rtp.Stats) int64 { return s.ReportsSent }),
+		count("parley_rtcp_reports_received_total", "Reports from peers.", func(s rtp.Stats) int64 { return s.ReportsReceived }),
+	}
+}
+
+func refused(by map[int]int64) map[string]int64 {
+	n := map[string]int64{}
+	for status, count := range by {
+		n[statusName(status)] += count
+	}
+	return n
+}

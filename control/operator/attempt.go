@@ -1,0 +1,195 @@
+package operator
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// Failed sign-in attempts allowed within 15 minutes.
+const (
+	maxPerAccount     = 10 // for an account from one network, for a device, or for a session
+	maxPerNetwork     = 50 // for a network
+	slowdownThreshold = 100
+	attemptWindow     = 15 * time.Minute
+)
+
+// slowSignIn delays each attempt for an account after slowdownThreshold failures from all networks together. The account is
+// not locked: that would lock out its owner.
+const slowSignIn = 5 * time.Second
+
+// DeviceLife is the time for which a device stays known.
+const DeviceLife = 90 * 24 * time.Hour
+
+// Database is a pool or a transaction.
+type Database interface {
+	db.Querier
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// A SlowDownError means that too many attempts failed or are under way.
+type SlowDownError struct{ For time.Duration }
+
+// Error implements error.
+func (s *SlowDownError) Error() string {
+	return "too many sign-in attempts; wait " + s.For.Round(time.Second).String()
+}
+
+// A SignInAttempt is an attempt to sign in.
+type SignInAttempt struct {
+	Email    string
+	Password media.Secret
+	Network  string // the network for which attempts are counted
+	// Device is the id of a device on which the account signed in before (KnownDevice); empty if unknown. A known device has
+	// its own count: attempts of others cannot lock it out.
+	Device string
+}
+
+// An attemptLimit bounds the failed attempts of one kind.
+type attemptLimit struct {
+	of   string
+	most int
+}
+
+// A countedAttempt identifies the counts of one attempt.
+type countedAttempt struct {
+	of []string
+	at time.Time
+}
+
+// count counts the attempt if it is allowed, and waits if it must be slow. A refused attempt is not counted: it does not
+// prolong the refusal.
+func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, error) {
+	account := "account " + t.Email
+	if t.Device != "" {
+		return countAttempt(ctx, q, []attemptLimit{{account + " device " + t.Device, maxPerAccount}})
+	}
+	counted, err := countAttempt(
+		ctx,
+		q,
+		[]attemptLimit{{"address " + t.Network, maxPerNetwork}, {account + " from " + t.Network, maxPerAccount}, {account, 0}},
+	)
+	if err != nil {
+		return counted, err
+	}
+	var all int
+	err = q.QueryRow(ctx, "SELECT count(*) FROM operator_tries WHERE of = $1 AND at > now() - $2::interval", account, attemptWindow).
+		Scan(&all)
+	if err != nil {
+		return counted, fmt.Errorf("sign in: %w", err)
+	}
+	if all <= slowdownThreshold {
+		return counted, nil
+	}
+	wait := time.NewTimer(slowSignIn)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return counted, nil
+	case <-ctx.Done():
+		return counted, ctx.Err()
+	}
+}
+
+// countAttempt counts an attempt unless a bound is reached; a bound of 0 means none. Concurrent attempts cannot exceed a
+// bound.
+func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t countedAttempt, err error) {
+	leave, err := counting.enter(ctx, false)
+	if err != nil {
+		return t, err
+	}
+	defer leave()
+	var slow *SlowDownError
+	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) (fault error) {
+		// The lock is that of the first bound: a client can delay only its own attempts.
+		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 170))", bounds[0].of); fault != nil {
+			return fault
+		}
+		for _, b := range bounds {
+			t.of = append(t.of, b.of)
+			if b.most == 0 {
+				continue
+			}
+			var n int
+			var first time.Time
+			const query = "SELECT count(*), coalesce(min(at), now()) FROM operator_tries " +
+				"WHERE of = $1 AND at > clock_timestamp() - $2::interval"
+			fault = tx.QueryRow(ctx, query, b.of, attemptWindow).Scan(&n, &first)
+			if fault != nil {
+				return fault
+			}
+			if n >= b.most {
+				slow = &SlowDownError{For: max(time.Minute, time.Until(first.Add(attemptWindow)))}
+				return nil
+			}
+		}
+		return tx.QueryRow(ctx, `
+			WITH now AS (SELECT clock_timestamp() AS at), kept AS (
+				INSERT INTO operator_tries (of, at) SELECT unnest($1::text[]), at FROM now)
+			SELECT at FROM now`, t.of).Scan(&t.at)
+	})
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("sign in: %w", err)
+	case slow != nil:
+		return t, slow
+	}
+	return t, nil
+}
+
+// forget removes the attempt from the counts.
+func (t countedAttempt) forget(ctx context.Context, q db.Querier) error {
+	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND at = $2", t.of, t.at)
+	return err
+}
+
+// clear deletes the failed attempts like this successful one, except those of other accounts from its network.
+func (t countedAttempt) clear(ctx context.Context, q db.Querier) error {
+	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND (at = $2 OR of NOT LIKE 'address %')", t.of, t.at)
+	return err
+}
+
+// clearAttempts deletes all failed attempts of an account, after its password was set.
+func clearAttempts(ctx context.Context, q db.Querier, id string) error {
+	_, err := q.Exec(
+		ctx,
+		"DELETE FROM operator_tries t USING operators p WHERE p.id = $1 AND "+
+			"(t.of = 'account ' || p.email OR starts_with(t.of, 'account ' || p.email || ' '))",
+		id,
+	)
+	return err
+}
+
+// NewDevice returns the value by which a browser proves that it is a known device of an account.
+func NewDevice(key []byte, email string, now time.Time) string {
+	id := rand.Text()
+	until := strconv.FormatInt(now.Add(DeviceLife).Unix(), 10)
+	return id + "." + until + "." + deviceSum(key, email, id, until)
+}
+
+// KnownDevice returns the id of an account's device, from the value of NewDevice that the browser stored.
+func KnownDevice(key []byte, kept, email string, now time.Time) (id string, ok bool) {
+	parts := strings.Split(kept, ".")
+	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(deviceSum(key, email, parts[0], parts[1]))) {
+		return "", false
+	}
+	until, err := strconv.ParseInt(parts[1], 10, 64)
+	return parts[0], err == nil && now.Unix() < until
+}
+
+func deviceSum(key []byte, email, id, until string) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "device\x00%s\x00%s\x00%s", strings.ToLower(strings.TrimSpace(email)), id, until)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,230 @@
+// Package outbox runs the steps of call events.
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// Dispatcher runs all steps of events in order, each with its own retries.
+type Dispatcher struct {
+	Outbox control.Outbox
+	Steps  []control.Step
+	// Home is the data directory of this node.
+	Home string
+	// Workers limits the events handled at a time in the fast lane, 0 means 4; SlowWorkers
+	// in the slow lane, 0 means 16.
+	Workers, SlowWorkers int
+	// Poll is the interval of checks without a wake-up; 0 means 2 s.
+	Poll time.Duration
+	Wake <-chan struct{}
+	Log  *slog.Logger
+}
+
+// followLease is the lease of an event, and stepFor bounds one step. Progress of quick
+// steps is saved once for all.
+const (
+	followLease = 2 * time.Minute
+	stepFor     = followLease * 3 / 4
+)
+
+// takenAtOnce limits the events a fast worker takes at a time; gather is its pause between
+// batches, so that floods are handled in batches.
+const (
+	takenAtOnce = 16
+	gather      = 25 * time.Millisecond
+)
+
+// Run handles events until ctx ends and returns after the running steps.
+func (f *Dispatcher) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	quick, slow := make(chan struct{}, 1), make(chan struct{}, 1)
+	for range cmp.Or(f.Workers, 4) {
+		workers.Go(func() { f.work(ctx, control.FastLane, quick) })
+	}
+	for range cmp.Or(f.SlowWorkers, 16) {
+		workers.Go(func() { f.work(ctx, control.SlowLane, slow) })
+	}
+	tick := time.NewTicker(cmp.Or(f.Poll, 2*time.Second))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		signal(quick)
+		signal(slow)
+		select {
+		case <-ctx.Done():
+		case <-f.Wake:
+			waitForMore(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// waitForMore waits for more events to gather.
+func waitForMore(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(gather):
+	}
+}
+
+// signal wakes one worker of a lane without blocking.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Dispatcher) work(ctx context.Context, line control.Lane, wake chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		}
+		for ctx.Err() == nil {
+			took, err := f.some(ctx, line, func() { signal(wake) })
+			if err != nil && ctx.Err() == nil {
+				f.log().WarnContext(ctx, "failed to handle an event", "err", err)
+			}
+			if !took {
+				break
+			}
+			if line == control.FastLane {
+				waitForMore(ctx)
+			}
+		}
+	}
+}
+
+// some handles due events of a lane and reports whether there were any. It calls took
+// first if there may be more.
+func (f *Dispatcher) some(ctx context.Context, line control.Lane, took func()) (bool, error) {
+	most := takenAtOnce
+	if line == control.SlowLane {
+		most = 1
+	}
+	began := time.Now()
+	all, err := f.Outbox.Take(ctx, line, f.Home, followLease, most)
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	if len(all) == most {
+		took() // more for the next worker
+	}
+	var b batch
+	for _, e := range all {
+		if e.Status == control.Failed { // quick to handle
+			f.one(ctx, e, began, &b)
+			continue
+		}
+		b.tasks.Go(func() { f.one(ctx, e, began, &b) })
+	}
+	b.tasks.Wait()
+	if len(b.over) > 0 {
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		b.each = append(b.each, f.Outbox.Complete(short, b.over))
+	}
+	return true, errors.Join(b.each...)
+}
+
+// batch collects the results of events taken together.
+type batch struct {
+	tasks sync.WaitGroup
+	mu    sync.Mutex
+	over  []*control.Event
+	each  []error
+}
+
+// one handles an event, unless the earlier ones used up its lease.
+func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time, b *batch) {
+	var over bool
+	var err error
+	if ctx.Err() == nil && time.Since(began) > followLease-stepFor {
+		err = f.Outbox.Retry(ctx, e, 0)
+	} else {
+		over, err = f.follow(ctx, e, began)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.each = append(b.each, err)
+	if over {
+		b.over = append(b.over, e)
+	}
+}
+
+// One handles the due events of a lane and reports whether there were any.
+func (f *Dispatcher) One(ctx context.Context, line control.Lane) (bool, error) {
+	return f.some(ctx, line, func() {})
+}
+
+// follow reports whether all steps of an event leased since began are done; that is still
+// to be saved.
+func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
+	for _, s := range f.Steps {
+		if slices.Contains(e.Done, s.Name) || s.ConversationOnly && !e.HadConversation() || e.Remote && !s.AnyNode {
+			continue
+		}
+		if s.Lane > e.Lane {
+			return false, f.Outbox.MoveToSlowLane(ctx, e)
+		}
+		if time.Since(began) > followLease-stepFor {
+			if err := f.Outbox.SaveProgress(ctx, e, followLease); err != nil {
+				return false, fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
+			}
+			began = time.Now()
+		}
+		if err := f.step(ctx, s, *e); err != nil {
+			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
+			return false, errors.Join(err, f.again(ctx, e))
+		}
+		e.Done = append(e.Done, s.Name)
+		e.Tries = 0
+	}
+	if e.Remote { // its own node runs the rest
+		return false, f.Outbox.Retry(ctx, e, 0)
+	}
+	return true, nil
+}
+
+// again schedules a retry. A shutdown during a step is not counted as a try; another node
+// may take the event at once.
+func (f *Dispatcher) again(ctx context.Context, e *control.Event) error {
+	wait := time.Duration(0)
+	if ctx.Err() == nil {
+		wait = control.Backoff(e.Tries)
+		e.Tries++
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return f.Outbox.Retry(ctx, e, wait)
+}
+
+func (f *Dispatcher) step(ctx context.Context, s control.Step, e control.Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, stepFor)
+	defer cancel()
+	return s.Handler.HandleEvent(ctx, e)
+}
+
+func (f *Dispatcher) log() *slog.Logger {
+	if f.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return f.Log
+}

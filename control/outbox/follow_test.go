@@ -1,0 +1,214 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+)
+
+// memoryOutbox is an Outbox in memory.
+type memoryOutbox struct {
+	mu     sync.Mutex
+	events []*control.Event
+	again  []time.Duration
+	saved  [][]string // steps done, per SaveProgress
+	over   int
+}
+
+func (s *memoryOutbox) Take(_ context.Context, line control.Lane, _ string, _ time.Duration, most int) ([]*control.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var taken, left []*control.Event
+	for _, e := range s.events {
+		if e.Lane == line && len(taken) < most {
+			taken = append(taken, e)
+		} else {
+			left = append(left, e)
+		}
+	}
+	s.events = left
+	return taken, nil
+}
+
+func (s *memoryOutbox) MoveToSlowLane(_ context.Context, e *control.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Lane = control.SlowLane
+	s.events = append(s.events, e)
+	return nil
+}
+
+func (s *memoryOutbox) SaveProgress(_ context.Context, e *control.Event, _ time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved = append(s.saved, slices.Clone(e.Done))
+	return nil
+}
+
+func (s *memoryOutbox) Complete(_ context.Context, all []*control.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over += len(all)
+	return nil
+}
+
+func (s *memoryOutbox) Retry(_ context.Context, e *control.Event, wait time.Duration) error {
+	s.again = append(s.again, wait)
+	s.events = append(s.events, e)
+	return nil
+}
+
+type stepFunc func() error
+
+func (f stepFunc) HandleEvent(context.Context, control.Event) error { return f() }
+
+func TestStepsRunInOrderAndRetryAlone(t *testing.T) {
+	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded}}}
+	var trace []string
+	fail := 2
+	f := &Dispatcher{Outbox: s, Steps: []control.Step{
+		{Name: "recording", Handler: stepFunc(func() error { trace = append(trace, "recording"); return nil })},
+		{Name: "webhook", Handler: stepFunc(func() error {
+			trace = append(trace, "webhook")
+			if fail--; fail == 0 {
+				panic("once") //nolint:forbidigo // under test
+			} else if fail > 0 {
+				return errors.New("not yet")
+			}
+			return nil
+		})},
+	}}
+	for range 3 {
+		if more, err := f.One(t.Context(), control.FastLane); !more || (err != nil) != (fail >= 0) {
+			t.Errorf("%v %v", more, err)
+		}
+	}
+	if want := []string{"recording", "webhook", "webhook", "webhook"}; !slices.Equal(trace, want) {
+		t.Errorf("followed %v, want %v", trace, want)
+	}
+	if !slices.Equal(s.again, []time.Duration{time.Second, 2 * time.Second}) || s.over != 1 {
+		t.Errorf("waited %v, over %d times", s.again, s.over)
+	}
+	if more, err := f.One(t.Context(), control.FastLane); more || err != nil {
+		t.Errorf("without events: %v %v", more, err)
+	}
+}
+
+// TestShutdownIsNoTry: a step that a shutdown interrupts is free for another node at once, and does not count as a try.
+func TestShutdownIsNoTry(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Tries: 2}}}
+	f := &Dispatcher{Outbox: s, Steps: []control.Step{{Name: "analysis", Handler: stepFunc(func() error {
+		cancel()
+		return ctx.Err()
+	})}}}
+	if _, err := f.One(ctx, control.FastLane); err == nil || len(s.events) != 1 || s.events[0].Tries != 2 || s.again[0] != 0 {
+		t.Errorf("%v, %+v after %v", err, s.events, s.again)
+	}
+}
+
+// TestSlowStepsDelayNoOthers: while the slow steps of many events hang, the quick steps of all are done, and slow
+// steps run in parallel.
+func TestSlowStepsDelayNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 100
+		s := &memoryOutbox{}
+		for i := range events {
+			s.events = append(s.events, &control.Event{ID: int64(i), CallID: "c", Kind: control.CallEnded})
+		}
+		var notified, analyzed atomic.Int64
+		f := &Dispatcher{Outbox: s, SlowWorkers: 10, Steps: []control.Step{
+			{Name: "webhook", Handler: stepFunc(func() error { notified.Add(1); return nil })},
+			{Name: "analysis", Lane: control.SlowLane, Handler: stepFunc(func() error {
+				<-time.After(time.Minute)
+				analyzed.Add(1)
+				return nil
+			})},
+			{Name: "analyzed", Lane: control.SlowLane, Handler: stepFunc(func() error { return nil })},
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		over := make(chan struct{})
+		go func() { f.Run(ctx); close(over) }()
+		<-time.After(10 * time.Second)
+		if n := notified.Load(); n != events {
+			t.Errorf("%d of %d events were notified while the slow steps hang", n, events)
+		}
+		<-time.After(10*time.Minute + 10*time.Second)
+		if n := analyzed.Load(); n != events {
+			t.Errorf("%d of %d events were analyzed in ten minutes by ten workers", n, events)
+		}
+		cancel()
+		<-over
+	})
+}
+
+// TestStepsOfUnansweredCalls: steps for conversations are skipped for calls without one, and their events never wait
+// in the slow lane.
+func TestStepsOfUnansweredCalls(t *testing.T) {
+	s := &memoryOutbox{events: []*control.Event{
+		{ID: 1, CallID: "a", Kind: control.CallEnded, Status: control.Failed},
+		{ID: 2, CallID: "b", Kind: control.CallEnded, Status: control.Ended},
+		{ID: 3, CallID: "c", Kind: control.CallEnded, Status: control.Failed},
+	}}
+	var notified, analyzed atomic.Int64
+	f := &Dispatcher{Outbox: s, Steps: []control.Step{
+		{Name: "webhook", Handler: stepFunc(func() error { notified.Add(1); return nil })},
+		{Name: "analysis", Lane: control.SlowLane, ConversationOnly: true, Handler: stepFunc(func() error { analyzed.Add(1); return nil })},
+	}}
+	if _, err := f.One(t.Context(), control.FastLane); err != nil || notified.Load() != 3 || s.over != 2 || len(s.events) != 1 || s.events[0].ID != 2 {
+		t.Errorf("%d notified, %d over, %d left: %v", notified.Load(), s.over, len(s.events), err)
+	}
+	if _, err := f.One(t.Context(), control.SlowLane); err != nil || analyzed.Load() != 1 || s.over != 3 {
+		t.Errorf("%d analyzed, %d over: %v", analyzed.Load(), s.over, err)
+	}
+}
+
+// TestLongStepsHaveALeaseEach: before a step that could outlast the lease, progress is saved and the lease renewed.
+func TestLongStepsHaveALeaseEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded}}}
+		long := stepFunc(func() error { <-time.After(time.Minute); return nil })
+		f := &Dispatcher{Outbox: s, Steps: []control.Step{{Name: "a", Handler: long}, {Name: "b", Handler: long}, {Name: "c", Handler: long}}}
+		if _, err := f.One(t.Context(), control.FastLane); err != nil || s.over != 1 {
+			t.Errorf("%d over: %v", s.over, err)
+		}
+		if want := [][]string{{"a"}, {"a", "b"}}; !slices.EqualFunc(s.saved, want, slices.Equal) {
+			t.Errorf("saved %v, want %v", s.saved, want)
+		}
+	})
+}
+
+// TestRemoteSteps: while an event's node may come back, only steps that any node can do are done; the event is then
+// returned unchanged.
+func TestRemoteSteps(t *testing.T) {
+	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Remote: true}}}
+	var trace []string
+	step := func(name string, anywhere bool, line control.Lane) control.Step {
+		return control.Step{Name: name, AnyNode: anywhere, Lane: line, Handler: stepFunc(func() error { trace = append(trace, name); return nil })}
+	}
+	f := &Dispatcher{Outbox: s, Steps: []control.Step{
+		step("recording", false, control.FastLane), step("contact", true, control.FastLane), step("webhook", false, control.FastLane), step("analysis", false, control.SlowLane),
+	}}
+	if _, err := f.One(t.Context(), control.FastLane); err != nil {
+		t.Fatal(err)
+	}
+	e := s.events[0]
+	if !slices.Equal(trace, []string{"contact"}) || !slices.Equal(e.Done, trace) || s.over != 0 || e.Lane != control.FastLane {
+		t.Errorf("followed %v, %v; over %d times, line %v", trace, e.Done, s.over, e.Lane)
+	}
+	e.Remote = false // its node is back
+	if _, err := f.One(t.Context(), control.FastLane); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"contact", "recording", "webhook"}; !slices.Equal(trace, want) || e.Lane != control.SlowLane {
+		t.Errorf("followed %v, want %v", trace, want)
+	}
+}

@@ -1,0 +1,84 @@
+package control
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// AudioQuality describes the audio transport of a call, as stored and shown.
+// Unknown values are null.
+type AudioQuality struct {
+	Codec *string `json:"codec"`
+	// MOS is that of the worse direction.
+	MOS         *float64         `json:"mos"`
+	Received    DirectionQuality `json:"received"`
+	Sent        DirectionQuality `json:"sent"` // as reported by the other side
+	RoundTripMS *float64         `json:"round_trip_ms"`
+	ConcealedMS float64          `json:"concealed_ms"`
+	Underruns   int64            `json:"underruns"`
+	// IgnoredPackets came from an unexpected source address.
+	IgnoredPackets int64 `json:"ignored_packets"`
+}
+
+// DirectionQuality describes one direction of a call's audio.
+type DirectionQuality struct {
+	Packets  *int64   `json:"packets"`
+	Lost     *int64   `json:"lost"`
+	JitterMS *float64 `json:"jitter_ms"`
+	MOS      *float64 `json:"mos"`
+}
+
+// EncodeQuality returns the AudioQuality of a leg as JSON; nil if the leg does not
+// measure it.
+func EncodeQuality(leg media.Leg) json.RawMessage {
+	g, ok := leg.(media.QualityReporter)
+	if !ok {
+		return nil
+	}
+	text, err := json.Marshal(newQuality(g.Quality()))
+	if err != nil {
+		return nil // impossible for these types
+	}
+	return text
+}
+
+func newQuality(q media.Quality) AudioQuality {
+	out := AudioQuality{
+		Codec: nonZero(q.Codec), Received: newDirection(q.Received), RoundTripMS: nonZero(millis(q.RoundTrip)),
+		ConcealedMS: millis(q.Concealed), Underruns: q.Underruns, IgnoredPackets: q.Ignored,
+	}
+	if q.Codec != "" { // with a codec, zero received packets are a measurement
+		out.Received.Packets, out.Received.Lost = &q.Received.Packets, &q.Received.Lost
+	}
+	out.Sent = newDirection(q.Sent)
+	out.MOS = out.Received.MOS
+	if s := out.Sent.MOS; s != nil && (out.MOS == nil || *s < *out.MOS) {
+		out.MOS = s
+	}
+	return out
+}
+
+func newDirection(s media.DirectionQuality) DirectionQuality {
+	if s.Packets == 0 && s.Lost == 0 {
+		return DirectionQuality{}
+	}
+	jitter := millis(s.Jitter)
+	return DirectionQuality{Packets: &s.Packets, Lost: &s.Lost, JitterMS: &jitter, MOS: nonZero(math.Round(s.MOS*100) / 100)}
+}
+
+// nonZero returns nil for a zero value.
+func nonZero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// millis returns milliseconds to three decimal places.
+func millis(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}

@@ -1,0 +1,63 @@
+package recording
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// DefaultMinFree is the free space required to record, in bytes, if Spool.MinFree is 0: about 250 minutes of recording.
+const DefaultMinFree = 512 << 20
+
+// spaceCheckInterval is the time for which a reading of the free space is used.
+const spaceCheckInterval = time.Second
+
+// diskSpace is the last reading of the free disk space.
+type diskSpace struct {
+	mu   sync.Mutex
+	at   time.Time
+	free int64
+	err  error // why recordings are refused
+}
+
+// Free returns the free bytes of the spool's file system; -1 if unknown.
+func (s *Spool) Free() int64 {
+	free, _ := s.checkSpace()
+	return free
+}
+
+// CheckSpace returns why no more recordings may start, or nil.
+func (s *Spool) CheckSpace() error {
+	_, err := s.checkSpace()
+	return err
+}
+
+func (s *Spool) checkSpace() (int64, error) {
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
+	if now := time.Now(); s.space.at.IsZero() || now.Sub(s.space.at) >= spaceCheckInterval {
+		was := s.space.err
+		s.space.at = now
+		s.space.free, s.space.err = s.measure()
+		switch {
+		case s.space.err != nil && was == nil:
+			s.log().Error("recording paused: too little free disk space", "err", s.space.err)
+		case s.space.err == nil && was != nil:
+			s.log().Info("recording resumed", "free_bytes", s.space.free)
+		}
+	}
+	return s.space.free, s.space.err
+}
+
+func (s *Spool) measure() (int64, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(s.Dir, &fs); err != nil {
+		return -1, nil //nolint:nilerr // the first recording creates a missing folder
+	}
+	free := int64(fs.Bavail) * fs.Bsize //nolint:gosec // less than 2^63
+	if least := orElse(s.MinFree, DefaultMinFree); free < least {
+		return free, fmt.Errorf("%d MB are free for recordings, less than the %d MB of PARLEY_RECORDING_RESERVE", free>>20, least>>20)
+	}
+	return free, nil
+}

@@ -1,0 +1,147 @@
+package secretbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// A Source locates the keys of a service.
+type Source struct {
+	// Keys are set by the operator and take precedence.
+	Keys media.Secret
+	// File keeps a generated key, and is created if missing. If empty, because other processes may share the database,
+	// the key is kept in the database, next to the secrets that it protects.
+	File string
+	Log  *slog.Logger
+}
+
+// Load sets the keys of the box and checks that they open all secrets of the database. Secrets that are not sealed
+// with the first key are resealed.
+func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
+	text, err := s.text(ctx, pool)
+	if err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	keys, err := Parse(text)
+	if err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	if err = reseal(ctx, pool, keys); err != nil {
+		return fmt.Errorf("seal keys: %w", err)
+	}
+	b.SetKeys(keys)
+	return nil
+}
+
+func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, error) {
+	switch {
+	case s.Keys != "":
+		return s.Keys, nil
+	case s.File != "":
+		return fromFile(s.File)
+	}
+	if s.Log != nil {
+		s.Log.WarnContext(ctx, "the seal key is stored in the database itself; set PARLEY_SEAL_KEY")
+	}
+	return fromDatabase(ctx, pool)
+}
+
+// fromFile returns the key of a file, which it creates if missing. If several processes create it at once, they all
+// get the same key.
+func fromFile(name string) (media.Secret, error) {
+	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
+	if !errors.Is(err, fs.ErrNotExist) {
+		return media.Secret(text), err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // 0600
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.WriteString(string(Generate()) + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return "", err
+	}
+	if err = os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	text, err = os.ReadFile(name) //nolint:gosec // in the data directory
+	return media.Secret(text), err
+}
+
+func fromDatabase(ctx context.Context, q db.Querier) (media.Secret, error) {
+	_, err := q.Exec(ctx, "INSERT INTO shared_keys (name, value) VALUES ('seal', $1) ON CONFLICT DO NOTHING", []byte(Generate()))
+	if err != nil {
+		return "", err
+	}
+	var text []byte
+	err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&text)
+	return media.Secret(text), err
+}
+
+// A Column contains sealed secrets.
+type Column struct{ Table, Name string }
+
+// Columns returns all columns of the database that contain secrets.
+func Columns() []Column {
+	return []Column{
+		{"trunks", "password"},
+		{"webhook_endpoints", "secret"},
+		{"webhook_endpoints", "previous_secret"},
+		{"agents", "secrets"},
+		{"agent_versions", "secrets"},
+		{"signing_keys", "secret"},
+	}
+}
+
+// reseal seals all secrets with the first key.
+func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
+	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
+		for _, c := range Columns() {
+			if err := c.reseal(ctx, tx, keys); err != nil {
+				return fmt.Errorf("%s of %s: %w", c.Name, strings.TrimSuffix(c.Table, "s"), err)
+			}
+		}
+		return nil
+	})
+}
+
+func (c Column) reseal(ctx context.Context, tx pgx.Tx, keys Keys) error {
+	sql := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %[1]s <> '' AND NOT starts_with(%[1]s, $1)", c.Name, c.Table)
+	rows, err := tx.Query(ctx, sql, prefix+keys[0].ID+":")
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, old := range all {
+		plain, err := keys.Open(old)
+		if err != nil {
+			return err
+		}
+		text, err := keys.Seal(plain)
+		if err != nil {
+			return err
+		}
+		sql := fmt.Sprintf("UPDATE %s SET %s = $2 WHERE %[2]s = $1", c.Table, c.Name)
+		if _, err = tx.Exec(ctx, sql, old, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+// lockSQL locks an attempt that the node still leases.
+const lockSQL = `SELECT state FROM attempts WHERE id = $1 AND owner = $2 AND epoch = $3 FOR UPDATE`
+
+// lockAttempt locks the attempt and returns its state, or ErrFenced.
+func lockAttempt(ctx context.Context, tx pgx.Tx, l control.Lease) (control.AttemptState, error) {
+	var state control.AttemptState
+	err := tx.QueryRow(ctx, lockSQL, l.AttemptID, l.Owner, l.Epoch).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", control.ErrFenced
+	}
+	return state, err
+}
+
+func setState(ctx context.Context, tx pgx.Tx, l control.Lease, to control.AttemptState) error {
+	_, err := tx.Exec(ctx, "UPDATE attempts SET state = $2 WHERE id = $1", l.AttemptID, to)
+	return err
+}
+
+// Intent implements control.AttemptStore. When it returns nil the intent is on disk,
+// regardless of synchronous_commit.
+func (s *Store) Intent(ctx context.Context, l control.Lease) error {
+	return wrap("intent", s.writers().intent.Do(ctx, l))
+}
+
+// Release implements control.Ledger.
+func (s *Store) Release(ctx context.Context, l control.Lease) error {
+	return s.tx(ctx, "release", func(tx pgx.Tx) error {
+		state, err := lockAttempt(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if !control.CanMove(state, control.Scheduled) {
+			return control.ErrFenced
+		}
+		if undone, fault := s.undo(ctx, tx, l.CallID); undone || fault != nil {
+			return fault
+		}
+		_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL WHERE id = $1", l.AttemptID)
+		return err
+	})
+}
+
+// Mark implements control.Ledger.
+func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptState, at time.Time) error {
+	return wrap("mark", s.writers().mark.Do(ctx, mark{l, to, at}))
+}
+
+// Note implements control.Ledger.
+func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
+	return s.tx(ctx, "note", func(tx pgx.Tx) error {
+		state, err := lockAttempt(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if !control.CanMove(state, control.Closed) {
+			return control.ErrFenced
+		}
+		if n.Begins {
+			if _, err = tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
+				return err
+			}
+		}
+		return writeTranscript(ctx, tx, l.CallID, n.Lines, n.FirstLine, n.Turns, n.FirstTurn)
+	})
+}
+
+// Finish implements control.Ledger.
+func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResult) error {
+	if isUnanswered(f) {
+		return wrap("finish", s.writers().finish.Do(ctx, finish{l, f}))
+	}
+	return s.tx(ctx, "finish", func(tx pgx.Tx) error {
+		state, err := lockAttempt(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if !control.CanMove(state, control.Closed) {
+			return control.ErrFenced
+		}
+		if err := setState(ctx, tx, l, control.Closed); err != nil {
+			return err
+		}
+		for _, table := range []string{"call_lines", "call_turns"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = $1", l.CallID); err != nil {
+				return err
+			}
+		}
+		if err := writeTranscript(ctx, tx, l.CallID, f.Lines, 0, f.Turns, 0); err != nil {
+			return err
+		}
+		return endCall(ctx, tx, l.CallID, f)
+	})
+}
+
+// isUnanswered reports whether the attempt was not answered: it has no transcript and no
+// transfer leg.
+func isUnanswered(f control.CallResult) bool {
+	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
+		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Transfer)+len(f.AMD) == 0
+}
+
+// endCall ends a call's row and writes its end event.
+func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
+	tag, err := tx.Exec(ctx, `
+		UPDATE calls SET status = $2, disconnection_reason = $3, hangup_by = $4, sip_status = $5, sip_reason = $6,
+			dialed_at = coalesce($7, dialed_at), ringing_at = coalesce($8, ringing_at),
+			answered_at = coalesce($9, answered_at), ended_at = $10, quality = $12, transfer = $13,
+			answered_by = $14, amd = $15, recording_truncated = $16,
+			recording_status = CASE WHEN recording_status = 'disabled' THEN 'disabled' ELSE $11 END
+		WHERE id = $1 AND status NOT IN ('ended', 'failed')`,
+		callID, f.Status, orNull(string(f.Reason)), orNull(string(f.HangupBy)), orNull(f.SIPStatus), orNull(f.SIPReason),
+		orNull(f.DialedAt), orNull(f.RingingAt), orNull(f.AnsweredAt), f.EndedAt, f.Recording, f.Quality, f.Transfer,
+		orNull(f.AnsweredBy), f.AMD, f.Truncated)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return control.ErrFenced
+	}
+	_, err = tx.Exec(
+		ctx,
+		"UPDATE attempts SET state = 'ended', lease_until = NULL WHERE call_id = $1 AND leg = 'transfer' AND state IN "+ActiveStates,
+		callID,
+	)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO events (call_id, org_id, kind, home)
+		SELECT c.id, c.org_id, $2, CASE WHEN $3 THEN '' ELSE coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '') END
+		FROM calls c WHERE c.id = $1
+		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // its node is lost and left no recording
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "SELECT pg_notify($1, ''), pg_notify($2, '')", ChannelEvents, ChannelQueue)
+	return err
+}
+
+// tx runs a transaction and adds what it was for to its error.
+func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
+	return wrap(doing, db.Tx(ctx, s.dialPool(), do))
+}
+
+// wrap adds context to an error; nil stays nil.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// suppressedSQL reports whether a number is on the organization's suppression list, in any
+// form.
+const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))"
+
+// Screen implements control.Screener by the organization's suppression list.
+func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
+	var is bool
+	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, phonenumber.ListedForms(n.Digits)).Scan(&is); err != nil {
+		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
+	}
+	return VerdictOf(is), nil
+}
+
+// QueueSuppressed adds a query to a batch that calls is with the index of each suppressed
+// number.
+func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
+	var places []int
+	var orgs, digits []string
+	for n, number := range numbers {
+		for _, same := range phonenumber.ListedForms(number.Digits) {
+			places, orgs, digits = append(places, n), append(orgs, number.OrgID), append(digits, same)
+		}
+	}
+	const query = "SELECT x.n FROM unnest($1::int[], $2::text[], $3::text[]) AS x (n, org_id, number) " +
+		"JOIN suppressions USING (org_id, number)"
+	b.Queue(query, places, orgs, digits).
+		Query(func(rows pgx.Rows) error {
+			var n int
+			_, err := pgx.ForEachRow(rows, []any{&n}, func() error { is(n); return nil })
+			return err
+		})
+}
+
+// VerdictOf returns the verdict of the organization's suppression list.
+func VerdictOf(suppressed bool) control.Verdict {
+	if suppressed {
+		return control.Verdict{List: "org_suppression"}
+	}
+	return control.Verdict{}
+}
+
+// SetRecording stores the status and key of a call's recording. RecordingFailed applies
+// only while it is finalizing.
+func (s *Store) SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
+	_, err := s.dialPool().Exec(ctx, `
+		UPDATE calls SET recording_status = $2, recording_key = $3
+		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
+	if err != nil {
+		return fmt.Errorf("failed to store the recording status: %w", err)
+	}
+	return nil
+}

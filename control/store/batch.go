@@ -1,0 +1,337 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/groupcommit"
+	"github.com/parley-voice/parley/control/phonenumber"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
+)
+
+// groupWriter groups concurrent writes of calls into one statement and one fsync.
+type groupWriter struct {
+	pool   *pgxpool.Pool // set by Store.writers
+	once   sync.Once
+	intent groupcommit.Group[control.Lease]
+	mark   groupcommit.Group[mark]
+	finish groupcommit.Group[finish]
+	trace  groupcommit.Group[signallingTrace]
+}
+
+// Minimum intervals between transactions of a kind. Only intents delay dialing.
+const (
+	intentsApart  = 5 * time.Millisecond
+	marksApart    = 50 * time.Millisecond
+	finishesApart = 50 * time.Millisecond
+	tracesApart   = 100 * time.Millisecond
+)
+
+func (s *Store) writers() *groupWriter {
+	w := &s.groups
+	w.once.Do(func() {
+		w.pool = s.dialPool()
+		w.intent = groupcommit.Group[control.Lease]{Write: w.intents, MinInterval: intentsApart, IsItemError: IsRowError}
+		w.mark = groupcommit.Group[mark]{Write: w.marks, MinInterval: marksApart, IsItemError: IsRowError}
+		w.finish = groupcommit.Group[finish]{Write: w.finishes, MinInterval: finishesApart, IsItemError: IsRowError}
+		w.trace = groupcommit.Group[signallingTrace]{Write: w.traces, MinInterval: tracesApart, IsItemError: IsRowError}
+	})
+	return w
+}
+
+// IsRowError reports whether an error is caused by a written value. Deadlocks count too:
+// they pass when each row is written alone.
+func IsRowError(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (!isDatabaseFault(refusal) || refusal.Code == "40P01")
+}
+
+// mark is a new state of an attempt.
+type mark struct {
+	lease control.Lease
+	to    control.AttemptState
+	at    time.Time
+}
+
+// finish is the result of an unanswered attempt.
+type finish struct {
+	lease control.Lease
+	final control.CallResult
+}
+
+// heldSQL locks the attempts $1, owners $2, epochs $3 that are still leased, in id order.
+const heldSQL = `
+asked AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS x (id, owner, epoch, n)),
+held AS (
+	SELECT a.id, a.call_id, a.state, a.home, x.n FROM attempts a JOIN asked x ON x.id = a.id
+	WHERE a.owner = x.owner AND a.epoch = x.epoch ORDER BY a.id FOR UPDATE OF a
+)`
+
+// leaseArgs returns the arguments of heldSQL.
+func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
+	ids, owners, epochs := make([]string, len(items)), make([]string, len(items)), make([]int64, len(items))
+	for n, item := range items {
+		l := of(item)
+		ids[n], owners[n], epochs[n] = l.AttemptID, l.Owner, l.Epoch
+	}
+	return []any{ids, owners, epochs}
+}
+
+// queryEach runs a statement that returns one row per leased attempt with its index; the
+// other attempts get ErrFenced.
+func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
+	each := make([]error, items)
+	for n := range each {
+		each[n] = control.ErrFenced
+	}
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n := 0
+		err := one(rows, &n)
+		if n < 1 || n > items {
+			return nil, fmt.Errorf("row %d of %d: %w", n, items, err)
+		}
+		each[n-1] = err
+	}
+	return each, rows.Err()
+}
+
+// intentCheckSQL locks attempts about to be dialed and reads their state. It enforces
+// synchronous_commit.
+const intentCheckSQL = `
+WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),` + heldSQL + `
+SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.from_number, c.call_type = 'web', s.id IS NULL,
+       coalesce(s.caller_numbers, '{}'), coalesce(t.caller_numbers, '{}'), coalesce(g.caller_numbers, '{}'),
+       c.campaign_id IS NOT NULL AND k.status IS DISTINCT FROM 'running'
+FROM sure, held h JOIN calls c ON c.id = h.call_id LEFT JOIN campaigns k ON k.id = c.campaign_id
+LEFT JOIN subgroups s ON s.id = c.route_id LEFT JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
+
+// intentSQL moves the claimed attempts $4 to intent unless their number is suppressed; $1
+// to $3 are attempts, organizations and number forms.
+const intentSQL = `
+UPDATE attempts a SET state = 'intent'
+WHERE a.id = ANY ($4) AND NOT EXISTS (
+	SELECT FROM unnest($1::text[], $2::text[], $3::text[]) AS x (id, org_id, number) JOIN suppressions s USING (org_id, number)
+	WHERE x.id = a.id)
+RETURNING a.id`
+
+// intentCheck is the state that decides whether an attempt may be dialed.
+type intentCheck struct {
+	state             control.AttemptState
+	endRequested      bool
+	org, to, from     string
+	web, routeDeleted bool           // a web call; a call of a deleted subgroup
+	numbers           trunks.Numbers // caller numbers allowed now
+	campaignStopped   bool           // its campaign is not running
+}
+
+// targets are the scan targets of a row of intentCheckSQL, after its index.
+func (st *intentCheck) targets() []any {
+	return []any{
+		&st.state,
+		&st.endRequested,
+		&st.org,
+		&st.to,
+		&st.from,
+		&st.web,
+		&st.routeDeleted,
+		&st.numbers.Subgroup,
+		&st.numbers.Trunk,
+		&st.numbers.Grant,
+		&st.campaignStopped,
+	}
+}
+
+// blocker returns why an attempt must not be dialed. The caller number was fixed at
+// acceptance; no other one is used instead.
+func (st *intentCheck) blocker() error {
+	if !control.CanMove(st.state, control.Intent) {
+		return control.ErrFenced
+	}
+	if st.endRequested {
+		return &control.HaltError{Reason: control.ReasonCancelled}
+	}
+	if st.campaignStopped {
+		return control.ErrStopped
+	}
+	if st.web {
+		return nil
+	}
+	if st.routeDeleted {
+		return &control.HaltError{Reason: control.Reason(media.RouteError)}
+	}
+	if _, ok := trunks.FindNumber(st.numbers.Usable(), st.from); !ok {
+		return &control.HaltError{Reason: control.ReasonCallerNumber}
+	}
+	return nil
+}
+
+// intents commits the intents of attempts. End requests and suppressions since acceptance
+// apply.
+func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each []error, err error) {
+	stands := make([]intentCheck, len(leases))
+	err = db.Tx(ctx, w.pool, func(tx pgx.Tx) (fault error) {
+		each, fault = queryEach(
+			ctx,
+			tx,
+			len(leases),
+			intentCheckSQL,
+			leaseArgs(leases, func(l control.Lease) control.Lease { return l }),
+			func(row pgx.Row, n *int) error {
+				var st intentCheck
+				if bad := row.Scan(append([]any{n}, st.targets()...)...); bad != nil {
+					return bad
+				}
+				stands[*n-1] = st
+				return st.blocker()
+			},
+		)
+		if fault != nil {
+			return fault
+		}
+		free, fault := writeIntents(ctx, tx, leases, stands, each)
+		for n, l := range leases {
+			if each[n] == nil && !slices.Contains(free, l.AttemptID) {
+				each[n] = &control.HaltError{Reason: control.ReasonDNCBlocked}
+			}
+		}
+		return fault
+	})
+	return each, err
+}
+
+// writeIntents writes the intents of unblocked attempts and returns those that are not
+// suppressed.
+func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands []intentCheck, each []error) ([]string, error) {
+	var free, ids, orgs, numbers []string
+	for n, st := range stands {
+		if each[n] != nil {
+			continue
+		}
+		free = append(free, leases[n].AttemptID)
+		for _, d := range phonenumber.ListedForms(st.to) {
+			ids, orgs, numbers = append(ids, leases[n].AttemptID), append(orgs, st.org), append(numbers, d)
+		}
+	}
+	if len(free) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, intentSQL, ids, orgs, numbers, free)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// marksSQL moves attempts to the states $4 at $5, and their calls.
+const marksSQL = `
+WITH` + heldSQL + `,
+fit AS (
+	SELECT h.id, h.call_id, x.to, x.at FROM held h JOIN unnest($4::text[], $5::timestamptz[]) WITH ORDINALITY AS x ("to", at, n) USING (n)
+	WHERE (h.state, x.to) IN (('intent', 'sent'), ('intent', 'ringing'), ('sent', 'ringing'), ('intent', 'answered'), ('sent', 'answered'), ('ringing', 'answered'))
+), moved AS (
+	UPDATE attempts a SET state = f.to FROM fit f WHERE a.id = f.id
+), told AS (
+	UPDATE calls c SET
+		status = CASE f.to WHEN 'ringing' THEN 'ringing' WHEN 'answered' THEN CASE c.call_type WHEN 'web' THEN c.status ELSE 'ongoing' END ELSE 'queued' END,
+		dialed_at = CASE WHEN f.to = 'sent' THEN f.at ELSE c.dialed_at END,
+		ringing_at = CASE WHEN f.to = 'ringing' THEN f.at ELSE c.ringing_at END,
+		answered_at = CASE WHEN f.to = 'answered' THEN f.at ELSE c.answered_at END,
+		recording_status = CASE WHEN f.to = 'answered' AND c.recording_status = 'none' THEN 'in_progress' ELSE c.recording_status END
+	FROM fit f WHERE c.id = f.call_id
+)
+SELECT n, state FROM held`
+
+// marks advances attempts. A state that was passed already is ignored.
+func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) {
+	args := append(leaseArgs(marks, func(m mark) control.Lease { return m.lease }),
+		groupcommit.Column(marks, func(m mark) string { return string(m.to) }), groupcommit.Column(marks, func(m mark) time.Time { return m.at }))
+	return queryEach(ctx, w.pool, len(marks), marksSQL, args, func(row pgx.Row, n *int) error {
+		var state control.AttemptState
+		if err := row.Scan(n, &state); err != nil {
+			return err
+		}
+		if !control.CanMove(state, marks[*n-1].to) && !control.CanMove(state, control.Closed) {
+			return control.ErrFenced
+		}
+		return nil
+	})
+}
+
+// finishesSQL ends unanswered attempts and their calls and writes the end events.
+const finishesSQL = `
+WITH` + heldSQL + `,
+fit AS (
+	SELECT h.id, h.call_id, h.home, x.* FROM held h JOIN unnest($4::text[], $5::text[], $6::text[], $7::int[], $8::text[],
+		$9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[])
+		WITH ORDINALITY AS x (status, reason, by, code, phrase, dialed, rang, ended, recording, n) USING (n)
+	WHERE h.state IN ` + ActiveStates + `
+), over AS (
+	UPDATE calls c SET status = f.status, disconnection_reason = f.reason, hangup_by = f.by, sip_status = f.code, sip_reason = f.phrase,
+		dialed_at = coalesce(f.dialed, c.dialed_at), ringing_at = coalesce(f.rang, c.ringing_at), ended_at = f.ended,
+		recording_status = CASE WHEN c.recording_status = 'disabled' THEN 'disabled' ELSE f.recording END
+	FROM fit f WHERE c.id = f.call_id AND c.status NOT IN ('ended', 'failed')
+	RETURNING c.id AS call_id, c.org_id, f.id, f.home, f.n
+), moved AS (
+	UPDATE attempts a SET state = 'ended' FROM over o WHERE a.id = o.id
+), told AS (
+	INSERT INTO events (call_id, org_id, kind, home) SELECT call_id, org_id, '` + control.CallEnded + `', home FROM over ON CONFLICT (call_id, kind) DO NOTHING
+), rung AS (
+	SELECT pg_notify('` + ChannelEvents + `', ''), pg_notify('` + ChannelQueue + `', '') FROM over LIMIT 1
+)
+SELECT o.n FROM over o LEFT JOIN rung ON true`
+
+func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, error) {
+	args := append(leaseArgs(ends, func(f finish) control.Lease { return f.lease }),
+		groupcommit.Column(ends, func(f finish) string { return string(f.final.Status) }),
+		groupcommit.Column(ends, func(f finish) *string { return orNull(string(f.final.Reason)) }),
+		groupcommit.Column(ends, func(f finish) *string { return orNull(string(f.final.HangupBy)) }),
+		groupcommit.Column(ends, func(f finish) *int { return orNull(f.final.SIPStatus) }),
+		groupcommit.Column(ends, func(f finish) *string { return orNull(f.final.SIPReason) }),
+		groupcommit.Column(ends, func(f finish) *time.Time { return orNull(f.final.DialedAt) }),
+		groupcommit.Column(ends, func(f finish) *time.Time { return orNull(f.final.RingingAt) }),
+		groupcommit.Column(ends, func(f finish) time.Time { return f.final.EndedAt }),
+		groupcommit.Column(ends, func(f finish) string { return string(f.final.Recording) }))
+	return queryEach(ctx, w.pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
+}
+
+// signallingTrace is the signaling of an attempt.
+type signallingTrace struct {
+	lease control.Lease
+	rungs []calltrace.Rung
+}
+
+func (w *groupWriter) traces(ctx context.Context, all []signallingTrace) ([]error, error) {
+	ladders := make([]string, len(all))
+	for n, t := range all {
+		text, err := json.Marshal(t.rungs)
+		if err != nil {
+			return nil, err
+		}
+		ladders[n] = string(text)
+	}
+	_, err := w.pool.Exec(ctx, `
+		INSERT INTO call_signalling (call_id, attempt_id, org_id, messages)
+		SELECT c.id, x.attempt, c.org_id, x.messages::jsonb FROM unnest($1::text[], $2::text[], $3::text[]) AS x (call, attempt, messages) JOIN calls c ON c.id = x.call
+		ON CONFLICT (call_id, attempt_id) DO UPDATE SET messages = excluded.messages`,
+		groupcommit.Column(all, func(t signallingTrace) string { return t.lease.CallID }),
+		groupcommit.Column(all, func(t signallingTrace) string { return t.lease.AttemptID }), ladders)
+	return make([]error, len(all)), err
+}

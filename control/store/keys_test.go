@@ -1,0 +1,79 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/secretbox"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// TestSigningKeysAreSealed: keys stored in plain text keep their values but are encrypted.
+func TestSigningKeysAreSealed(t *testing.T) {
+	d := dbtest.New(t)
+	old := bytes.Repeat([]byte{7}, 32)
+	move, err := os.ReadFile("../db/migrations/00170_signing_keys.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range append([]string{
+		"DROP TABLE signing_keys", "INSERT INTO shared_keys (name, value) VALUES ('links', decode('" + hex.EncodeToString(old) + "', 'hex')), ('seal', 'x')",
+	}, strings.Split(string(move), ";\n")...) {
+		if _, err = d.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = (&secretbox.Box{}).Load(t.Context(), d.Pool, secretbox.Source{Keys: dbtest.SealKey}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := store.SharedKey(t.Context(), d.Pool, "links")
+	if err != nil || !bytes.Equal(key, old) {
+		t.Errorf("%x, %v", key, err)
+	}
+	fresh, err := store.SharedKey(t.Context(), d.Pool, "web")
+	if err != nil || len(fresh) != 32 {
+		t.Fatal(err)
+	}
+	var dump string
+	err = d.Pool.QueryRow(t.Context(), "SELECT (SELECT string_agg(k::text, ' ') FROM signing_keys k) || (SELECT string_agg(k::text, ' ') FROM shared_keys k)").Scan(&dump)
+	if err != nil || strings.Contains(dump, hex.EncodeToString(old)) || strings.Contains(dump, hex.EncodeToString(fresh)) || strings.Count(dump, "sealed:v1:") != 2 || !strings.Contains(dump, "seal,") {
+		t.Errorf("%s, %v", dump, err)
+	}
+}
+
+// TestKeysRotate: a node notices at once that a key was rotated.
+func TestKeysRotate(t *testing.T) {
+	d := dbtest.New(t)
+	ctx, quit := context.WithCancel(t.Context())
+	bell := &db.Listener{Pool: d.Pool}
+	k := &store.RotatingKey{Store: &store.Store{Pool: d.Pool}, Name: "links", Wake: bell.Subscribe(store.ChannelKeys)}
+	if bytes.Equal(k.Key(), k.Key()) {
+		t.Error("there is a key before it is loaded")
+	}
+	if err := k.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var tasks sync.WaitGroup
+	tasks.Go(func() { bell.Run(ctx) })
+	tasks.Go(func() { k.Run(ctx) })
+	before := k.Key()
+	if err := store.RotateKey(ctx, d.Pool, "links"); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(20 * time.Second); bytes.Equal(k.Key(), before); {
+		if time.Now().After(until) {
+			t.Fatal("the key is still the one before")
+		}
+		<-time.After(time.Millisecond)
+	}
+	quit()
+	tasks.Wait()
+}

@@ -1,0 +1,233 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/phonenumber"
+)
+
+// Filter selects calls of an organization. Zero values select all.
+type Filter struct {
+	OrgID string
+	// The column must have one of these values.
+	Statuses, Types, Agents, Campaigns, Contacts, Imports, Trunks, Routes []string
+	Reasons, AnsweredBy, ExternalIDs                                      []string
+	// Digits; every form of the number matches.
+	To, From                    string
+	CreatedAfter, CreatedBefore *time.Time
+	MinDurationS, MaxDurationS  *float64
+	Ascending                   bool
+	AfterTime                   time.Time // with AfterID: the end of the previous page
+	AfterID                     string
+	Limit                       int
+}
+
+// listQuery is a page as SQL. Calls that meet the most selective condition are read by its
+// index in list order; the other conditions filter the first scan of them.
+type listQuery struct {
+	Args     []any
+	ScanArgs int    // the number of Args used by End
+	Page     string // selects the page
+	End      string // selects the last scanned call; empty if nothing is filtered
+}
+
+// arg adds an argument. Every external value is an argument.
+func (l *listQuery) arg(v any) string {
+	l.Args = append(l.Args, v)
+	return fmt.Sprintf("$%d", len(l.Args))
+}
+
+// clause is one condition of a filter.
+type clause struct {
+	// The column has one of the values.
+	column string
+	values []string
+	// Indexed conditions, if the values have no index; a call meets at most one of them.
+	each []string
+	// The full condition if each is only a part of it.
+	whole func(*listQuery) string
+	// No index covers the clause.
+	loose bool
+}
+
+// conditions returns conditions that together select the calls of a clause, each by an
+// index.
+func (c clause) conditions(l *listQuery) []string {
+	if c.each != nil {
+		return c.each
+	}
+	all := make([]string, len(c.values))
+	for i, v := range c.values {
+		all[i] = c.column + " = " + l.arg(v)
+	}
+	return all
+}
+
+// condition returns the clause as one condition, without regard to indexes.
+func (c clause) condition(l *listQuery) string {
+	if c.whole != nil {
+		return c.whole(l)
+	}
+	return c.column + " = ANY (" + l.arg(c.values) + ")"
+}
+
+// plan returns the query of a page that scans scan calls. columns are those of the table
+// c; variables are left out.
+func (f Filter) plan(scan int, columns string) listQuery {
+	var l listQuery
+	order, before := "DESC", "<"
+	if f.Ascending {
+		order, before = "ASC", ">"
+	}
+	all := []string{"c.org_id = " + l.arg(f.OrgID), "c.erased_at IS NULL"}
+	if f.CreatedAfter != nil {
+		all = append(all, "c.created_at > "+l.arg(*f.CreatedAfter))
+	}
+	if f.CreatedBefore != nil {
+		all = append(all, "c.created_at < "+l.arg(*f.CreatedBefore))
+	}
+	if f.AfterID != "" {
+		all = append(all, fmt.Sprintf("(c.created_at, c.id) %s (%s, %s)", before, l.arg(f.AfterTime), l.arg(f.AfterID)))
+	}
+	found, rest := []string{"true"}, f.clauses()
+	if len(rest) > 0 && !rest[0].loose {
+		found = rest[0].conditions(&l)
+		if rest[0].whole == nil {
+			rest = rest[1:]
+		}
+	}
+	look := f.Limit + 1
+	if len(rest) > 0 {
+		look = max(scan, look)
+	}
+	by := fmt.Sprintf(" ORDER BY c.created_at %s, c.id %s", order, order)
+	branches := make([]string, len(found))
+	for i, cond := range found {
+		branches[i] = fmt.Sprintf(
+			"(SELECT c.* FROM calls c WHERE %s%s LIMIT %d)",
+			strings.Join(append(slices.Clone(all), cond), " AND "),
+			by,
+			look,
+		)
+	}
+	looked := fmt.Sprintf("(SELECT c.* FROM (%s) c%s LIMIT %d) c", strings.Join(branches, " UNION ALL "), by, look)
+	l.ScanArgs = len(l.Args)
+	where := []string{"true"}
+	for _, c := range rest {
+		where = append(where, c.condition(&l))
+	}
+	l.Page = fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", summary(columns), looked, strings.Join(where, " AND "), by, f.Limit+1)
+	if len(rest) > 0 {
+		l.End = fmt.Sprintf("SELECT c.created_at, c.id FROM %s%s OFFSET %d LIMIT 1", looked, by, look-1)
+	}
+	return l
+}
+
+// summary replaces the variables, which may be long, and the join with agents.
+func summary(columns string) string {
+	return strings.NewReplacer(
+		"c.variables", "'{}'::json",
+		"coalesce(a.name, c.agent_name)", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), c.agent_name)",
+	).Replace(columns)
+}
+
+// clauses returns the conditions, the most selective first. The order is fixed because the
+// data is unknown here.
+func (f Filter) clauses() []clause {
+	status, types := clause{column: "c.status", values: f.Statuses}, clause{column: "c.call_type", values: f.Types, loose: true}
+	all := []clause{
+		{column: "c.contact_id", values: f.Contacts},
+		{column: "c.external_id", values: f.ExternalIDs},
+		{column: "c.to_number", values: numbers(f.To)},
+		{column: "c.import_id", values: f.Imports},
+	}
+	over := slices.ContainsFunc(f.Statuses, func(s string) bool { return control.Status(s).Over() })
+	if !over {
+		all = append(all, status)
+	}
+	if slices.Contains(f.Types, "web") {
+		types.each, types.loose = []string{"c.call_type = 'web'"}, false
+		if slices.Contains(f.Types, "phone") {
+			types = clause{} // matches every call
+		}
+		all = append(all, types)
+	}
+	all = append(all,
+		clause{column: "c.campaign_id", values: f.Campaigns},
+		clause{column: "c.from_number", values: numbers(f.From)},
+		clause{column: "c.answered_by", values: f.AnsweredBy},
+		clause{column: "c.disconnection_reason", values: f.Reasons},
+		clause{column: "c.agent_name", values: f.Agents},
+		clause{column: "c.route_id", values: f.Routes},
+		clause{column: "c.trunk_id", values: f.Trunks},
+		f.duration(),
+	)
+	if over {
+		all = append(all, status)
+	}
+	if types.loose {
+		all = append(all, types)
+	}
+	return slices.DeleteFunc(all, func(c clause) bool { return len(c.values) == 0 && len(c.each) == 0 })
+}
+
+// numbers returns the stored forms of a number.
+func numbers(digits string) []string {
+	if digits == "" {
+		return nil
+	}
+	var all []string
+	for _, d := range phonenumber.Forms(digits) {
+		all = append(all, d, "+"+d)
+	}
+	return all
+}
+
+// classes are the bounds of duration_class in seconds. A class is the number of bounds
+// that a duration reaches.
+var classes = []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600} //nolint:gochecknoglobals // read-only table
+
+func class(seconds float64) int {
+	n, exact := slices.BinarySearch(classes, seconds)
+	if exact {
+		n++
+	}
+	return n
+}
+
+// duration selects calls by duration.
+func (f Filter) duration() clause {
+	least, most := f.MinDurationS, f.MaxDurationS
+	if least == nil && most == nil {
+		return clause{}
+	}
+	from, to := 0, len(classes)
+	if least != nil {
+		from = class(*least)
+	}
+	if most != nil {
+		to = class(*most)
+	}
+	c := clause{whole: func(l *listQuery) string {
+		const took = "extract(epoch FROM c.ended_at - c.answered_at)"
+		var both []string
+		if least != nil {
+			both = append(both, took+" >= "+l.arg(*least)+"::float8")
+		}
+		if most != nil {
+			both = append(both, took+" <= "+l.arg(*most)+"::float8")
+		}
+		return strings.Join(both, " AND ")
+	}}
+	for n := from; n <= to; n++ {
+		c.each = append(c.each, fmt.Sprintf("c.duration_class = %d", n))
+	}
+	if c.each == nil {
+		c.each = []string{"false"}
+	}
+	return c
+}

@@ -1,0 +1,54 @@
+package store
+
+// A subgroup and a grant allow calls_per_minute starts in any 60 s. Starts are numbered
+// and kept for two minutes (subgroup_starts, grant_starts): the next one is due when the
+// start calls_per_minute numbers before it is a minute old. Single calls and transfer
+// legs leave at once within that limit. Campaign calls are also spaced evenly by
+// next_dial_at of subgroup and grant. A trunk's calls_per_second spaces all its calls.
+//
+// Timestamps implausibly far ahead predate a clock step back and are ignored.
+
+// PaceMargin stretches every interval slightly: a carrier counts requests on arrival, and
+// the time from claim to request varies.
+const PaceMargin = `1.01`
+
+const (
+	windowOfSubgroup = `(SELECT x.at + ` + PaceMargin + ` * interval '1 minute' FROM subgroup_starts x
+	WHERE x.subgroup_id = s.id AND x.n = s.started + 1 - s.calls_per_minute AND x.at < clock_timestamp() + interval '2 minutes')`
+	windowOfGrant = `(SELECT x.at + ` + PaceMargin + ` * interval '1 minute' FROM grant_starts x
+	WHERE g.calls_per_minute > 0 AND x.grant_id = g.id AND x.n = g.started + 1 - g.calls_per_minute AND x.at < clock_timestamp() + interval '2 minutes')`
+	spaceOfTrunk = `CASE WHEN t.next_dial_at < clock_timestamp() + interval '3 minutes' + coalesce(interval '2 seconds' / nullif(t.calls_per_second, 0), interval '0') THEN t.next_dial_at END`
+	spaceOfWay   = `CASE WHEN s.next_dial_at < clock_timestamp() + interval '3 minutes' THEN s.next_dial_at END,
+	CASE WHEN g.next_dial_at < clock_timestamp() + interval '3 minutes' THEN g.next_dial_at END`
+)
+
+// DueAt is the time at which a single call or a transfer leg may start through subgroup s,
+// trunk t and grant g; -infinity means now.
+const DueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `, ` + spaceOfTrunk + `), '-infinity')`
+
+// EvenlyDueAt is the same for a campaign call.
+const EvenlyDueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `, ` + spaceOfTrunk + `, ` + spaceOfWay + `), '-infinity')`
+
+// RecordStart records the rows of the CTE "start" (subgroup id, trunk_id, grant_id, at,
+// per_minute, per_second, lent_per_minute). For each start it deletes two expired ones, so
+// that few remain. Subgroup and trunk must be locked.
+const RecordStart = `subgroup_start AS (
+	UPDATE subgroups s SET started = s.started + 1, next_dial_at = start.at + ` + PaceMargin + ` * interval '1 minute' / start.per_minute
+	FROM start WHERE s.id = start.id RETURNING s.id, s.started, start.at
+), subgroup_log AS (
+	INSERT INTO subgroup_starts (subgroup_id, n, at) SELECT id, started, at FROM subgroup_start
+), subgroup_old AS (
+	DELETE FROM subgroup_starts x USING start, LATERAL (SELECT subgroup_id, n, at FROM subgroup_starts WHERE subgroup_id = start.id ORDER BY n LIMIT 2) old
+	WHERE x.subgroup_id = old.subgroup_id AND x.n = old.n AND old.at NOT BETWEEN start.at - interval '2 minutes' AND start.at + interval '2 minutes'
+), trunk_start AS (
+	UPDATE trunks t SET next_dial_at = start.at + ` + PaceMargin + ` * interval '1 second' / start.per_second
+	FROM start WHERE t.id = start.trunk_id AND start.per_second > 0
+), grant_start AS (
+	UPDATE grants g SET started = g.started + 1, next_dial_at = start.at + ` + PaceMargin + ` * interval '1 minute' / start.lent_per_minute
+	FROM start WHERE g.id = start.grant_id AND start.lent_per_minute > 0 RETURNING g.id, g.started, start.at
+), grant_log AS (
+	INSERT INTO grant_starts (grant_id, n, at) SELECT id, started, at FROM grant_start
+), grant_old AS (
+	DELETE FROM grant_starts x USING grant_start, LATERAL (SELECT grant_id, n, at FROM grant_starts WHERE grant_id = grant_start.id ORDER BY n LIMIT 2) old
+	WHERE x.grant_id = old.grant_id AND x.n = old.n AND old.at NOT BETWEEN grant_start.at - interval '2 minutes' AND grant_start.at + interval '2 minutes'
+)`

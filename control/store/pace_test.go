@@ -1,0 +1,214 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// pass simulates time for pacing: it makes stored starts older.
+func (b *bench) pass(d time.Duration) {
+	b.t.Helper()
+	b.exec("UPDATE subgroup_starts SET at = at - $1::interval", d)
+	b.exec("UPDATE grant_starts SET at = at - $1::interval", d)
+	for _, table := range []string{"subgroups", "trunks", "grants"} {
+		b.exec("UPDATE "+table+" SET next_dial_at = next_dial_at - $1::interval", d)
+	}
+}
+
+// claimAll claims until no more calls may start, and returns their number.
+func (b *bench) claimAll() (n int) {
+	b.t.Helper()
+	for b.claim("n") != nil {
+		n++
+	}
+	return n
+}
+
+// TestSingleCallsLeaveAtOnce: single calls are not spaced. A subgroup or grant starts its calls per minute at once, and
+// further ones when those are a minute old.
+func TestSingleCallsLeaveAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name, sql string
+		perMinute int
+	}{
+		{"subgroup", "SELECT 1", 8},
+		{"grant", lent + "UPDATE grants SET calls_per_minute = 8", 1 << 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 100, tt.perMinute, "a", "b")
+			b.order("a", 30)
+			if tt.name == "grant" {
+				b.order("b", 30)
+			}
+			b.exec(tt.sql)
+			if n := b.claimAll(); n != 8 {
+				t.Fatalf("%d calls start at once, want 8", n)
+			}
+			if wait, err := b.store.Due(t.Context(), 2*time.Minute); err != nil || wait < 50*time.Second || wait > 61*time.Second {
+				t.Errorf("the next one in %v, want a minute: %v", wait, err)
+			}
+			b.pass(55 * time.Second)
+			if n := b.claimAll(); n != 0 {
+				t.Errorf("%d more calls start within the minute", n)
+			}
+			b.pass(6 * time.Second)
+			if n := b.claimAll(); n != 8 {
+				t.Errorf("%d calls start in the second minute, want 8", n)
+			}
+		})
+	}
+}
+
+// TestTrunkSpacesSingleCalls: a trunk's calls_per_second also applies to single calls.
+func TestTrunkSpacesSingleCalls(t *testing.T) {
+	b := newBench(t, 100, 60, "a")
+	b.order("a", 3)
+	b.exec("UPDATE trunks SET calls_per_second = 0.1")
+	if n := b.claimAll(); n != 1 {
+		t.Fatalf("%d calls start at once, want 1", n)
+	}
+	b.pass(11 * time.Second)
+	if n := b.claimAll(); n != 1 {
+		t.Errorf("%d calls start 11 s later, want 1", n)
+	}
+}
+
+// TestRateHoldsInAnyMinute mixes single and campaign calls at random times and checks every window of 60 s.
+func TestRateHoldsInAnyMinute(t *testing.T) {
+	const rate = 7
+	b := newBench(t, 1<<20, rate, "a")
+	b.order("a", 60)
+	random := rand.New(rand.NewPCG(1, 2))
+	began := time.Now()
+	var passed time.Duration
+	now := func() time.Duration { return passed + time.Since(began) }
+	var starts []time.Duration
+	campaigns := 0
+	for range 150 {
+		step := time.Duration(random.IntN(12_000)) * time.Millisecond
+		b.pass(step)
+		passed += step
+		if b.campaignCall() {
+			starts = append(starts, now())
+			campaigns++
+		}
+		for range random.IntN(4) {
+			if b.claim("n") != nil {
+				starts = append(starts, now())
+			}
+		}
+	}
+	for i := rate; i < len(starts); i++ {
+		if apart := starts[i] - starts[i-rate]; apart < time.Minute {
+			t.Fatalf("%d starts within %v", rate+1, apart)
+		}
+	}
+	if full := int(passed/time.Minute) * rate; campaigns < 10 || len(starts) < full*3/4 {
+		t.Errorf("%d starts, %d of them of campaigns, in %v: the limit is hardly reached", len(starts), campaigns, passed)
+	}
+	var kept int
+	if err := b.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM subgroup_starts").Scan(&kept); err != nil || kept > 4*rate {
+		t.Errorf("%d starts are kept: %v", kept, err)
+	}
+}
+
+// campaignCall starts a campaign call through subgroup a, if its pacing allows.
+func (b *bench) campaignCall() bool {
+	b.t.Helper()
+	ctx := b.t.Context()
+	o := admission.CampaignCall{
+		OrgID: b.org, RouteID: b.route["a"], TrunkID: b.trunk, AgentName: "a", AgentVersion: 1, To: "+12025550123", From: "+12025550100", Attempt: 1,
+	}
+	if err := b.db.Pool.QueryRow(ctx, "SELECT id FROM agents WHERE name = 'a'").Scan(&o.AgentID); err != nil {
+		b.t.Fatal(err)
+	}
+	err := db.Tx(ctx, b.db.Pool, func(tx pgx.Tx) error {
+		_, err := admission.StartCampaignCall(ctx, tx, o, control.NodeID{Owner: "n", Home: "h"}, time.Minute)
+		return err
+	})
+	if err != nil && control.CodeOf(err) != control.CodeSubgroupConcurrency {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestCampaignCallsAreSpaced: through a subgroup of 60 per minute, single calls start at once, campaign calls one
+// second after any other.
+func TestCampaignCallsAreSpaced(t *testing.T) {
+	b := newBench(t, 100, 60, "a")
+	if !b.campaignCall() || b.campaignCall() {
+		t.Error("want one call of a campaign at first")
+	}
+	b.pass(1100 * time.Millisecond)
+	b.order("a", 1)
+	if b.claim("n") == nil || b.campaignCall() {
+		t.Error("want a single call, and none of a campaign right after it")
+	}
+	b.pass(1100 * time.Millisecond)
+	if !b.campaignCall() {
+		t.Error("no call of a campaign a second later")
+	}
+}
+
+// TestRateHoldsAgainstRaces: concurrent claims start no more calls per minute than a subgroup or grant allows.
+func TestRateHoldsAgainstRaces(t *testing.T) {
+	for _, tt := range []struct{ name, sql string }{
+		{"subgroup", "UPDATE subgroups SET calls_per_minute = 20 WHERE name = 'a'"},
+		{"grant", lent + "UPDATE grants SET calls_per_minute = 20"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 100, 1<<20, "a", "b")
+			b.order("a", 30)
+			if tt.name == "grant" {
+				b.order("b", 30)
+			}
+			b.exec(tt.sql)
+			var claimed atomic.Int64
+			var nodes sync.WaitGroup
+			for i := range 6 {
+				nodes.Go(func() {
+					for idle := 0; idle < 20; {
+						some, err := b.store.Claim(t.Context(), control.NodeID{Owner: fmt.Sprint("n", i), Home: "h"}, time.Minute, 5)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if claimed.Add(int64(len(some))); len(some) == 0 {
+							idle++
+						}
+					}
+				})
+			}
+			nodes.Wait()
+			if n := claimed.Load(); n != 20 {
+				t.Errorf("%d calls started, want 20", n)
+			}
+		})
+	}
+}
+
+// TestStartsOfAheadClock: starts recorded before the clock was set back are deleted, so that later ones are deleted
+// too.
+func TestStartsOfAheadClock(t *testing.T) {
+	b := newBench(t, 100, 100, "a")
+	b.order("a", 10)
+	b.exec("INSERT INTO subgroup_starts SELECT id, n, now() + interval '1 year' FROM subgroups, generate_series(1, 6) n")
+	b.exec("UPDATE subgroups SET started = 6")
+	if n := b.claimAll(); n != 10 {
+		t.Fatalf("%d calls start, want 10", n)
+	}
+	var left int
+	if err := b.store.Pool.QueryRow(t.Context(), "SELECT count(*) FROM subgroup_starts WHERE at > now() + interval '1 day'").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d starts of the future are left: %v", left, err)
+	}
+}

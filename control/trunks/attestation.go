@@ -1,0 +1,53 @@
+package trunks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+)
+
+// levels are the attestation levels (RFC 8588 section 4), the highest first.
+var levels = []string{"A", "B", "C"} //nolint:gochecknoglobals // read-only table
+
+// callerNumber is a caller number allowed on a trunk.
+type callerNumber struct{ TrunkID, Number string }
+
+// listCallerNumbers returns the caller numbers of all trunks and their subgroups.
+func listCallerNumbers(ctx context.Context, q db.Querier) ([]callerNumber, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, unnest(caller_numbers) FROM trunks
+		UNION SELECT trunk_id, unnest(caller_numbers) FROM subgroups`)
+	if err != nil {
+		return nil, fmt.Errorf("caller numbers: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[callerNumber])
+	if err != nil {
+		return nil, fmt.Errorf("caller numbers: %w", err)
+	}
+	return all, nil
+}
+
+// attestLevels returns the attestation level by caller number. A signature does not name
+// the trunk of a call, so the lowest level of all trunks with the number applies.
+func attestLevels(all []Trunk, shows []callerNumber) map[string]string {
+	said := map[callerNumber]string{}
+	for _, t := range all {
+		for n, level := range t.Settings.Attest {
+			said[callerNumber{t.ID, control.Digits(n)}] = level
+		}
+	}
+	least := map[string]string{}
+	for _, s := range shows {
+		s.Number = control.Digits(s.Number)
+		level, before := said[s], least[s.Number]
+		_, seen := least[s.Number]
+		if !seen || level == "" || before != "" && level > before {
+			least[s.Number] = level
+		}
+	}
+	return least
+}

@@ -1,0 +1,187 @@
+package trunks_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A keeper passes on the trunks that it gets.
+type keeper chan []string
+
+func (k keeper) SetTrunks(lines []media.Trunk) {
+	proxies := []string{}
+	for _, l := range lines {
+		proxies = append(proxies, l.Proxy)
+	}
+	k <- proxies
+}
+
+func (keeper) Realms() map[string]string       { return nil }
+func (keeper) RestoreRealms(map[string]string) {}
+
+// kept waits until the keeper got these proxies.
+func (k keeper) kept(t *testing.T, want ...string) {
+	t.Helper()
+	deadline := time.After(5 * time.Second)
+	for {
+		select {
+		case got := <-k:
+			if slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("nobody looks after %v", want)
+		}
+	}
+}
+
+func TestUpkeep(t *testing.T) {
+	d := dbtest.New(t)
+	ctx, quit := context.WithCancel(t.Context())
+	org, err := apikeys.EnsureOrganization(ctx, d.Pool, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(name, proxy string) {
+		t.Helper()
+		_, fault := trunks.Save(ctx, d.Pool, trunks.Trunk{OrgID: org, Name: name, Proxy: proxy})
+		if fault == nil {
+			fault = trunks.Notify(ctx, d.Pool)
+		}
+		if fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	save("a", "sip:a")
+	_, err = d.Pool.Exec(ctx, `UPDATE trunks SET caller_numbers = '{+12025550100}', settings = '{"attest": {"+12025550100": "B"}}'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bell := &db.Listener{Pool: d.Pool}
+	told := make(keeper)
+	up := &trunks.Reconciler{DB: d.Pool, Proxies: told, Wake: bell.Subscribe(trunks.Channel), Interval: time.Hour}
+	var running sync.WaitGroup
+	if level := up.Attest("+12025550100"); level != "" {
+		t.Errorf("attested %s before anything was read", level)
+	}
+	running.Go(func() { bell.Run(ctx) })
+	running.Go(func() { up.Run(ctx) })
+	told.kept(t, "sip:a")
+	if level := up.Attest("12025550100"); level != "B" {
+		t.Errorf("attested %q, want B", level)
+	}
+	save("b", "sip:b")
+	told.kept(t, "sip:a", "sip:b")
+	if _, err := d.Pool.Exec(ctx, "DELETE FROM trunks WHERE name = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := trunks.Notify(ctx, d.Pool); err != nil {
+		t.Fatal(err)
+	}
+	told.kept(t, "sip:b")
+	quit()
+	over := make(chan struct{})
+	go func() { running.Wait(); close(over) }()
+	for {
+		select {
+		case <-told: // one that was on its way
+			continue
+		case <-over:
+		case <-time.After(5 * time.Second):
+			t.Fatal("it does not stop")
+		}
+		break
+	}
+}
+
+// TestUpkeepOutlastsTheDatabase: without the database the trunks stay as they were.
+func TestUpkeepOutlastsTheDatabase(t *testing.T) {
+	d := dbtest.New(t)
+	ctx, quit := context.WithCancel(t.Context())
+	defer quit()
+	d.Pool.Close()
+	told := make(keeper, 1)
+	wake := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		(&trunks.Reconciler{DB: d.Pool, Proxies: told, Wake: wake, Interval: time.Hour}).Run(ctx)
+	})
+	wake <- struct{}{} // taken after the first look
+	quit()
+	running.Wait()
+	if len(told) > 0 {
+		t.Errorf("kept %v of a database that is away", <-told)
+	}
+}
+
+// A pinner is a keeper with learned realms.
+type pinner struct{ fresh, restored map[string]string }
+
+func (*pinner) SetTrunks([]media.Trunk)                  {}
+func (p *pinner) Realms() map[string]string              { return p.fresh }
+func (p *pinner) RestoreRealms(realms map[string]string) { p.restored = realms }
+
+// TestRealmsAreStored: a realm learned by one server is stored, passed to the next server, and deleted once no trunk
+// names the proxy.
+func TestRealmsAreStored(t *testing.T) {
+	d := dbtest.New(t)
+	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := trunks.Trunk{OrgID: org, Name: "a", Proxy: "sip:a", Settings: trunks.Settings{Backups: []string{"sip:b"}}}
+	save := func() {
+		t.Helper()
+		if _, err := trunks.Save(t.Context(), d.Pool, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save()
+	look := func(what string, p *pinner, want map[string]string) {
+		t.Helper()
+		(&trunks.Reconciler{DB: d.Pool, Proxies: p}).Reconcile(t.Context())
+		if !maps.Equal(p.restored, want) || p.restored == nil {
+			t.Errorf("%s: %v, want %v", what, p.restored, want)
+		}
+	}
+	look("before a call", &pinner{}, map[string]string{})
+	look("pinned", &pinner{fresh: map[string]string{"sip:a": "one", "sip:b": "two"}}, map[string]string{"sip:a": "one", "sip:b": "two"})
+	look("after a restart", &pinner{}, map[string]string{"sip:a": "one", "sip:b": "two"})
+	look("pinned anew", &pinner{fresh: map[string]string{"sip:a": "three"}}, map[string]string{"sip:a": "three", "sip:b": "two"})
+	if realm, err := trunks.Realm(t.Context(), d.Pool, "sip:a"); realm != "three" || err != nil {
+		t.Errorf("the realm is %q, %v", realm, err)
+	}
+	line.Settings.Backups = nil
+	save()
+	look("a proxy is not named any more", &pinner{}, map[string]string{"sip:a": "three"})
+	line.Settings.Backups = []string{"sip:b"}
+	save()
+	look("and again", &pinner{}, map[string]string{"sip:a": "three"})
+}
+
+// TestPinned: a learned realm is stored at once.
+func TestPinned(t *testing.T) {
+	d := dbtest.New(t)
+	ctx, quit := context.WithCancel(t.Context())
+	told := make(keeper)
+	up := &trunks.Reconciler{DB: d.Pool, Proxies: told, Interval: time.Hour}
+	var running sync.WaitGroup
+	running.Go(func() { up.Run(ctx) })
+	told.kept(t)
+	up.OnRealm()
+	told.kept(t)
+	quit()
+	running.Wait()
+}

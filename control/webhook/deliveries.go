@@ -1,0 +1,79 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Delivery is the record of a delivery.
+type Delivery struct {
+	ID, EndpointID, CallID, Type, State string
+	Tries                               int
+	NextAt, CreatedAt                   time.Time // NextAt is valid while it is pending
+	SettledAt                           *time.Time
+	Status                              int    // of the last response; 0: none
+	Fault                               string // reason for the missing response
+}
+
+const sentColumns = "id, endpoint_id, call_id, type, state, tries, next_at, created_at, settled_at, coalesce(last_status, 0), last_error"
+
+// States returns the states of deliveries.
+func States() []string { return []string{"pending", "delivered", "dead"} }
+
+// ListDeliveries returns up to limit deliveries to an endpoint before an id, the newest first. An empty before means the
+// newest, an empty state all states.
+func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before string, limit int) ([]Delivery, error) {
+	sql, args := "SELECT "+sentColumns+" FROM webhook_deliveries WHERE endpoint_id = $1 AND ($2 = '' OR id < $2)", []any{
+		endpointID,
+		before,
+		limit,
+	}
+	switch state {
+	case "":
+	case "dead": // as a literal, so that the partial index is used
+		sql += " AND state = 'dead'"
+	case "pending":
+		sql += " AND state = 'pending'"
+	default:
+		sql, args = sql+" AND state = $4", append(args, state)
+	}
+	rows, err := q.Query(ctx, sql+" ORDER BY id DESC LIMIT $3", args...)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read deliveries: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
+	if err != nil {
+		return nil, fmt.Errorf("failed to read deliveries: %w", err)
+	}
+	return all, nil
+}
+
+// ReadDelivery returns an organization's delivery and its body, or ErrUnknown.
+func ReadDelivery(ctx context.Context, q db.Querier, orgID, id string) (s Delivery, body []byte, err error) {
+	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload FROM webhook_deliveries WHERE org_id = $1 AND id = $2", orgID, id).
+		Scan(&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault, &body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, nil, ErrUnknown
+	}
+	if err != nil {
+		return s, nil, fmt.Errorf("failed to read delivery %s: %w", id, err)
+	}
+	return s, body, nil
+}
+
+// CountUndelivered counts the pending and the dead deliveries to an endpoint.
+func CountUndelivered(ctx context.Context, q db.Querier, endpointID string) (waiting, dead int, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'pending'),
+			(SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'dead')`, endpointID).Scan(&waiting, &dead)
+	if err != nil {
+		return 0, 0, fmt.Errorf("failed to read deliveries: %w", err)
+	}
+	return waiting, dead, nil
+}

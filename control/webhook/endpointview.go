@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+)
+
+// An EndpointView is an endpoint without its secret.
+type EndpointView struct {
+	ID, OrgID, URL            string
+	Events                    []string
+	DisabledAt, LastSuccessAt *time.Time
+	DisabledReason            string
+	CreatedAt                 time.Time
+	Thin                      bool
+	Agents                    []string
+	Rotating                  bool // the previous secret also signs
+}
+
+const ownedColumns = "id, org_id, url, events, disabled_at, last_success_at, disabled_reason, created_at, thin, agents, " +
+	"previous_secret <> ''"
+
+// NewSecret returns a random secret for signing.
+func NewSecret() media.Secret {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails since Go 1.24
+	return media.Secret(secretPrefix + base64.StdEncoding.EncodeToString(raw[:]))
+}
+
+// ListEndpoints returns up to limit endpoints after an id, by id, of one organization or, if orgID is empty, of all.
+func ListEndpoints(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]EndpointView, error) {
+	rows, err := q.Query(
+		ctx,
+		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3",
+		orgID,
+		after,
+		limit,
+	)
+	if err != nil {
+		return nil, fmt.Errorf("webhook endpoints: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndpointView])
+	if err != nil {
+		return nil, fmt.Errorf("webhook endpoints: %w", err)
+	}
+	return all, nil
+}
+
+// Save creates an organization's endpoint, or changes the one with the same URL and enables it again. A replaced secret
+// also signs, until the next change.
+func Save(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
+	return one(q.Query(ctx, `
+		INSERT INTO webhook_endpoints AS w (id, org_id, url, secret, events) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (org_id, url) DO UPDATE SET secret = excluded.secret, events = excluded.events,
+			previous_secret = CASE WHEN w.secret = excluded.secret THEN w.previous_secret ELSE w.secret END,
+			disabled_at = NULL, disabled_reason = '',
+			failed_in_a_row = CASE WHEN w.disabled_at IS NULL THEN w.failed_in_a_row ELSE 0 END
+		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events))
+}
+
+// Read returns an organization's endpoint, or ErrUnknown.
+func Read(ctx context.Context, q db.Querier, orgID, id string) (EndpointView, error) {
+	return one(q.Query(ctx, "SELECT "+ownedColumns+" FROM webhook_endpoints WHERE org_id = $1 AND id = $2", orgID, id))
+}
+
+// Change sets the events, Thin and Agents of an organization's endpoint.
+func Change(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
+	return one(
+		q.Query(
+			ctx,
+			"UPDATE webhook_endpoints SET events = $3, thin = $4, agents = coalesce($5::text[], '{}') "+
+				"WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns,
+			e.OrgID,
+			e.ID,
+			e.Events,
+			e.Thin,
+			e.Agents,
+		),
+	)
+}
+
+// Rotate changes the secret of an organization's endpoint. The previous one also signs, until Rotate is called with an
+// empty secret.
+func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Secret) (EndpointView, error) {
+	if secret == "" {
+		return one(
+			q.Query(ctx, "UPDATE webhook_endpoints SET previous_secret = '' WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns, orgID, id),
+		)
+	}
+	return one(
+		q.Query(
+			ctx,
+			"UPDATE webhook_endpoints SET previous_secret = secret, secret = $3 WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns,
+			orgID,
+			id,
+			secret,
+		),
+	)
+}
+
+// Remove deletes an endpoint and returns its last state, or ErrUnknown.
+func Remove(ctx context.Context, q db.Querier, id string) (EndpointView, error) {
+	return one(q.Query(ctx, "DELETE FROM webhook_endpoints WHERE id = $1 RETURNING "+ownedColumns, id))
+}
+
+func one(rows pgx.Rows, err error) (EndpointView, error) {
+	if err != nil {
+		return EndpointView{}, fmt.Errorf("webhook endpoint: %w", err)
+	}
+	o, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[EndpointView])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, ErrUnknown
+	}
+	if err != nil {
+		return o, fmt.Errorf("webhook endpoint: %w", err)
+	}
+	return o, nil
+}
+
+// Create adds an endpoint to an organization. IsURLTaken reports whether its error means that the URL exists.
+func Create(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
+	return one(q.Query(ctx, `
+		INSERT INTO webhook_endpoints (id, org_id, url, secret, events, thin, agents) VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))
+		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events, e.Thin, e.Agents))
+}
+
+// IsURLTaken reports whether the organization already has an endpoint with this URL.
+func IsURLTaken(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "23505" // unique_violation
+}

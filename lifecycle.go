@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-voice/parley/control/store"
+)
+
+// start starts the goroutines of the server; close waits for them.
+func (srv *server) start(ctx context.Context) {
+	for _, run := range []func(context.Context){
+		srv.notifications.Run, srv.linkKey.Run, srv.queueNotifier.Run, srv.followers.Run, srv.sender.Run,
+		srv.dnc.Run, srv.routeHealth.Run, srv.agents.monitor.Run, srv.runHourly,
+	} {
+		srv.tasks.Go(func() { run(ctx) })
+	}
+	if srv.imports != nil {
+		srv.tasks.Go(func() { srv.imports.Run(ctx) })
+	}
+	srv.runCampaigns(ctx)
+	srv.runTrunks(ctx)
+	srv.node.Start(ctx)
+	srv.http.start(&srv.tasks)
+}
+
+// drain stops claiming calls; health checks and carriers see it. Live calls continue, and the
+// API still answers.
+func (srv *server) drain() {
+	srv.node.Drain()
+	srv.ua.Drain()
+}
+
+// settleTime bounds the wait for events and webhooks after the last call.
+const settleTime = 5 * time.Second
+
+// stop drains, waits for live calls until ctx ends, then ends the remaining calls and closes.
+func (srv *server) stop(ctx context.Context) {
+	srv.drain()
+	srv.node.Stop(ctx)
+	srv.awaitDeliveries()
+	srv.announceEnd()
+	srv.close()
+}
+
+// awaitDeliveries waits up to settleTime for the recordings and webhooks of the last calls.
+// The next start resumes the rest.
+func (srv *server) awaitDeliveries() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, err := store.PendingWork(ctx, srv.db.Pool, srv.node.ID.Home)
+		if err != nil || n == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			srv.log.Warn("events and webhooks left for the next start", "count", n)
+			return
+		}
+	}
+}
+
+// close closes every component, callers before what they use, so that nothing is lost: the
+// next start resumes what the database and the spool hold.
+func (srv *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	srv.http.close(ctx)
+	srv.web.close()
+	if srv.stopTrunks != nil {
+		srv.stopTrunks()
+	}
+	if srv.ua != nil {
+		if err := srv.ua.Close(ctx); err != nil {
+			srv.log.Warn("failed to close SIP: carriers did not answer in time", "err", err)
+		}
+	}
+	srv.cancel()
+	srv.tasks.Wait()
+	if srv.failover != nil {
+		if err := srv.failover.Journal.Close(); err != nil {
+			srv.log.Warn("failed to close the journal", "err", err)
+		}
+	}
+	if srv.transport != nil {
+		srv.transport.Close()
+	}
+	if srv.providers != nil {
+		_ = srv.providers.Close() // idle connections
+	}
+	if srv.fakes != nil {
+		_ = srv.fakes.Close() // loopback only
+	}
+	if srv.db != nil {
+		srv.db.Close()
+	}
+}

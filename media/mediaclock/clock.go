@@ -1,0 +1,224 @@
+// Package mediaclock calls every stream of the process when its frame is due,
+// from one goroutine and by absolute deadlines. A stream that is called late
+// receives its original due time, so lateness does not accumulate.
+package mediaclock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+const (
+	// Tick is the period of the clock.
+	Tick = 5 * time.Millisecond
+	// phases is the number of groups that streams are spread over within a
+	// frame.
+	phases = int(media.FrameTime / Tick)
+	// catchUp is the greatest lag after which every missed tick still runs.
+	// Beyond it missed ticks are skipped, because a burst of old frames is
+	// useless.
+	catchUp = 50 * time.Millisecond
+)
+
+// A Stream is called once per frame.
+type Stream interface {
+	// Tick is called on the clock's goroutine. Dues are media.FrameTime apart,
+	// or a multiple of it if the clock skipped ticks. It must not block, and
+	// must not call the remove function of any stream or hook.
+	Tick(due time.Time)
+}
+
+// A Clock calls streams. Its zero value is ready to use. All methods may be
+// called from any goroutine; adding and removing never make the clock wait.
+type Clock struct {
+	// Precise sleeps in the kernel instead of with runtime timers, which round
+	// to the poller's milliseconds. It is about 0.5 ms more accurate. It does
+	// not work with fake time.
+	Precise bool
+
+	mu     sync.Mutex // held to change the lists
+	lists  [phases]atomic.Pointer[[]*entry]
+	hooks  atomic.Pointer[[]*entry]
+	loaded [phases]int
+
+	ticks, late, skipped, worst atomic.Int64
+}
+
+// Stats describes the timing of a clock.
+type Stats struct {
+	Ticks   int64         // ticks run
+	Late    int64         // ticks begun more than Tick after they were due
+	Skipped int64         // ticks not run because the clock lagged too far
+	Worst   time.Duration // greatest lateness
+}
+
+// Stats returns the timing so far.
+func (c *Clock) Stats() Stats {
+	return Stats{c.ticks.Load(), c.late.Load(), c.skipped.Load(), time.Duration(c.worst.Load())}
+}
+
+// Run runs the clock until ctx ends. Only one Run may be active at a time.
+func (c *Clock) Run(ctx context.Context) {
+	due := time.Now().Add(Tick)
+	timer := time.NewTimer(Tick)
+	defer timer.Stop()
+	for n := 0; ; n++ {
+		if c.Precise {
+			sleepUntil(due)
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		lateness := time.Since(due)
+		if lateness > catchUp {
+			miss := int(lateness / Tick)
+			c.skipped.Add(int64(miss))
+			n += miss
+			due = due.Add(time.Duration(miss) * Tick)
+		}
+		c.recordLateness(lateness)
+		c.tick(n%phases, due)
+		due = due.Add(Tick)
+		if !c.Precise {
+			timer.Reset(time.Until(due))
+		}
+	}
+}
+
+func sleepUntil(due time.Time) {
+	for {
+		d := time.Until(due)
+		if d <= 0 {
+			return
+		}
+		ts := syscall.NsecToTimespec(int64(d))
+		_ = syscall.Nanosleep(&ts, nil) // a signal ends the sleep early; the loop checks
+	}
+}
+
+func (c *Clock) recordLateness(lateness time.Duration) {
+	c.ticks.Add(1)
+	if lateness > Tick {
+		c.late.Add(1)
+	}
+	if int64(lateness) > c.worst.Load() {
+		c.worst.Store(int64(lateness))
+	}
+}
+
+func (c *Clock) tick(phase int, due time.Time) {
+	if hooks := c.hooks.Load(); hooks != nil {
+		for _, e := range *hooks {
+			e.call(due)
+		}
+	}
+	if list := c.lists[phase].Load(); list != nil {
+		for _, e := range *list {
+			e.call(due)
+		}
+	}
+}
+
+// Add calls s once per frame, at the phase that has the fewest streams. After
+// remove returns, s is not running and is not called again. remove may be
+// called twice.
+func (c *Clock) Add(s Stream) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	phase := c.leastLoaded()
+	c.loaded[phase]++
+	return c.add(&c.lists[phase], s, &c.loaded[phase])
+}
+
+// leastLoaded returns the phase with the fewest streams. The caller holds
+// c.mu.
+func (c *Clock) leastLoaded() int {
+	phase := 0
+	for p, n := range c.loaded {
+		if n < c.loaded[phase] {
+			phase = p
+		}
+	}
+	return phase
+}
+
+// AddSplit is like Add and also calls mid half a frame after each call of s.
+func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	phase := c.leastLoaded()
+	c.loaded[phase]++
+	first := c.add(&c.lists[phase], s, &c.loaded[phase])
+	second := c.add(&c.lists[(phase+phases/2)%phases], mid, new(int))
+	return func() { first(); second() }
+}
+
+// Hook calls s at every Tick, before the streams. remove works as for Add.
+func (c *Clock) Hook(s Stream) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.add(&c.hooks, s, new(int))
+}
+
+// The caller of add holds c.mu.
+func (c *Clock) add(list *atomic.Pointer[[]*entry], s Stream, count *int) (remove func()) {
+	e := &entry{stream: s}
+	change(list, func(old []*entry) []*entry { return append(old, e) })
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		*count--
+		change(list, func(old []*entry) []*entry {
+			rest := old[:0]
+			for _, o := range old {
+				if o != e {
+					rest = append(rest, o)
+				}
+			}
+			return rest
+		})
+		c.mu.Unlock()
+		e.mu.Lock()
+		e.removed = true
+		e.mu.Unlock()
+	})
+}
+
+// change edits a copy of the list, because the clock may be reading the old
+// one.
+func change(list *atomic.Pointer[[]*entry], edit func([]*entry) []*entry) {
+	var updated []*entry
+	if old := list.Load(); old != nil {
+		updated = make([]*entry, len(*old), len(*old)+1)
+		copy(updated, *old)
+	}
+	updated = edit(updated)
+	list.Store(&updated)
+}
+
+type entry struct {
+	mu      sync.Mutex // held while the stream is called
+	removed bool
+	stream  Stream
+}
+
+// call skips a locked entry: only remove competes for the lock, and then the
+// stream must not be called.
+func (e *entry) call(due time.Time) {
+	if !e.mu.TryLock() {
+		return
+	}
+	defer e.mu.Unlock()
+	if !e.removed {
+		e.stream.Tick(due)
+	}
+}

@@ -1,0 +1,80 @@
+package plc
+
+import "math"
+
+const (
+	stretch = 50    // frames; the quietest is remembered for one to two of these
+	sampled = 2     // every second frame is measured: quiet lasts longer than one
+	ceiling = 327   // RMS of the loudest background: -40 dBFS
+	floor   = 33    // RMS of the quietest: -60 dBFS
+	covered = 4     // a frame up to 6 dB above the background is not speech
+	seed    = 22222 // of the noise generator
+)
+
+// A background estimates the noise behind speech: the quietest frame of the
+// last seconds, because speech has pauses.
+type background struct {
+	power, before float64 // mean square of the quietest frame in this and the previous stretch
+	frames        int
+	level         uint8 // reported by the sender
+	reported      float64
+	state         uint32 // of the noise generator
+}
+
+func newBackground() background {
+	return background{power: math.Inf(1), before: math.Inf(1), state: seed}
+}
+
+func (b *background) learn(f []int16) {
+	b.reported = 0
+	if b.frames++; b.frames > stretch {
+		b.before, b.power, b.frames = b.power, math.Inf(1), 1
+	}
+	if b.frames%sampled == 1 {
+		b.power = min(b.power, power(f))
+	}
+}
+
+// setLevel sets a reported level in -dBov.
+func (b *background) setLevel(level uint8) {
+	if b.reported == 0 || level != b.level {
+		b.level, b.reported = level, 32768*math.Pow(10, -float64(level)/20)
+	}
+}
+
+// quietest returns the power of the background, infinite if unknown.
+func (b *background) quietest() float64 { return min(b.power, b.before) }
+
+// contains reports whether a frame is no louder than the background.
+func (b *background) contains(f []int16) bool {
+	limit := min(ceiling*ceiling, max(floor*floor, covered*b.quietest()))
+	return power(f) <= limit
+}
+
+// noise fills f with white noise at the background level.
+func (b *background) noise(f []int16) {
+	rms := b.reported
+	if rms == 0 {
+		if q := b.quietest(); !math.IsInf(q, 1) {
+			rms = math.Sqrt(q)
+		}
+	}
+	// Uniformly distributed samples have a peak of √3 times their RMS.
+	peak := int32(math.Round(min(rms, ceiling) * math.Sqrt(3)))
+	if peak == 0 {
+		clear(f)
+		return
+	}
+	for i := range f {
+		b.state = b.state*1664525 + 1013904223
+		f[i] = int16(int32(int16(b.state>>16)) * peak >> 15) //nolint:gosec // the top half, scaled down
+	}
+}
+
+func power(f []int16) float64 {
+	var sum int64
+	for _, v := range f {
+		sum += int64(v) * int64(v)
+	}
+	return float64(sum) / float64(max(1, len(f)))
+}

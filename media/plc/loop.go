@@ -1,0 +1,135 @@
+package plc
+
+import "math"
+
+const (
+	loops = 3  // periods in the longest loop: a single one buzzes
+	match = 20 // ms compared to find the period
+	// Periods are 2.5 to 15 ms, in quarters of a millisecond.
+	shortest = 10
+	longest  = 60
+
+	periodic   = 0.4 // correlation below which audio has no pitch: a click or a hiss
+	noiseMs    = 20  // ms that such audio repeats; longer would become a tone
+	onsetRatio = 16  // power ratio at which audio has just begun
+)
+
+// A loop repeats the last periods of the audio: one for the first 10 ms, then
+// two, then three.
+type loop struct {
+	perMs   int
+	history []int16 // the audio
+	sound   []int16 // the repeated periods, joined end to beginning
+	period  int     // samples
+	count   int     // periods
+	at      int
+	played  int // samples played
+
+	step int // step where the loop began or grew
+	left int // samples over which the step is still smoothed
+}
+
+// begin makes a loop from the end of the audio, given in two parts.
+func (l *loop) begin(older, newer []int16) {
+	copy(l.history[copy(l.history, older):], newer)
+	period, like := pitch(l.history, l.perMs)
+	l.period, l.count, l.at, l.played = period, 1, 0, 0
+	if like < periodic || l.onset() {
+		l.played = (silentAfter - noiseMs) * l.perMs
+	}
+	l.cut()
+	last := len(l.history) - 1
+	l.step, l.left = int(l.history[last])-int(l.history[last-l.period]), l.seam()
+}
+
+// onset reports whether the audio has just begun. It is not repeated for
+// longer than it was heard.
+func (l *loop) onset() bool {
+	n := match * l.perMs
+	onset := len(l.history) - n
+	return power(l.history[onset:]) > onsetRatio*power(l.history[onset-n:onset])
+}
+
+func (l *loop) seam() int { return l.period / 4 }
+
+// cut copies the periods and blends their end with the audio before their
+// beginning.
+func (l *loop) cut() {
+	n, q := l.count*l.period, l.seam()
+	from := len(l.history) - n
+	copy(l.sound, l.history[from:])
+	for i := range q {
+		l.sound[n-q+i] = mix(l.sound[n-q+i], l.history[from-q+i], i, q)
+	}
+}
+
+// next returns the next sample, which may exceed 16 bits.
+func (l *loop) next() int {
+	if l.played > 0 && l.played%(steady*l.perMs) == 0 && l.count < loops {
+		l.grow()
+	}
+	v := int(l.sound[l.at])
+	if l.left > 0 {
+		v += l.step * l.left / l.seam()
+		l.left--
+	}
+	l.played++
+	if l.at++; l.at == l.count*l.period {
+		l.at = 0
+	}
+	return v
+}
+
+// grow adds a period at the same phase, unless it is much louder: that audio
+// has ended.
+func (l *loop) grow() {
+	end, older := len(l.history), len(l.history)-l.count*l.period
+	if power(l.history[older-l.period:older]) > covered*power(l.history[end-l.period:]) {
+		return
+	}
+	before := int(l.sound[l.at])
+	l.count++
+	l.cut()
+	l.at %= l.period
+	l.step, l.left = before-int(l.sound[l.at]), l.seam()
+}
+
+// pitch finds the period at the end of past in samples: the lag of the highest
+// correlation, coarse first. like is that correlation, 1 if identical.
+func pitch(past []int16, perMs int) (period int, like float64) {
+	step := perMs / 4
+	period, most := longest*step, 0.0
+	for lag := shortest * step; lag <= longest*step; lag += step {
+		if l := alike(past, match*perMs, lag, step); l > most {
+			period, most = lag, l
+		}
+	}
+	from, to := max(shortest*step, period-step+1), min(longest*step, period+step-1)
+	most = 0
+	for lag := from; lag <= to; lag++ {
+		if l := alike(past, match*perMs, lag, 1); l > most {
+			period, most = lag, l
+		}
+	}
+	if most == 0 {
+		return period, 0
+	}
+	return period, most / math.Sqrt(power(past[len(past)-match*perMs:])*float64(match*perMs))
+}
+
+// alike returns the correlation of the last n samples with those lag before,
+// using every step-th sample, without division by the power of the last n.
+func alike(past []int16, n, lag, step int) float64 {
+	now := past[len(past)-n:]
+	then := past[len(past)-n-lag : len(past)-lag]
+	var product, power int64
+	for i := 0; i < n; i += step {
+		b := int64(then[i])
+		product += int64(now[i]) * b
+		power += b * b
+	}
+	if product <= 0 {
+		return 0
+	}
+	return float64(product) / math.Sqrt(float64(power))
+}

@@ -1,0 +1,56 @@
+// Package quality estimates listening quality with the E-model of ITU-T G.107.
+// All parameters except delay, codec and loss have their defaults.
+package quality
+
+import (
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+const (
+	best    = 93.2  // R of an unimpaired narrowband call
+	knee    = 177.3 // ms of delay above which the impairment grows faster
+	deepest = 95.0  // impairment at total loss
+)
+
+// robustness returns Bpl of G.113 for random loss: that of G.711 with
+// concealment. G.722 is rated on the narrowband scale without a wideband
+// bonus, at half of that, because its decoder state is off after a loss.
+func robustness(codec string) float64 {
+	if strings.EqualFold(codec, "G722") {
+		return 12.5
+	}
+	return 25.1
+}
+
+// MOS estimates the mean opinion score, 1 to 4.5, for a share of lost packets
+// (0 to 1) and a one-way delay.
+func MOS(codec string, lost float64, delay time.Duration) float64 {
+	percent := 100 * max(0, min(1, lost))
+	ms := max(0, float64(delay)/float64(time.Millisecond))
+	r := best - 0.024*ms - deepest*percent/(percent+robustness(codec))
+	if ms > knee {
+		r -= 0.11 * (ms - knee)
+	}
+	switch {
+	case r <= 0:
+		return 1
+	case r >= 100:
+		return 4.5
+	default:
+		return max(1, 1+0.035*r+r*(r-60)*(100-r)*7e-6)
+	}
+}
+
+// StreamMOS rates one direction; late packets count as lost. The delay is half
+// the round trip, one packet, and a buffer of twice the jitter.
+func StreamMOS(codec string, s media.DirectionQuality, late int64, trip time.Duration) float64 {
+	all := s.Packets + s.Lost
+	if s.Packets == 0 || all == 0 {
+		return 0
+	}
+	lost := float64(s.Lost+late) / float64(all)
+	return MOS(codec, lost, trip/2+media.FrameTime+2*s.Jitter)
+}

@@ -1,0 +1,235 @@
+// Package receiver turns one stream of packets into frames: it orders,
+// decodes, conceals loss, and corrects clock drift. Time is an argument, so it
+// needs no clock.
+package receiver
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/jitter"
+	"github.com/parley-voice/parley/media/plc"
+)
+
+// Limits of the correction of a remote clock that drifts against the local
+// one.
+const (
+	driftSlack  = 80 * time.Millisecond  // tolerated
+	driftMax    = 120 * time.Millisecond // beyond it even speech frames are added or dropped
+	driftRepair = 100 * time.Millisecond // between two corrections
+)
+
+// A Reader reads one incoming stream. Its methods belong to one goroutine,
+// except Counts; they allocate nothing after Start.
+type Reader struct {
+	jitter    *jitter.Buffer
+	conceal   *plc.Concealer
+	count     counters
+	started   bool
+	arrived   time.Duration // of the frame last read
+	measured  bool          // the frame last read arrived
+	concealed bool          // the frame last read replaces lost audio
+	addFrame  bool          // insert a frame next
+	store     PacketStore   // nil if payloads need no store
+	stored    bool          // the next packet is in store
+	holes     jitter.LossTracker
+	repaired  time.Duration // time of the last correction
+	wire      [jitter.FrameLen]byte
+}
+
+// A Decoder decodes the payloads of one stream in order. Each payload has a
+// format.
+type Decoder interface {
+	DecodeAs(dst []int16, payload []byte, format uint8)
+}
+
+// A PacketStore adapts packets whose payload does not have one byte per clock
+// tick. Store keeps the packet and replaces its payload with a placeholder of
+// that size, which the Decoder later receives.
+type PacketStore interface{ Store(p *jitter.Packet) }
+
+// Counts are the packets and frames of a stream.
+type Counts struct {
+	Lost      int64 // packets
+	Late      int64 // packets that arrived after their frame was read
+	Duplicate int64 // packets
+	Concealed int64 // frames with missing audio while the remote party was sending
+	Resynced  int64 // restarts of the remote timeline
+	Added     int64 // frames, because the remote clock is slow
+	Skipped   int64 // frames dropped because the remote clock is fast
+}
+
+type counters struct {
+	lost, late, duplicate, concealed, resynced, added, skipped atomic.Int64
+}
+
+// New returns a Reader of a stream that has not started.
+func New() *Reader { return &Reader{jitter: jitter.New()} }
+
+// NewWithStore returns a Reader that passes its packets through store.
+func NewWithStore(store PacketStore) *Reader { return &Reader{jitter: jitter.New(), store: store} }
+
+// Counts may be called from any goroutine.
+func (r *Reader) Counts() Counts {
+	n := &r.count
+	return Counts{
+		Lost: n.lost.Load(), Late: n.late.Load(), Duplicate: n.duplicate.Load(), Concealed: n.concealed.Load(),
+		Resynced: n.resynced.Load(), Added: n.added.Load(), Skipped: n.skipped.Load(),
+	}
+}
+
+// HasStarted reports whether Start was called.
+func (r *Reader) HasStarted() bool { return r.started }
+
+// Arrived returns when the packet of the last frame arrived; false if the
+// frame was concealed or inserted.
+func (r *Reader) Arrived() (time.Duration, bool) { return r.arrived, r.measured }
+
+// IsConcealed reports whether the last frame replaces lost audio.
+func (r *Reader) IsConcealed() bool { return r.concealed }
+
+// Start starts the stream at now, with frames of rate (Hz).
+func (r *Reader) Start(rate int, now time.Duration) {
+	r.started = true
+	r.conceal = plc.New(rate)
+	r.jitter.Start(now)
+}
+
+// Drain moves packets into the jitter buffer while it has room. After a long
+// pause the buffered frames must be read first.
+func (r *Reader) Drain(in *jitter.Ring) {
+	received := false
+	for p := in.Peek(); p != nil; p = in.Peek() {
+		if r.store != nil && !r.stored {
+			r.store.Store(p)
+			r.stored = true
+		}
+		if r.jitter.Full(p) {
+			break
+		}
+		r.stored = false
+		r.holes.Observe(p)
+		r.jitter.Put(p)
+		in.Drop()
+		received = true
+	}
+	if received {
+		n := r.jitter.Stats()
+		r.count.lost.Store(n.Lost)
+		r.count.duplicate.Store(n.Duplicate)
+		r.count.late.Store(n.Late)
+		r.count.resynced.Store(n.Resynced)
+		r.count.concealed.Add(r.holes.Update(n))
+	}
+}
+
+// Next fills f if a frame is ready at now. Start must have been called.
+func (r *Reader) Next(f media.Frame, now time.Duration, d Decoder) bool {
+	if r.addFrame {
+		r.addFrame, r.measured, r.concealed = false, false, true
+		r.conceal.Conceal(f)
+		return true
+	}
+	for {
+		switch r.jitter.Ready(now) {
+		case jitter.Complete:
+			if r.decode(f, now, d) {
+				return true
+			}
+		case jitter.Partial:
+			if r.concealNext(f, now, d) {
+				return true
+			}
+		case jitter.Wait:
+			return false
+		}
+	}
+}
+
+// decode decodes the next, complete frame. It returns false if drift
+// correction drops it.
+func (r *Reader) decode(f media.Frame, now time.Duration, d Decoder) bool {
+	r.jitter.Copy(r.wire[:])
+	const half = jitter.FrameLen / 2
+	if first, second := r.jitter.Format(0), r.jitter.Format(half); first == second {
+		d.DecodeAs(f, r.wire[:], first)
+	} else {
+		d.DecodeAs(f[:len(f)/2], r.wire[:half], first)
+		d.DecodeAs(f[len(f)/2:], r.wire[half:], second)
+	}
+	r.arrived, r.measured, r.concealed = r.jitter.Arrived(), true, false
+	r.jitter.Advance()
+	if ahead := r.jitter.Drift(); ahead > driftSlack || ahead < -driftSlack {
+		spare := ahead > driftMax || ahead < -driftMax || r.conceal.IsBackground(f)
+		if spare && !r.repairDrift(ahead, now) {
+			r.conceal.Skip()
+			return false
+		}
+	}
+	r.conceal.Receive(f)
+	return true
+}
+
+// repairDrift schedules an extra frame, or returns false if the next frame is
+// to be dropped.
+func (r *Reader) repairDrift(ahead, now time.Duration) bool {
+	switch {
+	case now-r.repaired < driftRepair:
+		return true
+	case ahead > driftSlack:
+		r.repaired = now
+		r.jitter.Skew(-1)
+		r.count.skipped.Add(1)
+		return false
+	case ahead < -driftSlack:
+		r.repaired, r.addFrame = now, true
+		r.jitter.Skew(1)
+		r.count.added.Add(1)
+	}
+	return true
+}
+
+// concealNext conceals the missing parts of the next frame. It returns false
+// if drift correction drops it.
+func (r *Reader) concealNext(f media.Frame, now time.Duration, d Decoder) bool {
+	r.measured, r.concealed = false, false
+	level, hush := r.jitter.Comfort()
+	first, _ := r.jitter.NextRun(0)
+	switch {
+	case !r.jitter.HasAudio():
+		clear(f)
+	case hush && first == jitter.FrameLen:
+		if !r.repairDrift(r.jitter.Drift(), now) {
+			r.jitter.Advance()
+			return false
+		}
+		r.conceal.ComfortNoise(f, level)
+	default:
+		r.concealed = !hush
+		if !hush && r.holes.Conceal(r.jitter) {
+			r.count.concealed.Add(1)
+		}
+		r.conceal.Conceal(f)
+		r.patch(f, d)
+	}
+	r.jitter.Advance()
+	return true
+}
+
+func (r *Reader) patch(f media.Frame, d Decoder) {
+	r.jitter.Copy(r.wire[:])
+	each, end := len(f)/jitter.FrameLen, 0
+	for from, to := r.jitter.NextRun(0); from < jitter.FrameLen; from, to = r.jitter.NextRun(to) {
+		d.DecodeAs(f[from*each:to*each], r.wire[from:to], r.jitter.Format(from))
+		end = to
+	}
+	if end > 0 {
+		r.conceal.Patch(f, end == jitter.FrameLen)
+	}
+}
+
+// DisableDriftRepair stops adding and dropping frames, for a sender that
+// shares the local clock.
+func (r *Reader) DisableDriftRepair() { r.repaired = math.MaxInt64 / 2 }

@@ -1,0 +1,173 @@
+// Package recorder records a leg in a stereo WAV file: received audio on the
+// left channel, sent audio on the right, in sync.
+package recorder
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+const (
+	flushEvery = 500 * time.Millisecond // a crash loses at most this much
+	syncEvery  = 4                      // flushes: a power cut loses at most 2 s
+	ringLen    = 1 << 15                // samples: 4 s at 8 kHz, 2 s at 16 kHz
+	maxSkew    = 200 * time.Millisecond // largest offset between the channels before silence is inserted
+)
+
+// A Recording is a leg that is being recorded. It wraps the original leg and
+// copies the audio to a file that Close completes.
+type Recording struct {
+	media.Leg
+	path string
+	file *os.File
+	out  io.Writer // receives the samples; file except in tests
+
+	left, right ring
+	stop        chan struct{}
+	done        chan struct{}
+	once        sync.Once
+	err         error // the writer's error, valid after done
+
+	pending [2][]int16 // owned by the writer: samples without a counterpart yet
+	bytes   []byte     // owned by the writer: the next write
+}
+
+// New records leg to path. Until Close returns the file name ends in Partial.
+func New(path string, leg media.Leg) (*Recording, error) {
+	f, err := os.OpenFile(path+Partial, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600) //nolint:gosec // the caller names the file
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if _, err := f.Write(header(leg.Rate(), 0)); err != nil {
+		return nil, errors.Join(fmt.Errorf("record: %w", err), f.Close(), os.Remove(path+Partial))
+	}
+	r := &Recording{Leg: leg, path: path, file: f, out: f, stop: make(chan struct{}), done: make(chan struct{})}
+	r.left.buf, r.right.buf = make([]int16, ringLen), make([]int16, ringLen)
+	go r.write()
+	return r, nil
+}
+
+// ReadFrame implements media.Leg.
+func (r *Recording) ReadFrame(f media.Frame) error {
+	err := r.Leg.ReadFrame(f)
+	if err == nil {
+		r.left.write(f)
+	}
+	return err
+}
+
+// Arrived implements media.Arrival. It returns false if the recorded leg does
+// not implement it.
+func (r *Recording) Arrived() (time.Time, bool) {
+	if a, ok := r.Leg.(media.Arrival); ok {
+		return a.Arrived()
+	}
+	return time.Time{}, false
+}
+
+// Play implements media.Leg.
+func (r *Recording) Play(feed media.Feed) {
+	if feed == nil {
+		feed = media.FeedFunc(func(f media.Frame, _ time.Time) { clear(f) })
+	}
+	r.Leg.Play(media.FeedFunc(func(f media.Frame, due time.Time) {
+		feed.FillFrame(f, due)
+		r.right.write(f)
+	}))
+}
+
+// Path returns the file's path, valid after Close.
+func (r *Recording) Path() string { return r.path }
+
+// ErrTruncated means that the end of a recording could not be written; the
+// file holds the rest.
+var ErrTruncated = errors.New("record: the recording is truncated")
+
+// Close ends the recording and completes the file. The leg must have ended. It
+// may be called twice. After ErrTruncated the file exists.
+func (r *Recording) Close() error {
+	r.once.Do(func() { close(r.stop) })
+	<-r.done
+	return r.err
+}
+
+func (r *Recording) write() {
+	defer close(r.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	var failed error
+	saved := syncer{file: r.file}
+	for n, ending := 1, false; !ending; n++ {
+		select {
+		case <-tick.C:
+		case <-r.stop:
+			ending = true
+		}
+		if failed == nil {
+			failed = r.flush(ending) // after an error the rings are still drained
+		} else {
+			r.left.read(nil)
+			r.right.read(nil)
+		}
+		if n%syncEvery == 0 {
+			saved.start()
+		}
+	}
+	r.err = r.complete(errors.Join(failed, saved.wait()))
+}
+
+// complete finishes the file. After a failed write the audio so far is kept; a
+// file without audio is removed.
+func (r *Recording) complete(failed error) error {
+	if info, err := r.file.Stat(); failed != nil && err == nil && info.Size() < headerLen+4 {
+		return errors.Join(fmt.Errorf("record: %w", failed), r.file.Close(), os.Remove(r.file.Name()))
+	}
+	err := errors.Join(finish(r.file, r.Rate()), r.file.Close())
+	if err == nil {
+		err = os.Rename(r.path+Partial, r.path)
+	}
+	if err == nil {
+		err = SyncDir(filepath.Dir(r.path))
+	}
+	switch {
+	case err != nil:
+		return errors.Join(fmt.Errorf("record: %w", err), failed)
+	case failed != nil:
+		return fmt.Errorf("%w: %w", ErrTruncated, failed)
+	default:
+		return nil
+	}
+}
+
+// flush writes what both channels have. A channel that lags by more than
+// maxSkew (no feed yet, or a slow remote clock) is padded with silence; at the
+// end the shorter channel is.
+func (r *Recording) flush(ending bool) error {
+	left, right := r.left.read(r.pending[0]), r.right.read(r.pending[1])
+	slack := int(maxSkew * time.Duration(r.Rate()) / time.Second)
+	if ending {
+		slack = 0
+	}
+	if lag := len(right) - len(left); lag > slack {
+		left = append(left, make([]int16, lag-slack)...)
+	} else if -lag > slack {
+		right = append(right, make([]int16, -lag-slack)...)
+	}
+	n := min(len(left), len(right))
+	r.bytes = r.bytes[:0]
+	for i := range n {
+		r.bytes = binary.LittleEndian.AppendUint16(r.bytes, uint16(left[i]))  //nolint:gosec // two's complement
+		r.bytes = binary.LittleEndian.AppendUint16(r.bytes, uint16(right[i])) //nolint:gosec // likewise
+	}
+	r.pending[0], r.pending[1] = left[:copy(left, left[n:])], right[:copy(right, right[n:])]
+	_, err := r.out.Write(r.bytes)
+	return err
+}

@@ -1,0 +1,56 @@
+package recorder
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// A syncer calls fsync on another goroutine, so that a slow disk does not
+// delay the writer.
+type syncer struct {
+	file      *os.File
+	running   chan error // result of the running fsync; nil if none runs
+	dirSynced bool       // the directory entry was synced too
+	err       error      // joined; the kernel reports each error once
+}
+
+func (s *syncer) start() {
+	if s.running != nil {
+		select {
+		case err := <-s.running:
+			s.record(err)
+		default:
+			return
+		}
+	}
+	on, named := make(chan error, 1), s.dirSynced
+	s.running = on
+	go func() {
+		err := s.file.Sync()
+		if !named {
+			err = errors.Join(err, SyncDir(filepath.Dir(s.file.Name())))
+		}
+		on <- err
+	}()
+}
+
+func (s *syncer) record(err error) {
+	s.running, s.dirSynced, s.err = nil, true, errors.Join(s.err, err)
+}
+
+func (s *syncer) wait() error {
+	if s.running != nil {
+		s.record(<-s.running)
+	}
+	return s.err
+}
+
+// SyncDir makes new names in a directory survive a power cut.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the caller names the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,88 @@
+package rtp
+
+import (
+	"slices"
+	"time"
+
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/jitter"
+)
+
+// oldTypesFor is how long packets may use payload types that are no longer
+// negotiated.
+const oldTypesFor = time.Second
+
+type payloadKind struct {
+	agreed bool
+	kind   jitter.Kind
+	format uint8 // of speech: index in activeParams.decoders
+}
+
+type payloadKinds [128]payloadKind
+
+// A formatDecoder decodes one codec. Its index stays valid for the session:
+// queued packets may use an earlier codec.
+type formatDecoder struct {
+	name    string
+	decoder codec.Decoder // owned by the reader
+}
+
+// mapTypes describes each payload type. Types of old are kept for packets that
+// are still in flight.
+func (t *activeParams) mapTypes(old *activeParams) {
+	if old != nil {
+		t.decoders, t.oldTypes = slices.Clone(old.decoders), old.types
+	}
+	for _, m := range t.Others {
+		t.types.set(m.PayloadType, payloadKind{true, jitter.Speech, t.format(m.Codec)})
+	}
+	t.types.set(comfortType, payloadKind{agreed: true, kind: jitter.Comfort})
+	if t.ComfortType != 0 {
+		t.types.set(t.ComfortType, payloadKind{agreed: true, kind: jitter.Comfort})
+	}
+	for _, pt := range []uint8{t.KeyAlias, t.KeyType} {
+		if pt != 0 {
+			t.types.set(pt, payloadKind{agreed: true, kind: jitter.Key})
+		}
+	}
+	t.types.set(t.PayloadType, payloadKind{true, jitter.Speech, t.format(t.Codec)})
+}
+
+// set ignores invalid payload types.
+func (m *payloadKinds) set(pt uint8, what payloadKind) {
+	if int(pt) < len(m) {
+		m[pt] = what
+	}
+}
+
+func (t *activeParams) format(c codec.Codec) uint8 {
+	n := slices.IndexFunc(t.decoders, func(h formatDecoder) bool { return h.name == c.Name() })
+	if n < 0 {
+		n = len(t.decoders)
+		t.decoders = append(t.decoders, formatDecoder{c.Name(), codec.DecoderAt(c, t.rate)})
+	}
+	return uint8(n) //nolint:gosec // only a few codecs exist
+}
+
+// kindOf describes a payload type. For oldTypesFor the previous types remain
+// valid.
+func (r *incoming) kindOf(t *activeParams, pt uint8, now time.Duration) payloadKind {
+	m := t.types[pt&127]
+	if !m.agreed && now-r.paramsAt < oldTypesFor {
+		m = t.oldTypes[pt&127]
+	}
+	return m
+}
+
+func (p *packet) forReader(is payloadKind, at time.Duration) jitter.Packet {
+	return jitter.Packet{
+		At: at, Payload: p.payload, Timestamp: p.ts, SSRC: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: is.kind, Format: is.format,
+	}
+}
+
+// DecodeAs implements receiver.Decoder, at the session's rate.
+func (s *Session) DecodeAs(dst []int16, payload []byte, format uint8) {
+	if t := s.params.Load(); t != nil && int(format) < len(t.decoders) {
+		t.decoders[format].decoder.Decode(dst, payload)
+	}
+}

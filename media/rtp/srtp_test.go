@@ -1,0 +1,197 @@
+package rtp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/srtp"
+)
+
+// level is a feed of one sample value that G.711 preserves.
+func level(v int16) media.Feed {
+	return media.FeedFunc(func(f media.Frame, _ time.Time) {
+		for i := range f {
+			f[i] = v
+		}
+	})
+}
+
+func TestEncrypted(t *testing.T) {
+	for suite := range 2 {
+		tr := newTestTransport(t)
+		a, b := newPair(t, tr, codec.PCMU{})
+		keys := [3]srtp.Key{srtp.New()[suite], srtp.New()[suite], srtp.New()[suite]}
+		start := func(ours, theirs srtp.Key) {
+			a.Start(Params{Remote: b.Local(), Codec: codec.PCMU{}, LocalKey: ours, RemoteKey: theirs})
+			b.Start(Params{Remote: a.Local(), Codec: codec.PCMU{}, LocalKey: theirs, RemoteKey: ours})
+		}
+		start(keys[0], keys[1])
+		a.Play(level(1052))
+		b.Play(level(-2236))
+		var wg sync.WaitGroup
+		hear := func(s *Session, want int16) {
+			f := make(media.Frame, frameLen)
+			for played := 0; played < 20; {
+				if err := s.ReadFrame(f); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, ok := s.Arrived(); ok && f[0] == want {
+					played++
+				}
+			}
+		}
+		both := func() {
+			wg.Go(func() { hear(a, -2236) })
+			wg.Go(func() { hear(b, 1052) })
+			wg.Wait()
+		}
+		both()
+		start(keys[2], keys[1]) // only one side's key changes
+		both()
+		if n := a.Stats(); n.Forged > 2 {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// TestForgedFlood sends ten thousand unauthenticated packets, some from the
+// remote address. The call continues and none of them is played.
+func TestForgedFlood(t *testing.T) {
+	keys := srtp.New()
+	theirs := srtp.New()[0]
+	s := startSession(t, Params{Mute: true})
+	p, thief := newPhone(t, s), newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, LocalKey: keys[0], RemoteKey: theirs})
+	seal, err := srtp.NewEncrypter(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var played []int16
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := make(media.Frame, frameLen)
+		for !errors.Is(s.ReadFrame(f), io.EOF) {
+			if _, ok := s.Arrived(); ok {
+				played = append(played, f...)
+			}
+		}
+	})
+	sealed := func(v byte) {
+		b := make([]byte, headerLen, headerLen+frameLen)
+		p.seq++
+		putHeader(b, packet{seq: p.seq, ts: p.ts, ssrc: 99})
+		p.ts += uint32(frameLen)
+		out, err := seal.RTP(nil, append(b, bytes.Repeat([]byte{v}, frameLen)...))
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := p.conn.WriteTo(out, p.to); err != nil {
+			t.Error(err)
+		}
+	}
+	const flood = 10_000
+	sent := int64(0)
+	for i := range flood {
+		from := p
+		if i%2 == 0 {
+			from = thief
+		}
+		b := make([]byte, headerLen+frameLen+10)
+		putHeader(b, packet{seq: p.seq + 1, ts: p.ts, ssrc: 99})
+		if _, err := from.conn.WriteTo(b, p.to); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 0 {
+			sealed(0x20)
+			sent++
+		}
+		if i%200 == 199 { // packets not read in time are not counted
+			want := int64(i + 1)
+			eventually(t, func() bool {
+				n := s.Stats()
+				return n.Forged+n.Ignored == want && n.Received == sent
+			})
+		}
+	}
+	if !p.hears(5*time.Second) || thief.hears(50*ms) {
+		t.Error("the target changed")
+	}
+	s.Close()
+	wg.Wait()
+	want := make([]int16, 1)
+	codec.PCMU{}.Decode(want, []byte{0x20})
+	// On a slow machine missing frames are concealed: the audio repeats and
+	// fades, with rounding. Anything louder or of the other sign is forged.
+	genuine, others := 0, 0
+	rounding := max(want[0], -want[0]) / 16
+	for _, v := range played {
+		switch {
+		case v == want[0]:
+			genuine++
+		case v < min(want[0], 0)-rounding || v > max(want[0], 0)+rounding:
+			others++
+		}
+	}
+	if genuine == 0 || others > 0 {
+		t.Errorf("of %d samples played %d are genuine and %d are not", len(played), genuine, others)
+	}
+}
+
+// TestPlainRTPIsRefused checks that a session with keys neither accepts nor
+// sends RTP, even if its keys are incomplete.
+func TestPlainRTPIsRefused(t *testing.T) {
+	s := startSession(t, Params{Mute: true})
+	p := newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, LocalKey: srtp.New()[0]}) // the remote key is missing
+	p.send(0, make([]byte, frameLen))
+	eventually(t, func() bool { return s.Stats().Forged == 1 })
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, RemoteKey: srtp.New()[0]}) // the local key is missing
+	unsent := s.Stats().Unsent
+	eventually(t, func() bool { return s.Stats().Unsent > unsent+2 })
+	if n := s.Stats(); n.Received != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestSpray sends from a stranger's address throughout a call. None of it is
+// played, and the stranger receives nothing.
+func TestSpray(t *testing.T) {
+	s := startSession(t, Params{Mute: true})
+	p, thief := newPhone(t, s), newPhone(t, s)
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}})
+	var played []int16
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := make(media.Frame, frameLen)
+		for !errors.Is(s.ReadFrame(f), io.EOF) {
+			played = append(played, f...)
+		}
+	})
+	payload := bytes.Repeat([]byte{0x20}, frameLen)
+	injected := bytes.Repeat([]byte{0xa0}, frameLen)
+	for n := range int64(60) {
+		p.send(0, payload)
+		p.ts += uint32(frameLen)
+		thief.send(0, injected)
+		thief.ts += uint32(frameLen)
+		eventually(t, func() bool { return s.Stats().Received == n+1 && s.Stats().Ignored == n+1 })
+	}
+	if thief.hears(50 * ms) {
+		t.Error("the stranger received packets")
+	}
+	s.Close()
+	wg.Wait()
+	bad := make([]int16, 1)
+	codec.PCMU{}.Decode(bad, injected[:1])
+	if len(played) == 0 || slices.Contains(played, bad[0]) {
+		t.Errorf("some of %d samples came from the stranger", len(played))
+	}
+}

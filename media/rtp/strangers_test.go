@@ -1,0 +1,215 @@
+package rtp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/latch"
+)
+
+// A talker sends 50 packets per second from one address and counts what it
+// receives.
+type talker struct {
+	*phone
+	value byte // µ-law, all samples
+	got   int
+	last  time.Duration // from the beginning
+}
+
+func newTalker(t *testing.T, s *Session, ip string, value byte) *talker {
+	t.Helper()
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ip+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &talker{phone: &phone{t: t, conn: conn, to: net.UDPAddrFromAddrPort(s.Local())}, value: value}
+}
+
+// A span is a time in which a talker sends, from the beginning of the test.
+type span struct{ from, to time.Duration }
+
+// speak sends during the spans and counts received packets until the end.
+func (k *talker) speak(began time.Time, end time.Duration, spans ...span) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		b := make([]byte, maxPacket)
+		_ = k.conn.SetReadDeadline(began.Add(end))
+		for {
+			if _, _, err := k.conn.ReadFrom(b); err != nil {
+				return
+			}
+			k.got, k.last = k.got+1, time.Since(began)
+		}
+	})
+	wg.Go(func() {
+		tick := time.NewTicker(media.FrameTime)
+		defer tick.Stop()
+		for range tick.C {
+			at := time.Since(began)
+			if at >= end {
+				return
+			}
+			k.ts += uint32(frameLen)
+			if slices.ContainsFunc(spans, func(s span) bool { return at >= s.from && at < s.to }) {
+				k.send(0, bytes.Repeat([]byte{k.value}, frameLen))
+			}
+		}
+	})
+	wg.Wait()
+}
+
+const (
+	partySays    = 0x20
+	strangerSays = 0xa0
+)
+
+// TestStrangers sends from a stranger's address before the remote party begins
+// or while it is silent. The stranger receives at most five packets and none
+// of its samples is played; the remote party is received and served whenever it
+// sends.
+func TestStrangers(t *testing.T) {
+	const ms = time.Millisecond
+	at := func(from, to time.Duration) []span { return []span{{from, to}} }
+	var all sync.WaitGroup
+	defer all.Wait()
+	party, elsewhere := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.9")
+	for name, row := range map[string]struct {
+		nat      bool // SDP has another address than the remote party sends from
+		known    latch.ExpectedSources
+		party    []span
+		stranger []span
+		end      time.Duration
+	}{
+		"before the party": {false, latch.ExpectedSources{Signaling: []netip.Addr{party}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second},
+		"while the party is silent": {
+			false,
+			latch.ExpectedSources{Signaling: []netip.Addr{party}},
+			[]span{{0, 500 * ms}, {3500 * ms, 4500 * ms}},
+			at(0, 4500*ms), 4500 * ms,
+		},
+		"before a party behind a NAT": {true, latch.ExpectedSources{Signaling: []netip.Addr{party}}, at(200*ms, 2*time.Second), at(0, 2*time.Second), 2 * time.Second},
+		"long before a party behind a NAT whose networks are known": {
+			true, latch.ExpectedSources{Media: []netip.Prefix{netip.PrefixFrom(party, 32)}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second,
+		},
+		"while a party behind a NAT is silent": {
+			true,
+			latch.ExpectedSources{Signaling: []netip.Addr{party}},
+			[]span{{0, 500 * ms}, {3500 * ms, 4500 * ms}},
+			at(0, 4500*ms), 4500 * ms,
+		},
+		"while a party behind a NAT that signals elsewhere is silent": {
+			true,
+			latch.ExpectedSources{},
+			[]span{{0, 1 * time.Second}, {4 * time.Second, 5 * time.Second}},
+			at(1*time.Second, 5*time.Second), 5 * time.Second,
+		},
+	} {
+		s := startSession(t, Params{Mute: true})
+		callee, thief := newTalker(t, s, "127.0.0.1", partySays), newTalker(t, s, "127.0.0.2", strangerSays)
+		all.Go(func() {
+			remote := callee.addr()
+			if row.nat {
+				remote = netip.AddrPortFrom(elsewhere, 4000)
+			}
+			samples := listen(s)
+			s.Start(Params{Remote: remote, Expected: row.known, Codec: codec.PCMU{}})
+			began := time.Now()
+			var wg sync.WaitGroup
+			wg.Go(func() { callee.speak(began, row.end, row.party...) })
+			wg.Go(func() { thief.speak(began, row.end, row.stranger...) })
+			wg.Wait()
+			ignored := s.Quality().Ignored
+			s.Close()
+			good, bad := samples()
+			if thief.got > 5 || bad > 0 {
+				t.Errorf("%s: %d packets went to the stranger, %d of its samples were played", name, thief.got, bad)
+			}
+			if callee.got < 25 || callee.last < row.end-200*ms || good < 25*frameLen {
+				t.Errorf("%s: %d packets went to the party, the last at %v; %d of its samples were played", name, callee.got, callee.last, good)
+			}
+			if ignored < 25 {
+				t.Errorf("%s: %d packets are counted as ignored", name, ignored)
+			}
+		})
+	}
+}
+
+// listen reads a session until its end; samples then returns the samples of the
+// remote party and of the stranger.
+func listen(s *Session) (samples func() (party, stranger int)) {
+	sample := func(b byte) int16 {
+		pcm := make([]int16, 1)
+		codec.PCMU{}.Decode(pcm, []byte{b})
+		return pcm[0]
+	}
+	ours, theirs := sample(partySays), sample(strangerSays)
+	var party, stranger int
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := make(media.Frame, frameLen)
+		for !errors.Is(s.ReadFrame(f), io.EOF) {
+			for _, v := range f {
+				switch v {
+				case ours:
+					party++
+				case theirs:
+					stranger++
+				}
+			}
+		}
+	})
+	return func() (int, int) {
+		wg.Wait()
+		return party, stranger
+	}
+}
+
+// TestMediaFromElsewhere checks that a remote party that sends from another
+// address than SDP says is received and served.
+func TestMediaFromElsewhere(t *testing.T) {
+	const ms = time.Millisecond
+	var all sync.WaitGroup
+	defer all.Wait()
+	signals := netip.MustParseAddr("127.0.0.1")
+	for name, row := range map[string]struct {
+		sdp   string
+		known latch.ExpectedSources
+		from  string
+		after time.Duration // latest time at which it must be received
+	}{
+		"another port":                        {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.3", 200 * ms},
+		"where it signals from":               {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.1", 200 * ms},
+		"another server of the carrier":       {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.4", 600 * ms},
+		"another address than all the rest":   {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.4", 2300 * ms},
+		"one of the carrier's networks":       {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.4/30")}}, "127.0.0.4", 200 * ms},
+		"a network that is not the carrier's": {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}}, "127.0.0.4", 0},
+	} {
+		s := startSession(t, Params{Mute: true})
+		k := newTalker(t, s, row.from, partySays)
+		all.Go(func() {
+			s.Start(Params{Remote: netip.AddrPortFrom(netip.MustParseAddr(row.sdp), 4000), Expected: row.known, Codec: codec.PCMU{}})
+			began, end := time.Now(), row.after+time.Second
+			k.speak(began, end, span{0, end})
+			n := s.Stats()
+			if row.after == 0 {
+				if n.Received > 0 || k.got > 0 {
+					t.Errorf("%s: received %d packets, %d sent there", name, n.Received, k.got)
+				}
+				return
+			}
+			if n.Received < 35 || k.got < 25 {
+				t.Errorf("%s, of %v: received %d packets, %d sent there", name, end, n.Received, k.got)
+			}
+		})
+	}
+}

@@ -1,0 +1,28 @@
+//go:build !race
+
+package srtp
+
+import "testing"
+
+// TestNoAllocations checks that encryption and decryption do not allocate. The
+// race detector empties the library's pool at random, so it is excluded.
+func TestNoAllocations(t *testing.T) {
+	for _, k := range New() {
+		seal, open := ends(t, k)
+		seq := uint16(0)
+		plain, sealed, opened := packetOf(t, 0), make([]byte, 0, 300), make([]byte, 0, 300)
+		if n := testing.AllocsPerRun(500, func() {
+			seq++
+			plain[2], plain[3] = byte(seq>>8), byte(seq)
+			out, err := seal.RTP(sealed, plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := open.RTP(opened, out); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", k.Suite(), n)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package tone
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+// A word is a mark symbol followed by one symbol per character; silence
+// separates words. A symbol is one of eight low tones plus one of eight high
+// tones, within the telephone band and at least 100 Hz apart, so that the
+// middle of a slot identifies them.
+const (
+	slot    = 30 * time.Millisecond
+	gap     = 60 * time.Millisecond
+	lowest  = 500.0  // Hz
+	lowStep = 100.0  // Hz
+	highest = 1500.0 // Hz, the lowest of the high tones
+	hiStep  = 200.0  // Hz
+	loud    = 0.25   // amplitude of each tone
+	mark    = 0      // the symbol that begins a word
+)
+
+// alphabet holds the characters; the index of a character is its symbol, and
+// index 0 is the mark.
+const alphabet = "\x00abcdefghijklmnopqrstuvwxyz0123456789'-.,?!:$%+@#&/"
+
+// A Word is a word with its times from the beginning of the stream.
+type Word struct {
+	Text       string
+	Start, End time.Duration
+}
+
+// Encode returns text as tones at rate (Hz), with the times of its words.
+// Words are separated by white space and converted to lower case. Characters
+// without a symbol are dropped.
+func Encode(rate int, text string) ([]int16, []Word) {
+	var pcm []int16
+	var words []Word
+	for field := range strings.FieldsSeq(strings.ToLower(text)) {
+		word := strings.Map(func(r rune) rune {
+			if r == 0 || !strings.ContainsRune(alphabet, r) {
+				return -1
+			}
+			return r
+		}, field)
+		if word == "" {
+			continue
+		}
+		if len(words) > 0 {
+			pcm = append(pcm, make([]int16, samples(rate, gap))...)
+		}
+		start := length(rate, len(pcm))
+		pcm = symbol(pcm, rate, mark)
+		for _, r := range word {
+			pcm = symbol(pcm, rate, strings.IndexRune(alphabet, r))
+		}
+		words = append(words, Word{field, start, length(rate, len(pcm))})
+	}
+	return pcm, words
+}
+
+func symbol(pcm []int16, rate, sym int) []int16 {
+	n := samples(rate, slot)
+	low := 2 * math.Pi * (lowest + lowStep*float64(sym%8)) / float64(rate)
+	high := 2 * math.Pi * (highest + hiStep*float64(sym/8)) / float64(rate)
+	ramp := rate / 400
+	for i := range n {
+		v := math.Sin(low*float64(i)) + math.Sin(high*float64(i))
+		pcm = append(pcm, int16(v*loud*32767*fade(i, n, ramp)))
+	}
+	return pcm
+}
+
+func samples(rate int, d time.Duration) int { return int(d * time.Duration(rate) / time.Second) }
+
+func length(rate, n int) time.Duration { return time.Duration(n) * time.Second / time.Duration(rate) }

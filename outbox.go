@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/parley-voice/parley/campaigns/outcome"
+	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/analysis"
+	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/webhook"
+)
+
+// endSteps returns the steps after the end of a call, in order: call_analyzed is sent once
+// recording and analysis are final. Contacts come first: their numbers are not called again
+// before the outcome is recorded, even if the bucket is unavailable.
+func (srv *server) endSteps(shown callview.View) []control.Step {
+	notify := func(kind string) *webhook.Notifier {
+		return &webhook.Notifier{Type: kind, Pool: srv.db.Pool, Calls: srv.store, View: shown}
+	}
+	return []control.Step{
+		{Name: "contact", Handler: &outcome.Follower{
+			Recorder: srv.outcomes, Calls: srv.store, Observe: func(o retry.Outcome) { srv.metrics.CountDial(string(o)) },
+		}, AnyNode: true},
+		{Name: "recording", Handler: srv.spool},
+		{Name: "metrics", Handler: srv.metrics.CallCounter()},
+		{Name: "webhook", Handler: notify(webhook.CallEnded)},
+		{
+			Name: "analysis", Handler: &analysis.Analyst{Calls: srv.store, Model: srv.agent.Model, Log: srv.log},
+			Lane: control.SlowLane, ConversationOnly: true,
+		},
+		{
+			Name: "opt-out", Handler: &outcome.OptOutFollower{Recorder: srv.optOuts, Calls: srv.store},
+			Lane: control.SlowLane, ConversationOnly: true,
+		},
+		{
+			Name: "verdict", Handler: &outcome.Follower{Recorder: srv.outcomes, Calls: srv.store, Analysis: true},
+			Lane: control.SlowLane, ConversationOnly: true,
+		},
+		{Name: "analyzed", Handler: notify(webhook.CallAnalyzed), Lane: control.SlowLane, ConversationOnly: true},
+	}
+}
+
+// runCampaigns runs the timers of campaigns and of contacts that wait for an analysis.
+func (srv *server) runCampaigns(ctx context.Context) {
+	late := &outcome.OverdueSettler{Recorder: srv.outcomes, Log: srv.log}
+	srv.tasks.Go(func() { srv.campaigns.Run(ctx, srv.log) })
+	srv.tasks.Go(func() { late.Run(ctx) })
+}
+
+// runHourly deletes expired rows and files every hour.
+func (srv *server) runHourly(ctx context.Context) {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-hourly.C:
+			err := errors.Join(
+				srv.agents.report(ctx), srv.keys.Sweep(ctx), srv.limiter.Sweep(ctx),
+				operator.Sweep(ctx, srv.db.Pool), srv.spool.Sweep(ctx), srv.purger.PurgeDue(ctx),
+			)
+			if err != nil && ctx.Err() == nil {
+				srv.log.Warn("failed to clean up", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/pipeline/conversation"
+)
+
+// TestContactsWaitForNoFile: contacts get their outcomes before any file is stored, which may take long.
+func TestContactsWaitForNoFile(t *testing.T) {
+	srv := &server{db: &db.DB{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
+	told, files := -1, -1
+	for i, s := range srv.endSteps(callview.View{}) {
+		switch {
+		case s.Name == "contact":
+			told = i
+		case s.Lane == control.FastLane && !s.AnyNode && files < 0:
+			files = i
+		}
+	}
+	if told < 0 || files < 0 || told > files {
+		t.Errorf("contacts are told as step %d, the first that needs files is step %d", told, files)
+	}
+}

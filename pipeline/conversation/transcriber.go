@@ -1,0 +1,283 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+const (
+	keptFrames    = 500 // frames kept for the next recognizer: 10 s, 80 kB at 8 kHz
+	openingFrames = 100 // frames that may come before it receives them: 2 s
+	openTimeout   = 5 * time.Second
+	firstPause    = 200 * time.Millisecond // before another recognizer is opened
+	maxPause      = 2 * time.Second
+)
+
+// A transcriber keeps a recognizer open for the length of a call. It keeps the newest audio:
+// after a failure the next recognizer receives what has no final text yet.
+type transcriber struct {
+	recognizer pipeline.Recognizer
+	stream     pipeline.Stream
+	log        *slog.Logger
+	results    chan transcript
+	failures   chan error
+	opened     chan bool
+	renew      chan struct{} // open another recognizer
+
+	open    atomic.Pointer[stream]
+	final   atomic.Int64 // frames of the call that have final text
+	read    atomic.Int64 // frames of the call so far
+	settled atomic.Int64 // audio before this is not needed, Unix nanoseconds
+
+	// These fields belong to the goroutine that reads the leg.
+	past    []byte      // ring of the newest frames, in µ-law to halve its size
+	frame   media.Frame // one of them, decoded
+	last    time.Time   // arrival of the newest frame
+	current *stream     // stream that received past
+}
+
+// newTranscriber returns a transcriber that opens streams of r.
+func newTranscriber(r pipeline.Recognizer, stream pipeline.Stream, log *slog.Logger) *transcriber {
+	return &transcriber{
+		recognizer: r, stream: stream, log: log, results: make(chan transcript), failures: make(chan error),
+		opened: make(chan bool), renew: make(chan struct{}, 1),
+	}
+}
+
+// Results returns the results. The reader must read all of them.
+func (l *transcriber) Results() <-chan transcript { return l.results }
+
+// Failures returns errors of recognizers. After each, another recognizer is opened.
+func (l *transcriber) Failures() <-chan error { return l.failures }
+
+// Opened reports each recognizer that was opened; true if it sends only final text.
+func (l *transcriber) Opened() <-chan bool { return l.opened }
+
+// A transcript is a result. Zero is the start of the recognizer's clock; zero if the result
+// has no times.
+type transcript struct {
+	pipeline.Result
+	Zero time.Time
+}
+
+// A stream is an open recognizer.
+type stream struct {
+	pipeline.Recognition
+	first atomic.Int64 // frame of the call
+	zero  atomic.Int64 // time of first, Unix nanoseconds
+	ready atomic.Bool  // it received the kept audio
+	owed  atomic.Bool  // it gets a Finalize once it is ready
+
+	partial pipeline.Result // the newest partial result; belongs to the reader of its results
+}
+
+// finalize asks for the final text of the audio so far, the kept audio included.
+func (o *stream) finalize() {
+	o.owed.Store(true)
+	if o.ready.Load() && o.owed.Swap(false) {
+		_ = o.Finalize() // after a failure its Results end
+	}
+}
+
+// Listen opens recognizers until ctx ends, one at a time.
+func (l *transcriber) Listen(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := l.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > 10*time.Second {
+			pause = firstPause
+		}
+		l.log.Warn("recognizer failed", "err", err)
+		select {
+		case l.failures <- err:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// once opens a recognizer and sends its results until it fails.
+func (l *transcriber) once(ctx context.Context) error {
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	rec, err := l.recognizer.Recognize(opening, l.stream)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-l.renew: // it was for another recognizer
+	default:
+	}
+	o := &stream{Recognition: rec}
+	l.open.Store(o)
+	defer l.open.Store(nil)
+	select {
+	case l.opened <- isFinalOnly(rec):
+	case <-ctx.Done():
+	}
+	for {
+		select {
+		case r, ok := <-rec.Results():
+			if !ok {
+				l.salvage(ctx, o)
+				return rec.Close()
+			}
+			l.pass(ctx, l.place(o, r))
+		case <-l.renew:
+			l.salvage(ctx, o)
+			return errors.Join(errNoAnswer, rec.Close())
+		case <-ctx.Done():
+			return rec.Close()
+		}
+	}
+}
+
+func isFinalOnly(rec pipeline.Recognition) bool {
+	r, ok := rec.(pipeline.FinalizeOnly)
+	return ok && r.FinalizeOnly()
+}
+
+func (l *transcriber) pass(ctx context.Context, h transcript) {
+	select {
+	case l.results <- h:
+	case <-ctx.Done():
+	}
+}
+
+// salvage sends, as final, the partial text of audio that is too old for the next
+// recognizer.
+func (l *transcriber) salvage(ctx context.Context, o *stream) {
+	var kept pipeline.Result
+	oldest := l.read.Load() - keptFrames + openingFrames
+	for _, w := range o.partial.Words {
+		if o.first.Load()+int64(w.End/media.FrameTime) > oldest {
+			break
+		}
+		kept.Words = append(kept.Words, w)
+		kept.Text = strings.TrimSpace(kept.Text + " " + w.Text)
+		kept.Start, kept.End, kept.Final = kept.Words[0].Start, w.End, true
+	}
+	if kept.Final {
+		l.pass(ctx, l.place(o, kept))
+	}
+}
+
+// place adds the start of the recognizer's clock to a result.
+func (l *transcriber) place(o *stream, r pipeline.Result) transcript {
+	h := transcript{Result: r}
+	o.partial = pipeline.Result{}
+	if !r.Final {
+		o.partial = r
+	}
+	if r.End == 0 {
+		return h
+	}
+	upTo := r.End
+	if n := len(r.Words); r.Unanswered && n > 0 {
+		upTo = r.Words[n-1].End // the next recognizer receives what follows
+	}
+	if r.Final && (!r.Unanswered || r.Text != "") {
+		l.final.Store(o.first.Load() + int64(upTo/media.FrameTime))
+	}
+	if zero := o.zero.Load(); zero != 0 {
+		h.Zero = time.Unix(0, zero)
+	}
+	return h
+}
+
+var errNoAnswer = errors.New("the recognizer did not answer")
+
+// Renew replaces a recognizer that does not answer. The next one does not receive audio from
+// before settled.
+func (l *transcriber) Renew(settled time.Time) {
+	l.settled.Store(settled.UnixNano())
+	select {
+	case l.renew <- struct{}{}:
+	default: // another is being opened already
+	}
+}
+
+// Write passes a frame to the recognizer. It belongs to the goroutine that reads the leg and
+// never blocks.
+func (l *transcriber) Write(f media.Frame) {
+	l.keep(f)
+	rec := l.open.Load()
+	if rec == nil {
+		return
+	}
+	if rec == l.current {
+		_ = rec.WriteFrame(f) // after a failure its Results end
+		return
+	}
+	l.current = rec
+	read := l.read.Load()
+	since := l.last.Sub(time.Unix(0, l.settled.Load())) / media.FrameTime
+	from := min(read-1, max(l.final.Load(), read-keptFrames, read-int64(since), 0))
+	rec.first.Store(from)
+	rec.zero.Store(l.last.Add(-time.Duration(read-from) * media.FrameTime).UnixNano())
+	for n := from; n < read; n++ {
+		codec.PCMU{}.Decode(l.frame, l.at(n))
+		_ = rec.WriteFrame(l.frame) // as above
+	}
+	if rec.ready.Store(true); rec.owed.Load() {
+		rec.finalize()
+	}
+}
+
+// keep adds f to the kept audio.
+func (l *transcriber) keep(f media.Frame) {
+	if l.past == nil {
+		l.past, l.frame = make([]byte, keptFrames*len(f)), make(media.Frame, len(f))
+	}
+	codec.PCMU{}.Encode(l.at(l.read.Load()), f)
+	l.read.Add(1)
+	l.last = time.Now()
+}
+
+func (l *transcriber) at(n int64) []byte {
+	i := int(n%keptFrames) * len(l.frame)
+	return l.past[i : i+len(l.frame)]
+}
+
+// Finalize asks the recognizer for the final text. Without an open recognizer it does nothing.
+func (l *transcriber) Finalize() {
+	if rec := l.open.Load(); rec != nil {
+		rec.finalize()
+	}
+}
+
+// From returns the words that were said since at, and the start of the first: a result may
+// repeat words that were answered. ok is false if there are none.
+func (h transcript) From(at time.Time) (text string, begins time.Time, ok bool) {
+	said := func(w pipeline.Word) time.Time { return h.Zero.Add(w.Start) }
+	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return !said(w).Before(at) })
+	switch {
+	case n < 0:
+		return "", time.Time{}, false
+	case n == 0:
+		return h.Text, said(h.Words[0]), true // Text may be formatted better than the words
+	}
+	var texts []string
+	for _, w := range h.Words[n:] {
+		texts = append(texts, w.Text)
+	}
+	return strings.Join(texts, " "), said(h.Words[n]), true
+}

@@ -1,0 +1,217 @@
+// Package input reads the audio of a leg. It passes every frame on and reports speech
+// edges: start, continuation and end of the caller's speech. It also estimates the echo of
+// the agent's voice and the prosody of the caller's.
+package input
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/eot"
+	"github.com/parley-voice/parley/pipeline/turn"
+	"github.com/parley-voice/parley/pipeline/vad"
+)
+
+// pastFrames is the number of frames whose arrival times are kept to date an edge.
+const pastFrames = 40
+
+// An Edge is a change in the caller's speech.
+type Edge struct {
+	Kind      turn.Kind     // Stirred, Calmed, Voice, Loud, Lull or Silence
+	Loud      time.Duration // voiced sound since the speech began; of Loud
+	At        time.Time     // when the detector decided
+	From      time.Time     // arrival of the edge itself; of Voice, Lull and Silence
+	Voiced    time.Time     // arrival of the last voiced sample, by its loudness; of Lull and Silence
+	Waited    time.Duration // time its frame spent in the jitter buffer
+	Estimated bool          // Voiced was not measured
+	HasEcho   bool          // the line is known to return an echo
+	Prosody   eot.Prosody   // of the speech up to it; of Lull and Silence
+}
+
+// A Listener reads one leg. Its exported fields configure it.
+type Listener struct {
+	Leg media.Leg
+	// Sound receives every frame. It must not block or keep the frame.
+	Sound func(media.Frame)
+	// Edges receives the edges. The receiver must always return to read the next.
+	Edges chan<- Edge
+	// Sent, if set, returns the level (dBFS) of the audio being sent, which may return as
+	// echo.
+	Sent func() float64
+
+	detector  vad.Detector
+	trail     vad.LevelHistory
+	prosody   prosodyEstimator
+	bound     echoBound
+	floor     float64       // dBFS; quieter input is echo of the agent
+	pending   bool          // sound has begun that may become speech
+	paused    bool          // the current speech has paused
+	unvoiced  int           // frames since the last voiced one
+	onset     int           // frames before the current speech
+	reported  time.Duration // voiced sound of this speech reported so far
+	arrivals  [pastFrames]arrival
+	concealed bool // the frame just read is concealment
+	frames    int
+}
+
+type arrival struct {
+	at, read time.Time
+	measured bool
+}
+
+// Run reads the leg until it ends or ctx is done. It returns nil when the remote side has
+// left.
+func (l *Listener) Run(ctx context.Context) error {
+	f := make(media.Frame, media.FrameLen(l.Leg.Rate()))
+	l.floor = math.Inf(-1)
+	for ctx.Err() == nil {
+		err := l.Leg.ReadFrame(f)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		l.note()
+		x, changed := l.listen(f)
+		if l.detector.Level() < l.floor {
+			clear(f) // echo: the recognizer must not transcribe it
+		}
+		l.Sound(f)
+		if changed {
+			// The receiver never blocks on the listener, so waiting here is short and
+			// loses no edge.
+			x.HasEcho = l.bound.Known()
+			select {
+			case l.Edges <- x:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	loudStep = 160 * time.Millisecond // step of voiced sound between Loud edges
+	lullTime = 80 * time.Millisecond  // unvoiced time before a Lull edge
+)
+
+// listen processes one frame and reports whether it causes an edge.
+func (l *Listener) listen(f media.Frame) (Edge, bool) {
+	if l.Sent != nil {
+		l.floor = l.bound.Frame(l.Sent(), l.detector.Level())
+		l.detector.SetFloor(l.floor)
+	}
+	verdict, back := l.detector.Frame(f)
+	if l.detector.Level() < l.floor {
+		l.trail.Frame(nil, l.concealed) // echo of the agent
+	} else {
+		l.trail.Frame(f, l.concealed)
+	}
+	if l.detector.Voiced() {
+		l.unvoiced = 0
+	} else {
+		l.unvoiced++
+	}
+	if verdict == vad.Onset || verdict == vad.SpeechStart && !l.pending {
+		l.prosody.Begin()
+	}
+	l.prosody.Frame(f, l.detector.Level(), l.detector.Voiced())
+	switch verdict {
+	case vad.Onset:
+		l.pending = true
+		return Edge{Kind: turn.SoundStart, At: time.Now()}, true
+	case vad.OnsetDropped:
+		l.pending = false
+		return Edge{Kind: turn.SoundEnd, At: time.Now()}, true
+	case vad.SpeechStart:
+		l.pending, l.reported, l.paused = false, 0, false
+		l.onset = l.frames - back - 1
+		return l.edge(turn.Voice, back), true
+	case vad.SpeechEnd:
+		x := l.end(turn.Silence, back)
+		x.Prosody = l.prosody.End()
+		return x, true
+	case vad.NoChange:
+	}
+	if !l.detector.Speaking() {
+		return Edge{}, false
+	}
+	return l.progress()
+}
+
+// loud returns how long the caller has spoken: the elapsed time, if at least three
+// quarters of it are voiced. The end of a word does not stop the count, as the next may
+// follow.
+func (l *Listener) loud() time.Duration {
+	voiced := l.detector.Loud()
+	if l.unvoiced > 1 {
+		return voiced
+	}
+	return min(time.Duration(l.frames-l.onset)*media.FrameTime, voiced*4/3)
+}
+
+// progress returns an edge within continuing speech: Loud, Lull or a restart.
+func (l *Listener) progress() (Edge, bool) {
+	switch loud := l.loud(); {
+	case loud >= l.reported+loudStep:
+		l.reported += loudStep
+		return Edge{Kind: turn.VoiceLength, At: time.Now(), Loud: l.reported}, true
+	case !l.paused && time.Duration(l.unvoiced)*media.FrameTime >= lullTime:
+		l.paused = true
+		x := l.end(turn.Lull, l.unvoiced)
+		x.Prosody = l.prosody.End()
+		return x, true
+	case l.paused && l.unvoiced == 0:
+		l.paused = false
+		return Edge{Kind: turn.SoundStart, At: time.Now()}, true
+	default:
+		return Edge{}, false
+	}
+}
+
+// note records the arrival of the frame just read.
+func (l *Listener) note() {
+	now := time.Now()
+	a := arrival{at: now, read: now}
+	l.concealed = false
+	if legs, ok := l.Leg.(media.Arrival); ok {
+		at, measured := legs.Arrived()
+		if l.concealed = !measured; measured {
+			a.at, a.measured = at, true
+		}
+	}
+	l.arrivals[l.frames%pastFrames] = a
+	l.frames++
+}
+
+func (l *Listener) edge(kind turn.Kind, back int) Edge {
+	a := l.ago(back)
+	x := Edge{Kind: kind, At: time.Now(), From: a.at}
+	if kind == turn.Voice {
+		x.From = x.From.Add(-media.FrameTime)
+	}
+	return x
+}
+
+// end returns the edge at which the caller fell silent. If the last voiced sample lies
+// within lost frames, the middle of the loss is used.
+func (l *Listener) end(kind turn.Kind, back int) Edge {
+	x := l.edge(kind, back)
+	last, lost := l.trail.LastVoiced(back)
+	a := l.ago(last)
+	x.Voiced = a.at.Add(time.Duration(lost) * media.FrameTime / 2)
+	x.Waited = max(0, l.ago(last-lost/2).read.Sub(x.Voiced))
+	x.Estimated = lost > 0 || !a.measured
+	return x
+}
+
+// ago returns the arrival of the frame read back frames ago.
+func (l *Listener) ago(back int) arrival {
+	return l.arrivals[(l.frames-1-min(back, pastFrames-1, l.frames-1))%pastFrames]
+}

@@ -1,0 +1,256 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Bounds of checks.
+const (
+	checkTimeout = 5 * time.Second  // one probe
+	checkRetry   = 5 * time.Second  // from a failed probe to the next
+	checkFresh   = 30 * time.Second // age up to which a result is recent
+	checkExpiry  = 2 * time.Minute  // age at which a failure expires
+	maxChecks    = 4096             // engines with stored results; for others the breakers alone decide
+)
+
+// A Checker reports whether engines are usable. It combines the breakers, which calls
+// update, with short probes of its own. One serves all calls.
+type Checker struct {
+	Guards      *Guards
+	Recognizers map[string]pipeline.Recognizer
+	Models      map[string]pipeline.Model
+	Voices      map[string]pipeline.Voice
+
+	mu   sync.Mutex
+	last map[engineKey]checkResult
+}
+
+// An engineKey identifies an engine without its fallback, and its kind.
+type engineKey struct{ kind, provider, model, voice string }
+
+// A checkResult is the result of the last probe.
+type checkResult struct {
+	err error
+	at  time.Time
+}
+
+// engineKeys returns the keys of the engines, each followed by its fallback.
+func engineKeys(e pipeline.Engines) [3][]engineKey {
+	var all [3][]engineKey
+	for i, x := range []struct {
+		seam string
+		pipeline.Engine
+	}{{"asr", e.ASR}, {"llm", e.LLM}, {"tts", e.TTS}} {
+		first, second := split(x.Engine)
+		all[i] = append(all[i], engineKey{x.seam, first.Provider, first.Model, first.Voice})
+		if second != nil {
+			all[i] = append(all[i], engineKey{x.seam, second.Provider, second.Model, second.Voice})
+		}
+	}
+	return all
+}
+
+// Usable returns nil if each engine or its fallback is usable now, else the reason.
+func (c *Checker) Usable(e pipeline.Engines) error {
+	now := time.Now()
+	return c.firstError(e, func(p engineKey) error { return c.unusable(p, now) })
+}
+
+// Verified reports whether each engine or its fallback is usable and was probed
+// successfully within the last 30 s.
+func (c *Checker) Verified(e pipeline.Engines) bool {
+	now := time.Now()
+	return c.firstError(e, func(p engineKey) error {
+		if err := c.unusable(p, now); err != nil {
+			return err
+		}
+		if x, ok := c.lastResult(p); !ok || now.Sub(x.at) > checkFresh {
+			return errUnchecked
+		}
+		return nil
+	}) == nil
+}
+
+var errUnchecked = errors.New("not checked yet")
+
+// firstError applies wrong to each engine and its fallback. It returns the joined errors
+// of the first engine whose candidates all fail.
+func (c *Checker) firstError(e pipeline.Engines, wrong func(engineKey) error) error {
+	for _, parts := range engineKeys(e) {
+		var all []error
+		for _, p := range parts {
+			err := wrong(p)
+			if all = append(all, err); err == nil {
+				all = nil
+				break
+			}
+		}
+		if err := errors.Join(all...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unusable returns why an engine is unusable now, or nil.
+func (c *Checker) unusable(p engineKey, now time.Time) error {
+	if open, _, _ := c.Guards.state(p.kind, p.provider); open {
+		return fmt.Errorf("%s %s: %w", p.kind, p.provider, ErrOpen)
+	}
+	if x, ok := c.lastResult(p); ok && x.err != nil && now.Sub(x.at) < checkExpiry {
+		return fmt.Errorf("%s %s: %w", p.kind, p.provider, x.err)
+	}
+	return nil
+}
+
+func (c *Checker) lastResult(p engineKey) (checkResult, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x, ok := c.last[p]
+	return x, ok
+}
+
+// Check probes the unusable engines whose breakers allow it; with all it probes every
+// engine without a recent result. A successful probe closes the breaker. Check returns
+// when all probes have finished, after at most 5 s.
+func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
+	now := time.Now()
+	var wg sync.WaitGroup
+	for _, parts := range engineKeys(e) {
+		for _, p := range parts {
+			if c.due(p, now, all) {
+				wg.Go(func() { c.store(p, c.probe(ctx, p)) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+// due reports whether an engine needs a probe.
+func (c *Checker) due(p engineKey, now time.Time, all bool) bool {
+	open, tried, until := c.Guards.state(p.kind, p.provider)
+	x, known := c.lastResult(p)
+	switch {
+	case open:
+		return !tried && !now.Before(until)
+	case known && x.err != nil:
+		return now.Sub(x.at) >= checkRetry
+	default:
+		return all && (!known || now.Sub(x.at) >= checkFresh/2)
+	}
+}
+
+// store keeps a result. Results that say nothing about the provider are dropped.
+func (c *Checker) store(p engineKey, err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrBusy) || errors.Is(err, ErrOpen) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last = map[engineKey]checkResult{}
+	}
+	now := time.Now()
+	for q, x := range c.last {
+		if len(c.last) >= maxChecks && now.Sub(x.at) > checkFresh {
+			delete(c.last, q)
+		}
+	}
+	if _, ok := c.last[p]; ok || len(c.last) < maxChecks {
+		c.last[p] = checkResult{err, now}
+	}
+}
+
+// probe sends a short request to a provider through its guard.
+func (c *Checker) probe(ctx context.Context, p engineKey) error {
+	guard := c.Guards.of(p.kind, p.provider)
+	switch p.kind {
+	case "asr":
+		if x := c.Recognizers[p.provider]; x != nil {
+			return probeRecognizer(ctx, guardedRecognizer{guard, x, p.model})
+		}
+	case "llm":
+		if x := c.Models[p.provider]; x != nil {
+			return probeModel(ctx, guardedModel{guard, x, p.model})
+		}
+	case "tts":
+		if x := c.Voices[p.provider]; x != nil {
+			return probeVoice(ctx, guardedVoice{guard, x, pipeline.Engine{Provider: p.provider, Model: p.model, Voice: p.voice}})
+		}
+	}
+	return errors.New("not configured")
+}
+
+// telephone is the sample rate of check requests to recognizers and voices, in Hz.
+const telephone = 8000
+
+// probeRecognizer opens a stream.
+func probeRecognizer(asker context.Context, e guardedRecognizer) error {
+	ctx, cancel := context.WithTimeout(asker, checkTimeout)
+	defer cancel()
+	rec, err := (&recognizer{first: e}).open(asker, ctx, e, pipeline.Stream{Rate: telephone})
+	if err != nil {
+		return err
+	}
+	return rec.Close()
+}
+
+// probeModel requests a one-word reply.
+func probeModel(ctx context.Context, b guardedModel) error {
+	p := pipeline.Prompt{
+		Instructions: "Answer with OK.",
+		Messages:     []pipeline.Message{{Role: pipeline.RoleCaller, Text: "OK?"}},
+		MaxTokens:    16,
+	}
+	var failed error
+	_, err := b.ask(ctx, p, checkTimeout, func(_ pipeline.Delta, err error) bool {
+		failed = err
+		return false
+	})
+	return errors.Join(err, failed)
+}
+
+// probeVoice synthesizes one word up to its first sound.
+func probeVoice(asker context.Context, m guardedVoice) error {
+	ctx, cancel := context.WithTimeout(asker, checkTimeout)
+	defer cancel()
+	sp, visit, err := m.open(asker, ctx, pipeline.Style{Rate: telephone})
+	if err != nil {
+		return err
+	}
+	err = errors.Join(sp.Write("OK."), sp.Flush())
+	if err == nil {
+		err = awaitSound(sp)
+	}
+	visit.finish(err)
+	return errors.Join(err, sp.Close())
+}
+
+// awaitSound waits for the first sound of an utterance.
+func awaitSound(sp pipeline.Synthesis) error {
+	for s, err := range sp.Audio() {
+		if err != nil || len(s.PCM) > 0 {
+			return err
+		}
+	}
+	return errNoSound
+}
+
+// state returns the state of a provider's breaker; closed before the first request.
+func (g *Guards) state(seam, name string) (open, tried bool, until time.Time) {
+	g.mu.Lock()
+	x := g.guards[seam+" "+name]
+	g.mu.Unlock()
+	if x == nil {
+		return false, false, time.Time{}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.breaker.State()
+}

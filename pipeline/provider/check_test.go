@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A providerStub is a recognizer, a model and a voice that work or fail, and count their requests.
+type providerStub struct {
+	err   error
+	asked atomic.Int64
+}
+
+func (s *providerStub) Recognize(context.Context, pipeline.Stream) (pipeline.Recognition, error) {
+	s.asked.Add(1)
+	return quiet{}, s.err
+}
+
+func (s *providerStub) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	s.asked.Add(1)
+	return func(yield func(pipeline.Delta, error) bool) { yield(pipeline.Delta{Text: "OK"}, s.err) }
+}
+
+func (s *providerStub) Open(context.Context, pipeline.Style) (pipeline.Synthesis, error) {
+	s.asked.Add(1)
+	return word{}, s.err
+}
+
+type quiet struct{ pipeline.Recognition }
+
+func (quiet) Results() <-chan pipeline.Result { return nil }
+func (quiet) Close() error                    { return nil }
+
+type word struct{}
+
+func (word) Write(string) error { return nil }
+func (word) Flush() error       { return nil }
+func (word) Close() error       { return nil }
+func (word) Audio() iter.Seq2[pipeline.Speech, error] {
+	return func(yield func(pipeline.Speech, error) bool) { yield(pipeline.Speech{PCM: make([]int16, 80)}, nil) }
+}
+
+// TestChecker checks that engines are unusable while their breaker is open or after a
+// failed probe, unless the fallback works. The first response closes the breaker, and no
+// probe is sent early.
+func TestChecker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := &providerStub{}, &providerStub{}
+		g := &Guards{}
+		c := &Checker{
+			Guards: g, Recognizers: map[string]pipeline.Recognizer{"good": good}, Voices: map[string]pipeline.Voice{"good": good},
+			Models: map[string]pipeline.Model{"good": good, "bad": bad},
+		}
+		ok, down := pipeline.Engine{Provider: "good"}, errors.New("down")
+		e := pipeline.Engines{ASR: ok, LLM: pipeline.Engine{Provider: "bad"}, TTS: ok}
+		usable := func(what string, want bool) {
+			t.Helper()
+			if err := c.Usable(e); (err == nil) != want {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		check := func(all bool, asks int64) {
+			t.Helper()
+			before := bad.asked.Load()
+			if c.Check(t.Context(), e, all); bad.asked.Load() != before+asks {
+				t.Errorf("got %d requests, want %d", bad.asked.Load()-before, asks)
+			}
+		}
+		usable("nobody was asked", true)
+		if c.Verified(e) {
+			t.Error("verified before the first probe")
+		}
+		check(false, 0)
+		check(true, 1)
+		if good.asked.Load() != 2 || !c.Verified(e) {
+			t.Errorf("got %d requests to the working provider, verified %v", good.asked.Load(), c.Verified(e))
+		}
+		bad.err = down
+		for range maxFailures {
+			v, err := g.of("llm", "bad").begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.finish(down)
+		}
+		usable("its breaker is open", false)
+		check(true, 0) // paused
+		<-time.After(firstPause)
+		check(false, 1)
+		usable("it failed a question", false)
+		check(false, 0)
+		e.LLM.Fallback = &ok
+		usable("its fallback works", true)
+		e.LLM.Fallback = nil
+		bad.err = nil
+		<-time.After(longPause)
+		check(false, 1)
+		usable("it answered", true)
+		<-time.After(checkFresh + time.Second)
+		if c.Verified(e) {
+			t.Error("verified by an old result")
+		}
+		// A rejection opens no breaker, but the engine is unusable.
+		bad.err = &pipeline.RefusedError{Status: 404}
+		check(true, 1)
+		usable("its model is unknown", false)
+		check(true, 0)
+		<-time.After(checkRetry)
+		bad.err = nil
+		check(false, 1)
+		usable("its model is there", true)
+	})
+}

@@ -1,0 +1,104 @@
+package provider
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	probeEvery = 25 * time.Millisecond
+	slotLength = 250 * time.Millisecond
+	slotCount  = 8 // the window: 2 s
+	// noise is the timer delay of a machine that is not overloaded.
+	noise = 10 * time.Millisecond
+	// excuse is the lateness in the window that explains a missed timeout.
+	excuse = 200 * time.Millisecond
+)
+
+// lateness measures how late this process runs for any reason: no free processor, a
+// stopped process, a long garbage collection. While requests are active a timer fires
+// every probeEvery; its delay also affects responses waiting in sockets. The zero value is
+// ready to use.
+type lateness struct {
+	mu       sync.Mutex
+	requests int // active
+	due      time.Time
+	timer    *time.Timer
+	slots    [slotCount]lateSlot
+}
+
+// A lateSlot is the lateness measured in one slotLength.
+type lateSlot struct {
+	number int64
+	late   time.Duration
+}
+
+// start starts the measurement for one request.
+func (l *lateness) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests++; l.requests > 1 {
+		return
+	}
+	l.due = time.Now().Add(probeEvery)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(probeEvery, l.probe)
+	} else {
+		l.timer.Reset(probeEvery)
+	}
+}
+
+// end ends the measurement for one request.
+func (l *lateness) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests--; l.requests == 0 {
+		l.timer.Stop()
+	}
+}
+
+// probe records its delay and sets the next timer.
+func (l *lateness) probe() {
+	runtime.Gosched() // timer goroutines run first: yield as a goroutine woken by a socket would wait
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests == 0 {
+		return
+	}
+	now := time.Now()
+	l.note(now.Sub(l.due), now)
+	l.due = now.Add(probeEvery)
+	l.timer.Reset(probeEvery)
+}
+
+// note adds a delay. The caller holds mu.
+func (l *lateness) note(late time.Duration, now time.Time) {
+	if late < noise {
+		return
+	}
+	n := now.UnixNano() / int64(slotLength)
+	s := &l.slots[n%slotCount]
+	if s.number != n {
+		*s = lateSlot{number: n}
+	}
+	s.late += late
+}
+
+// excuses reports whether this process ran so late in the last 2 s that a missed timeout
+// says nothing about the provider.
+func (l *lateness) excuses(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := time.Duration(0)
+	if overdue := now.Sub(l.due); l.requests > 0 && overdue >= noise { // the probe itself is late
+		sum = overdue
+	}
+	oldest := now.UnixNano()/int64(slotLength) - slotCount
+	for _, s := range l.slots {
+		if s.number > oldest {
+			sum += s.late
+		}
+	}
+	return sum >= excuse
+}

@@ -1,0 +1,131 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
+	"github.com/parley-voice/parley/pipeline/llm"
+)
+
+// TestOwnLateness checks that a timeout while this process runs late is not a failure of
+// the provider. Other timeouts and broken connections are failures.
+func TestOwnLateness(t *testing.T) {
+	const halt = 300 * time.Millisecond
+	for _, tt := range []struct {
+		err  error
+		late time.Duration // how long ago this process ran late; 0 for never
+		want Outcome
+	}{
+		{ErrSlow, 0, Failed},
+		{ErrSlow, time.Second, Neutral},
+		{ErrSlow, 3 * time.Second, Failed},
+		{fmt.Errorf("x: %w", ErrSlow), time.Second, Neutral},
+		{context.DeadlineExceeded, time.Second, Neutral},
+		{errors.New("reset"), time.Second, Failed},
+		{&pipeline.RefusedError{Status: 503}, time.Second, Failed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &Guards{}
+			for range maxFailures {
+				v, err := g.of("llm", "x").begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.late > 0 {
+					g.late.mu.Lock()
+					g.late.note(halt, time.Now())
+					g.late.mu.Unlock()
+				}
+				<-time.After(tt.late)
+				v.finish(tt.err)
+			}
+			if _, err := g.of("llm", "x").begin(t.Context()); errors.Is(err, ErrOpen) != (tt.want == Failed) {
+				t.Errorf("%v, %v after lateness: %v", tt.err, tt.late, err)
+			}
+		})
+	}
+}
+
+// TestLatenessIsMeasured checks that lateness is detected if more goroutines than
+// processors are busy. It counts turns, not real time, so a busy machine does not make it
+// fail.
+func TestLatenessIsMeasured(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var l lateness
+	l.start()
+	defer l.end()
+	var wg sync.WaitGroup
+	until := time.Now().Add(500 * time.Millisecond)
+	for range 64 {
+		wg.Go(func() {
+			for time.Now().Before(until) {
+			}
+		})
+	}
+	wg.Wait()
+	if !l.excuses(time.Now()) {
+		t.Error("got no lateness after 500 ms of overload")
+	}
+}
+
+// TestLateModel checks that a late model is replaced even while this process runs late,
+// without opening the breaker.
+func TestLateModel(t *testing.T) {
+	for late, want := range map[bool]bool{true: false, false: true} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, good, client := pair(t, fakeprovider.Stall)
+			g := &Guards{}
+			m := g.Model(map[string]pipeline.Model{
+				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
+			}, both())
+			for range 2 * maxFailures {
+				if late {
+					time.AfterFunc(time.Second, func() {
+						g.late.mu.Lock()
+						defer g.late.mu.Unlock()
+						g.late.note(300*time.Millisecond, time.Now())
+					})
+				}
+				for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if open := g.Statuses()[0].Open; open != want {
+				t.Errorf("late %v: the breaker is open: %v", late, open)
+			}
+		})
+	}
+}
+
+// TestHeardLater checks that a voice is not slow if its audio waits for earlier audio to
+// be played.
+func TestHeardLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &Guards{}
+		v := g.Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both())
+		sp, err := v.Open(t.Context(), pipeline.Style{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sp.Close()
+		if err := errors.Join(sp.Write("one two three. "), sp.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(3 * maxFirstSound)
+		for s, err := range sp.Audio() {
+			if err != nil || len(s.Words) != 1 || s.Words[0].Text != "one" {
+				t.Errorf("%v, %v", s.Words, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Status is the state of a provider.
+type Status struct {
+	Kind, Name    string // asr, llm or tts
+	Active, Limit int    // concurrent streams, replies or utterances; Limit 0 means none
+	// Open means that requests are paused after failures, at least until Until. Probing
+	// means that a probe is running.
+	Open, Probing bool
+	Until         time.Time
+}
+
+// Statuses returns the state of all providers used so far, sorted by kind and name.
+func (g *Guards) Statuses() []Status {
+	g.mu.Lock()
+	all := make([]Status, 0, len(g.guards))
+	of := make([]*guard, 0, len(g.guards))
+	for key, x := range g.guards {
+		seam, _, _ := strings.Cut(key, " ")
+		if seam == backgroundPrefix {
+			continue
+		}
+		all, of = append(all, Status{Kind: seam, Name: x.name}), append(of, x)
+	}
+	g.mu.Unlock()
+	for i, x := range of {
+		s := &all[i]
+		x.mu.Lock()
+		s.Open, s.Probing, s.Until = x.breaker.State()
+		x.mu.Unlock()
+		x.slots.mu.Lock()
+		s.Active, s.Limit = x.slots.active, x.slots.limit
+		x.slots.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b Status) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	return all
+}

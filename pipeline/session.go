@@ -1,0 +1,195 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// A SessionConfig configures the agent for one call.
+type SessionConfig struct {
+	CallID string
+	// Disclosure is the statement required by law. It is played first and in full,
+	// whatever the callee does, and again if a machine received it. Empty means none.
+	Disclosure  string
+	Greeting    string // spoken first; empty lets the caller speak first
+	Prompt      string // instructions for the model
+	Language    string // BCP 47
+	Engines     Engines
+	AnsweredAt  time.Time     // t0 of the greeting: the 200 OK
+	MaxDuration time.Duration // of the conversation; 0 for no limit
+	Tools       []Function    // available to the model
+	Limits      Limits
+	// Pronunciation maps words to spoken forms for the voice.
+	Pronunciation map[string]string
+	// Bridge, if set, calls a number on a second leg, for transfers that the callee's
+	// carrier does not perform.
+	Bridge func(ctx context.Context, number string) (media.Leg, error)
+	// Voicemail is the policy for answering machines; empty disables detection.
+	// VoicemailMessage is the message to leave; if empty, the model writes it.
+	Voicemail        Voicemail
+	VoicemailMessage string
+	// OptOuts configures detection of do-not-call requests.
+	OptOuts OptOutConfig
+	// Drain, if set, ends the call within 12 s once it is closed: the agent says goodbye,
+	// and the reason is Stopped.
+	Drain <-chan struct{}
+	// Observer, if set, receives lines and turns as they occur.
+	Observer Observer
+}
+
+// OptOutConfig configures the ways to request no further calls. English phrases are always
+// detected, and the model has a tool.
+type OptOutConfig struct {
+	Key     string   // key that requests it, pressed alone; empty for none
+	Phrases []string // in other languages
+	// Store stores the request durably before it returns. It may be called twice. nil
+	// disables detection.
+	Store func(ctx context.Context, o OptOut) error
+}
+
+// An OptOut is a callee's request not to be called again.
+type OptOut struct {
+	Source OptOutSource
+	Text   string    // words of the request; empty for a key
+	At     time.Time // when it was detected
+}
+
+// An OptOutSource is the way an opt-out was detected.
+type OptOutSource string
+
+// Sources of opt-outs.
+const (
+	OptOutKey      OptOutSource = "key"
+	OptOutSpeech   OptOutSource = "speech"
+	OptOutTool     OptOutSource = "agent"    // the model called the tool
+	OptOutAnalysis OptOutSource = "analysis" // found after the call
+)
+
+// A Voicemail is the policy for answering machines.
+type Voicemail string
+
+// Policies for answering machines.
+const (
+	VoicemailHangup   Voicemail = "hangup"
+	VoicemailLeave    Voicemail = "leave_message"
+	VoicemailContinue Voicemail = "continue" // talk to it
+)
+
+// Engines selects the recognizer, model and voice of an agent.
+type Engines struct {
+	ASR Engine `json:"asr"`
+	LLM Engine `json:"llm"`
+	TTS Engine `json:"tts"`
+}
+
+// An Engine is one provider with its settings.
+type Engine struct {
+	Provider string `json:"provider"`        // "deepgram", "openai", "elevenlabs", "espeak", "fake" and others
+	Model    string `json:"model,omitempty"` // the provider's model name
+	Voice    string `json:"voice,omitempty"` // the provider's voice name; TTS only
+	// Fallback is used if this one fails. A fallback has none of its own.
+	Fallback *Engine `json:"fallback,omitempty"`
+}
+
+// An Observer receives events of a conversation. Its methods must not block: the
+// conversation waits for them.
+type Observer interface {
+	OnLine(Line)
+	OnTurn(Turn)
+}
+
+// A StateObserver is an optional interface of an Observer. Its methods must not block.
+type StateObserver interface {
+	// OnState receives each change of the turn state: "listening", "hearing", "closing",
+	// "thinking", "speaking", "paused" or "held".
+	OnState(state string)
+	// OnPartial receives the words so far of a line in progress; they may still change.
+	OnPartial(role Role, text string, turn int)
+}
+
+// A Role is the speaker of a line.
+type Role string
+
+// Roles.
+const (
+	RoleAgent  Role = "agent"
+	RoleCaller Role = "caller"
+	RoleTool   Role = "tool" // a tool call: in messages its result, in lines also the call
+	RoleNote   Role = "note" // an event such as pressed keys; in messages only
+)
+
+// A Line is one uninterrupted contribution of one side. Lines of the agent contain only
+// words played to the caller. Times count from the answer.
+type Line struct {
+	Role        Role
+	Text        string
+	Start, End  time.Duration
+	Turn        int
+	Interrupted bool
+	Words       []Word
+}
+
+// An Outcome is the result of a conversation.
+type Outcome struct {
+	Lines  []Line
+	Turns  []Turn
+	Reason Reason
+	Err    error // the failure; with AgentError
+	// AnsweredBy is nil if detection is off.
+	AnsweredBy *AnsweredBy
+	// Transfer is the last attempted transfer, or nil.
+	Transfer *TransferResult
+}
+
+// A TransferResult is the result of a transfer attempt.
+type TransferResult struct {
+	To       string
+	Bridged  bool // by a second leg; otherwise by the callee's carrier (REFER)
+	Answered bool
+	At       time.Time // when it ended
+}
+
+// AnsweredBy is the result of answering machine detection.
+type AnsweredBy struct {
+	Party      string        // "human", "voicemail", "ivr", "fax" or "unknown"
+	Confidence float64       // 0 to 1
+	Evidence   string        // "short_greeting", "phrase: after the tone", "beep", …
+	After      time.Duration // time from the answer to the decision: amd_ms
+}
+
+// A Reason is why a conversation ended.
+type Reason string
+
+// Reasons.
+const (
+	CallerHungUp       Reason = "callee_hangup" // the callee or its carrier ended the leg
+	AgentHungUp        Reason = "agent_hangup"
+	Stopped            Reason = "api_hangup" // the context ended
+	MaxDurationReached Reason = "max_duration"
+	Inactive           Reason = "inactivity"
+	NoMedia            Reason = "media_timeout"
+	AgentError         Reason = "agent_error"
+	Transferred        Reason = "transferred"
+	// VoicemailLeft means that a message was left on an answering machine.
+	VoicemailLeft    Reason = "voicemail_dropped"
+	VoicemailReached Reason = "voicemail_reached" // a machine answered and the agent hung up
+	IVRReached       Reason = "ivr_reached"       // a menu answered and the agent hung up
+)
+
+// ReasonOf maps the cause that ended a conversation's context to its reason.
+func ReasonOf(c media.Cause) Reason {
+	switch c {
+	case media.RemoteHangup:
+		return CallerHungUp
+	case media.MediaTimeout, media.Expired: // the carrier is unreachable in both cases
+		return NoMedia
+	case media.Transferred:
+		return Transferred
+	case media.Failure:
+		return AgentError
+	default:
+		return Stopped
+	}
+}

@@ -1,0 +1,222 @@
+package tts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// cartesiaIdle is the time after a context's last speech in which it still accepts text.
+// Cartesia closes an idle context after 1 s.
+const cartesiaIdle = 700 * time.Millisecond
+
+// cartesiaSynthesis is one utterance. It uses a Cartesia context, and further ones if the
+// text arrives so slowly that a context expires.
+type cartesiaSynthesis struct {
+	socket *sharedSocket
+	name   string
+	style  pipeline.Style
+	unhook func() bool
+	once   sync.Once
+	wake   chan struct{} // signals a change
+	split  Splitter      // owned by the writer
+	parts  int           // contexts used before; owned by the writer
+
+	mu       sync.Mutex
+	id       string        // of the context
+	sent     time.Time     // when text was last sent to the context; zero before
+	last     bool          // the text is complete
+	received time.Time     // when the last message arrived
+	expired  bool          // the context ended before the text
+	from     time.Duration // start of the context within the utterance
+	duration time.Duration // of the speech so far
+	unread   []pipeline.Speech
+	bytes    int
+	done     bool
+	closed   bool
+	err      error
+}
+
+// Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
+// because Cartesia speaks each piece at once and concatenates them.
+func (u *cartesiaSynthesis) Write(text string) error {
+	for _, c := range u.split.Add(text) {
+		if err := u.send(c+" ", true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush implements pipeline.Synthesis.
+func (u *cartesiaSynthesis) Flush() error { return u.send(u.split.End(), false) }
+
+func (u *cartesiaSynthesis) send(text string, more bool) error {
+	id, err := u.context(text, !more)
+	if err != nil || id == "" {
+		return err
+	}
+	encoding := "pcm_mulaw"
+	if u.style.Rate != telephone {
+		encoding = "pcm_s16le"
+	}
+	type object = map[string]any
+	m := object{
+		"model_id": cmp.Or(u.style.Model, CartesiaModel), "transcript": text, "context_id": id,
+		"voice":         object{"mode": "id", "id": cmp.Or(u.style.Voice, CartesiaVoice)},
+		"output_format": object{"container": "raw", "encoding": encoding, "sample_rate": u.style.Rate},
+		"continue":      more, "add_timestamps": true, "max_buffer_delay_ms": 0,
+	}
+	if lang, _, _ := strings.Cut(u.style.Language, "-"); lang != "" {
+		m["language"] = lang
+	}
+	return u.socket.send(m)
+}
+
+// context returns the context for text, a new one if the current may have expired. It
+// returns "" if nothing is left to say.
+func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
+	u.mu.Lock()
+	now := time.Now()
+	old, err := u.id, u.err
+	gone := u.expired || u.received.After(u.sent) && now.Sub(u.received) >= cartesiaIdle
+	switch {
+	case u.closed || err != nil:
+		u.mu.Unlock()
+		return "", cmp.Or(err, context.Canceled)
+	case text == "" && (gone || u.sent.IsZero()):
+		u.done = true
+		u.notify()
+		u.mu.Unlock()
+		return "", nil
+	case !gone:
+		u.sent, u.last = now, last
+		u.mu.Unlock()
+		return old, nil
+	}
+	u.mu.Unlock()
+	u.parts++
+	id := fmt.Sprintf("%s.%d", u.name, u.parts)
+	if err := u.socket.move(u, old, id); err != nil {
+		return "", err
+	}
+	u.mu.Lock()
+	u.id, u.expired, u.from, u.sent, u.last = id, false, u.duration, now, last
+	closed := u.closed
+	u.mu.Unlock()
+	if closed { // closed meanwhile
+		u.socket.remove(id, time.Time{})
+		return "", context.Canceled
+	}
+	return id, nil
+}
+
+// pendingSince returns since when speech is due; zero for none. The caller holds mu.
+func (u *cartesiaSynthesis) pendingSince() time.Time {
+	if u.done || u.err != nil || u.sent.IsZero() || u.received.After(u.sent) && !u.last {
+		return time.Time{}
+	}
+	return u.sent
+}
+
+// onMessage processes a message of the utterance.
+func (u *cartesiaSynthesis) onMessage(m cartesiaMessage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.received = time.Now()
+	switch m.Type {
+	case "error":
+		u.err = m.refusal()
+	case "done":
+		u.done, u.expired = u.last, !u.last
+	default:
+		sp := pipeline.Speech{PCM: samples(m.Data, u.style.Rate)}
+		u.duration += time.Duration(len(sp.PCM)) * time.Second / time.Duration(u.style.Rate)
+		for i, w := range m.Words.Words {
+			sp.Words = append(sp.Words, pipeline.Word{Text: w, Start: u.from + seconds(m.Words.Start[i]), End: u.from + seconds(m.Words.End[i])})
+		}
+		u.unread = append(u.unread, sp)
+		if u.bytes += len(m.Data); u.bytes > maxUnread {
+			u.err = errors.New("cartesia: too much unread speech")
+		}
+	}
+	u.notify()
+}
+
+// notify wakes Audio, which checks the whole state: one pending signal is enough.
+func (u *cartesiaSynthesis) notify() {
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (u *cartesiaSynthesis) fail(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.err == nil {
+		u.err = err
+	}
+	u.notify()
+}
+
+// Audio implements pipeline.Synthesis.
+func (u *cartesiaSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
+	return func(yield func(pipeline.Speech, error) bool) {
+		for {
+			u.mu.Lock()
+			unread, done, closed, err := u.unread, u.done, u.closed, u.err
+			u.unread, u.bytes = nil, 0
+			u.mu.Unlock()
+			if closed {
+				return
+			}
+			for _, sp := range unread {
+				if (len(sp.PCM) > 0 || len(sp.Words) > 0) && !yield(sp, nil) {
+					return
+				}
+			}
+			switch {
+			case done:
+				return
+			case err != nil:
+				yield(pipeline.Speech{}, err)
+				return
+			case len(unread) == 0:
+				<-u.wake
+			}
+		}
+	}
+}
+
+// Close implements pipeline.Synthesis.
+func (u *cartesiaSynthesis) Close() error {
+	u.unhook()
+	u.end()
+	return nil
+}
+
+// end removes the utterance from the socket and cancels unspoken text.
+func (u *cartesiaSynthesis) end() {
+	u.once.Do(func() {
+		u.mu.Lock()
+		u.closed = true
+		cancel := !u.done && !u.expired && u.err == nil && !u.sent.IsZero()
+		id, due := u.id, u.pendingSince()
+		u.notify()
+		u.mu.Unlock()
+		if cancel && u.socket.send(map[string]any{"context_id": id, "cancel": true}) != nil {
+			u.socket.close()
+		}
+		u.socket.remove(id, due)
+	})
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

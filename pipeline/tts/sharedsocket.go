@@ -1,0 +1,119 @@
+package tts
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A sharedSocket is a socket shared by utterances. Its goroutine dispatches messages and
+// ends with the socket.
+type sharedSocket struct {
+	*socket
+	done chan struct{} // closed when the goroutine has ended
+
+	mu          sync.Mutex
+	speaking    map[string]*cartesiaSynthesis // by context name
+	lastMessage time.Time                     // when the last message arrived
+	suspect     bool                          // due speech was missing: no new utterances
+	dead        bool
+}
+
+func newSharedSocket(s *socket) *sharedSocket {
+	l := &sharedSocket{socket: s, done: make(chan struct{}), speaking: map[string]*cartesiaSynthesis{}}
+	go l.run()
+	return l
+}
+
+func (l *sharedSocket) add(id string, s pipeline.Style) *cartesiaSynthesis {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead || l.suspect || len(l.speaking) >= maxContexts {
+		return nil
+	}
+	u := &cartesiaSynthesis{socket: l, name: id, id: id, style: s, wake: make(chan struct{}, 1)}
+	l.speaking[id] = u
+	return u
+}
+
+// move gives an utterance another context. Later messages of the old one are dropped.
+func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return errors.New("cartesia: the connection ended")
+	}
+	delete(l.speaking, from)
+	l.speaking[to] = u
+	return nil
+}
+
+// remove removes an utterance whose speech is due since the given time; zero for none. A
+// hanging peer may still answer pings if a proxy answers them, so such a socket is closed
+// with its last utterance.
+func (l *sharedSocket) remove(id string, since time.Time) {
+	l.mu.Lock()
+	delete(l.speaking, id)
+	if !since.IsZero() && time.Since(later(since, l.lastMessage)) >= maxSilence {
+		l.suspect = true
+	}
+	end := l.suspect && len(l.speaking) == 0
+	l.mu.Unlock()
+	if end {
+		l.close()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// run dispatches messages without blocking. Unread speech is kept, up to maxUnread per
+// utterance.
+func (l *sharedSocket) run() {
+	defer close(l.done)
+	tick := time.NewTicker(cartesiaCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if !l.ping() {
+				_ = l.conn.Close() // also ends reading
+			}
+		case r, ok := <-l.in:
+			if !ok {
+				l.fail(l.err)
+				return
+			}
+			m, err := parseCartesia(r.body)
+			if err != nil {
+				l.fail(fmt.Errorf("cartesia: %w", err))
+				l.close()
+				return
+			}
+			l.mu.Lock()
+			l.lastMessage = time.Now()
+			u := l.speaking[m.Context]
+			l.mu.Unlock()
+			if u != nil {
+				u.onMessage(m) // otherwise it was canceled
+			}
+		}
+	}
+}
+
+// fail ends the socket and all its utterances.
+func (l *sharedSocket) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	for _, u := range l.speaking {
+		u.fail(err)
+	}
+}

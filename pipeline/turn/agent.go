@@ -1,0 +1,173 @@
+package turn
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// agent holds the answer that is being prepared and the speech that is being played.
+type agent struct {
+	policy *Policy
+
+	text      string        // caller's text that is being answered; empty for the agent's own speech
+	keys      string        // keys that are answered with it
+	fragments int           // retracted commits before this one
+	commit    time.Duration // when the turn was committed
+	begun     bool          // the answer was begun before the commit
+	pending   bool          // the answer is not audible yet
+	ready     bool          // its first sound exists
+	released  bool          // it may be played
+	doubt     time.Duration // until when a sound while Thinking may turn out to be words; 0 for none
+	filled    bool          // a filler was played for it
+	spec      string        // normalized text of the prepared answer
+	specs     int           // answers begun for this turn before its commit
+
+	greeting  bool // the agent's first words are not over
+	broken    bool // the greeting cannot be spoken
+	audibleAt time.Duration
+	ducked    bool
+	merging   bool          // the pause retracts the answer if the caller continues
+	saying    string        // the agent's last words
+	whole     bool          // the caller heard all of it
+	noted     string        // caller's words during it
+	notedAt   time.Duration // when that ended
+	quietAt   time.Duration // when the agent stopped speaking
+}
+
+// answersCaller reports whether the agent's speech is an answer, not its own speech.
+func (a *agent) answersCaller() bool { return a.text != "" || a.keys != "" }
+
+// release lets the answer be played unless the caller may still be speaking. The
+// greeting and the answer after a filler do not wait for the caller.
+func (a *agent) release(s State, c *caller) []Action {
+	quiet := a.greeting || s == Speaking || c.isQuiet() && a.doubt == 0
+	if !a.pending || !a.ready || a.released || !quiet {
+		return nil
+	}
+	a.released = true
+	return []Action{{Do: Release}}
+}
+
+// fillerDue returns when a filler is played. An answer begun before a late commit
+// counts from its beginning.
+func (a *agent) fillerDue(settled time.Duration) time.Duration {
+	since := a.commit
+	if a.begun {
+		since -= ahead
+	}
+	return max(since+grace, settled+a.policy.Filler)
+}
+
+// fill plays a filler once it is due, and waits on for the answer.
+func (a *agent) fill(at, due time.Duration) []Action {
+	giveUp := wake(a.commit + a.policy.GiveUp)
+	switch {
+	case a.filled || a.released:
+		return []Action{giveUp}
+	case at < due:
+		return []Action{wake(due)}
+	case a.answersCaller() || a.greeting:
+		a.filled = true
+		return []Action{{Do: Fill, Reason: "answer_slow"}, giveUp}
+	default:
+		return []Action{giveUp}
+	}
+}
+
+func (a *agent) speak(act Action, at time.Duration) []Action {
+	a.pending, a.ready, a.released, a.doubt = true, true, true, 0
+	a.text, a.keys, a.commit, a.begun = "", "", at, false
+	return []Action{act, wake(at + a.policy.GiveUp)}
+}
+
+// note records words during the agent's speech that need no answer.
+func (a *agent) note(at time.Duration, r *recognizer, c *caller) []Action {
+	a.noted, a.notedAt = r.words(), c.lastEnd
+	r.clear()
+	r.settle(c)
+	return []Action{{Do: Note, Text: a.noted, Reason: "backchannel", From: c.lastEnd, At: at}}
+}
+
+func (a *agent) forget() { a.spec, a.ready, a.specs = "", false, 0 }
+
+func (a *agent) stop(at time.Duration) {
+	a.pending, a.released, a.greeting, a.merging, a.ducked, a.doubt = false, false, false, false, false, 0
+	a.specs = 0
+	a.text, a.keys, a.fragments = "", "", 0
+	a.noted, a.quietAt = "", at
+}
+
+func (a *agent) duck(s State) []Action {
+	if s != Speaking || a.ducked || a.isUninterruptible() {
+		return nil
+	}
+	a.ducked = true
+	return []Action{{Do: Duck, Reason: "sound"}}
+}
+
+func (a *agent) unduck(reason string) []Action {
+	if !a.ducked {
+		return nil
+	}
+	a.ducked = false
+	return []Action{{Do: Unduck, Reason: reason}}
+}
+
+// isUninterruptible reports whether the agent's speech is played to its end.
+func (a *agent) isUninterruptible() bool { return a.greeting && a.policy.Uninterruptible }
+
+// ignoresWords reports whether words do not stop the greeting; a long voice may.
+func (a *agent) ignoresWords(s State) bool {
+	return a.greeting && (s == Speaking || a.policy.Uninterruptible)
+}
+
+// pause silences the agent until it is clear what the caller wants.
+func (a *agent) pause(at time.Duration, reason string) []Action {
+	return []Action{{Do: Pause, Reason: reason}, wake(at + a.policy.Wordless)}
+}
+
+// mayMerge reports whether the caller heard so little that the answer can be retracted.
+func (a *agent) mayMerge(e Event) bool {
+	return !a.greeting && !a.pending && !a.policy.NoMerge && e.At-a.audibleAt <= a.policy.Merge && e.Words <= a.policy.MergeWords
+}
+
+// bargeIn returns how long the caller must speak to pause the agent.
+func (a *agent) bargeIn() time.Duration {
+	switch {
+	case a.greeting:
+		return a.policy.SustainedGreeting
+	case readsBack(a.saying):
+		return a.policy.SustainedReadBack
+	default:
+		return a.policy.Sustained
+	}
+}
+
+// isEcho reports whether words are the agent's own. On a line without known echo,
+// every word must match in full, except the last.
+func (a *agent) isEcho(words []string, e Event) bool {
+	if e.HasEcho {
+		return echo(words, a.saying, 1)
+	}
+	said := normal(a.saying)
+	for i, w := range words {
+		last := i == len(words)-1 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], w)
+		if !last && !slices.Contains(said, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLateEcho reports whether text is the end of the agent's speech, heard just after it.
+func (a *agent) isLateEcho(e Event, s State, text string) bool {
+	return s != Speaking && s != Paused && e.HasEcho && e.From > 0 && e.From < a.quietAt+returnTime && echo(normal(text), a.saying, 1)
+}
+
+// isAnswerToGreeting reports whether text needs an answer after the greeting: it is
+// longer than a hello and no echo of the greeting.
+func (a *agent) isAnswerToGreeting(text string) bool {
+	words := normal(text)
+	return len(words) > 2 && !echo(words, a.saying, 0.6)
+}

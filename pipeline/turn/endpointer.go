@@ -1,0 +1,138 @@
+package turn
+
+import (
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/eot"
+)
+
+// endpointer decides how long the caller's silence must last to end the turn.
+type endpointer struct {
+	policy   *Policy
+	question string // the agent's words before this turn
+	prosody  Event  // Lull or Silence that has the prosody of the last speech
+	judge    judgment
+	pauses   time.Duration // mean length of the pauses after which the caller continued
+	cutOffs  int           // answers that spoke over the caller, less those forgiven
+	clean    int           // turns without a cut-off since the last one
+}
+
+// A judgment is a question to the classifier and its answer.
+type judgment struct {
+	text  string        // normalized text that was asked about
+	asked time.Duration // when
+	at    time.Duration // time of the answer; 0 without one
+	due   time.Duration // until when the commit last waited for it; 0 if it did not
+	p     float64
+}
+
+// pause describes the pause after text, for a classifier.
+func (p *endpointer) pause(text string) eot.Pause {
+	return eot.Pause{
+		Text: text, Asked: p.question, Language: p.policy.Language,
+		Prosody: eot.Prosody{Fall: p.prosody.Pitch, Trail: p.prosody.Trail, Known: p.prosody.HasProsody},
+	}
+}
+
+// guess estimates the probability that the caller has finished. The classifier
+// overrides the recognizer, which overrides the built-in model.
+func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
+	g := p.pause(text).Guess()
+	if r.eot > 0 {
+		g.P, g.Reason = r.eot, "recognizer"
+	}
+	if p.judge.at > 0 && p.judge.p >= 0 && p.judge.text == wording(text) {
+		g.P, g.Reason = p.judge.p, "classifier"
+	}
+	return g
+}
+
+// wait returns how long after the caller's last sound the turn ends. Callers who were
+// spoken over get more time unless their words are clearly complete; after adapting
+// cut-offs, as much as their own pauses ask for.
+func (p *endpointer) wait(g eot.Guess) time.Duration {
+	d := patience(g.P)
+	if g.Dictation {
+		d += dictation
+	}
+	if g.P < 0.9 {
+		d += time.Duration(p.cutOffs) * perCutOff
+	}
+	if g.P < 0.9 && p.cutOffs >= adapting {
+		d = max(d, min(p.pauses*5/4, slowest))
+	}
+	return min(d, mostPatient)
+}
+
+// due returns when the turn ends if the caller stays silent. The first call for a text
+// also asks the classifier.
+func (p *endpointer) due(at time.Duration, text string, c *caller, r *recognizer) (due time.Duration, acts []Action) {
+	due = c.lastEnd + p.wait(p.guess(text, r))
+	switch {
+	case strings.HasSuffix(c.keys, "#"):
+		due = at
+	case c.keys != "":
+		due = c.keyAt + p.policy.Keys
+	case p.policy.Classifier > 0:
+		if same := wording(text); p.judge.text != same {
+			p.judge = judgment{text: same, asked: at}
+			acts = append(acts, Action{Do: Judge, Text: text})
+		}
+		if last := p.judge.asked + p.policy.Classifier; p.judge.at == 0 && due < last {
+			due, p.judge.due = last, last
+		}
+	}
+	if c.sound && !c.voiced && due <= at {
+		due = at + 60*time.Millisecond // the next frames show whether the caller continues
+	}
+	return due, acts
+}
+
+// onJudgment reports false for an answer about an earlier text.
+func (p *endpointer) onJudgment(e Event) bool {
+	if wording(e.Text) != p.judge.text {
+		return false
+	}
+	p.judge.at, p.judge.p = e.At, e.P
+	return true
+}
+
+// judgedAt returns until when the commit waited for the classifier; 0 if it did not.
+func (p *endpointer) judgedAt() time.Duration {
+	if p.judge.at != 0 {
+		return p.judge.at
+	}
+	return p.judge.due
+}
+
+func (p *endpointer) onProsody(e Event) {
+	if e.HasProsody {
+		p.prosody = e
+	}
+}
+
+// onPause learns from a pause from since to the caller's new onset.
+func (p *endpointer) onPause(since, onset time.Duration) {
+	gap := onset - since
+	if since == 0 || gap < shortPause || gap > longPause {
+		return
+	}
+	if p.pauses == 0 {
+		p.pauses = gap
+	}
+	p.pauses += (gap - p.pauses) / 3
+}
+
+// onCutOff learns that an answer spoke over the caller, whose speech had paused at since.
+func (p *endpointer) onCutOff(since, onset time.Duration) {
+	p.cutOffs, p.clean = min(p.cutOffs+1, mostCutOffs), -1 // -1: the turn that follows is not clean
+	p.onPause(since, onset)
+}
+
+// onReplyEnd forgives a cut-off after some replies without one.
+func (p *endpointer) onReplyEnd() {
+	if p.clean++; p.clean >= forgiven {
+		p.cutOffs, p.clean = max(0, p.cutOffs-1), 0
+	}
+}

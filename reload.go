@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/sip/stirshaken"
+)
+
+// reloadOn reloads at each signal until ended is closed.
+func (srv *server) reloadOn(signals <-chan os.Signal, ended <-chan struct{}, e *env) {
+	for {
+		select {
+		case <-signals:
+		case <-ended:
+			return
+		}
+		if err := srv.reload(e); err != nil {
+			srv.log.Error("failed to reload; the settings are unchanged", "err", err)
+			continue
+		}
+		srv.log.Info("reloaded the log level and the certificates; other settings need a restart", "level", e.level.Level())
+	}
+}
+
+// reload reads the settings again and applies the log level, certificates, keys and roots: all
+// of them, or none if one is invalid. Calls and open connections are not affected.
+func (srv *server) reload(e *env) error {
+	c, err := e.config()
+	if err != nil {
+		return err
+	}
+	c.SIPTLS.Addr = srv.config.SIPTLS.Addr // open since the start
+	pair, err := secure(c.SIPTLS)
+	if err != nil {
+		return err
+	}
+	if err = srv.signer.load(c.Stir, srv.trunkReconciler.Attest); err != nil {
+		return err
+	}
+	if err = srv.ua.SetCertificates(pair); err != nil {
+		return err
+	}
+	e.setLevel(c.LogLevel)
+	return nil
+}
+
+// A liveSigner signs calls with the key and certificate loaded last; without any it signs none.
+type liveSigner struct {
+	current atomic.Pointer[stirshaken.Signer]
+}
+
+// load reads the files of s. On an error the signer is unchanged.
+func (l *liveSigner) load(s config.Stir, attest func(from string) string) error {
+	fresh, err := signer(s, attest, time.Now())
+	if err == nil {
+		l.current.Store(fresh)
+	}
+	return err
+}
+
+// Sign implements sip.Signer.
+func (l *liveSigner) Sign(from, to string, at time.Time) (string, error) {
+	s := l.current.Load()
+	if s == nil {
+		return "", nil
+	}
+	return s.Sign(from, to, at)
+}

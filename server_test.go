@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db/dbtest"
+)
+
+func testConfig(t testing.TB) config.Config {
+	t.Helper()
+	c := config.Default()
+	c.DataDir, c.HTTPAddr, c.MetricsAddr, c.SIPAddr = openDir(t), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.AllowInsecureWebhooks, c.WebRTC.UDP, c.DatabaseWait = true, 0, 0
+	return c
+}
+
+// TestServerLeavesNothing builds the whole service and closes it: no goroutine is left.
+func TestServerLeavesNothing(t *testing.T) {
+	c := testConfig(t)
+	url := dbtest.URL(t)
+	before := goleak.IgnoreCurrent()
+	set := config.Settings()["PARLEY_DATABASE_URL"].Set
+	if err := set(&c, url); err != nil {
+		t.Fatal(err)
+	}
+	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		srv.publicURL + "/healthz":      "ok",
+		srv.publicURL + "/readyz":       "ready",
+		srv.publicURL + "/openapi.json": `"openapi":"3.1`,
+		srv.publicURL + "/docs":         "<html",
+		srv.publicURL + "/dashboard":    "Sign in",
+		srv.http.metricsURL():           "parley_media_clock_late_ticks_total",
+	} {
+		if got := fetch(t, path); !strings.Contains(got, want) {
+			t.Errorf("%s says %.200q, want %q in it", path, got, want)
+		}
+	}
+	for accept, want := range map[string]string{"text/html,*/*;q=0.8": "Sign in", "*/*": "path not found"} {
+		if got := fetch(t, srv.publicURL+"/", "Accept", accept); !strings.Contains(got, want) {
+			t.Errorf("/ for %s says %.200q, want %q in it", accept, got, want)
+		}
+	}
+	srv.drain()
+	if got := fetch(t, srv.publicURL+"/readyz"); strings.Contains(got, `"ready"`) {
+		t.Errorf("a draining service is ready: %s", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	srv.stop(ctx)
+	http.DefaultClient.CloseIdleConnections()
+	goleak.VerifyNone(t, before)
+}
+
+// TestTheDashboardIsOff: without the dashboard its pages do not exist, all others do.
+func TestTheDashboardIsOff(t *testing.T) {
+	c := testConfig(t)
+	for key, value := range map[string]string{"PARLEY_DATABASE_URL": dbtest.URL(t), "PARLEY_DASHBOARD": "off"} {
+		if err := config.Settings()[key].Set(&c, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.stop(context.WithoutCancel(t.Context()))
+	for path, want := range map[string]string{"/healthz": "ok", "/dashboard": "path not found", "/dashboard/sign-in": "path not found", "/dashboard/assets/x": "path not found", "/": "path not found"} {
+		if got := fetch(t, srv.publicURL+path); !strings.Contains(got, want) {
+			t.Errorf("%s says %.200q, want %q in it", path, got, want)
+		}
+	}
+}
+
+// fetch gets a URL with the headers given.
+func fetch(t testing.TB, url string, headers ...string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestWhatCannotBeBuilt: an invalid setting is named, and nothing is left behind.
+func TestWhatCannotBeBuilt(t *testing.T) {
+	c := testConfig(t)
+	if err := config.Settings()["PARLEY_DATABASE_URL"].Set(&c, dbtest.URL(t)); err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	for want, spoil := range map[string]func(*config.Config){
+		"PARLEY_MEDIA_IP":     func(c *config.Config) { c.SIPAddr = "0.0.0.0:0" },
+		"PARLEY_SIP_ADDR":     func(c *config.Config) { c.SIPAddr = "sip.example:0" },
+		"PARLEY_HTTP_ADDR":    func(c *config.Config) { c.HTTPAddr = "192.0.2.1:80" },
+		"PARLEY_METRICS_ADDR": func(c *config.Config) { c.MetricsAddr = "192.0.2.1:80" },
+		"database":            func(c *config.Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
+	} {
+		spoiled := c
+		spoil(&spoiled)
+		srv, err := newServer(t.Context(), spoiled, slog.New(slog.DiscardHandler))
+		if err == nil {
+			srv.stop(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s in it", err, want)
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestMetricsOfACall places a call that is not answered and finds it counted.
+func TestMetricsOfACall(t *testing.T) {
+	srv, api := startServer(t, "127.0.0.1:9") // the service is down
+	var placed demo.Call
+	body := map[string]any{"agent_id": "demo", "to_number": demo.Number, "ring_duration": 5}
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", body, &placed); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/"+placed.CallID+"/end", nil, &placed); err != nil {
+		t.Fatal(err)
+	}
+	call, _ := finished(t, api, placed.CallID)
+	if call.Status != "failed" {
+		t.Errorf("the call is %s", call.Status)
+	}
+	deadline := time.After(10 * time.Second)
+	for !strings.Contains(fetch(t, srv.http.metricsURL()), `parley_calls_total{reason="`+call.Reason+`",status="failed"} 1`) {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatal("the call is not counted")
+		}
+	}
+}

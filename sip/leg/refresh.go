@@ -1,0 +1,167 @@
+package leg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/emiago/sipgo/sip"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/timer"
+)
+
+// refreshRetry is the delay before a failed refresh is repeated.
+const refreshRetry = 10 * time.Second
+
+// A sessionTimer holds the agreed session interval (RFC 4028).
+type sessionTimer struct {
+	minimum   time.Duration // shortest interval that we accept
+	schedule  atomic.Pointer[timer.Schedule]
+	agreedMin atomic.Int64        // shortest interval that both sides accept, ns
+	changes   chan timer.Schedule // the latest agreement, for refresh
+}
+
+func newSessionTimer(minimum, peerMin time.Duration, s timer.Schedule) *sessionTimer {
+	t := &sessionTimer{minimum: cmp.Or(minimum, timer.MinInterval), changes: make(chan timer.Schedule, 1)}
+	t.schedule.Store(&s)
+	t.agreedMin.Store(int64(max(peerMin, t.minimum)))
+	return t
+}
+
+// set records a new agreement.
+func (t *sessionTimer) set(s timer.Schedule) {
+	t.schedule.Store(&s)
+	for {
+		select {
+		case t.changes <- s:
+			return
+		default:
+		}
+		select { // replace one that was not taken
+		case <-t.changes:
+		default:
+		}
+	}
+}
+
+// raise applies the Min-SE of a 422.
+func (t *sessionTimer) raise(res *sip.Response) {
+	if h := res.GetHeader("Min-SE"); h != nil {
+		if least, err := timer.ParseMinSE(h.Value()); err == nil && int64(least) > t.agreedMin.Load() {
+			t.agreedMin.Store(int64(least))
+		}
+	}
+}
+
+// request adds the headers that ask for the next interval. The refresher stays
+// the same (RFC 4028 section 7.4).
+func (t *sessionTimer) request(req *sip.Request) {
+	least := time.Duration(t.agreedMin.Load())
+	next := timer.Interval{Length: max(timer.DefaultInterval, least), Refresher: timer.UAC}
+	if s := t.schedule.Load(); s != nil && s.Length > 0 {
+		next.Length = max(s.Length, least)
+		if !s.IsRefresher {
+			next.Refresher = timer.UAS
+		}
+	}
+	req.AppendHeader(sip.NewHeader("Session-Expires", next.String()))
+	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
+}
+
+// answer returns the headers for the 2xx to a request, and the agreement. ok is
+// false if the request needs a 422 instead.
+func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s timer.Schedule, ok bool) {
+	supported := HasToken(req, "Supported", "k", "timer")
+	i, s, ok := timer.Negotiate(SessionExpires(req), supported, t.minimum)
+	if ok && i.Length > 0 {
+		headers = append(headers, sip.NewHeader("Session-Expires", i.String()), sip.NewHeader("Require", "timer"))
+		if i.Refresher == timer.UAS && !supported {
+			headers = headers[:1] // the peer does not support timers, so it must not be required to
+		}
+	}
+	return headers, s, ok
+}
+
+// refresh refreshes the session, or ends the leg if no side does (RFC 4028).
+func (l *Leg) refresh(s timer.Schedule) {
+	var due <-chan time.Time
+	clock := time.NewTimer(time.Hour)
+	defer clock.Stop()
+	refreshed := time.Now()
+	arm := func(after time.Duration) {
+		clock.Reset(after)
+		due = clock.C
+	}
+	next := func() {
+		switch {
+		case s.Length == 0:
+			due = nil
+		case s.IsRefresher:
+			arm(s.RefreshAfter())
+		default:
+			arm(s.ExpireAfter())
+		}
+	}
+	next()
+	for {
+		select {
+		case <-l.ended:
+			return
+		case s = <-l.timer.changes:
+			refreshed = time.Now()
+			next()
+		case <-due:
+			if !s.IsRefresher || time.Since(refreshed) >= s.ExpireAfter() {
+				l.end(media.Expired, true)
+				return
+			}
+			if err := l.offers.offer(context.Background(), false); err == nil {
+				continue // the new agreement follows on changes
+			} else if !errors.Is(err, errEnded) {
+				l.endpoint.Debug("failed to refresh session", err)
+			}
+			arm(max(time.Millisecond, min(refreshRetry, s.ExpireAfter()-time.Since(refreshed))))
+		}
+	}
+}
+
+// SessionExpires returns the valid Session-Expires of a message, or nil.
+func SessionExpires(msg sip.Message) *timer.Interval {
+	for _, name := range []string{"Session-Expires", "x"} {
+		for _, h := range msg.GetHeaders(name) {
+			if i, err := timer.Parse(h.Value()); err == nil {
+				return &i
+			}
+		}
+	}
+	return nil
+}
+
+// HasToken reports whether a list header, by its long or short name, contains a
+// token.
+func HasToken(msg sip.Message, name, short, token string) bool {
+	for _, n := range []string{name, short} {
+		for _, h := range msg.GetHeaders(n) {
+			for item := range strings.SplitSeq(h.Value(), ",") {
+				if strings.EqualFold(strings.TrimSpace(item), token) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// AllowedMethods returns the methods in the Allow header of a message.
+func AllowedMethods(msg sip.Message) (methods []string) {
+	for _, h := range msg.GetHeaders("Allow") {
+		for m := range strings.SplitSeq(h.Value(), ",") {
+			methods = append(methods, strings.ToUpper(strings.TrimSpace(m)))
+		}
+	}
+	return methods
+}

@@ -1,0 +1,70 @@
+// Loaded before parley.js: a microphone, a peer connection and a socket that tests control.
+(() => {
+  sessionStorage.clear();
+  const harness = (window.harness = { sockets: [], peers: [], tracks: [], asked: 0 });
+  harness.wait = (ms = 0) => new Promise((done) => setTimeout(done, ms));
+  harness.until = async (is) => { while (!is()) await harness.wait(); };
+  harness.saved = () => JSON.parse(sessionStorage.getItem("parley.call"));
+  harness.sent = () => harness.sockets.flatMap((s) => s.sent.map((m) => m.type)).join(" ");
+
+  // The microphone is allowed at once, or by harness.allow() after harness.delayPermission().
+  harness.prompt = Promise.resolve();
+  harness.delayPermission = () => { harness.prompt = new Promise((allow) => { harness.allow = allow; }); };
+  navigator.mediaDevices.getUserMedia = async () => {
+    harness.asked++;
+    await harness.prompt;
+    const track = Object.assign(new EventTarget(), { enabled: true, stopped: false, stop() { this.stopped = true; } });
+    harness.tracks.push(track);
+    return { getAudioTracks: () => [track], getTracks: () => [track] };
+  };
+
+  window.RTCPeerConnection = class {
+    connectionState = "new";
+    signalingState = "stable";
+    constructor() { harness.peers.push(this); }
+    addTransceiver() {}
+    getSenders() { return []; }
+    async createOffer() { return { sdp: "offer" }; }
+    async setLocalDescription(d) { this.localDescription = d; this.signalingState = "have-local-offer"; }
+    async setRemoteDescription() {
+      await harness.wait(); // asynchronous, as in browsers
+      if (this.signalingState === "stable") throw new DOMException("wrong state", "InvalidStateError");
+      this.signalingState = "stable";
+    }
+    close() { this.connectionState = "closed"; }
+    connect() { this.connectionState = "connected"; this.onconnectionstatechange?.(); }
+  };
+
+  // harness.service receives what a socket sends and answers with its say().
+  window.WebSocket = class {
+    static OPEN = 1;
+    readyState = 0;
+    sent = [];
+    constructor(url) {
+      if (!/^wss?:/.test(url)) throw new DOMException("invalid WebSocket URL", "SyntaxError");
+      harness.sockets.push(this);
+      setTimeout(() => { this.readyState = 1; this.onopen?.(); });
+    }
+    send(text) { this.sent.push(JSON.parse(text)); harness.service(this, JSON.parse(text)); }
+    say(m) { this.onmessage?.({ data: JSON.stringify(m) }); }
+    close() { if (this.readyState < 2) { this.readyState = 3; setTimeout(() => this.onclose?.()); } }
+  };
+  harness.accepts = (ws, m) => {
+    if (m.type !== "join") return;
+    ws.say({ type: "answer", sdp: "answer", call_id: "call", resume: "secret" + harness.sockets.length });
+    harness.peers.at(-1).connect();
+    ws.say({ type: "ready" });
+  };
+  harness.refuses = (code) => (ws, m) => { if (m.type === "join") { ws.say({ type: "error", code, message: "text from the service" }); ws.close(); } };
+  harness.service = (ws, m) => setTimeout(() => harness.accepts(ws, m));
+
+  harness.join = async (ticket = { token: "t", url: "ws://harness/rtc" }, options = {}) => {
+    const { Parley } = await import("/rtc/parley.js");
+    return Parley.join(ticket, { levels: false, ...options });
+  };
+  harness.resume = async (options) => {
+    const { Parley } = await import("/rtc/parley.js");
+    return Parley.resume({ levels: false, ...options });
+  };
+  harness.why = (joining) => joining.then(() => "joined", (e) => e.constructor.name + " " + e.code + ": " + e.message);
+})();

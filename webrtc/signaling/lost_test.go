@@ -1,0 +1,332 @@
+package signaling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/pion/webrtc/v4"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/webrtc/leg"
+	"github.com/parley-voice/parley/webrtc/signaling"
+	"github.com/parley-voice/parley/webrtc/token"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
+)
+
+// socket opens a WebSocket without a browser.
+func (s *fixture) socket() *websocket.Conn { return s.socketFrom(1) }
+
+// socketFrom opens a WebSocket from 127.0.0.n.
+func (s *fixture) socketFrom(n byte) *websocket.Conn {
+	s.t.Helper()
+	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, n)}}
+	d := &websocket.Dialer{NetDialContext: from.DialContext}
+	ws, resp, err := d.DialContext(s.ctx(), s.url, http.Header{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	_ = ws.SetReadDeadline(time.Now().Add(20 * time.Second))
+	s.t.Cleanup(func() { _ = ws.Close() })
+	return ws
+}
+
+// offer returns an offer of a connection whose answer is never applied.
+func (s *fixture) offer() (string, *leg.Leg) {
+	s.t.Helper()
+	own := open(s.t, netip.MustParseAddrPort("127.0.0.1:0"))
+	l := &leg.Leg{Connector: own, Clock: s.clock, LossTimeout: time.Minute}
+	if err := l.Open(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = l.Hangup(media.LocalHangup); _ = own.Close() })
+	text, err := l.CreateOffer(s.ctx())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text, l
+}
+
+// TestLateRestart checks that the answer to a restart is not sent on a later
+// socket, which has another connection.
+func TestLateRestart(t *testing.T) {
+	s := newStage(t)
+	for n := range 5 {
+		b := s.browser(fmt.Sprint("call_", n))
+		if err := b.Join(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := b.Leg.CreateRestartOffer(s.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = b.Send(map[string]any{"type": "restart", "sdp": again}); err != nil {
+			t.Fatal(err)
+		}
+		b.Leave() // after a network outage both arrive at once
+		<-time.After(50 * time.Millisecond)
+		from := len(b.Messages())
+		if err := b.Reload(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Wait(s.ctx(), from, is("ready")); err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		for _, m := range b.Messages()[from:] {
+			kinds = append(kinds, m.Type)
+		}
+		if len(kinds) != 2 || kinds[0] != "answer" || kinds[1] != "ready" {
+			t.Errorf("after resuming got %v", kinds)
+		}
+		b.Close()
+	}
+}
+
+// TestLostAnswer checks that a resumption with a lost answer can be repeated
+// until the new socket has sent a message.
+func TestLostAnswer(t *testing.T) {
+	s := newStage(t)
+	b := s.browser("call_a")
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	first := b.Messages()[0].Resume
+	b.Leave()
+	resume := func(secret string) (*websocket.Conn, webrtctest.Message) {
+		ws := s.socket()
+		offer, _ := s.offer()
+		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": secret, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		var m webrtctest.Message
+		_ = ws.ReadJSON(&m)
+		return ws, m
+	}
+	for range 3 { // without reading an answer
+		ws := s.socket()
+		offer, _ := s.offer()
+		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.Close()
+	}
+	if _, m := resume(first); m.Type != "answer" || m.Resume == first {
+		t.Fatalf("after answers that were lost: %+v", m)
+	}
+	ws := s.socket()
+	if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": "v=0"}); err != nil {
+		t.Fatal(err)
+	}
+	var m webrtctest.Message
+	if err := ws.ReadJSON(&m); err != nil || m.Code != "sdp_invalid" {
+		t.Errorf("an offer that cannot be answered: %+v %v", m, err)
+	}
+	ws, m = resume(first)
+	if m.Type != "answer" {
+		t.Fatalf("after an offer that could not be answered: %+v", m)
+	}
+	if err := ws.WriteJSON(map[string]any{"type": "candidate", "candidate": nil}); err != nil {
+		t.Fatal(err)
+	}
+	last := m.Resume
+	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
+		if got := s.tell(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code == "resume_unknown" {
+			break
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("an old secret was accepted")
+		}
+	}
+	if _, calls := s.server.Counts(); calls != 1 {
+		t.Errorf("got %d calls, want 1", calls)
+	}
+	if _, m := resume(last); m.Type != "answer" {
+		t.Errorf("by the secret of the last answer: %+v", m)
+	}
+}
+
+// TestErrorsAfterTheJoin checks that a joined browser receives the reason for
+// a closed socket; an unusable candidate closes none.
+func TestErrorsAfterTheJoin(t *testing.T) {
+	s := newStage(t)
+	n := 0
+	for text, want := range map[string]string{
+		`{"type":"nonsense"}`:                "message_invalid",
+		`nonsense`:                           "message_invalid",
+		`{"type":"candidate","candidate":1}`: "message_invalid",
+		`{"type":"restart","sdp":"v=0"}`:     "sdp_invalid",
+		`{"type":"candidate","candidate":{"candidate":"candidate:x"}}`:                                                      "",
+		`{"type":"candidate","candidate":{"candidate":"candidate:1 1 udp 1 nowhere.example 9 typ host","sdpMLineIndex":7}}`: "",
+	} {
+		n++
+		ws := s.socket()
+		offer, l := s.offer()
+		word := key.Sign(key.NewClaims(fmt.Sprint("call_", n), time.Now().Add(time.Minute)))
+		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": offer}); err != nil {
+			t.Fatal(err)
+		}
+		var m webrtctest.Message
+		if err := ws.ReadJSON(&m); err != nil || m.Type != "answer" {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if err := l.AcceptAnswer(m.SDP); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.WriteMessage(websocket.TextMessage, []byte(text))
+		_ = ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"bye"}`))
+		for m.Type != "error" && m.Type != "bye" {
+			m = webrtctest.Message{}
+			if err := ws.ReadJSON(&m); err != nil {
+				t.Errorf("%s: %v", text, err)
+				break
+			}
+		}
+		if m.Code != want {
+			t.Errorf("%s: %+v, want %q", text, m, want)
+		}
+	}
+}
+
+// slow is a Calls whose Begin waits for the test.
+type slow struct {
+	*fixture
+
+	came, let chan struct{}
+}
+
+func (s *slow) Begin(ctx context.Context, c token.Claims, x *signaling.Session) error {
+	select {
+	case s.came <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-s.let
+	return s.fixture.Begin(ctx, c, x)
+}
+
+// TestHalfOpenOfOneAddress checks that idle sockets of one address displace
+// each other, and neither those of others nor one whose call is beginning.
+func TestHalfOpenOfOneAddress(t *testing.T) {
+	s := newStage(t)
+	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+	s.server.Calls = calls
+	other := s.socketFrom(2)
+	offer, _ := s.offer()
+	joins := s.socket()
+	if err := joins.WriteJSON(map[string]any{"type": "join", "token": key.Sign(key.NewClaims("call_a", time.Now().Add(time.Minute))), "sdp": offer}); err != nil {
+		t.Fatal(err)
+	}
+	<-calls.came
+	for range 100 {
+		s.socket()
+	}
+	if half, _ := s.server.Counts(); half > 33 {
+		t.Errorf("got %d half-open sockets", half)
+	}
+	close(calls.let)
+	var m webrtctest.Message
+	if err := joins.ReadJSON(&m); err != nil || m.Type != "answer" {
+		t.Errorf("the socket whose call is beginning: %+v %v", m, err)
+	}
+	if err := other.WriteJSON(map[string]any{"type": "join", "resume": "guessed"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.ReadJSON(&m); err != nil || m.Code != "resume_unknown" {
+		t.Errorf("a socket of another address: %+v %v", m, err)
+	}
+}
+
+// hung is a Calls whose database does not answer.
+type hung struct{}
+
+func (hung) Begin(ctx context.Context, _ token.Claims, _ *signaling.Session) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestBeginInTime(t *testing.T) {
+	s := newStage(t)
+	s.server.Calls, s.server.BeginTimeout = hung{}, 200*time.Millisecond
+	var refused *webrtctest.RefusedError
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.browser("call_a").Join(ctx); !errors.As(err, &refused) || refused.Code != "unavailable" {
+		t.Errorf("%v", err)
+	}
+}
+
+// counted counts the peer connections created.
+type counted struct {
+	leg.Connector
+
+	made atomic.Int32
+}
+
+func (c *counted) Connect() (*webrtc.PeerConnection, error) {
+	c.made.Add(1)
+	return c.Connector.Connect()
+}
+
+// TestUsedTokens checks that a used token creates no peer connection, and that
+// a failed join leaves its token usable.
+func TestUsedTokens(t *testing.T) {
+	s := newStage(t)
+	connects := &counted{Connector: s.endpoint}
+	s.server.Connector = connects
+	offer, _ := s.offer()
+	join := func(call, sdp string) *websocket.Conn {
+		ws := s.socket()
+		word := key.Sign(key.NewClaims(call, time.Now().Add(time.Minute)))
+		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": sdp}); err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	hears := func(ws *websocket.Conn, want string) {
+		t.Helper()
+		var m webrtctest.Message
+		if err := ws.ReadJSON(&m); err != nil || m.Code != want && m.Type != want {
+			t.Errorf("%+v %v, want %s", m, err, want)
+		}
+	}
+	hears(join("call_a", "v=0"), "sdp_invalid")
+	hears(join("call_a", offer), "answer")
+	made := connects.made.Load()
+	for range 3 {
+		hears(join("call_a", offer), "token_used")
+	}
+	s.mu.Lock()
+	s.used[key.NewClaims("call_b", time.Now()).ID] = true // used on another node
+	s.mu.Unlock()
+	for range 3 {
+		hears(join("call_b", offer), "token_used")
+	}
+	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+	s.server.Calls = calls
+	first := join("call_c", offer)
+	<-calls.came
+	for range 3 {
+		hears(join("call_c", offer), "unavailable")
+	}
+	close(calls.let)
+	hears(first, "answer")
+	if n := connects.made.Load() - made; n != 2 {
+		t.Errorf("got %d peer connections, want 2", n)
+	}
+	x := s.session("call_a")
+	_ = x.Leg.Hangup(media.LocalHangup)
+	for s.session("call_a") != nil {
+		<-time.After(time.Millisecond)
+	}
+	x.Bye("local")
+	hears(join("call_a", offer), "call_ended")
+}

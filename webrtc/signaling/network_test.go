@@ -1,0 +1,265 @@
+package signaling_test
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-voice/parley/bench/relay"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/webrtc/ice"
+	"github.com/parley-voice/parley/webrtc/webrtctest"
+)
+
+var candidates = regexp.MustCompile(`(?m)^a=candidate:.*\r\n`)
+
+// through connects a browser and the server by a simulated network.
+func (s *fixture) through(b *webrtctest.Browser, path relay.Path, taps ...func(relay.Passing)) *relay.Relay {
+	s.t.Helper()
+	r := &relay.Relay{Target: s.endpoint.UDP(), There: path, Back: path, Seed: 12}
+	for _, tap := range taps {
+		r.Tap = tap
+	}
+	if err := r.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = r.Close() })
+	own := strconv.Itoa(int(s.endpoint.UDP().Port()))
+	b.Rewrite = func(sdp string) string {
+		if strings.Contains(sdp, " "+own+" typ host") {
+			return strings.ReplaceAll(sdp, " "+own+" typ host", " "+strconv.Itoa(int(r.Addr().Port()))+" typ host")
+		}
+		return candidates.ReplaceAllString(sdp, "") // the local address is found through the network
+	}
+	return r
+}
+
+// again repeats a test that failed on a slow machine. The third failure is
+// final.
+func again(t *testing.T, test func(t *testing.T) (fault string)) {
+	t.Helper()
+	for n := 1; ; n++ {
+		late := mediatest.MeasureLateness()
+		fault := test(t)
+		worst := late()
+		switch {
+		case fault == "":
+			return
+		case worst < 20*time.Millisecond || n == 3:
+			t.Fatalf("trial %d: %s, on a machine that was up to %v late", n, fault, worst)
+		}
+		t.Logf("%s, on a machine that was up to %v late: again", fault, worst)
+	}
+}
+
+// mostWait is the longest wait for a frame: the jitter buffer's 120 ms, one
+// frame, and as much for the machine.
+const mostWait = 180 * time.Millisecond
+
+// TestBadNetwork applies bursts of 5 % loss and 40 ms of jitter in both
+// directions. No gap in the frames exceeds 120 ms.
+func TestBadNetwork(t *testing.T) {
+	again(t, func(t *testing.T) string {
+		t.Helper()
+		s := newStage(t)
+		var mu sync.Mutex
+		var last time.Time
+		var wait, silent, most time.Duration
+		frames := 0
+		s.each = func(f media.Frame, at time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			if frames++; frames < 50 { // startup
+				last = at
+				return
+			}
+			wait, last = max(wait, at.Sub(last)), at
+			if silent += media.FrameTime; tone.Level(f) > -50 {
+				silent = 0
+			}
+			most = max(most, silent)
+		}
+		b := s.browser("call_a")
+		r := s.through(b, relay.Path{Loss: 0.05, Burst: 3, Delay: 20 * time.Millisecond, Jitter: 40 * time.Millisecond})
+		if err := b.Join(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		b.Leg.Play(hum())
+		total, quiet := s.listen(b.Leg)
+		<-time.After(6 * time.Second)
+		n := r.Stats()
+		q := s.session("call_a").Leg.Quality()
+		b.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		t.Logf("%d frames, waited %v, silent %v; the browser received %d, %d silent; %+v; %+v", frames, wait, most, total.Load(), quiet.Load(), n, q)
+		switch {
+		case n.There.Lost < 8 || q.Received.Lost < 4 || q.Concealed == 0:
+			return "nothing was lost: the test tests nothing"
+		case frames < 200 || wait > mostWait || most > 120*time.Millisecond:
+			return "a gap: waited " + wait.String() + ", silent " + most.String()
+		case quiet.Load() > total.Load()/20+50:
+			return "the browser hears silence"
+		}
+		return ""
+	})
+}
+
+func TestNetworkOutage(t *testing.T) {
+	s := newStage(t)
+	b := s.browser("call_a")
+	r := s.through(b, relay.Path{Delay: 5 * time.Millisecond})
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+	r.Cut(true)
+	<-time.After(5 * time.Second)
+	r.Cut(false)
+	f := make(media.Frame, media.FrameLen(b.Leg.Rate()))
+	for began, loud := time.Now(), 0; loud < 50; { // one second of audio
+		if err := b.Leg.ReadFrame(f); err != nil || time.Since(began) > 10*time.Second {
+			t.Fatalf("%v: the audio did not resume", err)
+		}
+		if tone.Level(f) > -30 {
+			loud++
+		}
+	}
+	if s.session("call_a") == nil {
+		t.Error("the call ended")
+	}
+}
+
+// TestEndToEndLatency checks that at most 60 ms pass between FillFrame and
+// ReadFrame at the other end, in 95 % of frames and both directions.
+func TestEndToEndLatency(t *testing.T) {
+	again(t, func(t *testing.T) string {
+		t.Helper()
+		s := newStage(t)
+		up, down := &clicks{}, &clicks{}
+		s.audio = down
+		s.each = up.hear
+		b := s.browser("call_a")
+		if err := b.Join(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		b.Leg.Play(up)
+		f := make(media.Frame, media.FrameLen(b.Leg.Rate()))
+		for began := time.Now(); time.Since(began) < 8*time.Second; {
+			if err := b.Leg.ReadFrame(f); err != nil {
+				t.Fatal(err)
+			}
+			down.hear(f, time.Now())
+		}
+		b.Close()
+		for name, c := range map[string]*clicks{"up": up, "down": down} {
+			c.mu.Lock()
+			slices.Sort(c.took)
+			n := len(c.took)
+			if n < 20 {
+				c.mu.Unlock()
+				return name + ": too few clicks arrived"
+			}
+			p50, p95 := c.took[n/2], c.took[n*95/100]
+			c.mu.Unlock()
+			t.Logf("%s: p50 %v, p95 %v of %d", name, p50, p95, n)
+			if p95 > 60*time.Millisecond {
+				return name + ": p95 " + p95.String()
+			}
+		}
+		return ""
+	})
+}
+
+// clicks makes every tenth frame a click and measures its latency.
+type clicks struct {
+	mu   sync.Mutex
+	n    int
+	due  time.Time
+	took []time.Duration
+}
+
+func (c *clicks) FillFrame(f media.Frame, due time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(f)
+	if c.n++; c.n%10 == 0 && c.n > 50 {
+		c.due = due
+		for i := range f {
+			f[i] = int16(i % 16 * 1000)
+		}
+	}
+}
+
+func (c *clicks) hear(f media.Frame, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.due.IsZero() && tone.Level(f) > -40 {
+		c.took = append(c.took, at.Sub(c.due))
+		c.due = time.Time{}
+	}
+}
+
+func TestTCP(t *testing.T) {
+	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), TCP: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	s := newStage(t)
+	s.server.Connector = e
+	b := s.browser("call_a")
+	far, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), ActiveTCP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = far.Close() }()
+	b.Connector = far
+	defer b.Close()
+	b.Rewrite = func(sdp string) string {
+		var kept []string
+		for line := range strings.Lines(sdp) {
+			if !strings.HasPrefix(line, "a=candidate:") || strings.Contains(strings.ToLower(line), " tcp ") {
+				kept = append(kept, line)
+			}
+		}
+		return strings.Join(kept, "")
+	}
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.hums(b.Leg)
+}
+
+func TestPublicAddress(t *testing.T) {
+	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), Public: netip.MustParseAddr("203.0.113.7")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	s := newStage(t)
+	s.server.Connector = e
+	b := s.browser("call_a")
+	offered := ""
+	b.Rewrite = func(sdp string) string {
+		if strings.Contains(sdp, "203.0.113.7") {
+			offered = strings.Join(candidates.FindAllString(sdp, -1), "")
+			return strings.ReplaceAll(sdp, "203.0.113.7", "127.0.0.1")
+		}
+		return sdp
+	}
+	if err := b.Join(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if want := " " + strconv.Itoa(int(e.UDP().Port())) + " typ host"; !strings.Contains(offered, want) || strings.Contains(offered, "127.0.0.1") {
+		t.Errorf("got candidates %q", offered)
+	}
+	s.hums(b.Leg)
+}

@@ -1,0 +1,54 @@
+package signaling
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/parley-voice/parley/webrtc/token"
+)
+
+// A tokenUse is the state of a token until it expires: in use, used by a
+// session, or refused.
+type tokenUse struct {
+	until   time.Time
+	session *Session
+	refusal *RefusedError
+}
+
+// reserveToken reserves a token for one join at a time, unless it is known to
+// be unusable. recordToken stores the result.
+func (s *Server) reserveToken(c token.Claims, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.tokens, func(_ string, x tokenUse) bool { return !now.Before(x.until) })
+	switch x, known := s.tokens[c.ID]; {
+	case !known:
+	case x.refusal != nil:
+		return x.refusal
+	case x.session == nil:
+		return &RefusedError{Unavailable, "the call is being joined; try again"}
+	case x.session.hasEnded():
+		return &RefusedError{CallEnded, "the call has ended"}
+	default:
+		return &RefusedError{TokenUsed, "the token was already used"}
+	}
+	if s.tokens == nil {
+		s.tokens = map[string]tokenUse{}
+	}
+	s.tokens[c.ID] = tokenUse{until: c.Expires}
+	return nil
+}
+
+// recordToken stores the result of a join. A token that may still be usable is
+// forgotten.
+func (s *Server) recordToken(c token.Claims, session *Session, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why, _ := errors.AsType[*RefusedError](err)
+	if err != nil && (why == nil || why.Code != TokenUsed && why.Code != CallEnded) {
+		delete(s.tokens, c.ID)
+		return
+	}
+	s.tokens[c.ID] = tokenUse{c.Expires, session, why}
+}
