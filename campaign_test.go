@@ -30,7 +30,7 @@ type progress struct {
 }
 
 // openAllDay allows the demo's organization to call Kazakhstan at any hour.
-func (srv *server) openAllDay(t *testing.T) {
+func (srv *server) openAllDay(t testing.TB) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(`organizations:
 - name: demo
@@ -50,7 +50,7 @@ func (srv *server) openAllDay(t *testing.T) {
 }
 
 // campaign creates a campaign with a list of numbers.
-func campaign(t *testing.T, api *demo.Client, more map[string]any, numbers ...string) (id string) {
+func campaign(t testing.TB, api *demo.Client, more map[string]any, numbers ...string) (id string) {
 	t.Helper()
 	var rows []map[string]any
 	for _, n := range numbers {

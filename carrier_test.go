@@ -115,7 +115,7 @@ func soon(t *testing.T, what string, is func() bool) {
 }
 
 // soonFor waits up to d for a condition.
-func soonFor(t *testing.T, longest time.Duration, what string, is func() bool) {
+func soonFor(t testing.TB, longest time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
