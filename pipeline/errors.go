@@ -33,6 +33,18 @@ func (r *RefusedError) IsRequestFault() bool {
 	return r.Status >= 400 && r.Status < 500
 }
 
+// Errors of an answer that the model ended early.
+var (
+	ErrContentFilter = errors.New("the provider's content filter ended the answer")
+	ErrLength        = errors.New("the answer reached the token limit")
+)
+
+// A RefusalError reports that the model declined to answer. Its text is the model's and may
+// be spoken.
+type RefusalError struct{ Text string }
+
+func (r *RefusalError) Error() string { return "the model declined to answer: " + r.Text }
+
 // ErrUnusable wraps errors of well-formed responses with unusable content. The model or
 // the prompt is at fault, not the provider.
 var ErrUnusable = errors.New("unusable answer")
@@ -49,12 +61,18 @@ func (e TimeoutError) Timeout() bool { return true }
 // maxRetryAfter bounds the Retry-After that is honored.
 const maxRetryAfter = 5 * time.Minute
 
-// NewRefusedError reads the status and the Retry-After seconds of a response (RFC 9110,
-// section 10.2.3) and leaves its body. A date in Retry-After is ignored.
+// NewRefusedError reads the status and the requested pause of a response and leaves its
+// body. The pause is Retry-After in seconds (RFC 9110, section 10.2.3), or retry-after-ms
+// in milliseconds, which OpenAI sends. A date in Retry-After is ignored.
 func NewRefusedError(resp *http.Response, text string) *RefusedError {
 	r := &RefusedError{Status: resp.StatusCode, Text: text}
-	if s, err := strconv.ParseFloat(resp.Header.Get("Retry-After"), 64); err == nil && s > 0 {
-		r.RetryAfter = min(time.Duration(min(s, maxRetryAfter.Seconds())*float64(time.Second)), maxRetryAfter)
+	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "Retry-After-Ms": time.Millisecond} {
+		if n, err := strconv.ParseFloat(resp.Header.Get(name), 64); err == nil && n > 0 {
+			pause := min(time.Duration(min(n, float64(maxRetryAfter/unit))*float64(unit)), maxRetryAfter)
+			if r.RetryAfter == 0 || unit == time.Millisecond { // the more exact one
+				r.RetryAfter = pause
+			}
+		}
 	}
 	return r
 }

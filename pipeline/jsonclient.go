@@ -11,15 +11,11 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-const (
-	maxErrorBody = 64 << 10 // bytes read
-	maxErrorText = 200      // characters kept
-)
-
-// A JSONClient sends JSON requests with a bearer key to one URL of a provider.
+// A JSONClient sends JSON requests to one URL of a provider.
 type JSONClient struct {
 	URL    string
-	Key    media.Secret // empty sends none
+	Key    media.Secret // sent as a bearer token; empty sends none
+	Header http.Header  // sent as well; may hold keys
 	Client *http.Client // nil means http.DefaultClient; must have no Timeout, because answers stream
 	Accept string       // accepted media type; empty for any
 }
@@ -51,29 +47,16 @@ func (p JSONClient) Do(ctx context.Context, body any) (*http.Response, error) {
 	if p.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+string(p.Key))
 	}
+	for name, values := range p.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
 	resp, err := cmp.Or(p.Client, http.DefaultClient).Do(req)
 	if err != nil {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, statusError(resp)
+		defer resp.Body.Close()
+		return nil, NewRefusedError(resp, RefusalText(resp, req.Header))
 	}
 	return resp, nil
-}
-
-// statusError returns the error of a response and closes it. It keeps only the message of
-// an OpenAI-style error, as the rest of the body may repeat words of the caller.
-func statusError(resp *http.Response) error {
-	defer resp.Body.Close()
-	var body struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	if err != nil || json.Unmarshal(b, &body) != nil || body.Error.Message == "" {
-		return NewRefusedError(resp, "")
-	}
-	message := []rune(Clean(body.Error.Message))
-	return NewRefusedError(resp, string(message[:min(len(message), maxErrorText)]))
 }

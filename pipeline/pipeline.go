@@ -22,6 +22,7 @@ type Stream struct {
 	Rate     int    // Hz
 	Model    string // the provider's model name; empty for its default
 	Language string // BCP 47; empty for the provider's default
+	Options  Options
 }
 
 // A Recognition is one stream of speech being transcribed. WriteFrame never blocks: if its
@@ -82,6 +83,7 @@ type Prompt struct {
 	MaxTokens    int       // 0 for the provider's default
 	Tools        []Tool    // that the model may call
 	ToolChoice   string    // tool that it must call; empty for any or none
+	Options      Options   // MaxTokens above already contains that of the options
 }
 
 // A Message is one entry of the history sent to a model.
@@ -104,6 +106,9 @@ type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage // as written by the model; normally a JSON object
+	// Extra is data of the provider that must return with the call in the history, such as
+	// a signature of Gemini; empty for none.
+	Extra json.RawMessage
 }
 
 // A Delta is a piece of a streamed answer.
@@ -113,8 +118,9 @@ type Delta struct {
 	Usage *Usage     // with the last delta, if the provider reports it
 }
 
-// Usage counts the tokens of an answer.
-type Usage struct{ PromptTokens, CompletionTokens int }
+// Usage counts the tokens of an answer. CachedTokens is the part of PromptTokens that the
+// provider read from its cache; CompletionTokens include those of reasoning.
+type Usage struct{ PromptTokens, CompletionTokens, CachedTokens int }
 
 // A Voice turns text into speech.
 type Voice interface {
@@ -128,6 +134,7 @@ type Style struct {
 	Voice    string // the provider's voice name; empty for its default
 	Model    string
 	Language string
+	Options  Options
 }
 
 // A Synthesis is one utterance being synthesized. Write and Flush belong to one goroutine,

@@ -77,22 +77,6 @@ const (
 	VoicemailContinue Voicemail = "continue" // talk to it
 )
 
-// Engines selects the recognizer, model and voice of an agent.
-type Engines struct {
-	ASR Engine `json:"asr"`
-	LLM Engine `json:"llm"`
-	TTS Engine `json:"tts"`
-}
-
-// An Engine is one provider with its settings.
-type Engine struct {
-	Provider string `json:"provider"`        // "deepgram", "openai", "elevenlabs", "espeak", "fake" and others
-	Model    string `json:"model,omitempty"` // the provider's model name
-	Voice    string `json:"voice,omitempty"` // the provider's voice name; TTS only
-	// Fallback is used if this one fails. A fallback has none of its own.
-	Fallback *Engine `json:"fallback,omitempty"`
-}
-
 // An Observer receives events of a conversation. Its methods must not block: the
 // conversation waits for them.
 type Observer interface {

@@ -157,13 +157,18 @@ func (d Definition) checkTransfers() error {
 
 func (d Definition) checkSpeech() error {
 	for part, e := range map[string]pipeline.Engine{"asr": d.Speech.ASR, "llm": d.Speech.LLM, "tts": d.Speech.TTS} {
-		if e.Provider == "" {
-			return fmt.Errorf("speech.%s.provider is missing", part)
+		at, chain := "speech."+part, e.Chain()
+		if len(chain) > 1+pipeline.MaxFallbacks {
+			return fmt.Errorf("%s has %d fallbacks; accepted: at most %d", at, len(chain)-1, pipeline.MaxFallbacks)
 		}
-		if f := e.Fallback; f != nil && f.Provider == "" {
-			return fmt.Errorf("speech.%s.fallback.provider is missing", part)
-		} else if f != nil && f.Fallback != nil {
-			return fmt.Errorf("speech.%s.fallback.fallback: a fallback cannot have a fallback", part)
+		for _, one := range chain {
+			if one.Provider == "" {
+				return fmt.Errorf("%s.provider is missing", at)
+			}
+			if err := one.Check(); err != nil {
+				return fmt.Errorf("%s.%w", at, err)
+			}
+			at += ".fallback"
 		}
 	}
 	return nil

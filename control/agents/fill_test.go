@@ -46,7 +46,15 @@ func TestCheck(t *testing.T) {
 		"tools":        func(d *Definition) { d.Tools = []Tool{{}} },
 		"field":        func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a"}} },
 		"field values": func(d *Definition) { d.Analysis.Fields = []Field{{Name: "a", Type: "enum"}} },
-		"a third":      func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{Provider: "fake", Fallback: &fake} },
+		"six voices": func(d *Definition) {
+			for range pipeline.MaxFallbacks + 1 {
+				before := d.Speech.TTS
+				d.Speech.TTS = pipeline.Engine{Provider: "fake", Fallback: &before}
+			}
+		},
+		"option of a fallback": func(d *Definition) {
+			d.Speech.TTS.Fallback = &pipeline.Engine{Provider: "fake", Options: pipeline.Options{Speed: 3}}
+		},
 	} {
 		d := good
 		if spoil(&d); d.Check() == nil {

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"github.com/parley-voice/parley/control/agents"
-	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
@@ -31,9 +30,9 @@ func (a Agent) applyTo(d *agents.Definition) {
 		setIf(&d.Analysis.Fields, an.Fields)
 	}
 	if a.Speech != nil {
-		setEngine(&d.Speech.ASR, a.Speech.ASR)
-		setEngine(&d.Speech.LLM, a.Speech.LLM)
-		setEngine(&d.Speech.TTS, a.Speech.TTS)
+		setIf(&d.Speech.ASR, a.Speech.ASR)
+		setIf(&d.Speech.LLM, a.Speech.LLM)
+		setIf(&d.Speech.TTS, a.Speech.TTS)
 	}
 }
 
@@ -50,14 +49,4 @@ func (t Tool) toAgentTool() agents.Tool {
 		s.Headers[name] = string(value)
 	}
 	return s
-}
-
-func setEngine(to *pipeline.Engine, given *Engine) {
-	if given != nil {
-		*to = pipeline.Engine{Provider: given.Provider, Model: given.Model, Voice: given.Voice}
-		if given.Fallback != nil {
-			to.Fallback = &pipeline.Engine{}
-			setEngine(to.Fallback, given.Fallback)
-		}
-	}
 }

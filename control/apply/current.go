@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // Current returns an organization's own settings in the form of the file, without agents, trunks and webhooks. Unset
@@ -61,7 +60,7 @@ func FromAgent(a agents.Agent) Agent {
 			Sentiment: &d.Analysis.Sentiment,
 			Fields:    &d.Analysis.Fields,
 		},
-		Speech:       &Speech{ASR: fromEngine(&d.Speech.ASR), LLM: fromEngine(&d.Speech.LLM), TTS: fromEngine(&d.Speech.TTS)},
+		Speech:       &Speech{ASR: &d.Speech.ASR, LLM: &d.Speech.LLM, TTS: &d.Speech.TTS},
 		MaxDurationS: &d.MaxDurationS, Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
 	}
 	for _, t := range d.Tools {
@@ -78,13 +77,6 @@ func FromAgent(a agents.Agent) Agent {
 		*w.Tools = append(*w.Tools, tool)
 	}
 	return w
-}
-
-func fromEngine(e *pipeline.Engine) *Engine {
-	if e == nil {
-		return nil
-	}
-	return &Engine{Provider: e.Provider, Model: e.Model, Voice: e.Voice, Fallback: fromEngine(e.Fallback)}
 }
 
 // RestoreSecrets replaces HiddenSecret in an agent's tools by the stored secrets. A tool must have the same name and

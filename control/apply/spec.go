@@ -134,18 +134,9 @@ func (o *RawValue) UnmarshalYAML(decode func(any) error) error {
 
 // Speech names the recognizer, model and voice of an agent.
 type Speech struct {
-	ASR *Engine `yaml:"asr"`
-	LLM *Engine `yaml:"llm"`
-	TTS *Engine `yaml:"tts"`
-}
-
-// An Engine is one provider with its settings.
-type Engine struct {
-	Provider string `yaml:"provider"`
-	Model    string `yaml:"model"`
-	Voice    string `yaml:"voice"`
-	// Fallback is used if this provider fails.
-	Fallback *Engine `yaml:"fallback"`
+	ASR *pipeline.Engine `yaml:"asr"`
+	LLM *pipeline.Engine `yaml:"llm"`
+	TTS *pipeline.Engine `yaml:"tts"`
 }
 
 // A Trunk is a carrier.

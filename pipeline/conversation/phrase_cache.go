@@ -18,22 +18,15 @@ type phraseKey struct {
 	phrase   phrase
 }
 
-// A slot is a phraseKey without pointers, so that equal engines of two calls compare equal.
+// A slot is a comparable phraseKey.
 type slot struct {
-	first, second pipeline.Engine
-	language      string
-	rate          int
-	phrase        phrase
+	engine   string
+	language string
+	rate     int
+	phrase   phrase
 }
 
-func (k phraseKey) slot() slot {
-	s := slot{first: k.Engine, language: k.Language, rate: k.Rate, phrase: k.phrase}
-	if f := k.Engine.Fallback; f != nil {
-		s.second = *f
-	}
-	s.first.Fallback, s.second.Fallback = nil, nil
-	return s
-}
+func (k phraseKey) slot() slot { return slot{k.Engine.Key(), k.Language, k.Rate, k.phrase} }
 
 // A phraseCache keeps spoken phrases, so that the agent can apologize at once after its
 // voice failed. The zero value is empty.

@@ -28,7 +28,7 @@ type call struct {
 
 func start(t *testing.T, script fakeprovider.Script, brief pipeline.SessionConfig) *call {
 	t.Helper()
-	if brief.Engines == (pipeline.Engines{}) {
+	if brief.Engines.ASR.Provider == "" {
 		brief.Engines = pipetest.FakeEngines()
 	}
 	return talkOn(t, pipetest.New(script), brief)

@@ -28,11 +28,17 @@ type Checker struct {
 	Voices      map[string]pipeline.Voice
 
 	mu   sync.Mutex
-	last map[engineKey]checkResult
+	last map[checkKey]checkResult
 }
 
-// An engineKey identifies an engine without its fallback, and its kind.
-type engineKey struct{ kind, provider, model, voice string }
+// A seam is the kind of an engine: "asr", "llm" or "tts".
+type seam string
+
+// A checkKey identifies an engine without its fallbacks, and its seam.
+type checkKey struct {
+	seam seam
+	key  string
+}
 
 // A checkResult is the result of the last probe.
 type checkResult struct {
@@ -40,17 +46,20 @@ type checkResult struct {
 	at  time.Time
 }
 
-// engineKeys returns the keys of the engines, each followed by its fallback.
-func engineKeys(e pipeline.Engines) [3][]engineKey {
-	var all [3][]engineKey
-	for i, x := range []struct {
-		seam string
-		pipeline.Engine
-	}{{"asr", e.ASR}, {"llm", e.LLM}, {"tts", e.TTS}} {
-		first, second := split(x.Engine)
-		all[i] = append(all[i], engineKey{x.seam, first.Provider, first.Model, first.Voice})
-		if second != nil {
-			all[i] = append(all[i], engineKey{x.seam, second.Provider, second.Model, second.Voice})
+// A candidate is an engine or one of its fallbacks.
+type candidate struct {
+	seam   seam
+	engine pipeline.Engine // without a fallback
+}
+
+func (c candidate) key() checkKey { return checkKey{c.seam, c.engine.Key()} }
+
+// candidates returns the engines, each with its fallbacks.
+func candidates(e pipeline.Engines) [3][]candidate {
+	var all [3][]candidate
+	for i, x := range []candidate{{"asr", e.ASR}, {"llm", e.LLM}, {"tts", e.TTS}} {
+		for _, one := range x.engine.Chain() {
+			all[i] = append(all[i], candidate{x.seam, one})
 		}
 	}
 	return all
@@ -59,14 +68,14 @@ func engineKeys(e pipeline.Engines) [3][]engineKey {
 // Usable returns nil if each engine or its fallback is usable now, else the reason.
 func (c *Checker) Usable(e pipeline.Engines) error {
 	now := time.Now()
-	return c.firstError(e, func(p engineKey) error { return c.unusable(p, now) })
+	return c.firstError(e, func(p candidate) error { return c.unusable(p, now) })
 }
 
 // Verified reports whether each engine or its fallback is usable and was probed
 // successfully within the last 30 s.
 func (c *Checker) Verified(e pipeline.Engines) bool {
 	now := time.Now()
-	return c.firstError(e, func(p engineKey) error {
+	return c.firstError(e, func(p candidate) error {
 		if err := c.unusable(p, now); err != nil {
 			return err
 		}
@@ -81,8 +90,8 @@ var errUnchecked = errors.New("not checked yet")
 
 // firstError applies wrong to each engine and its fallback. It returns the joined errors
 // of the first engine whose candidates all fail.
-func (c *Checker) firstError(e pipeline.Engines, wrong func(engineKey) error) error {
-	for _, parts := range engineKeys(e) {
+func (c *Checker) firstError(e pipeline.Engines, wrong func(candidate) error) error {
+	for _, parts := range candidates(e) {
 		var all []error
 		for _, p := range parts {
 			err := wrong(p)
@@ -99,20 +108,20 @@ func (c *Checker) firstError(e pipeline.Engines, wrong func(engineKey) error) er
 }
 
 // unusable returns why an engine is unusable now, or nil.
-func (c *Checker) unusable(p engineKey, now time.Time) error {
-	if open, _, _ := c.Guards.state(p.kind, p.provider); open {
-		return fmt.Errorf("%s %s: %w", p.kind, p.provider, ErrOpen)
+func (c *Checker) unusable(p candidate, now time.Time) error {
+	if open, _, _ := c.Guards.state(string(p.seam), p.engine.Provider); open {
+		return fmt.Errorf("%s %s: %w", string(p.seam), p.engine.Provider, ErrOpen)
 	}
 	if x, ok := c.lastResult(p); ok && x.err != nil && now.Sub(x.at) < checkExpiry {
-		return fmt.Errorf("%s %s: %w", p.kind, p.provider, x.err)
+		return fmt.Errorf("%s %s: %w", string(p.seam), p.engine.Provider, x.err)
 	}
 	return nil
 }
 
-func (c *Checker) lastResult(p engineKey) (checkResult, bool) {
+func (c *Checker) lastResult(p candidate) (checkResult, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x, ok := c.last[p]
+	x, ok := c.last[p.key()]
 	return x, ok
 }
 
@@ -122,7 +131,7 @@ func (c *Checker) lastResult(p engineKey) (checkResult, bool) {
 func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 	now := time.Now()
 	var wg sync.WaitGroup
-	for _, parts := range engineKeys(e) {
+	for _, parts := range candidates(e) {
 		for _, p := range parts {
 			if c.due(p, now, all) {
 				wg.Go(func() { c.store(p, c.probe(ctx, p)) })
@@ -133,8 +142,8 @@ func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 }
 
 // due reports whether an engine needs a probe.
-func (c *Checker) due(p engineKey, now time.Time, all bool) bool {
-	open, tried, until := c.Guards.state(p.kind, p.provider)
+func (c *Checker) due(p candidate, now time.Time, all bool) bool {
+	open, tried, until := c.Guards.state(string(p.seam), p.engine.Provider)
 	x, known := c.lastResult(p)
 	switch {
 	case open:
@@ -147,14 +156,14 @@ func (c *Checker) due(p engineKey, now time.Time, all bool) bool {
 }
 
 // store keeps a result. Results that say nothing about the provider are dropped.
-func (c *Checker) store(p engineKey, err error) {
+func (c *Checker) store(p candidate, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrBusy) || errors.Is(err, ErrOpen) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last == nil {
-		c.last = map[engineKey]checkResult{}
+		c.last = map[checkKey]checkResult{}
 	}
 	now := time.Now()
 	for q, x := range c.last {
@@ -162,26 +171,26 @@ func (c *Checker) store(p engineKey, err error) {
 			delete(c.last, q)
 		}
 	}
-	if _, ok := c.last[p]; ok || len(c.last) < maxChecks {
-		c.last[p] = checkResult{err, now}
+	if _, ok := c.last[p.key()]; ok || len(c.last) < maxChecks {
+		c.last[p.key()] = checkResult{err, now}
 	}
 }
 
 // probe sends a short request to a provider through its guard.
-func (c *Checker) probe(ctx context.Context, p engineKey) error {
-	guard := c.Guards.of(p.kind, p.provider)
-	switch p.kind {
+func (c *Checker) probe(ctx context.Context, p candidate) error {
+	guard := c.Guards.of(string(p.seam), p.engine.Provider)
+	switch p.seam {
 	case "asr":
-		if x := c.Recognizers[p.provider]; x != nil {
-			return probeRecognizer(ctx, guardedRecognizer{guard, x, p.model})
+		if x := c.Recognizers[p.engine.Provider]; x != nil {
+			return probeRecognizer(ctx, guardedRecognizer{guard, x, p.engine})
 		}
 	case "llm":
-		if x := c.Models[p.provider]; x != nil {
-			return probeModel(ctx, guardedModel{guard, x, p.model})
+		if x := c.Models[p.engine.Provider]; x != nil {
+			return probeModel(ctx, guardedModel{guard, x, p.engine})
 		}
 	case "tts":
-		if x := c.Voices[p.provider]; x != nil {
-			return probeVoice(ctx, guardedVoice{guard, x, pipeline.Engine{Provider: p.provider, Model: p.model, Voice: p.voice}})
+		if x := c.Voices[p.engine.Provider]; x != nil {
+			return probeVoice(ctx, guardedVoice{guard, x, p.engine})
 		}
 	}
 	return errors.New("not configured")
@@ -194,7 +203,7 @@ const telephone = 8000
 func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 	ctx, cancel := context.WithTimeout(asker, checkTimeout)
 	defer cancel()
-	rec, err := (&recognizer{first: e}).open(asker, ctx, e, pipeline.Stream{Rate: telephone})
+	rec, err := (&recognizer{chain: []guardedRecognizer{e}}).open(asker, ctx, 0, pipeline.Stream{Rate: telephone})
 	if err != nil {
 		return err
 	}

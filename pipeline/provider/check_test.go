@@ -118,3 +118,40 @@ func TestChecker(t *testing.T) {
 		usable("its model is there", true)
 	})
 }
+
+// TestChain checks that each fallback of a chain serves when all before it fail.
+func TestChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for good := range 3 {
+			stubs, g := map[string]*providerStub{}, &Guards{}
+			recognizers, models, voices := map[string]pipeline.Recognizer{}, map[string]pipeline.Model{}, map[string]pipeline.Voice{}
+			var e *pipeline.Engine
+			for n := 2; n >= 0; n-- {
+				name, stub := string(rune('a'+n)), &providerStub{err: errors.New("down")}
+				if n == good {
+					stub.err = nil
+				}
+				stubs[name], recognizers[name], models[name], voices[name] = stub, stub, stub, stub
+				e = &pipeline.Engine{Provider: name, Fallback: e}
+			}
+			rec, err := g.Recognizer(recognizers, *e).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
+			if err != nil {
+				t.Fatalf("recognizer, %d works: %v", good, err)
+			}
+			_ = rec.Close()
+			for _, err := range g.Model(models, *e).Reply(t.Context(), pipeline.Prompt{}) {
+				if err != nil {
+					t.Errorf("model, %d works: %v", good, err)
+				}
+			}
+			sp, err := g.Voice(voices, *e).Open(t.Context(), pipeline.Style{Rate: telephone})
+			if err != nil {
+				t.Fatalf("voice, %d works: %v", good, err)
+			}
+			_ = sp.Close()
+			if n := stubs[string(rune('a'+good))].asked.Load(); n != 3 {
+				t.Errorf("%d of 3 requests went to the working provider %d", n, good)
+			}
+		}
+	})
+}

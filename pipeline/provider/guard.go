@@ -177,30 +177,16 @@ func classify(err error) (e Outcome, alone time.Duration) {
 	return Failed, refused.RetryAfter
 }
 
-// CheckEngine returns what is wrong with an engine: it and its fallback must name
-// configured providers, and a fallback has none of its own. at is the engine's path in the
-// document, such as "speech.asr".
+// CheckEngine returns what is wrong with an engine: it and its fallbacks must name
+// configured providers. at is the engine's path in the document, such as "speech.asr".
 func CheckEngine[T any](at string, e pipeline.Engine, all map[string]T) error {
-	err := checkName(at+".provider", e.Provider, all)
-	if f := e.Fallback; f != nil {
-		err = errors.Join(err, checkName(at+".fallback.provider", f.Provider, all))
-		if f.Fallback != nil {
-			err = errors.Join(err, fmt.Errorf("%s.fallback.fallback: a fallback cannot have a fallback", at))
+	var errs []error
+	for _, one := range e.Chain() {
+		if _, ok := all[one.Provider]; !ok {
+			errs = append(errs, fmt.Errorf("%s.provider: %q is not a configured provider; accepted: %s",
+				at, one.Provider, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
 		}
+		at += ".fallback"
 	}
-	return err
-}
-
-func checkName[T any](key, name string, all map[string]T) error {
-	if _, ok := all[name]; ok {
-		return nil
-	}
-	return fmt.Errorf("%s: %q is not a configured provider; accepted: %s",
-		key, name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
-}
-
-// split separates an engine from its fallback, which is nil if there is none.
-func split(e pipeline.Engine) (first pipeline.Engine, second *pipeline.Engine) {
-	second, e.Fallback = e.Fallback, nil
-	return e, second
+	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +32,9 @@ func (g *Guards) BackgroundModel(all map[string]pipeline.Model, e pipeline.Engin
 }
 
 func newModel(guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration) pipeline.Model {
-	first, second := split(e)
-	m := model{first: guardedModel{guard("llm", first.Provider), all[first.Provider], first.Model}, limit: limit}
-	if second != nil {
-		m.second = &guardedModel{guard("llm", second.Provider), all[second.Provider], second.Model}
+	m := model{limit: limit}
+	for _, one := range e.Chain() {
+		m.chain = append(m.chain, guardedModel{guard("llm", one.Provider), all[one.Provider], one})
 	}
 	return m
 }
@@ -43,35 +43,34 @@ func newModel(guard func(seam, name string) *guard, all map[string]pipeline.Mode
 type guardedModel struct {
 	*guard
 	pipeline.Model
-	model string
+	engine pipeline.Engine
 }
 
+// model is a chain of models; each replaces the one before it.
 type model struct {
-	first  guardedModel
-	second *guardedModel // nil for none
-	limit  time.Duration // for the first token of first
+	chain []guardedModel
+	limit time.Duration // for the first token of all but the last
 }
 
 // Reply implements pipeline.Model.
 func (m model) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) {
-		if m.second == nil {
-			if _, err := m.first.ask(ctx, p, 0, yield); err != nil {
-				yield(pipeline.Delta{}, err)
+		var errs []error
+		for n, one := range m.chain {
+			limit := m.limit
+			if n == len(m.chain)-1 {
+				limit = 0
 			}
-			return
-		}
-		began, err := m.first.ask(ctx, p, m.limit, yield)
-		if err != nil && !began && ctx.Err() == nil {
-			var again error
-			if _, again = m.second.ask(ctx, p, 0, yield); again == nil {
+			began, err := one.ask(ctx, p, limit, yield)
+			if err == nil {
 				return
 			}
-			err = errors.Join(err, again)
+			errs = append(errs, err)
+			if began || ctx.Err() != nil {
+				break
+			}
 		}
-		if err != nil {
-			yield(pipeline.Delta{}, err)
-		}
+		yield(pipeline.Delta{}, errors.Join(errs...))
 	}
 }
 
@@ -87,7 +86,8 @@ func (b guardedModel) ask(
 	if err != nil {
 		return false, err
 	}
-	p.Model = b.model
+	p.Model, p.Options = b.engine.Model, b.engine.Options
+	p.MaxTokens = cmp.Or(p.MaxTokens, p.Options.MaxTokens)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := func() bool { return true }

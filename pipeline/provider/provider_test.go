@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		`x.provider: "c"`:         {Provider: "c"},
 		"accepted: a, b":          {Provider: "c"},
 		"x.fallback.provider: \"": {Provider: "a", Fallback: &pipeline.Engine{}},
-		"x.fallback.fallback":     {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "a"}}},
+		"x.fallback.fallback.pro": {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "c"}}},
 	} {
 		if err := CheckEngine("x", e, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", e, err)

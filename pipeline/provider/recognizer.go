@@ -16,10 +16,9 @@ const maxOpen = 1500 * time.Millisecond
 // Recognizer returns the guarded recognizer of an engine for one call. The fallback is
 // used if a stream cannot be opened, and for the stream after one that broke.
 func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engine) pipeline.Recognizer {
-	first, second := split(e)
-	r := &recognizer{first: guardedRecognizer{g.of("asr", first.Provider), all[first.Provider], first.Model}}
-	if second != nil {
-		r.second = &guardedRecognizer{g.of("asr", second.Provider), all[second.Provider], second.Model}
+	r := &recognizer{}
+	for _, one := range e.Chain() {
+		r.chain = append(r.chain, guardedRecognizer{g.of("asr", one.Provider), all[one.Provider], one})
 	}
 	return r
 }
@@ -28,44 +27,46 @@ func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engin
 type guardedRecognizer struct {
 	*guard
 	pipeline.Recognizer
-	model string
+	engine pipeline.Engine
 }
 
+// recognizer is a chain of recognizers.
 type recognizer struct {
-	first   guardedRecognizer
-	second  *guardedRecognizer // nil for none
-	swapped atomic.Bool        // second is preferred
+	chain []guardedRecognizer
+	first atomic.Int64 // index of the one to try first
 }
 
-// Recognize implements pipeline.Recognizer.
+// Recognize implements pipeline.Recognizer. All but the last one tried must open within
+// maxOpen.
 func (r *recognizer) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	if r.second == nil {
-		return r.open(ctx, ctx, r.first, s)
+	var errs []error
+	first := int(r.first.Load())
+	for n := range r.chain {
+		bounded, cancel := ctx, context.CancelFunc(func() {})
+		if n < len(r.chain)-1 {
+			bounded, cancel = context.WithTimeout(ctx, maxOpen)
+		}
+		rec, err := r.open(ctx, bounded, (first+n)%len(r.chain), s)
+		cancel()
+		if err == nil {
+			return rec, nil
+		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
 	}
-	one, two := r.first, *r.second
-	if r.swapped.Load() {
-		one, two = two, one
-	}
-	short, cancel := context.WithTimeout(ctx, maxOpen)
-	defer cancel()
-	rec, err := r.open(ctx, short, one, s)
-	if err == nil || ctx.Err() != nil {
-		return rec, err
-	}
-	rec, again := r.open(ctx, ctx, two, s)
-	if again != nil {
-		return nil, errors.Join(err, again)
-	}
-	return rec, nil
+	return nil, errors.Join(errs...)
 }
 
-// open opens a stream within ctx on behalf of the requester with context asker.
-func (r *recognizer) open(asker, ctx context.Context, e guardedRecognizer, s pipeline.Stream) (pipeline.Recognition, error) {
+// open opens a stream of the n-th recognizer within ctx on behalf of the requester with
+// context asker.
+func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) (pipeline.Recognition, error) {
+	e := r.chain[n]
 	visit, err := e.begin(asker)
 	if err != nil {
 		return nil, err
 	}
-	s.Model = e.model
+	s.Model, s.Options = e.engine.Model, e.engine.Options
 	rec, err := e.Recognize(ctx, s)
 	if err != nil {
 		visit.finish(err)
@@ -74,7 +75,7 @@ func (r *recognizer) open(asker, ctx context.Context, e guardedRecognizer, s pip
 	visit.note(Responding)
 	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
 	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), onBreak: func() {
-		r.swapped.Store(e.guard == r.first.guard) // prefer the other one next
+		r.first.Store(int64((n + 1) % len(r.chain))) // try the next one first
 	}}
 	out.wg.Go(out.forward)
 	return out, nil

@@ -22,10 +22,9 @@ const voiceGap = 60 * time.Millisecond
 // Voice returns the guarded voice of an engine. If it fails or is late, the fallback
 // speaks the text not yet spoken.
 func (g *Guards) Voice(all map[string]pipeline.Voice, e pipeline.Engine) pipeline.Voice {
-	first, second := split(e)
-	v := voice{first: guardedVoice{g.of("tts", first.Provider), all[first.Provider], first}}
-	if second != nil {
-		v.second = &guardedVoice{g.of("tts", second.Provider), all[second.Provider], *second}
+	var v voice
+	for _, one := range e.Chain() {
+		v = append(v, guardedVoice{g.of("tts", one.Provider), all[one.Provider], one})
 	}
 	return v
 }
@@ -45,7 +44,7 @@ func (m guardedVoice) open(asker, ctx context.Context, s pipeline.Style) (sp pip
 	if v, err = m.begin(asker); err != nil {
 		return nil, nil, err
 	}
-	s.Voice, s.Model = m.engine.Voice, m.engine.Model
+	s.Voice, s.Model, s.Options = m.engine.Voice, m.engine.Model, m.engine.Options
 	if sp, err = m.Open(ctx, s); err != nil {
 		if errors.Is(context.Cause(ctx), ErrSlow) {
 			err = fmt.Errorf("%s: %w", m.name, ErrSlow)
@@ -56,45 +55,43 @@ func (m guardedVoice) open(asker, ctx context.Context, s pipeline.Style) (sp pip
 	return sp, v, nil
 }
 
-type voice struct {
-	first  guardedVoice
-	second *guardedVoice // nil for none
-}
+// voice is a chain of voices; each replaces the one before it.
+type voice []guardedVoice
 
 // Open implements pipeline.Voice.
 func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
-	u := &utterance{rate: s.Rate, canceled: ctx.Err}
-	if v.second != nil {
-		u.replace = func() (pipeline.Synthesis, *request, error) { return v.second.open(ctx, ctx, s) }
-	}
+	u := &utterance{rate: s.Rate, canceled: ctx.Err, open: func(left voice) (pipeline.Synthesis, *request, voice, error) { return left.openAny(ctx, s) }}
 	var err error
-	if u.current, u.visit, err = v.openFirst(ctx, s); err == nil {
-		return u, nil
-	}
-	if u.replace == nil || ctx.Err() != nil {
+	if u.current, u.visit, u.left, err = u.open(v); err != nil {
 		return nil, err
-	}
-	replace := u.replace
-	u.replace = nil
-	var again error
-	if u.current, u.visit, again = replace(); again != nil {
-		return nil, errors.Join(err, again)
 	}
 	return u, nil
 }
 
-// openFirst opens the first voice within maxFirstSound. Its context outlives the opening,
-// as it bounds the whole utterance.
+// openAny opens the first voice of v that works. left are those behind it.
+func (v voice) openAny(ctx context.Context, s pipeline.Style) (sp pipeline.Synthesis, visit *request, left voice, err error) {
+	var errs []error
+	for left = v; len(left) > 0 && (len(errs) == 0 || ctx.Err() == nil); left = left[1:] {
+		if sp, visit, err = left.openFirst(ctx, s); err == nil {
+			return sp, visit, left[1:], nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, nil, nil, errors.Join(errs...)
+}
+
+// openFirst opens the first voice of v. If there are more, it must open within
+// maxFirstSound. Its context outlives the opening, as it bounds the whole utterance.
 func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, *request, error) {
-	if v.second == nil {
-		return v.first.open(ctx, ctx, s)
+	if len(v) == 1 {
+		return v[0].open(ctx, ctx, s)
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	limit := time.AfterFunc(maxFirstSound, func() { cancel(ErrSlow) })
-	sp, visit, err := v.first.open(ctx, bounded, s)
+	sp, visit, err := v[0].open(ctx, bounded, s)
 	if !limit.Stop() && err == nil {
 		visit.finish(ErrSlow)
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v.first.name, ErrSlow), sp.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", v[0].name, ErrSlow), sp.Close())
 	}
 	if err != nil {
 		cancel(err)
@@ -116,20 +113,21 @@ func (s scoped) Close() error {
 	return err
 }
 
-// An utterance is spoken by the first voice until that fails.
+// An utterance is spoken by one voice until that fails, then by the next.
 type utterance struct {
 	rate     int
 	canceled func() error // why the requester canceled; nil if it has not
+	open     func(left voice) (pipeline.Synthesis, *request, voice, error)
 
 	mu        sync.Mutex
 	current   pipeline.Synthesis
 	visit     *request
-	replace   func() (pipeline.Synthesis, *request, error) // nil if no other voice is left
-	text      string                                       // received so far
-	from      int                                          // bytes of text that earlier voices have spoken
-	split     tts.Splitter                                 // finds the first clause
-	clause    bool                                         // text contains a clause
-	listening bool                                         // Audio is being read; before that, sound may wait in a socket
+	left      voice        // that may replace the current one
+	text      string       // received so far
+	from      int          // bytes of text that earlier voices have spoken
+	split     tts.Splitter // finds the first clause
+	clause    bool         // text contains a clause
+	listening bool         // Audio is being read; before that, sound may wait in a socket
 	flushed   bool
 	closed    bool
 	alive     bool        // the current voice has produced sound
@@ -143,7 +141,7 @@ type utterance struct {
 func (u *utterance) Write(text string) error {
 	u.mu.Lock()
 	u.text += text
-	if !u.clause && u.replace != nil && len(u.split.Add(text)) > 0 {
+	if !u.clause && len(u.left) > 0 && len(u.split.Add(text)) > 0 {
 		u.clause = true
 		u.watch()
 	}
@@ -173,7 +171,7 @@ func (u *utterance) onListener() {
 
 // watch starts the timer for the first sound once it is due. The caller holds mu.
 func (u *utterance) watch() {
-	if u.clause && u.listening && u.late == nil && u.replace != nil && !u.closed {
+	if u.clause && u.listening && u.late == nil && len(u.left) > 0 && !u.closed {
 		first := u.current
 		u.late = time.AfterFunc(maxFirstSound, func() { _ = first.Close() }) // ends Audio, which returns the reason
 	}
@@ -185,7 +183,7 @@ func (u *utterance) feed() error {
 	u.feeding.Lock()
 	defer u.feeding.Unlock()
 	u.mu.Lock()
-	sp, more, flush, spare := u.current, u.text[min(max(u.fed, u.from), len(u.text)):], u.flushed && u.fed <= len(u.text), u.replace != nil
+	sp, more, flush, spare := u.current, u.text[min(max(u.fed, u.from), len(u.text)):], u.flushed && u.fed <= len(u.text), len(u.left) > 0
 	u.fed = len(u.text)
 	if flush {
 		u.fed++ // flush only once
@@ -272,31 +270,32 @@ func (u *utterance) onSound() {
 func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bool {
 	u.mu.Lock()
 	late := u.late != nil && !u.late.Stop()
-	if *err == nil && !sounded {
+	if *err == nil && !u.alive {
 		*err = u.silenceError(late)
 	}
-	visit, replace := u.visit, u.replace
+	visit, left := u.visit, u.left
 	if u.closed {
 		u.mu.Unlock()
 		return false
 	}
 	broken := u.current
-	u.replace = nil
+	u.left, u.late = nil, nil
 	u.mu.Unlock()
 	visit.finish(*err)
 	// without word times the spoken text is unknown, and nothing may be said twice
-	if *err == nil || replace == nil || u.canceled() != nil || sounded && !timed {
+	if *err == nil || len(left) == 0 || u.canceled() != nil || sounded && !timed {
 		return false
 	}
 	_ = broken.Close() // it has failed already
-	sp, next, again := replace()
+	sp, next, left, again := u.open(left)
 	if again != nil {
 		*err = errors.Join(*err, again)
 		return false
 	}
 	u.feeding.Lock()
 	u.mu.Lock()
-	u.current, u.visit, u.alive, u.from, u.fed = sp, next, false, wordOffset(u.text, spoken), 0
+	u.current, u.visit, u.left, u.alive, u.from, u.fed = sp, next, left, false, wordOffset(u.text, spoken), 0
+	u.watch()
 	closed := u.closed
 	u.mu.Unlock()
 	u.feeding.Unlock()
@@ -320,7 +319,7 @@ func (u *utterance) silenceError(late bool) error {
 		return lost
 	case late:
 		return ErrSlow
-	case strings.TrimSpace(u.text) != "":
+	case strings.TrimSpace(u.text[u.from:]) != "":
 		return errNoSound
 	}
 	return nil

@@ -45,11 +45,11 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	defer cancel()
 	conn, resp, err := handshake(ctx, u.String(), head, dial)
 	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close() // rest of the handshake
+		defer resp.Body.Close() // rest of the handshake
 	}
 	switch {
 	case err != nil && resp != nil:
-		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusedError(resp, ""))
+		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusedError(resp, pipeline.RefusalText(resp, head)))
 	case errors.Is(err, os.ErrDeadlineExceeded): // the connection's deadline, which is that of ctx
 		<-ctx.Done()
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))

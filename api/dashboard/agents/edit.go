@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 func (Agents) askNew(r *ui.Request) (ui.Page, error) {
@@ -141,7 +142,7 @@ func engineFields(group, key, usual, provider, model, voice string) []ui.Field {
 	return all
 }
 
-// given reads the form. Fallbacks of engines stay.
+// given reads the form. Fallbacks and options of engines stay.
 func given(r *ui.Request, name string) (apply.Agent, error) {
 	text := func(field string) *string {
 		v := strings.TrimRight(r.Raw(field), " \n")
@@ -175,11 +176,10 @@ func given(r *ui.Request, name string) (apply.Agent, error) {
 		return a, err
 	}
 	was := apply.FromAgent(have).Speech
-	engine := func(key string, before *apply.Engine) *apply.Engine {
-		return &apply.Engine{
-			Provider: r.Text("speech." + key + ".provider"), Model: r.Text("speech." + key + ".model"),
-			Voice: r.Text("speech." + key + ".voice"), Fallback: before.Fallback,
-		}
+	engine := func(key string, before *pipeline.Engine) *pipeline.Engine {
+		e := *before
+		e.Provider, e.Model, e.Voice = r.Text("speech."+key+".provider"), r.Text("speech."+key+".model"), r.Text("speech."+key+".voice")
+		return &e
 	}
 	a.Speech = &apply.Speech{ASR: engine("asr", was.ASR), LLM: engine("llm", was.LLM), TTS: engine("tts", was.TTS)}
 	return a, nil

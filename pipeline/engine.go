@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Engines selects the recognizer, model and voice of an agent.
+type Engines struct {
+	ASR Engine `json:"asr" yaml:"asr"`
+	LLM Engine `json:"llm" yaml:"llm"`
+	TTS Engine `json:"tts" yaml:"tts"`
+}
+
+// An Engine is one provider with its settings.
+type Engine struct {
+	Provider string `json:"provider"        yaml:"provider"` // name of a configured provider
+	Model    string `json:"model,omitempty" yaml:"model"`    // the provider's model name; empty for its default
+	Voice    string `json:"voice,omitempty" yaml:"voice"`    // the provider's voice name; TTS only
+	Options  `yaml:",inline"`
+	// Fallback is used if this one fails. It may have a fallback of its own.
+	Fallback *Engine `json:"fallback,omitempty" yaml:"fallback"`
+}
+
+// MaxFallbacks is the maximum number of fallbacks of an engine.
+const MaxFallbacks = 4
+
+// Chain returns the engine and its fallbacks in order, each without a fallback of its own.
+func (e Engine) Chain() []Engine {
+	var all []Engine
+	for next := &e; next != nil; next = next.Fallback {
+		one := *next
+		one.Fallback = nil
+		all = append(all, one)
+	}
+	return all
+}
+
+// Key returns a string that is the same for equal engines only.
+func (e Engine) Key() string {
+	b, err := json.Marshal(e)
+	if err != nil { // an option that is not JSON; equal to nothing else
+		return fmt.Sprintf("%+v %p", e, &e)
+	}
+	return string(b)
+}
+
+// Options tune an engine. A provider ignores the options that it does not have
+// (docs/providers.md lists them). The zero value of each means the provider's default.
+type Options struct {
+	// KeyTerms are names and words that a recognizer should expect: at most 100 of at most
+	// 50 characters each.
+	KeyTerms []string `json:"keyterms,omitempty" yaml:"keyterms"`
+	// Languages are all languages of the caller, BCP 47, for recognizers that accept several:
+	// at most 8. The language of the agent comes first.
+	Languages []string `json:"languages,omitempty" yaml:"languages"`
+	// Temperature is the randomness of a model or voice, 0 to 2.
+	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
+	// MaxTokens bounds the answer of a model, 1 to 100,000.
+	MaxTokens int `json:"max_tokens,omitempty" yaml:"max_tokens"`
+	// ReasoningEffort of a model is "none", "minimal", "low", "medium" or "high".
+	ReasoningEffort string `json:"reasoning_effort,omitempty" yaml:"reasoning_effort"`
+	// Speed is the speaking rate of a voice as a factor, 0.5 to 2.
+	Speed float64 `json:"speed,omitempty" yaml:"speed"`
+	// Instructions describe to a voice how to speak, in at most 1,000 characters.
+	Instructions string `json:"instructions,omitempty" yaml:"instructions"`
+	// Extra holds further parameters, passed to the provider as they are. Parameters that
+	// the client sets itself are refused.
+	Extra map[string]any `json:"options,omitempty" yaml:"options"`
+}

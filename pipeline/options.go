@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Check returns an error for each option that is out of range.
+func (o Options) Check() error {
+	var errs []error
+	invalid := func(name, accepted string) { errs = append(errs, fmt.Errorf("%s: accepted: %s", name, accepted)) }
+	tooLong := func(s string, most int) bool { return s == "" || utf8.RuneCountInString(s) > most }
+	if len(o.KeyTerms) > 100 || slices.ContainsFunc(o.KeyTerms, func(s string) bool { return tooLong(s, 50) }) {
+		invalid("keyterms", "at most 100 of 1 to 50 characters")
+	}
+	if len(o.Languages) > 8 || slices.ContainsFunc(o.Languages, func(s string) bool { return tooLong(s, 35) }) {
+		invalid("languages", "at most 8 BCP 47 tags")
+	}
+	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		invalid("temperature", "0 to 2")
+	}
+	if o.MaxTokens < 0 || o.MaxTokens > 100_000 {
+		invalid("max_tokens", "1 to 100000")
+	}
+	if !slices.Contains([]string{"", "none", "minimal", "low", "medium", "high"}, o.ReasoningEffort) {
+		invalid("reasoning_effort", "none, minimal, low, medium or high")
+	}
+	if o.Speed != 0 && !(o.Speed >= 0.5 && o.Speed <= 2) {
+		invalid("speed", "0.5 to 2")
+	}
+	if utf8.RuneCountInString(o.Instructions) > 1000 {
+		invalid("instructions", "at most 1000 characters")
+	}
+	if len(o.Extra) > 32 {
+		invalid("options", "at most 32 parameters")
+	}
+	return errors.Join(errs...)
+}
+
+// OptionRules states the options that a provider has. docs/providers.md is made from it.
+type OptionRules struct {
+	// Takes are the supported fields of Options by their JSON names, such as "keyterms".
+	// "options" stands for further parameters.
+	Takes []string
+	// Reserved are the parameters that the client sets itself. They are refused in Extra.
+	Reserved []string
+	// Known are the parameters of Extra that the provider documents. Others cause a warning.
+	Known []string
+	// Languages are the accepted languages, BCP 47; empty means that the provider decides.
+	Languages []string
+}
+
+// A RuledProvider is an optional interface of recognizers, models and voices.
+type RuledProvider interface{ OptionRules() OptionRules }
+
+// namesAddressOrKey reports whether a parameter may make a provider send data elsewhere, or
+// holds a key, by the words of its name.
+func namesAddressOrKey(parameter string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(parameter), "_"), func(word string) bool {
+		return slices.Contains([]string{"callback", "webhook", "url", "uri", "upload", "key", "token", "secret", "authorization"}, word)
+	})
+}
+
+// Check returns an error for parameters that are refused, and warnings for options that
+// the provider does not have.
+func (r OptionRules) Check(o Options) (warnings []string, err error) {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(o.Extra)) {
+		switch {
+		case slices.Contains(r.Known, name):
+		case slices.Contains(r.Reserved, name):
+			errs = append(errs, fmt.Errorf("options.%s: Parley sets this parameter itself", name))
+		case namesAddressOrKey(name):
+			errs = append(errs, fmt.Errorf("options.%s: parameters that name addresses or keys are not accepted", name))
+		default:
+			warnings = append(warnings, "options."+name+": unknown to Parley, passed to the provider as it is")
+		}
+	}
+	for _, name := range o.names() {
+		if !slices.Contains(r.Takes, name) {
+			warnings = append(warnings, name+": the provider does not have this option, it is ignored")
+		}
+	}
+	return warnings, errors.Join(errs...)
+}
+
+// names returns the JSON names of the options that are set.
+func (o Options) names() []string {
+	var all []string
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{
+		{"keyterms", len(o.KeyTerms) > 0},
+		{"languages", len(o.Languages) > 0},
+		{"temperature", o.Temperature != nil},
+		{"max_tokens", o.MaxTokens != 0},
+		{"reasoning_effort", o.ReasoningEffort != ""},
+		{"speed", o.Speed != 0},
+		{"instructions", o.Instructions != ""},
+		{"options", len(o.Extra) > 0},
+	} {
+		if x.set {
+			all = append(all, x.name)
+		}
+	}
+	return all
+}

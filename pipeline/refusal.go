@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const (
+	maxErrorBody = 64 << 10 // bytes read
+	maxErrorText = 200      // characters kept
+	minSecret    = 6        // characters of a header value or parameter that may be a key
+)
+
+// RefusalText returns the message in a provider's error response: at most 200 characters
+// without the secrets of the request, whose headers and URL parameters are all treated as
+// such. It reads the body. The rest of the body may repeat words of the caller and is
+// dropped.
+func RefusalText(resp *http.Response, sent http.Header) string {
+	text := resp.Header.Get("Dg-Error") // Deepgram, for refused WebSockets
+	if text == "" && resp.Body != nil {
+		if b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)); err == nil || len(b) > 0 {
+			text = ErrorMessage(b)
+		}
+	}
+	var address *url.URL
+	if resp.Request != nil {
+		address = resp.Request.URL
+	}
+	return Redact(text, sent, address)
+}
+
+// ErrorMessage returns the message in the JSON of a provider's error, or "" if it has none.
+// The known shapes are {"error":{"message":…}} (OpenAI, Anthropic, Google), {"error":…}
+// (AssemblyAI), {"err_msg":…} (Deepgram), {"detail":{"message":…}} (ElevenLabs),
+// {"message":…}, {"error_message":…} (Soniox) and {"title":…} (Cartesia).
+func ErrorMessage(body []byte) string {
+	var all []json.RawMessage
+	if json.Unmarshal(body, &all) == nil && len(all) > 0 { // Gemini wraps a streamed error in an array
+		body = all[0]
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return ""
+	}
+	for _, name := range []string{"err_msg", "error_message", "message", "title", "error", "detail"} {
+		var text string
+		if json.Unmarshal(fields[name], &text) == nil && text != "" {
+			return text
+		}
+	}
+	for _, name := range []string{"error", "detail"} {
+		var nested struct {
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(fields[name], &nested) == nil && nested.Message != "" {
+			return nested.Message
+		}
+	}
+	return ""
+}
+
+// Redact returns a provider's text, safe to store and show: without control characters, at
+// most 200 characters, and without the values of sent and the parameters of address.
+func Redact(text string, sent http.Header, address *url.URL) string {
+	for name, values := range sent {
+		if name == "Accept" || name == "Content-Type" {
+			continue
+		}
+		for _, v := range values {
+			for part := range strings.FieldsSeq(v) { // "Bearer KEY"
+				text = replaceSecret(text, part)
+			}
+		}
+	}
+	if address != nil {
+		for name, values := range address.Query() {
+			for _, v := range values {
+				if strings.Contains(name, "key") || strings.Contains(name, "token") {
+					text = replaceSecret(text, v)
+				}
+			}
+		}
+	}
+	clean := []rune(Clean(text))
+	return string(clean[:min(len(clean), maxErrorText)])
+}
+
+func replaceSecret(text, secret string) string {
+	if len(secret) < minSecret {
+		return text
+	}
+	return strings.ReplaceAll(text, secret, "[redacted]")
+}
