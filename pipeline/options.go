@@ -12,33 +12,32 @@ import (
 // Check returns an error for each option that is out of range.
 func (o Options) Check() error {
 	var errs []error
-	invalid := func(name, accepted string) { errs = append(errs, fmt.Errorf("%s: accepted: %s", name, accepted)) }
-	tooLong := func(s string, most int) bool { return s == "" || utf8.RuneCountInString(s) > most }
-	if len(o.KeyTerms) > 100 || slices.ContainsFunc(o.KeyTerms, func(s string) bool { return tooLong(s, 50) }) {
-		invalid("keyterms", "at most 100 of 1 to 50 characters")
-	}
-	if len(o.Languages) > 8 || slices.ContainsFunc(o.Languages, func(s string) bool { return tooLong(s, 35) }) {
-		invalid("languages", "at most 8 BCP 47 tags")
-	}
-	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		invalid("temperature", "0 to 2")
-	}
-	if o.MaxTokens < 0 || o.MaxTokens > 100_000 {
-		invalid("max_tokens", "1 to 100000")
-	}
-	if !slices.Contains([]string{"", "none", "minimal", "low", "medium", "high"}, o.ReasoningEffort) {
-		invalid("reasoning_effort", "none, minimal, low, medium or high")
-	}
-	if o.Speed != 0 && !(o.Speed >= 0.5 && o.Speed <= 2) {
-		invalid("speed", "0.5 to 2")
-	}
-	if utf8.RuneCountInString(o.Instructions) > 1000 {
-		invalid("instructions", "at most 1000 characters")
-	}
-	if len(o.Extra) > 32 {
-		invalid("options", "at most 32 parameters")
+	for _, x := range []struct {
+		name, accepted string
+		valid          bool
+	}{
+		{"keyterms", "at most 100 of 1 to 50 characters", areShort(o.KeyTerms, 100, 50)},
+		{"languages", "at most 8 BCP 47 tags", areShort(o.Languages, 8, 35)},
+		{"temperature", "0 to 2", o.Temperature == nil || *o.Temperature >= 0 && *o.Temperature <= 2},
+		{"max_tokens", "1 to 100000", o.MaxTokens >= 0 && o.MaxTokens <= 100_000},
+		{
+			"reasoning_effort", "none, minimal, low, medium or high",
+			slices.Contains([]string{"", "none", "minimal", "low", "medium", "high"}, o.ReasoningEffort),
+		},
+		{"speed", "0.5 to 2", o.Speed == 0 || o.Speed >= 0.5 && o.Speed <= 2},
+		{"instructions", "at most 1000 characters", utf8.RuneCountInString(o.Instructions) <= 1000},
+		{"options", "at most 32 parameters", len(o.Extra) <= 32},
+	} {
+		if !x.valid {
+			errs = append(errs, fmt.Errorf("%s: accepted: %s", x.name, x.accepted))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// areShort reports whether all has at most n texts of 1 to most characters.
+func areShort(all []string, n, most int) bool {
+	return len(all) <= n && !slices.ContainsFunc(all, func(s string) bool { return s == "" || utf8.RuneCountInString(s) > most })
 }
 
 // OptionRules states the options that a provider has. docs/providers.md is made from it.

@@ -134,10 +134,13 @@ func (o *RawValue) UnmarshalYAML(decode func(any) error) error {
 
 // Speech names the recognizer, model and voice of an agent.
 type Speech struct {
-	ASR *pipeline.Engine `yaml:"asr"`
-	LLM *pipeline.Engine `yaml:"llm"`
-	TTS *pipeline.Engine `yaml:"tts"`
+	ASR *Engine `yaml:"asr"`
+	LLM *Engine `yaml:"llm"`
+	TTS *Engine `yaml:"tts"`
 }
+
+// An Engine is one provider with its settings.
+type Engine = pipeline.Engine
 
 // A Trunk is a carrier.
 type Trunk struct {

@@ -60,7 +60,8 @@ type voice []guardedVoice
 
 // Open implements pipeline.Voice.
 func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
-	u := &utterance{rate: s.Rate, canceled: ctx.Err, open: func(left voice) (pipeline.Synthesis, *request, voice, error) { return left.openAny(ctx, s) }}
+	u := &utterance{rate: s.Rate, canceled: ctx.Err}
+	u.open = func(left voice) (pipeline.Synthesis, *request, voice, error) { return left.openAny(ctx, s) }
 	var err error
 	if u.current, u.visit, u.left, err = u.open(v); err != nil {
 		return nil, err

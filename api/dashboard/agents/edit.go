@@ -11,7 +11,6 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 func (Agents) askNew(r *ui.Request) (ui.Page, error) {
@@ -176,7 +175,7 @@ func given(r *ui.Request, name string) (apply.Agent, error) {
 		return a, err
 	}
 	was := apply.FromAgent(have).Speech
-	engine := func(key string, before *pipeline.Engine) *pipeline.Engine {
+	engine := func(key string, before *apply.Engine) *apply.Engine {
 		e := *before
 		e.Provider, e.Model, e.Voice = r.Text("speech."+key+".provider"), r.Text("speech."+key+".model"), r.Text("speech."+key+".voice")
 		return &e

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // Furnish makes one of everything in acme, all with a name, which may be hostile.
@@ -28,7 +27,7 @@ func (h *Env) Furnish(t *testing.T, name string) map[string]string {
 	var err error
 	ids["keys"], _, err = apikeys.CreateKey(ctx, q, apikeys.Key{OrgID: h.Acme, Name: name})
 	must(err)
-	engine, yes, greeting := &pipeline.Engine{Provider: "fake", Model: name, Voice: name}, true, name+" {{first_name}}"
+	engine, yes, greeting := &apply.Engine{Provider: "fake", Model: name, Voice: name}, true, name+" {{first_name}}"
 	must(apply.WithinTx(ctx, q, apply.Spec{Organizations: []apply.Organization{{Name: "acme", Agents: []apply.Agent{{
 		Name: name, Published: &yes, Greeting: &greeting, Prompt: &name, Message: &name,
 		Speech:    &apply.Speech{ASR: engine, LLM: engine, TTS: engine},

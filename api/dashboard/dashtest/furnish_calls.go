@@ -27,7 +27,6 @@ import (
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // setServices sets the services behind the dashboard, without carrier and providers.
@@ -156,7 +155,7 @@ func silentWAV() string {
 func (h *Env) AddSales(t *testing.T, market string, published bool) {
 	t.Helper()
 	ctx, q := t.Context(), h.DB.Pool
-	engine, text := &pipeline.Engine{Provider: "fake"}, "Hello."
+	engine, text := &apply.Engine{Provider: "fake"}, "Hello."
 	err := apply.WithinTx(ctx, q, apply.Spec{Organizations: []apply.Organization{{Name: "acme", Agents: []apply.Agent{{
 		Name: "sales", Published: &published, Greeting: &text, Prompt: &text, Speech: &apply.Speech{ASR: engine, LLM: engine, TTS: engine},
 	}}}}}, apply.Options{})
