@@ -15,7 +15,6 @@ import (
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/campaignview"
 	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/service"
@@ -78,7 +77,7 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key apikeys.K
 		who(r, key),
 		order,
 		func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
-			if shown, fault = json.Marshal(campaignview.NewCampaign(st, true)); fault != nil {
+			if shown, fault = json.Marshal(viewCampaign(st, true)); fault != nil {
 				return fault
 			}
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
@@ -192,7 +191,7 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 	if err != nil {
 		return err
 	}
-	response.JSON(w, http.StatusOK, campaignview.NewCampaign(st, checked))
+	response.JSON(w, http.StatusOK, viewCampaign(st, checked))
 	return nil
 }
 
@@ -216,6 +215,6 @@ func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key apikeys.K
 	if err != nil {
 		return err
 	}
-	response.JSON(w, http.StatusOK, campaignview.NewImport(x))
+	response.JSON(w, http.StatusOK, viewImport(x))
 	return nil
 }

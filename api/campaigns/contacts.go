@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
-	"github.com/parley-voice/parley/campaigns/campaignview"
 	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/service"
@@ -20,8 +19,8 @@ import (
 
 // added is the response of an accepted batch.
 type added struct {
-	Campaign  campaignview.Short    `json:"campaign"`
-	Import    campaignview.Import   `json:"import"`
+	Campaign  shortView             `json:"campaign"`
+	Import    importView            `json:"import"`
 	DNCScreen screening.Screen      `json:"dnc_screen"`
 	Blockers  []launchcheck.Blocker `json:"blockers"`
 }
@@ -51,7 +50,7 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	var shown []byte
 	_, err = c.Desk.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, service.BatchHooks{
 		Settle: func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
-			shown, fault = json.Marshal(added{campaignview.Summary(st.Campaign), campaignview.NewImport(*st.Import), st.Screen, st.Blockers})
+			shown, fault = json.Marshal(added{summarize(st.Campaign), viewImport(*st.Import), st.Screen, st.Blockers})
 			if fault != nil {
 				return fault
 			}
@@ -61,7 +60,7 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	})
 	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
 		refusal, _ := errors.AsType[*control.Error](refused.Err)
-		return &response.MoreError{Refusal: refusal, Import: campaignview.NewImport(refused.Import)}
+		return &response.MoreError{Refusal: refusal, Import: viewImport(refused.Import)}
 	}
 	if err != nil {
 		return errors.Join(err, c.forget(r.Context(), slot))

@@ -8,16 +8,15 @@ import (
 	"github.com/parley-voice/parley/api/listing"
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/campaignview"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
 // A page is the response of a list.
 type page struct {
-	Campaigns  []campaignview.Short `json:"campaigns"`
-	HasMore    bool                 `json:"has_more"`
-	NextCursor *string              `json:"next_cursor"`
+	Campaigns  []shortView `json:"campaigns"`
+	HasMore    bool        `json:"has_more"`
+	NextCursor *string     `json:"next_cursor"`
 }
 
 // List answers GET /v1/campaigns.
@@ -30,9 +29,9 @@ func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key apikeys.Key
 	if err != nil {
 		return err
 	}
-	p := page{Campaigns: []campaignview.Short{}, HasMore: next != ""}
+	p := page{Campaigns: []shortView{}, HasMore: next != ""}
 	for _, x := range found {
-		p.Campaigns = append(p.Campaigns, campaignview.Summary(x))
+		p.Campaigns = append(p.Campaigns, summarize(x))
 	}
 	if p.HasMore {
 		p.NextCursor = &next

@@ -1,5 +1,4 @@
-// Package campaignview renders campaigns in the form that the API returns.
-package campaignview
+package campaigns
 
 import (
 	"github.com/parley-voice/parley/campaigns"
@@ -10,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/control/callview"
 )
 
-// A Short is a campaign in a list. Every key is always present.
-type Short struct {
+// A shortView is a campaign in a list. Every key is always present.
+type shortView struct {
 	CampaignID     string           `json:"campaign_id"`
 	Status         campaigns.Status `json:"status"`
 	CreatedVia     campaigns.Via    `json:"created_via"`
@@ -29,9 +28,9 @@ type Short struct {
 	CreatedAt      callview.Epoch   `json:"created_at"`
 }
 
-// A Campaign is a single campaign.
-type Campaign struct {
-	Short
+// A campaignView is a single campaign.
+type campaignView struct {
+	shortView
 
 	ConsentTier     string                 `json:"consent_tier"`
 	RetryConfig     any                    `json:"retry_config"`
@@ -39,7 +38,7 @@ type Campaign struct {
 	ContactTimezone bool                   `json:"use_contact_timezone"`
 	WorkingHours    []campaigns.Shift      `json:"working_hours"`
 	Binding         campaigns.Binding      `json:"binding"`
-	Import          *Import                `json:"import"`
+	Import          *importView            `json:"import"`
 	DNCScreen       screening.Screen       `json:"dnc_screen"`
 	Blockers        *[]launchcheck.Blocker `json:"blockers,omitempty"` // nil without launch checks
 	Warnings        *[]launchcheck.Warning `json:"warnings,omitempty"`
@@ -52,8 +51,8 @@ type Campaign struct {
 	AgentVersion    *int                   `json:"agent_version"`
 }
 
-// An Import is an import of a campaign.
-type Import struct {
+// An importView is an import of a campaign.
+type importView struct {
 	ImportID        string            `json:"import_id"`
 	Status          string            `json:"status"`
 	RowsSeen        int               `json:"rows_seen"`
@@ -63,7 +62,7 @@ type Import struct {
 	DuplicatesFound int               `json:"duplicates_found"`
 	DNCMatched      int               `json:"dnc_matched"`
 	RefusalCode     string            `json:"refusal_code"`
-	Issues          Issues            `json:"issues"`
+	Issues          importIssues      `json:"issues"`
 	DNCScreen       screening.Screen  `json:"dnc_screen"`
 	DNCMatches      []screening.Match `json:"dnc_matches"`
 	CampaignID      string            `json:"campaign_id"`
@@ -73,8 +72,8 @@ type Import struct {
 	RowsProjected   bool              `json:"source_rows_projected"`
 }
 
-// Issues are the first issues of an import's rows.
-type Issues struct {
+// importIssues are the first issues of an import's rows.
+type importIssues struct {
 	Total     int                 `json:"total"`
 	Shown     int                 `json:"shown"`
 	Truncated bool                `json:"truncated"`
@@ -82,9 +81,9 @@ type Issues struct {
 	Items     []contactfile.Issue `json:"items"`
 }
 
-// Summary renders a campaign for a list.
-func Summary(c campaigns.Campaign) Short {
-	return Short{
+// summarize renders a campaign for a list.
+func summarize(c campaigns.Campaign) shortView {
+	return shortView{
 		CampaignID: c.ID, Status: c.Status, CreatedVia: c.CreatedVia, LaunchedVia: c.LaunchedVia, Name: c.Name, AgentID: c.AgentName,
 		Timezone: c.Timezone, TimezoneSource: c.TimezoneSource, StartsAt: callview.Epoch(c.StartsAt), EndsAt: callview.Epoch(c.EndsAt),
 		Open:           c.Open,
@@ -93,18 +92,18 @@ func Summary(c campaigns.Campaign) Short {
 	}
 }
 
-// NewCampaign renders a campaign, with the launch checks if checked is set.
-func NewCampaign(st service.Status, checked bool) Campaign {
+// viewCampaign renders a campaign, with the launch checks if checked is set.
+func viewCampaign(st service.Status, checked bool) campaignView {
 	c := st.Campaign
-	v := Campaign{
-		Short: Summary(c), ConsentTier: c.ConsentTier(), RetryConfig: c.Retry, DuplicateAction: string(c.Duplicates),
+	v := campaignView{
+		shortView: summarize(c), ConsentTier: c.ConsentTier(), RetryConfig: c.Retry, DuplicateAction: string(c.Duplicates),
 		ContactTimezone: c.ContactTimezone, WorkingHours: c.WorkingHours, Binding: c.Binding, DNCScreen: st.Screen,
 		UpdatedAt: callview.Epoch(c.UpdatedAt), LaunchedAt: callview.Epoch(c.LaunchedAt), CompletedAt: callview.Epoch(c.CompletedAt),
 		CancelledAt:  callview.Epoch(c.CanceledAt),
 		StatusReason: c.StatusReason, Market: c.Market,
 	}
 	if st.Import != nil {
-		i := NewImport(*st.Import)
+		i := viewImport(*st.Import)
 		v.Import = &i
 	}
 	if checked {
@@ -116,8 +115,8 @@ func NewCampaign(st service.Status, checked bool) Campaign {
 	return v
 }
 
-// NewImport renders an import.
-func NewImport(x service.ImportStatus) Import {
+// viewImport renders an import.
+func viewImport(x service.ImportStatus) importView {
 	status := "refused"
 	if x.Accepted {
 		status = "accepted"
@@ -126,10 +125,10 @@ func NewImport(x service.ImportStatus) Import {
 	if matches == nil {
 		matches = []screening.Match{}
 	}
-	return Import{
+	return importView{
 		ImportID: x.ID, Status: status, RowsSeen: x.RowsSeen, Accepted: x.AcceptedRows, Warned: x.Warned, Rejected: x.Rejected,
 		DuplicatesFound: x.Duplicates, DNCMatched: x.Screen.Matched, RefusalCode: x.RefusalCode, DNCScreen: x.Screen, DNCMatches: matches,
-		Issues:     Issues{Total: x.Total, Shown: len(x.Issues), Truncated: x.Total > len(x.Issues), ByCode: x.ByCode, Items: x.Issues},
+		Issues:     importIssues{Total: x.Total, Shown: len(x.Issues), Truncated: x.Total > len(x.Issues), ByCode: x.ByCode, Items: x.Issues},
 		CampaignID: x.CampaignID, Kind: x.Kind, CreatedAt: callview.Epoch(x.CreatedAt), CreatedVia: x.Via, RowsProjected: x.SourceKey != "",
 	}
 }
