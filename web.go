@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signaling"
-	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/turnserver"
 )
 
@@ -105,7 +104,7 @@ func (srv *server) addWebCalls(to *calls.Calls) {
 	srv.admission.Web = &admission.WebCalls{
 		HasCapacity: srv.node.HasCapacity, Check: srv.agent.Check,
 		Ticket: func(callID string, now time.Time) admission.Ticket {
-			c := s.Key.NewClaims(callID, now.Add(token.Lifetime))
+			c := s.Key.NewClaims(callID, now.Add(signaling.TokenLifetime))
 			return admission.Ticket{Hash: c.Hash(), Expires: c.Expires}
 		},
 	}
@@ -150,7 +149,7 @@ func (w *web) close() {
 }
 
 // Begin implements signaling.Calls: it starts the call of a browser's token.
-func (srv *server) Begin(ctx context.Context, c token.Claims, s *signaling.Session) error {
+func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.Session) error {
 	if !srv.node.HasCapacity() {
 		return &signaling.RefusedError{Code: signaling.Unavailable, Message: "the server takes no new calls; join again"}
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signaling"
-	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
@@ -241,7 +240,7 @@ func webBargeIn(t testing.TB) {
 // halted are calls that end before dialing.
 type halted chan *signaling.Session
 
-func (srv halted) Begin(_ context.Context, _ token.Claims, s *signaling.Session) error {
+func (srv halted) Begin(_ context.Context, _ signaling.Claims, s *signaling.Session) error {
 	srv <- s
 	return nil
 }
@@ -255,7 +254,7 @@ func TestWebCallThatIsNotDialed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = endpoint.Close() }()
-	seated, key := make(halted, 1), token.Key("0123456789abcdef0123456789abcdef")
+	seated, key := make(halted, 1), signaling.TokenKey("0123456789abcdef0123456789abcdef")
 	server := &signaling.Server{Calls: seated, Connector: endpoint, Clock: b.clock, Key: key}
 	defer server.Close()
 	web := httptest.NewServer(server)

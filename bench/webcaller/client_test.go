@@ -22,10 +22,9 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signaling"
-	"github.com/parley-voice/parley/webrtc/token"
 )
 
-var key = token.Key("0123456789abcdef0123456789abcdef")
+var key = signaling.TokenKey("0123456789abcdef0123456789abcdef")
 
 // A testServer is a server whose calls play a tone.
 type testServer struct {
@@ -63,7 +62,7 @@ func newTestServer(t *testing.T) *testServer {
 	return h
 }
 
-func (h *testServer) Begin(_ context.Context, _ token.Claims, x *signaling.Session) error {
+func (h *testServer) Begin(_ context.Context, _ signaling.Claims, x *signaling.Session) error {
 	h.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/webrtc/leg"
 	"github.com/parley-voice/parley/webrtc/signaling"
-	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
@@ -203,7 +202,7 @@ type slow struct {
 	came, let chan struct{}
 }
 
-func (s *slow) Begin(ctx context.Context, c token.Claims, x *signaling.Session) error {
+func (s *slow) Begin(ctx context.Context, c signaling.Claims, x *signaling.Session) error {
 	select {
 	case s.came <- struct{}{}:
 	case <-ctx.Done():
@@ -248,7 +247,7 @@ func TestHalfOpenOfOneAddress(t *testing.T) {
 // hung is a Calls whose database does not answer.
 type hung struct{}
 
-func (hung) Begin(ctx context.Context, _ token.Claims, _ *signaling.Session) error {
+func (hung) Begin(ctx context.Context, _ signaling.Claims, _ *signaling.Session) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/leg"
-	"github.com/parley-voice/parley/webrtc/token"
 )
 
 // Calls starts calls. The browser receives a *RefusedError, and no details of
@@ -25,7 +24,7 @@ type Calls interface {
 	// Begin uses up the token and starts its call; media may flow later. It
 	// sets s.MaxDuration and returns once the call has begun. At the end of
 	// the call s.Bye is called.
-	Begin(ctx context.Context, c token.Claims, s *Session) error
+	Begin(ctx context.Context, c Claims, s *Session) error
 }
 
 // A Server lets browsers join calls. Its fields must not change after first
@@ -34,7 +33,7 @@ type Server struct {
 	Calls     Calls
 	Connector leg.Connector
 	Clock     *mediaclock.Clock
-	Key       token.Key
+	Key       TokenKey
 	// Servers are the ICE servers for browsers.
 	Servers ice.Servers
 	Log     *slog.Logger
@@ -175,7 +174,7 @@ func (s *Server) remove(c *conn) {
 func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, string, error) {
 	claims, err := s.Key.Verify(r.Token, time.Now())
 	switch {
-	case errors.Is(err, token.ErrExpired):
+	case errors.Is(err, ErrExpiredToken):
 		return nil, "", &RefusedError{TokenExpired, "the token has expired; a new call gives a new one"}
 	case err != nil:
 		return nil, "", &RefusedError{TokenInvalid, "the token is not valid for this service"}
@@ -193,7 +192,7 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	return session, answer, err
 }
 
-func (s *Server) answer(ctx context.Context, claims token.Claims, offer string, socket bool) (*Session, string, error) {
+func (s *Server) answer(ctx context.Context, claims Claims, offer string, socket bool) (*Session, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.beginTimeout())
 	defer cancel()
 	l := &leg.Leg{

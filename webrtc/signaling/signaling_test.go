@@ -25,7 +25,6 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signaling"
-	"github.com/parley-voice/parley/webrtc/token"
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
@@ -52,7 +51,7 @@ type fixture struct {
 	tasks sync.WaitGroup
 }
 
-var key = token.Key("0123456789abcdef0123456789abcdef")
+var key = signaling.TokenKey("0123456789abcdef0123456789abcdef")
 
 func open(tb testing.TB, at netip.AddrPort) *ice.Endpoint {
 	tb.Helper()
@@ -92,7 +91,7 @@ func newStage(t *testing.T) *fixture {
 	return s
 }
 
-func (s *fixture) Begin(_ context.Context, c token.Claims, x *signaling.Session) error {
+func (s *fixture) Begin(_ context.Context, c signaling.Claims, x *signaling.Session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.used[c.ID] {
@@ -214,7 +213,7 @@ func TestRefused(t *testing.T) {
 	}
 	for want, b := range map[string]*webrtctest.Browser{
 		"token_used":    {Token: good.Token},
-		"token_invalid": {Token: token.Key("another").Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))},
+		"token_invalid": {Token: signaling.TokenKey("another").Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))},
 		"token_expired": {Token: key.Sign(key.NewClaims("call_b", time.Now().Add(-time.Second)))},
 	} {
 		b.URL, b.Connector, b.Clock = s.url, s.browsers, s.clock

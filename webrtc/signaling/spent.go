@@ -4,8 +4,6 @@ import (
 	"errors"
 	"maps"
 	"time"
-
-	"github.com/parley-voice/parley/webrtc/token"
 )
 
 // A tokenUse is the state of a token until it expires: in use, used by a
@@ -18,7 +16,7 @@ type tokenUse struct {
 
 // reserveToken reserves a token for one join at a time, unless it is known to
 // be unusable. recordToken stores the result.
-func (s *Server) reserveToken(c token.Claims, now time.Time) error {
+func (s *Server) reserveToken(c Claims, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.tokens, func(_ string, x tokenUse) bool { return !now.Before(x.until) })
@@ -42,7 +40,7 @@ func (s *Server) reserveToken(c token.Claims, now time.Time) error {
 
 // recordToken stores the result of a join. A token that may still be usable is
 // forgotten.
-func (s *Server) recordToken(c token.Claims, session *Session, err error) {
+func (s *Server) recordToken(c Claims, session *Session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	why, _ := errors.AsType[*RefusedError](err)

@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/webrtc/ice"
-	"github.com/parley-voice/parley/webrtc/token"
 )
 
 // Tickets creates the data that browsers join calls with.
 type Tickets struct {
-	Key     token.Key
+	Key     TokenKey
 	Servers ice.Servers
 	// PublicURL is the service's URL for browsers, http or https.
 	PublicURL string
