@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-voice/parley/media/rtcp"
 	"github.com/parley-voice/parley/media/srtp"
-	"github.com/parley-voice/parley/media/udp"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 )
 
 type control struct {
-	socket       *udp.Socket    // for RTCP, unless multiplexed
+	socket       *udpSocket     // for RTCP, unless multiplexed
 	name         string         // CNAME of this session (RFC 7022)
 	next         time.Time      // next report; owned by the clock
 	sentBefore   int64          // packets at the last report; owned by the clock
@@ -40,7 +39,7 @@ type control struct {
 	lastSRAt  time.Time
 }
 
-func (c *control) init(s *udp.Socket) {
+func (c *control) init(s *udpSocket) {
 	var b [nameLen]byte
 	for i := range b {
 		b[i] = byte(rand.Uint32()) //nolint:gosec // not a secret

@@ -2,13 +2,10 @@ package rtp
 
 import (
 	"github.com/pion/rtp"
-
-	"github.com/parley-voice/parley/media/udp"
 )
 
 const (
 	headerLen = 12 // header without CSRCs or extension (RFC 3550 section 5.1)
-	maxPacket = udp.MaxPacket
 )
 
 // A packet is a parsed RTP packet. Its payload points into the receive buffer.

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
-
-	"github.com/parley-voice/parley/media/udp"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 type poller struct {
 	epoll  int
 	events [eventsAtOnce]syscall.EpollEvent
-	in     udp.Receiver
+	in     packetReceiver
 
 	mu    sync.Mutex // held to change the list
 	open  atomic.Pointer[[]*listener]
@@ -32,7 +30,7 @@ type poller struct {
 type listener struct {
 	mu      sync.Mutex // held while packets are read
 	closed  bool
-	socket  *udp.Socket
+	socket  *udpSocket
 	handler packetHandler
 }
 
@@ -56,7 +54,7 @@ func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
 // add passes packets of a socket to h until remove returns. Then the socket
 // may be closed.
-func (p *poller) add(s *udp.Socket, h packetHandler) (remove func(), err error) {
+func (p *poller) add(s *udpSocket, h packetHandler) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &listener{socket: s, handler: h}

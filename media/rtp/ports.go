@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/parley-voice/parley/media/udp"
 )
 
 // ErrNoPort means that every port of the range is in use or resting.
@@ -95,16 +93,16 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 
 // A pair is the RTP socket and the RTCP socket one port above.
 type pair struct {
-	audio, reports *udp.Socket
+	audio, reports *udpSocket
 }
 
 func listenPair(addr netip.AddrPort) (pair, error) {
-	audio, err := udp.Listen(addr)
+	audio, err := listenUDP(addr)
 	if err != nil {
 		return pair{}, err
 	}
 	above := netip.AddrPortFrom(addr.Addr(), audio.Local().Port()+1)
-	reports, err := udp.Listen(above)
+	reports, err := listenUDP(above)
 	if err != nil {
 		audio.Close()
 		return pair{}, err
@@ -120,19 +118,19 @@ func (p pair) close() {
 // ephemeral asks the kernel for ports until it gets an even one whose neighbor
 // is free.
 func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
-	var rejected []*udp.Socket // kept open, or the kernel might offer them again
+	var rejected []*udpSocket // kept open, or the kernel might offer them again
 	defer func() {
 		for _, s := range rejected {
 			s.Close()
 		}
 	}()
 	for range bindTries {
-		s, err := udp.Listen(netip.AddrPortFrom(ip, 0))
+		s, err := listenUDP(netip.AddrPortFrom(ip, 0))
 		if err != nil {
 			return pair{}, fmt.Errorf("%w: %w", ErrNoPort, err)
 		}
 		if s.Local().Port()%2 == 0 {
-			above, err := udp.Listen(netip.AddrPortFrom(ip, s.Local().Port()+1))
+			above, err := listenUDP(netip.AddrPortFrom(ip, s.Local().Port()+1))
 			if err == nil {
 				p.inUse++
 				return pair{s, above}, nil

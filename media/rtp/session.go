@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/receiver"
 	"github.com/parley-voice/parley/media/srtp"
-	"github.com/parley-voice/parley/media/udp"
 )
 
 // Rate is the RTP clock rate of every session in Hz, and the sample rate of
@@ -78,7 +77,7 @@ type Params struct {
 // goroutine; all other methods may be called from any.
 type Session struct {
 	transport *Transport
-	socket    *udp.Socket
+	socket    *udpSocket
 	detach    func()
 	opened    time.Time // zero of the session's time
 
@@ -149,7 +148,7 @@ func (s *Session) Local() netip.AddrPort {
 // CheckRemote returns an error if media cannot be sent to an SDP address: it
 // has another family or is not unicast.
 func (s *Session) CheckRemote(remote netip.Addr) error {
-	return udp.CheckReachable(s.socket.Local().Addr(), remote)
+	return checkReachable(s.socket.Local().Addr(), remote)
 }
 
 // Play sets the feed from the next frame on; nil means silence.

@@ -1,4 +1,4 @@
-package udp
+package rtp
 
 import (
 	"net/netip"
@@ -27,20 +27,20 @@ func TestCheckReachable(t *testing.T) {
 		{"::", "2001:db8::1", true},
 		{"::", "::ffff:0.0.0.0", false},
 	} {
-		err := CheckReachable(netip.MustParseAddr(row.local), netip.MustParseAddr(row.to))
+		err := checkReachable(netip.MustParseAddr(row.local), netip.MustParseAddr(row.to))
 		if (err == nil) != row.ok {
 			t.Errorf("from %s to %s: %v", row.local, row.to, err)
 		}
 	}
-	if CheckReachable(netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.Addr{}) == nil {
+	if checkReachable(netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.Addr{}) == nil {
 		t.Error("got no error for an invalid address")
 	}
 }
 
 func TestSendReceive(t *testing.T) {
-	var ends [2]*Socket
+	var ends [2]*udpSocket
 	for i := range ends {
-		s, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+		s, err := listenUDP(netip.MustParseAddrPort("127.0.0.1:0"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,11 +52,11 @@ func TestSendReceive(t *testing.T) {
 		t.Error("Send: got true without a target")
 	}
 	a.SetTarget(b.Local())
-	var r Receiver
+	var r packetReceiver
 	if _, ok := r.Receive(b); ok {
 		t.Error("received a packet that was not sent")
 	}
-	for _, n := range []int{1, 160, MaxPacket} {
+	for _, n := range []int{1, 160, maxPacket} {
 		if !a.Send(make([]byte, n)) {
 			t.Fatalf("%d bytes not sent", n)
 		}
@@ -68,7 +68,7 @@ func TestSendReceive(t *testing.T) {
 			t.Errorf("age %v", age)
 		}
 	}
-	a.Send(make([]byte, MaxPacket+1))
+	a.Send(make([]byte, maxPacket+1))
 	if got, ok := r.Receive(b); !ok || got != nil {
 		t.Errorf("%d bytes of a packet that is too long", len(got))
 	}

@@ -1,7 +1,4 @@
-// Package udp provides media sockets outside the runtime's network poller: an
-// arriving packet wakes no goroutine, and neither sending nor receiving
-// allocates. It runs on Linux only.
-package udp
+package rtp
 
 import (
 	"encoding/binary"
@@ -13,11 +10,13 @@ import (
 	"unsafe"
 )
 
-// MaxPacket is the longest packet received, in bytes.
-const MaxPacket = 1500
+// maxPacket is the longest packet received, in bytes.
+const maxPacket = 1500
 
-// A Socket is a UDP socket. SetTarget and Send belong to one goroutine.
-type Socket struct {
+// A udpSocket is a UDP socket outside the runtime's network poller: an arriving packet
+// wakes no goroutine, and neither sending nor receiving allocates. SetTarget and Send
+// belong to one goroutine. It runs on Linux only.
+type udpSocket struct {
 	fd    int
 	local netip.AddrPort
 
@@ -25,8 +24,8 @@ type Socket struct {
 	dstLen uintptr
 }
 
-// Listen binds a socket. The kernel chooses port 0.
-func Listen(addr netip.AddrPort) (*Socket, error) {
+// listenUDP binds a socket. The kernel chooses port 0.
+func listenUDP(addr netip.AddrPort) (*udpSocket, error) {
 	family := syscall.AF_INET
 	if !addr.Addr().Is4() {
 		family = syscall.AF_INET6
@@ -40,7 +39,7 @@ func Listen(addr netip.AddrPort) (*Socket, error) {
 		_ = syscall.Close(fd)
 		return nil, fmt.Errorf("bind media socket to %s: %w", addr, err)
 	}
-	return &Socket{fd: fd, local: local}, nil
+	return &udpSocket{fd: fd, local: local}, nil
 }
 
 func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
@@ -70,12 +69,12 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 }
 
 // Close closes the socket.
-func (s *Socket) Close() { _ = syscall.Close(s.fd) }
+func (s *udpSocket) Close() { _ = syscall.Close(s.fd) }
 
-// CheckReachable returns an error if media cannot be sent from address local
+// checkReachable returns an error if media cannot be sent from address local
 // to address to. The kernel cannot decide this: it delivers some invalid
 // addresses to this host, where another process could receive the call.
-func CheckReachable(local, to netip.Addr) error {
+func checkReachable(local, to netip.Addr) error {
 	to = to.Unmap()
 	switch {
 	case !to.IsValid():
@@ -90,17 +89,17 @@ func CheckReachable(local, to netip.Addr) error {
 }
 
 // Local returns the bound address.
-func (s *Socket) Local() netip.AddrPort { return s.local }
+func (s *udpSocket) Local() netip.AddrPort { return s.local }
 
 // FD returns the file descriptor for polling.
-func (s *Socket) FD() int { return s.fd }
+func (s *udpSocket) FD() int { return s.fd }
 
 // SetTarget sets the target of Send. An unreachable target disables Send.
-func (s *Socket) SetTarget(to netip.AddrPort) {
+func (s *udpSocket) SetTarget(to netip.AddrPort) {
 	a := to.Addr()
 	s.dst = [syscall.SizeofSockaddrInet6]byte{}
 	s.dstLen = 0
-	if CheckReachable(s.local.Addr(), a) != nil {
+	if checkReachable(s.local.Addr(), a) != nil {
 		return
 	}
 	binary.BigEndian.PutUint16(s.dst[2:], to.Port())
@@ -119,7 +118,7 @@ func (s *Socket) SetTarget(to netip.AddrPort) {
 
 // Send sends one packet and returns false if the kernel rejects it. A packet
 // that finds the socket's buffer full is lost.
-func (s *Socket) Send(b []byte) bool {
+func (s *udpSocket) Send(b []byte) bool {
 	if s.dstLen == 0 {
 		return false
 	}
@@ -129,9 +128,9 @@ func (s *Socket) Send(b []byte) bool {
 	return errno == 0
 }
 
-// A Receiver holds the buffers of received packets.
-type Receiver struct {
-	data  [MaxPacket]byte
+// A packetReceiver holds the buffers of received packets.
+type packetReceiver struct {
+	data  [maxPacket]byte
 	name  [syscall.SizeofSockaddrInet6]byte
 	extra [64]byte // control messages
 	iov   syscall.Iovec
@@ -139,9 +138,9 @@ type Receiver struct {
 }
 
 // Receive reads the next packet, valid until the following call. It returns
-// false if none is queued. The packet is nil if it was longer than MaxPacket,
+// false if none is queued. The packet is nil if it was longer than maxPacket,
 // or after a transient error.
-func (r *Receiver) Receive(s *Socket) (packet []byte, ok bool) {
+func (r *packetReceiver) Receive(s *udpSocket) (packet []byte, ok bool) {
 	r.iov.Base = &r.data[0]
 	r.iov.SetLen(len(r.data))
 	r.msg = syscall.Msghdr{Name: &r.name[0], Namelen: uint32(len(r.name)), Iov: &r.iov, Iovlen: 1, Control: &r.extra[0]}
@@ -161,7 +160,7 @@ func (r *Receiver) Receive(s *Socket) (packet []byte, ok bool) {
 }
 
 // From returns the sender of the packet.
-func (r *Receiver) From() netip.AddrPort {
+func (r *packetReceiver) From() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.name[2:])
 	if binary.NativeEndian.Uint16(r.name[:]) == syscall.AF_INET {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.name[4:8])), port)
@@ -171,7 +170,7 @@ func (r *Receiver) From() netip.AddrPort {
 
 // Age returns how long before now the kernel received the packet. It is 0 if
 // unknown or if the wall clock was set in between.
-func (r *Receiver) Age(now time.Time) time.Duration {
+func (r *packetReceiver) Age(now time.Time) time.Duration {
 	const head = syscall.SizeofCmsghdr
 	if int(r.msg.Controllen) < head+16 { //nolint:gosec // at most len(extra)
 		return 0
