@@ -1,5 +1,5 @@
-// Package rtcp reads and writes RTCP reports (RFC 3550 section 6). It does no
-// I/O, reads no clock and does not allocate.
+// Package rtcp reads and writes RTCP reports (RFC 3550 section 6) and estimates the
+// listening quality of streams. It does no I/O, reads no clock and does not allocate.
 package rtcp
 
 import (

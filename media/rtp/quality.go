@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/quality"
+	"github.com/parley-voice/parley/media/rtcp"
 )
 
 // Quality implements media.QualityReporter. Sent is known after the first RTCP
@@ -23,7 +23,7 @@ func (s *Session) Quality() media.Quality {
 	q.RoundTrip = c.roundTrip
 	total := c.received.Total()
 	q.Received = media.DirectionQuality{Packets: total.Packets, Lost: total.Lost, Jitter: c.received.Jitter()}
-	q.Received.MOS = quality.StreamMOS(q.Codec, q.Received, n.Late, c.roundTrip)
+	q.Received.MOS = rtcp.StreamMOS(q.Codec, q.Received, n.Late, c.roundTrip)
 	if !c.hasRemote {
 		return q
 	}
@@ -32,6 +32,6 @@ func (s *Session) Quality() media.Quality {
 		Packets: max(0, c.packets-lost), Lost: lost,
 		Jitter: min(maxPlausible, time.Duration(c.remote.Jitter)*time.Second/Rate),
 	}
-	q.Sent.MOS = quality.StreamMOS(q.Codec, q.Sent, 0, c.roundTrip)
+	q.Sent.MOS = rtcp.StreamMOS(q.Codec, q.Sent, 0, c.roundTrip)
 	return q
 }

@@ -4,11 +4,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pion/rtcp"
+	pionrtcp "github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/quality"
+	"github.com/parley-voice/parley/media/rtcp"
 )
 
 // reports hold the last remote report (RFC 3550 section 6.4).
@@ -31,11 +31,11 @@ func (p *peer) readReports(s *webrtc.RTPSender) {
 		}
 		now := time.Now()
 		for _, r := range all {
-			var blocks []rtcp.ReceptionReport
+			var blocks []pionrtcp.ReceptionReport
 			switch r := r.(type) {
-			case *rtcp.ReceiverReport:
+			case *pionrtcp.ReceiverReport:
 				blocks = r.Reports
-			case *rtcp.SenderReport:
+			case *pionrtcp.SenderReport:
 				blocks = r.Reports
 			}
 			for _, b := range blocks {
@@ -47,7 +47,7 @@ func (p *peer) readReports(s *webrtc.RTPSender) {
 	}
 }
 
-func (r *reports) take(b rtcp.ReceptionReport, ticks uint32, now time.Time) {
+func (r *reports) take(b pionrtcp.ReceptionReport, ticks uint32, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.received, r.lost = true, int64(b.TotalLost)
@@ -82,12 +82,12 @@ func (l *Leg) Quality() media.Quality {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q.RoundTrip = r.roundTrip
-	q.Received.MOS = quality.StreamMOS(q.Codec, q.Received, c.Late, r.roundTrip)
+	q.Received.MOS = rtcp.StreamMOS(q.Codec, q.Received, c.Late, r.roundTrip)
 	if r.received {
 		lost := max(0, r.lost)
 		q.Sent = media.DirectionQuality{Packets: max(0, l.sender.packets.Load()-lost), Lost: lost, Jitter: r.jitter}
 		if s := l.sender.codec.Load(); s != nil {
-			q.Sent.MOS = quality.StreamMOS(s.name, q.Sent, 0, r.roundTrip)
+			q.Sent.MOS = rtcp.StreamMOS(s.name, q.Sent, 0, r.roundTrip)
 		}
 	}
 	return q

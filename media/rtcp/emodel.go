@@ -1,6 +1,4 @@
-// Package quality estimates listening quality with the E-model of ITU-T G.107.
-// All parameters except delay, codec and loss have their defaults.
-package quality
+package rtcp
 
 import (
 	"strings"
@@ -10,9 +8,9 @@ import (
 )
 
 const (
-	best    = 93.2  // R of an unimpaired narrowband call
-	knee    = 177.3 // ms of delay above which the impairment grows faster
-	deepest = 95.0  // impairment at total loss
+	unimpairedR         = 93.2  // R of an unimpaired narrowband call
+	delayKnee           = 177.3 // ms of delay above which the impairment grows faster
+	totalLossImpairment = 95.0  // impairment at total loss
 )
 
 // robustness returns Bpl of G.113 for random loss: that of G.711 with
@@ -26,13 +24,14 @@ func robustness(codec string) float64 {
 }
 
 // MOS estimates the mean opinion score, 1 to 4.5, for a share of lost packets
-// (0 to 1) and a one-way delay.
+// (0 to 1) and a one-way delay, with the E-model of ITU-T G.107. All other parameters
+// have their defaults.
 func MOS(codec string, lost float64, delay time.Duration) float64 {
 	percent := 100 * max(0, min(1, lost))
 	ms := max(0, float64(delay)/float64(time.Millisecond))
-	r := best - 0.024*ms - deepest*percent/(percent+robustness(codec))
-	if ms > knee {
-		r -= 0.11 * (ms - knee)
+	r := unimpairedR - 0.024*ms - totalLossImpairment*percent/(percent+robustness(codec))
+	if ms > delayKnee {
+		r -= 0.11 * (ms - delayKnee)
 	}
 	switch {
 	case r <= 0:
