@@ -1,0 +1,238 @@
+// Package grpcstream calls gRPC methods over the HTTP/2 client of net/http
+// (github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are encoded by the
+// caller. Compression is not supported.
+package grpcstream
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+const (
+	// MaxMessage is the maximum size of a received message in bytes.
+	MaxMessage = 4 << 20
+	queued     = 16 // messages that wait to be sent
+	headerSize = 5  // of a message: a flag and the length
+)
+
+// ErrClosed is the error of a stream that was closed locally.
+var ErrClosed = errors.New("stream is closed")
+
+const errFull = pipeline.TimeoutError("provider accepts data too slowly")
+
+// A Stream is one call of a method. Send and Receive belong to one goroutine each. Its own
+// goroutine runs the request; Close waits for it.
+type Stream struct {
+	body   *body
+	cancel context.CancelFunc
+	done   chan struct{} // the request has a response or failed
+	resp   *http.Response
+	err    error
+	sent   http.Header
+	wg     sync.WaitGroup
+	once   sync.Once
+}
+
+// Open starts a call of the method at address, such as
+// "https://host:443/package.Service/Method". It returns once the connection is established,
+// because a server may send its response headers late. ctx bounds only the opening. The
+// client must speak HTTP/2 with the server and have no Timeout.
+func Open(ctx context.Context, client *http.Client, address string, head http.Header) (*Stream, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	connected := make(chan struct{}, 1)
+	traced := httptrace.WithClientTrace(life, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		select {
+		case connected <- struct{}{}:
+		default: // a repeated attempt
+		}
+	}})
+	s := &Stream{body: newBody(), cancel: cancel, done: make(chan struct{}), sent: head.Clone()}
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, address, s.body)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if s.sent == nil {
+		s.sent = http.Header{}
+	}
+	req.Header = s.sent.Clone()
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("Te", "trailers")
+	req.ContentLength = -1
+	s.wg.Go(func() {
+		defer close(s.done)
+		s.resp, s.err = client.Do(req) //nolint:bodyclose // Close closes it
+	})
+	select {
+	case <-connected:
+		return s, nil
+	case <-s.done:
+		if s.err == nil {
+			return s, nil
+		}
+	case <-ctx.Done():
+		s.cancel()
+		s.wg.Wait()
+		return nil, errors.Join(context.Cause(ctx), s.Close())
+	}
+	err = s.reason(s.err)
+	return nil, errors.Join(err, s.Close())
+}
+
+// Call opens a stream for one request message.
+func Call(ctx context.Context, client *http.Client, address string, head http.Header, request []byte) (*Stream, error) {
+	s, err := Open(ctx, client, address, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Send(request, time.Second); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.CloseSend()
+	return s, nil
+}
+
+// Send queues a message, which it copies. It fails if the queue stays full for limit, or
+// if the stream has ended; Receive then returns the reason.
+func (s *Stream) Send(message []byte, limit time.Duration) error {
+	return s.body.put(AppendMessage(make([]byte, 0, headerSize+len(message)), message), limit)
+}
+
+// CloseSend ends the messages of the client. It may be called twice.
+func (s *Stream) CloseSend() { s.body.end() }
+
+// Receive returns the next message, or io.EOF if the call succeeded. If the server refused
+// it, the error is a *pipeline.RefusedError.
+func (s *Stream) Receive() ([]byte, error) {
+	<-s.done
+	if s.err != nil {
+		return nil, s.reason(s.err)
+	}
+	if s.resp.StatusCode != http.StatusOK {
+		return nil, pipeline.NewRefusedError(s.resp, pipeline.RefusalText(s.resp, s.sent))
+	}
+	if s.resp.Header.Get("Grpc-Status") != "" { // a response of trailers only
+		return nil, s.status(s.resp.Header)
+	}
+	b, err := ReadMessage(s.resp.Body)
+	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, s.status(s.resp.Trailer)
+	}
+	if err != nil {
+		return nil, s.reason(err)
+	}
+	return b, nil
+}
+
+// Close cancels the call and waits for its goroutine. It may be called twice.
+func (s *Stream) Close() error {
+	s.once.Do(func() {
+		s.cancel()
+		s.body.stop()
+		s.wg.Wait()
+		if s.resp != nil {
+			_ = s.resp.Body.Close() // the call is canceled
+		}
+	})
+	return nil
+}
+
+// reason removes the address from an error of the client, which may hold a key.
+func (s *Stream) reason(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return err
+}
+
+// status returns the error of a call that ended with these trailers, or io.EOF.
+func (s *Stream) status(trailers http.Header) error {
+	value := trailers.Get("Grpc-Status")
+	code, err := strconv.Atoi(value)
+	switch {
+	case value == "":
+		return fmt.Errorf("response without status: %w", io.ErrUnexpectedEOF)
+	case err != nil:
+		return fmt.Errorf("grpc-status %q: want a number", pipeline.Clean(value))
+	case code == 0:
+		return io.EOF
+	}
+	text, err := url.PathUnescape(trailers.Get("Grpc-Message"))
+	if err != nil {
+		text = trailers.Get("Grpc-Message")
+	}
+	return &pipeline.RefusedError{Status: httpStatus(code), Text: pipeline.Redact(text, s.sent, nil)}
+}
+
+// httpStatus maps a status code of gRPC to the HTTP status of the same meaning
+// (github.com/googleapis/googleapis/blob/master/google/rpc/code.proto). ABORTED and
+// CANCELLED are the server's, so they do not count as faults of the request.
+func httpStatus(code int) int {
+	switch code {
+	case 3, 9, 11: // INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE
+		return http.StatusBadRequest
+	case 4: // DEADLINE_EXCEEDED
+		return http.StatusGatewayTimeout
+	case 5: // NOT_FOUND
+		return http.StatusNotFound
+	case 6: // ALREADY_EXISTS
+		return http.StatusConflict
+	case 7: // PERMISSION_DENIED
+		return http.StatusForbidden
+	case 8: // RESOURCE_EXHAUSTED
+		return http.StatusTooManyRequests
+	case 12: // UNIMPLEMENTED
+		return http.StatusNotImplemented
+	case 1, 10, 14: // CANCELLED, ABORTED, UNAVAILABLE
+		return http.StatusServiceUnavailable
+	case 16: // UNAUTHENTICATED
+		return http.StatusUnauthorized
+	default: // UNKNOWN, INTERNAL, DATA_LOSS
+		return http.StatusInternalServerError
+	}
+}
+
+// AppendMessage appends a message with its header to dst.
+func AppendMessage(dst, message []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, 0), uint32(len(message))) //nolint:gosec // bounded by memory
+	return append(dst, message...)
+}
+
+// ReadMessage reads a message with its header. It returns io.EOF if there is none.
+func ReadMessage(r io.Reader) ([]byte, error) {
+	var head [headerSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	switch {
+	case head[0] != 0:
+		return nil, errors.New("compressed message: not supported")
+	case n > MaxMessage:
+		return nil, fmt.Errorf("message of %d bytes: at most %d are accepted", n, MaxMessage)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("message: %w", unexpected(err))
+	}
+	return b, nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
