@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/dialingroutes"
-	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/response"
@@ -111,8 +110,8 @@ func (s *Server) Handler() (http.Handler, error) {
 		response.Bytes(w, http.StatusOK, doc.JSON30)
 		return nil
 	}}))
-	mux.Handle("/docs", s.open(methods{"GET": docs.Page}))
-	mux.Handle("/docs/{file}", s.open(methods{"GET": docs.File}))
+	mux.Handle("/docs", s.open(methods{"GET": openapi.ExplorerPage}))
+	mux.Handle("/docs/{file}", s.open(methods{"GET": openapi.ExplorerFile}))
 	mux.Handle("/healthz", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return nil

@@ -233,7 +233,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 	if a := h.do("GET", "/docs/swagger-ui.css", "", "Accept-Encoding", "gzip"); a.header.Get("Content-Encoding") != "gzip" {
 		t.Error("a browser gets the large files uncompressed")
 	}
-	if a := h.do("GET", "/docs/docs.go", ""); a.status != 404 {
+	if a := h.do("GET", "/docs/explorer.go", ""); a.status != 404 {
 		t.Errorf("another file: %d", a.status)
 	}
 }

@@ -1,5 +1,4 @@
-// Package docs serves the embedded API explorer, which works offline.
-package docs
+package openapi
 
 import (
 	"bytes"
@@ -17,18 +16,18 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy allows own files and requests to this server only. The explorer sets inline
-// styles.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
-	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// explorerPolicy allows own files and requests to this server only. The explorer sets
+// inline styles.
+const explorerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A file is an embedded file of the explorer.
-type file struct{ kind, name string }
+// An explorerFile is an embedded file of the explorer.
+type explorerFile struct{ kind, name string }
 
-// files maps the names of /docs/{file}.
-func files() map[string]file {
+// explorerFiles maps the names of /docs/{file}.
+func explorerFiles() map[string]explorerFile {
 	const js, css, text = "text/javascript; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
-	return map[string]file{
+	return map[string]explorerFile{
 		"swagger-ui-bundle.js":             {js, "static/swagger-ui-bundle.js.gz"},
 		"swagger-ui.css":                   {css, "static/swagger-ui.css.gz"},
 		"explorer.js":                      {js, "static/explorer.js"},
@@ -39,28 +38,28 @@ func files() map[string]file {
 	}
 }
 
-// Page answers GET /docs.
-func Page(w http.ResponseWriter, r *http.Request) error {
-	return serve(w, r, file{"text/html; charset=utf-8", "static/index.html"})
+// ExplorerPage answers GET /docs.
+func ExplorerPage(w http.ResponseWriter, r *http.Request) error {
+	return serve(w, r, explorerFile{"text/html; charset=utf-8", "static/index.html"})
 }
 
-// File answers GET /docs/{file}.
-func File(w http.ResponseWriter, r *http.Request) error {
-	f, ok := files()[r.PathValue("file")]
+// ExplorerFile answers GET /docs/{file}.
+func ExplorerFile(w http.ResponseWriter, r *http.Request) error {
+	f, ok := explorerFiles()[r.PathValue("file")]
 	if !ok {
 		return &response.PlainError{Status: http.StatusNotFound, Message: "path not found"}
 	}
 	return serve(w, r, f)
 }
 
-func serve(w http.ResponseWriter, r *http.Request, f file) error {
+func serve(w http.ResponseWriter, r *http.Request, f explorerFile) error {
 	body, err := static.ReadFile(f.name)
 	if err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", explorerPolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
