@@ -49,12 +49,12 @@ type Cartesia struct {
 func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	u := c.join(s)
 	if u == nil {
-		conn, err := wsdial.Open(ctx, "cartesia", cmp.Or(c.URL, CartesiaURL), nil,
-			http.Header{"X-Api-Key": {string(c.Key)}, "Cartesia-Version": {CartesiaVersion}}, c.Dial)
+		header := http.Header{"X-Api-Key": {string(c.Key)}, "Cartesia-Version": {CartesiaVersion}}
+		sock, err := peer{name: "cartesia", header: header, dial: c.Dial}.open(ctx, cmp.Or(c.URL, CartesiaURL), nil)
 		if err != nil {
 			return nil, err
 		}
-		if u, err = c.add(newSharedSocket(newSocket("cartesia", conn)), s); err != nil {
+		if u, err = c.add(newSharedSocket(sock), s); err != nil {
 			return nil, err
 		}
 	}

@@ -59,13 +59,8 @@ func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesi
 	}
 	base := cmp.Or(d.URL, DeepgramURL)
 	address := base + "?" + q.Encode()
-	sock, err := d.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) {
-		conn, err := wsdial.Open(ctx, "deepgram speech", base, q, http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial)
-		if err != nil {
-			return nil, err
-		}
-		return newSocket("deepgram speech", conn), nil
-	})
+	remote := peer{name: "deepgram speech", header: http.Header{"Authorization": {"Token " + string(d.Key)}}, dial: d.Dial}
+	sock, err := d.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) { return remote.open(ctx, base, q) })
 	if err != nil {
 		return nil, err
 	}

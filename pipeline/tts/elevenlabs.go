@@ -63,11 +63,10 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthe
 
 // connect opens a connection and sends its configuration.
 func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values) (*socket, error) {
-	conn, err := wsdial.Open(ctx, "elevenlabs", address, q, http.Header{"Xi-Api-Key": {string(e.Key)}}, e.Dial)
+	sock, err := peer{name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial}.open(ctx, address, q)
 	if err != nil {
 		return nil, err
 	}
-	sock := newSocket("elevenlabs", conn)
 	if err := sock.send(map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}); err != nil {
 		sock.close()
 		return nil, err

@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -26,34 +26,59 @@ const (
 
 const openAIRate = 24000 // Hz of response_format pcm
 
-// OpenAI uses the audio speech API, which OpenAI, speaches, Kokoro-FastAPI and others
-// serve (platform.openai.com/docs/api-reference/audio/createSpeech). The response's media
-// type decides how it is decoded.
+// OpenAI uses the audio speech API, which OpenAI, Azure OpenAI, AssemblyAI, speaches,
+// Kokoro-FastAPI and servers of Piper serve
+// (platform.openai.com/docs/api-reference/audio/createSpeech). The response's media type
+// decides how it is decoded. OpenAI itself shuts its speech models down on January 6, 2027
+// (developers.openai.com/api/docs/guides/text-to-speech).
 type OpenAI struct {
-	URL    string // without /audio/speech; empty means OpenAIURL
+	URL    string // without /audio/speech, may have a query; empty means OpenAIURL
 	Key    media.Secret
+	Header http.Header  // sent as well, such as the api-key of Azure; may hold keys
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 	Format string       // "pcm" or "wav"; empty means "pcm"
 	Events bool         // request the audio as server-sent events
+	Model  string       // of styles that name none; empty means OpenAIModel
+	Voice  string       // of styles that name none; empty means OpenAIVoice
 }
 
-// Open implements pipeline.Voice.
+// OptionRules implements pipeline.RuledProvider.
+func (o OpenAI) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes:    []string{"speed", "instructions", "options"},
+		Reserved: []string{"model", "voice", "input", "response_format", "stream_format", "speed", "instructions"},
+		Known:    []string{"lang_code", "volume_multiplier", "normalization_options", "sample_rate"},
+	}
+}
+
+// Open implements pipeline.Voice. The voice or the model must fit the style's language,
+// which the API does not have.
 func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
+	address, err := endpoint(cmp.Or(o.URL, OpenAIURL), "/audio/speech")
+	if err != nil {
+		return nil, fmt.Errorf("openai speech: %w", err)
+	}
 	return newClauseSynthesis(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
-		return o.speak(ctx, s, clause)
+		return o.speak(ctx, address, s, clause)
 	}), nil
 }
 
-func (o OpenAI) speak(ctx context.Context, s pipeline.Style, clause string) (io.ReadCloser, int, error) {
-	address := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/") + "/audio/speech"
-	post := pipeline.JSONClient{URL: address, Key: o.Key, Client: o.Client}
-	ask := map[string]string{
-		"model": cmp.Or(s.Model, OpenAIModel), "voice": cmp.Or(s.Voice, OpenAIVoice),
+func (o OpenAI) speak(ctx context.Context, address string, s pipeline.Style, clause string) (io.ReadCloser, int, error) {
+	post := pipeline.JSONClient{URL: address, Key: o.Key, Header: o.Header, Client: o.Client}
+	own := map[string]any{
+		"model": cmp.Or(s.Model, o.Model, OpenAIModel), "voice": cmp.Or(s.Voice, o.Voice, OpenAIVoice),
 		"input": clause, "response_format": cmp.Or(o.Format, "pcm"),
 	}
 	if o.Events {
-		ask["stream_format"] = "sse"
+		own["stream_format"] = "sse"
 	}
+	if speed := within(s.Options.Speed, 0.25, 4); speed != 0 {
+		own["speed"] = speed
+	}
+	if s.Options.Instructions != "" {
+		own["instructions"] = s.Options.Instructions
+	}
+	ask := withExtra(s.Options, own)
 	resp, err := post.Do(ctx, ask)
 	if err != nil {
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
@@ -142,18 +167,38 @@ func (a *audioEvents) Read(b []byte) (int, error) {
 
 func (a *audioEvents) event(data []byte) error {
 	var m struct {
-		Type  string `json:"type"`
-		Audio []byte `json:"audio"` // base64
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
+		Type  string          `json:"type"`
+		Audio []byte          `json:"audio"` // base64
+		Error json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
-	if m.Error.Message != "" || m.Type == "error" {
-		return fmt.Errorf("%s", pipeline.Clean(m.Error.Message))
+	if m.Type == "error" || len(m.Error) > 0 && string(m.Error) != "null" {
+		return eventError(data)
 	}
 	a.rest, a.done = m.Audio, m.Type == "speech.audio.done"
 	return nil
+}
+
+// eventError returns the error in an event. It blames the request if the event says so.
+func eventError(data []byte) error {
+	var m struct {
+		Error struct {
+			Code any    `json:"code"` // a word, or a status
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	text := pipeline.Redact(pipeline.ErrorMessage(data), nil, nil)
+	if json.Unmarshal(data, &m) != nil { // the error is a string
+		return errors.New(text)
+	}
+	status := statusOf(fmt.Sprint(m.Error.Type, " ", m.Error.Code))
+	if code, ok := m.Error.Code.(float64); ok && code >= 400 && code < 600 {
+		status = int(code)
+	}
+	if status == 0 {
+		return errors.New(text)
+	}
+	return &pipeline.RefusedError{Status: status, Text: text}
 }

@@ -3,12 +3,18 @@ package tts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
 const (
@@ -23,10 +29,40 @@ type message struct {
 	body []byte
 }
 
+// A peer is a provider reached by WebSocket.
+type peer struct {
+	name   string
+	header http.Header // of the handshake; holds keys
+	dial   wsdial.DialFunc
+	// status returns the HTTP status that a close code and reason stand for, 0 for none; nil
+	// means none.
+	status func(code int, reason string) int
+	// keepAlive is a message sent to idle connections every 10 s; nil sends pings only.
+	keepAlive any
+}
+
+// open connects to a peer.
+func (p peer) open(ctx context.Context, address string, query url.Values) (*socket, error) {
+	conn, err := wsdial.Open(ctx, p.name, address, query, p.header, p.dial)
+	if err != nil {
+		return nil, err
+	}
+	return newSocket(p, conn), nil
+}
+
+// refused returns the error for a refusal with a text of the provider; 0 is no status.
+func (p peer) refused(status int, text string) error {
+	text = pipeline.Redact(text, p.header, nil)
+	if status == 0 {
+		return fmt.Errorf("%s: %s", p.name, text)
+	}
+	return fmt.Errorf("%s: %w", p.name, &pipeline.RefusedError{Status: status, Text: text})
+}
+
 // A socket is a connection to a voice provider. Its reader runs from the start, so that a
 // dead idle connection is detected. Close waits for the reader.
 type socket struct {
-	name        string
+	peer
 	conn        *websocket.Conn
 	in          chan message // closed when the connection has ended
 	err         error        // the reason; valid once in is closed
@@ -40,9 +76,9 @@ type socket struct {
 	mu sync.Mutex // guards writing
 }
 
-func newSocket(name string, conn *websocket.Conn) *socket {
+func newSocket(p peer, conn *websocket.Conn) *socket {
 	s := &socket{
-		name: name, conn: conn, idleSince: time.Now(), in: make(chan message, inQueue),
+		peer: p, conn: conn, idleSince: time.Now(), in: make(chan message, inQueue),
 		stop: make(chan struct{}), readDone: make(chan struct{}),
 	}
 	conn.SetPongHandler(func(string) error { s.missedPongs.Store(0); return nil })
@@ -56,7 +92,7 @@ func (s *socket) read() {
 	for {
 		kind, b, err := s.conn.ReadMessage()
 		if err != nil {
-			s.err = fmt.Errorf("%s: receive: %w", s.name, err)
+			s.err = s.closeError(err)
 			return
 		}
 		select {
@@ -65,6 +101,17 @@ func (s *socket) read() {
 			return
 		}
 	}
+}
+
+// closeError returns the error for the end of the connection.
+func (s *socket) closeError(err error) error {
+	var closed *websocket.CloseError
+	if errors.As(err, &closed) && s.status != nil {
+		if status := s.status(closed.Code, closed.Text); status != 0 {
+			return s.refused(status, closed.Text)
+		}
+	}
+	return fmt.Errorf("%s: receive: %w", s.name, err)
 }
 
 // recentFlushes returns the number of flushes within flushWindow.
@@ -112,6 +159,9 @@ func (s *socket) send(m any) error {
 
 // ping sends a ping. It returns false if the last two were not answered.
 func (s *socket) ping() bool {
+	if s.keepAlive != nil && s.send(s.keepAlive) != nil {
+		return false
+	}
 	return s.missedPongs.Add(1) <= 2 && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)) == nil
 }
 

@@ -1,0 +1,81 @@
+package tts
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// baseLanguage returns the language of a BCP 47 tag in lower case, such as "ru" of "ru-RU".
+func baseLanguage(tag string) string {
+	base, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	return base
+}
+
+// checkLanguage returns an error that blames the request if the language is not among
+// those that a model or voice speaks. An empty language passes.
+func checkLanguage(provider, speaker, language string, spoken []string) error {
+	if language == "" || slices.Contains(spoken, baseLanguage(language)) {
+		return nil
+	}
+	return refuse(provider, fmt.Sprintf("%s does not speak %q; accepted: %s", speaker, language, strings.Join(spoken, ", ")))
+}
+
+// refuse returns an error that blames the request.
+func refuse(provider, text string) error {
+	return fmt.Errorf("%s: %w", provider, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: pipeline.Redact(text, nil, nil)})
+}
+
+// within returns speed clamped to what a provider accepts; 0 remains 0.
+func within(speed, low, high float64) float64 {
+	if speed == 0 {
+		return 0
+	}
+	return min(max(speed, low), high)
+}
+
+// statuses map words of a provider's error code or text to HTTP statuses, the most specific
+// first.
+var statuses = []struct { //nolint:gochecknoglobals // a table
+	status int
+	words  []string
+}{
+	{http.StatusTooManyRequests, []string{"concurren", "rate_limit", "rate limit", "max_active", "too_many", "too many"}},
+	{http.StatusPaymentRequired, []string{"quota", "credit", "paid", "payment", "balance", "plan_"}},
+	{http.StatusUnauthorized, []string{"api_key", "api key", "unauthorized", "unauthenticated", "authentication", "token"}},
+	{http.StatusBadRequest, []string{"voice", "model", "language", "unsupported", "invalid", "not_found", "does not exist"}},
+}
+
+// statusOf returns the HTTP status that an error code or text stands for, or 0.
+func statusOf(text string) int {
+	text = strings.ToLower(text)
+	for _, s := range statuses {
+		if slices.ContainsFunc(s.words, func(word string) bool { return strings.Contains(text, word) }) {
+			return s.status
+		}
+	}
+	return 0
+}
+
+// endpoint appends a path to a base URL in front of its query.
+func endpoint(base, path string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("url: %w", err)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/") + path
+	return u.String(), nil
+}
+
+// withExtra returns the further parameters of the options, extended and overridden by own.
+func withExtra(o pipeline.Options, own map[string]any) map[string]any {
+	all := make(map[string]any, len(o.Extra)+len(own))
+	maps.Copy(all, o.Extra)
+	maps.Copy(all, own)
+	return all
+}
