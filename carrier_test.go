@@ -17,7 +17,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
@@ -224,7 +224,7 @@ func (srv *server) checkLadder(t *testing.T, id, first, second string) {
 	}
 
 	code, out, errs := srv.parley(t, "call", "trace", "--json", id)
-	var rungs []calltrace.Rung
+	var rungs []callview.Rung
 	if err := json.Unmarshal([]byte(out), &rungs); err != nil || code != 0 || len(rungs) < len(want) || strings.Contains(out, canary) {
 		t.Errorf("--json exits with %d, %v: %s%s", code, err, out, errs)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/store"
 )
 
@@ -26,10 +26,10 @@ func (c TraceCall) Run(ctx context.Context, d *Env) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.ID, err)
 	case c.JSON:
-		return calltrace.WriteJSON(d.Out, ladder)
+		return callview.WriteTraceJSON(d.Out, ladder)
 	case len(ladder) == 0:
 		return fmt.Errorf("%s: no SIP messages are stored for this call", c.ID)
 	default:
-		return calltrace.Write(d.Out, ladder)
+		return callview.WriteTrace(d.Out, ladder)
 	}
 }

@@ -1,4 +1,5 @@
-// Package callview writes calls as the API and the webhooks show them.
+// Package callview writes calls as the API and the webhooks show them, and the signaling
+// of a call for engineers.
 package callview
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/groupcommit"
 	"github.com/parley-voice/parley/control/phonenumber"
@@ -315,7 +315,7 @@ func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, err
 // signallingTrace is the signaling of an attempt.
 type signallingTrace struct {
 	lease control.Lease
-	rungs []calltrace.Rung
+	rungs []callview.Rung
 }
 
 func (w *groupWriter) traces(ctx context.Context, all []signallingTrace) ([]error, error) {

@@ -8,19 +8,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/calltrace"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/media"
 )
 
 // Trace implements control.Tracer. It stores the messages even if the lease was lost.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
-	return wrap("store signaling", s.writers().trace.Do(ctx, signallingTrace{l, calltrace.Rungs(ladder)}))
+	return wrap("store signaling", s.writers().trace.Do(ctx, signallingTrace{l, callview.Rungs(ladder)}))
 }
 
 // Signalling returns the stored messages of a call's last attempt, oldest first, without
 // checking the organization. Unknown calls are refused with CodeCallNotFound.
 func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message, error) {
-	var rungs []calltrace.Rung
+	var rungs []callview.Rung
 	err := s.Pool.QueryRow(ctx, `
 		SELECT coalesce(g.messages, '[]') FROM calls c
 		LEFT JOIN call_signalling g ON g.call_id = c.id
@@ -32,5 +32,5 @@ func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message,
 	if err != nil {
 		return nil, fmt.Errorf("failed to read signaling: %w", err)
 	}
-	return calltrace.Ladder(rungs), nil
+	return callview.Ladder(rungs), nil
 }

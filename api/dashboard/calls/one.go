@@ -11,7 +11,6 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control"
-	"github.com/parley-voice/parley/control/calltrace"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/webhook"
@@ -79,7 +78,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: silence(call.RecordingStatus), Analysis: analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
-		Rungs: rungs(calltrace.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
+		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
 		o.Why = ui.EndReason(string(call.Reason))
@@ -218,7 +217,7 @@ func evidence(raw json.RawMessage) string {
 }
 
 // rungs formats the SIP messages.
-func rungs(all []calltrace.Rung) []rung {
+func rungs(all []callview.Rung) []rung {
 	out := make([]rung, len(all))
 	for i, m := range all {
 		out[i] = rung{After: fmt.Sprintf("%.3f", m.At.Sub(all[0].At).Seconds()), Out: m.Out, Peer: m.Peer, Line: m.Line, Note: m.Note}

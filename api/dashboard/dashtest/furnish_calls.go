@@ -21,7 +21,6 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
-	"github.com/parley-voice/parley/control/calltrace"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/recording"
@@ -119,7 +118,7 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 	}
 	exec("INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state) "+
 		"VALUES ('att_1', 'call_1', $1, $2, $3, 'ended')", h.Acme, ids["trunks"], ids["subgroups"])
-	ladder, err := json.Marshal([]calltrace.Rung{
+	ladder, err := json.Marshal([]callview.Rung{
 		{At: time.Unix(1, 0), Out: true, Peer: "127.0.0.1:5080", Line: "INVITE sip:+12025550123@127.0.0.1:5080"},
 		{At: time.Unix(1, 5e6), Peer: "127.0.0.1:5080", Line: "SIP/2.0 100 Trying"},
 		{At: time.Unix(2, 0), Peer: "127.0.0.1:5080", Line: "SIP/2.0 486 " + name, Note: name},

@@ -1,6 +1,4 @@
-// Package calltrace shows engineers the signalling of a call: the ladder of its
-// messages.
-package calltrace
+package callview
 
 import (
 	"encoding/json"
@@ -14,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Rung is a message as it is stored and printed in JSON.
+// A Rung is a signaling message of a call as it is stored and printed in JSON.
 type Rung struct {
 	At   time.Time `json:"at"`
 	Out  bool      `json:"out"`
@@ -23,7 +21,7 @@ type Rung struct {
 	Note string    `json:"note"`
 }
 
-// Rungs are the messages of a ladder.
+// Rungs returns the messages of a ladder in their stored form.
 func Rungs(ladder []media.Message) []Rung {
 	rungs := make([]Rung, len(ladder))
 	for i, m := range ladder {
@@ -32,7 +30,7 @@ func Rungs(ladder []media.Message) []Rung {
 	return rungs
 }
 
-// Ladder is what Rungs was made of.
+// Ladder is the inverse of Rungs.
 func Ladder(rungs []Rung) []media.Message {
 	ladder := make([]media.Message, len(rungs))
 	for i, m := range rungs {
@@ -41,18 +39,17 @@ func Ladder(rungs []Rung) []media.Message {
 	return ladder
 }
 
-// WriteJSON writes a ladder as a list of rungs.
-func WriteJSON(w io.Writer, ladder []media.Message) error {
+// WriteTraceJSON writes a ladder as a list of rungs.
+func WriteTraceJSON(w io.Writer, ladder []media.Message) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(Rungs(ladder))
 }
 
-// Write writes a ladder as people read it: one message a line, with the seconds
-// since the first, an arrow to or from the peer, the start line and what else
-// tells.
-func Write(w io.Writer, ladder []media.Message) error {
+// WriteTrace writes a ladder for people: one message per line, with the seconds since the
+// first, an arrow to or from the peer, the start line and the note.
+func WriteTrace(w io.Writer, ladder []media.Message) error {
 	if len(ladder) == 0 {
 		return nil
 	}
@@ -75,7 +72,7 @@ func Write(w io.Writer, ladder []media.Message) error {
 	return t.Flush()
 }
 
-// printable keeps a peer's text from driving the terminal that it is shown on.
+// printable replaces the characters of a peer's text that would control a terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != ' ' && !unicode.IsPrint(r) {

@@ -1,4 +1,4 @@
-package calltrace
+package callview
 
 import (
 	"bytes"
@@ -21,9 +21,9 @@ func ladder() []media.Message {
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestWriteTrace(t *testing.T) {
 	var out bytes.Buffer
-	if err := Write(&out, ladder()); err != nil {
+	if err := WriteTrace(&out, ladder()); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{
@@ -37,23 +37,23 @@ func TestWrite(t *testing.T) {
 		t.Errorf("\n%s, want\n%s", out.String(), want)
 	}
 	out.Reset()
-	if err := Write(&out, nil); err != nil || out.Len() != 0 {
+	if err := WriteTrace(&out, nil); err != nil || out.Len() != 0 {
 		t.Errorf("of nothing: %q, %v", out.String(), err)
 	}
-	if err := Write(broken{}, ladder()); !errors.Is(err, errBroken) {
+	if err := WriteTrace(brokenWriter{}, ladder()); !errors.Is(err, errBroken) {
 		t.Errorf("to nowhere: %v", err)
 	}
 }
 
 var errBroken = errors.New("broken")
 
-type broken struct{}
+type brokenWriter struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errBroken }
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-func TestWriteJSON(t *testing.T) {
+func TestWriteTraceJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteJSON(&out, ladder()); err != nil {
+	if err := WriteTraceJSON(&out, ladder()); err != nil {
 		t.Fatal(err)
 	}
 	var rungs []Rung
@@ -64,7 +64,7 @@ func TestWriteJSON(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	out.Reset()
-	if err := WriteJSON(&out, nil); err != nil || out.String() != "[]\n" {
+	if err := WriteTraceJSON(&out, nil); err != nil || out.String() != "[]\n" {
 		t.Errorf("of nothing: %q, %v", out.String(), err)
 	}
 }
