@@ -257,10 +257,13 @@ func (j *Journal) put(e Entry) {
 	j.entries[e.Attempt] = e
 }
 
+// sort orders the entries of several files by time.
 func (j *Journal) sort() {
-	slices.SortStableFunc(j.order, func(a, b string) int {
-		return cmp.Or(j.entries[a].At.Compare(j.entries[b].At), cmp.Compare(a, b))
-	})
+	byTime := func(a, b string) int { return cmp.Or(j.entries[a].At.Compare(j.entries[b].At), cmp.Compare(a, b)) }
+	slices.SortStableFunc(j.order, byTime)
+	for _, same := range j.numbers {
+		slices.SortStableFunc(same, byTime)
+	}
 }
 
 // trim drops expired entries, and beyond the bound the oldest ended ones.

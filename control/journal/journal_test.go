@@ -368,3 +368,20 @@ func TestSlots(t *testing.T) {
 		t.Errorf("%d entries after the adoption", n)
 	}
 }
+
+// TestSentToIsBounded: of a number that is called often, only the newest requests are compared with the database.
+func TestSentToIsBounded(t *testing.T) {
+	j := mustOpen(t, t.TempDir())
+	for n := range 300 {
+		if err := j.Append(entry(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := j.SentTo(entry(0).Number, "att_0")
+	if len(found) != 1+maxSentTo || found[0].Attempt != "att_0" || found[1].Attempt != "att_294" {
+		t.Errorf("%d entries, the first two are %q and %q", len(found), found[0].Attempt, found[1].Attempt)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

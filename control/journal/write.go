@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -124,7 +125,11 @@ func (j *Journal) Entries() []Entry {
 	return all
 }
 
-// SentTo returns the entries of requests sent to a number, and the attempt's own entry unless it is void.
+// maxSentTo bounds the entries of one number that SentTo returns.
+const maxSentTo = 16
+
+// SentTo returns the attempt's own entry unless it is void, and the newest entries of requests sent to a number, at
+// most 16. A database that has reverted lost its newest commits, so older entries prove nothing more.
 func (j *Journal) SentTo(number Hash, attempt string) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -132,9 +137,12 @@ func (j *Journal) SentTo(number Hash, attempt string) []Entry {
 	if e, ok := j.entries[attempt]; ok && !e.Void {
 		found = append(found, e)
 	}
-	for _, id := range j.numbers[number] {
+	left := maxSentTo
+	for _, id := range slices.Backward(j.numbers[number]) {
 		if e := j.entries[id]; id != attempt && !e.Void {
-			found = append(found, e)
+			if found, left = append(found, e), left-1; left == 0 {
+				break
+			}
 		}
 	}
 	return found
