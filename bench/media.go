@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/parley-voice/parley/bench/wait"
+	"github.com/parley-voice/parley/bench/machine"
 )
 
 // MediaOptions configure Media.
@@ -157,12 +157,12 @@ func (o MediaOptions) run(ctx context.Context, d Design, n int) (MediaResult, er
 	var measuring atomic.Bool
 	stop, over := make(chan struct{}), make(chan streamReport, 1)
 	go func() { over <- far.Run(ports, stop, func(time.Time) bool { return measuring.Load() }) }()
-	wait.For(ctx, o.Warm)
+	machine.Sleep(ctx, o.Warm)
 	var before, after usage
 	err = c.ask("usage", &before)
 	measuring.Store(true)
 	began := time.Now()
-	wait.For(ctx, o.Length)
+	machine.Sleep(ctx, o.Length)
 	measuring.Store(false)
 	took := time.Since(began)
 	if err == nil {

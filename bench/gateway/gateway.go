@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/scenario"
-	"github.com/parley-voice/parley/bench/wait"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
@@ -135,7 +135,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var lines sync.WaitGroup
 	for i := range min(j.AtATime, len(j.Calls)) {
 		lines.Go(func() {
-			wait.For(ctx, time.Duration(i)*j.Stagger)
+			machine.Sleep(ctx, time.Duration(i)*j.Stagger)
 			for o := range orders {
 				results <- j.place(ctx, ua, agent, o)
 			}

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/parley-voice/parley/bench/wait"
 )
 
 // A Disk writes as a database writes its log: page after page into a preallocated
@@ -74,7 +72,7 @@ func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 // write runs until ctx ends.
 func (d *Disk) write(ctx context.Context, pause time.Duration) (took []float64, err error) {
 	page := make([]byte, pageSize)
-	for wait.For(ctx, pause) {
+	for Sleep(ctx, pause) {
 		began := time.Now()
 		if _, err = d.file.WriteAt(page, d.at); err == nil {
 			err = syscall.Fdatasync(int(d.file.Fd()))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/stat"
-	"github.com/parley-voice/parley/bench/wait"
 )
 
 // Noise measures how unsteady the machine is, by two tasks that should take
@@ -54,7 +53,7 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 	done := seed
 	for ctx.Err() == nil {
 		began := time.Now()
-		if !wait.For(ctx, nap) {
+		if !Sleep(ctx, nap) {
 			break
 		}
 		late = append(late, millis(time.Since(began)-nap))
@@ -62,7 +61,7 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 		done = spin(done, spins)
 		work = append(work, millis(time.Since(began)))
 		if pause > 0 {
-			wait.For(ctx, pause)
+			Sleep(ctx, pause)
 		}
 	}
 	if done == 0 { // never true; keeps the compiler from removing the task

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/gateway"
+	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/server"
-	"github.com/parley-voice/parley/bench/wait"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/pipeline"
@@ -99,7 +99,7 @@ func (h Runner) lines(ctx context.Context, all []Call) []gateway.Result {
 	var lines sync.WaitGroup
 	for i := range min(h.AtATime, len(all)) {
 		lines.Go(func() {
-			wait.For(ctx, time.Duration(i)*h.Stagger)
+			machine.Sleep(ctx, time.Duration(i)*h.Stagger)
 			for v := range waiting {
 				if ctx.Err() == nil {
 					done <- h.place(ctx, v)
@@ -164,7 +164,7 @@ func (h Runner) readReport(ctx context.Context, id string, r *gateway.Result) er
 			return fmt.Errorf("call still %s after hangup", call.Status)
 		}
 		if call.Status != "ended" {
-			wait.For(ctx, 50*time.Millisecond)
+			machine.Sleep(ctx, 50*time.Millisecond)
 		}
 	}
 	r.Reason = call.Reason
