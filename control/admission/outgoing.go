@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,42 +82,46 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	if err != nil {
 		return control.Lease{}, fmt.Errorf("agent: %w", err)
 	}
-	now := time.Now() // for ids only
-	l := control.Lease{AttemptID: control.NewID("att_", now), CallID: control.NewID("call_", now), Owner: p.Owner, Epoch: 1}
-	recording := control.RecordingDisabled
+	c := store.CallRow{Call: control.Call{
+		ID: control.NewID("call_", time.Now()), OrgID: o.OrgID, Type: control.Phone, Status: control.Queued,
+		AgentID: o.AgentID, AgentName: o.AgentName, AgentVersion: o.AgentVersion,
+		To: to, From: o.From, DialNumber: w.prefix + to, TrunkID: w.trunk, RouteID: o.RouteID,
+		CampaignID: o.CampaignID, ContactID: o.ContactID, ImportID: o.ImportID, ExternalID: o.ExternalID,
+		Attempt: o.Attempt, Name: o.Name, Metadata: orEmpty(o.Metadata), Variables: orEmpty(o.Variables),
+		RingFor: defaultRing * time.Second, Voicemail: d.Voicemail, Disclosure: o.Disclosure, OptOut: o.OptOut,
+		RecordingStatus: control.RecordingDisabled, AnalysisStatus: "none",
+	}, CostPerMinute: settings.Rate(to)}
 	if d.Recording {
-		recording = control.RecordingNone
+		c.RecordingStatus = control.RecordingNone
 	}
-	tag, err := tx.Exec(ctx, paceSQL(store.EvenlyDueAt)+outgoingSQL,
-		o.RouteID, time.Duration(0), l.CallID, o.OrgID, o.AgentID, o.AgentName, o.AgentVersion, to, o.From, w.prefix+to,
-		w.trunk, o.ExternalID, o.Attempt, o.Name, orEmpty(o.Metadata), orEmpty(o.Variables), defaultRing, d.Voicemail, recording,
-		settings.Rate(to), o.Disclosure, o.CampaignID, o.ContactID, o.ImportID, o.OptOut, l.AttemptID, p.Owner, p.Home, lease)
+	a := store.NewAttempt(c.ID, p, lease)
+	a.OrgID, a.TrunkID, a.RouteID = o.OrgID, w.trunk, o.RouteID
+	args := slices.Concat([]any{o.RouteID, time.Duration(0)}, campaignColumns.Args(&c), store.AttemptColumns.Args(&a))
+	tag, err := tx.Exec(ctx, campaignCallSQL, args...)
 	if err != nil {
 		return control.Lease{}, fmt.Errorf("register call: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return control.Lease{}, errNoChannel()
 	}
-	return l, nil
+	return a.Lease, nil
 }
 
-// outgoingSQL, after paceSQL, numbers and registers a call with an attempt claimed by a
-// node. Without a channel it writes nothing.
-const outgoingSQL = `, number AS (
+// campaignColumns are the columns of the calls of campaigns; the database numbers them.
+//
+//nolint:gochecknoglobals // read-only table
+var campaignColumns = store.RegisteredColumns.WriteAs("created_at", "number.last_at").WriteAs("route_n", "number.registered")
+
+// campaignCallSQL reserves a channel, and numbers and registers a call with an attempt
+// claimed by a node. Without a channel it writes nothing.
+var campaignCallSQL = paceSQL(store.EvenlyDueAt) + `, number AS (
 	INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 1, clock_timestamp() FROM start
 	ON CONFLICT (subgroup_id) DO UPDATE SET registered = c.registered + 1, last_at = greatest(c.last_at, clock_timestamp())
 	RETURNING registered, last_at
 ), call AS (
-	INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
-		trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds, max_duration_seconds, voicemail,
-		created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure, campaign_id, contact_id, import_id, opt_out)
-	SELECT $3, $4, 'phone', 'queued', $5, $6, $7, $8, $9, $10,
-		$11, $1, nullif($12, ''), $13, $14, $15, $16, $17, 0, $18,
-		number.last_at, $19, 'none', number.registered, $20, $21, $22, $23, $24, $25
-	FROM number
+	` + campaignColumns.Insert("calls", 3) + ` FROM number
 )
-INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, state, owner, home, epoch, claimed_at, lease_until)
-SELECT $26, $3, $4, $11, $1, 1, 'claimed', $27, $28, 1, clock_timestamp(), clock_timestamp() + $29::interval FROM number`
+` + store.AttemptColumns.Insert("attempts", 3+campaignColumns.ArgCount()) + ` FROM number`
 
 func orEmpty(m map[string]any) map[string]any {
 	if m == nil {

@@ -96,14 +96,7 @@ type registration struct {
 	own     map[string]*limits
 	lent    map[string]*limits // by grant
 	days    map[string]*usage  // by organization
-	calls   []numberedCall     // admitted
-}
-
-// numberedCall is a call with its number in the subgroup and its cost per minute.
-type numberedCall struct {
-	control.Call
-	n    int64
-	cost float64
+	calls   []store.CallRow    // admitted
 }
 
 // beginRegistration begins the transaction, locks the counters of the orders and reads
@@ -250,7 +243,7 @@ func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 		}
 	}
 	l.numbers[r.id] = p
-	l.calls = append(l.calls, numberedCall{e.call, p.n, r.settings.Rate(e.call.To)})
+	l.calls = append(l.calls, store.CallRow{Call: e.call, RouteN: p.n, CostPerMinute: r.settings.Rate(e.call.To)})
 	for _, in := range []*limits{own, lent} {
 		in.concurrent++
 		in.perMinute++
@@ -261,75 +254,25 @@ func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 
 // queueCalls registers calls and attempts and stores the last numbers.
 func (l *registration) queueCalls(batch *pgx.Batch) {
-	batch.Queue(
-		callsSQL,
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.ID }),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.OrgID }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.AgentID },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.AgentName }),
-		groupcommit.Column(l.calls, func(c numberedCall) int { return c.AgentVersion }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.To },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.From }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.DialNumber },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.TrunkID }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.RouteID },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.ExternalID }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.Name },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) map[string]any { return c.Metadata }),
-		groupcommit.Column(l.calls, func(c numberedCall) map[string]any { return c.Variables }),
-		groupcommit.Column(l.calls, func(c numberedCall) int { return int(c.RingFor / time.Second) }),
-		groupcommit.Column(l.calls, func(c numberedCall) int { return int(c.MaxDuration / time.Second) }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) string { return c.Voicemail },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) time.Time { return c.CreatedAt }),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return string(c.RecordingStatus) }),
-		groupcommit.Column(
-			l.calls,
-			func(c numberedCall) int64 { return c.n },
-		),
-		groupcommit.Column(l.calls, func(c numberedCall) float64 { return c.cost }),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return c.Disclosure }),
-		groupcommit.Column(l.calls, func(c numberedCall) string { return control.NewID("att_", c.CreatedAt) }),
-	)
+	attempts := groupcommit.Column(l.calls, func(c store.CallRow) string { return control.NewID("att_", c.CreatedAt) })
+	batch.Queue(callsSQL, append([]any{attempts}, orderColumns.ArrayArgs(l.calls)...)...)
 }
 
+// orderColumns are the columns of the calls of orders, which belong to no campaign.
+//
+//nolint:gochecknoglobals // read-only table
+var orderColumns = store.RegisteredColumns.Except("campaign_id", "contact_id", "import_id", "opt_out").
+	WriteAs("call_type", "'phone'").WriteAs("status", "'queued'").WriteAs("attempt", "1").WriteAs("analysis_status", "'none'")
+
 // callsSQL registers calls and attempts and updates the counters.
-const callsSQL = `
+var callsSQL = `
 WITH asked AS (
-	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-		$11::text[], $12::text[], $13::json[], $14::json[], $15::int[], $16::int[], $17::text[], $18::timestamptz[], $19::text[], $20::bigint[],
-		$21::float8[], $22::text[], $23::text[])
-	AS x (id, org_id, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
-		external_id, name, metadata, variables, ring, longest, voicemail, at, recording, n,
-		cost, disclosure, attempt_id)
+	SELECT * FROM unnest(` + orderColumns.ArrayParams(2) + `, $1::text[]) AS x (` + orderColumns.ArgNames() + `, attempt_id)
 ), call AS (
-	INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-		dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-		max_duration_seconds, voicemail, created_at, recording_status, analysis_status, route_n, cost_per_minute, disclosure)
-	SELECT id, org_id, 'phone', 'queued', agent_id, agent_name, agent_version, to_number, from_number,
-		dial_number, trunk_id, route_id, nullif(external_id, ''), 1, name, metadata, variables, ring,
-		longest, voicemail, at, recording, 'none', n, cost, disclosure
-	FROM asked
+	` + orderColumns.InsertRows("calls") + ` FROM asked
 ), counted AS (
 	UPDATE subgroup_counts c SET registered = x.n, last_at = x.at
-	FROM (SELECT route_id, max(n) AS n, max(at) AS at FROM asked GROUP BY route_id) x WHERE c.subgroup_id = x.route_id
+	FROM (SELECT route_id, max(route_n) AS n, max(created_at) AS at FROM asked GROUP BY route_id) x WHERE c.subgroup_id = x.route_id
 )
 INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, created_at)
-SELECT attempt_id, id, org_id, trunk_id, route_id, 1, at FROM asked`
+SELECT attempt_id, id, org_id, trunk_id, route_id, 1, created_at FROM asked`

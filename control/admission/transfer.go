@@ -47,9 +47,9 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 	if v.List != "" {
 		return control.TransferLeg{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
 	}
-	s := control.TransferLeg{Number: to, Lease: control.Lease{
-		AttemptID: control.NewID("att_", time.Now()), CallID: l.CallID, Owner: l.Owner, Epoch: 1,
-	}}
+	a := store.NewAttempt(l.CallID, control.NodeID{Owner: l.Owner, Home: c.home}, lease)
+	a.OrgID, a.RouteID, a.State, a.Leg, a.Number = c.org, c.route, control.Intent, "transfer", to
+	s := control.TransferLeg{Number: to, Lease: a.Lease}
 	err = db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		lane, fault := reserveChannel(ctx, tx, c)
 		if fault != nil {
@@ -62,7 +62,8 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 			return fault
 		}
 		s.Dial, s.Wait = lane.prefix+to, lane.wait
-		_, fault = tx.Exec(ctx, openSQL, s.Lease.AttemptID, l.CallID, c.org, lane.trunk, c.route, l.Owner, c.home, lease+lane.wait, to)
+		a.TrunkID, a.LeaseFor = lane.trunk, lease+lane.wait
+		_, fault = tx.Exec(ctx, openSQL, legColumns.Args(&a)...)
 		return fault
 	})
 	if err != nil {
@@ -72,12 +73,13 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 }
 
 // openSQL commits the intent to disk regardless of synchronous_commit.
-const openSQL = `
-WITH sure AS (SELECT set_config('synchronous_commit', 'on', true))
-INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, owner, home, epoch, lease_until, claimed_at, leg, number, attempt_no)
-SELECT $1, $2, $3, $4, $5, 'intent', $6, $7, 1, clock_timestamp() + $8::interval, clock_timestamp(), 'transfer', $9,
-       (SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')
-FROM sure`
+var openSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
+
+// legColumns are the columns of a transfer leg; its call is $2.
+//
+//nolint:gochecknoglobals // read-only table
+var legColumns = store.AttemptColumns.
+	WriteAs("attempt_no", "(SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')")
 
 // routeSlot is a reserved channel of a subgroup.
 type routeSlot struct {

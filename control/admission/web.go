@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -148,17 +149,15 @@ func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f r
 	return f.caps.check(day)
 }
 
+// webColumns are the columns of web calls, which have no number in a subgroup.
+var webColumns = store.RegisteredColumns.Except("route_n") //nolint:gochecknoglobals // read-only table
+
+var webCallSQL = "WITH call AS (" + webColumns.Insert("calls", 4) + ` RETURNING id)
+INSERT INTO web_tickets (call_id, hash, client, expires_at) SELECT id, $1, $2, $3 FROM call`
+
 func insertWeb(ctx context.Context, tx pgx.Tx, c control.Call, t Ticket, client string) error {
-	_, err := tx.Exec(ctx, `
-		WITH call AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number,
-			dial_number, trunk_id, route_id, external_id, attempt, name, metadata, variables, ring_seconds,
-			max_duration_seconds, voicemail, created_at, recording_status, analysis_status)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', '', '', nullif($8, ''), 1, $9, $10, $11, 0, $12, '', $13, $14, $15)
-		RETURNING id)
-		INSERT INTO web_tickets (call_id, hash, client, expires_at) SELECT id, $16, $17, $18 FROM call`,
-		c.ID, c.OrgID, c.Type, c.Status, c.AgentID, c.AgentName, c.AgentVersion, c.ExternalID, c.Name, c.Metadata, c.Variables,
-		int(c.MaxDuration/time.Second), c.CreatedAt, c.RecordingStatus, c.AnalysisStatus, t.Hash, client, t.Expires)
-	if err != nil {
+	args := append([]any{t.Hash, client, t.Expires}, webColumns.Args(&store.CallRow{Call: c})...)
+	if _, err := tx.Exec(ctx, webCallSQL, args...); err != nil {
 		return fmt.Errorf("register call: %w", err)
 	}
 	return nil

@@ -114,18 +114,14 @@ func isUnanswered(f control.CallResult) bool {
 		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Transfer)+len(f.AMD) == 0
 }
 
+//nolint:gochecknoglobals // made once
+var endCallSQL = "UPDATE calls c SET " + endColumns.Set(1) +
+	fmt.Sprintf(" WHERE id = $%d AND status NOT IN ('ended', 'failed')", endColumns.ArgCount()+1)
+
 // endCall ends a call's row and writes its end event.
 func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
-	tag, err := tx.Exec(ctx, `
-		UPDATE calls SET status = $2, disconnection_reason = $3, hangup_by = $4, sip_status = $5, sip_reason = $6,
-			dialed_at = coalesce($7, dialed_at), ringing_at = coalesce($8, ringing_at),
-			answered_at = coalesce($9, answered_at), ended_at = $10, quality = $12, transfer = $13,
-			answered_by = $14, amd = $15, recording_truncated = $16,
-			recording_status = CASE WHEN recording_status = 'disabled' THEN 'disabled' ELSE $11 END
-		WHERE id = $1 AND status NOT IN ('ended', 'failed')`,
-		callID, f.Status, orNull(string(f.Reason)), orNull(string(f.HangupBy)), orNull(f.SIPStatus), orNull(f.SIPReason),
-		orNull(f.DialedAt), orNull(f.RingingAt), orNull(f.AnsweredAt), f.EndedAt, f.Recording, f.Quality, f.Transfer,
-		orNull(f.AnsweredBy), f.AMD, f.Truncated)
+	row := resultRow(&f)
+	tag, err := tx.Exec(ctx, endCallSQL, append(endColumns.Args(&row), callID)...)
 	if err != nil {
 		return err
 	}

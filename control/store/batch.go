@@ -275,18 +275,20 @@ func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) 
 	})
 }
 
+// unansweredColumns are the columns of the results of unanswered attempts.
+//
+//nolint:gochecknoglobals // read-only table
+var unansweredColumns = endColumns.Except("answered_at", "answered_by", "transfer", "quality", "amd", "recording_truncated")
+
 // finishesSQL ends unanswered attempts and their calls and writes the end events.
-const finishesSQL = `
+var finishesSQL = `
 WITH` + heldSQL + `,
 fit AS (
-	SELECT h.id, h.call_id, h.home, x.* FROM held h JOIN unnest($4::text[], $5::text[], $6::text[], $7::int[], $8::text[],
-		$9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[])
-		WITH ORDINALITY AS x (status, reason, by, code, phrase, dialed, rang, ended, recording, n) USING (n)
+	SELECT h.id, h.call_id, h.home, x.* FROM held h JOIN unnest(` + unansweredColumns.ArrayParams(4) + `)
+		WITH ORDINALITY AS x (` + unansweredColumns.ArgNames() + `, n) USING (n)
 	WHERE h.state IN ` + ActiveStates + `
 ), over AS (
-	UPDATE calls c SET status = f.status, disconnection_reason = f.reason, hangup_by = f.by, sip_status = f.code, sip_reason = f.phrase,
-		dialed_at = coalesce(f.dialed, c.dialed_at), ringing_at = coalesce(f.rang, c.ringing_at), ended_at = f.ended,
-		recording_status = CASE WHEN c.recording_status = 'disabled' THEN 'disabled' ELSE f.recording END
+	UPDATE calls c SET ` + unansweredColumns.SetFrom("f") + `
 	FROM fit f WHERE c.id = f.call_id AND c.status NOT IN ('ended', 'failed')
 	RETURNING c.id AS call_id, c.org_id, f.id, f.home, f.n
 ), moved AS (
@@ -299,16 +301,8 @@ fit AS (
 SELECT o.n FROM over o LEFT JOIN rung ON true`
 
 func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, error) {
-	args := append(leaseArgs(ends, func(f finish) control.Lease { return f.lease }),
-		groupcommit.Column(ends, func(f finish) string { return string(f.final.Status) }),
-		groupcommit.Column(ends, func(f finish) *string { return orNull(string(f.final.Reason)) }),
-		groupcommit.Column(ends, func(f finish) *string { return orNull(string(f.final.HangupBy)) }),
-		groupcommit.Column(ends, func(f finish) *int { return orNull(f.final.SIPStatus) }),
-		groupcommit.Column(ends, func(f finish) *string { return orNull(f.final.SIPReason) }),
-		groupcommit.Column(ends, func(f finish) *time.Time { return orNull(f.final.DialedAt) }),
-		groupcommit.Column(ends, func(f finish) *time.Time { return orNull(f.final.RingingAt) }),
-		groupcommit.Column(ends, func(f finish) time.Time { return f.final.EndedAt }),
-		groupcommit.Column(ends, func(f finish) string { return string(f.final.Recording) }))
+	results := groupcommit.Column(ends, func(f finish) CallRow { return resultRow(&f.final) })
+	args := append(leaseArgs(ends, func(f finish) control.Lease { return f.lease }), unansweredColumns.ArrayArgs(results)...)
 	return queryEach(ctx, w.pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }
 

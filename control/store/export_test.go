@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/groupcommit"
 )
 
 // A planNode is a node of EXPLAIN's plan.
@@ -30,9 +33,17 @@ func (n planNode) read() (rows int, all bool) {
 	return rows, all
 }
 
+// ColumnNames returns the names of the columns of a table that the store has.
+func ColumnNames() map[string][]string {
+	return map[string][]string{
+		"calls":    groupcommit.Column(callColumns, func(c db.Column[CallRow]) string { return c.Name }),
+		"attempts": groupcommit.Column(AttemptColumns, func(c db.Column[AttemptRow]) string { return c.Name }),
+	}
+}
+
 // Explain lists a page and returns the plan and the number of rows read for it; -1 means a sequential scan.
 func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
-	q := f.plan(defaultScan, columns)
+	q := f.plan(defaultScan)
 	var text []byte
 	args := append([]any{pgx.QueryExecModeExec}, q.Args...)
 	if err := s.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+q.Page, args...).Scan(&text); err != nil {

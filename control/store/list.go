@@ -59,7 +59,7 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 
 // listOnce returns the calls that pass a filter among the next scan calls.
 func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
-	q := f.plan(scan, columns)
+	q := f.plan(scan)
 	// A generic plan would be bad for rare values.
 	rows, err := tx.Query(ctx, q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
 	if err != nil {

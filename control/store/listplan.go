@@ -75,9 +75,13 @@ func (c clause) condition(l *listQuery) string {
 	return c.column + " = ANY (" + l.arg(c.values) + ")"
 }
 
-// plan returns the query of a page that scans scan calls. columns are those of the table
-// c; variables are left out.
-func (f Filter) plan(scan int, columns string) listQuery {
+// selectListed is selectCall without the variables, which may be long, and without the
+// join with agents.
+var selectListed = callColumns.ReadAs("variables", "'{}'::json"). //nolint:gochecknoglobals // made once
+									ReadAs("agent_name", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), %s)").Select("c")
+
+// plan returns the query of a page that scans scan calls.
+func (f Filter) plan(scan int) listQuery {
 	var l listQuery
 	order, before := "DESC", "<"
 	if f.Ascending {
@@ -120,19 +124,11 @@ func (f Filter) plan(scan int, columns string) listQuery {
 	for _, c := range rest {
 		where = append(where, c.condition(&l))
 	}
-	l.Page = fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", summary(columns), looked, strings.Join(where, " AND "), by, f.Limit+1)
+	l.Page = fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", selectListed, looked, strings.Join(where, " AND "), by, f.Limit+1)
 	if len(rest) > 0 {
 		l.End = fmt.Sprintf("SELECT c.created_at, c.id FROM %s%s OFFSET %d LIMIT 1", looked, by, look-1)
 	}
 	return l
-}
-
-// summary replaces the variables, which may be long, and the join with agents.
-func summary(columns string) string {
-	return strings.NewReplacer(
-		"c.variables", "'{}'::json",
-		"coalesce(a.name, c.agent_name)", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), c.agent_name)",
-	).Replace(columns)
 }
 
 // clauses returns the conditions, the most selective first. The order is fixed because the

@@ -233,7 +233,8 @@ func isDatabaseFault(err *pgconn.PgError) bool {
 	return false
 }
 
-const fillSQL = "SELECT " + columns + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings` + fromCalls + `
+// fillSQL reads claimed calls.
+var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings` + fromCalls + `
 	JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 	JOIN trunks t ON t.id = c.trunk_id
 	WHERE c.id = ANY ($1)`

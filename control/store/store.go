@@ -3,7 +3,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,59 +63,6 @@ const (
 	ChannelEvents = "parley_events" // an event was written
 )
 
-// columns are the columns read by scanCall; c is the call, a the agent.
-const columns = `c.id, c.org_id, c.call_type, c.status, c.agent_id, coalesce(a.name, c.agent_name), c.agent_version,
-	c.to_number, c.from_number, c.dial_number, c.trunk_id, c.route_id,
-	coalesce(c.campaign_id, ''), coalesce(c.contact_id, ''), coalesce(c.import_id, ''), coalesce(c.external_id, ''),
-	c.attempt, c.name, c.metadata, c.variables, c.ring_seconds, c.max_duration_seconds, c.voicemail, c.disclosure, c.opt_out,
-	c.created_at, c.dialed_at, c.ringing_at, c.answered_at, c.ended_at,
-	coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''), coalesce(c.hangup_by, ''),
-	coalesce(c.sip_status, 0), coalesce(c.sip_reason, ''), c.transfer, c.quality, c.amd,
-	c.recording_status, c.recording_truncated, coalesce(c.recording_key, ''), c.call_analysis, c.analysis_status, c.analysis_error`
-
-const fromCalls = ` FROM calls c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
-
-func scanCall(row pgx.Row, more ...any) (control.Call, error) {
-	var c control.Call
-	var metadata, variables []byte
-	var ring, longest int
-	var dialed, ringing, answered, ended *time.Time
-	err := row.Scan(append([]any{
-		&c.ID, &c.OrgID, &c.Type, &c.Status, &c.AgentID, &c.AgentName, &c.AgentVersion,
-		&c.To, &c.From, &c.DialNumber, &c.TrunkID, &c.RouteID,
-		&c.CampaignID, &c.ContactID, &c.ImportID, &c.ExternalID,
-		&c.Attempt, &c.Name, &metadata, &variables, &ring, &longest, &c.Voicemail, &c.Disclosure, &c.OptOut,
-		&c.CreatedAt, &dialed, &ringing, &answered, &ended,
-		&c.AnsweredBy, &c.Reason, &c.HangupBy,
-		&c.SIPStatus, &c.SIPReason, &c.Transfer, &c.Quality, &c.AMD,
-		&c.RecordingStatus, &c.Truncated, &c.RecordingKey, &c.Analysis, &c.AnalysisStatus, &c.AnalysisError,
-	}, more...)...)
-	if err != nil {
-		return control.Call{}, err
-	}
-	if err := errors.Join(decodeExact(metadata, &c.Metadata), decodeExact(variables, &c.Variables)); err != nil {
-		return control.Call{}, err
-	}
-	c.RingFor = time.Duration(ring) * time.Second
-	c.MaxDuration = time.Duration(longest) * time.Second
-	c.DialedAt, c.RingingAt, c.AnsweredAt, c.EndedAt = orZero(dialed), orZero(ringing), orZero(answered), orZero(ended)
-	return c, nil
-}
-
-// decodeExact decodes JSON and keeps numbers as written.
-func decodeExact(text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(v)
-}
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
-}
-
 // orNull returns nil for a zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
@@ -134,7 +80,7 @@ func (s *Store) Call(ctx context.Context, orgID, id string) (control.Call, error
 
 func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, error) {
 	c, err := scanCall(
-		q.QueryRow(ctx, "SELECT "+columns+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID),
+		q.QueryRow(ctx, "SELECT "+selectCall+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID),
 	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return control.Call{}, NotFound()
@@ -148,16 +94,15 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 // Recording returns the key of a call's recording, empty if there is none, and the end of
 // the call. Erased calls are not found. The caller authorizes by the signed link.
 func (s *Store) Recording(ctx context.Context, callID string) (key string, ended time.Time, err error) {
-	var at *time.Time
 	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).
-		Scan(&key, &at)
+		Scan(&key, (*zeroTime)(&ended))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", time.Time{}, NotFound()
 	}
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("read recording: %w", err)
 	}
-	return key, orZero(at), nil
+	return key, ended, nil
 }
 
 // NotFound is the refusal for calls that do not exist or belong to others.
@@ -166,7 +111,7 @@ func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such
 // CallWithTranscript returns a call like Call does, and its transcript, in one query.
 func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (control.Call, control.Transcript, error) {
 	var lines, turns []string
-	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+columns+`,
+	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+selectCall+`,
 		(SELECT array_agg(item::text ORDER BY n) FROM call_lines WHERE call_id = c.id),
 		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id)`+
 		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &lines, &turns)

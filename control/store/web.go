@@ -32,11 +32,9 @@ func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.
 		if err != nil {
 			return err
 		}
-		l = control.Lease{AttemptID: control.NewID("att_", time.Now()), CallID: callID, Owner: p.Owner, Epoch: 1}
-		_, err = tx.Exec(ctx, `
-			INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state, owner, home, epoch, claimed_at, lease_until)
-			VALUES ($1, $2, $3, '', '', 'claimed', $4, $5, 1, clock_timestamp(), clock_timestamp() + $6::interval)`,
-			l.AttemptID, callID, orgID, p.Owner, p.Home, lease)
+		a := NewAttempt(callID, p, lease)
+		a.OrgID, l = orgID, a.Lease
+		_, err = tx.Exec(ctx, insertAttemptSQL, AttemptColumns.Args(&a)...)
 		return err
 	})
 	if err != nil {
@@ -87,7 +85,7 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 	var secrets media.Secret
 	c := &control.Claim{Lease: l, Until: until}
 	var err error
-	c.Call, err = scanCall(s.Pool.QueryRow(ctx, "SELECT "+columns+", v.definition, v.secrets"+fromCalls+`
+	c.Call, err = scanCall(s.Pool.QueryRow(ctx, "SELECT "+selectCall+", v.definition, v.secrets"+fromCalls+`
 		JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version WHERE c.id = $1`, l.CallID), &definition, &secrets)
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
