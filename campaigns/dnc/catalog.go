@@ -79,16 +79,8 @@ func (c copied) version() string {
 
 // newest returns the newest copy of each registry, by name.
 func newest(ctx context.Context, q db.Querier) ([]copied, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "registries", pgx.RowToStructByPos[copied], `
 		SELECT DISTINCT ON (name) id, name, file, sha256, numbers, area_codes, downloaded_at, loaded_at FROM registries ORDER BY name, id DESC`)
-	if err != nil {
-		return nil, fmt.Errorf("registries: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[copied])
-	if err != nil {
-		return nil, fmt.Errorf("registries: %w", err)
-	}
-	return all, nil
 }
 
 // Registries returns the newest copies of the registries of a market.

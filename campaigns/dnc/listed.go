@@ -30,18 +30,10 @@ type OwnNumber struct {
 // OwnNumbers returns up to limit numbers of an organization's list after a number,
 // sorted.
 func OwnNumbers(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]OwnNumber, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "suppression list", pgx.RowToStructByPos[OwnNumber], `
 		SELECT s.number, a.at IS NOT NULL, coalesce(a.at, 'epoch')
 		FROM suppressions s LEFT JOIN LATERAL (SELECT max(at) AS at FROM opt_outs o WHERE o.org_id = s.org_id AND o.number = s.number) a ON true
 		WHERE s.org_id = $1 AND s.number > $2 ORDER BY s.number LIMIT $3`, orgID, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("suppression list: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[OwnNumber])
-	if err != nil {
-		return nil, fmt.Errorf("suppression list: %w", err)
-	}
-	return all, nil
 }
 
 // CountOwn counts the numbers on an organization's list, up to most.
@@ -91,17 +83,9 @@ func RemoveNumber(ctx context.Context, q db.Querier, orgID, digits string) error
 // OrganizationHistory returns the last loads of registries and of an organization's
 // list, the newest first.
 func OrganizationHistory(ctx context.Context, q db.Querier, orgID string, limit int) ([]LoadRecord, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "loads", pgx.RowToStructByPos[LoadRecord], `
 		SELECT name, org_id, files, replaced, added, deleted, numbers, downloaded_at, loaded_by, at
 		FROM list_loads WHERE org_id IN ('', $1) ORDER BY id DESC LIMIT $2`, orgID, limit)
-	if err != nil {
-		return nil, fmt.Errorf("loads: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LoadRecord])
-	if err != nil {
-		return nil, fmt.Errorf("loads: %w", err)
-	}
-	return all, nil
 }
 
 // IsOwnList reports whether a load was of an organization's list.

@@ -2,10 +2,11 @@ package dnc
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // A Copy is the newest copy of a registry.
@@ -43,17 +44,9 @@ type LoadRecord struct {
 
 // History returns the last loads, the newest first.
 func (s *Catalog) History(ctx context.Context, limit int) ([]LoadRecord, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return db.Collect(ctx, s.Pool, "loads", pgx.RowToStructByPos[LoadRecord], `
 		SELECT l.name, coalesce(o.name, l.org_id), l.files, l.replaced, l.added, l.deleted, l.numbers, l.downloaded_at, l.loaded_by, l.at
 		FROM list_loads l LEFT JOIN organizations o ON o.id = l.org_id ORDER BY l.id DESC LIMIT $1`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("loads: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LoadRecord])
-	if err != nil {
-		return nil, fmt.Errorf("loads: %w", err)
-	}
-	return all, nil
 }
 
 // A LookupResult is the entry of a number in one registry.

@@ -165,10 +165,8 @@ func Assign(ctx context.Context, q db.Querier, orgID, code, version string) erro
 	if version != "" {
 		settings["market_rules"] = map[string]string{"code": code, "version": version}
 	}
-	if _, err := q.Exec(ctx, "UPDATE organizations SET settings = settings || $2 WHERE id = $1", orgID, settings); err != nil {
-		return fmt.Errorf("organization: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "organization", "UPDATE organizations SET settings = settings || $2 WHERE id = $1", orgID, settings)
+	return err
 }
 
 // CountOtherMarkets counts the open campaigns of an organization that belong to another
@@ -208,16 +206,12 @@ func List(ctx context.Context, q db.Querier) ([]Info, error) {
 		}
 		all = append(all, k)
 	}
-	rows, err := q.Query(ctx, `
+	installed, err := db.Collect(ctx, q, "market packages", pgx.RowToStructByPos[Info], `
 		SELECT p.code, p.version, false, p.installed_by, p.installed_at, ARRAY(SELECT o.name FROM organizations o
 			WHERE o.settings->>'market' = p.code AND o.settings->'market_rules' = jsonb_build_object('code', p.code, 'version', p.version) ORDER BY o.name)
 		FROM market_packages p ORDER BY p.code, p.installed_at`)
 	if err != nil {
-		return nil, fmt.Errorf("market packages: %w", err)
-	}
-	installed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Info])
-	if err != nil {
-		return nil, fmt.Errorf("market packages: %w", err)
+		return nil, err
 	}
 	return slices.Concat(all, installed), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // agent is a version of an agent.
@@ -61,15 +62,12 @@ func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	for a, is := range down {
 		ids, versions, bad = append(ids, a.id), append(versions, a.version), append(bad, is)
 	}
-	_, err := w.Pool.Exec(ctx, `
+	_, err := db.Exec(ctx, w.Pool, "agents", `
 		INSERT INTO agent_sights (agent_id, version, node, down, at)
 		SELECT x.id, x.version, $1, x.down, clock_timestamp() FROM unnest($2::text[], $3::int[], $4::boolean[]) AS x (id, version, down)
 		JOIN agents a ON a.id = x.id ORDER BY x.id, x.version
 		ON CONFLICT (agent_id, version, node) DO UPDATE SET down = excluded.down, at = excluded.at`, w.Owner, ids, versions, bad)
-	if err != nil {
-		return fmt.Errorf("agents: %w", err)
-	}
-	return nil
+	return err
 }
 
 // talked is how long after its answer the probe of a campaign passes.

@@ -155,15 +155,12 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err = w.Pool.Exec(ctx, `
+	_, err = db.Exec(ctx, w.Pool, "trunks", `
 		INSERT INTO trunk_sights (trunk_id, node, down, paused_until, at)
 		SELECT x.id, $1, x.down, clock_timestamp() + x.pause, clock_timestamp()
 		FROM unnest($2::text[], $3::boolean[], $4::interval[]) AS x (id, down, pause) JOIN trunks t ON t.id = x.id ORDER BY x.id
 		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, w.Owner, ids, bad, left)
-	if err != nil {
-		return fmt.Errorf("trunks: %w", err)
-	}
-	return nil
+	return err
 }
 
 // dutySQL takes or keeps the duty and returns the time. Other nodes wait for the

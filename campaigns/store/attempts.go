@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // Begin marks a contact as called by a call, and reports whether it may be: its
@@ -92,47 +93,28 @@ func (Attempts) OfCall(ctx context.Context, tx pgx.Tx, callID string) (*Attempt,
 
 // uses counts the redials of a contact by rule.
 func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error) {
-	found, err := tx.Query(ctx, "SELECT rule, count(*) FROM contact_attempts WHERE contact_id = $1 AND rule >= 0 GROUP BY rule", contactID)
-	if err != nil {
-		return nil, fmt.Errorf("attempts: %w", err)
-	}
 	all := map[int]int{}
 	var rule, n int
-	_, err = pgx.ForEachRow(found, []any{&rule, &n}, func() error {
+	return all, db.Each(ctx, tx, "attempts", []any{&rule, &n}, func() error {
 		all[rule] = n
 		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("attempts: %w", err)
-	}
-	return all, nil
+	}, "SELECT rule, count(*) FROM contact_attempts WHERE contact_id = $1 AND rule >= 0 GROUP BY rule", contactID)
 }
 
 // SaveOutcome stores the outcome of a call and the next state of its contact.
 func (Attempts) SaveOutcome(
-	ctx context.Context,
-	tx pgx.Tx,
-	callID string,
-	o retry.Outcome,
-	ended time.Time,
-	next campaigns.Next,
-	now time.Time,
+	ctx context.Context, tx pgx.Tx, callID string, o retry.Outcome, ended time.Time, next campaigns.Next, now time.Time,
 ) error {
-	_, err := tx.Exec(ctx, `
+	_, err := db.Exec(ctx, tx, "outcome of call "+callID, `
 		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
 		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8, fault = $9,
 			awaiting_since = CASE WHEN $5 = 'awaiting' THEN clock_timestamp() END FROM x WHERE k.id = x.contact_id`,
 		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason, next.Fault)
-	if err != nil {
-		return fmt.Errorf("outcome of call %s: %w", callID, err)
-	}
-	return nil
+	return err
 }
 
 // SaveFault stores the fault of this service that broke an answered call.
 func (Attempts) SaveFault(ctx context.Context, tx pgx.Tx, callID, reason string) error {
-	if _, err := tx.Exec(ctx, "UPDATE contact_attempts SET fault = $2 WHERE call_id = $1", callID, reason); err != nil {
-		return fmt.Errorf("fault of call %s: %w", callID, err)
-	}
-	return nil
+	_, err := db.Exec(ctx, tx, "fault of call "+callID, "UPDATE contact_attempts SET fault = $2 WHERE call_id = $1", callID, reason)
+	return err
 }

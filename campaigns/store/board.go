@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,36 +22,15 @@ type ImportSummary struct {
 
 // List returns the newest imports of a campaign.
 func (Imports) List(ctx context.Context, q db.Querier, campaignID string, most int) ([]ImportSummary, error) {
-	found, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "imports", pgx.RowToStructByPos[ImportSummary], `
 		SELECT id, kind, refusal_code, status = 'accepted', rows_seen, accepted, warned, rejected, duplicates,
 			coalesce((screen->>'matched_rows')::integer, 0), created_via, created_at
 		FROM imports WHERE campaign_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2`, campaignID, most)
-	if err != nil {
-		return nil, fmt.Errorf("imports: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[ImportSummary])
-	if err != nil {
-		return nil, fmt.Errorf("imports: %w", err)
-	}
-	return all, nil
 }
 
 // LogEntries returns the log of a campaign, the newest entry first.
 func (s *Store) LogEntries(ctx context.Context, q db.Querier, campaignID string, most int) ([]LogEntry, error) {
-	found, err := q.Query(
-		ctx,
-		"SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2",
-		campaignID,
-		most,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("log of the campaign: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[LogEntry])
-	if err != nil {
-		return nil, fmt.Errorf("log of the campaign: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "log of the campaign", pgx.RowToStructByPos[LogEntry], "SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2", campaignID, most)
 }
 
 // HourStats count the attempts in one hour of the day.
@@ -65,40 +43,24 @@ type HourStats struct {
 // day: in the zone of its row if the campaign uses it, else in the first possible zone
 // of its number, else in the campaign's.
 func (Attempts) PerHour(ctx context.Context, q db.Querier, c campaigns.Campaign, last int) ([]HourStats, error) {
-	found, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "attempts by hour", pgx.RowToStructByPos[HourStats], `
 		SELECT extract(hour FROM began_at AT TIME ZONE coalesce(nullif(zone, ''), $3))::integer, count(*), count(*) FILTER (WHERE outcome IN ('answered', 'short_call'))
 		FROM (SELECT zone, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NOT NULL ORDER BY began_at DESC LIMIT $2) x GROUP BY 1 ORDER BY 1`, c.ID, last, c.Timezone)
-	if err != nil {
-		return nil, fmt.Errorf("attempts by hour: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[HourStats])
-	if err != nil {
-		return nil, fmt.Errorf("attempts by hour: %w", err)
-	}
-	return all, nil
 }
 
 // PerMinute counts the attempts of a campaign in each of the last minutes, the oldest
 // first.
 func (Attempts) PerMinute(ctx context.Context, q db.Querier, campaignID string, minutes int, now time.Time) ([]int, error) {
-	found, err := q.Query(ctx, `
-		SELECT floor(extract(epoch FROM $3::timestamptz - began_at) / 60)::integer, count(*) FROM contact_attempts
-		WHERE campaign_id = $1 AND began_at > $3::timestamptz - $2 * interval '1 minute' AND began_at <= $3 GROUP BY 1`, campaignID, minutes, now)
-	if err != nil {
-		return nil, fmt.Errorf("attempts by minute: %w", err)
-	}
 	all := make([]int, minutes)
 	var ago, n int
-	_, err = pgx.ForEachRow(found, []any{&ago, &n}, func() error {
+	return all, db.Each(ctx, q, "attempts by minute", []any{&ago, &n}, func() error {
 		if ago >= 0 && ago < minutes {
 			all[minutes-1-ago] = n
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("attempts by minute: %w", err)
-	}
-	return all, nil
+	}, `
+		SELECT floor(extract(epoch FROM $3::timestamptz - began_at) / 60)::integer, count(*) FROM contact_attempts
+		WHERE campaign_id = $1 AND began_at > $3::timestamptz - $2 * interval '1 minute' AND began_at <= $3 GROUP BY 1`, campaignID, minutes, now)
 }
 
 // A CampaignPace is the pace of a running campaign.
@@ -110,17 +72,9 @@ type CampaignPace struct {
 
 // Paces returns the newest running campaigns of an organization.
 func (s *Store) Paces(ctx context.Context, q db.Querier, orgID string, most int) ([]CampaignPace, error) {
-	found, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "paces", pgx.RowToStructByPos[CampaignPace], `
 		SELECT c.id, c.name, c.calls_per_minute,
 			(SELECT count(*) FROM contact_attempts x WHERE x.campaign_id = c.id AND x.began_at > now() - interval '1 minute'),
 			EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending')
 		FROM campaigns c WHERE c.org_id = $1 AND c.status = 'running' ORDER BY c.created_at DESC, c.id DESC LIMIT $2`, orgID, most)
-	if err != nil {
-		return nil, fmt.Errorf("paces: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[CampaignPace])
-	if err != nil {
-		return nil, fmt.Errorf("paces: %w", err)
-	}
-	return all, nil
 }

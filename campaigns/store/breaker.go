@@ -54,15 +54,7 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 // Open returns the campaigns with open breakers and the results of their probes. A call
 // in which the agent has talked for lasting passes.
 func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) ([]HeldCampaign, error) {
-	found, err := q.Query(ctx, `
-		SELECT b.campaign_id, b.since, b.wait, b.probe_at, b.probe_call, x.call_id IS NOT NULL, coalesce(x.fault, ''), coalesce(x.outcome, ''),
-			coalesce(c.answered_at < clock_timestamp() - $1::interval, false)
-		FROM campaign_breakers b LEFT JOIN contact_attempts x ON x.call_id = b.probe_call LEFT JOIN calls c ON c.id = b.probe_call
-		WHERE b.open ORDER BY b.campaign_id`, lasting)
-	if err != nil {
-		return nil, fmt.Errorf("breakers of campaigns: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (h HeldCampaign, err error) {
+	return db.Collect(ctx, q, "breakers of campaigns", func(row pgx.CollectableRow) (h HeldCampaign, err error) {
 		var since, probeAt *time.Time
 		var there, lasts bool
 		var fault, outcome string
@@ -78,11 +70,11 @@ func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) (
 			h.State.Probing, h.Seen.Probe = true, probed(there, fault, outcome, lasts)
 		}
 		return h, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("breakers of campaigns: %w", err)
-	}
-	return all, nil
+	}, `
+		SELECT b.campaign_id, b.since, b.wait, b.probe_at, b.probe_call, x.call_id IS NOT NULL, coalesce(x.fault, ''), coalesce(x.outcome, ''),
+			coalesce(c.answered_at < clock_timestamp() - $1::interval, false)
+		FROM campaign_breakers b LEFT JOIN contact_attempts x ON x.call_id = b.probe_call LEFT JOIN calls c ON c.id = b.probe_call
+		WHERE b.open ORDER BY b.campaign_id`, lasting)
 }
 
 // probed returns the result of a probe. A call that was not answered says nothing about
@@ -109,13 +101,10 @@ func (Breakers) Save(ctx context.Context, tx pgx.Tx, h HeldCampaign, next circui
 	if next.Probing {
 		call = h.Call
 	}
-	_, err := tx.Exec(ctx, `
+	_, err := db.Exec(ctx, tx, "breaker of campaign "+h.CampaignID, `
 		UPDATE campaign_breakers SET open = $2, since = $3, wait = $4, probe_at = $5, probe_call = $6
 		WHERE campaign_id = $1 AND probe_call = $7`, h.CampaignID, next.Open, when(next.Since), next.Wait, when(next.ProbeAt), call, h.Call)
-	if err != nil {
-		return fmt.Errorf("breaker of campaign %s: %w", h.CampaignID, err)
-	}
-	return nil
+	return err
 }
 
 // CountFaulted counts the contacts without an attempt left whose last call broke by a
@@ -131,11 +120,7 @@ func (Contacts) CountFaulted(ctx context.Context, q db.Querier, campaignID strin
 // Reopen makes those contacts pending: the broken call does not count. It returns their
 // number.
 func (Contacts) Reopen(ctx context.Context, tx pgx.Tx, campaignID string, now time.Time) (int, error) {
-	tag, err := tx.Exec(ctx, `
+	return db.Exec(ctx, tx, "contacts", `
 		UPDATE contacts SET state = 'pending', fault = '', attempts = attempts - 1, next_attempt_at = NULL, due_at = $2, updated_at = $2
 		WHERE id IN (SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'exhausted' AND fault <> '' ORDER BY id FOR UPDATE)`, campaignID, now)
-	if err != nil {
-		return 0, fmt.Errorf("contacts: %w", err)
-	}
-	return int(tag.RowsAffected()), nil
 }

@@ -17,20 +17,12 @@ const dueBatch = 100
 // Due returns campaigns whose start or end has come, or that have no contact left, and
 // locks them. It skips those that another transaction holds.
 func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.Campaign, error) {
-	found, err := tx.Query(ctx, "SELECT "+columns+from+`
+	return db.Collect(ctx, tx, "campaigns", scanRow, "SELECT "+columns+from+`
 		WHERE c.status IN ('scheduled', 'running', 'paused')
 			AND (c.ends_at <= $1 OR c.status = 'scheduled' AND (c.starts_at IS NULL OR c.starts_at <= $1)
 				OR c.status = 'running' AND NOT c.accepts_additions
 					AND NOT EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state IN ('pending', 'in_call', 'awaiting')))
 		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, dueBatch)
-	if err != nil {
-		return nil, fmt.Errorf("campaigns: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (campaigns.Campaign, error) { return scan(row) })
-	if err != nil {
-		return nil, fmt.Errorf("campaigns: %w", err)
-	}
-	return all, nil
 }
 
 // IsDrained reports whether no contact of a campaign is left to call. The caller holds
@@ -47,9 +39,6 @@ func (s *Store) IsDrained(ctx context.Context, q db.Querier, campaignID string) 
 
 // SaveSeenScreen stores which screening of a draft was shown last.
 func (s *Store) SaveSeenScreen(ctx context.Context, q db.Querier, campaignID, fingerprint string) error {
-	_, err := q.Exec(ctx, "UPDATE campaigns SET seen_fingerprint = $2 WHERE id = $1 AND status = 'draft'", campaignID, fingerprint)
-	if err != nil {
-		return fmt.Errorf("campaign %s: %w", campaignID, err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "campaign "+campaignID, "UPDATE campaigns SET seen_fingerprint = $2 WHERE id = $1 AND status = 'draft'", campaignID, fingerprint)
+	return err
 }

@@ -71,10 +71,7 @@ SELECT campaign_id FROM (
 func (t *TallyFolder) Mend(ctx context.Context) (mended []string, err error) {
 	var wrong []string
 	err = t.long(ctx, func(tx pgx.Tx) (fault error) {
-		found, fault := tx.Query(ctx, wrongSQL)
-		if fault == nil {
-			wrong, fault = pgx.CollectRows(found, pgx.RowTo[string])
-		}
+		wrong, fault = db.Collect(ctx, tx, "wrong tallies", pgx.RowTo[string], wrongSQL)
 		return fault
 	})
 	for _, campaign := range wrong {
@@ -127,18 +124,12 @@ func (t *TallyFolder) Fold(ctx context.Context) error {
 	if _, err := t.alone(ctx, foldLists); err != nil {
 		return fmt.Errorf("changes of lists: %w", err)
 	}
-	found, err := t.Pool.Query(
-		ctx,
-		"SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded",
-	)
+	const unfolded = "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded"
+	all, err := db.Collect(ctx, t.Pool, "tallies", pgx.RowTo[string], unfolded)
 	if err != nil {
-		return fmt.Errorf("tallies: %w", err)
+		return err
 	}
-	loose, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("tallies: %w", err)
-	}
-	for _, campaign := range loose {
+	for _, campaign := range all {
 		locked, err := t.alone(ctx, func(ctx context.Context, tx pgx.Tx) error { return fold(ctx, tx, campaign) })
 		if err != nil {
 			return fmt.Errorf("tallies of %s: %w", campaign, err)

@@ -19,12 +19,7 @@ import (
 // Save writes an import, its rows and contacts. progress, if not nil, receives how many
 // rows and contacts are written, every thousand.
 func (Imports) Save(
-	ctx context.Context,
-	tx pgx.Tx,
-	i campaigns.Import,
-	list []*contactfile.Row,
-	contacts []campaigns.Contact,
-	progress func(n int),
+	ctx context.Context, tx pgx.Tx, i campaigns.Import, list []*contactfile.Row, contacts []campaigns.Contact, progress func(n int),
 ) error {
 	status := "refused"
 	if i.Accepted {
@@ -49,11 +44,7 @@ func (Imports) Save(
 	if err = saveRows(ctx, tx, i.ID, list, progress); err != nil {
 		return fmt.Errorf("rows of the import: %w", err)
 	}
-	if err = saveContacts(ctx, tx, i, contacts, func(n int) {
-		if progress != nil && n%1000 == 0 {
-			progress(len(list) + n)
-		}
-	}); err != nil {
+	if err = saveContacts(ctx, tx, i, contacts, func(n int) { reportEach1000(progress, len(list), n) }); err != nil {
 		return fmt.Errorf("contacts: %w", err)
 	}
 	_, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID)
@@ -71,10 +62,10 @@ func codes(list []*contactfile.Row) map[string]int {
 	return all
 }
 
-// reportEach1000 calls progress for every thousandth row.
-func reportEach1000(progress func(int), n int) {
+// reportEach1000 calls progress for every thousandth row, the n-th after before.
+func reportEach1000(progress func(int), before, n int) {
 	if progress != nil && n%1000 == 0 {
-		progress(n)
+		progress(before + n)
 	}
 }
 
@@ -82,7 +73,7 @@ func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*contactfi
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"import_rows"},
 		[]string{"import_id", "n", "phone", "number", "name", "timezone", "variables", "status", "issues"},
 		pgx.CopyFromSlice(len(list), func(n int) ([]any, error) {
-			reportEach1000(progress, n)
+			reportEach1000(progress, 0, n)
 			r := list[n]
 			variables, err := object(r.Variables)
 			if err != nil {
@@ -131,9 +122,8 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 			}
 			return []any{
 				c.ID, i.OrgID, i.CampaignID, i.ID, r.Row, r.Number.E164, r.Name, variables, metadata, r.ExternalID, r.Language, r.Timezone,
-				whole(
-					r.Location.States,
-				), whole(r.Location.Zones), int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
+				whole(r.Location.States), whole(r.Location.Zones),
+				int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
 				string(c.State), c.Reason, i.CreatedAt, i.CreatedAt,
 				plan.Group{Location: r.Location, Named: r.Timezone}.Key(), due(r.NotBefore, i.CreatedAt),
 			}, nil
@@ -185,10 +175,7 @@ func (Imports) Get(ctx context.Context, q db.Querier, orgID, id string) (campaig
 // Issues returns the first issues of an import by row, the count of each code, and the
 // total.
 func (Imports) Issues(
-	ctx context.Context,
-	q db.Querier,
-	importID string,
-	first int,
+	ctx context.Context, q db.Querier, importID string, first int,
 ) (items []contactfile.Issue, byCode map[string]int, total int, err error) {
 	items = []contactfile.Issue{}
 	err = q.QueryRow(ctx, `
@@ -203,21 +190,15 @@ func (Imports) Issues(
 		total += n
 	}
 	// Every selected row has at least one issue.
-	all, err := q.Query(ctx, "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2", importID, first)
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("issues: %w", err)
-	}
+	const issues = "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2"
 	var text []byte
-	_, err = pgx.ForEachRow(all, []any{&text}, func() error {
+	if err = db.Each(ctx, q, "issues", []any{&text}, func() error {
 		var some []contactfile.Issue
-		if fault := json.Unmarshal(text, &some); fault != nil {
-			return fault
-		}
+		fault := json.Unmarshal(text, &some)
 		items = append(items, some...)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("issues: %w", err)
+		return fault
+	}, issues, importID, first); err != nil {
+		return nil, nil, 0, err
 	}
 	return items[:min(len(items), first)], byCode, total, nil
 }
@@ -225,9 +206,8 @@ func (Imports) Issues(
 // Split counts the rows of an import by result; byCode counts its issues.
 func (Imports) Split(ctx context.Context, q db.Querier, i campaigns.Import, byCode map[string]int) (contactfile.Split, error) {
 	var x contactfile.Split
-	err := q.QueryRow(ctx, "SELECT count(*) FROM contacts WHERE import_id = $1 AND state = 'suppressed' AND reason = $2", i.ID,
-		campaigns.GeoRejected).
-		Scan(&x.Skipped)
+	const skipped = "SELECT count(*) FROM contacts WHERE import_id = $1 AND state = 'suppressed' AND reason = $2"
+	err := q.QueryRow(ctx, skipped, i.ID, campaigns.GeoRejected).Scan(&x.Skipped)
 	if err != nil {
 		return x, fmt.Errorf("rows of the import: %w", err)
 	}

@@ -17,42 +17,23 @@ import (
 // Candidates returns the contacts of an import that may be called, by row: all except
 // those suppressed for a reason other than a do-not-call list.
 func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) ([]screening.Candidate, error) {
-	found, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "contacts", pgx.RowToStructByPos[screening.Candidate], `
 		SELECT n, number, name FROM contacts
 		WHERE import_id = $1 AND (state <> 'suppressed' OR reason = 'dnc_suppressed') ORDER BY n`, importID)
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (c screening.Candidate, err error) {
-		return c, row.Scan(&c.Row, &c.Number, &c.Name)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	return all, nil
 }
 
 // SuppressListed suppresses the pending contacts with listed numbers at the launch, and
 // returns their number.
 func (Contacts) SuppressListed(ctx context.Context, q db.Querier, campaignID string, numbers []string, now time.Time) (int, error) {
-	tag, err := q.Exec(ctx, `
+	return db.Exec(ctx, q, "contacts", `
 		UPDATE contacts SET state = 'suppressed', reason = 'dnc_suppressed', dnc_at_launch = true, updated_at = $3
 		WHERE campaign_id = $1 AND state = 'pending' AND number = ANY ($2)`, campaignID, numbers, now)
-	if err != nil {
-		return 0, fmt.Errorf("contacts: %w", err)
-	}
-	return int(tag.RowsAffected()), nil
 }
 
 // SaveAudit records a screening with the registry versions, and returns the record's
 // number.
 func (Imports) SaveAudit(
-	ctx context.Context,
-	q db.Querier,
-	c campaigns.Campaign,
-	x screening.Screen,
-	copies []string,
-	rules string,
+	ctx context.Context, q db.Querier, c campaigns.Campaign, x screening.Screen, copies []string, rules string,
 ) (int64, error) {
 	text, err := json.Marshal(x)
 	if err != nil {
@@ -87,16 +68,13 @@ type Attestation struct {
 
 // SaveAttestation stores an attestation permanently.
 func (s *Store) SaveAttestation(ctx context.Context, q db.Querier, a Attestation) error {
-	_, err := q.Exec(ctx, `
+	_, err := db.Exec(ctx, q, "attestation", `
 		INSERT INTO attestations (id, org_id, campaign_id, import_id, api_key_id, actor, consent_tier, classification, text_version,
 			ip, user_agent, contacts, fingerprint, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		a.ID, a.OrgID, a.CampaignID, a.ImportID, a.KeyID, a.Actor, a.Tier, a.Classification, textVersion,
 		a.IP, a.UserAgent, a.Contacts, a.Fingerprint, a.At)
-	if err != nil {
-		return fmt.Errorf("attestation: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Route reports whether the subgroup of a campaign exists, and whether its agent

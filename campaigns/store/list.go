@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // A Filter selects campaigns. Zero fields select all.
@@ -28,18 +27,8 @@ type Filter struct {
 // List returns a page of campaigns, and whether there are more.
 func (s *Store) List(ctx context.Context, f Filter) ([]campaigns.Campaign, bool, error) {
 	sql, args := f.query()
-	found, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("campaigns: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (campaigns.Campaign, error) { return scan(row) })
-	if err != nil {
-		return nil, false, fmt.Errorf("campaigns: %w", err)
-	}
-	if more := len(all) > f.Limit; more {
-		return all[:f.Limit], true, nil
-	}
-	return all, false, nil
+	all, err := db.Collect(ctx, s.Pool, "campaigns", scanRow, sql, args...)
+	return all[:min(len(all), f.Limit)], len(all) > f.Limit, err
 }
 
 // query returns the statement of a filter. It selects one row more than the page has.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
@@ -37,11 +36,8 @@ type LogEntry struct {
 
 // AddLog stores an action on a campaign permanently.
 func (s *Store) AddLog(ctx context.Context, q db.Querier, c campaigns.Campaign, e LogEntry) error {
-	_, err := q.Exec(ctx, `
+	_, err := db.Exec(ctx, q, "log of the campaign", `
 		INSERT INTO campaign_log (org_id, campaign_id, action, status, via, api_key_id, actor, detail, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, c.OrgID, c.ID, e.Action, c.Status, e.Via, e.KeyID, e.Actor, e.Detail, e.At)
-	if err != nil {
-		return fmt.Errorf("log of the campaign: %w", err)
-	}
-	return nil
+	return err
 }

@@ -25,21 +25,13 @@ func (Imports) SaveMatches(ctx context.Context, tx pgx.Tx, importID string, all 
 
 // Matches returns the do-not-call lists of rows, by row.
 func (Imports) Matches(ctx context.Context, q db.Querier, importID string) (map[int]string, error) {
-	found, err := q.Query(ctx, "SELECT n, registry FROM import_matches WHERE import_id = $1", importID)
-	if err != nil {
-		return nil, fmt.Errorf("matches: %w", err)
-	}
 	all := map[int]string{}
 	var n int
 	var registry string
-	_, err = pgx.ForEachRow(found, []any{&n, &registry}, func() error {
+	return all, db.Each(ctx, q, "matches", []any{&n, &registry}, func() error {
 		all[n] = registry
 		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("matches: %w", err)
-	}
-	return all, nil
+	}, "SELECT n, registry FROM import_matches WHERE import_id = $1", importID)
 }
 
 // FirstAuditID returns the number of an import's first audit record, 0 for none.
@@ -52,17 +44,9 @@ func (Imports) FirstAuditID(ctx context.Context, q db.Querier, importID string) 
 
 // VariableNames returns the first most variable names of an import's rows, sorted.
 func (Imports) VariableNames(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
-	found, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "variables", pgx.RowTo[string], `
 		SELECT DISTINCT v.key COLLATE "C" FROM import_rows r, json_object_keys(r.variables) AS v (key)
 		WHERE r.import_id = $1 AND r.variables IS NOT NULL ORDER BY 1 LIMIT $2`, importID, most)
-	if err != nil {
-		return nil, fmt.Errorf("variables: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("variables: %w", err)
-	}
-	return all, nil
 }
 
 // A ReportRow is a row of an import with its result.

@@ -2,10 +2,11 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // An AffectedCampaign is a campaign with contacts that an opt-out suppressed.
@@ -17,7 +18,7 @@ type AffectedCampaign struct {
 // OptOut suppresses the contacts of a number in all live campaigns of an organization,
 // and returns the affected campaigns. same has all digit forms of the number.
 func (Contacts) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]AffectedCampaign, error) {
-	found, err := tx.Query(ctx, `
+	return db.Collect(ctx, tx, "contacts", pgx.RowToStructByPos[AffectedCampaign], `
 		WITH theirs AS (
 			SELECT k.id FROM contacts k JOIN campaigns c ON c.id = k.campaign_id
 			WHERE k.org_id = $1 AND k.number IN (SELECT '+' || n FROM unnest($2::text[]) n) AND k.state IN ('pending', 'awaiting')
@@ -28,15 +29,4 @@ func (Contacts) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []stri
 			FROM theirs WHERE k.id = theirs.id AND k.state IN ('pending', 'awaiting') RETURNING k.campaign_id
 		)
 		SELECT DISTINCT campaign_id, clock_timestamp() FROM gone ORDER BY campaign_id`, orgID, same)
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (l AffectedCampaign, err error) {
-		return l,
-			row.Scan(&l.CampaignID, &l.At)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	return all, nil
 }

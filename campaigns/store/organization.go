@@ -50,8 +50,8 @@ func defaultWindow() market.Week {
 func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Organization, error) {
 	o := Organization{ID: id, Window: defaultWindow()}
 	var text []byte
-	if err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone,
-		&text); err != nil {
+	err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone, &text)
+	if err != nil {
 		return Organization{}, fmt.Errorf("organization: %w", err)
 	}
 	var settings struct {
@@ -157,27 +157,25 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 			return all, err
 		}
 	}
-	var asked, spelled []string
+	var numbersOf, forms []string // in pairs
 	for _, n := range numbers {
 		for _, same := range phonenumber.ListedForms(control.Digits(n)) {
-			asked, spelled = append(asked, n), append(spelled, same)
+			numbersOf, forms = append(numbersOf, n), append(forms, same)
 		}
 	}
-	rows, err := q.Query(ctx, `
+	return set(ctx, q, "suppression list", `
 		SELECT x.n FROM unnest($2::text[], $3::text[]) AS x (n, number)
-		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, asked, spelled)
-	if err != nil {
-		return nil, fmt.Errorf("suppression list: %w", err)
-	}
+		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, numbersOf, forms)
+}
+
+// set returns the strings that a query selects.
+func set(ctx context.Context, q db.Querier, what, sql string, args ...any) (map[string]bool, error) {
 	all := map[string]bool{}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for _, n := range found {
-		all[n] = true
-	}
-	if err != nil {
-		return nil, fmt.Errorf("suppression list: %w", err)
-	}
-	return all, nil
+	var s string
+	return all, db.Each(ctx, q, what, []any{&s}, func() error {
+		all[s] = true
+		return nil
+	}, sql, args...)
 }
 
 // From many numbers on, Suppressed reads the whole list if it has at most few entries.
@@ -188,19 +186,13 @@ const (
 
 // suppressedInList matches numbers against the whole list of an organization, if it is
 // short. Otherwise the database would look up every form of every number.
-func (s *Store) suppressedInList(ctx context.Context, q db.Querier, orgID string, numbers []string) (all map[string]bool, ok bool,
-	err error,
-) {
-	rows, err := q.Query(ctx, "SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2", orgID, few+1)
-	if err != nil {
-		return nil, false, fmt.Errorf("suppression list: %w", err)
-	}
-	own, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, false, fmt.Errorf("suppression list: %w", err)
-	}
-	if len(own) > few {
-		return nil, false, nil
+func (s *Store) suppressedInList(
+	ctx context.Context, q db.Querier, orgID string, numbers []string,
+) (all map[string]bool, ok bool, err error) {
+	const list = "SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2"
+	own, err := db.Collect(ctx, q, "suppression list", pgx.RowTo[string], list, orgID, few+1)
+	if err != nil || len(own) > few {
+		return nil, false, err
 	}
 	listed := make(map[string]bool, 2*len(own))
 	for _, o := range own {

@@ -2,10 +2,11 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // overdueBatch is the number of contacts per transaction.
@@ -15,15 +16,7 @@ const overdueBatch = 100
 // than after, by the database's clock. It skips contacts that another transaction
 // holds.
 func (Attempts) Overdue(ctx context.Context, tx pgx.Tx, after time.Duration) ([]string, error) {
-	found, err := tx.Query(ctx, `
+	return db.Collect(ctx, tx, "contacts", pgx.RowTo[string], `
 		SELECT call_id FROM contacts WHERE state = 'awaiting' AND awaiting_since <= clock_timestamp() - $1::interval AND call_id IS NOT NULL
 		ORDER BY awaiting_since LIMIT $2 FOR UPDATE SKIP LOCKED`, after, overdueBatch)
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("contacts: %w", err)
-	}
-	return all, nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/parley-voice/parley/control/db"
 )
@@ -17,11 +16,7 @@ const Reassigned = `(c.consent_at IS NOT NULL AND EXISTS (SELECT FROM reassigned
 // the organization. It returns their number. A contact in a call is checked before its
 // next call.
 func SuppressReassigned(ctx context.Context, q db.Querier, orgID, importID string) (int, error) {
-	tag, err := q.Exec(ctx, `
+	return db.Exec(ctx, q, "reassigned numbers", `
 		UPDATE contacts c SET state = 'suppressed', reason = 'reassigned_number', updated_at = now()
 		WHERE c.org_id = $1 AND ($2 = '' OR c.import_id = $2) AND c.state IN ('pending', 'awaiting') AND `+Reassigned, orgID, importID)
-	if err != nil {
-		return 0, fmt.Errorf("reassigned numbers: %w", err)
-	}
-	return int(tag.RowsAffected()), nil
 }

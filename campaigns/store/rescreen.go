@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // A RejectedContact is suppressed because of the location of its number.
@@ -29,19 +30,12 @@ func (Contacts) GeoRejected(ctx context.Context, tx pgx.Tx, c campaigns.Campaign
 	if err != nil {
 		return nil, nil, fmt.Errorf("contacts: %w", err)
 	}
-	found, err := tx.Query(ctx, `
+	all, err = db.Collect(ctx, tx, "contacts", func(row pgx.CollectableRow) (x RejectedContact, err error) {
+		return x, row.Scan(&x.ID, &x.Number, &x.Location.States, &x.Location.Zones, &x.Named)
+	}, `
 		SELECT id, number, states, zones, timezone FROM contacts
 		WHERE campaign_id = $1 AND state = 'suppressed' AND reason = 'geo_rejected' ORDER BY id FOR UPDATE`, c.ID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("contacts: %w", err)
-	}
-	all, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (x RejectedContact, err error) {
-		return x, row.Scan(&x.ID, &x.Number, &x.Location.States, &x.Location.Zones, &x.Named)
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("contacts: %w", err)
-	}
-	return allowed, all, nil
+	return allowed, all, err
 }
 
 // Readmit makes contacts pending that GeoRejected returned.

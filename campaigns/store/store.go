@@ -81,6 +81,8 @@ func scan(row pgx.Row) (campaigns.Campaign, error) {
 	return c, nil
 }
 
+func scanRow(row pgx.CollectableRow) (campaigns.Campaign, error) { return scan(row) }
+
 // Get returns a campaign of an organization. With lock it is locked until the
 // transaction ends.
 func (*Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
@@ -112,7 +114,7 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, `
+	_, err = db.Exec(ctx, q, "campaign", `
 		WITH pace AS (INSERT INTO campaign_paces (campaign_id) VALUES ($1))
 		INSERT INTO campaigns (id, org_id, status, created_via, name, agent_id, agent_name, timezone, timezone_source,
 			starts_at, ends_at, accepts_additions, calls_per_minute, call_strategy, classification, retry, duplicate_action,
@@ -121,10 +123,7 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 		c.ID, c.OrgID, c.Status, c.CreatedVia, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource,
 		when(c.StartsAt), when(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, again, c.Duplicates,
 		c.ContactTimezone, hours, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
-	if err != nil {
-		return fmt.Errorf("campaign: %w", err)
-	}
-	return nil
+	return err
 }
 
 // SetMarket sets the market of a campaign that was created without one.
@@ -133,24 +132,19 @@ func (s *Store) SetMarket(ctx context.Context, q db.Querier, c *campaigns.Campai
 		return nil
 	}
 	c.Market = market
-	if _, err := q.Exec(ctx, "UPDATE campaigns SET market = $2 WHERE id = $1", c.ID, market); err != nil {
-		return fmt.Errorf("campaign %s: %w", c.ID, err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "campaign "+c.ID, "UPDATE campaigns SET market = $2 WHERE id = $1", c.ID, market)
+	return err
 }
 
 // SaveStatus writes the status of a campaign and the fields that change with it.
 func (s *Store) SaveStatus(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
-	_, err := q.Exec(ctx, `
+	_, err := db.Exec(ctx, q, "campaign "+c.ID, `
 		UPDATE campaigns SET status = $2, status_reason = $3, launched_via = $4, agent_version = $5, dnc = $6,
 			launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
 		WHERE id = $1`,
 		c.ID, c.Status, c.StatusReason, c.LaunchedVia, c.AgentVersion, c.DNC,
 		c.LaunchImportID, when(c.LaunchedAt), when(c.CompletedAt), when(c.CanceledAt), c.UpdatedAt)
-	if err != nil {
-		return fmt.Errorf("campaign %s: %w", c.ID, err)
-	}
-	return nil
+	return err
 }
 
 // when returns NULL for the zero time.
@@ -167,10 +161,8 @@ func (s *Store) SaveLaunchScreen(ctx context.Context, q db.Querier, campaignID s
 	if err != nil {
 		return err
 	}
-	if _, err = q.Exec(ctx, "UPDATE campaigns SET frozen_screen = $2 WHERE id = $1", campaignID, text); err != nil {
-		return fmt.Errorf("screen: %w", err)
-	}
-	return nil
+	_, err = db.Exec(ctx, q, "screen", "UPDATE campaigns SET frozen_screen = $2 WHERE id = $1", campaignID, text)
+	return err
 }
 
 // LaunchScreen returns the screening of the launch, nil before it.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control/db"
@@ -16,17 +14,10 @@ import (
 // Count counts the contacts of a campaign by state.
 func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (campaigns.Counts, error) {
 	c := campaigns.Counts{ByState: map[campaigns.State]int{}, ByReason: map[string]int{}, Capped: map[string]int{}}
-	all, err := q.Query(ctx, `
-		SELECT state, reason, CASE WHEN reason = 'frequency_capped' THEN cap ELSE '' END, sum(n),
-			coalesce(sum(n) FILTER (WHERE at_launch), 0), coalesce(sum(n) FILTER (WHERE ambiguous), 0), coalesce(sum(n) FILTER (WHERE tried), 0)
-		FROM contact_tallies WHERE campaign_id = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`, campaignID)
-	if err != nil {
-		return c, fmt.Errorf("contacts: %w", err)
-	}
 	var state campaigns.State
 	var reason, governing string
 	var n, launch, ambiguous, tried int
-	_, err = pgx.ForEachRow(all, []any{&state, &reason, &governing, &n, &launch, &ambiguous, &tried}, func() error {
+	err := db.Each(ctx, q, "contacts", []any{&state, &reason, &governing, &n, &launch, &ambiguous, &tried}, func() error {
 		c.ByState[state] += n
 		if state == campaigns.Suppressed {
 			c.ByReason[reason] += n
@@ -39,11 +30,11 @@ func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (cam
 		c.AtLaunch += launch
 		c.Redials += tried
 		return nil
-	})
-	if err != nil {
-		return c, fmt.Errorf("contacts: %w", err)
-	}
-	return c, nil
+	}, `
+		SELECT state, reason, CASE WHEN reason = 'frequency_capped' THEN cap ELSE '' END, sum(n),
+			coalesce(sum(n) FILTER (WHERE at_launch), 0), coalesce(sum(n) FILTER (WHERE ambiguous), 0), coalesce(sum(n) FILTER (WHERE tried), 0)
+		FROM contact_tallies WHERE campaign_id = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`, campaignID)
+	return c, err
 }
 
 // A WaitingGroup is a number of pending contacts with the same state.
@@ -58,7 +49,15 @@ type WaitingGroup struct {
 // EachWaiting calls each for the groups of pending contacts. Contacts without a time of
 // their own are tallied; the others are counted, because time changes their state.
 func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
-	found, err := q.Query(ctx, `
+	var w WaitingGroup
+	var next *time.Time
+	return db.Each(ctx, q, "contacts", []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next}, func() error {
+		w.Next = time.Time{}
+		if next != nil {
+			w.Next = next.UTC()
+		}
+		return each(w)
+	}, `
 		SELECT hours_group, '', false, false, false, sum(n), NULL FROM contact_tallies
 		WHERE campaign_id = $1 AND state = 'pending' AND NOT timed GROUP BY 1 HAVING sum(n) <> 0
 		UNION ALL
@@ -67,22 +66,6 @@ func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string
 		FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
 			AND (SELECT sum(n) > 0 FROM contact_tallies WHERE campaign_id = $1 AND state = 'pending' AND timed)
 		GROUP BY 1, 2, 3, 4, 5`, campaignID, now)
-	if err != nil {
-		return fmt.Errorf("contacts: %w", err)
-	}
-	var w WaitingGroup
-	var next *time.Time
-	_, err = pgx.ForEachRow(found, []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next}, func() error {
-		w.Next = time.Time{}
-		if next != nil {
-			w.Next = next.UTC()
-		}
-		return each(w)
-	})
-	if err != nil {
-		return fmt.Errorf("contacts: %w", err)
-	}
-	return nil
 }
 
 // AttemptStats are the attempts of a campaign and the state of its route.

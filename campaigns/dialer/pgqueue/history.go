@@ -2,7 +2,6 @@ package pgqueue
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
@@ -70,19 +70,9 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 
 // leave ends the waiting of a contact.
 func (b *Queue) leave(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
-	_, err := tx.Exec(
-		ctx,
-		"UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1",
-		id,
-		s,
-		reason,
-		governing,
-		now,
-	)
-	if err != nil {
-		return fmt.Errorf("contact %s: %w", id, err)
-	}
-	return nil
+	const sql = "UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1"
+	_, err := db.Exec(ctx, tx, "contact "+id, sql, id, s, reason, governing, now)
+	return err
 }
 
 // again is the pause before a contact is checked again if the gate gives no time.
@@ -94,14 +84,12 @@ func (b *Queue) putOff(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict
 	if until.IsZero() {
 		until = now.Add(again)
 	}
-	var err error
+	sql := "UPDATE contacts SET due_at = $2, governing_cap = $3 WHERE id = $1"
 	if v.Reason == plan.FrequencyCap {
-		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = $3 WHERE id = $1", id, until, v.Cap)
+		sql = "UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = $3 WHERE id = $1"
 	} else {
-		_, err = tx.Exec(ctx, "UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1", id, until)
+		v.Cap = ""
 	}
-	if err != nil {
-		return fmt.Errorf("contact %s: %w", id, err)
-	}
-	return nil
+	_, err := db.Exec(ctx, tx, "contact "+id, sql, id, until, v.Cap)
+	return err
 }
