@@ -30,7 +30,8 @@ func (Imports) List(ctx context.Context, q db.Querier, campaignID string, most i
 
 // LogEntries returns the log of a campaign, the newest entry first.
 func (s *Store) LogEntries(ctx context.Context, q db.Querier, campaignID string, most int) ([]LogEntry, error) {
-	return db.Collect(ctx, q, "log of the campaign", pgx.RowToStructByPos[LogEntry], "SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2", campaignID, most)
+	const newest = "SELECT action, via, api_key_id, actor, detail, at FROM campaign_log WHERE campaign_id = $1 ORDER BY id DESC LIMIT $2"
+	return db.Collect(ctx, q, "log of the campaign", pgx.RowToStructByPos[LogEntry], newest, campaignID, most)
 }
 
 // HourStats count the attempts in one hour of the day.

@@ -39,6 +39,7 @@ func (s *Store) IsDrained(ctx context.Context, q db.Querier, campaignID string) 
 
 // SaveSeenScreen stores which screening of a draft was shown last.
 func (s *Store) SaveSeenScreen(ctx context.Context, q db.Querier, campaignID, fingerprint string) error {
-	_, err := db.Exec(ctx, q, "campaign "+campaignID, "UPDATE campaigns SET seen_fingerprint = $2 WHERE id = $1 AND status = 'draft'", campaignID, fingerprint)
+	const sql = "UPDATE campaigns SET seen_fingerprint = $2 WHERE id = $1 AND status = 'draft'"
+	_, err := db.Exec(ctx, q, "campaign "+campaignID, sql, campaignID, fingerprint)
 	return err
 }
