@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/parley-voice/parley/bench/pacing"
+	"github.com/parley-voice/parley/bench/load"
 	"github.com/parley-voice/parley/bench/result"
 )
 
@@ -20,7 +20,7 @@ type Campaigns struct {
 // Run lets campaigns call a scripted carrier.
 func (c Campaigns) Run(ctx context.Context, t *Terminal) error {
 	return t.measure(ctx, "campaigns", c, c.JSON, func(out io.Writer, f *result.File) error {
-		return pacing.Run(ctx, pacing.Options{
+		return load.RunPacing(ctx, load.PacingOptions{
 			Pace: c.Pace, Campaigns: c.Campaigns, Length: c.Length, Child: t.Child, Progress: t.Bar("s"), Out: out, Log: t.Errs,
 		}, f)
 	})

@@ -1,6 +1,4 @@
-// Package pacing measures how evenly a campaign calls: it uploads a list to a
-// "parley serve" over HTTP and records when calls arrive at a scripted carrier.
-package pacing
+package load
 
 import (
 	"context"
@@ -18,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Options configure Run.
-type Options struct {
+// PacingOptions configure RunPacing.
+type PacingOptions struct {
 	Pace      int           // calls per minute of each campaign: a tier of the API
 	Campaigns int           // concurrent campaigns
 	Length    time.Duration // measured, from the first call
@@ -28,8 +26,8 @@ type Options struct {
 	Out, Log  io.Writer
 }
 
-// file lets an organization call at any hour without limits.
-const file = `
+// pacingFile lets an organization call at any hour without limits.
+const pacingFile = `
 organizations:
 - name: bench
   timezone: Asia/Almaty
@@ -45,14 +43,14 @@ organizations:
     subgroups: [{name: all, allowed_destinations: ["7"], agents: [bench], concurrent_calls: 10000, calls_per_minute: 100000}]
 `
 
-// sightings are the arrival times of calls.
-type sightings struct {
+// arrivals are the arrival times of calls.
+type arrivals struct {
 	first chan struct{}
 	mu    sync.Mutex
 	at    []time.Time
 }
 
-func (s *sightings) see(i siptest.Invite) {
+func (s *arrivals) see(i siptest.Invite) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at = append(s.at, i.At); len(s.at) == 1 {
@@ -60,12 +58,14 @@ func (s *sightings) see(i siptest.Invite) {
 	}
 }
 
-// Run measures and adds the metrics to f.
-func Run(ctx context.Context, o Options, f *result.File) (err error) {
+// RunPacing measures how evenly campaigns call and adds the metrics to f: it uploads
+// lists to a "parley serve" over HTTP and records when calls arrive at a scripted
+// carrier.
+func RunPacing(ctx context.Context, o PacingOptions, f *result.File) (err error) {
 	if o.Pace < 1 || o.Campaigns < 1 || o.Length < 10*time.Second {
 		return fmt.Errorf("pace %d, %d campaigns, length %v: want at least 1, 1 and 10s", o.Pace, o.Campaigns, o.Length)
 	}
-	seen := sightings{first: make(chan struct{})}
+	seen := arrivals{first: make(chan struct{})}
 	carrier := &siptest.Carrier{
 		Listen: "127.0.0.1:0", OnInvite: seen.see,
 		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = s.Start(ctx); err != nil {
 		return err
 	}
-	if err = s.Configure(ctx, "bench", fmt.Sprintf(file, carrier.Proxy())); err != nil {
+	if err = s.Configure(ctx, "bench", fmt.Sprintf(pacingFile, carrier.Proxy())); err != nil {
 		return err
 	}
 	launched := time.Now()
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 }
 
 // launch starts a campaign with more contacts than there is time for.
-func (o Options) launch(ctx context.Context, s *server.Server, n int) error {
+func (o PacingOptions) launch(ctx context.Context, s *server.Server, n int) error {
 	var rows []map[string]any
 	for i := range int(1.2*o.due()/float64(o.Campaigns)) + o.Pace {
 		rows = append(rows, map[string]any{"phone": fmt.Sprintf("+770%02d%06d", 10+n%80, i)})
@@ -123,17 +123,17 @@ func (o Options) launch(ctx context.Context, s *server.Server, n int) error {
 }
 
 // due returns the number of calls due.
-func (o Options) due() float64 { return float64(o.Pace*o.Campaigns) * o.Length.Minutes() }
+func (o PacingOptions) due() float64 { return float64(o.Pace*o.Campaigns) * o.Length.Minutes() }
 
-// patience is the limit for the first call.
-const patience = time.Minute
+// firstCallLimit is the limit for the first call.
+const firstCallLimit = time.Minute
 
 // wait waits for the first call, then for Length.
-func (o Options) wait(ctx context.Context, first <-chan struct{}) error {
+func (o PacingOptions) wait(ctx context.Context, first <-chan struct{}) error {
 	select {
 	case <-first:
-	case <-time.After(patience):
-		return fmt.Errorf("no call was placed within %v", patience)
+	case <-time.After(firstCallLimit):
+		return fmt.Errorf("no call was placed within %v", firstCallLimit)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -152,7 +152,7 @@ func (o Options) wait(ctx context.Context, first <-chan struct{}) error {
 }
 
 // judge adds the metrics to f: number, evenness and cost of the calls.
-func (o Options) judge(f *result.File, at []time.Time, first, cpu time.Duration) {
+func (o PacingOptions) judge(f *result.File, at []time.Time, first, cpu time.Duration) {
 	slices.SortFunc(at, time.Time.Compare)
 	calls, busiest := 0, 0
 	var late []float64

@@ -1,4 +1,4 @@
-package pacing
+package load
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 )
 
 // An even pace meets the targets; bunched or slow calls do not.
-func TestJudge(t *testing.T) {
-	o := Options{Pace: 60, Campaigns: 2, Length: time.Minute}
+func TestJudgePacing(t *testing.T) {
+	o := PacingOptions{Pace: 60, Campaigns: 2, Length: time.Minute}
 	even := func(step time.Duration) (all []time.Time) {
 		for i := range 200 {
 			all = append(all, time.Unix(1000, 0).Add(time.Duration(i)*step))
