@@ -133,6 +133,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /tts/websocket", s.cartesia)
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
+	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
 	s.http = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },

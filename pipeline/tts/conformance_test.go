@@ -19,7 +19,10 @@ import (
 
 // names lists the voices of the fake providers.
 func names() []string {
-	return []string{"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events"}
+	return []string{
+		"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events",
+		"azure", "azure warm",
+	}
 }
 
 // An env is one voice and its provider.
@@ -40,11 +43,13 @@ func open(name string, script fakeprovider.Script) env {
 	wav.Format, events.Events = "wav", true
 	eleven := ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial}
 	deepgram := Deepgram{URL: "ws://fake/v1/speak", Key: "canary", Dial: n.Dial}
-	warmEleven, warmDeepgram := eleven, deepgram
-	warmEleven.Warm, warmDeepgram.Warm = warm, warm
+	azure := Azure{URL: "ws://fake/cognitiveservices/websocket/v2", Key: "canary", Dial: n.Dial}
+	warmEleven, warmDeepgram, warmAzure := eleven, deepgram, azure
+	warmEleven.Warm, warmDeepgram.Warm, warmAzure.Warm = warm, warm, warm
 	return env{map[string]pipeline.Voice{
 		"elevenlabs": eleven, "elevenlabs warm": warmEleven, "deepgram": deepgram, "deepgram warm": warmDeepgram,
 		"cartesia": shared, "openai": openai, "openai wav": wav, "openai events": events,
+		"azure": azure, "azure warm": warmAzure,
 	}[name], fakes, func() {
 		_ = shared.Close()
 		_ = warm.Close()
@@ -323,7 +328,10 @@ func TestCancel(t *testing.T) {
 
 // TestPool checks that a later utterance does not wait for a connection.
 func TestPool(t *testing.T) {
-	for _, name := range []string{"elevenlabs warm", "deepgram warm"} {
+	for _, name := range names() {
+		if !strings.HasSuffix(name, " warm") {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			var hangs atomic.Bool
 			script := fakeprovider.Typical()

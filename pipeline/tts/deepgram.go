@@ -150,28 +150,7 @@ func (d *deepgramSynthesis) done() bool {
 
 // Audio implements pipeline.Synthesis.
 func (d *deepgramSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
-	return func(yield func(pipeline.Speech, error) bool) {
-		for !d.done() {
-			select {
-			case <-d.flushed:
-			case r, ok := <-d.in:
-				if !ok {
-					if !d.closed() {
-						yield(pipeline.Speech{}, d.err)
-					}
-					return
-				}
-				sp, err := d.onMessage(r)
-				if err != nil {
-					yield(pipeline.Speech{}, fmt.Errorf("deepgram speech: %w", err))
-					return
-				}
-				if (len(sp.PCM) > 0 || len(sp.Words) > 0) && !yield(sp, nil) {
-					return
-				}
-			}
-		}
-	}
+	return d.speech(d.flushed, d.done, d.onMessage)
 }
 
 // onMessage reads one message: speech, or the end of a flushed text, whose words are then

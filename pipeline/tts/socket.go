@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"sync"
@@ -144,17 +145,52 @@ func (s *socket) closed() bool {
 // send sends m as JSON.
 func (s *socket) send(m any) error {
 	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("%s: send: %w", s.name, err)
+	}
+	return s.write(b)
+}
+
+// write sends a text message.
+func (s *socket) write(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.conn.SetWriteDeadline(time.Now().Add(writeLimit))
 	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err = s.conn.SetWriteDeadline(time.Now().Add(writeLimit)); err == nil {
-			err = s.conn.WriteMessage(websocket.TextMessage, b)
-		}
+		err = s.conn.WriteMessage(websocket.TextMessage, b)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: send: %w", s.name, err)
 	}
 	return nil
+}
+
+// speech yields what onMessage returns until done. wake signals that done may have changed.
+func (s *socket) speech(
+	wake <-chan struct{}, done func() bool, onMessage func(message) (pipeline.Speech, error),
+) iter.Seq2[pipeline.Speech, error] {
+	return func(yield func(pipeline.Speech, error) bool) {
+		for !done() {
+			select {
+			case <-wake:
+			case r, ok := <-s.in:
+				if !ok {
+					if !s.closed() {
+						yield(pipeline.Speech{}, s.err)
+					}
+					return
+				}
+				sp, err := onMessage(r)
+				if err != nil {
+					yield(pipeline.Speech{}, err)
+					return
+				}
+				if (len(sp.PCM) > 0 || len(sp.Words) > 0) && !yield(sp, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ping sends a ping. It returns false if the last two were not answered.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -140,6 +142,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
 	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
 	f.Add([]byte(`{"type":"Flushed"}`))
+	f.Add([]byte("Path: audio.metadata\r\nX-RequestId: x\r\n\r\n{\"Metadata\":[{\"Type\":\"WordBoundary\",\"Data\":{\"text\":{\"Text\":\"a\"}}}]}"))
+	f.Add([]byte("\x00\x1bPath: audio\r\nX-RequestId: x\xff"))
 	f.Add([]byte("data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: [DONE]\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		if m, err := parseEleven(b); err == nil {
@@ -149,6 +153,10 @@ func FuzzMessages(f *testing.F) {
 			(&cartesiaSynthesis{style: pipeline.Style{Rate: telephone}, wake: make(chan struct{}, 1)}).onMessage(m)
 		}
 		_, _ = parseDeepgram(b)
+		for _, kind := range []int{websocket.TextMessage, websocket.BinaryMessage} {
+			_, _ = parseAzure(message{kind, b})
+			_, _ = (&azureSynthesis{socket: &socket{}, id: "x", rate: telephone}).onMessage(message{kind, b})
+		}
 		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))
 	})
 }
