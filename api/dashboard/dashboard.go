@@ -9,13 +9,12 @@ import (
 
 	callsapi "github.com/parley-voice/parley/api/calls"
 	campaignsapi "github.com/parley-voice/parley/api/campaigns"
+	"github.com/parley-voice/parley/api/dashboard/access"
 	"github.com/parley-voice/parley/api/dashboard/agents"
 	"github.com/parley-voice/parley/api/dashboard/calls"
 	"github.com/parley-voice/parley/api/dashboard/campaigns"
 	doNotCall "github.com/parley-voice/parley/api/dashboard/dnc"
-	"github.com/parley-voice/parley/api/dashboard/keys"
 	"github.com/parley-voice/parley/api/dashboard/live"
-	"github.com/parley-voice/parley/api/dashboard/operators"
 	"github.com/parley-voice/parley/api/dashboard/settings"
 	"github.com/parley-voice/parley/api/dashboard/trunks"
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -81,10 +80,10 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Module,
 		trunks.Trunks{Standing: d.Standing}.Module,
 		doNotCall.Lists{Shelf: d.Lists}.Module,
-		keys.Keys{}.Module,
+		access.Keys{}.Module,
 		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Module,
 		settings.Settings{}.Module,
-		operators.People{}.Module,
+		access.People{}.Module,
 	} {
 		module, err := open()
 		if err != nil {

@@ -1,8 +1,6 @@
-// Package keys has the pages to issue and revoke API keys.
-package keys
+package access
 
 import (
-	"embed"
 	"io/fs"
 	"strconv"
 
@@ -12,15 +10,12 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-//go:embed pages/*.html
-var files embed.FS
-
 // Keys serves the pages of API keys. Only owners change them.
 type Keys struct{}
 
 // Module returns the pages.
 func (k Keys) Module() (ui.Module, error) {
-	pages, err := fs.Sub(files, "pages")
+	pages, err := fs.Sub(files, "pages/keys")
 	return ui.Module{
 		Name: "keys", Files: pages,
 		Links: []ui.Link{{Section: "Developers", Label: "API keys", Path: "keys"}},
@@ -33,11 +28,8 @@ func (k Keys) Module() (ui.Module, error) {
 	}, err
 }
 
-// Keys per page, and the newest keys that a search covers.
-const (
-	perPage    = 50
-	mostLooked = 10_000
-)
+// mostLooked is the number of newest keys that a search covers.
+const mostLooked = 10_000
 
 type shown struct {
 	apikeys.Key
@@ -82,7 +74,7 @@ func (Keys) list(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-func above() []ui.Link { return []ui.Link{{Label: "API keys", Path: "keys"}} }
+func aboveKeys() []ui.Link { return []ui.Link{{Label: "API keys", Path: "keys"}} }
 
 // limitField is the field of a rate limit.
 func limitField(value string) ui.Field {
@@ -108,7 +100,7 @@ func readLimit(r *ui.Request) (int, error) {
 }
 
 func (Keys) ask(r *ui.Request) (ui.Page, error) {
-	return ui.Page{Template: "form.html", Title: "New API key", Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "New API key", Crumbs: aboveKeys(), Data: r.Form(ui.Form{
 		Submit: "Create key", Cancel: r.URL("keys"),
 		Fields: []ui.Field{
 			{Name: "name", Label: "Name", Help: "Purpose of the key, such as “CRM” or “staging”.", Placeholder: "CRM"},
@@ -140,14 +132,14 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 		Page: &ui.Page{
 			Template: "issued.html",
 			Title:    "API key created",
-			Crumbs:   above(),
+			Crumbs:   aboveKeys(),
 			Data:     map[string]any{"Name": name, "Secret": secret},
 		},
 	}, nil
 }
 
 // find reads the key of a page.
-func find(r *ui.Request, q db.Querier) (apikeys.Key, error) {
+func findKey(r *ui.Request, q db.Querier) (apikeys.Key, error) {
 	k, err := apikeys.ReadKey(r.Context(), q, r.ID())
 	if err == nil && k.OrgID != r.Org() {
 		err = ui.ErrNotFound
@@ -156,7 +148,7 @@ func find(r *ui.Request, q db.Querier) (apikeys.Key, error) {
 }
 
 func (Keys) askLimit(r *ui.Request) (ui.Page, error) {
-	k, err := find(r, r.DB())
+	k, err := findKey(r, r.DB())
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -167,7 +159,7 @@ func (Keys) askLimit(r *ui.Request) (ui.Page, error) {
 	case k.RateLimit > 0:
 		value = strconv.Itoa(k.RateLimit)
 	}
-	return ui.Page{Template: "form.html", Title: "Limit of " + label(k), Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "Limit of " + keyLabel(k), Crumbs: aboveKeys(), Data: r.Form(ui.Form{
 		Submit: "Save", Cancel: r.URL("keys"), Fields: []ui.Field{limitField(value)},
 	})}, nil
 }
@@ -178,7 +170,7 @@ func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		k, fault := find(r, q)
+		k, fault := findKey(r, q)
 		if fault != nil || k.RateLimit == limit {
 			return operator.Entry{}, fault
 		}
@@ -193,7 +185,7 @@ func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "keys", Notice: "Limit saved. It applies from the next request."}, err
 }
 
-func label(k apikeys.Key) string {
+func keyLabel(k apikeys.Key) string {
 	if k.Name == "" {
 		return k.ID
 	}
@@ -201,12 +193,12 @@ func label(k apikeys.Key) string {
 }
 
 func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
-	k, err := find(r, r.DB())
+	k, err := findKey(r, r.DB())
 	if err != nil {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Revoke " + label(k), Crumbs: above(),
+		Template: "form.html", Title: "Revoke " + keyLabel(k), Crumbs: aboveKeys(),
 		Lead: "Its requests are rejected from now on. This cannot be undone.",
 		Data: r.Form(ui.Form{Submit: "Revoke key", Danger: true, Cancel: r.URL("keys")}),
 	}, nil
@@ -214,7 +206,7 @@ func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
 
 func (Keys) revoke(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		k, err := find(r, q)
+		k, err := findKey(r, q)
 		if err != nil || k.RevokedAt != nil {
 			return operator.Entry{}, err
 		}

@@ -1,4 +1,4 @@
-package operators_test
+package access_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package keys_test
+package access_test
 
 import (
 	"net/http"
@@ -9,10 +9,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
-	"github.com/parley-voice/parley/control/db/dbtest"
 )
-
-func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // TestAKeysLife: it is issued, shown once, limited, and revoked; the API goes by
 // that from its next request on.

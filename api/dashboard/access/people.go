@@ -1,5 +1,5 @@
-// Package operators has the pages of operators, the audit log and the own account.
-package operators
+// Package access serves the pages of API keys, operators, the audit log and the own account.
+package access
 
 import (
 	"embed"
@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-//go:embed pages/*.html
+//go:embed pages
 var files embed.FS
 
 // People serves the pages of operators, audit log and account.
@@ -21,7 +21,7 @@ type People struct{}
 
 // Module returns the pages.
 func (p People) Module() (ui.Module, error) {
-	pages, err := fs.Sub(files, "pages")
+	pages, err := fs.Sub(files, "pages/operators")
 	return ui.Module{
 		Name: "people", Files: pages,
 		Links: []ui.Link{
@@ -49,7 +49,7 @@ func (People) list(r *ui.Request) (ui.Page, error) {
 	}, err
 }
 
-func above() []ui.Link { return []ui.Link{{Label: "Operators", Path: "operators"}} }
+func aboveOperators() []ui.Link { return []ui.Link{{Label: "Operators", Path: "operators"}} }
 
 func roleField(value operator.Role) ui.Field {
 	return ui.Field{
@@ -65,7 +65,7 @@ func roleField(value operator.Role) ui.Field {
 }
 
 func (People) ask(r *ui.Request) (ui.Page, error) {
-	return ui.Page{Template: "form.html", Title: "Add operator", Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "Add operator", Crumbs: aboveOperators(), Data: r.Form(ui.Form{
 		Submit: "Add operator", Cancel: r.URL("operators"),
 		Fields: []ui.Field{
 			{
@@ -106,7 +106,7 @@ func (People) create(r *ui.Request) (ui.Result, error) {
 		Page: &ui.Page{
 			Template: "added.html",
 			Title:    "Operator added",
-			Crumbs:   above(),
+			Crumbs:   aboveOperators(),
 			Data:     map[string]any{"Email": email, "Password": string(password)},
 		},
 	}, nil
@@ -114,7 +114,7 @@ func (People) create(r *ui.Request) (ui.Result, error) {
 
 func (People) askRole(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
-	return ui.Page{Template: "form.html", Title: "Role of " + m.Email, Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "Role of " + m.Email, Crumbs: aboveOperators(), Data: r.Form(ui.Form{
 		Submit: "Save", Cancel: r.URL("operators"), Fields: []ui.Field{roleField(m.Role)}, Of: m.Role,
 	})}, err
 }
@@ -157,7 +157,7 @@ func back(r *ui.Request, role operator.Role) string {
 func (People) askRemove(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Page{
-		Template: "form.html", Title: "Remove " + m.Email, Crumbs: above(),
+		Template: "form.html", Title: "Remove " + m.Email, Crumbs: aboveOperators(),
 		Lead: "They lose access to this organization immediately. Their entries in the audit log stay.",
 		Data: r.Form(ui.Form{Submit: "Remove operator", Danger: true, Cancel: r.URL("operators")}),
 	}, err
@@ -222,7 +222,7 @@ func (People) setPassword(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "account", Notice: "Password changed. Your other sessions were signed out."}, err
 }
 
-// perPage is the number of entries per page.
+// perPage is the number of keys or log entries per page.
 const perPage = 50
 
 func (People) audit(r *ui.Request) (ui.Page, error) {
