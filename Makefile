@@ -62,7 +62,7 @@ soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 call
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeIsFlat' . ./sip ./api ./api/dashboard ./campaigns/dialer/pgqueue
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/simulation
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
-	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKilled' ./api/conformance
+	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest' ./api/conformance
 
 bench: deps build ## run all benchmarks briefly (≤ 10 min) and write the report
 	@bin/parley bench all --small --dir bin/bench/small

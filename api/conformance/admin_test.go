@@ -14,16 +14,16 @@ import (
 
 // TestAdmin covers /v1/admin.
 func TestAdmin(t *testing.T) {
-	hold(t, "K", []statement{
-		{1, "an operation of the root organization with a regular key is 403 privileged_key_required", regularKey},
-		{2, "the same with a privileged key of another organization is 403 root_org_key_required", otherOrgKey},
-		{3, "other operations need no privileged key, and a privileged key sees its own organization alone", privilegedElsewhere},
-		{4, "organizations are created by name, listed by page and read", organizations},
-		{5, "a key is issued with its secret, which is told once", issueKey},
-		{6, "a key's limit is changed, and the key revoked, from its next request on", changeKey},
-		{7, "a webhook is created with its secret, which is told once, changed by its url, and removed", webhooks},
-		{8, "what is not there is 404, and what does not fit is 422", adminRefusals},
-		{9, "market packages are listed, and an organization goes by one, or by none", marketPackages},
+	checkAll(t, "K", []statement{
+		{1, "a root operation with a regular key returns 403 privileged_key_required", regularKey},
+		{2, "a root operation with a privileged key of another organization returns 403 root_org_key_required", otherOrgKey},
+		{3, "a privileged key reads calls of its own organization only", privilegedElsewhere},
+		{4, "organizations are created by name, listed in pages and read", organizations},
+		{5, "only the response to its creation contains a key's secret", createKey},
+		{6, "a changed limit and a revocation apply from the next request", changeKey},
+		{7, "a webhook is created, changed by its url and removed; lists have no secret", webhooks},
+		{8, "unknown ids return 404, invalid bodies 422", adminErrors},
+		{9, "market packages are listed and assigned to an organization, or removed", marketPackages},
 	})
 }
 
@@ -42,8 +42,8 @@ func regularKey(t *testing.T, s *service) {
 	root.key, _ = root.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
 	for _, p := range adminPaths() {
 		method, path, _ := strings.Cut(p, " ")
-		refused(t, o.do(t, method, path, "{"), 403, "privileged_key_required")
-		refused(t, root.do(t, method, path, "{"), 403, "privileged_key_required")
+		wantError(t, o.do(t, method, path, "{"), 403, "privileged_key_required")
+		wantError(t, root.do(t, method, path, "{"), 403, "privileged_key_required")
 	}
 }
 
@@ -52,11 +52,11 @@ func otherOrgKey(t *testing.T, s *service) {
 	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Privileged: true})
 	for _, p := range adminPaths() {
 		method, path, _ := strings.Cut(p, " ")
-		refused(t, o.do(t, method, path, "{"), 403, "root_org_key_required")
+		wantError(t, o.do(t, method, path, "{"), 403, "root_org_key_required")
 	}
 }
 
-// root returns the root organization, with a privileged key.
+// root returns the root organization with a privileged key.
 func (s *service) root(t *testing.T) *organization {
 	t.Helper()
 	o := &organization{s: s, name: "root", url: s.url}
@@ -70,11 +70,11 @@ func (s *service) root(t *testing.T) *organization {
 
 func privilegedElsewhere(t *testing.T, s *service) {
 	o, root := s.organization(t), s.root(t)
-	id := o.place(t, s.busy())
-	refused(t, root.do(t, "GET", "/v1/calls/"+id, ""), 404, "call_not_found")
-	for _, c := range root.do(t, "GET", "/v1/calls", "").is(t, 200).object(t)["calls"].([]any) {
+	id := o.place(t, s.busyNumber())
+	wantError(t, root.do(t, "GET", "/v1/calls/"+id, ""), 404, "call_not_found")
+	for _, c := range root.do(t, "GET", "/v1/calls", "").want(t, 200).object(t)["calls"].([]any) {
 		if c.(map[string]any)["call_id"] == id {
-			t.Error("the root organization lists another's call")
+			t.Error("the root organization lists a call of another organization")
 		}
 	}
 }
@@ -84,9 +84,9 @@ func organizations(t *testing.T, s *service) {
 	var ids []string
 	for range 3 {
 		name := control.NewID("made-", time.Now())
-		o := root.do(t, "POST", "/v1/admin/organizations", fmt.Sprintf(`{"name":%q,"timezone":"Europe/Berlin"}`, name)).is(t, http.StatusCreated).object(t)
-		again := root.do(t, "POST", "/v1/admin/organizations", fmt.Sprintf(`{"name":%q}`, name)).is(t, 200).object(t)
-		read := root.do(t, "GET", "/v1/admin/organizations/"+o["organization_id"].(string), "").is(t, 200).object(t)
+		o := root.do(t, "POST", "/v1/admin/organizations", fmt.Sprintf(`{"name":%q,"timezone":"Europe/Berlin"}`, name)).want(t, http.StatusCreated).object(t)
+		again := root.do(t, "POST", "/v1/admin/organizations", fmt.Sprintf(`{"name":%q}`, name)).want(t, 200).object(t)
+		read := root.do(t, "GET", "/v1/admin/organizations/"+o["organization_id"].(string), "").want(t, 200).object(t)
 		if fmt.Sprint(o) != fmt.Sprint(again) || fmt.Sprint(o) != fmt.Sprint(read) || o["name"] != name || o["timezone"] != "Europe/Berlin" {
 			t.Errorf("created %v, again %v, read %v", o, again, read)
 		}
@@ -94,7 +94,7 @@ func organizations(t *testing.T, s *service) {
 	}
 	seen := map[string]int{}
 	for cursor := ""; ; {
-		page := root.do(t, "GET", "/v1/admin/organizations?limit=2&cursor="+cursor, "").is(t, 200).object(t)
+		page := root.do(t, "GET", "/v1/admin/organizations?limit=2&cursor="+cursor, "").want(t, 200).object(t)
 		for _, o := range page["organizations"].([]any) {
 			seen[o.(map[string]any)["organization_id"].(string)]++
 		}
@@ -111,13 +111,13 @@ func organizations(t *testing.T, s *service) {
 			t.Errorf("%s is listed %d times", id, seen[id])
 		}
 	}
-	refused(t, root.do(t, "GET", "/v1/admin/organizations?cursor=x", ""), 400, "invalid_cursor")
-	refused(t, root.do(t, "GET", "/v1/admin/keys?limit=0", ""), 400, "invalid_filter_value")
+	wantError(t, root.do(t, "GET", "/v1/admin/organizations?cursor=x", ""), 400, "invalid_cursor")
+	wantError(t, root.do(t, "GET", "/v1/admin/keys?limit=0", ""), 400, "invalid_filter_value")
 }
 
-func issueKey(t *testing.T, s *service) {
+func createKey(t *testing.T, s *service) {
 	root, o := s.root(t), s.empty(t)
-	k := root.do(t, "POST", "/v1/admin/keys", fmt.Sprintf(`{"organization_id":%q,"name":"crm","rate_limit":2}`, o.id)).is(t, http.StatusCreated).object(t)
+	k := root.do(t, "POST", "/v1/admin/keys", fmt.Sprintf(`{"organization_id":%q,"name":"crm","rate_limit":2}`, o.id)).want(t, http.StatusCreated).object(t)
 	secret, _ := k["secret"].(string)
 	if !strings.HasPrefix(secret, "parley_") || len(secret) != 71 || k["rate_limit"] != 2.0 || k["privileged"] != false || k["organization_id"] != o.id {
 		t.Fatalf("%v", k)
@@ -125,60 +125,60 @@ func issueKey(t *testing.T, s *service) {
 	id := k["key_id"].(string)
 	o.key = secret
 	if n := o.admitted(t, 3); n != 2 {
-		t.Errorf("%d of 2 were let through", n)
+		t.Errorf("%d of 2 requests were admitted", n)
 	}
 	for _, path := range []string{"/v1/admin/keys/" + id, "/v1/admin/keys?organization_id=" + o.id} {
-		if a := root.do(t, "GET", path, "").is(t, 200); strings.Contains(string(a.body), secret) || !strings.Contains(string(a.body), id) || strings.Contains(string(a.body), `"secret"`) {
-			t.Errorf("%s tells %v", path, a)
+		if a := root.do(t, "GET", path, "").want(t, 200); strings.Contains(string(a.body), secret) || !strings.Contains(string(a.body), id) || strings.Contains(string(a.body), `"secret"`) {
+			t.Errorf("%s contains the secret: %v", path, a)
 		}
 	}
 }
 
 func changeKey(t *testing.T, s *service) {
 	root, o := s.root(t), s.empty(t)
-	id := o.limited(t, 1)
+	id := o.useLimitedKey(t, 1)
 	if n := o.admitted(t, 2); n != 1 {
-		t.Errorf("%d of 1 were let through", n)
+		t.Errorf("%d of 1 requests were admitted", n)
 	}
 	for _, limit := range []string{`"off"`, "7", "0"} {
-		k := root.do(t, "PATCH", "/v1/admin/keys/"+id, fmt.Sprintf(`{"rate_limit":%s}`, limit)).is(t, 200)
+		k := root.do(t, "PATCH", "/v1/admin/keys/"+id, fmt.Sprintf(`{"rate_limit":%s}`, limit)).want(t, 200)
 		if !strings.Contains(string(k.body), `"rate_limit":`+limit) {
 			t.Errorf("%s: %v", limit, k)
 		}
-		o.do(t, "GET", "/v1/calls", "").is(t, 200)
+		o.do(t, "GET", "/v1/calls", "").want(t, 200)
 	}
 	for range 2 {
-		if k := root.do(t, "POST", "/v1/admin/keys/"+id+"/revoke", "").is(t, 200).object(t); k["revoked_at"] == nil {
+		if k := root.do(t, "POST", "/v1/admin/keys/"+id+"/revoke", "").want(t, 200).object(t); k["revoked_at"] == nil {
 			t.Errorf("%v", k)
 		}
-		refused(t, o.do(t, "GET", "/v1/calls", ""), 401, "api_key_revoked")
+		wantError(t, o.do(t, "GET", "/v1/calls", ""), 401, "api_key_revoked")
 	}
 }
 
 func webhooks(t *testing.T, s *service) {
 	root, o := s.root(t), s.empty(t)
-	made := root.do(t, "POST", "/v1/admin/webhooks", fmt.Sprintf(`{"organization_id":%q,"url":"https://crm.example/hook"}`, o.id)).is(t, http.StatusCreated).object(t)
+	made := root.do(t, "POST", "/v1/admin/webhooks", fmt.Sprintf(`{"organization_id":%q,"url":"https://crm.example/hook"}`, o.id)).want(t, http.StatusCreated).object(t)
 	if secret, _ := made["secret"].(string); !strings.HasPrefix(secret, "whsec_") || len(made["events"].([]any)) != 2 {
 		t.Errorf("%v", made)
 	}
 	const own = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	changed := root.do(t, "POST", "/v1/admin/webhooks", fmt.Sprintf(`{"organization_id":%q,"url":"https://crm.example/hook","secret":%q,"events":["call_ended"]}`, o.id, own)).is(t, http.StatusCreated).object(t)
+	changed := root.do(t, "POST", "/v1/admin/webhooks", fmt.Sprintf(`{"organization_id":%q,"url":"https://crm.example/hook","secret":%q,"events":["call_ended"]}`, o.id, own)).want(t, http.StatusCreated).object(t)
 	if changed["webhook_id"] != made["webhook_id"] || changed["secret"] != own || len(changed["events"].([]any)) != 1 {
 		t.Errorf("%v", changed)
 	}
-	list := root.do(t, "GET", "/v1/admin/webhooks?organization_id="+o.id, "").is(t, 200)
+	list := root.do(t, "GET", "/v1/admin/webhooks?organization_id="+o.id, "").want(t, 200)
 	if all := list.object(t)["webhooks"].([]any); len(all) != 1 || strings.Contains(string(list.body), "whsec_") {
 		t.Errorf("%v", list)
 	}
 	id := made["webhook_id"].(string)
-	root.do(t, "DELETE", "/v1/admin/webhooks/"+id, "").is(t, 200)
-	refused(t, root.do(t, "DELETE", "/v1/admin/webhooks/"+id, ""), 404, "not_found_error")
+	root.do(t, "DELETE", "/v1/admin/webhooks/"+id, "").want(t, 200)
+	wantError(t, root.do(t, "DELETE", "/v1/admin/webhooks/"+id, ""), 404, "not_found_error")
 }
 
 func marketPackages(t *testing.T, s *service) {
 	root, o := s.root(t), s.empty(t)
 	users := func(market string) (names []any) {
-		for _, p := range root.do(t, "GET", "/v1/admin/market-packages", "").is(t, 200).object(t)["market_packages"].([]any) {
+		for _, p := range root.do(t, "GET", "/v1/admin/market-packages", "").want(t, 200).object(t)["market_packages"].([]any) {
 			if p := p.(map[string]any); p["market"] == market && p["of_program"] == true && p["version"] != "" {
 				names = p["organizations"].([]any)
 			}
@@ -187,13 +187,13 @@ func marketPackages(t *testing.T, s *service) {
 	}
 	path := "/v1/admin/organizations/" + o.id
 	for _, market := range []string{"us", "kz", ""} {
-		changed := root.do(t, "PATCH", path, fmt.Sprintf(`{"market":%q}`, market)).is(t, 200).object(t)
-		read := root.do(t, "GET", path, "").is(t, 200).object(t)
+		changed := root.do(t, "PATCH", path, fmt.Sprintf(`{"market":%q}`, market)).want(t, 200).object(t)
+		read := root.do(t, "GET", path, "").want(t, 200).object(t)
 		if fmt.Sprint(changed) != fmt.Sprint(read) || read["market"] != market || read["market_version"] != "" || read["name"] != o.name {
 			t.Errorf("changed %v, read %v", changed, read)
 		}
 		if market != "" && !slices.Contains(users(market), any(o.name)) {
-			t.Errorf("%s is not among those that go by %s", o.name, market)
+			t.Errorf("%s is not a user of market %s", o.name, market)
 		}
 	}
 	for _, body := range []string{``, `{}`, `{"market":5}`, `{"market":"xx"}`, `{"market":"us","market_version":"none"}`, `{"market":"","market_version":"x"}`} {
@@ -203,18 +203,18 @@ func marketPackages(t *testing.T, s *service) {
 	}
 }
 
-func adminRefusals(t *testing.T, s *service) {
+func adminErrors(t *testing.T, s *service) {
 	root := s.root(t)
 	for _, id := range []string{"x", "%00", "%ff"} {
 		for _, p := range []string{"GET organizations/%s", "GET keys/%s", "POST keys/%s/revoke", "DELETE webhooks/%s"} {
 			method, path, _ := strings.Cut(fmt.Sprintf(p, id), " ")
-			refused(t, root.do(t, method, "/v1/admin/"+path, ""), 404, "not_found_error")
+			wantError(t, root.do(t, method, "/v1/admin/"+path, ""), 404, "not_found_error")
 		}
-		refused(t, root.do(t, "PATCH", "/v1/admin/keys/"+id, `{"rate_limit":1}`), 404, "not_found_error")
-		refused(t, root.do(t, "PATCH", "/v1/admin/organizations/"+id, `{"market":"us"}`), 404, "not_found_error")
+		wantError(t, root.do(t, "PATCH", "/v1/admin/keys/"+id, `{"rate_limit":1}`), 404, "not_found_error")
+		wantError(t, root.do(t, "PATCH", "/v1/admin/organizations/"+id, `{"market":"us"}`), 404, "not_found_error")
 	}
-	refused(t, root.do(t, "POST", "/v1/admin/keys", `{"organization_id":"x"}`), 404, "not_found_error")
-	refused(t, root.do(t, "POST", "/v1/admin/webhooks", `{"organization_id":"x","url":"https://a.example"}`), 404, "not_found_error")
+	wantError(t, root.do(t, "POST", "/v1/admin/keys", `{"organization_id":"x"}`), 404, "not_found_error")
+	wantError(t, root.do(t, "POST", "/v1/admin/webhooks", `{"organization_id":"x","url":"https://a.example"}`), 404, "not_found_error")
 	for path, bodies := range map[string][]string{
 		"organizations": {``, `{}`, `{"name":""}`, `{"name":" "}`, `{"name":5}`, `{"name":"x","timezone":"Nowhere"}`, `{"name":"x","timezone":"EST"}`, `{"name":"a\u0000"}`},
 		"keys":          {`{}`, `{"organization_id":"x","rate_limit":-1}`, `{"organization_id":"x","rate_limit":"on"}`, `{"organization_id":"x","rate_limit":1.5}`},

@@ -13,51 +13,51 @@ import (
 
 // TestCampaigns covers POST /v1/campaigns.
 func TestCampaigns(t *testing.T) {
-	hold(t, "CC", []statement{
-		{1, "a good order is 201 with the whole campaign, running", goodCampaign},
-		{2, "a missing name, agent_id or calls_per_minute, and wrong types, are 422 invalid_request with a list of issues", campaignSchema},
-		{3, "what does not fit the schema is told before a missing Idempotency-Key", schemaBeforeKey},
-		{4, "a missing or blank Idempotency-Key is 422 idempotency_key_required", campaignKey},
-		{5, "values out of closed sets have codes of their own, and are no schema errors", closedSets},
-		{6, "of two faults the one that the documentation checks first is told", orderOfCampaignChecks},
-		{7, "ends_at not later than starts_at is 422 campaign_window_invalid; without starts_at it is not compared", campaignWindow},
-		{8, "an open campaign needs ends_at, at most 30 days ahead", openCampaignEnds},
-		{9, "fixed offsets and unknown names are 422 campaign_timezone_unknown; Region/City and UTC are taken", campaignTimezones},
-		{10, "timezone_source is request or organization, the same on create, get and list", timezoneSource},
-		{11, "the binding is found where one subgroup fits, is ambiguous where several do, unresolved where none does", campaignBinding},
-		{12, "working hours may narrow the law, not widen it; a row never crosses midnight", campaignHours},
+	checkAll(t, "CC", []statement{
+		{1, "a valid order returns 201 with the running campaign", validCampaign},
+		{2, "a missing name, agent_id or calls_per_minute and wrong types return 422 invalid_request with a list of issues", campaignSchema},
+		{3, "schema errors are reported before a missing Idempotency-Key", schemaBeforeKey},
+		{4, "a missing or blank Idempotency-Key returns 422 idempotency_key_required", campaignKey},
+		{5, "invalid values of enumerations have specific codes", closedSets},
+		{6, "errors are reported in the documented order", orderOfCampaignChecks},
+		{7, "ends_at not later than starts_at returns 422 campaign_window_invalid; without starts_at it is not compared", campaignWindow},
+		{8, "an open campaign requires ends_at at most 30 days ahead", openCampaignEnds},
+		{9, "fixed offsets and unknown names return 422 campaign_timezone_unknown; Region/City and UTC are accepted", campaignTimezones},
+		{10, "timezone_source is request or organization, the same in create, get and list", timezoneSource},
+		{11, "one matching subgroup is the binding; several are ambiguous, none is unresolved", campaignBinding},
+		{12, "working hours may narrow the legal hours but not widen them; a row never crosses midnight", campaignHours},
 		{13, "a name has 1 to 80 characters after trimming", campaignName},
-		{14, "calls_per_minute is one of the tiers, and applied as sent whatever the subgroup's limit", campaignPace},
-		{15, "retry_config defaults to one attempt and 900 s; out of bounds is 422 campaign_spec_invalid", campaignRetries},
-		{16, "marketing needs pewc, servicing and debt_collection pec; the client does not choose it", consentTiers},
-		{17, "a refusal before the campaign exists leaves nothing, and frees the key", refusalLeavesNothing},
-		{18, "without a market package rows are 409; the campaign stays a draft in the list, and its key in flight", noMarketPackage},
-		{19, "an agent that is not published makes a draft, blocker agent_not_published", unpublishedCampaign},
-		{20, "starts_at in the future is scheduled; earlier today begins now; a day that is over is blocker starts_date_past", campaignStarts},
-		{21, "an ends_at that is over is blocker ends_at_past", campaignEnded},
-		{22, "consent is confirmed by true and nothing like it; without it the campaign is a draft, blocker attestation_required", campaignConsent},
-		{23, "without rows import is null and the blocker no_pending_contacts, unless the campaign is open: then it runs", campaignWithoutRows},
-		{24, "duplicate_action reject rejects every copy, keep_first and keep_last keep one; accepted, rejected and dropped are all rows", campaignDuplicates},
-		{25, "numbers of other countries and toll-free ones are accepted and suppressed; only them is blocker contacts_geo_rejected", campaignGeography},
-		{26, "a number on the do-not-call list is blocker dnc_matches; with dnc skip it is suppressed and the rest is called", campaignDNC},
-		{27, "exactly one of frequency_policy_active and frequency_limits_disabled is there; the former says the caps", campaignFrequency},
-		{28, "empty working hours are warned of as working_hours_law_only", campaignLawOnly},
-		{29, "a repeat is the answer at creation, byte by byte; another body with its key is 422 idempotency_key_reuse", campaignReplay},
-		{30, "20 equal orders at a time are one campaign", campaignOnce},
-		{31, "unknown keys, and those that are not a client's to set, are ignored", campaignUnknownKeys},
-		{32, "bad rows are reported in import, with a 201", badRows},
-		{33, "phones may be integers; they keep their digits", integerPhones},
+		{14, "calls_per_minute is one of the tiers; above the subgroup's limit it is accepted with a warning", campaignPace},
+		{15, "retry_config defaults to one attempt and 900 s; values out of bounds return 422 campaign_spec_invalid", campaignRetries},
+		{16, "marketing requires consent tier pewc, servicing and debt_collection pec; clients cannot set it", consentTiers},
+		{17, "a rejected request creates no campaign and frees the key", rejectionLeavesNoCampaign},
+		{18, "without a market package rows return 409; the draft remains listed and its key in flight", noMarketPackage},
+		{19, "an unpublished agent creates a draft with blocker agent_not_published", unpublishedCampaign},
+		{20, "starts_at in the future schedules, earlier today starts now, before today is blocker starts_date_past", campaignStarts},
+		{21, "a past ends_at is blocker ends_at_past", campaignEnded},
+		{22, "only confirmed: true attests consent; otherwise the campaign is a draft with blocker attestation_required", campaignConsent},
+		{23, "without rows import is null with blocker no_pending_contacts; an open campaign runs", campaignWithoutRows},
+		{24, "duplicate_action reject rejects every copy, keep_first and keep_last keep one; accepted, rejected and dropped add up", campaignDuplicates},
+		{25, "foreign and toll-free numbers are suppressed; a list of only such numbers has blocker contacts_geo_rejected", campaignGeography},
+		{26, "a number on the do-not-call list is blocker dnc_matches; with dnc skip it is suppressed and the others are called", campaignDNC},
+		{27, "the warning is either frequency_policy_active with the caps or frequency_limits_disabled", campaignFrequency},
+		{28, "empty working hours have the warning working_hours_law_only", campaignLawOnly},
+		{29, "a repeat returns the original response byte for byte; another body with its key returns 422 idempotency_key_reuse", campaignReplay},
+		{30, "20 concurrent equal requests create one campaign", campaignOnce},
+		{31, "unknown and read-only keys are ignored", campaignUnknownKeys},
+		{32, "invalid rows are reported in import with 201", badRows},
+		{33, "phones may be integers", integerPhones},
 	})
 }
 
-// us sets the market and the time zone of the organization to the United States.
-func (o *organization) us(t *testing.T) *organization {
+// useUSRules sets the market and the time zone of the organization.
+func (o *organization) useUSRules(t *testing.T) *organization {
 	t.Helper()
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, market: us, timezone: America/New_York}]", o.name))
 	return o
 }
 
-// suppress puts numbers on the organization's own do-not-call list.
+// suppress sets the organization's suppression list.
 func (o *organization) suppress(t *testing.T, numbers ...string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, suppression: [%s]}]", o.name, quoted(numbers...)))
@@ -71,22 +71,21 @@ func quoted(all ...string) string {
 	return strings.Join(q, ",")
 }
 
-// american returns an organization with the rules of the United States. Its trunk dials again tomorrow, so that
-// contacts stay uncalled at any hour.
-func american(t *testing.T, s *service) *organization {
+// usOrganization returns an organization with US rules whose trunk dials no one before tomorrow.
+func usOrganization(t *testing.T, s *service) *organization {
 	t.Helper()
-	o := s.organization(t).us(t)
+	o := s.organization(t).useUSRules(t)
 	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE trunks SET calls_per_second = 1e-5, next_dial_at = now() + interval '1 day' WHERE org_id = $1", o.id); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// week always contains working hours.
+// week is long enough to contain working hours.
 const week = 7 * 24 * time.Hour
 
-// noon returns a time zone where it is between 12:00 and 13:00 now.
-func noon(now time.Time) string {
+// zoneAtNoon returns a time zone in which now is between 12:00 and 13:00.
+func zoneAtNoon(now time.Time) string {
 	return []string{
 		"Pacific/Tarawa", "Pacific/Noumea", "Australia/Brisbane", "Asia/Tokyo", "Asia/Singapore", "Asia/Bangkok", "Asia/Thimphu", "Asia/Tashkent",
 		"Asia/Dubai", "Africa/Nairobi", "Africa/Maputo", "Africa/Lagos", "Africa/Abidjan", "Atlantic/Cape_Verde", "Atlantic/South_Georgia",
@@ -95,14 +94,13 @@ func noon(now time.Time) string {
 	}[now.UTC().Hour()]
 }
 
-// Members of requests.
 const (
 	confirmed = `"attestation":{"confirmed":true}`
 	oneRow    = `"planned_calls":[{"phone":"2125550101"}]`
 )
 
-// create requests a campaign of the agent sales, with more members.
-func (o *organization) create(t *testing.T, key string, more ...string) answer {
+// create requests a campaign of the agent sales with more members.
+func (o *organization) create(t *testing.T, key string, more ...string) response {
 	t.Helper()
 	return o.do(t, "POST", "/v1/campaigns", campaignBody(more...), "Idempotency-Key", key)
 }
@@ -111,10 +109,10 @@ func campaignBody(more ...string) string {
 	return "{" + strings.Join(append([]string{`"name":"Spring","agent_id":"sales","calls_per_minute":20`}, more...), ",") + "}"
 }
 
-// campaign creates a valid campaign and returns it.
+// campaign creates a campaign and returns it.
 func (o *organization) campaign(t *testing.T, more ...string) map[string]any {
 	t.Helper()
-	return o.create(t, fmt.Sprint(time.Now().UnixNano()), more...).is(t, http.StatusCreated).object(t)
+	return o.create(t, fmt.Sprint(time.Now().UnixNano()), more...).want(t, http.StatusCreated).object(t)
 }
 
 // epoch returns the Unix time d from now.
@@ -144,10 +142,10 @@ func hasMembers(t *testing.T, m, want map[string]any) {
 	}
 }
 
-// refusedMore checks an error as refused does, and returns its additional field.
-func refusedMore(t *testing.T, a answer, status int, code, field string) any {
+// wantErrorWith is wantError for an error with one more field, which it returns.
+func wantErrorWith(t *testing.T, a response, status int, code, field string) any {
 	t.Helper()
-	e := a.is(t, status).envelope(t)
+	e := a.want(t, status).envelope(t)
 	if got := slices.Sorted(maps.Keys(e)); !slices.Equal(got, slices.Sorted(slices.Values([]string{"code", "message", "status", "type", field}))) {
 		t.Errorf("%v has the fields %v", a, got)
 	}
@@ -157,8 +155,8 @@ func refusedMore(t *testing.T, a answer, status int, code, field string) any {
 	return e[field]
 }
 
-func goodCampaign(t *testing.T, s *service) {
-	o := american(t, s)
+func validCampaign(t *testing.T, s *service) {
+	o := usOrganization(t, s)
 	c := o.campaign(t, `"planned_calls":[{"phone":"2125550101","name":"Ada","variables":{"a":"b"}}],"working_hours":[{"days":[4,0,0],"start":"10:00","end":"17:00"}]`, confirmed)
 	hasMembers(t, c, map[string]any{
 		"status": "running", "created_via": "api", "launched_via": "api", "name": "Spring", "agent_id": "sales", "timezone": "America/New_York",
@@ -190,7 +188,7 @@ func goodCampaign(t *testing.T, s *service) {
 }
 
 func campaignSchema(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for _, body := range []string{
 		"{", "[]", `{"agent_id":"sales","calls_per_minute":20}`, `{"name":"x","calls_per_minute":20}`, `{"name":"x","agent_id":"sales"}`,
 		`{"name":7,"agent_id":"sales","calls_per_minute":20}`, `{"name":"x","agent_id":"sales","calls_per_minute":"20"}`,
@@ -198,21 +196,21 @@ func campaignSchema(t *testing.T, s *service) {
 		campaignBody(`"starts_at":"soon"`), campaignBody(`"accepts_call_additions":"yes"`), campaignBody(`"attestation":true`),
 		campaignBody(`"retry_config":{"attempts":"2"}`), campaignBody(`"retry_config":{"attempts":true}`), campaignBody(`"working_hours":[{"days":"all"}]`),
 	} {
-		refused(t, o.do(t, "POST", "/v1/campaigns", body, "Idempotency-Key", "k"), 422, "invalid_request")
+		wantError(t, o.do(t, "POST", "/v1/campaigns", body, "Idempotency-Key", "k"), 422, "invalid_request")
 	}
-	o.create(t, "k", `"planned_calls":null,"starts_at":null,"ends_at":null,"working_hours":null`).is(t, 201)
-	o.do(t, "POST", "/v1/campaigns", `{"name":"x","agent_id":"sales","calls_per_minute":20.0}`, "Idempotency-Key", "k2").is(t, 201)
+	o.create(t, "k", `"planned_calls":null,"starts_at":null,"ends_at":null,"working_hours":null`).want(t, 201)
+	o.do(t, "POST", "/v1/campaigns", `{"name":"x","agent_id":"sales","calls_per_minute":20.0}`, "Idempotency-Key", "k2").want(t, 201)
 }
 
 func schemaBeforeKey(t *testing.T, s *service) {
-	refused(t, s.empty(t).do(t, "POST", "/v1/campaigns", `{"name":7}`), 422, "invalid_request")
+	wantError(t, s.empty(t).do(t, "POST", "/v1/campaigns", `{"name":7}`), 422, "invalid_request")
 }
 
 func campaignKey(t *testing.T, s *service) {
 	o := s.organization(t)
-	refused(t, o.do(t, "POST", "/v1/campaigns", campaignBody()), 422, "idempotency_key_required")
-	refused(t, o.create(t, "   "), 422, "idempotency_key_required")
-	refused(t, o.create(t, strings.Repeat("k", 256)), 422, "invalid_request")
+	wantError(t, o.do(t, "POST", "/v1/campaigns", campaignBody()), 422, "idempotency_key_required")
+	wantError(t, o.create(t, "   "), 422, "idempotency_key_required")
+	wantError(t, o.create(t, strings.Repeat("k", 256)), 422, "invalid_request")
 }
 
 func closedSets(t *testing.T, s *service) {
@@ -221,17 +219,17 @@ func closedSets(t *testing.T, s *service) {
 		`"dnc":"maybe"`: "dnc_decision_invalid", `"classification":"survey"`: "campaign_classification_invalid",
 		`"duplicate_action":"merge"`: "campaign_spec_invalid", `"call_strategy":"wild"`: "campaign_spec_invalid",
 	} {
-		refused(t, o.create(t, "k", more), 422, code)
+		wantError(t, o.create(t, "k", more), 422, code)
 	}
 }
 
 func orderOfCampaignChecks(t *testing.T, s *service) {
-	o := american(t, s)
-	bad := []struct{ member, code string }{ // in the documentation's order
+	o := usOrganization(t, s)
+	bad := []struct{ member, code string }{ // in documented order
 		{`"dnc":"maybe"`, "dnc_decision_invalid"},
 		{`"starts_at":2000000000,"ends_at":1999999999`, "campaign_window_invalid"},
 		{`"accepts_call_additions":true`, "campaign_open_ends_at_required"},
-		{`"agent_id":"nobody"`, "campaign_agent_unknown"},
+		{`"agent_id":"unknown"`, "campaign_agent_unknown"},
 		{`"timezone":"GMT+5"`, "campaign_timezone_unknown"},
 		{`"route_id":"rte_x"`, "dialing_binding_incomplete"},
 		{`"working_hours":[{"days":[0],"start":"03:00","end":"04:00"},{"days":[9],"start":"1","end":"2"}]`, "working_hours_wider_than_law"},
@@ -246,22 +244,22 @@ func orderOfCampaignChecks(t *testing.T, s *service) {
 			}
 			a := o.do(t, "POST", "/v1/campaigns", "{"+strings.Join(members, ",")+"}", "Idempotency-Key", "k")
 			if first.code == "campaign_window_invalid" && strings.Contains(second.member, "additions") || i == 0 {
-				refused(t, a, 422, first.code)
+				wantError(t, a, 422, first.code)
 				continue
 			}
 			// An invalid classification has no legal hours either.
 			if first.code == "working_hours_wider_than_law" && second.code == "campaign_classification_invalid" && a.status == 422 {
 				continue
 			}
-			refused(t, a, 422, first.code)
+			wantError(t, a, 422, first.code)
 		}
 	}
 }
 
 func campaignWindow(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	at := epoch(time.Hour)
-	refused(t, o.create(t, "k", fmt.Sprintf(`"starts_at":%d,"ends_at":%d`, at, at)), 422, "campaign_window_invalid")
+	wantError(t, o.create(t, "k", fmt.Sprintf(`"starts_at":%d,"ends_at":%d`, at, at)), 422, "campaign_window_invalid")
 	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"ends_at":%d`, epoch(-time.Hour)))
 	if c["status"] != "draft" || codes(t, c, "blockers") != "ends_at_past" {
 		t.Errorf("%v %v", c["status"], c["blockers"])
@@ -269,9 +267,9 @@ func campaignWindow(t *testing.T, s *service) {
 }
 
 func openCampaignEnds(t *testing.T, s *service) {
-	o := american(t, s)
-	refused(t, o.create(t, "k", `"accepts_call_additions":true`), 422, "campaign_open_ends_at_required")
-	refused(t, o.create(t, "k", fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(30*24*time.Hour+time.Minute))), 422, "campaign_open_ends_at_too_far")
+	o := usOrganization(t, s)
+	wantError(t, o.create(t, "k", `"accepts_call_additions":true`), 422, "campaign_open_ends_at_required")
+	wantError(t, o.create(t, "k", fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(30*24*time.Hour+time.Minute))), 422, "campaign_open_ends_at_too_far")
 	c := o.campaign(t, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(30*24*time.Hour-time.Minute)))
 	if c["accepts_call_additions"] != true || c["status"] != "running" {
 		t.Errorf("%v %v", c["status"], c["blockers"])
@@ -281,24 +279,24 @@ func openCampaignEnds(t *testing.T, s *service) {
 func campaignTimezones(t *testing.T, s *service) {
 	o := s.organization(t)
 	for _, name := range []string{"Local", "Factory", "GMT", "Zulu", "EST5EDT", "EST", "Etc/GMT-5", "+05:00", "UTC+5", "GMT+5", "Z", "america/new_york", "Mars/Base", "../etc"} {
-		refused(t, o.create(t, "k", fmt.Sprintf(`"timezone":%q`, name)), 422, "campaign_timezone_unknown")
+		wantError(t, o.create(t, "k", fmt.Sprintf(`"timezone":%q`, name)), 422, "campaign_timezone_unknown")
 	}
 	for i, name := range []string{"UTC", "Etc/UTC", "Asia/Almaty", "America/Argentina/Buenos_Aires"} {
-		if c := o.create(t, fmt.Sprint("k", i), fmt.Sprintf(`"timezone":%q`, name)).is(t, 201).object(t); c["timezone"] != name {
+		if c := o.create(t, fmt.Sprint("k", i), fmt.Sprintf(`"timezone":%q`, name)).want(t, 201).object(t); c["timezone"] != name {
 			t.Errorf("%v", c["timezone"])
 		}
 	}
 }
 
 func timezoneSource(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for more, want := range map[string][2]string{
 		`"timezone":""`: {"America/New_York", "organization"}, `"timezone":"America/New_York"`: {"America/New_York", "request"}, `"timezone":null`: {"America/New_York", "organization"},
 	} {
 		c := o.campaign(t, more)
 		id := c["campaign_id"].(string)
-		views := []map[string]any{c, o.do(t, "GET", "/v1/campaigns/"+id, "").is(t, 200).object(t)}
-		for _, x := range o.do(t, "GET", "/v1/campaigns", "").is(t, 200).object(t)["campaigns"].([]any) {
+		views := []map[string]any{c, o.do(t, "GET", "/v1/campaigns/"+id, "").want(t, 200).object(t)}
+		for _, x := range o.do(t, "GET", "/v1/campaigns", "").want(t, 200).object(t)["campaigns"].([]any) {
 			if m := x.(map[string]any); m["campaign_id"] == id {
 				views = append(views, m)
 			}
@@ -322,32 +320,32 @@ func campaignBinding(t *testing.T, s *service) {
 		t.Errorf("from_number %v", b["from_number"])
 	}
 	for _, more := range []string{`"route_id":"` + route + `"`, `"from_number":"+12025550100"`} {
-		refused(t, o.create(t, "k", more), 422, "dialing_binding_incomplete")
+		wantError(t, o.create(t, "k", more), 422, "dialing_binding_incomplete")
 	}
 	of := `"trunk_id":"` + trunk + `"`
 	for _, more := range []string{`"trunk_id":"trk_x"`, of + `,"route_id":"rte_x"`, of + `,"from_number":"+12025559999"`} {
-		refused(t, o.create(t, "k", more), 422, "dialing_route_unresolved")
+		wantError(t, o.create(t, "k", more), 422, "dialing_route_unresolved")
 	}
 	if got := o.campaign(t, of+`,"from_number":"12025550101"`)["binding"].(map[string]any); got["from_number"] != "+12025550101" {
 		t.Errorf("%v", got)
 	}
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, subgroups: [{name: second, allowed_destinations: ["1"], agents: [sales]}]}]}]`, o.name))
-	refused(t, o.create(t, "k"), 422, "dialing_route_ambiguous")
+	wantError(t, o.create(t, "k"), 422, "dialing_route_ambiguous")
 	if got := o.campaign(t, of+`,"route_id":"`+route+`"`)["binding"].(map[string]any); got["route_id"] != route {
 		t.Errorf("%v", got)
 	}
 }
 
 func campaignHours(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	row := func(days, start, end string) string {
 		return fmt.Sprintf(`"working_hours":[{"days":[%s],"start":%q,"end":%q}]`, days, start, end)
 	}
 	for _, wide := range []string{row("0", "07:59", "12:00"), row("0", "12:00", "21:01"), row("6", "00:00", "24:00")} {
-		refused(t, o.create(t, "k", wide), 422, "working_hours_wider_than_law")
+		wantError(t, o.create(t, "k", wide), 422, "working_hours_wider_than_law")
 	}
 	for _, form := range []string{row("", "10:00", "11:00"), row("7", "10:00", "11:00"), row("0", "11:00", "11:00"), row("0", "12:00", "11:00"), row("0", "9:00", "11:00"), row("0", "10:00", "25:00")} {
-		refused(t, o.create(t, "k", form), 422, "campaign_spec_invalid")
+		wantError(t, o.create(t, "k", form), 422, "campaign_spec_invalid")
 	}
 	if c := o.campaign(t, row("0,1,2,3,4", "08:00", "21:00")); strings.Contains(codes(t, c, "warnings"), "working_hours") {
 		t.Errorf("%v", c["warnings"])
@@ -356,28 +354,28 @@ func campaignHours(t *testing.T, s *service) {
 
 func campaignName(t *testing.T, s *service) {
 	o := s.organization(t)
-	named := func(name string) answer {
+	named := func(name string) response {
 		return o.do(t, "POST", "/v1/campaigns", fmt.Sprintf(`{"name":%q,"agent_id":"sales","calls_per_minute":1}`, name), "Idempotency-Key", name+"k")
 	}
 	long := strings.Repeat("é", 80)
-	refused(t, named(" \t "), 422, "campaign_spec_invalid")
-	refused(t, named(long+"é"), 422, "campaign_spec_invalid")
-	if c := named("  "+long+" ").is(t, 201).object(t); c["name"] != long {
+	wantError(t, named(" \t "), 422, "campaign_spec_invalid")
+	wantError(t, named(long+"é"), 422, "campaign_spec_invalid")
+	if c := named("  "+long+" ").want(t, 201).object(t); c["name"] != long {
 		t.Errorf("%v", c["name"])
 	}
 }
 
 func campaignPace(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.subgroup(t, "calls_per_minute: 5")
-	pace := func(v string) answer {
+	pace := func(v string) response {
 		return o.do(t, "POST", "/v1/campaigns", fmt.Sprintf(`{"name":"x","agent_id":"sales","calls_per_minute":%s}`, v), "Idempotency-Key", v)
 	}
 	for _, v := range []string{"0", "-1", "3", "50", "201", "1000000"} {
-		refused(t, pace(v), 422, "campaign_spec_invalid")
+		wantError(t, pace(v), 422, "campaign_spec_invalid")
 	}
 	for _, v := range []int{1, 2, 5, 10, 20, 30, 60, 100, 200} {
-		c := pace(fmt.Sprint(v)).is(t, 201).object(t)
+		c := pace(fmt.Sprint(v)).want(t, 201).object(t)
 		if c["calls_per_minute"] != float64(v) || strings.Contains(codes(t, c, "warnings"), "pace_exceeds_route_limit") != (v > 5) {
 			t.Errorf("%d: %v %v", v, c["calls_per_minute"], c["warnings"])
 		}
@@ -391,7 +389,7 @@ func campaignRetries(t *testing.T, s *service) {
 		`"retry_config":{"rules":[{"on":["busy"],"action":"redial"}]}`, `"call_strategy":"expert"`, `"call_strategy":"expert","retry_config":{"rules":[{"on":["rain"],"action":"redial"}]}`,
 		`"call_strategy":"expert","retry_config":{"rules":[{"on":["busy"],"action":"redial","odd":1}]}`,
 	} {
-		refused(t, o.create(t, "k", bad), 422, "campaign_spec_invalid")
+		wantError(t, o.create(t, "k", bad), 422, "campaign_spec_invalid")
 	}
 	hasMembers(t, o.campaign(t, `"retry_config":{"attempts":3}`), map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 900}})
 	c := o.campaign(t, `"call_strategy":"expert","retry_config":{"attempts":2,"rules":[{"on":["busy"],"action":"redial","interval_s":60}]}`)
@@ -410,35 +408,35 @@ func consentTiers(t *testing.T, s *service) {
 // campaigns counts the campaigns of the organization.
 func (o *organization) campaigns(t *testing.T) int {
 	t.Helper()
-	return len(o.do(t, "GET", "/v1/campaigns?limit=100", "").is(t, 200).object(t)["campaigns"].([]any))
+	return len(o.do(t, "GET", "/v1/campaigns?limit=100", "").want(t, 200).object(t)["campaigns"].([]any))
 }
 
-func refusalLeavesNothing(t *testing.T, s *service) {
-	o := american(t, s)
-	refused(t, o.create(t, "k", `"timezone":"GMT+5"`), 422, "campaign_timezone_unknown")
+func rejectionLeavesNoCampaign(t *testing.T, s *service) {
+	o := usOrganization(t, s)
+	wantError(t, o.create(t, "k", `"timezone":"GMT+5"`), 422, "campaign_timezone_unknown")
 	if n := o.campaigns(t); n != 0 {
-		t.Errorf("%d campaigns are left", n)
+		t.Errorf("%d campaigns were created", n)
 	}
-	o.create(t, "k", oneRow, confirmed).is(t, 201)
+	o.create(t, "k", oneRow, confirmed).want(t, 201)
 }
 
 func noMarketPackage(t *testing.T, s *service) {
 	o := s.organization(t)
-	refused(t, o.create(t, "k", oneRow, confirmed), 409, "market_package_not_installed")
-	refused(t, o.create(t, "k", oneRow, confirmed), 409, "idempotency_key_in_flight")
-	refused(t, o.create(t, "k", oneRow), 422, "idempotency_key_reuse")
-	all := o.do(t, "GET", "/v1/campaigns", "").is(t, 200).object(t)["campaigns"].([]any)
+	wantError(t, o.create(t, "k", oneRow, confirmed), 409, "market_package_not_installed")
+	wantError(t, o.create(t, "k", oneRow, confirmed), 409, "idempotency_key_in_flight")
+	wantError(t, o.create(t, "k", oneRow), 422, "idempotency_key_reuse")
+	all := o.do(t, "GET", "/v1/campaigns", "").want(t, 200).object(t)["campaigns"].([]any)
 	if len(all) != 1 || all[0].(map[string]any)["status"] != "draft" {
 		t.Fatalf("%v", all)
 	}
-	c := o.do(t, "GET", "/v1/campaigns/"+all[0].(map[string]any)["campaign_id"].(string), "").is(t, 200).object(t)
+	c := o.do(t, "GET", "/v1/campaigns/"+all[0].(map[string]any)["campaign_id"].(string), "").want(t, 200).object(t)
 	if c["import"] != nil || c["dnc_screen"].(map[string]any)["status"] != "not_screened" {
 		t.Errorf("%v", c)
 	}
 }
 
 func unpublishedCampaign(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: sales, published: false}]}]`, o.name))
 	c := o.campaign(t, oneRow, confirmed)
 	if c["status"] != "draft" || codes(t, c, "blockers") != "agent_not_published" || c["blockers"].([]any)[0].(map[string]any)["field"] != "agent_id" {
@@ -447,12 +445,12 @@ func unpublishedCampaign(t *testing.T, s *service) {
 }
 
 func campaignStarts(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"starts_at":%d`, epoch(time.Hour)))
 	if c["status"] != "scheduled" || strings.Contains(codes(t, c, "warnings"), "starts_immediately") {
 		t.Errorf("%v %v", c["status"], c["warnings"])
 	}
-	// The first second of today, in the zone of the campaign, is not in the past.
+	// Today's midnight in the campaign's zone is not a past date.
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
 		t.Fatal(err)
@@ -468,14 +466,14 @@ func campaignStarts(t *testing.T, s *service) {
 }
 
 func campaignEnded(t *testing.T, s *service) {
-	c := american(t, s).campaign(t, oneRow, confirmed, fmt.Sprintf(`"ends_at":%d`, epoch(-time.Second)))
+	c := usOrganization(t, s).campaign(t, oneRow, confirmed, fmt.Sprintf(`"ends_at":%d`, epoch(-time.Second)))
 	if c["status"] != "draft" || codes(t, c, "blockers") != "ends_at_past" {
 		t.Errorf("%v %v", c["status"], c["blockers"])
 	}
 }
 
 func campaignConsent(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for _, a := range []string{`"attestation":null`, `"attestation":{}`, `"attestation":{"confirmed":1}`, `"attestation":{"confirmed":"true"}`, `"attestation":{"confirmed":false}`} {
 		if a == `"attestation":null` {
 			a = `"dnc":"block"`
@@ -491,7 +489,7 @@ func campaignConsent(t *testing.T, s *service) {
 }
 
 func campaignWithoutRows(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[]`)
 	if c["import"] != nil || c["status"] != "draft" || codes(t, c, "blockers") != "no_pending_contacts" {
 		t.Errorf("%v %v %v", c["import"], c["status"], c["blockers"])
@@ -505,7 +503,7 @@ func campaignWithoutRows(t *testing.T, s *service) {
 }
 
 func campaignDuplicates(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	rows := `"planned_calls":[{"phone":"2125550101","name":"a"},{"phone":"+1 (212) 555-0101","name":"b"},{"phone":"12125550101","name":"c"},{"phone":"2125550102"},{"phone":"x"}]`
 	for action, want := range map[string][4]int{"reject": {1, 4, 2, 0}, "keep_first": {2, 1, 2, 2}, "keep_last": {2, 1, 2, 2}} {
 		i := o.campaign(t, rows, confirmed, fmt.Sprintf(`"duplicate_action":%q`, action))["import"].(map[string]any)
@@ -523,7 +521,7 @@ func campaignDuplicates(t *testing.T, s *service) {
 }
 
 func campaignGeography(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, `"planned_calls":[{"phone":"2125550101"},{"phone":"+14165550101"},{"phone":"8005550101"},{"phone":"+442079460101"}]`, confirmed)
 	hasMembers(t, c["import"].(map[string]any), map[string]any{"accepted": 4, "rejected": 0, "warned": 3})
 	if c["status"] != "running" || !strings.Contains(codes(t, c, "warnings"), "contacts_geo_partially_rejected") {
@@ -538,7 +536,7 @@ func campaignGeography(t *testing.T, s *service) {
 }
 
 func campaignDNC(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.suppress(t, "+12125550102")
 	rows := `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102","name":"Bob"}]`
 	c := o.campaign(t, rows, confirmed)
@@ -559,7 +557,7 @@ func campaignDNC(t *testing.T, s *service) {
 }
 
 func campaignFrequency(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t)
 	found := 0
 	for _, x := range c["warnings"].([]any) {
@@ -580,7 +578,7 @@ func campaignFrequency(t *testing.T, s *service) {
 }
 
 func campaignLawOnly(t *testing.T, s *service) {
-	if w := codes(t, american(t, s).campaign(t), "warnings"); !strings.Contains(w, "working_hours_law_only") || strings.Contains(w, "org_window") {
+	if w := codes(t, usOrganization(t, s).campaign(t), "warnings"); !strings.Contains(w, "working_hours_law_only") || strings.Contains(w, "org_window") {
 		t.Errorf("%s", w)
 	}
 	o := s.organization(t)
@@ -590,30 +588,30 @@ func campaignLawOnly(t *testing.T, s *service) {
 }
 
 func campaignReplay(t *testing.T, s *service) {
-	o := american(t, s)
-	first := o.create(t, "k", oneRow, confirmed).is(t, 201)
+	o := usOrganization(t, s)
+	first := o.create(t, "k", oneRow, confirmed).want(t, 201)
 	id := first.object(t)["campaign_id"].(string)
-	o.do(t, "POST", "/v1/campaigns/"+id+"/cancel", "").is(t, 200)
-	again := o.create(t, " k ", confirmed, oneRow).is(t, 201) // the order of members does not matter
+	o.do(t, "POST", "/v1/campaigns/"+id+"/cancel", "").want(t, 200)
+	again := o.create(t, " k ", confirmed, oneRow).want(t, 201) // the order of members does not matter
 	if string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%v", again)
 	}
-	refused(t, o.create(t, "k", oneRow), 422, "idempotency_key_reuse")
+	wantError(t, o.create(t, "k", oneRow), 422, "idempotency_key_reuse")
 	// Errors that precede the key check apply to a repeat too.
-	refused(t, o.create(t, "k", `"dnc":"maybe"`), 422, "dnc_decision_invalid")
+	wantError(t, o.create(t, "k", `"dnc":"maybe"`), 422, "dnc_decision_invalid")
 	if n := o.campaigns(t); n != 1 {
 		t.Errorf("%d campaigns", n)
 	}
 }
 
 func campaignOnce(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	var all sync.WaitGroup
-	answers := make([]answer, 20)
+	answers := make([]response, 20)
 	for i := range answers {
 		all.Go(func() {
 			var err error
-			if answers[i], err = o.ask(t.Context(), "POST", "/v1/campaigns", campaignBody(oneRow, confirmed), "Idempotency-Key", "same"); err != nil {
+			if answers[i], err = o.request(t.Context(), "POST", "/v1/campaigns", campaignBody(oneRow, confirmed), "Idempotency-Key", "same"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -621,7 +619,7 @@ func campaignOnce(t *testing.T, s *service) {
 	all.Wait()
 	for _, a := range answers {
 		if a.status != 201 {
-			refused(t, a, 409, "idempotency_key_in_flight")
+			wantError(t, a, 409, "idempotency_key_in_flight")
 		}
 	}
 	if n := o.campaigns(t); n != 1 {
@@ -630,13 +628,13 @@ func campaignOnce(t *testing.T, s *service) {
 }
 
 func campaignUnknownKeys(t *testing.T, s *service) {
-	c := american(t, s).campaign(t, oneRow, confirmed, `"frequency_override":{"daily":99},"consent_tier":"none","status":"completed","created_via":"dashboard","PLANNED_CALLS":7`)
+	c := usOrganization(t, s).campaign(t, oneRow, confirmed, `"frequency_override":{"daily":99},"consent_tier":"none","status":"completed","created_via":"dashboard","PLANNED_CALLS":7`)
 	hasMembers(t, c, map[string]any{"status": "running", "consent_tier": "pewc", "created_via": "api"})
 }
 
 func badRows(t *testing.T, s *service) {
-	o := american(t, s)
-	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"12"},{"name":"nobody"},{"phone":"2125550102","variables":{"n":1}},{"phone":"2125550103","timezone":"GMT+5"}]`)
+	o := usOrganization(t, s)
+	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"12"},{"name":"unknown"},{"phone":"2125550102","variables":{"n":1}},{"phone":"2125550103","timezone":"GMT+5"}]`)
 	i := c["import"].(map[string]any)
 	hasMembers(t, i, map[string]any{"status": "accepted", "rows_seen": 5, "accepted": 1, "rejected": 4})
 	issues := i["issues"].(map[string]any)
@@ -648,9 +646,9 @@ func badRows(t *testing.T, s *service) {
 }
 
 func integerPhones(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":12125550101}]`)
-	w := o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[12125550101]}`).is(t, 200).object(t)
+	w := o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[12125550101]}`).want(t, 200).object(t)
 	if got := w["withdrawn"].([]any); len(got) != 1 || got[0].(map[string]any)["phone"] != "+12125550101" || got[0].(map[string]any)["campaign_id"] != c["campaign_id"] {
 		t.Errorf("%v", w)
 	}

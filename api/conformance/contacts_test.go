@@ -15,40 +15,40 @@ import (
 
 // TestWithdrawal covers POST /v1/contacts/withdraw.
 func TestWithdrawal(t *testing.T) {
-	hold(t, "CW", []statement{
-		{1, "the answer has five lists, always", fiveLists},
-		{2, "a pending and an awaiting contact are suppressed, withdrawn_by_client", withdraws},
-		{3, "a number, text or integer, matches by its last ten digits, in all live campaigns, duplicates too", lastTenDigits},
-		{4, "drafts and closed campaigns are not touched", liveAlone},
-		{5, "a contact may be addressed by its id", byContactID},
-		{6, "contacts in a call, done, exhausted, or suppressed before are not_withdrawable, with the reason", notWithdrawable},
-		{7, "a contact that was withdrawn is already_withdrawn, and told once however often it is addressed", alreadyWithdrawn},
-		{8, "what cannot be read is invalid, what matches nobody not_found, as they were sent; neither fails the request", invalidAndUnknown},
-		{9, "1 to 1000 addresses in all: addresses_required, addresses_too_many", addressBounds},
-		{10, "no Idempotency-Key is needed", withdrawalNeedsNoKey},
-		{11, "a withdrawn number comes back by a new batch alone", comesBack},
+	checkAll(t, "CW", []statement{
+		{1, "the response always has five lists", fiveLists},
+		{2, "pending and awaiting contacts are suppressed with withdrawn_by_client", withdraws},
+		{3, "a number as text or integer matches by its last ten digits in all live campaigns, duplicates included", lastTenDigits},
+		{4, "drafts and closed campaigns are not changed", onlyLiveCampaigns},
+		{5, "a contact may be withdrawn by its id", byContactID},
+		{6, "contacts that are in a call, done, exhausted or suppressed are not_withdrawable with the reason", notWithdrawable},
+		{7, "a withdrawn contact is already_withdrawn and listed once per request", alreadyWithdrawn},
+		{8, "unreadable addresses are listed in invalid, unmatched ones in not_found, as sent; neither fails the request", invalidAndUnknown},
+		{9, "a request has 1 to 1000 addresses: addresses_required, addresses_too_many", addressBounds},
+		{10, "no Idempotency-Key is required", withdrawalNeedsNoKey},
+		{11, "only a new batch adds a withdrawn number again", batchAfterWithdrawal},
 	})
 }
 
 // TestImports covers /v1/imports.
 func TestImports(t *testing.T) {
-	hold(t, "CI", []statement{
-		{1, "GET /v1/imports/{id} is the import object with its screen", readImport},
-		{2, "the report has a line a row, CSV where no format is asked for", reportLines},
-		{3, "as xlsx it has the same cells, phones as text", reportSheet},
-		{4, "only=dnc_match leaves the rows that are on a list", reportMatches},
-		{5, "of two faults the one that the documentation checks first is told", orderOfReportChecks},
-		{6, "cells that a spreadsheet would take for formulas are guarded; phones are not", guardedCells},
+	checkAll(t, "CI", []statement{
+		{1, "GET /v1/imports/{id} returns the import with its screen", readImport},
+		{2, "the report has a line per row; the default format is CSV", reportLines},
+		{3, "the xlsx report has the same cells, with phones as text", reportSheet},
+		{4, "only=dnc_match returns the rows on do-not-call lists", reportMatches},
+		{5, "errors are reported in the documented order", orderOfReportChecks},
+		{6, "cells that a spreadsheet would run as formulas are escaped, except phones", escapedCells},
 	})
 }
 
 func (o *organization) withdraw(t *testing.T, body string) map[string]any {
 	t.Helper()
-	return o.do(t, "POST", "/v1/contacts/withdraw", body).is(t, 200).object(t)
+	return o.do(t, "POST", "/v1/contacts/withdraw", body).want(t, 200).object(t)
 }
 
-// holds returns the length of each list of a withdrawal.
-func holds(w map[string]any) string {
+// listLengths returns the length of each list of a withdrawal.
+func listLengths(w map[string]any) string {
 	var all []string
 	for _, name := range []string{"withdrawn", "already_withdrawn", "not_withdrawable", "invalid", "not_found"} {
 		all = append(all, fmt.Sprint(len(w[name].([]any))))
@@ -59,17 +59,17 @@ func holds(w map[string]any) string {
 func fiveLists(t *testing.T, s *service) {
 	o := s.empty(t)
 	w := o.withdraw(t, `{"phones":["2125550101"]}`)
-	if got := slices.Sorted(maps.Keys(w)); !slices.Equal(got, []string{"already_withdrawn", "invalid", "not_found", "not_withdrawable", "withdrawn"}) || holds(w) != "0 0 0 0 1" {
+	if got := slices.Sorted(maps.Keys(w)); !slices.Equal(got, []string{"already_withdrawn", "invalid", "not_found", "not_withdrawable", "withdrawn"}) || listLengths(w) != "0 0 0 0 1" {
 		t.Errorf("%v", w)
 	}
 }
 
 func withdraws(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"},{"phone":"2125550103"}]`)
-	o.set(t, "+12125550102", "state = 'awaiting'")
+	o.setContact(t, "+12125550102", "state = 'awaiting'")
 	w := o.withdraw(t, `{"phones":["2125550101","2125550102"]}`)
-	if holds(w) != "2 0 0 0 0" {
+	if listLengths(w) != "2 0 0 0 0" {
 		t.Errorf("%v", w)
 	}
 	x := w["withdrawn"].([]any)[0].(map[string]any)
@@ -80,11 +80,11 @@ func withdraws(t *testing.T, s *service) {
 }
 
 func lastTenDigits(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for _, sent := range []string{`"2125550101"`, `2125550101`, `"+1 (212) 555-0101"`, `12125550101`, `"00 7 212 555 01 01"`} {
 		a, b := o.campaign(t, confirmed, oneRow), o.campaign(t, confirmed, oneRow)
-		o.add(t, a, "k", oneCall).is(t, 201)
-		o.act(t, b, "pause").is(t, 200)
+		o.add(t, a, "k", oneCall).want(t, 201)
+		o.act(t, b, "pause").want(t, 200)
 		later := o.campaign(t, confirmed, oneRow, fmt.Sprintf(`"starts_at":%d`, epoch(time.Hour)))
 		for _, name := range []string{"phones", "numbers"} {
 			w := o.withdraw(t, fmt.Sprintf(`{%q:[%s]}`, name, sent))
@@ -98,11 +98,11 @@ func lastTenDigits(t *testing.T, s *service) {
 	}
 }
 
-func liveAlone(t *testing.T, s *service) {
-	o := american(t, s)
+func onlyLiveCampaigns(t *testing.T, s *service) {
+	o := usOrganization(t, s)
 	draft, closed := o.campaign(t, oneRow), o.campaign(t, oneRow, confirmed)
-	o.act(t, closed, "cancel").is(t, 200)
-	if w := o.withdraw(t, `{"phones":["2125550101"]}`); holds(w) != "0 0 0 0 1" {
+	o.act(t, closed, "cancel").want(t, 200)
+	if w := o.withdraw(t, `{"phones":["2125550101"]}`); listLengths(w) != "0 0 0 0 1" {
 		t.Errorf("%v", w)
 	}
 	for _, c := range []map[string]any{draft, closed} {
@@ -120,22 +120,22 @@ func (o *organization) contact(t *testing.T, number string) (id string) {
 }
 
 func byContactID(t *testing.T, s *service) {
-	o, other := american(t, s), american(t, s)
+	o, other := usOrganization(t, s), usOrganization(t, s)
 	o.campaign(t, oneRow, confirmed)
 	other.campaign(t, oneRow, confirmed)
 	id, foreign := o.contact(t, "+12125550101"), other.contact(t, "+12125550101")
 	w := o.withdraw(t, fmt.Sprintf(`{"contact_ids":[%q,%q,"con_00000000000000000000000000","x"],"phones":["2125550101"]}`, id, foreign))
-	if holds(w) != "1 0 0 0 3" || w["withdrawn"].([]any)[0].(map[string]any)["contact_id"] != id || w["not_found"].([]any)[0] != foreign {
+	if listLengths(w) != "1 0 0 0 3" || w["withdrawn"].([]any)[0].(map[string]any)["contact_id"] != id || w["not_found"].([]any)[0] != foreign {
 		t.Errorf("%v", w)
 	}
 }
 
 func notWithdrawable(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550100"},{"phone":"2125550101"},{"phone":"2125550102"},{"phone":"2125550103"},{"phone":"+14165550104"}]`)
-	o.set(t, "+12125550101", "state = 'in_call'")
-	o.set(t, "+12125550102", "state = 'done'")
-	o.set(t, "+12125550103", "state = 'exhausted'")
+	o.setContact(t, "+12125550101", "state = 'in_call'")
+	o.setContact(t, "+12125550102", "state = 'done'")
+	o.setContact(t, "+12125550103", "state = 'exhausted'")
 	w := o.withdraw(t, `{"phones":["2125550101","2125550102","2125550103","4165550104"]}`)
 	want := map[string]string{"+12125550101": "in_call", "+12125550102": "done", "+12125550103": "exhausted", "+14165550104": "already_suppressed"}
 	for _, x := range w["not_withdrawable"].([]any) {
@@ -144,37 +144,37 @@ func notWithdrawable(t *testing.T, s *service) {
 			t.Errorf("%v", m)
 		}
 	}
-	if holds(w) != "0 0 4 0 0" {
+	if listLengths(w) != "0 0 4 0 0" {
 		t.Errorf("%v", w)
 	}
-	o.set(t, "+12125550101", "state = 'pending'")
+	o.setContact(t, "+12125550101", "state = 'pending'")
 	hasMembers(t, o.progress(t, c), map[string]any{"suppressed_reasons": map[string]any{"geo_rejected": 1}})
 }
 
 func alreadyWithdrawn(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"}]`)
 	id := o.contact(t, "+12125550101")
 	body := fmt.Sprintf(`{"phones":["2125550101","+12125550101",12125550101],"contact_ids":[%q,%[1]q]}`, id)
-	if w := o.withdraw(t, body); holds(w) != "1 0 0 0 0" {
+	if w := o.withdraw(t, body); listLengths(w) != "1 0 0 0 0" {
 		t.Errorf("%v", w)
 	}
-	if w := o.withdraw(t, body); holds(w) != "0 1 0 0 0" || w["already_withdrawn"].([]any)[0].(map[string]any)["contact_id"] != id {
+	if w := o.withdraw(t, body); listLengths(w) != "0 1 0 0 0" || w["already_withdrawn"].([]any)[0].(map[string]any)["contact_id"] != id {
 		t.Errorf("%v", w)
 	}
 }
 
 func invalidAndUnknown(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.campaign(t, oneRow, confirmed)
-	a := o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":["", "call me", true, null, {"phone":"2125550101"}, 1.5, [1], -5, "555", 555, 12125559999000000017, "2125550101"],"contact_ids":["", " ", 7, null, "con_x"]}`).is(t, 200)
+	a := o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":["", "call me", true, null, {"phone":"2125550101"}, 1.5, [1], -5, "555", 555, 12125559999000000017, "2125550101"],"contact_ids":["", " ", 7, null, "con_x"]}`).want(t, 200)
 	w := a.object(t)
-	if holds(w) != "1 0 0 12 4" {
+	if listLengths(w) != "1 0 0 12 4" {
 		t.Errorf("%s", a.body)
 	}
 	for _, part := range []string{`"invalid":["","call me",true,null,{"phone":"2125550101"},1.5,[1],-5,""," ",7,null]`, `"not_found":["555",555,12125559999000000017,"con_x"]`} {
 		if !bytes.Contains(a.body, []byte(part)) {
-			t.Errorf("%s is not in %s", part, a.body)
+			t.Errorf("no %s in %s", part, a.body)
 		}
 	}
 }
@@ -182,51 +182,51 @@ func invalidAndUnknown(t *testing.T, s *service) {
 func addressBounds(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, body := range []string{`{}`, `{"phones":[]}`, `{"phones":null,"contact_ids":[]}`} {
-		refused(t, o.do(t, "POST", "/v1/contacts/withdraw", body), 422, "addresses_required")
+		wantError(t, o.do(t, "POST", "/v1/contacts/withdraw", body), 422, "addresses_required")
 	}
 	many := strings.TrimSuffix(strings.Repeat(`"x",`, 600), ",")
-	refused(t, o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[`+many+`],"contact_ids":[`+many+`]}`), 422, "addresses_too_many")
+	wantError(t, o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[`+many+`],"contact_ids":[`+many+`]}`), 422, "addresses_too_many")
 	thousand := strings.TrimSuffix(strings.Repeat(`"2125550101",`, 1000), ",")
-	o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[`+thousand+`]}`).is(t, 200)
+	o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":[`+thousand+`]}`).want(t, 200)
 	for _, body := range []string{`{"phones":"2125550101"}`, `{"contact_ids":7}`, `[]`, `{`} {
-		refused(t, o.do(t, "POST", "/v1/contacts/withdraw", body), 422, "invalid_request")
+		wantError(t, o.do(t, "POST", "/v1/contacts/withdraw", body), 422, "invalid_request")
 	}
 }
 
 func withdrawalNeedsNoKey(t *testing.T, s *service) {
-	s.empty(t).do(t, "POST", "/v1/contacts/withdraw", `{"phones":[1]}`).is(t, 200)
+	s.empty(t).do(t, "POST", "/v1/contacts/withdraw", `{"phones":[1]}`).want(t, 200)
 }
 
-func comesBack(t *testing.T, s *service) {
-	o := american(t, s)
+func batchAfterWithdrawal(t *testing.T, s *service) {
+	o := usOrganization(t, s)
 	c := o.campaign(t, oneRow, confirmed, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	o.withdraw(t, `{"phones":["2125550101"]}`)
-	o.add(t, c, "k", oneCall).is(t, 201)
+	o.add(t, c, "k", oneCall).want(t, 201)
 	hasMembers(t, o.progress(t, c), map[string]any{"by_state": map[string]any{"pending": 1, "suppressed": 1}})
-	if w := o.withdraw(t, `{"phones":["2125550101"]}`); holds(w) != "1 1 0 0 0" {
+	if w := o.withdraw(t, `{"phones":["2125550101"]}`); listLengths(w) != "1 1 0 0 0" {
 		t.Errorf("%v", w)
 	}
 }
 
 func readImport(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for _, more := range []string{confirmed, `"dnc":"block"`} {
 		c := o.campaign(t, oneRow, more)
 		want := c["import"].(map[string]any)
-		got := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v", want["import_id"]), "").is(t, 200).object(t)
-		// A draft is screened at each reading.
+		got := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v", want["import_id"]), "").want(t, 200).object(t)
+		// Each read screens a draft again.
 		got["dnc_screen"].(map[string]any)["screened_at"], want["dnc_screen"].(map[string]any)["screened_at"] = 0, 0
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	refused(t, o.do(t, "GET", "/v1/imports/imp_00000000000000000000000000", ""), 404, "import_not_found")
+	wantError(t, o.do(t, "GET", "/v1/imports/imp_00000000000000000000000000", ""), 404, "import_not_found")
 }
 
 // report reads the report of an import as CSV.
 func (o *organization) report(t *testing.T, id any, query string) [][]string {
 	t.Helper()
-	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report%s", id, query), "").is(t, 200)
+	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report%s", id, query), "").want(t, 200)
 	if a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("Content-Disposition") != fmt.Sprintf(`attachment; filename="%v.csv"`, id) {
 		t.Errorf("%v", a.header)
 	}
@@ -241,7 +241,7 @@ func (o *organization) report(t *testing.T, id any, query string) [][]string {
 const manyRows = `"planned_calls":[{"phone":"2125550101","name":"Ada","variables":{"city":"Bern","a":"1"}},{"phone":"x"},{"phone":"+14165550101"},{"phone":"2125550102","timezone":"America/New_York"},{"phone":"+1 212 555 0102"}],"duplicate_action":"keep_first"`
 
 func reportLines(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, manyRows)
 	id := c["import"].(map[string]any)["import_id"]
 	for _, query := range []string{"", "?format=csv"} {
@@ -251,7 +251,7 @@ func reportLines(t *testing.T, s *service) {
 		}
 		var got []string
 		for _, line := range all[1:] {
-			line[7] = "" // messages are for people
+			line[7] = "" // messages may change
 			got = append(got, strings.Join(line, "|"))
 		}
 		want := []string{
@@ -268,9 +268,9 @@ func reportLines(t *testing.T, s *service) {
 }
 
 func reportSheet(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	id := o.campaign(t, confirmed, manyRows)["import"].(map[string]any)["import_id"]
-	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report?format=xlsx", id), "").is(t, 200)
+	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report?format=xlsx", id), "").want(t, 200)
 	if got := a.header.Get("Content-Type"); got != "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" {
 		t.Errorf("%s", got)
 	}
@@ -292,7 +292,7 @@ func reportSheet(t *testing.T, s *service) {
 }
 
 func reportMatches(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.suppress(t, "2125550102")
 	rows := `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"}]`
 	for _, more := range []string{`"dnc":"block"`, `"dnc":"skip",` + confirmed} {
@@ -312,16 +312,16 @@ func orderOfReportChecks(t *testing.T, s *service) {
 	o := s.empty(t)
 	const path = "/v1/imports/imp_00000000000000000000000000/report"
 	for _, bad := range []string{"pdf", "", "CSV"} {
-		refused(t, o.do(t, "GET", path+"?only=x&format="+bad, ""), 422, "report_format_invalid")
+		wantError(t, o.do(t, "GET", path+"?only=x&format="+bad, ""), 422, "report_format_invalid")
 	}
 	for _, bad := range []string{"x", "", "accepted"} {
-		refused(t, o.do(t, "GET", path+"?only="+bad, ""), 422, "report_filter_invalid")
+		wantError(t, o.do(t, "GET", path+"?only="+bad, ""), 422, "report_filter_invalid")
 	}
-	refused(t, o.do(t, "GET", path+"?only=dnc_match&format=xlsx", ""), 404, "import_not_found")
+	wantError(t, o.do(t, "GET", path+"?only=dnc_match&format=xlsx", ""), 404, "import_not_found")
 }
 
-func guardedCells(t *testing.T, s *service) {
-	o := american(t, s)
+func escapedCells(t *testing.T, s *service) {
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"+12125550101","name":"=1+1","variables":{"v":"@x","w":"-1","x":"+1a"}}]`)
 	line := o.report(t, c["import"].(map[string]any)["import_id"], "")[1]
 	if got := strings.Join(slices.Concat(line[1:4], line[10:]), " "); got != "+12125550101 +12125550101 '=1+1 '@x '-1 '+1a" {

@@ -1,32 +1,28 @@
-// Package conformance holds the service to what its API promises, from outside:
-// over HTTP, against the program itself, with a scripted carrier at the far end
-// of its trunks.
+// Package conformance tests the documented behavior of the API from outside: over HTTP,
+// against the built program, with a scripted carrier behind its trunks.
 //
-// The tests of this package are a checklist. Each file has one section, a table
-// of numbered statements, each a sentence of the documentation in few words and
-// the function that looks whether it is so:
+// Each file has one section: a table of numbered statements about the API, each with a
+// function that checks it:
 //
 //	func TestKeys(t *testing.T) {
-//		hold(t, "A", []statement{
-//			{1, "a request without a key is 401 api_key_required", noKey},
-//			{2, "a revoked key is 401 api_key_revoked", revokedKey},
+//		checkAll(t, "A", []statement{
+//			{1, "a request without a key returns 401 api_key_required", noKey},
+//			{2, "a revoked key returns 401 api_key_revoked", revokedKey},
 //		})
 //	}
 //
 //	func noKey(t *testing.T, s *service) {
 //		o := s.organization(t)
-//		refused(t, o.do(t, "GET", "/v1/calls", "", "Authorization", ""), 401, "api_key_required")
+//		wantError(t, o.do(t, "GET", "/v1/calls", "", "Authorization", ""), 401, "api_key_required")
 //	}
 //
-// To add a statement, add a row at the end of its section's table. To add a
-// section, add a file with a letter or two of its own: nothing else needs to
-// know of it. Numbers go up by one, and are never given twice.
+// New statements go at the end of their table; numbers are never reused. A new section is
+// a new file with its own letters.
 //
-// All statements share one process, which is built and started once; they run
-// side by side. So each makes an organization of its own, with a published agent
-// sales, a trunk main to the scripted carrier and a subgroup default, and sees
-// that organization alone. A number that nobody else calls, with what happens
-// there, comes from service.phone.
+// All statements share one process and run in parallel. So each creates an organization of
+// its own (an agent sales, a trunk main to the carrier, a subgroup default) and checks only
+// that organization. service.phone returns a number that no other test calls, with a script
+// of its calls.
 //
-// The list can be read with go test -v ./api/conformance.
+// go test -v ./api/conformance prints the statements.
 package conformance

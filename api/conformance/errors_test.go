@@ -14,21 +14,21 @@ import (
 
 // TestErrors covers the format of errors, and what applies to all requests and responses.
 func TestErrors(t *testing.T) {
-	hold(t, "E", []statement{
-		{1, "an unknown path is 404 in the envelope; the code is the type where there is no cause to name", unknownPath},
-		{2, "a wrong method is 405 in the envelope, with Allow", wrongMethod},
-		{3, "paths match exactly: no trailing slash, no clean-up, no redirect", exactPaths},
-		{4, "a body of more than 4 MiB is 413 request_too_large", largeBody},
-		{5, "a body nested deeper than 64 levels is 422 with an issue json_invalid", deepBody},
-		{6, "a body that is no JSON is 422 with an issue json_invalid, and where it broke", noJSON},
-		{7, "422 invalid_request tells a list of issues, each with type, loc, msg and input", issues},
+	checkAll(t, "E", []statement{
+		{1, "an unknown path returns 404 in the error envelope, with the type as code", unknownPath},
+		{2, "a wrong method returns 405 in the envelope, with Allow", wrongMethod},
+		{3, "paths match exactly: trailing slashes and unclean paths return 404 without a redirect", exactPaths},
+		{4, "a body of more than 4 MiB returns 413 request_too_large", largeBody},
+		{5, "a body nested deeper than 64 levels returns 422 with an issue json_invalid", deepBody},
+		{6, "a body that is not JSON returns 422 with an issue json_invalid and its offset", malformedJSON},
+		{7, "422 invalid_request has a list of issues, each with type, loc, msg and input", issues},
 		{8, "unknown top-level keys of a body are ignored", unknownKeys},
-		{9, "what is no HTTP is answered in the envelope", noHTTP},
-		{10, "every answer under /v1 has an X-Request-Id of its own, and is not to be stored", headers},
-		{11, "any content type will do where the body is JSON", contentTypes},
+		{9, "malformed HTTP is answered in the envelope", malformedHTTP},
+		{10, "every response under /v1 has a unique X-Request-Id and Cache-Control: no-store", headers},
+		{11, "a JSON body is accepted with any content type", contentTypes},
 		{12, "times are epoch seconds", epochs},
-		{13, "a HEAD request is answered as a GET, without the body", headRequest},
-		{14, "a slow body does not hold up others", slowBody},
+		{13, "HEAD returns the response of GET without the body", headRequest},
+		{14, "slow request bodies do not delay other requests", slowBody},
 	})
 }
 
@@ -36,10 +36,10 @@ func unknownPath(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, path := range []string{"/v1", "/v1/", "/v1/nowhere", "/v1/calls/x/y", "/nowhere", "/"} {
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "PURGE"} {
-			refused(t, o.do(t, method, path, ""), 404, "not_found_error")
+			wantError(t, o.do(t, method, path, ""), 404, "not_found_error")
 		}
 	}
-	refused(t, o.do(t, "GET", "/v1/nowhere", "", "Authorization", ""), 401, "api_key_required")
+	wantError(t, o.do(t, "GET", "/v1/nowhere", "", "Authorization", ""), 401, "api_key_required")
 }
 
 func wrongMethod(t *testing.T, s *service) {
@@ -49,7 +49,7 @@ func wrongMethod(t *testing.T, s *service) {
 		"/v1/dialing-routes": "GET, HEAD", "/openapi.json": "GET, HEAD",
 	} {
 		a := o.do(t, "DELETE", path, "")
-		refused(t, a, 405, "invalid_request_error")
+		wantError(t, a, 405, "invalid_request_error")
 		if got := a.header.Get("Allow"); got != allow {
 			t.Errorf("DELETE %s: Allow %q, want %q", path, got, allow)
 		}
@@ -59,19 +59,19 @@ func wrongMethod(t *testing.T, s *service) {
 func exactPaths(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, path := range []string{"/v1/calls/", "//v1/calls", "/v1//calls", "/v1/./calls", "/v1/x/../calls", "/v1/calls/phone/", "/V1/calls", "/openapi.json/"} {
-		refused(t, o.do(t, "GET", path, ""), 404, "not_found_error")
+		wantError(t, o.do(t, "GET", path, ""), 404, "not_found_error")
 	}
 }
 
 func largeBody(t *testing.T, s *service) {
 	o := s.empty(t)
-	refused(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"`+strings.Repeat("x", 4<<20)+`"}`), 413, "request_too_large")
+	wantError(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"`+strings.Repeat("x", 4<<20)+`"}`), 413, "request_too_large")
 }
 
 // issuesOf returns the issues of a 422.
-func issuesOf(t *testing.T, a answer) []map[string]any {
+func issuesOf(t *testing.T, a response) []map[string]any {
 	t.Helper()
-	refused(t, a, 422, "invalid_request")
+	wantError(t, a, 422, "invalid_request")
 	var all []map[string]any
 	list, _ := a.envelope(t)["message"].([]any)
 	for _, i := range list {
@@ -80,7 +80,7 @@ func issuesOf(t *testing.T, a answer) []map[string]any {
 		_, msg := issue["msg"].(string)
 		_, input := issue["input"]
 		if len(issue) != 4 || !loc || !msg || !input {
-			t.Errorf("an issue is %v", issue)
+			t.Errorf("issue %v, want type, loc, msg and input", issue)
 		}
 		all = append(all, issue)
 	}
@@ -97,10 +97,10 @@ func deepBody(t *testing.T, s *service) {
 			t.Errorf("%.60s: %v", body, all)
 		}
 	}
-	refused(t, o.do(t, "POST", "/v1/calls/phone", nested(63)), 400, "destination_number_invalid")
+	wantError(t, o.do(t, "POST", "/v1/calls/phone", nested(63)), 400, "destination_number_invalid")
 }
 
-func noJSON(t *testing.T, s *service) {
+func malformedJSON(t *testing.T, s *service) {
 	o := s.empty(t)
 	for body, at := range map[string]float64{`{`: 1, `{"a":1,}`: 8, `nonsense`: 2, "{\"a\":\x00}": 6} {
 		all := issuesOf(t, o.do(t, "POST", "/v1/calls/phone", body))
@@ -132,11 +132,11 @@ func issues(t *testing.T, s *service) {
 
 func unknownKeys(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"frequency_override":{"x":[1]},"":null}`, s.busy())).is(t, 202)
+	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"frequency_override":{"x":[1]},"":null}`, s.busyNumber())).want(t, 202)
 }
 
-// raw sends bytes and returns the response.
-func (s *service) raw(t *testing.T, text string) answer {
+// raw sends bytes on a new connection and returns the response.
+func (s *service) raw(t *testing.T, text string) response {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -158,10 +158,10 @@ func (s *service) raw(t *testing.T, text string) answer {
 	if err != nil {
 		t.Fatalf("%.40q: %v", text, err)
 	}
-	return answer{resp.StatusCode, resp.Header, body}
+	return response{resp.StatusCode, resp.Header, body}
 }
 
-func noHTTP(t *testing.T, s *service) {
+func malformedHTTP(t *testing.T, s *service) {
 	const rest = "\r\nAuthorization: Bearer x\r\n\r\n"
 	for text, status := range map[string]int{
 		"GET /v1/calls HTTP/1.1" + rest:                                                      400, // no Host
@@ -190,7 +190,7 @@ func noHTTP(t *testing.T, s *service) {
 func headers(t *testing.T, s *service) {
 	o := s.organization(t)
 	seen := map[string]bool{}
-	for _, a := range []answer{
+	for _, a := range []response{
 		o.do(t, "GET", "/v1/calls", ""), o.do(t, "GET", "/v1/nowhere", ""), o.do(t, "GET", "/v1/calls", "", "Authorization", ""),
 		o.do(t, "POST", "/v1/calls/phone", "{"), o.do(t, "DELETE", "/v1/calls", ""),
 	} {
@@ -205,14 +205,14 @@ func headers(t *testing.T, s *service) {
 func contentTypes(t *testing.T, s *service) {
 	o := s.organization(t)
 	for _, kind := range []string{"", "text/plain", "application/json; charset=utf-8", "application/x-www-form-urlencoded"} {
-		o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, s.busy()), "Content-Type", kind).is(t, 202)
+		o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, s.busyNumber()), "Content-Type", kind).want(t, 202)
 	}
 }
 
 func epochs(t *testing.T, s *service) {
 	o := s.organization(t)
 	from := float64(time.Now().Unix() - 1)
-	c := o.await(t, o.place(t, s.busy()), "failed")
+	c := o.await(t, o.place(t, s.busyNumber()), "failed")
 	for name, v := range c {
 		if !strings.HasSuffix(name, "_at") || v == nil {
 			continue
@@ -222,13 +222,13 @@ func epochs(t *testing.T, s *service) {
 		}
 	}
 	if c["created_at"] == nil || c["ended_at"] == nil {
-		t.Errorf("a call that is over: %v", c)
+		t.Errorf("an ended call: %v", c)
 	}
 }
 
 func headRequest(t *testing.T, s *service) {
 	o := s.empty(t)
-	if a := o.do(t, "HEAD", "/v1/calls", "").is(t, 200); len(a.body) != 0 || a.header.Get("Content-Length") == "" {
+	if a := o.do(t, "HEAD", "/v1/calls", "").want(t, 200); len(a.body) != 0 || a.header.Get("Content-Length") == "" {
 		t.Errorf("%v %v", a, a.header)
 	}
 }
@@ -247,6 +247,6 @@ func slowBody(t *testing.T, s *service) {
 		}
 	}
 	for range 20 {
-		o.do(t, "GET", "/v1/calls", "").is(t, 200)
+		o.do(t, "GET", "/v1/calls", "").want(t, 200)
 	}
 }

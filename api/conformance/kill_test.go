@@ -16,15 +16,15 @@ import (
 // usualKills is the default number of kills; PARLEYTEST_KILLS overrides it.
 const usualKills = 5
 
-// TestKilled: kill -9 during a create or a batch leaves everything or nothing of it, and a repeat with its key is
-// answered as documented.
-func TestKilled(t *testing.T) {
-	s := one.get(t)
+// TestKillDuringRequest: kill -9 during a create or a batch commits all of it or nothing, and a repeat with its key
+// is answered as documented.
+func TestKillDuringRequest(t *testing.T) {
+	s := shared.get(t)
 	times := usualKills
 	if n, err := strconv.Atoi(os.Getenv("PARLEYTEST_KILLS")); err == nil {
 		times = n
 	}
-	k := &killed{service: &service{bin: s.bin, carrier: s.carrier}, rows: 400}
+	k := &crashTest{service: &service{bin: s.bin, carrier: s.carrier}, rows: 400}
 	var err error
 	if k.database, err = dbtest.Shared(t.Context()); err != nil {
 		t.Fatal(err)
@@ -33,25 +33,25 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.db.Close)
-	k.begin(t)
-	k.o = k.organization(t).us(t)
+	k.start(t)
+	k.o = k.organization(t).useUSRules(t)
 	k.target = k.o.campaign(t, oneRow, confirmed)
 	began := time.Now()
 	k.o.campaign(t, `"planned_calls":`+k.list(), confirmed)
 	k.took = time.Since(began) * 3 / 2
 	for i := range times {
-		k.once(t, fmt.Sprint("create-", i), "/v1/campaigns", campaignBody(`"planned_calls":`+k.list(), confirmed))
-		k.once(t, fmt.Sprint("batch-", i), fmt.Sprintf("/v1/campaigns/%v/calls", k.target["campaign_id"]), `{"calls":`+k.list()+","+confirmed+"}")
+		k.kill(t, fmt.Sprint("create-", i), "/v1/campaigns", campaignBody(`"planned_calls":`+k.list(), confirmed))
+		k.kill(t, fmt.Sprint("batch-", i), fmt.Sprintf("/v1/campaigns/%v/calls", k.target["campaign_id"]), `{"calls":`+k.list()+","+confirmed+"}")
 	}
-	t.Logf("%d kills: %d requests left nothing, %d everything; after them %d repeats were new, %d replays, %d in flight", 2*times, k.nothing, k.everything, k.fresh, k.replays, k.flights)
+	t.Logf("%d kills: %d requests wrote nothing, %d everything; repeats: %d new, %d replayed, %d in flight", 2*times, k.nothing, k.everything, k.fresh, k.replays, k.flights)
 	if times > usualKills && (k.nothing == 0 || k.everything == 0) {
-		t.Error("the kills were all too early, or too late")
+		t.Error("all kills were too early or all too late")
 	}
 	k.stop()
 }
 
-// killed is a service that is killed often.
-type killed struct {
+// A crashTest kills the process of its service during requests.
+type crashTest struct {
 	*service
 
 	o      *organization
@@ -62,7 +62,7 @@ type killed struct {
 	nothing, everything, fresh, replays, flights int
 }
 
-func (k *killed) list() string {
+func (k *crashTest) list() string {
 	var all []string
 	for i := range k.rows {
 		all = append(all, fmt.Sprintf(`{"phone":"212555%04d","name":"n","variables":{"a":"b"}}`, i))
@@ -70,8 +70,7 @@ func (k *killed) list() string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// begin starts a new process.
-func (k *killed) begin(t *testing.T) {
+func (k *crashTest) start(t *testing.T) {
 	t.Helper()
 	var err error
 	if k.process, err = serve(t.Context(), k.bin, k.database); err != nil {
@@ -82,13 +81,13 @@ func (k *killed) begin(t *testing.T) {
 	}
 }
 
-// tables returns the tables that a create or a batch writes.
+// tables lists the tables that a create or a batch writes.
 func tables() []string {
 	return []string{"campaigns", "imports", "import_rows", "contacts", "attestations", "dnc_audit", "campaign_log"}
 }
 
 // counts returns the number of rows of each table.
-func (k *killed) counts(t *testing.T) (all []int) {
+func (k *crashTest) counts(t *testing.T) (all []int) {
 	t.Helper()
 	for _, name := range tables() {
 		var n int
@@ -100,8 +99,8 @@ func (k *killed) counts(t *testing.T) (all []int) {
 	return all
 }
 
-// whole reports whether all of a request was written, and whether nothing was.
-func (k *killed) whole(before, after []int, campaign bool) (all, none bool) {
+// written reports whether all of a request was written, and whether nothing was.
+func (k *crashTest) written(before, after []int, campaign bool) (all, none bool) {
 	want := []int{0, 1, k.rows, k.rows, 1, 1, 1}
 	if campaign {
 		want[0], want[6] = 1, 2 // created and launched
@@ -114,14 +113,14 @@ func (k *killed) whole(before, after []int, campaign bool) (all, none bool) {
 	return all, none
 }
 
-// once sends a request, kills the program during it, and checks what was written.
-func (k *killed) once(t *testing.T, key, path, body string) {
+// kill sends a request, kills the program during it and checks the written rows.
+func (k *crashTest) kill(t *testing.T, key, path, body string) {
 	t.Helper()
 	before := k.counts(t)
 	creates := path == "/v1/campaigns"
-	sent := make(chan answer, 1)
+	sent := make(chan response, 1)
 	go func() {
-		a, _ := k.o.ask(t.Context(), "POST", path, body, "Idempotency-Key", key) // it may fail
+		a, _ := k.o.request(t.Context(), "POST", path, body, "Idempotency-Key", key) // the kill may abort it
 		sent <- a
 	}()
 	<-time.After(time.Duration(rand.Int64N(int64(k.took))))
@@ -131,51 +130,51 @@ func (k *killed) once(t *testing.T, key, path, body string) {
 	<-k.over
 	answered := <-sent
 	_ = os.RemoveAll(k.dir)
-	k.gone(t)
+	k.waitDisconnected(t)
 	after := k.counts(t)
-	all, none := k.whole(before, after, creates)
+	all, none := k.written(before, after, creates)
 	switch {
 	case all:
 		k.everything++
 	case none:
 		k.nothing++
 	default:
-		t.Fatalf("%s: of %v %v became %v", key, tables(), before, after)
+		t.Fatalf("%s: row counts of %v: %v before, %v after", key, tables(), before, after)
 	}
 	if answered.status == 201 && !all {
-		t.Fatalf("%s: it was answered, and is not there", key)
+		t.Fatalf("%s: the response was 201 but the rows are missing", key)
 	}
-	k.begin(t)
+	k.start(t)
 	again := k.o.do(t, "POST", path, body, "Idempotency-Key", key)
 	if again.status == 409 {
-		// The key was in use when the program died: it is free a minute later.
-		refused(t, again, 409, "idempotency_key_in_flight")
+		// The key was in use at the kill and expires after a minute.
+		wantError(t, again, 409, "idempotency_key_in_flight")
 		k.flights++
 		if _, err := k.db.Pool.Exec(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - interval '1 minute' WHERE key = $1", key); err != nil {
 			t.Fatal(err)
 		}
 		again = k.o.do(t, "POST", path, body, "Idempotency-Key", key)
 	}
-	again.is(t, 201)
+	again.want(t, 201)
 	if replayed := again.header.Get("Idempotent-Replayed") == "true"; replayed != all {
-		t.Fatalf("%s: all of it is there: %v; it is replayed: %v", key, all, replayed)
+		t.Fatalf("%s: written: %v; replayed: %v", key, all, replayed)
 	} else if replayed {
 		k.replays++
 	} else {
 		k.fresh++
 	}
 	if answered.status == 201 && string(answered.body) != string(again.body) {
-		t.Fatalf("%s: answered %s, and again %s", key, answered.body, again.body)
+		t.Fatalf("%s: first response %s, repeat %s", key, answered.body, again.body)
 	}
-	if all, _ = k.whole(before, k.counts(t), creates); !all {
-		t.Fatalf("%s: of %v %v became %v in the end", key, tables(), before, k.counts(t))
+	if all, _ = k.written(before, k.counts(t), creates); !all {
+		t.Fatalf("%s: row counts of %v: %v before, %v at the end", key, tables(), before, k.counts(t))
 	}
 }
 
-// gone waits until the database has noticed the end of the program.
-func (k *killed) gone(t *testing.T) {
+// waitDisconnected waits until the database has closed the program's connections.
+func (k *crashTest) waitDisconnected(t *testing.T) {
 	t.Helper()
-	until(t, "the connections end", func() bool {
+	waitUntil(t, "the connections end", func() bool {
 		var n int
 		err := k.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'parley' AND state <> 'idle'").Scan(&n)
 		return err == nil && n == 0

@@ -7,26 +7,26 @@ import (
 
 // TestOpenAPI covers /openapi.json.
 func TestOpenAPI(t *testing.T) {
-	hold(t, "O", []statement{
-		{1, "the schema is served as OpenAPI 3.1 at /openapi.json, and needs no key", schemaNeedsNoKey},
-		{2, "the same is there as OpenAPI 3.0, for generators of clients", schemaInOldForm},
-		{3, "an explorer is at /docs, needs no key, and loads nothing from elsewhere", explorer},
-		{4, "every path that is described is under /v1, and is served by its methods", describedIsServed},
-		{5, "what succeeds is an open object or list with an example", openAnswers},
+	checkAll(t, "O", []statement{
+		{1, "/openapi.json is OpenAPI 3.1 and requires no key", schemaNeedsNoKey},
+		{2, "/openapi-3.0.json describes the same paths as OpenAPI 3.0", openAPI30},
+		{3, "/docs is an explorer that requires no key and loads nothing from other hosts", explorer},
+		{4, "every described path is under /v1 and its methods are served", describedRoutesServed},
+		{5, "successful responses are open objects or lists with an example", openResponses},
 	})
 }
 
 func schemaNeedsNoKey(t *testing.T, s *service) {
 	o := s.empty(t)
-	if doc := o.do(t, "GET", "/openapi.json", "", "Authorization", "").is(t, 200).object(t); doc["openapi"] != "3.1.0" {
+	if doc := o.do(t, "GET", "/openapi.json", "", "Authorization", "").want(t, 200).object(t); doc["openapi"] != "3.1.0" {
 		t.Errorf("openapi %v", doc["openapi"])
 	}
 }
 
-func schemaInOldForm(t *testing.T, s *service) {
+func openAPI30(t *testing.T, s *service) {
 	o := s.empty(t)
 	paths := func(file, version string) int {
-		doc := o.do(t, "GET", file, "", "Authorization", "").is(t, 200).object(t)
+		doc := o.do(t, "GET", file, "", "Authorization", "").want(t, 200).object(t)
 		if doc["openapi"] != version {
 			t.Errorf("%s: openapi %v", file, doc["openapi"])
 		}
@@ -39,18 +39,18 @@ func schemaInOldForm(t *testing.T, s *service) {
 
 func explorer(t *testing.T, s *service) {
 	o := s.empty(t)
-	page := o.do(t, "GET", "/docs", "", "Authorization", "").is(t, 200)
+	page := o.do(t, "GET", "/docs", "", "Authorization", "").want(t, 200)
 	for part := range strings.SplitSeq(string(page.body), `"`) {
 		if strings.Contains(part, "//") {
-			t.Errorf("the page leads to %s", part)
+			t.Errorf("the page refers to %s", part)
 		}
 		if strings.HasPrefix(part, "/docs/") {
-			o.do(t, "GET", part, "", "Authorization", "").is(t, 200)
+			o.do(t, "GET", part, "", "Authorization", "").want(t, 200)
 		}
 	}
 }
 
-func describedIsServed(t *testing.T, s *service) {
+func describedRoutesServed(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, op := range s.operations(t) {
 		if !strings.HasPrefix(op.path, "/v1/") {
@@ -61,12 +61,12 @@ func describedIsServed(t *testing.T, s *service) {
 		if a.status == 405 || a.status == 404 && a.envelope(t)["message"] == "path not found" {
 			t.Errorf("%s %s is not served: %v", op.method, path, a)
 		}
-		refused(t, o.do(t, op.method, path, "{}", "Authorization", ""), 401, "api_key_required")
+		wantError(t, o.do(t, op.method, path, "{}", "Authorization", ""), 401, "api_key_required")
 	}
 }
 
-func openAnswers(t *testing.T, s *service) {
-	paths := s.empty(t).do(t, "GET", "/openapi.json", "").is(t, 200).object(t)["paths"].(map[string]any)
+func openResponses(t *testing.T, s *service) {
+	paths := s.empty(t).do(t, "GET", "/openapi.json", "").want(t, 200).object(t)["paths"].(map[string]any)
 	for path, item := range paths {
 		for method, op := range item.(map[string]any) {
 			for status, r := range op.(map[string]any)["responses"].(map[string]any) {

@@ -14,42 +14,42 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestPlacing covers POST /v1/calls/phone.
-func TestPlacing(t *testing.T) {
-	hold(t, "P", []statement{
-		{1, "a good order is 202 with the call, queued", goodOrder},
-		{2, "everything but the digits of to_number is stripped; without any it is 400 destination_number_invalid", digitsAlone},
-		{3, "the dial prefix stands before the number; allowed destinations are tested without it", prefixAfterPolicy},
-		{4, "of two faults the one that the documentation checks first is told", orderOfChecks},
-		{5, "a refusal leaves no call behind", refusalsLeaveNothing},
-		{6, "emergency, short, premium-rate and satellite numbers are 403 destination_not_allowed, whatever a subgroup allows", neverDialled},
-		{7, "a number on the organization's do-not-call list is 403 destination_not_allowed, however it is written", suppressed},
-		{8, "an agent of no subgroup, and an unknown one, are 403 agent_not_in_subgroup", notInSubgroup},
-		{9, "a caller number of no pool is 400 caller_number_not_allowed", callerNumber},
-		{10, "queued, ringing and ongoing calls count for a subgroup's concurrency; those that are over do not", concurrency},
-		{11, "a subgroup's rate counts the calls that were accepted in 60 seconds", rate},
-		{12, "ring_duration outside of 5 to 120 whole seconds is 400 ring_duration_invalid", ringDuration},
-		{13, "a phone rings for ring_duration and no longer: no_answer", ringsNoLonger},
-		{14, "an agent that is not published is 409 agent_not_published, after all limits", unpublished},
-		{15, "unknown top-level keys are ignored, wrong types are 422 invalid_request", schemas},
-		{16, "metadata and variables are echoed; contact_id, campaign_id and import_id are not the client's", echoes},
-		{17, "record false keeps no recording, record true does", recordSwitch},
-		{18, "a repeat with the same Idempotency-Key is the call as at creation, and rings nobody", replay},
-		{19, "the same key with another body is 422 idempotency_key_reuse", reuse},
-		{20, "a key is its API key's", keysAreScoped},
-		{21, "refusals are not remembered", refusalsAreForgotten},
-		{22, "100 equal orders at a time with one key are one call, that rings once", oneOfMany},
-		{23, "an order is answered before its phone rings", soonAnswered},
-		{24, "calls of a trunk with calls_per_second are dialed at least that far apart", spaced},
-		{25, "a long queue of one subgroup does not keep another waiting", fair},
-		{26, "a queue at its ceiling is 429 dial_queue_full before anything is validated, Retry-After 1 to 60", queueFull},
-		{27, "a day's calls beyond the organization's limit are 429 organization_daily_limit with Retry-After", dailyLimit},
-		{28, "calls within calls_per_minute of their subgroup are dialed at once", atOnce},
+// TestPlaceCall covers POST /v1/calls/phone.
+func TestPlaceCall(t *testing.T) {
+	checkAll(t, "P", []statement{
+		{1, "a valid order returns 202 with the queued call", validOrder},
+		{2, "only the digits of to_number count; without digits: 400 destination_number_invalid", digitsOnly},
+		{3, "the dial prefix precedes the number; allowed destinations are checked without it", prefixAfterPolicy},
+		{4, "errors are reported in the documented order", orderOfChecks},
+		{5, "a rejected order creates no call", rejectionLeavesNoCall},
+		{6, "emergency, short, premium-rate and satellite numbers return 403 destination_not_allowed in every subgroup", forbiddenNumbers},
+		{7, "a number on the organization's do-not-call list returns 403 destination_not_allowed in any notation", suppressed},
+		{8, "an agent without a subgroup and an unknown agent return 403 agent_not_in_subgroup", notInSubgroup},
+		{9, "a caller number outside the pool returns 400 caller_number_not_allowed", callerNumber},
+		{10, "queued, ringing and ongoing calls count toward a subgroup's concurrency; ended calls do not", concurrency},
+		{11, "a subgroup's rate counts the calls accepted in 60 seconds", rate},
+		{12, "ring_duration other than 5 to 120 whole seconds returns 400 ring_duration_invalid", ringDuration},
+		{13, "a call that rings for ring_duration fails with no_answer", ringTimeout},
+		{14, "an unpublished agent returns 409 agent_not_published, checked after all limits", unpublished},
+		{15, "unknown top-level keys are ignored; wrong types return 422 invalid_request", schemas},
+		{16, "metadata and variables are echoed; contact_id, campaign_id and import_id are reserved", echoes},
+		{17, "record switches recording on and off", recordSwitch},
+		{18, "a repeat with the same Idempotency-Key returns the call as created and dials nothing", replay},
+		{19, "the same key with another body returns 422 idempotency_key_reuse", reuse},
+		{20, "idempotency keys are scoped to an API key", keysAreScoped},
+		{21, "a rejected request frees its idempotency key", rejectionFreesKey},
+		{22, "100 concurrent orders with one key create one call with one INVITE", concurrentOrders},
+		{23, "the response does not wait for the carrier", respondsBeforeRinging},
+		{24, "calls_per_second is the minimum spacing of a trunk's calls", spacedCalls},
+		{25, "a long queue of one subgroup does not delay another", fairQueue},
+		{26, "a full queue returns 429 dial_queue_full before validation, with Retry-After 1 to 60", queueFull},
+		{27, "calls beyond the daily limit of the organization return 429 organization_daily_limit with Retry-After", dailyLimit},
+		{28, "calls within calls_per_minute of their subgroup are dialed immediately", unspacedCalls},
 	})
 }
 
-// order places a call of the agent sales, with more members.
-func (o *organization) order(t *testing.T, more string, headers ...string) answer {
+// order places a call of the agent sales with more members.
+func (o *organization) order(t *testing.T, more string, headers ...string) response {
 	t.Helper()
 	if more != "" {
 		more = "," + more
@@ -57,14 +57,14 @@ func (o *organization) order(t *testing.T, more string, headers ...string) answe
 	return o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"+12025550000"`+more+`}`, headers...)
 }
 
-// subgroup changes the subgroup default.
+// subgroup changes settings of the subgroup default.
 func (o *organization) subgroup(t *testing.T, keys string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, subgroups: [{name: default, %s}]}]}]`, o.name, keys))
 }
 
-// spacing limits the call starts of the trunk per second.
-func (o *organization) spacing(t *testing.T, perSecond string) {
+// limitCallStarts limits the call starts of the trunk per second.
+func (o *organization) limitCallStarts(t *testing.T, perSecond string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, limits: {calls_per_second: %s}}]}]`, o.name, perSecond))
 }
@@ -72,30 +72,30 @@ func (o *organization) spacing(t *testing.T, perSecond string) {
 // count returns the number of calls of the organization.
 func (o *organization) count(t *testing.T) int {
 	t.Helper()
-	all, _ := o.do(t, "GET", "/v1/calls?limit=100", "").is(t, 200).object(t)["calls"].([]any)
+	all, _ := o.do(t, "GET", "/v1/calls?limit=100", "").want(t, 200).object(t)["calls"].([]any)
 	return len(all)
 }
 
-const hang = 20 * time.Second
+const longRing = 20 * time.Second
 
-func goodOrder(t *testing.T, s *service) {
+func validOrder(t *testing.T, s *service) {
 	o := s.organization(t)
-	c := o.order(t, `"name":"Ada"`).is(t, http.StatusAccepted).object(t)
+	c := o.order(t, `"name":"Ada"`).want(t, http.StatusAccepted).object(t)
 	if c["status"] != "queued" || c["call_type"] != "phone" || c["to_number"] != "+12025550000" || c["from_number"] != "+12025550100" || c["agent_id"] != "sales" {
 		t.Errorf("%v", c)
 	}
 }
 
-func digitsAlone(t *testing.T, s *service) {
+func digitsOnly(t *testing.T, s *service) {
 	o := s.organization(t)
 	number := s.phone(siptest.Script{Status: 486})
 	written := "tel: +" + number[1:2] + " (" + number[2:5] + ") " + number[5:8] + "-" + number[8:] + " x"
 	o.await(t, o.place(t, written), "failed")
-	if rung := s.rung(number); len(rung) != 1 || rung[0].To != number[1:] {
-		t.Errorf("%q: %+v", written, rung)
+	if invites := s.invitesTo(number); len(invites) != 1 || invites[0].To != number[1:] {
+		t.Errorf("%q: %+v", written, invites)
 	}
 	for _, n := range []string{"", "call me", "+", strings.Repeat("1", 21)} {
-		refused(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, n)), 400, "destination_number_invalid")
+		wantError(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, n)), 400, "destination_number_invalid")
 	}
 }
 
@@ -107,10 +107,10 @@ func prefixAfterPolicy(t *testing.T, s *service) {
 	if c := o.await(t, id, "failed"); c["to_number"] != number {
 		t.Errorf("to_number %v", c["to_number"])
 	}
-	if rung := s.rung(number); len(rung) != 1 || rung[0].To != "77"+number[1:] {
-		t.Errorf("%+v", rung)
+	if invites := s.invitesTo(number); len(invites) != 1 || invites[0].To != "77"+number[1:] {
+		t.Errorf("%+v", invites)
 	}
-	refused(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"77012345678"}`), 403, "destination_not_allowed")
+	wantError(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"77012345678"}`), 403, "destination_not_allowed")
 }
 
 func orderOfChecks(t *testing.T, s *service) {
@@ -120,23 +120,23 @@ organizations:
 - name: %s
   agents: [{name: draft, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
   trunks: [{name: main, subgroups: [{name: drafts, allowed_destinations: ["1"], agents: [draft], concurrent_calls: 1, calls_per_minute: 1}]}]`, o.name))
-	order := func(body string) answer { return o.do(t, "POST", "/v1/calls/phone", body) }
-	// Each request also has the faults of all later ones.
-	refused(t, order(`{"agent_id":"draft","to_number":5,"trunk_id":"x"}`), 422, "invalid_request")
-	refused(t, order(`{"agent_id":"draft","to_number":"","trunk_id":"x","route_id":"x"}`), 404, "trunk_not_found")
-	refused(t, order(`{"agent_id":"nobody","to_number":"","route_id":"x","from_number":"1"}`), 404, "subgroup_not_found")
-	refused(t, order(`{"agent_id":"nobody","to_number":"","from_number":"1"}`), 403, "agent_not_in_subgroup")
-	refused(t, order(`{"agent_id":"draft","to_number":"","from_number":"1"}`), 400, "caller_number_not_allowed")
-	refused(t, order(`{"agent_id":"draft","to_number":"","ring_duration":1}`), 400, "destination_number_invalid")
-	refused(t, order(`{"agent_id":"draft","to_number":"911","ring_duration":1}`), 403, "destination_not_allowed")
-	refused(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 400, "ring_duration_invalid")
-	refused(t, order(`{"agent_id":"draft","to_number":"+12025550000"}`), 409, "agent_not_published")
+	order := func(body string) response { return o.do(t, "POST", "/v1/calls/phone", body) }
+	// Each request also has the errors of all later ones.
+	wantError(t, order(`{"agent_id":"draft","to_number":5,"trunk_id":"x"}`), 422, "invalid_request")
+	wantError(t, order(`{"agent_id":"draft","to_number":"","trunk_id":"x","route_id":"x"}`), 404, "trunk_not_found")
+	wantError(t, order(`{"agent_id":"unknown","to_number":"","route_id":"x","from_number":"1"}`), 404, "subgroup_not_found")
+	wantError(t, order(`{"agent_id":"unknown","to_number":"","from_number":"1"}`), 403, "agent_not_in_subgroup")
+	wantError(t, order(`{"agent_id":"draft","to_number":"","from_number":"1"}`), 400, "caller_number_not_allowed")
+	wantError(t, order(`{"agent_id":"draft","to_number":"","ring_duration":1}`), 400, "destination_number_invalid")
+	wantError(t, order(`{"agent_id":"draft","to_number":"911","ring_duration":1}`), 403, "destination_not_allowed")
+	wantError(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 400, "ring_duration_invalid")
+	wantError(t, order(`{"agent_id":"draft","to_number":"+12025550000"}`), 409, "agent_not_published")
 	o.publish(t, "draft")
-	order(`{"agent_id":"draft","to_number":"`+s.phone(siptest.Script{Silent: true})+`"}`).is(t, 202)
+	order(`{"agent_id":"draft","to_number":"`+s.phone(siptest.Script{Silent: true})+`"}`).want(t, 202)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: draft, published: false}]}]`, o.name))
-	refused(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 429, "subgroup_concurrency_limit")
+	wantError(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 429, "subgroup_concurrency_limit")
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, subgroups: [{name: drafts, concurrent_calls: 9}]}]}]`, o.name))
-	refused(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 429, "subgroup_rate_limit")
+	wantError(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 429, "subgroup_rate_limit")
 }
 
 // publish publishes an agent.
@@ -145,25 +145,25 @@ func (o *organization) publish(t *testing.T, agent string) {
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: %s, published: true}]}]`, o.name, agent))
 }
 
-func refusalsLeaveNothing(t *testing.T, s *service) {
+func rejectionLeavesNoCall(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.subgroup(t, "concurrent_calls: 1, calls_per_minute: 1")
-	refused(t, o.order(t, `"ring_duration":1`), 400, "ring_duration_invalid")
-	refused(t, o.order(t, `"from_number":"1"`), 400, "caller_number_not_allowed")
+	wantError(t, o.order(t, `"ring_duration":1`), 400, "ring_duration_invalid")
+	wantError(t, o.order(t, `"from_number":"1"`), 400, "caller_number_not_allowed")
 	if n := o.count(t); n != 0 {
 		t.Errorf("%d calls", n)
 	}
-	o.order(t, "").is(t, 202) // neither used the only channel
+	o.order(t, "").want(t, 202) // the rejected orders used no channel
 }
 
-func neverDialled(t *testing.T, s *service) {
+func forbiddenNumbers(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.subgroup(t, `allowed_destinations: ["0","1","2","3","4","5","6","7","8","9"], dial_prefix: "9"`)
 	for _, n := range []string{
 		"911", "112", "999", "101", "104", "411", "1911", "+44 999", "123456", "+1 900 555 0123", "+1 202 976 0123", "+882 13 123456",
 		"+881 612345678", "+870 773 123456", "+979 123456789", "00 881 612345678", "011 882 13 123456", "+44 9098765432",
 	} {
-		refused(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, n)), 403, "destination_not_allowed")
+		wantError(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, n)), 403, "destination_not_allowed")
 	}
 }
 
@@ -171,60 +171,60 @@ func suppressed(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.subgroup(t, `allowed_destinations: ["1","2"]`)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, suppression: ["+1 202 555 0000"]}]`, o.name))
-	refused(t, o.order(t, ""), 403, "destination_not_allowed")
-	refused(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"202 555 0000"}`), 403, "destination_not_allowed")
-	s.organization(t).order(t, "").is(t, 202)
+	wantError(t, o.order(t, ""), 403, "destination_not_allowed")
+	wantError(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"202 555 0000"}`), 403, "destination_not_allowed")
+	s.organization(t).order(t, "").want(t, 202)
 }
 
 func notInSubgroup(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: idle, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]}]`, o.name))
-	for _, agent := range []string{"idle", "nobody", ""} {
-		refused(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":%q,"to_number":"+12025550000"}`, agent)), 403, "agent_not_in_subgroup")
+	for _, agent := range []string{"idle", "unknown", ""} {
+		wantError(t, o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":%q,"to_number":"+12025550000"}`, agent)), 403, "agent_not_in_subgroup")
 	}
 }
 
 func callerNumber(t *testing.T, s *service) {
 	o := s.organization(t)
-	refused(t, o.order(t, `"from_number":"+12025550199"`), 400, "caller_number_not_allowed")
-	if c := o.order(t, `"from_number":"1 202 555 0101"`).is(t, 202).object(t); c["from_number"] != "+12025550101" {
-		t.Errorf("shows %v", c["from_number"])
+	wantError(t, o.order(t, `"from_number":"+12025550199"`), 400, "caller_number_not_allowed")
+	if c := o.order(t, `"from_number":"1 202 555 0101"`).want(t, 202).object(t); c["from_number"] != "+12025550101" {
+		t.Errorf("from_number %v", c["from_number"])
 	}
 	o.subgroup(t, `caller_numbers: ["+12025550101"]`)
-	refused(t, o.order(t, `"from_number":"+12025550100"`), 400, "caller_number_not_allowed")
+	wantError(t, o.order(t, `"from_number":"+12025550100"`), 400, "caller_number_not_allowed")
 }
 
 func concurrency(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.subgroup(t, "concurrent_calls: 3")
 	over := make(chan struct{})
-	ongoing := o.place(t, s.phone(siptest.Script{Status: 200, Talk: hangsUpOn(over)}))
-	ringing := o.place(t, s.phone(siptest.Script{After: hang, Status: 486}))
+	ongoing := o.place(t, s.phone(siptest.Script{Status: 200, Talk: hangUpOn(over)}))
+	ringing := o.place(t, s.phone(siptest.Script{After: longRing, Status: 486}))
 	o.await(t, ongoing, "ongoing")
 	o.await(t, ringing, "ringing")
 	queued := o.place(t, s.phone(siptest.Script{Silent: true}))
 	a := o.order(t, "")
-	refused(t, a, 429, "subgroup_concurrency_limit")
-	if _, told := a.header["Retry-After"]; told {
-		t.Error("Retry-After where none can be known")
+	wantError(t, a, 429, "subgroup_concurrency_limit")
+	if _, set := a.header["Retry-After"]; set {
+		t.Error("Retry-After is set for an unknown time")
 	}
-	o.do(t, "POST", "/v1/calls/"+queued+"/end", "").is(t, 200)
-	o.do(t, "POST", "/v1/calls/"+ringing+"/end", "").is(t, 200)
+	o.do(t, "POST", "/v1/calls/"+queued+"/end", "").want(t, 200)
+	o.do(t, "POST", "/v1/calls/"+ringing+"/end", "").want(t, 200)
 	close(over)
 	o.await(t, ongoing, "ended")
 	o.await(t, ringing, "failed")
 	o.await(t, queued, "failed")
-	o.order(t, "").is(t, 202)
+	o.order(t, "").want(t, 202)
 }
 
 func rate(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.subgroup(t, "calls_per_minute: 2")
-	first := o.order(t, "").is(t, 202).object(t)["call_id"].(string)
-	o.do(t, "POST", "/v1/calls/"+first+"/end", "").is(t, 200)
-	o.order(t, "").is(t, 202) // although the first has ended:
+	first := o.order(t, "").want(t, 202).object(t)["call_id"].(string)
+	o.do(t, "POST", "/v1/calls/"+first+"/end", "").want(t, 200)
+	o.order(t, "").want(t, 202) // an ended call counts too
 	a := o.order(t, "")
-	refused(t, a, 429, "subgroup_rate_limit")
+	wantError(t, a, 429, "subgroup_rate_limit")
 	if a.header.Get("Retry-After") != "60" {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 	}
@@ -233,18 +233,18 @@ func rate(t *testing.T, s *service) {
 func ringDuration(t *testing.T, s *service) {
 	o := s.organization(t)
 	for _, d := range []string{"4", "121", "5.5", "0", "-5", "1e9"} {
-		refused(t, o.order(t, `"ring_duration":`+d), 400, "ring_duration_invalid")
+		wantError(t, o.order(t, `"ring_duration":`+d), 400, "ring_duration_invalid")
 	}
 	for _, d := range []string{"5", "120", "5.0", "null"} {
-		o.order(t, `"ring_duration":`+d).is(t, 202)
+		o.order(t, `"ring_duration":`+d).want(t, 202)
 	}
-	refused(t, o.order(t, `"ring_duration":"45"`), 422, "invalid_request")
+	wantError(t, o.order(t, `"ring_duration":"45"`), 422, "invalid_request")
 }
 
-func ringsNoLonger(t *testing.T, s *service) {
+func ringTimeout(t *testing.T, s *service) {
 	o := s.organization(t)
-	number := s.phone(siptest.Script{After: hang, Status: 200})
-	id, _ := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"ring_duration":5}`, number)).is(t, 202).object(t)["call_id"].(string)
+	number := s.phone(siptest.Script{After: longRing, Status: 200})
+	id, _ := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"ring_duration":5}`, number)).want(t, 202).object(t)["call_id"].(string)
 	if c := o.await(t, id, "failed"); c["disconnection_reason"] != "no_answer" || c["ended_at"].(float64)-c["dialed_at"].(float64) < 4.9 {
 		t.Errorf("%v from %v to %v", c["disconnection_reason"], c["dialed_at"], c["ended_at"])
 	}
@@ -253,25 +253,25 @@ func ringsNoLonger(t *testing.T, s *service) {
 func unpublished(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: sales, published: false}]}]`, o.name))
-	refused(t, o.order(t, ""), 409, "agent_not_published")
+	wantError(t, o.order(t, ""), 409, "agent_not_published")
 	o.publish(t, "sales")
-	o.order(t, "").is(t, 202)
+	o.order(t, "").want(t, 202)
 }
 
 func schemas(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.order(t, `"extra":{"a":[1]},"TO_NUMBER":5`).is(t, 202)
+	o.order(t, `"extra":{"a":[1]},"TO_NUMBER":5`).want(t, 202)
 	for _, more := range []string{`"name":5`, `"variables":[]`, `"metadata":"x"`, `"record":"yes"`, `"max_duration_s":29`, `"voicemail":"shout"`, `"trunk_id":1`} {
-		refused(t, o.order(t, more), 422, "invalid_request")
+		wantError(t, o.order(t, more), 422, "invalid_request")
 	}
 	for _, body := range []string{``, `{`, `[]`, `{"agent_id":"sales"}`, `{"agent_id":"sales","to_number":12025550000}`} {
-		refused(t, o.do(t, "POST", "/v1/calls/phone", body), 422, "invalid_request")
+		wantError(t, o.do(t, "POST", "/v1/calls/phone", body), 422, "invalid_request")
 	}
 }
 
 func echoes(t *testing.T, s *service) {
 	o := s.organization(t)
-	c := o.order(t, `"metadata":{"external_id":"x-1","n":1.50,"contact_id":"con_1","campaign_id":"c","import_id":"i"},"variables":{"a":"b"}`).is(t, 202).object(t)
+	c := o.order(t, `"metadata":{"external_id":"x-1","n":1.50,"contact_id":"con_1","campaign_id":"c","import_id":"i"},"variables":{"a":"b"}`).want(t, 202).object(t)
 	if fmt.Sprint(c["metadata"]) != "map[external_id:x-1 n:1.5]" || fmt.Sprint(c["variables"]) != "map[a:b]" || c["contact_id"] != nil || c["campaign_id"] != nil {
 		t.Errorf("%v", c)
 	}
@@ -280,7 +280,7 @@ func echoes(t *testing.T, s *service) {
 func recordSwitch(t *testing.T, s *service) {
 	o := s.organization(t)
 	for _, row := range []struct{ more, want string }{{`"record":false`, "disabled"}, {`"record":true`, "none"}, {``, "none"}} {
-		if c := o.order(t, row.more).is(t, 202).object(t); c["recording_status"] != row.want {
+		if c := o.order(t, row.more).want(t, 202).object(t); c["recording_status"] != row.want {
 			t.Errorf("%s: %v", row.more, c["recording_status"])
 		}
 	}
@@ -290,54 +290,54 @@ func replay(t *testing.T, s *service) {
 	o := s.organization(t)
 	number := s.phone(siptest.Script{Status: 486})
 	body := fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number)
-	first := o.do(t, "POST", "/v1/calls/phone", body, "Idempotency-Key", "k").is(t, 202)
+	first := o.do(t, "POST", "/v1/calls/phone", body, "Idempotency-Key", "k").want(t, 202)
 	o.await(t, first.object(t)["call_id"].(string), "failed")
-	again := o.do(t, "POST", "/v1/calls/phone", " "+body, "Idempotency-Key", " k ").is(t, 202)
+	again := o.do(t, "POST", "/v1/calls/phone", " "+body, "Idempotency-Key", " k ").want(t, 202)
 	if !bytes.Equal(first.body, again.body) || again.object(t)["status"] != "queued" || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("%v and then %v", first, again)
 	}
-	if n := len(s.rung(number)); n != 1 || o.count(t) != 1 {
-		t.Errorf("it rang %d times", n)
+	if n := len(s.invitesTo(number)); n != 1 || o.count(t) != 1 {
+		t.Errorf("%d INVITEs", n)
 	}
 }
 
 func reuse(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.order(t, "", "Idempotency-Key", "k").is(t, 202)
-	refused(t, o.order(t, `"name":"x"`, "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
-	refused(t, o.do(t, "POST", "/v1/calls/phone", "{", "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
+	o.order(t, "", "Idempotency-Key", "k").want(t, 202)
+	wantError(t, o.order(t, `"name":"x"`, "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
+	wantError(t, o.do(t, "POST", "/v1/calls/phone", "{", "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
 }
 
 func keysAreScoped(t *testing.T, s *service) {
 	o := s.organization(t)
-	first := o.order(t, "", "Idempotency-Key", "k").is(t, 202)
+	first := o.order(t, "", "Idempotency-Key", "k").want(t, 202)
 	o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff})
-	second := o.order(t, "", "Idempotency-Key", "k").is(t, 202)
+	second := o.order(t, "", "Idempotency-Key", "k").want(t, 202)
 	if first.object(t)["call_id"] == second.object(t)["call_id"] {
-		t.Error("another API key got the first one's call")
+		t.Error("another API key received the first key's call")
 	}
 }
 
-func refusalsAreForgotten(t *testing.T, s *service) {
+func rejectionFreesKey(t *testing.T, s *service) {
 	o := s.organization(t)
-	refused(t, o.order(t, `"from_number":"1"`, "Idempotency-Key", "k"), 400, "caller_number_not_allowed")
-	o.order(t, "", "Idempotency-Key", "k").is(t, 202)
+	wantError(t, o.order(t, `"from_number":"1"`, "Idempotency-Key", "k"), 400, "caller_number_not_allowed")
+	o.order(t, "", "Idempotency-Key", "k").want(t, 202)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: sales, published: false}]}]`, o.name))
-	refused(t, o.order(t, "", "Idempotency-Key", "l"), 409, "agent_not_published")
+	wantError(t, o.order(t, "", "Idempotency-Key", "l"), 409, "agent_not_published")
 	o.publish(t, "sales")
-	o.order(t, "", "Idempotency-Key", "l").is(t, 202)
+	o.order(t, "", "Idempotency-Key", "l").want(t, 202)
 }
 
-func oneOfMany(t *testing.T, s *service) {
+func concurrentOrders(t *testing.T, s *service) {
 	o := s.organization(t)
 	number := s.phone(siptest.Script{Status: 486})
 	body := fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number)
 	var all sync.WaitGroup
-	answers := make([]answer, 100)
+	answers := make([]response, 100)
 	for i := range answers {
 		all.Go(func() {
 			var err error
-			if answers[i], err = o.ask(t.Context(), "POST", "/v1/calls/phone", body, "Idempotency-Key", "k"); err != nil {
+			if answers[i], err = o.request(t.Context(), "POST", "/v1/calls/phone", body, "Idempotency-Key", "k"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -348,7 +348,7 @@ func oneOfMany(t *testing.T, s *service) {
 		if a.status == 202 {
 			ids[a.object(t)["call_id"]] = true
 		} else {
-			refused(t, a, 409, "idempotency_key_in_flight")
+			wantError(t, a, 409, "idempotency_key_in_flight")
 		}
 	}
 	if len(ids) != 1 || o.count(t) != 1 {
@@ -357,13 +357,12 @@ func oneOfMany(t *testing.T, s *service) {
 	for id := range ids {
 		o.await(t, id.(string), "failed")
 	}
-	if n := len(s.rung(number)); n != 1 {
-		t.Errorf("it rang %d times", n)
+	if n := len(s.invitesTo(number)); n != 1 {
+		t.Errorf("%d INVITEs", n)
 	}
 }
 
-// soonAnswered checks what holds on a busy machine too: the response does not wait for the carrier.
-func soonAnswered(t *testing.T, s *service) {
+func respondsBeforeRinging(t *testing.T, s *service) {
 	o := s.organization(t)
 	ring := make(chan struct{})
 	number := s.phones(func(siptest.Invite) siptest.Script {
@@ -378,43 +377,43 @@ func soonAnswered(t *testing.T, s *service) {
 	o.await(t, id, "failed")
 }
 
-// spaced tries up to three times: a slow disk between a claim and its INVITE shortens the gap to the next.
-func spaced(t *testing.T, s *service) {
+// spacedCalls tries up to three times: a delay between a claim and its INVITE shortens the gap to the next.
+func spacedCalls(t *testing.T, s *service) {
 	var apart time.Duration
 	for range 3 {
-		if apart = leastApart(t, s); apart >= 350*time.Millisecond {
+		if apart = minGap(t, s); apart >= 350*time.Millisecond {
 			return
 		}
 	}
-	t.Errorf("dialled %v after the one before", apart)
+	t.Errorf("calls started %v apart", apart)
 }
 
-// atOnce tries up to three times: a slow disk delays calls.
-func atOnce(t *testing.T, s *service) {
+// unspacedCalls tries up to three times: a slow machine delays calls.
+func unspacedCalls(t *testing.T, s *service) {
 	var apart time.Duration
 	for range 3 {
 		o := s.organization(t)
-		o.subgroup(t, "calls_per_minute: 4") // 15 s apart, if they were spaced
+		o.subgroup(t, "calls_per_minute: 4") // 15 s apart, if they were spacedCalls
 		if apart = span(s, fourCalls(t, s, o)); apart < 10*time.Second {
 			return
 		}
 	}
-	t.Errorf("four calls of one subgroup were dialed within %v", apart)
+	t.Errorf("four calls of one subgroup started within %v", apart)
 }
 
 // span returns the time from the first call to the last.
 func span(s *service, numbers []string) time.Duration {
-	return s.rung(numbers[len(numbers)-1])[0].At.Sub(s.rung(numbers[0])[0].At).Abs()
+	return s.invitesTo(numbers[len(numbers)-1])[0].At.Sub(s.invitesTo(numbers[0])[0].At).Abs()
 }
 
-// leastApart returns the least time between two calls of a trunk that starts two per second.
-func leastApart(t *testing.T, s *service) time.Duration {
+// minGap returns the shortest time between two calls of a trunk that starts two per second.
+func minGap(t *testing.T, s *service) time.Duration {
 	o := s.organization(t)
-	o.spacing(t, "2")
+	o.limitCallStarts(t, "2")
 	numbers := fourCalls(t, s, o)
 	least := time.Hour
 	for i := range 3 {
-		least = min(least, s.rung(numbers[i+1])[0].At.Sub(s.rung(numbers[i])[0].At))
+		least = min(least, s.invitesTo(numbers[i+1])[0].At.Sub(s.invitesTo(numbers[i])[0].At))
 	}
 	return least
 }
@@ -428,9 +427,9 @@ func fourCalls(t *testing.T, s *service, o *organization) []string {
 	for _, n := range numbers {
 		o.place(t, n)
 	}
-	until(t, "all are dialled", func() bool {
+	waitUntil(t, "all calls are dialed", func() bool {
 		for _, n := range numbers {
-			if len(s.rung(n)) != 1 {
+			if len(s.invitesTo(n)) != 1 {
 				return false
 			}
 		}
@@ -439,38 +438,38 @@ func fourCalls(t *testing.T, s *service, o *organization) []string {
 	return numbers
 }
 
-func fair(t *testing.T, s *service) {
+func fairQueue(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.spacing(t, "1")
+	o.limitCallStarts(t, "1")
 	o.apply(t, fmt.Sprintf(`
 organizations:
 - name: %s
   agents: [{name: other, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
   trunks: [{name: main, subgroups: [{name: other, allowed_destinations: ["1"], agents: [other]}]}]`, o.name))
 	for range 20 {
-		o.order(t, "").is(t, 202)
+		o.order(t, "").want(t, 202)
 	}
 	number := s.phone(siptest.Script{Status: 486})
-	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"other","to_number":%q}`, number)).is(t, 202)
-	until(t, "the other subgroup's call is dialled", func() bool { return len(s.rung(number)) == 1 })
-	if n := len(o.do(t, "GET", "/v1/calls?status=queued", "").is(t, 200).object(t)["calls"].([]any)); n == 0 {
-		t.Error("it waited for all of them")
+	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"other","to_number":%q}`, number)).want(t, 202)
+	waitUntil(t, "the other subgroup's call is dialed", func() bool { return len(s.invitesTo(number)) == 1 })
+	if n := len(o.do(t, "GET", "/v1/calls?status=queued", "").want(t, 200).object(t)["calls"].([]any)); n == 0 {
+		t.Error("the call waited for the whole queue")
 	}
 }
 
 func queueFull(t *testing.T, s *service) {
-	o := s.alone(t, "PARLEY_DIAL_QUEUE_DEPTH=2")
-	o.spacing(t, "0.1")
-	o.await(t, o.order(t, "").is(t, 202).object(t)["call_id"].(string), "ringing", "ongoing", "ended")
-	o.order(t, "", "Idempotency-Key", "k").is(t, 202)
-	o.order(t, "").is(t, 202)
+	o := s.isolated(t, "PARLEY_DIAL_QUEUE_DEPTH=2")
+	o.limitCallStarts(t, "0.1")
+	o.await(t, o.order(t, "").want(t, 202).object(t)["call_id"].(string), "ringing", "ongoing", "ended")
+	o.order(t, "", "Idempotency-Key", "k").want(t, 202)
+	o.order(t, "").want(t, 202)
 	a := o.do(t, "POST", "/v1/calls/phone", "{")
-	refused(t, a, 429, "dial_queue_full")
+	wantError(t, a, 429, "dial_queue_full")
 	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 60 {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 	}
-	refused(t, o.order(t, "", "Idempotency-Key", "l"), 429, "dial_queue_full")
-	o.order(t, "", "Idempotency-Key", "k").is(t, 202) // a replay queues nothing
+	wantError(t, o.order(t, "", "Idempotency-Key", "l"), 429, "dial_queue_full")
+	o.order(t, "", "Idempotency-Key", "k").want(t, 202) // a replay queues nothing
 	if n := o.count(t); n != 3 {
 		t.Errorf("%d calls", n)
 	}
@@ -479,9 +478,9 @@ func queueFull(t *testing.T, s *service) {
 func dailyLimit(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, limits: {daily_calls: 1}}]`, o.name))
-	o.order(t, "").is(t, 202)
+	o.order(t, "").want(t, 202)
 	a := o.order(t, `"ring_duration":1`)
-	refused(t, a, 429, "organization_daily_limit")
+	wantError(t, a, 429, "organization_daily_limit")
 	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 86400 {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 	}

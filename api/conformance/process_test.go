@@ -37,9 +37,9 @@ type process struct {
 // root is the root folder of the repository.
 const root = "../.."
 
-// look makes go test rerun the tests when a source file of the program changes: a cached result is valid until a file
+// watchSources makes go test rerun the tests when a source file of the program changes: a cached result is valid until a file
 // that the test examined changes.
-func look() error {
+func watchSources() error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -55,7 +55,7 @@ func look() error {
 
 // compile builds the program as users do.
 func compile(ctx context.Context, dir string) (string, error) {
-	if err := look(); err != nil {
+	if err := watchSources(); err != nil {
 		return "", err
 	}
 	bin := filepath.Join(dir, "parley")
@@ -97,7 +97,7 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 		started <- failed
 		if failed == nil {
 			p.read(lines, up)
-			_ = p.cmd.Wait() // it ends by a signal
+			_ = p.cmd.Wait() // a signal ends it
 		}
 	}()
 	if err = <-started; err != nil {
@@ -116,19 +116,19 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 	return nil, fmt.Errorf("%w:\n%s", err, p.logged())
 }
 
-// read keeps the output of the process, and reports when it is ready.
+// read stores the output of the process and sends its ready line to up.
 func (p *process) read(lines io.Reader, up chan<- []string) {
 	s := bufio.NewScanner(lines)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		_, _ = fmt.Fprintln(p, s.Text()) // memory
 		if m := ready.FindStringSubmatch(s.Text()); m != nil {
-			up <- m // does not block: sent once
+			up <- m // sent once; the channel has room
 		}
 	}
 }
 
-// Write keeps output.
+// Write implements io.Writer.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *process) stop() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// another starts one more process on the same database, until the test ends.
+// another starts a further process on the same database for the duration of the test.
 func (s *service) another(t *testing.T, settings ...string) *process {
 	t.Helper()
 	p, err := serve(t.Context(), s.bin, s.database, settings...)

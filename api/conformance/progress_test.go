@@ -8,25 +8,25 @@ import (
 
 // TestProgress covers GET /v1/campaigns/{id}/progress.
 func TestProgress(t *testing.T) {
-	hold(t, "CP", []statement{
-		{1, "by_state has the states in which somebody is, and no others", statesOfProgress},
-		{2, "ready and holds are the pending contacts, held_reasons one reason for each that is held", readyAndHolds},
-		{3, "contacts of a campaign that does not run are held, campaign_not_running", heldNotRunning},
-		{4, "not_before holds back, retries wait", heldByTime},
-		{5, "suppressed_reasons are the suppressed; those of the do-not-call lists were suppressed at the launch or later", suppressedReasons},
-		{6, "pace and counters are there, and in each case all attempts are told", paceAndCounters},
-		{7, "an unknown campaign is 404 campaign_not_found", progressOfNobody},
+	checkAll(t, "CP", []statement{
+		{1, "by_state has only states with contacts", statesOfProgress},
+		{2, "ready and holds add up to the pending contacts; each held contact has one reason", readyAndHolds},
+		{3, "contacts of a campaign that is not running are held with campaign_not_running", heldNotRunning},
+		{4, "contacts are held until not_before and until their retry is due", heldUntilLater},
+		{5, "suppressed_reasons counts suppressed contacts; do-not-call matches are counted at launch and mid-campaign", suppressedReasons},
+		{6, "pace and counters are reported", paceAndCounters},
+		{7, "an unknown campaign returns 404 campaign_not_found", progressUnknown},
 	})
 }
 
 // progress reads the progress of a campaign and checks its invariants.
 func (o *organization) progress(t *testing.T, c map[string]any) map[string]any {
 	t.Helper()
-	p := o.do(t, "GET", fmt.Sprintf("/v1/campaigns/%v/progress", c["campaign_id"]), "").is(t, 200).object(t)
+	p := o.do(t, "GET", fmt.Sprintf("/v1/campaigns/%v/progress", c["campaign_id"]), "").want(t, 200).object(t)
 	sum := func(m any) (n float64) {
 		for name, v := range m.(map[string]any) {
 			if v == 0.0 {
-				t.Errorf("%s is there with nobody in it", name)
+				t.Errorf("%s is reported with 0", name)
 			}
 			n += v.(float64)
 		}
@@ -34,14 +34,14 @@ func (o *organization) progress(t *testing.T, c map[string]any) map[string]any {
 	}
 	n := func(m any, name string) float64 { v, _ := m.(map[string]any)[name].(float64); return v }
 	for what, pair := range map[string][2]float64{
-		"ready + holds = pending":               {n(p, "ready") + n(p, "holds"), n(p["by_state"], "pending")},
-		"held_reasons = holds":                  {sum(p["held_reasons"]), n(p, "holds")},
-		"suppressed_reasons = suppressed":       {sum(p["suppressed_reasons"]), n(p["by_state"], "suppressed")},
-		"at launch + mid campaign = by list":    {n(p, "dnc_suppressed_at_launch") + n(p, "dnc_suppressed_mid_campaign"), n(p["suppressed_reasons"], "dnc_suppressed")},
-		"by_governing_cap = held + blocked":     {sum(p["frequency"].(map[string]any)["by_governing_cap"]), n(p["frequency"], "held") + n(p["frequency"], "blocked")},
-		"by_state = contacts":                   {sum(p["by_state"]), n(p["counters"], "contacts")},
-		"in_call = calls in progress":           {n(p["by_state"], "in_call"), n(p["counters"], "calls_in_progress")},
-		"attempts = outcomes + those under way": {n(p["counters"], "attempts"), attempts(p["counters"])},
+		"ready + holds = pending":            {n(p, "ready") + n(p, "holds"), n(p["by_state"], "pending")},
+		"held_reasons = holds":               {sum(p["held_reasons"]), n(p, "holds")},
+		"suppressed_reasons = suppressed":    {sum(p["suppressed_reasons"]), n(p["by_state"], "suppressed")},
+		"at launch + mid campaign = by list": {n(p, "dnc_suppressed_at_launch") + n(p, "dnc_suppressed_mid_campaign"), n(p["suppressed_reasons"], "dnc_suppressed")},
+		"by_governing_cap = held + blocked":  {sum(p["frequency"].(map[string]any)["by_governing_cap"]), n(p["frequency"], "held") + n(p["frequency"], "blocked")},
+		"by_state = contacts":                {sum(p["by_state"]), n(p["counters"], "contacts")},
+		"in_call = calls in progress":        {n(p["by_state"], "in_call"), n(p["counters"], "calls_in_progress")},
+		"attempts = outcomes + in progress":  {n(p["counters"], "attempts"), attempts(p["counters"])},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s does not hold: %v in %v", what, pair, p)
@@ -58,8 +58,8 @@ func attempts(counters any) (n float64) {
 	return n
 }
 
-// set changes contacts as calls would.
-func (o *organization) set(t *testing.T, number, change string) {
+// setContact changes contacts as calls would.
+func (o *organization) setContact(t *testing.T, number, change string) {
 	t.Helper()
 	tag, err := o.s.db.Pool.Exec(t.Context(), "UPDATE contacts SET "+change+" WHERE org_id = $1 AND number = $2", o.id, number)
 	if err != nil || tag.RowsAffected() == 0 {
@@ -68,20 +68,20 @@ func (o *organization) set(t *testing.T, number, change string) {
 }
 
 func statesOfProgress(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"},{"phone":"+14165550101"},{"phone":"x"}]`)
 	hasMembers(t, o.progress(t, c), map[string]any{"status": "running", "campaign_id": c["campaign_id"], "by_state": map[string]any{"pending": 2, "suppressed": 1}})
-	o.set(t, "+12125550101", "state = 'awaiting'")
+	o.setContact(t, "+12125550101", "state = 'awaiting'")
 	hasMembers(t, o.progress(t, c), map[string]any{"by_state": map[string]any{"pending": 1, "awaiting": 1, "suppressed": 1}})
 }
 
 func readyAndHolds(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, `"planned_calls":[{"phone":"2125550101"},{"phone":"3105550101"},{"phone":"8085550101"},{"phone":"2025550101"}]`)
 	p := o.progress(t, c)
 	for reason := range p["held_reasons"].(map[string]any) {
 		switch reason {
-		case "outside_legal_window", "legal_holiday": // it depends on the hour
+		case "outside_legal_window", "legal_holiday": // depends on the hour
 		default:
 			t.Errorf("held for %s", reason)
 		}
@@ -93,20 +93,20 @@ func readyAndHolds(t *testing.T, s *service) {
 }
 
 func heldNotRunning(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	for _, more := range []string{`"dnc":"block"`, confirmed + fmt.Sprintf(`,"starts_at":%d`, epoch(time.Hour))} {
 		c := o.campaign(t, oneRow, more)
 		hasMembers(t, o.progress(t, c), map[string]any{"ready": 0, "holds": 1, "held_reasons": map[string]any{"campaign_not_running": 1}})
 	}
 	c := o.campaign(t, oneRow, confirmed)
-	o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/cancel", c["campaign_id"]), "").is(t, 200)
+	o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/cancel", c["campaign_id"]), "").want(t, 200)
 	hasMembers(t, o.progress(t, c), map[string]any{"by_state": map[string]any{"pending": 1}, "held_reasons": map[string]any{"campaign_not_running": 1}})
 }
 
-func heldByTime(t *testing.T, s *service) {
-	o := american(t, s)
+func heldUntilLater(t *testing.T, s *service) {
+	o := usOrganization(t, s)
 	c := o.campaign(t, confirmed, fmt.Sprintf(`"planned_calls":[{"phone":"2125550101","not_before":%d},{"phone":"2125550102"},{"phone":"2125550103"}]`, epoch(time.Hour)))
-	o.set(t, "+12125550102", "attempts = 1, next_attempt_at = now() + interval '1 hour'")
+	o.setContact(t, "+12125550102", "attempts = 1, next_attempt_at = now() + interval '1 hour'")
 	p := o.progress(t, c)
 	held := p["held_reasons"].(map[string]any)
 	if held["outside_legal_window"] == nil && held["legal_holiday"] == nil { // calls are allowed now
@@ -120,12 +120,12 @@ func heldByTime(t *testing.T, s *service) {
 }
 
 func suppressedReasons(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	o.suppress(t, "+12125550102")
 	c := o.campaign(t, confirmed, `"dnc":"skip","planned_calls":[{"phone":"2125550101"},{"phone":"2125550102"},{"phone":"+14165550101"},{"phone":"2125550103"},{"phone":"2125550104"},{"phone":"2125550105"}]`)
-	o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":["2125550101"]}`).is(t, 200)
-	o.set(t, "+12125550103", "state = 'suppressed', reason = 'dnc_suppressed'")
-	o.set(t, "+12125550104", "state = 'suppressed', reason = 'frequency_capped', governing_cap = 'daily'")
+	o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":["2125550101"]}`).want(t, 200)
+	o.setContact(t, "+12125550103", "state = 'suppressed', reason = 'dnc_suppressed'")
+	o.setContact(t, "+12125550104", "state = 'suppressed', reason = 'frequency_capped', governing_cap = 'daily'")
 	p := o.progress(t, c)
 	hasMembers(t, p, map[string]any{
 		"suppressed_reasons":       map[string]any{"dnc_suppressed": 2, "withdrawn_by_client": 1, "geo_rejected": 1, "frequency_capped": 1},
@@ -134,10 +134,10 @@ func suppressedReasons(t *testing.T, s *service) {
 }
 
 func paceAndCounters(t *testing.T, s *service) {
-	o := american(t, s)
+	o := usOrganization(t, s)
 	p := o.progress(t, o.campaign(t, oneRow, confirmed))
 	limited := []any{}
-	if p["ready"] == 1.0 { // its subgroup's next call is due tomorrow
+	if p["ready"] == 1.0 { // the next call of its subgroup is due tomorrow
 		limited = []any{"subgroup_rate_limit"}
 	}
 	hasMembers(t, p["pace"].(map[string]any), map[string]any{"calls_per_minute": 20, "dialed_last_60s": 0, "in_flight": 0, "limited_by": limited})
@@ -147,9 +147,9 @@ func paceAndCounters(t *testing.T, s *service) {
 	}
 }
 
-func progressOfNobody(t *testing.T, s *service) {
+func progressUnknown(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, id := range []string{"cmp_00000000000000000000000000", "x", "%00"} {
-		refused(t, o.do(t, "GET", "/v1/campaigns/"+id+"/progress", ""), 404, "campaign_not_found")
+		wantError(t, o.do(t, "GET", "/v1/campaigns/"+id+"/progress", ""), 404, "campaign_not_found")
 	}
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestReading covers reading, listing and ending calls.
-func TestReading(t *testing.T) {
-	hold(t, "L", []statement{
-		{1, "a list has calls without transcript, has_more and next_cursor", listHasItsMembers},
-		{2, "cursors lead through every call once, whichever order is asked for", cursorsLeadThrough},
-		{3, "each filter finds its calls and no others", filtersFind},
-		{4, "a value that a filter cannot have is 400 invalid_filter_value", filtersRefuse},
-		{5, "names that are no filters are ignored", filtersIgnore},
-		{6, "a cursor that is garbage, another organization's or other filters' is 400 invalid_cursor", cursorsRefuse},
-		{7, "a call shows every member, null or empty where there is nothing", everyMember},
-		{8, "a call that took place has its transcript, latency, quality and recording", wholeCall},
-		{9, "a recording is served by its link alone, by ranges too, and by no other link", recordingByLink},
-		{10, "turns are an array of metrics, their numbers go up, and the greeting is turn 0", turnsOfACall},
-		{11, "end cancels a queued call before it is dialled", endQueued},
-		{12, "end of a ringing call: failed, cancelled", endRinging},
-		{13, "end of a live call: ended, api_hangup; and once more it is the call as it is", endLive},
-		{14, "a call is ended max_duration_s after it was answered: ended, max_duration", endsInTime},
+// TestReadCalls covers reading, listing and ending calls.
+func TestReadCalls(t *testing.T) {
+	checkAll(t, "L", []statement{
+		{1, "a list has call summaries, has_more and next_cursor", listMembers},
+		{2, "pages visit every call once in either order", cursorsVisitAll},
+		{3, "each filter selects its calls only", filtersMatch},
+		{4, "an invalid filter value returns 400 invalid_filter_value", filtersReject},
+		{5, "unknown filters are ignored", unknownFilters},
+		{6, "a malformed cursor or one of another organization or filter returns 400 invalid_cursor", cursorsReject},
+		{7, "a call has every member; missing values are null or empty", allMembers},
+		{8, "a completed call has transcript, latency, quality and recording", completedCall},
+		{9, "a recording is served through its signed link only, with ranges", recordingByLink},
+		{10, "turns are numbered in ascending order with metrics; the greeting is turn 0", turnsOfACall},
+		{11, "end cancels a queued call before it is dialed", endQueued},
+		{12, "end of a ringing call returns it as failed, cancelled", endRinging},
+		{13, "end of a live call returns it as ended, api_hangup, also when repeated", endLive},
+		{14, "a call ends max_duration_s after its answer with max_duration", maxDuration},
 	})
 }
 
-// list returns the ids of a page, and the cursor of the next.
+// list returns the ids of a page and the cursor of the next page.
 func (o *organization) list(t *testing.T, query string) (ids []string, next string) {
 	t.Helper()
-	page := o.do(t, "GET", "/v1/calls?"+query, "").is(t, http.StatusOK).object(t)
+	page := o.do(t, "GET", "/v1/calls?"+query, "").want(t, http.StatusOK).object(t)
 	for _, c := range page["calls"].([]any) {
 		ids = append(ids, c.(map[string]any)["call_id"].(string))
 	}
@@ -46,12 +46,12 @@ func (o *organization) list(t *testing.T, query string) (ids []string, next stri
 	return ids, next
 }
 
-func listHasItsMembers(t *testing.T, s *service) {
+func listMembers(t *testing.T, s *service) {
 	o := s.organization(t)
 	if a := o.do(t, "GET", "/v1/calls", ""); string(bytes.TrimSpace(a.body)) != `{"calls":[],"has_more":false,"next_cursor":null}` {
 		t.Errorf("an empty list: %v", a)
 	}
-	id := o.place(t, s.busy())
+	id := o.place(t, s.busyNumber())
 	c := o.do(t, "GET", "/v1/calls", "").object(t)["calls"].([]any)[0].(map[string]any)
 	if c["call_id"] != id || c["to_number"] == nil {
 		t.Errorf("%v", c)
@@ -63,11 +63,11 @@ func listHasItsMembers(t *testing.T, s *service) {
 	}
 }
 
-func cursorsLeadThrough(t *testing.T, s *service) {
+func cursorsVisitAll(t *testing.T, s *service) {
 	o := s.organization(t)
 	var placed []string
 	for range 7 {
-		placed = append(placed, o.place(t, s.busy()))
+		placed = append(placed, o.place(t, s.busyNumber()))
 	}
 	for _, order := range []string{"asc", "desc", ""} {
 		var walked []string
@@ -86,10 +86,10 @@ func cursorsLeadThrough(t *testing.T, s *service) {
 	}
 }
 
-func filtersFind(t *testing.T, s *service) {
+func filtersMatch(t *testing.T, s *service) {
 	o := s.organization(t)
-	busy, open := s.busy(), s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk})
-	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"from_number":"+12025550101","metadata":{"external_id":"x1"}}`, busy)).is(t, 202).object(t)
+	busy, open := s.busyNumber(), s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk})
+	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"from_number":"+12025550101","metadata":{"external_id":"x1"}}`, busy)).want(t, 202).object(t)
 	failed := a["call_id"].(string)
 	ended := o.place(t, open)
 	c := o.await(t, failed, "failed")
@@ -98,7 +98,7 @@ func filtersFind(t *testing.T, s *service) {
 	both := []string{ended, failed}
 	for query, want := range map[string][]string{
 		"status=failed": {failed}, "status=ended": {ended}, "status=ended,failed": both, "status=ended&status=failed": both, "status=queued": nil,
-		"call_type=phone": both, "call_type=web": nil, "agent_id=sales": both, "agent_id=nobody": nil, "campaign_id=c": nil, "contact_id=c": nil, "import_id=i": nil,
+		"call_type=phone": both, "call_type=web": nil, "agent_id=sales": both, "agent_id=unknown": nil, "campaign_id=c": nil, "contact_id=c": nil, "import_id=i": nil,
 		"trunk_id=" + c["trunk_id"].(string): both, "route_id=" + c["route_id"].(string): both, "route_id=r": nil, "external_id=x1": {failed},
 		"to_number=" + digits: {failed}, "to_number=1" + digits: {failed}, "to_number=%2B1" + digits: {failed},
 		"from_number=12025550101": {failed}, "from_number=2025550100": {ended}, "disconnection_reason=busy": {failed}, "disconnection_reason=node_lost": nil,
@@ -112,46 +112,46 @@ func filtersFind(t *testing.T, s *service) {
 	}
 }
 
-func filtersRefuse(t *testing.T, s *service) {
+func filtersReject(t *testing.T, s *service) {
 	o := s.empty(t)
 	for _, query := range []string{
 		"status=new", "status=ended,new", "call_type=fax", "answered_by=dog", "disconnection_reason=boredom", "order=up", "limit=0", "limit=101", "limit=x",
 		"created_after=noon", "created_before=-1", "min_duration_s=x", "max_duration_s=NaN", "to_number=abc", "from_number=%2B", "agent_id=%00", "agent_id=%ff",
 		"contact_id=" + strings.Repeat("c,", 101),
 	} {
-		refused(t, o.do(t, "GET", "/v1/calls?"+query, ""), 400, "invalid_filter_value")
+		wantError(t, o.do(t, "GET", "/v1/calls?"+query, ""), 400, "invalid_filter_value")
 	}
 }
 
-func filtersIgnore(t *testing.T, s *service) {
+func unknownFilters(t *testing.T, s *service) {
 	o := s.organization(t)
-	id := o.place(t, s.busy())
-	if got, _ := o.list(t, "colour=red&status=&agent_id="); !slices.Equal(got, []string{id}) {
+	id := o.place(t, s.busyNumber())
+	if got, _ := o.list(t, "color=red&status=&agent_id="); !slices.Equal(got, []string{id}) {
 		t.Errorf("%v", got)
 	}
 }
 
-func cursorsRefuse(t *testing.T, s *service) {
+func cursorsReject(t *testing.T, s *service) {
 	o, other := s.organization(t), s.organization(t)
 	for range 2 {
-		o.place(t, s.busy())
+		o.place(t, s.busyNumber())
 	}
 	_, cursor := o.list(t, "limit=1&agent_id=sales")
 	for _, query := range []string{
 		"cursor=x", "cursor=AAAA", "cursor=" + strings.Repeat("A", 5000), "agent_id=sales&cursor=A" + cursor, "agent_id=sales&cursor=" + cursor[1:],
 		"cursor=" + cursor, "agent_id=other&cursor=" + cursor, "agent_id=sales&order=asc&cursor=" + cursor,
 	} {
-		refused(t, o.do(t, "GET", "/v1/calls?"+query, ""), 400, "invalid_cursor")
+		wantError(t, o.do(t, "GET", "/v1/calls?"+query, ""), 400, "invalid_cursor")
 	}
-	refused(t, other.do(t, "GET", "/v1/calls?agent_id=sales&cursor="+cursor, ""), 400, "invalid_cursor")
+	wantError(t, other.do(t, "GET", "/v1/calls?agent_id=sales&cursor="+cursor, ""), 400, "invalid_cursor")
 	if ids, _ := o.list(t, "agent_id=sales&cursor="+cursor); len(ids) != 1 {
-		t.Errorf("the cursor itself finds %d calls", len(ids))
+		t.Errorf("the cursor returns %d calls", len(ids))
 	}
 }
 
-func everyMember(t *testing.T, s *service) {
+func allMembers(t *testing.T, s *service) {
 	o := s.organization(t)
-	id := o.place(t, s.busy())
+	id := o.place(t, s.busyNumber())
 	c := o.await(t, id, "failed")
 	for k := range strings.FieldsSeq(`call_id call_type direction status agent_id agent_version to_number from_number trunk_id route_id campaign_id contact_id attempt
 		metadata variables created_at dialed_at ringing_at answered_at ended_at duration_s ring_s answered_by disconnection_reason hangup_by sip_status sip_reason
@@ -172,7 +172,7 @@ func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	for range 3 {
 		id := o.place(t, o.s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open", "thanks"}}.Talk}))
 		o.await(t, id, "ended")
-		until(t, "the recording is ready", func() bool {
+		waitUntil(t, "the recording is ready", func() bool {
 			c = o.do(t, "GET", "/v1/calls/"+id, "").object(t)
 			return c["recording_status"] == "ready"
 		})
@@ -183,25 +183,25 @@ func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	return c
 }
 
-// endsInTime: both parties talk without end.
-func endsInTime(t *testing.T, s *service) {
+// maxDuration limits a call in which both parties keep talking.
+func maxDuration(t *testing.T, s *service) {
 	o := s.organization(t)
 	lines := make([]string, 60)
 	for i := range lines {
 		lines[i] = "when do you open"
 	}
 	number := s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: lines}.Talk})
-	id := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"max_duration_s":30}`, number)).is(t, 202).object(t)["call_id"].(string)
-	until(t, "they talk", func() bool {
-		return len(o.do(t, "GET", "/v1/calls/"+id, "").is(t, 200).object(t)["transcript"].([]any)) >= 6
+	id := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"max_duration_s":30}`, number)).want(t, 202).object(t)["call_id"].(string)
+	waitUntil(t, "the conversation has six lines", func() bool {
+		return len(o.do(t, "GET", "/v1/calls/"+id, "").want(t, 200).object(t)["transcript"].([]any)) >= 6
 	})
 	c := o.await(t, id, "ended", "failed")
 	if lasted, _ := c["duration_s"].(float64); c["disconnection_reason"] != "max_duration" || c["hangup_by"] != "system" || lasted < 30 {
-		t.Errorf("it ended by %v of %v after %v s", c["hangup_by"], c["disconnection_reason"], c["duration_s"])
+		t.Errorf("hangup_by %v, reason %v, after %v s", c["hangup_by"], c["disconnection_reason"], c["duration_s"])
 	}
 }
 
-func wholeCall(t *testing.T, s *service) {
+func completedCall(t *testing.T, s *service) {
 	o := s.organization(t)
 	c := o.conversation(t)
 	lines := c["transcript"].([]any)
@@ -226,17 +226,17 @@ func recordingByLink(t *testing.T, s *service) {
 	link := o.conversation(t)["recording_url"].(string)
 	path, ok := strings.CutPrefix(link, o.url)
 	if !ok {
-		t.Fatalf("%s is not our own host's", link)
+		t.Fatalf("%s is not a URL of the service", link)
 	}
-	whole := o.do(t, "GET", path, "", "Authorization", "").is(t, http.StatusOK)
+	whole := o.do(t, "GET", path, "", "Authorization", "").want(t, http.StatusOK)
 	if whole.header.Get("Content-Type") != "audio/wav" || string(whole.body[:4]) != "RIFF" {
 		t.Errorf("%s, %d bytes", whole.header.Get("Content-Type"), len(whole.body))
 	}
-	part := o.do(t, "GET", path, "", "Authorization", "", "Range", "bytes=100-199").is(t, http.StatusPartialContent)
+	part := o.do(t, "GET", path, "", "Authorization", "", "Range", "bytes=100-199").want(t, http.StatusPartialContent)
 	if !bytes.Equal(part.body, whole.body[100:200]) || part.header.Get("Content-Range") != fmt.Sprintf("bytes 100-199/%d", len(whole.body)) {
 		t.Errorf("%d bytes, %s", len(part.body), part.header.Get("Content-Range"))
 	}
-	o.do(t, "GET", path, "", "Range", "bytes=999999999-").is(t, http.StatusRequestedRangeNotSatisfiable)
+	o.do(t, "GET", path, "", "Range", "bytes=999999999-").want(t, http.StatusRequestedRangeNotSatisfiable)
 	base, query, _ := strings.Cut(path, "?")
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -254,7 +254,7 @@ func recordingByLink(t *testing.T, s *service) {
 
 func turnsOfACall(t *testing.T, s *service) {
 	o := s.organization(t)
-	turns := o.do(t, "GET", "/v1/calls/"+o.conversation(t)["call_id"].(string)+"/turns", "").is(t, http.StatusOK).list(t)
+	turns := o.do(t, "GET", "/v1/calls/"+o.conversation(t)["call_id"].(string)+"/turns", "").want(t, http.StatusOK).list(t)
 	if len(turns) < 2 {
 		t.Fatalf("%d turns", len(turns))
 	}
@@ -268,7 +268,7 @@ func turnsOfACall(t *testing.T, s *service) {
 			last = n
 		}
 		if _, has := metrics["llm_first_sentence_ms"]; has {
-			t.Error("there is no llm_first_sentence_ms")
+			t.Error("the metrics have llm_first_sentence_ms")
 		}
 	}
 	if first := turns[0].(map[string]any); first["turn"] != 0.0 || first["metrics"].(map[string]any)["tts_ms"] == nil {
@@ -278,16 +278,16 @@ func turnsOfACall(t *testing.T, s *service) {
 
 func endQueued(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.spacing(t, "0.03") // the second call waits for half a minute
-	o.place(t, s.busy())
-	number := s.busy()
+	o.limitCallStarts(t, "0.03") // the second call waits for half a minute
+	o.place(t, s.busyNumber())
+	number := s.busyNumber()
 	id := o.place(t, number)
-	c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").is(t, http.StatusOK).object(t)
+	c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").want(t, http.StatusOK).object(t)
 	if c["status"] != "failed" || c["disconnection_reason"] != "cancelled" || c["hangup_by"] != "api" || c["dialed_at"] != nil {
 		t.Errorf("%v, %v by %v", c["status"], c["disconnection_reason"], c["hangup_by"])
 	}
-	if n := len(s.rung(number)); n != 0 {
-		t.Errorf("it was dialled %d times", n)
+	if n := len(s.invitesTo(number)); n != 0 {
+		t.Errorf("%d INVITEs", n)
 	}
 }
 
@@ -295,7 +295,7 @@ func endRinging(t *testing.T, s *service) {
 	o := s.organization(t)
 	id := o.place(t, s.phone(siptest.Script{}))
 	o.await(t, id, "ringing")
-	c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").is(t, http.StatusOK).object(t)
+	c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").want(t, http.StatusOK).object(t)
 	if c["status"] != "failed" || c["disconnection_reason"] != "cancelled" || c["answered_at"] != nil {
 		t.Errorf("%v, %v", c["status"], c["disconnection_reason"])
 	}
@@ -305,10 +305,10 @@ func endLive(t *testing.T, s *service) {
 	o := s.organization(t)
 	over := make(chan struct{})
 	defer close(over)
-	id := o.place(t, s.phone(siptest.Script{Status: http.StatusOK, Talk: hangsUpOn(over)}))
+	id := o.place(t, s.phone(siptest.Script{Status: http.StatusOK, Talk: hangUpOn(over)}))
 	o.await(t, id, "ongoing")
 	for range 2 {
-		c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").is(t, http.StatusOK).object(t)
+		c := o.do(t, "POST", "/v1/calls/"+id+"/end", "").want(t, http.StatusOK).object(t)
 		if c["status"] != "ended" || c["disconnection_reason"] != "api_hangup" || c["hangup_by"] != "api" {
 			t.Errorf("%v, %v by %v", c["status"], c["disconnection_reason"], c["hangup_by"])
 		}

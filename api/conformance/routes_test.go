@@ -9,28 +9,28 @@ import (
 
 // TestRoutes covers trunks, subgroups and grants.
 func TestRoutes(t *testing.T) {
-	hold(t, "R", []statement{
-		{1, "dialing routes without agent_id are 422 invalid_request at query.agent_id", routesWithoutAgent},
-		{2, "dialing routes of an unknown agent are 422 campaign_agent_unknown", routesOfNobody},
-		{3, "dialing routes list the trunks and subgroups that the agent is attached to", routesOfAnAgent},
-		{4, "an agent of one subgroup has a default binding; one of several is ambiguous", routesAreAmbiguous},
-		{5, "a subgroup tells its limits and what of them is in use", routesInUse},
-		{6, "a trunk that answers is up, one that does not is not", routesAreUp},
-		{7, "a lent trunk is listed with access grant, the pool that was lent and the smaller limits", routesLent},
-		{8, "a call through a lent trunk shows a number of the grant's pool; others are 400 caller_number_outside_grant_pool", callerOfAGrant},
-		{9, "a grant's concurrency below the subgroup's is 429 subgroup_concurrency_limit without Retry-After", concurrencyOfAGrant},
-		{10, "a grant's rate below the subgroup's is 429 subgroup_rate_limit, Retry-After 60", rateOfAGrant},
-		{11, "a subgroup's limits below the grant's hold on a lent trunk", limitsBelowTheGrant},
-		{12, "a trunk that was taken back is 404 trunk_not_found, its subgroups 404 subgroup_not_found", trunkTakenBack},
-		{13, "a trunk of another organization is 404 trunk_not_found, as one that there is not", foreignTrunk},
-		{14, "where the first proxy refuses, the same call goes to the next", failsOver},
+	checkAll(t, "R", []statement{
+		{1, "a missing agent_id returns 422 invalid_request at query.agent_id", routesWithoutAgent},
+		{2, "an unknown agent returns 422 campaign_agent_unknown", routesUnknownAgent},
+		{3, "the list has the trunks and subgroups of the agent", routesOfAnAgent},
+		{4, "one subgroup is the default binding; several are ambiguous", routesAreAmbiguous},
+		{5, "a subgroup reports its limits and their use", routesInUse},
+		{6, "a reachable trunk is up, an unreachable one is down", trunkStatus},
+		{7, "a lent trunk is listed with access grant, the lent pool and the smaller limits", routesLent},
+		{8, "a call through a lent trunk uses the grant's pool; other numbers return 400 caller_number_outside_grant_pool", grantCallerNumber},
+		{9, "a grant's lower concurrency limit applies: 429 subgroup_concurrency_limit without Retry-After", grantConcurrency},
+		{10, "a grant's lower rate limit applies: 429 subgroup_rate_limit, Retry-After 60", grantRate},
+		{11, "a subgroup's lower limits apply on a lent trunk", subgroupBelowGrant},
+		{12, "a trunk whose grant was revoked returns 404 trunk_not_found, its subgroups 404 subgroup_not_found", revokedGrant},
+		{13, "a trunk of another organization returns 404 trunk_not_found, like an unknown one", foreignTrunk},
+		{14, "after a 503 of the first proxy, the call goes to the next", failsOver},
 	})
 }
 
 // routes lists the routes of an agent.
 func (o *organization) routes(t *testing.T, agent string) map[string]any {
 	t.Helper()
-	return o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, "").is(t, 200).object(t)
+	return o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, "").want(t, 200).object(t)
 }
 
 // first returns the first object of a list.
@@ -43,7 +43,7 @@ func first(t *testing.T, of map[string]any, member string) map[string]any {
 	return all[0].(map[string]any)
 }
 
-// lend grants the trunk main to a new organization with a subgroup on it.
+// lend grants the trunk main to a new organization and adds a subgroup to it.
 func (o *organization) lend(t *testing.T, grant, subgroup string) *organization {
 	t.Helper()
 	b := o.s.empty(t)
@@ -60,20 +60,20 @@ organizations:
 
 func routesWithoutAgent(t *testing.T, s *service) {
 	a := s.empty(t).do(t, "GET", "/v1/dialing-routes", "")
-	refused(t, a, 422, "invalid_request")
+	wantError(t, a, 422, "invalid_request")
 	issue, _ := a.envelope(t)["message"].([]any)[0].(map[string]any)
 	if fmt.Sprint(issue["loc"]) != "[query agent_id]" || issue["type"] != "missing" {
 		t.Errorf("%v", a)
 	}
 }
 
-func routesOfNobody(t *testing.T, s *service) {
+func routesUnknownAgent(t *testing.T, s *service) {
 	o, other := s.empty(t), s.organization(t)
-	for _, agent := range []string{"nobody", "sales", "%00", "%ff"} {
-		refused(t, o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, ""), 422, "campaign_agent_unknown")
+	for _, agent := range []string{"unknown", "sales", "%00", "%ff"} {
+		wantError(t, o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, ""), 422, "campaign_agent_unknown")
 	}
 	if len(other.routes(t, "sales")["trunks"].([]any)) != 1 {
-		t.Error("its owner does not see it")
+		t.Error("the owner does not see the trunk")
 	}
 }
 
@@ -91,9 +91,9 @@ func routesOfAnAgent(t *testing.T, s *service) {
 		fmt.Sprint(subgroup["allowed_destinations"]) != "[1]" || subgroup["dial_prefix"] != "" {
 		t.Errorf("%v", l)
 	}
-	// Every listed route accepts calls.
+	// A listed route accepts calls.
 	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"trunk_id":%q,"route_id":%q,"from_number":"+12025550101"}`,
-		s.phone(siptest.Script{Status: 486}), trunk["trunk_id"], subgroup["route_id"])).is(t, 202)
+		s.phone(siptest.Script{Status: 486}), trunk["trunk_id"], subgroup["route_id"])).want(t, 202)
 }
 
 func routesAreAmbiguous(t *testing.T, s *service) {
@@ -108,13 +108,13 @@ func routesAreAmbiguous(t *testing.T, s *service) {
 	if l := o.routes(t, "sales"); l["ambiguous"] != true || l["default_binding"] != nil {
 		t.Errorf("two subgroups: %v", l)
 	}
-	refused(t, o.order(t, ""), 409, "agent_subgroup_ambiguous")
+	wantError(t, o.order(t, ""), 409, "agent_subgroup_ambiguous")
 }
 
 func routesInUse(t *testing.T, s *service) {
 	o := s.organization(t)
 	over := make(chan struct{})
-	id := o.place(t, s.phone(siptest.Script{Status: 200, Talk: hangsUpOn(over)}))
+	id := o.place(t, s.phone(siptest.Script{Status: 200, Talk: hangUpOn(over)}))
 	o.await(t, o.place(t, s.phone(siptest.Script{Status: 486})), "failed")
 	o.await(t, id, "ongoing")
 	subgroup := first(t, first(t, o.routes(t, "sales"), "trunks"), "subgroups")
@@ -124,10 +124,10 @@ func routesInUse(t *testing.T, s *service) {
 	}
 }
 
-func routesAreUp(t *testing.T, s *service) {
+func trunkStatus(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: gone, proxy: "sip:127.0.0.1:9;transport=tcp", subgroups: [{name: d, agents: [sales]}]}]}]`, o.name))
-	until(t, "main is up, gone is down", func() bool {
+	waitUntil(t, "main is up, gone is down", func() bool {
 		all := o.routes(t, "sales")["trunks"].([]any)
 		gone, main := all[0].(map[string]any), all[1].(map[string]any)
 		return main["status"] == "up" && gone["status"] == "down"
@@ -144,57 +144,57 @@ func routesLent(t *testing.T, s *service) {
 	}
 }
 
-func callerOfAGrant(t *testing.T, s *service) {
+func grantCallerNumber(t *testing.T, s *service) {
 	b := s.organization(t).lend(t, "", "")
 	number := s.phone(siptest.Script{Status: 486})
 	b.await(t, b.place(t, number), "failed")
-	if rung := s.rung(number); len(rung) != 1 || rung[0].From != "+12025550101" {
-		t.Errorf("the carrier saw %+v", rung)
+	if invites := s.invitesTo(number); len(invites) != 1 || invites[0].From != "+12025550101" {
+		t.Errorf("the carrier received %+v", invites)
 	}
-	b.order(t, `"from_number":"12025550101"`).is(t, 202)
+	b.order(t, `"from_number":"12025550101"`).want(t, 202)
 	for _, n := range []string{"+12025550100", "+12025550199"} {
-		refused(t, b.order(t, `"from_number":"`+n+`"`), 400, "caller_number_outside_grant_pool")
+		wantError(t, b.order(t, `"from_number":"`+n+`"`), 400, "caller_number_outside_grant_pool")
 	}
 }
 
-func concurrencyOfAGrant(t *testing.T, s *service) {
+func grantConcurrency(t *testing.T, s *service) {
 	b := s.organization(t).lend(t, ", concurrent_calls: 1", ", concurrent_calls: 100, calls_per_minute: 100")
 	over := make(chan struct{})
 	defer close(over)
-	b.await(t, b.place(t, s.phone(siptest.Script{Status: 200, Talk: hangsUpOn(over)})), "ongoing")
+	b.await(t, b.place(t, s.phone(siptest.Script{Status: 200, Talk: hangUpOn(over)})), "ongoing")
 	a := b.order(t, "")
-	refused(t, a, 429, "subgroup_concurrency_limit")
+	wantError(t, a, 429, "subgroup_concurrency_limit")
 	if after := a.header.Get("Retry-After"); after != "" {
 		t.Errorf("Retry-After %s", after)
 	}
 }
 
-func rateOfAGrant(t *testing.T, s *service) {
+func grantRate(t *testing.T, s *service) {
 	b := s.organization(t).lend(t, ", calls_per_minute: 2", ", concurrent_calls: 100, calls_per_minute: 100")
-	b.order(t, "").is(t, 202)
-	b.order(t, "").is(t, 202)
+	b.order(t, "").want(t, 202)
+	b.order(t, "").want(t, 202)
 	a := b.order(t, "")
-	refused(t, a, 429, "subgroup_rate_limit")
+	wantError(t, a, 429, "subgroup_rate_limit")
 	if after := a.header.Get("Retry-After"); after != "60" {
 		t.Errorf("Retry-After %s", after)
 	}
 }
 
-func limitsBelowTheGrant(t *testing.T, s *service) {
+func subgroupBelowGrant(t *testing.T, s *service) {
 	b := s.organization(t).lend(t, ", concurrent_calls: 100, calls_per_minute: 100", ", concurrent_calls: 100, calls_per_minute: 2")
-	b.order(t, "").is(t, 202)
-	b.order(t, "").is(t, 202)
-	refused(t, b.order(t, ""), 429, "subgroup_rate_limit")
+	b.order(t, "").want(t, 202)
+	b.order(t, "").want(t, 202)
+	wantError(t, b.order(t, ""), 429, "subgroup_rate_limit")
 }
 
-func trunkTakenBack(t *testing.T, s *service) {
+func revokedGrant(t *testing.T, s *service) {
 	o := s.organization(t)
 	b := o.lend(t, "", "")
 	trunk := first(t, b.routes(t, "sales"), "trunks")
 	route := first(t, trunk, "subgroups")["route_id"]
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, grants: []}]`, o.name))
-	refused(t, b.order(t, fmt.Sprintf(`"trunk_id":%q`, trunk["trunk_id"])), 404, "trunk_not_found")
-	refused(t, b.order(t, fmt.Sprintf(`"route_id":%q`, route)), 404, "subgroup_not_found")
+	wantError(t, b.order(t, fmt.Sprintf(`"trunk_id":%q`, trunk["trunk_id"])), 404, "trunk_not_found")
+	wantError(t, b.order(t, fmt.Sprintf(`"route_id":%q`, route)), 404, "subgroup_not_found")
 	if l := b.routes(t, "sales"); len(l["trunks"].([]any)) != 0 {
 		t.Errorf("%v", l)
 	}
@@ -204,7 +204,7 @@ func foreignTrunk(t *testing.T, s *service) {
 	o, b := s.organization(t), s.organization(t)
 	theirs := first(t, b.routes(t, "sales"), "trunks")
 	a := o.order(t, fmt.Sprintf(`"trunk_id":%q`, theirs["trunk_id"]))
-	refused(t, a, 404, "trunk_not_found")
+	wantError(t, a, 404, "trunk_not_found")
 	if none := o.order(t, `"trunk_id":"trk_00000000000000000000000000"`); string(none.body) != string(a.body) {
 		t.Errorf("%v and %v", a, none)
 	}
@@ -222,8 +222,8 @@ func failsOver(t *testing.T, s *service) {
 	if c := o.await(t, o.place(t, number), "failed"); c["disconnection_reason"] != "busy" {
 		t.Errorf("%v", c["disconnection_reason"])
 	}
-	first, second := dead.Journal(), s.rung(number)
+	first, second := dead.Journal(), s.invitesTo(number)
 	if len(first) != 1 || len(second) != 1 || first[0].ID != second[0].ID {
-		t.Errorf("the first saw %d INVITEs, the second %d", len(first), len(second))
+		t.Errorf("the first proxy received %d INVITEs, the second %d", len(first), len(second))
 	}
 }

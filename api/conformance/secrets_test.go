@@ -20,14 +20,13 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestSecrets covers data that must not be readable afterwards.
+// TestSecrets covers data that must not be stored in plain text.
 func TestSecrets(t *testing.T) {
-	hold(t, "S", []statement{
-		{1, "keys, passwords, secrets and card numbers that were used in a call stand in no log, event, metric, file or row of the database", canaries},
+	checkAll(t, "S", []statement{
+		{1, "keys, passwords, secrets and card numbers of a call appear in no log, event, metric, file or row of the database", canaries},
 	})
 }
 
-// Secrets that are searched for afterwards.
 const (
 	canaryPassword = "canary-password-of-a-trunk"
 	canaryProvider = "canary-key-of-a-provider"
@@ -35,30 +34,30 @@ const (
 	canaryCard     = "4929123456781234"
 )
 
-// A greedy model is a provider that repeats its input. It first calls a tool with the card number, and then rejects
-// the key, with the key in its error.
-type greedy struct {
+// An echoModel is an LLM provider that first calls a tool with the card number and then rejects the key, with the
+// key in its error.
+type echoModel struct {
 	*httptest.Server
 
-	keyed, carded, tooled, refused atomic.Int64
+	keySeen, cardSeen, toolCalls, refused atomic.Int64
 }
 
-func newGreedy(t *testing.T) *greedy {
+func newEchoModel(t *testing.T) *echoModel {
 	t.Helper()
-	g := &greedy{}
+	g := &echoModel{}
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path == "/tool" {
 			if r.Header.Get("X-Key") == canaryHeader {
-				g.tooled.Add(1)
+				g.toolCalls.Add(1)
 			}
 			fmt.Fprintf(w, `{"found":%q}`, canaryCard)
 			return
 		}
 		if r.Header.Get("Authorization") == "Bearer "+canaryProvider {
-			g.keyed.Add(1)
+			g.keySeen.Add(1)
 		}
-		if strings.Contains(string(body), canaryCard) && g.carded.Add(1) == 1 {
+		if strings.Contains(string(body), canaryCard) && g.cardSeen.Add(1) == 1 {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"look_up\",\"arguments\":\"{\\\"card\\\":\\\"%s\\\"}\"}}]}}]}\n\n", canaryCard)
 			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
@@ -72,7 +71,7 @@ func newGreedy(t *testing.T) *greedy {
 	return g
 }
 
-const leaky = `
+const secretsYAML = `
 organizations:
 - name: %s
   agents:
@@ -85,8 +84,8 @@ organizations:
   - {name: main, username: acme, password: %s}
 `
 
-// presses is a callee who enters a card number and waits for the result.
-func presses(g *greedy) func(context.Context, media.Leg) {
+// enterCard is a callee who enters a card number and waits for the result.
+func enterCard(g *echoModel) func(context.Context, media.Leg) {
 	return func(ctx context.Context, leg media.Leg) {
 		pad, ok := leg.(media.Keypad)
 		if !ok {
@@ -101,50 +100,50 @@ func presses(g *greedy) func(context.Context, media.Leg) {
 		wait(2 * time.Second) // the greeting
 		_ = pad.Press(canaryCard + "#")
 		for range 100 {
-			if wait(200 * time.Millisecond); ctx.Err() != nil || g.refused.Load() > 0 && g.tooled.Load() > 0 {
+			if wait(200 * time.Millisecond); ctx.Err() != nil || g.refused.Load() > 0 && g.toolCalls.Load() > 0 {
 				break
 			}
 		}
-		wait(4 * time.Second) // the fallback model repeats its input
+		wait(4 * time.Second) // the fallback model echoes its input
 	}
 }
 
 func canaries(t *testing.T, s *service) {
-	g := newGreedy(t)
+	g := newEchoModel(t)
 	logs := t.TempDir()
 	host := strings.TrimPrefix(g.URL, "http://")
-	o := s.alone(t, "PARLEY_OPENAI_API_KEY="+canaryProvider, "PARLEY_OPENAI_URL="+g.URL+"/v1", "PARLEY_TOOL_HOSTS="+host, "PARLEY_TURN_LOGS="+logs)
-	hook := o.hooked(t, "", nil)
-	o.apply(t, fmt.Sprintf(leaky, o.name, g.URL+"/tool", canaryHeader, canaryPassword))
+	o := s.isolated(t, "PARLEY_OPENAI_API_KEY="+canaryProvider, "PARLEY_OPENAI_URL="+g.URL+"/v1", "PARLEY_TOOL_HOSTS="+host, "PARLEY_TURN_LOGS="+logs)
+	hook := o.addWebhook(t, "", nil)
+	o.apply(t, fmt.Sprintf(secretsYAML, o.name, g.URL+"/tool", canaryHeader, canaryPassword))
 	number := s.phone(siptest.Script{
 		Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: canaryPassword, Proxy: true},
-		Status:    http.StatusOK, Talk: presses(g),
+		Status:    http.StatusOK, Talk: enterCard(g),
 	})
-	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number), "Idempotency-Key", "once").is(t, 202)
+	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number), "Idempotency-Key", "once").want(t, 202)
 	id := a.object(t)["call_id"].(string)
 	call := o.await(t, id, "ended", "failed")
 	if call["status"] != "ended" {
 		t.Fatalf("the call failed: %v", call)
 	}
-	notes := hook.came(t, 2)
-	refused(t, o.do(t, "GET", "/v1/calls", "", "Authorization", "Bearer "+o.key+"0"), 401, "api_key_unknown")
+	deliveries := hook.waitFor(t, 2)
+	wantError(t, o.do(t, "GET", "/v1/calls", "", "Authorization", "Bearer "+o.key+"0"), 401, "api_key_unknown")
 
-	// Every secret was in use.
-	took := s.rung(number)
-	if n := len(took); n != 2 || !took[n-1].Credentials || g.keyed.Load() == 0 || g.carded.Load() == 0 || g.tooled.Load() == 0 || g.refused.Load() == 0 {
-		t.Errorf("%d INVITEs; the provider's key came %d times, the card %d, the tool's header %d; refused %d", n, g.keyed.Load(), g.carded.Load(), g.tooled.Load(), g.refused.Load())
+	// The test requires that every secret was used.
+	took := s.invitesTo(number)
+	if n := len(took); n != 2 || !took[n-1].Credentials || g.keySeen.Load() == 0 || g.cardSeen.Load() == 0 || g.toolCalls.Load() == 0 || g.refused.Load() == 0 {
+		t.Errorf("%d INVITEs; provider key seen %d times, card %d, tool header %d, requests refused %d", n, g.keySeen.Load(), g.cardSeen.Load(), g.toolCalls.Load(), g.refused.Load())
 	}
 	found := map[string]string{
-		"the log": o.s.logged(), "the metrics": scrape(t, o.s.metrics), "the notices": fmt.Sprint(notes), "the database": dump(t, o.s),
+		"the log": o.s.logged(), "the metrics": scrape(t, o.s.metrics), "the webhooks": fmt.Sprint(deliveries), "the database": dump(t, o.s),
 		"the files": files(t, logs) + files(t, o.s.dir),
 		"the API": string(o.do(t, "GET", "/v1/calls/"+id, "").body) + string(o.do(t, "GET", "/v1/calls/"+id+"/turns", "").body) +
 			string(o.do(t, "GET", "/v1/dialing-routes?agent_id=sales", "").body),
 	}
 	for where, known := range map[string]string{
-		"the log": "parley ready", "the metrics": "parley_calls_total", "the notices": id, "the database": o.name, "the files": `"kind":"key"`, "the API": "[pressed 17 keys]",
+		"the log": "parley ready", "the metrics": "parley_calls_total", "the webhooks": id, "the database": o.name, "the files": `"kind":"key"`, "the API": "[pressed 17 keys]",
 	} {
 		if !strings.Contains(found[where], known) {
-			t.Errorf("%s has no %q: the test does not see it", where, known)
+			t.Errorf("%s has no %q: the test is ineffective", where, known)
 		}
 	}
 	secrets := map[string]string{
@@ -155,7 +154,7 @@ func canaries(t *testing.T, s *service) {
 		for what, secret := range secrets {
 			if n := strings.Count(text, secret); n > 0 {
 				at := strings.Index(text, secret)
-				t.Errorf("%s stands in %s %d times: …%s…", what, where, n, text[max(0, at-300):min(len(text), at+60)])
+				t.Errorf("%s occurs in %s %d times: …%s…", what, where, n, text[max(0, at-300):min(len(text), at+60)])
 			}
 		}
 	}
@@ -179,7 +178,7 @@ func scrape(t *testing.T, url string) string {
 	return string(text)
 }
 
-// dump returns every row of every table, with bytes as text.
+// dump returns all rows of all tables, with bytes as text.
 func dump(t *testing.T, s *service) string {
 	t.Helper()
 	var all strings.Builder

@@ -32,22 +32,22 @@ type service struct {
 	carrier       *siptest.Carrier
 
 	mu       sync.Mutex
-	sections map[string]string // and the test that has it
+	sections map[string]string // test names by section
 	scripts  map[string]func(siptest.Invite) siptest.Script
 	numbers  int
 }
 
-// single is the service of this test binary.
-type single struct {
+// sharedService is the service of this test binary.
+type sharedService struct {
 	once    sync.Once
 	err     error
 	service *service
 }
 
-var one single
+var shared sharedService
 
-// get starts the service at its first use.
-func (o *single) get(t *testing.T) *service {
+// get starts the service on first use.
+func (o *sharedService) get(t *testing.T) *service {
 	t.Helper()
 	o.once.Do(func() { o.service, o.err = start(context.WithoutCancel(t.Context())) })
 	if o.err != nil {
@@ -56,7 +56,7 @@ func (o *single) get(t *testing.T) *service {
 	return o.service
 }
 
-func (o *single) stop() {
+func (o *sharedService) stop() {
 	if s := o.service; s != nil {
 		s.stop()
 		_ = s.carrier.Close() // its calls are over
@@ -88,8 +88,8 @@ func start(ctx context.Context) (*service, error) {
 	return s, err
 }
 
-// alone returns an organization of a process with its own settings and database.
-func (s *service) alone(t *testing.T, settings ...string) *organization {
+// isolated returns an organization of a process with its own settings and database.
+func (s *service) isolated(t *testing.T, settings ...string) *organization {
 	t.Helper()
 	own := &service{bin: s.bin, carrier: s.carrier}
 	var err error
@@ -107,18 +107,18 @@ func (s *service) alone(t *testing.T, settings ...string) *organization {
 	return own.organization(t)
 }
 
-// claim assigns a section to a test.
+// claim reserves a section for a test.
 func (s *service) claim(t *testing.T, section string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other, taken := s.sections[section]; taken && other != t.Name() {
-		t.Errorf("section %s is %s's already", section, other)
+		t.Errorf("section %s already belongs to %s", section, other)
 	}
 	s.sections[section] = t.Name()
 }
 
-// answer plays the phone of a number. Phones without a script answer and stay silent.
+// answer returns the script of a called number. Numbers without a script answer and stay silent.
 func (s *service) answer(in siptest.Invite) siptest.Script {
 	digits := in.To
 	if len(digits) > 11 { // dialed with a prefix
@@ -133,13 +133,14 @@ func (s *service) answer(in siptest.Invite) siptest.Script {
 	return siptest.Script{Status: http.StatusOK}
 }
 
-// phone returns a number with a script that no other test calls: +1 202 555 and four digits.
+// phone returns a number with a script; no other test calls it.
 func (s *service) phone(script siptest.Script) string {
 	return s.phones(func(siptest.Invite) siptest.Script { return script })
 }
 
-// busy returns a number that is always busy.
-func (s *service) busy() string { return s.phone(siptest.Script{Status: 486, Reason: "Busy Here"}) }
+func (s *service) busyNumber() string {
+	return s.phone(siptest.Script{Status: 486, Reason: "Busy Here"})
+}
 
 // phones is phone for a script that depends on the call.
 func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
@@ -151,8 +152,8 @@ func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
 	return "+" + digits
 }
 
-// rung returns the INVITEs to a number.
-func (s *service) rung(number string) (all []siptest.Entry) {
+// invitesTo returns the INVITEs to a number.
+func (s *service) invitesTo(number string) (all []siptest.Entry) {
 	for _, e := range s.carrier.Journal() {
 		if strings.HasSuffix(e.To, strings.TrimPrefix(number, "+")) {
 			all = append(all, e)
@@ -161,15 +162,14 @@ func (s *service) rung(number string) (all []siptest.Entry) {
 	return all
 }
 
-// An organization is an organization of the service, with an API key.
+// An organization sends requests with its API key.
 type organization struct {
 	s             *service
 	id, name, key string
-	url           string // of the process that gets its requests
+	url           string // of the process that receives its requests
 }
 
-// furniture is the configuration of a new organization.
-const furniture = `
+const organizationYAML = `
 organizations:
 - name: %s
   agents:
@@ -191,7 +191,7 @@ organizations:
 func (s *service) organization(t *testing.T) *organization {
 	t.Helper()
 	o := s.empty(t)
-	o.apply(t, fmt.Sprintf(furniture, o.name, s.carrier.Proxy()))
+	o.apply(t, fmt.Sprintf(organizationYAML, o.name, s.carrier.Proxy()))
 	return o
 }
 
@@ -212,7 +212,7 @@ func (s *service) empty(t *testing.T) *organization {
 	return o
 }
 
-// newKey creates another key, and returns its secret and id.
+// newKey creates another key and returns its secret and id.
 func (o *organization) newKey(t *testing.T, k apikeys.Key) (secret, id string) {
 	t.Helper()
 	k.OrgID = o.id
@@ -236,20 +236,20 @@ func (o *organization) apply(t *testing.T, text string) {
 }
 
 // do sends a request with the key of the organization. Headers are pairs that override; an empty value removes one.
-func (o *organization) do(t *testing.T, method, path, body string, headers ...string) answer {
+func (o *organization) do(t *testing.T, method, path, body string, headers ...string) response {
 	t.Helper()
-	a, err := o.ask(t.Context(), method, path, body, headers...)
+	a, err := o.request(t.Context(), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// ask is do for other goroutines than the test's.
-func (o *organization) ask(ctx context.Context, method, path, body string, headers ...string) (answer, error) {
+// request is do for goroutines other than the test's.
+func (o *organization) request(ctx context.Context, method, path, body string, headers ...string) (response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	r.Header.Set("Authorization", "Bearer "+o.key)
 	r.Header.Set("Content-Type", "application/json")
@@ -261,26 +261,26 @@ func (o *organization) ask(ctx context.Context, method, path, body string, heade
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
+	return response{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
 }
 
-// place calls a number with the agent sales, and returns the id of the call.
+// place calls a number with the agent sales and returns the id of the call.
 func (o *organization) place(t *testing.T, number string) string {
 	t.Helper()
 	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number))
-	id, _ := a.is(t, http.StatusAccepted).object(t)["call_id"].(string)
+	id, _ := a.want(t, http.StatusAccepted).object(t)["call_id"].(string)
 	return id
 }
 
-// await reads a call until it has one of the statuses, and returns it.
+// await reads a call until it has one of the statuses and returns it.
 func (o *organization) await(t *testing.T, id string, statuses ...string) map[string]any {
 	t.Helper()
 	var c map[string]any
-	until(t, fmt.Sprintf("call %s is %v", id, statuses), func() bool {
-		c = o.do(t, "GET", "/v1/calls/"+id, "").is(t, http.StatusOK).object(t)
+	waitUntil(t, fmt.Sprintf("call %s is %v", id, statuses), func() bool {
+		c = o.do(t, "GET", "/v1/calls/"+id, "").want(t, http.StatusOK).object(t)
 		for _, s := range statuses {
 			if c["status"] == s {
 				return true
@@ -291,23 +291,22 @@ func (o *organization) await(t *testing.T, id string, statuses ...string) map[st
 	return c
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
+func waitUntil(t *testing.T, condition string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)
-	for !is() {
+	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("it does not happen: %s", what)
+			t.Fatalf("timeout waiting until %s", condition)
 		}
 	}
 }
 
-// hangsUpOn is a silent party that hangs up on a signal.
-func hangsUpOn(over <-chan struct{}) func(context.Context, media.Leg) {
+// hangUpOn is a silent callee who hangs up on a signal.
+func hangUpOn(over <-chan struct{}) func(context.Context, media.Leg) {
 	return func(ctx context.Context, _ media.Leg) {
 		select {
 		case <-over:

@@ -14,44 +14,43 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4") // statements mostly wait
-	dbtest.Main(m, one.stop)
+	dbtest.Main(m, shared.stop)
 }
 
-// A statement is a promise of the API, and its check.
+// A statement is a documented property of the API with its check.
 type statement struct {
 	number int
-	says   string
+	text   string
 	check  func(t *testing.T, s *service)
 }
 
-// hold checks the statements of a section.
-func hold(t *testing.T, section string, all []statement) {
+// checkAll runs the statements of a section.
+func checkAll(t *testing.T, section string, all []statement) {
 	t.Helper()
 	t.Parallel()
-	s := one.get(t)
+	s := shared.get(t)
 	s.claim(t, section)
 	for i, st := range all {
-		if st.number != i+1 || st.says == "" {
-			t.Errorf("statement %s%d, %q, stands in place %d: numbers go up by one, and each says what it is", section, st.number, st.says, i+1)
+		if st.number != i+1 || st.text == "" {
+			t.Errorf("statement %s%d, %q, at index %d: numbers must be consecutive and texts not empty", section, st.number, st.text, i+1)
 		}
-		t.Run(fmt.Sprintf("%s%d %s", section, st.number, st.says), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s%d %s", section, st.number, st.text), func(t *testing.T) {
 			t.Parallel()
 			st.check(t, s)
 		})
 	}
 }
 
-// An answer is an HTTP response.
-type answer struct {
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+func (a response) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
 
 // object decodes a JSON object.
-func (a answer) object(t *testing.T) map[string]any {
+func (a response) object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal(a.body, &v); err != nil {
@@ -61,7 +60,7 @@ func (a answer) object(t *testing.T) map[string]any {
 }
 
 // list decodes a JSON array.
-func (a answer) list(t *testing.T) []any {
+func (a response) list(t *testing.T) []any {
 	t.Helper()
 	var v []any
 	if err := json.Unmarshal(a.body, &v); err != nil {
@@ -70,8 +69,8 @@ func (a answer) list(t *testing.T) []any {
 	return v
 }
 
-// is checks the status of a response, and returns it.
-func (a answer) is(t *testing.T, status int) answer {
+// want checks the status of a response and returns the response.
+func (a response) want(t *testing.T, status int) response {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("%v, want %d", a, status)
@@ -80,7 +79,7 @@ func (a answer) is(t *testing.T, status int) answer {
 }
 
 // envelope returns the error object.
-func (a answer) envelope(t *testing.T) map[string]any {
+func (a response) envelope(t *testing.T) map[string]any {
 	t.Helper()
 	e, ok := a.object(t)["error"].(map[string]any)
 	if !ok {
@@ -89,8 +88,8 @@ func (a answer) envelope(t *testing.T) map[string]any {
 	return e
 }
 
-// refused checks the status, the code, and the four fields of an error.
-func refused(t *testing.T, a answer, status int, code string) {
+// wantError checks the status, the code, and the four fields of an error.
+func wantError(t *testing.T, a response, status int, code string) {
 	t.Helper()
 	types := map[int]string{
 		400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",

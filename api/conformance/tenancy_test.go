@@ -14,28 +14,27 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestTenancy covers the isolation of organizations. It tests every operation of the OpenAPI description, so that new
-// operations are covered.
+// TestTenancy covers the isolation of organizations for every operation of the OpenAPI description.
 func TestTenancy(t *testing.T) {
-	hold(t, "T", []statement{
-		{1, "any id of another organization in any path is 404, with the very body that an id of nobody gets", foreignPaths},
-		{2, "any id of another organization in any query is answered as one of nobody", foreignQueries},
-		{3, "any id of another organization in any body is answered as one of nobody", foreignBodies},
-		{4, "lists tell of the key's organization alone", ownLists},
-		{5, "the database itself refuses what belongs to two organizations", twoOwners},
+	checkAll(t, "T", []statement{
+		{1, "a foreign id in any path returns 404 with the same body as an unknown id", foreignPaths},
+		{2, "a foreign id in any query is treated like an unknown id", foreignQueries},
+		{3, "a foreign id in any body is treated like an unknown id", foreignBodies},
+		{4, "lists contain only objects of the key's organization", ownLists},
+		{5, "foreign keys reject rows that belong to two organizations", crossOrganizationRows},
 	})
 }
 
-// A neighbour is another organization with ids of every kind.
-type neighbour struct {
+// A neighbor is another organization with an id of each kind.
+type neighbor struct {
 	*organization
 
 	ids []string
 }
 
-func neighbours(t *testing.T, s *service) neighbour {
+func newNeighbor(t *testing.T, s *service) neighbor {
 	t.Helper()
-	n := neighbour{organization: s.organization(t)}
+	n := neighbor{organization: s.organization(t)}
 	n.apply(t, fmt.Sprintf(`
 organizations:
 - name: %s
@@ -43,7 +42,7 @@ organizations:
   agents:
   - {name: %[1]s-agent, published: true, prompt: x, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
 `, n.name))
-	call := n.await(t, n.place(t, s.busy()), "failed")
+	call := n.await(t, n.place(t, s.busyNumber()), "failed")
 	n.ids = []string{call["call_id"].(string), n.id, n.name, n.name + "-agent"}
 	for _, table := range []string{"api_keys", "agents", "trunks", "subgroups", "attempts", "webhook_endpoints"} {
 		var id string
@@ -55,11 +54,11 @@ organizations:
 	return n
 }
 
-// nobodys returns an id of the same form that does not exist.
-func nobodys(id string) string {
+// unknownID returns an id of the same form that no object has.
+func unknownID(id string) string {
 	prefix, _, ok := strings.Cut(id, "_")
 	if !ok {
-		return control.NewID("nobody-", time.Now())
+		return control.NewID("unknown-", time.Now())
 	}
 	return control.NewID(prefix+"_", time.Now())
 }
@@ -89,7 +88,7 @@ func (s *service) operations(t *testing.T) (all []operation) {
 			Schemas map[string]struct{ Properties map[string]any }
 		}
 	}
-	if err := json.Unmarshal(o.do(t, "GET", "/openapi.json", "").is(t, 200).body, &doc); err != nil {
+	if err := json.Unmarshal(o.do(t, "GET", "/openapi.json", "").want(t, 200).body, &doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
@@ -112,74 +111,73 @@ func (s *service) operations(t *testing.T) (all []operation) {
 	return all
 }
 
-// same checks that the response for an id of another organization equals the response for an id that does not exist,
-// in status and body.
-func same(t *testing.T, id string, ask func(id string) answer) answer {
+// same checks that a foreign id gets the same status and body as an unknown id.
+func same(t *testing.T, id string, request func(id string) response) response {
 	t.Helper()
-	nobody := nobodys(id)
-	theirs, none := ask(id), ask(nobody)
-	if theirs.status != none.status || !bytes.Equal(bytes.ReplaceAll(theirs.body, []byte(id), []byte(nobody)), none.body) {
-		t.Errorf("%s of another organization: %v; an id of nobody: %v", id, theirs, none)
+	unknown := unknownID(id)
+	theirs, none := request(id), request(unknown)
+	if theirs.status != none.status || !bytes.Equal(bytes.ReplaceAll(theirs.body, []byte(id), []byte(unknown)), none.body) {
+		t.Errorf("%s of another organization: %v; an unknown id: %v", id, theirs, none)
 	}
 	return theirs
 }
 
 func foreignPaths(t *testing.T, s *service) {
-	o, n := s.organization(t), neighbours(t, s)
-	asked := 0
+	o, n := s.organization(t), newNeighbor(t, s)
+	requests := 0
 	for _, op := range s.operations(t) {
 		if !strings.Contains(op.path, "{id}") {
 			continue
 		}
 		for _, id := range n.ids {
 			body := "{}"
-			if strings.HasSuffix(op.path, "/calls") && op.method == "POST" { // what is wrong with it is told before
+			if strings.HasSuffix(op.path, "/calls") && op.method == "POST" { // body errors precede
 				body = `{"calls":[{"phone":"2125550123"}],"attestation":{"confirmed":true}}`
 			}
-			a := same(t, id, func(id string) answer {
+			a := same(t, id, func(id string) response {
 				return o.do(t, op.method, strings.ReplaceAll(op.path, "{id}", id), body, "Idempotency-Key", "k")
 			})
 			switch {
 			case strings.HasPrefix(op.path, "/v1/admin/"):
-				refused(t, a, 403, "privileged_key_required")
+				wantError(t, a, 403, "privileged_key_required")
 			case a.status != 404:
-				t.Errorf("%s %s of another's %s: %v", op.method, op.path, id, a)
+				t.Errorf("%s %s with a foreign %s: %v", op.method, op.path, id, a)
 			}
-			asked++
+			requests++
 		}
 	}
-	if asked < 50 {
-		t.Errorf("only %d requests were made", asked)
+	if requests < 50 {
+		t.Errorf("only %d requests were made", requests)
 	}
-	if c := n.do(t, "GET", "/v1/calls/"+n.ids[0], "").is(t, 200).object(t); c["status"] != "failed" {
-		t.Errorf("the neighbour's call is %v", c["status"])
+	if c := n.do(t, "GET", "/v1/calls/"+n.ids[0], "").want(t, 200).object(t); c["status"] != "failed" {
+		t.Errorf("the status of the status of the neighbor's call is %v", c["status"])
 	}
 }
 
 func foreignQueries(t *testing.T, s *service) {
-	o, n := s.organization(t), neighbours(t, s)
-	asked := 0
+	o, n := s.organization(t), newNeighbor(t, s)
+	requests := 0
 	for _, op := range s.operations(t) {
 		for _, name := range op.query {
 			for _, id := range n.ids {
-				same(t, id, func(id string) answer { return o.do(t, op.method, op.path+"?"+name+"="+url.QueryEscape(id), "") })
-				asked++
+				same(t, id, func(id string) response { return o.do(t, op.method, op.path+"?"+name+"="+url.QueryEscape(id), "") })
+				requests++
 			}
 		}
 	}
-	if asked < 50 {
-		t.Errorf("only %d requests were made", asked)
+	if requests < 50 {
+		t.Errorf("only %d requests were made", requests)
 	}
 }
 
 func foreignBodies(t *testing.T, s *service) {
-	o, n := s.organization(t), neighbours(t, s)
-	asked := 0
+	o, n := s.organization(t), newNeighbor(t, s)
+	requests := 0
 	for _, op := range s.operations(t) {
 		for _, name := range op.body {
 			for _, id := range n.ids {
 				body := map[string]any{"agent_id": "sales", "to_number": "+12025550000"}
-				a := same(t, id, func(id string) answer {
+				a := same(t, id, func(id string) response {
 					body[name] = id
 					text, err := json.Marshal(body)
 					if err != nil {
@@ -188,20 +186,20 @@ func foreignBodies(t *testing.T, s *service) {
 					return o.do(t, op.method, strings.ReplaceAll(op.path, "{id}", "x"), string(text))
 				})
 				if a.status < 400 {
-					t.Errorf("%s %s takes another's %s as %s: %v", op.method, op.path, id, name, a)
+					t.Errorf("%s %s accepts a foreign %s as %s: %v", op.method, op.path, id, name, a)
 				}
-				asked++
+				requests++
 			}
 		}
 	}
-	if asked < 30 {
-		t.Errorf("only %d requests were made", asked)
+	if requests < 30 {
+		t.Errorf("only %d requests were made", requests)
 	}
 }
 
 func ownLists(t *testing.T, s *service) {
-	o, n := s.organization(t), neighbours(t, s)
-	own := o.place(t, s.busy())
+	o, n := s.organization(t), newNeighbor(t, s)
+	own := o.place(t, s.busyNumber())
 	for _, op := range s.operations(t) {
 		if op.method != "GET" || strings.Contains(op.path, "{") {
 			continue
@@ -209,18 +207,17 @@ func ownLists(t *testing.T, s *service) {
 		a := o.do(t, "GET", op.path+"?agent_id=sales&limit=100", "")
 		for _, id := range n.ids {
 			if bytes.Contains(a.body, []byte(id)) {
-				t.Errorf("GET %s tells of another organization's %s", op.path, id)
+				t.Errorf("GET %s contains the foreign %s", op.path, id)
 			}
 		}
 		if op.path == "/v1/calls" && !bytes.Contains(a.body, []byte(own)) {
-			t.Errorf("GET %s does not tell of its own: %v", op.path, a)
+			t.Errorf("GET %s lacks its own call: %v", op.path, a)
 		}
 	}
 }
 
-// twoOwners writes rows directly to the database that would belong to two organizations.
-func twoOwners(t *testing.T, s *service) {
-	o, n := s.organization(t), neighbours(t, s)
+func crossOrganizationRows(t *testing.T, s *service) {
+	o, n := s.organization(t), newNeighbor(t, s)
 	call := n.ids[0]
 	for what, sql := range map[string]string{
 		"an attempt":   "INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, attempt_no, leg) VALUES ('x', $2, $1, '', '', 9, 'transfer')",
@@ -231,7 +228,7 @@ func twoOwners(t *testing.T, s *service) {
 		"its subgroup": "INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id) SELECT $1, s.id, a.id FROM subgroups s, agents a WHERE a.org_id = $1 AND s.org_id = (SELECT org_id FROM calls WHERE id = $2)",
 	} {
 		if _, err := s.db.Pool.Exec(t.Context(), sql, o.id, call); err == nil || !strings.Contains(err.Error(), "23503") {
-			t.Errorf("%s of another organization's: %v, want a foreign key to refuse it", what, err)
+			t.Errorf("%s of another organization: %v, want a foreign key violation", what, err)
 		}
 	}
 }

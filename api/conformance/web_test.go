@@ -19,20 +19,20 @@ import (
 
 // TestWebCalls covers POST /v1/calls/web and the call.
 func TestWebCalls(t *testing.T) {
-	hold(t, "V", []statement{
-		{1, "a good order is 201 with the members that a browser needs, and a call that is queued", webOrder},
-		{2, "an unknown agent is 404 agent_not_found, one that is not published 409 agent_not_published, one whose provider is not set up 503 agent_dispatch_failed", webRefused},
-		{3, "what does not fit the schema, and variables that are missing, are 422 invalid_request", webSchema},
-		{4, "a repeat with the same Idempotency-Key is the same call and token; another body is 422 idempotency_key_reuse; a refusal frees the key", webReplay},
-		{5, "the token stands in no row of the database and no line of the log", webTokenKept},
-		{6, "a call that nobody joins ends with never_joined, is told by call_ended alone, and its token joins nothing", webNeverJoined},
-		{7, "a call that is ended before it is joined is ended, cancelled", webCancelled},
-		{8, "a call that is joined goes from queued over ongoing to ended, has turns, a transcript and a recording, and both notices", webTalks},
-		{9, "end hangs a joined call up: api_hangup, and the browser is told", webEnded},
+	checkAll(t, "V", []statement{
+		{1, "a valid order returns 201 with the join data and a queued call", webOrder},
+		{2, "an unknown agent returns 404 agent_not_found, an unpublished one 409 agent_not_published, one without its provider 503 agent_dispatch_failed", webUnusableAgent},
+		{3, "invalid bodies and missing variables return 422 invalid_request", webSchema},
+		{4, "a repeat with the same Idempotency-Key returns the same call and token; another body returns 422 idempotency_key_reuse; a rejection frees the key", webReplay},
+		{5, "the token is neither stored nor logged", webTokenSecret},
+		{6, "a call without a join ends with never_joined and sends only call_ended; its token becomes invalid", webNotJoined},
+		{7, "end before the join returns the call as ended, cancelled", webCancelled},
+		{8, "a joined call is queued, ongoing, ended; it has turns, transcript, recording and both webhook events", webConversation},
+		{9, "end of a joined call sends bye with api_hangup to the browser", webHangup},
 	})
 }
 
-func (o *organization) web(t *testing.T, more string, headers ...string) answer {
+func (o *organization) web(t *testing.T, more string, headers ...string) response {
 	t.Helper()
 	if more != "" {
 		more = "," + more
@@ -43,7 +43,7 @@ func (o *organization) web(t *testing.T, more string, headers ...string) answer 
 func webOrder(t *testing.T, s *service) {
 	o := s.organization(t)
 	before := time.Now()
-	w := o.web(t, `"metadata":{"external_id":"x"},"client":"browser","max_duration_s":60,"unknown":1`).is(t, 201).object(t)
+	w := o.web(t, `"metadata":{"external_id":"x"},"client":"browser","max_duration_s":60,"unknown":1`).want(t, 201).object(t)
 	hasMembers(t, w, map[string]any{
 		"status": "queued", "call_type": "web", "token_type": "Bearer", "agent_id": "sales", "max_duration_s": 60, "ice_transport_policy": "all",
 		"url": "ws" + strings.TrimPrefix(o.url, "http") + "/rtc?v=1", "whip_url": o.url + "/rtc/whip",
@@ -54,96 +54,95 @@ func webOrder(t *testing.T, s *service) {
 	if _, ok := w["ice_servers"].([]any); !ok || strings.Count(w["access_token"].(string), ".") != 2 {
 		t.Errorf("%v", w)
 	}
-	c := o.do(t, "GET", "/v1/calls/"+w["call_id"].(string), "").is(t, 200).object(t)
+	c := o.do(t, "GET", "/v1/calls/"+w["call_id"].(string), "").want(t, 200).object(t)
 	hasMembers(t, c, map[string]any{"status": "queued", "call_type": "web", "to_number": "", "trunk_id": nil, "route_id": nil, "dialed_at": nil, "answered_at": nil})
-	if all := o.do(t, "GET", "/v1/calls?call_type=web&external_id=x", "").is(t, 200).object(t)["calls"].([]any); len(all) != 1 {
+	if all := o.do(t, "GET", "/v1/calls?call_type=web&external_id=x", "").want(t, 200).object(t)["calls"].([]any); len(all) != 1 {
 		t.Errorf("listed: %v", all)
 	}
 }
 
-func webRefused(t *testing.T, s *service) {
+func webUnusableAgent(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, `organizations: [{name: `+o.name+`, agents: [
 		{name: draft, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}},
-		{name: mute, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: cartesia}}}]}]`)
-	refused(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"nobody"}`), 404, "agent_not_found")
-	refused(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"draft"}`), 409, "agent_not_published")
-	refused(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"mute"}`), 503, "agent_dispatch_failed")
-	refused(t, s.organization(t).do(t, "POST", "/v1/calls/web", `{"agent_id":"draft"}`), 404, "agent_not_found")
+		{name: unconfigured, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: cartesia}}}]}]`)
+	wantError(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"unknown"}`), 404, "agent_not_found")
+	wantError(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"draft"}`), 409, "agent_not_published")
+	wantError(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"unconfigured"}`), 503, "agent_dispatch_failed")
+	wantError(t, s.organization(t).do(t, "POST", "/v1/calls/web", `{"agent_id":"draft"}`), 404, "agent_not_found")
 	if n := o.count(t); n != 0 {
-		t.Errorf("%d calls are left behind", n)
+		t.Errorf("%d calls were created", n)
 	}
 }
 
 func webSchema(t *testing.T, s *service) {
 	o := s.organization(t)
-	o.apply(t, `organizations: [{name: `+o.name+`, agents: [{name: needy, published: true, greeting: "Hello {{first_name}}.", speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]}]`)
+	o.apply(t, `organizations: [{name: `+o.name+`, agents: [{name: templated, published: true, greeting: "Hello {{first_name}}.", speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]}]`)
 	for _, body := range []string{
-		`{}`, `{"agent_id":1}`, `{"agent_id":"sales","client":"fax"}`, `{"agent_id":"sales","max_duration_s":7201}`, `[]`, `{`, `{"agent_id":"needy"}`,
+		`{}`, `{"agent_id":1}`, `{"agent_id":"sales","client":"fax"}`, `{"agent_id":"sales","max_duration_s":7201}`, `[]`, `{`, `{"agent_id":"templated"}`,
 	} {
-		refused(t, o.do(t, "POST", "/v1/calls/web", body), 422, "invalid_request")
+		wantError(t, o.do(t, "POST", "/v1/calls/web", body), 422, "invalid_request")
 	}
-	o.do(t, "POST", "/v1/calls/web", `{"agent_id":"needy","variables":{"first_name":"Ada"}}`).is(t, 201)
+	o.do(t, "POST", "/v1/calls/web", `{"agent_id":"templated","variables":{"first_name":"Ada"}}`).want(t, 201)
 }
 
 func webReplay(t *testing.T, s *service) {
 	o := s.organization(t)
-	first := o.web(t, "", "Idempotency-Key", "k").is(t, 201)
-	again := o.web(t, "", "Idempotency-Key", "k").is(t, 201)
+	first := o.web(t, "", "Idempotency-Key", "k").want(t, 201)
+	again := o.web(t, "", "Idempotency-Key", "k").want(t, 201)
 	if !bytes.Equal(first.body, again.body) || again.header.Get("Idempotent-Replayed") != "true" || o.count(t) != 1 {
 		t.Errorf("%v and %v", first, again)
 	}
-	refused(t, o.web(t, `"client":"sdk"`, "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
-	refused(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"nobody"}`, "Idempotency-Key", "l"), 404, "agent_not_found")
-	o.web(t, "", "Idempotency-Key", "l").is(t, 201)
+	wantError(t, o.web(t, `"client":"sdk"`, "Idempotency-Key", "k"), 422, "idempotency_key_reuse")
+	wantError(t, o.do(t, "POST", "/v1/calls/web", `{"agent_id":"unknown"}`, "Idempotency-Key", "l"), 404, "agent_not_found")
+	o.web(t, "", "Idempotency-Key", "l").want(t, 201)
 }
 
-func webTokenKept(t *testing.T, s *service) {
+func webTokenSecret(t *testing.T, s *service) {
 	o := s.organization(t)
-	w := o.web(t, "", "Idempotency-Key", "k").is(t, 201).object(t)
+	w := o.web(t, "", "Idempotency-Key", "k").want(t, 201).object(t)
 	signed := w["access_token"].(string)
 	signed = signed[strings.LastIndexByte(signed, '.')+1:]
 	for what, text := range map[string]string{"the database": dump(t, s), "the log": s.logged()} {
 		if strings.Contains(text, signed) {
-			t.Errorf("the token stands in %s", what)
+			t.Errorf("the token occurs in %s", what)
 		}
 	}
 }
 
-// passed simulates that the minute for joining a call has passed.
-func (s *service) passed(t *testing.T, id string) {
+func (s *service) expireTicket(t *testing.T, id string) {
 	t.Helper()
 	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func webNeverJoined(t *testing.T, s *service) {
+func webNotJoined(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, "", nil)
-	w := o.web(t, "").is(t, 201).object(t)
+	r := o.addWebhook(t, "", nil)
+	w := o.web(t, "").want(t, 201).object(t)
 	id := w["call_id"].(string)
-	s.passed(t, id)
+	s.expireTicket(t, id)
 	c := o.await(t, id, "ended")
 	hasMembers(t, c, map[string]any{"disconnection_reason": "never_joined", "hangup_by": "system", "answered_at": nil, "recording_status": "none"})
-	all := r.came(t, 1)
+	all := r.waitFor(t, 1)
 	if got := kinds(all); !slices.Equal(got, []string{"call_ended"}) {
 		t.Errorf("%v", got)
 	}
-	var why *webrtctest.RefusedError
-	if err := s.browser(t, w).Join(t.Context()); !errors.As(err, &why) || why.Code != "call_ended" {
+	var refused *webrtctest.RefusedError
+	if err := s.browser(t, w).Join(t.Context()); !errors.As(err, &refused) || refused.Code != "call_ended" {
 		t.Errorf("%v", err)
 	}
-	r.came(t, 1)
+	r.waitFor(t, 1)
 }
 
 func webCancelled(t *testing.T, s *service) {
 	o := s.organization(t)
-	w := o.web(t, "").is(t, 201).object(t)
-	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").is(t, 200).object(t)
+	w := o.web(t, "").want(t, 201).object(t)
+	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").want(t, 200).object(t)
 	hasMembers(t, c, map[string]any{"status": "ended", "disconnection_reason": "cancelled", "hangup_by": "api"})
-	var why *webrtctest.RefusedError
-	if err := s.browser(t, w).Join(t.Context()); !errors.As(err, &why) || why.Code != "call_ended" {
+	var refused *webrtctest.RefusedError
+	if err := s.browser(t, w).Join(t.Context()); !errors.As(err, &refused) || refused.Code != "call_ended" {
 		t.Errorf("%v", err)
 	}
 }
@@ -164,10 +163,10 @@ func (s *service) browser(t *testing.T, order map[string]any) *webrtctest.Browse
 	return b
 }
 
-func webTalks(t *testing.T, s *service) {
+func webConversation(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, "", nil)
-	w := o.web(t, "").is(t, 201).object(t)
+	r := o.addWebhook(t, "", nil)
+	w := o.web(t, "").want(t, 201).object(t)
 	id := w["call_id"].(string)
 	b := s.browser(t, w)
 	if err := b.Join(t.Context()); err != nil {
@@ -185,28 +184,28 @@ func webTalks(t *testing.T, s *service) {
 		t.Errorf("%v", c)
 	}
 	var turns []json.RawMessage
-	if err := json.Unmarshal(o.do(t, "GET", "/v1/calls/"+id+"/turns", "").is(t, 200).body, &turns); err != nil || len(turns) < 2 {
+	if err := json.Unmarshal(o.do(t, "GET", "/v1/calls/"+id+"/turns", "").want(t, 200).body, &turns); err != nil || len(turns) < 2 {
 		t.Errorf("%d turns: %v", len(turns), err)
 	}
-	if got := kinds(r.came(t, 2)); !slices.Equal(got, []string{"call_ended", "call_analyzed"}) {
+	if got := kinds(r.waitFor(t, 2)); !slices.Equal(got, []string{"call_ended", "call_analyzed"}) {
 		t.Errorf("%v", got)
 	}
-	until(t, "the recording is ready", func() bool {
-		return o.do(t, "GET", "/v1/calls/"+id, "").is(t, 200).object(t)["recording_status"] == "ready"
+	waitUntil(t, "the recording is ready", func() bool {
+		return o.do(t, "GET", "/v1/calls/"+id, "").want(t, 200).object(t)["recording_status"] == "ready"
 	})
 }
 
-func webEnded(t *testing.T, s *service) {
+func webHangup(t *testing.T, s *service) {
 	o := s.organization(t)
-	w := o.web(t, "").is(t, 201).object(t)
+	w := o.web(t, "").want(t, 201).object(t)
 	b := s.browser(t, w)
 	if err := b.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.await(t, w["call_id"].(string), "ongoing") // earlier, the call would be canceled
-	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").is(t, 200).object(t)
+	o.await(t, w["call_id"].(string), "ongoing") // before the join, end cancels
+	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").want(t, 200).object(t)
 	hasMembers(t, c, map[string]any{"status": "ended", "disconnection_reason": "api_hangup", "hangup_by": "api"})
-	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	ctx, cancel := context.WithTimeout(t.Context(), longRing)
 	defer cancel()
 	if m, err := b.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.Type == "bye" }); err != nil || m.Reason != "api_hangup" {
 		t.Errorf("%+v %v", m, err)

@@ -18,15 +18,15 @@ import (
 
 // TestWebhooks covers webhooks of calls.
 func TestWebhooks(t *testing.T) {
-	hold(t, "W", []statement{
-		{1, "a call that took place is told by call_ended and then by call_analyzed", toldTwice},
-		{2, "a call that failed is told by call_ended alone", toldOnce},
-		{3, "a notice has the call, the client's metadata, and no contact of ours", noticeHasItsMembers},
-		{4, "a notice that is not taken comes again with the same webhook-id, signed anew", comesAgain},
-		{5, "while a secret is changed both sign", twoSecrets},
-		{6, "an endpoint gets what it subscribed to alone", subscriptions},
-		{7, "410 disables an endpoint, and redirects are not followed", goneAndRedirects},
-		{8, "the notice of analysis has recording and analysis settled", analyzedIsSettled},
+	checkAll(t, "W", []statement{
+		{1, "an answered call sends call_ended and then call_analyzed", completedCallEvents},
+		{2, "a failed call sends only call_ended", failedCallEvents},
+		{3, "an event has the call and the client's metadata, without the contact id", eventMembers},
+		{4, "a rejected delivery is retried with the same webhook-id and a new signature", retriedDelivery},
+		{5, "during a rotation, both secrets sign", rotatedSecret},
+		{6, "an endpoint receives only the events it subscribed to", subscriptions},
+		{7, "410 disables an endpoint; redirects are not followed", goneAndRedirects},
+		{8, "call_analyzed is sent after recording and analysis have finished", analyzedAfterSettling},
 	})
 }
 
@@ -35,27 +35,27 @@ const (
 	formerSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// A note is a received webhook.
-type note struct {
+// A delivery is a received webhook.
+type delivery struct {
 	id, signatures string
 	body           map[string]any
-	knowsFormer    bool // it also verifies with the former secret
+	formerValid    bool // also verifies with the former secret
 }
 
 // A receiver accepts webhooks with a valid signature.
 type receiver struct {
 	*httptest.Server
 
-	mu     sync.Mutex
-	answer func(n note) int // nil is 200
-	notes  []note
-	forged int
+	mu         sync.Mutex
+	status     func(n delivery) int // nil means 200
+	deliveries []delivery
+	forged     int
 }
 
-// hooked creates an endpoint of the organization; keys are more of its YAML.
-func (o *organization) hooked(t *testing.T, keys string, answer func(note) int) *receiver {
+// addWebhook creates an endpoint of the organization; keys are more of its YAML.
+func (o *organization) addWebhook(t *testing.T, keys string, status func(delivery) int) *receiver {
 	t.Helper()
-	r := &receiver{answer: answer}
+	r := &receiver{status: status}
 	present, err := standardwebhooks.NewWebhook(hookSecret)
 	if err != nil {
 		t.Fatal(err)
@@ -68,13 +68,13 @@ func (o *organization) hooked(t *testing.T, keys string, answer func(note) int) 
 		text, err := io.ReadAll(req.Body)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		n := note{id: req.Header.Get("Webhook-Id"), signatures: req.Header.Get("Webhook-Signature"), knowsFormer: former.Verify(text, req.Header) == nil}
+		n := delivery{id: req.Header.Get("Webhook-Id"), signatures: req.Header.Get("Webhook-Signature"), formerValid: former.Verify(text, req.Header) == nil}
 		if err != nil || present.Verify(text, req.Header) != nil || json.Unmarshal(text, &n.body) != nil {
 			r.forged++
 		}
-		r.notes = append(r.notes, n)
-		if r.answer != nil {
-			w.WriteHeader(r.answer(n))
+		r.deliveries = append(r.deliveries, n)
+		if r.status != nil {
+			w.WriteHeader(r.status(n))
 		}
 	}))
 	t.Cleanup(r.Close)
@@ -82,40 +82,40 @@ func (o *organization) hooked(t *testing.T, keys string, answer func(note) int) 
 	return r
 }
 
-// came waits for n webhooks and returns them.
-func (r *receiver) came(t *testing.T, n int) (all []note) {
+// waitFor waits for exactly n deliveries and returns them.
+func (r *receiver) waitFor(t *testing.T, n int) (all []delivery) {
 	t.Helper()
-	until(t, fmt.Sprintf("%d notices come", n), func() bool {
+	waitUntil(t, fmt.Sprintf("%d deliveries arrive", n), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		all = slices.Clone(r.notes)
+		all = slices.Clone(r.deliveries)
 		return len(all) >= n
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forged > 0 || len(r.notes) > n {
-		t.Fatalf("%d notices, %d forged", len(r.notes), r.forged)
+	if r.forged > 0 || len(r.deliveries) > n {
+		t.Fatalf("%d deliveries, %d with a wrong signature", len(r.deliveries), r.forged)
 	}
 	return all
 }
 
-func kinds(all []note) (kinds []string) {
+func kinds(all []delivery) (kinds []string) {
 	for _, n := range all {
 		kinds = append(kinds, fmt.Sprint(n.body["type"]))
 	}
 	return kinds
 }
 
-// talks returns the number of a callee who says something and hangs up.
-func (s *service) talks() string {
+// talkingNumber returns the number of a callee who speaks one line and hangs up.
+func (s *service) talkingNumber() string {
 	return s.phone(siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Lines: []string{"when do you open"}}.Talk})
 }
 
-func toldTwice(t *testing.T, s *service) {
+func completedCallEvents(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, "", nil)
-	id := o.place(t, s.talks())
-	all := r.came(t, 2)
+	r := o.addWebhook(t, "", nil)
+	id := o.place(t, s.talkingNumber())
+	all := r.waitFor(t, 2)
 	if got := kinds(all); !slices.Equal(got, []string{"call_ended", "call_analyzed"}) {
 		t.Errorf("%v", got)
 	}
@@ -125,17 +125,17 @@ func toldTwice(t *testing.T, s *service) {
 		}
 	}
 	if all[0].id == all[1].id {
-		t.Error("both have one id")
+		t.Error("both events have the same id")
 	}
 }
 
-func toldOnce(t *testing.T, s *service) {
+func failedCallEvents(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, "", nil)
-	o.await(t, o.place(t, s.busy()), "failed")
-	id := o.place(t, s.talks()) // its webhooks follow all of the first call's
+	r := o.addWebhook(t, "", nil)
+	o.await(t, o.place(t, s.busyNumber()), "failed")
+	id := o.place(t, s.talkingNumber()) // its webhooks follow all of the first call's
 	o.await(t, id, "ended")
-	all := r.came(t, 3)
+	all := r.waitFor(t, 3)
 	if got := kinds(all); !slices.Equal(got, []string{"call_ended", "call_ended", "call_analyzed"}) {
 		t.Errorf("%v", got)
 	}
@@ -144,11 +144,11 @@ func toldOnce(t *testing.T, s *service) {
 	}
 }
 
-func noticeHasItsMembers(t *testing.T, s *service) {
+func eventMembers(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, "", nil)
-	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"metadata":{"order":"A-1","contact_id":"mine","campaign_id":"mine"}}`, s.busy())).is(t, 202)
-	n := r.came(t, 1)[0].body
+	r := o.addWebhook(t, "", nil)
+	o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q,"metadata":{"order":"A-1","contact_id":"mine","campaign_id":"mine"}}`, s.busyNumber())).want(t, 202)
+	n := r.waitFor(t, 1)[0].body
 	for _, k := range []string{"type", "event", "event_id", "timestamp", "organization_id", "call_id", "metadata", "call"} {
 		if n[k] == nil {
 			t.Errorf("no %s", k)
@@ -160,46 +160,46 @@ func noticeHasItsMembers(t *testing.T, s *service) {
 	call := o.do(t, "GET", "/v1/calls/"+n["call_id"].(string), "").object(t)
 	for k, v := range n["call"].(map[string]any) {
 		if fmt.Sprint(call[k]) != fmt.Sprint(v) {
-			t.Errorf("%s is %v in the notice, %v in the call", k, v, call[k])
+			t.Errorf("%s is %v in the event, %v in the call", k, v, call[k])
 		}
 	}
 }
 
-func comesAgain(t *testing.T, s *service) {
+func retriedDelivery(t *testing.T, s *service) {
 	o := s.organization(t)
 	fails := 1
-	r := o.hooked(t, ", events: [call_ended]", func(note) int {
+	r := o.addWebhook(t, ", events: [call_ended]", func(delivery) int {
 		if fails--; fails >= 0 {
 			return http.StatusInternalServerError
 		}
 		return http.StatusNoContent
 	})
-	o.place(t, s.busy())
-	if all := r.came(t, 2); all[0].id != all[1].id || all[0].signatures == all[1].signatures {
+	o.place(t, s.busyNumber())
+	if all := r.waitFor(t, 2); all[0].id != all[1].id || all[0].signatures == all[1].signatures {
 		t.Errorf("ids %s and %s, signatures %s and %s", all[0].id, all[1].id, all[0].signatures, all[1].signatures)
 	}
 }
 
-func twoSecrets(t *testing.T, s *service) {
+func rotatedSecret(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, fmt.Sprintf(", events: [call_ended], previous_secret: %q", formerSecret), nil)
-	o.place(t, s.busy())
-	if n := r.came(t, 1)[0]; !n.knowsFormer || len(strings.Fields(n.signatures)) != 2 {
+	r := o.addWebhook(t, fmt.Sprintf(", events: [call_ended], previous_secret: %q", formerSecret), nil)
+	o.place(t, s.busyNumber())
+	if n := r.waitFor(t, 1)[0]; !n.formerValid || len(strings.Fields(n.signatures)) != 2 {
 		t.Errorf("signed %s", n.signatures)
 	}
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, webhooks: [{url: %q, secret: %q, events: [call_ended]}]}]", o.name, r.URL+"/hook", hookSecret))
-	o.place(t, s.busy())
-	if n := r.came(t, 2)[1]; n.knowsFormer || len(strings.Fields(n.signatures)) != 1 {
-		t.Errorf("afterwards signed %s", n.signatures)
+	o.place(t, s.busyNumber())
+	if n := r.waitFor(t, 2)[1]; n.formerValid || len(strings.Fields(n.signatures)) != 1 {
+		t.Errorf("after the rotation: signed %s", n.signatures)
 	}
 }
 
 func subscriptions(t *testing.T, s *service) {
 	o := s.organization(t)
-	r := o.hooked(t, ", events: [call_analyzed]", nil)
-	o.place(t, s.busy())
-	o.place(t, s.talks())
-	if got := kinds(r.came(t, 1)); !slices.Equal(got, []string{"call_analyzed"}) {
+	r := o.addWebhook(t, ", events: [call_analyzed]", nil)
+	o.place(t, s.busyNumber())
+	o.place(t, s.talkingNumber())
+	if got := kinds(r.waitFor(t, 1)); !slices.Equal(got, []string{"call_analyzed"}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -209,15 +209,15 @@ func goneAndRedirects(t *testing.T, s *service) {
 	inner := 0
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inner++ }))
 	t.Cleanup(target.Close)
-	r := o.hooked(t, ", events: [call_ended]", func(note) int { return http.StatusGone })
-	o.await(t, o.place(t, s.busy()), "failed")
-	r.came(t, 1)
-	o.await(t, o.place(t, s.busy()), "failed")
+	r := o.addWebhook(t, ", events: [call_ended]", func(delivery) int { return http.StatusGone })
+	o.await(t, o.place(t, s.busyNumber()), "failed")
+	r.waitFor(t, 1)
+	o.await(t, o.place(t, s.busyNumber()), "failed")
 	moved := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(moved.Close)
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, webhooks: [{url: %q, secret: %q}]}]", o.name, moved.URL, hookSecret))
-	o.place(t, s.busy())
-	until(t, "the redirect is taken for a failure", func() bool {
+	o.place(t, s.busyNumber())
+	waitUntil(t, "the redirect counts as a failure", func() bool {
 		var n int
 		err := s.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.org_id = $1 AND d.last_status = 307", o.id).Scan(&n)
 		return err == nil && n > 0
@@ -225,15 +225,15 @@ func goneAndRedirects(t *testing.T, s *service) {
 	if inner != 0 {
 		t.Error("the redirect was followed")
 	}
-	r.came(t, 1) // and no more
+	r.waitFor(t, 1) // no further delivery
 }
 
-func analyzedIsSettled(t *testing.T, s *service) {
+func analyzedAfterSettling(t *testing.T, s *service) {
 	o := s.organization(t)
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, agents: [{name: sales, published: true, analysis: {summary: true, success: true}}]}]", o.name))
-	r := o.hooked(t, ", events: [call_analyzed]", nil)
-	o.place(t, s.talks())
-	c := r.came(t, 1)[0].body["call"].(map[string]any)
+	r := o.addWebhook(t, ", events: [call_analyzed]", nil)
+	o.place(t, s.talkingNumber())
+	c := r.waitFor(t, 1)[0].body["call"].(map[string]any)
 	if c["recording_status"] != "ready" || c["recording_url"] == nil {
 		t.Errorf("recording %v, %v", c["recording_status"], c["recording_url"])
 	}
