@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard"
 	"github.com/parley-voice/parley/api/dashboard/live"
 	"github.com/parley-voice/parley/bench/demo"
-	files "github.com/parley-voice/parley/campaigns/importfiles"
+	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/uploads"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/operator"
@@ -35,7 +35,7 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	}
 	srv.imports = &uploads.Imports{
 		Pool: srv.db.Pool, Desk: srv.campaigns,
-		Uploads: &uploads.Uploads{Sources: &files.Store{Pool: srv.db.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+		Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: srv.db.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		Admit:   server.Campaigns.ReadList, Log: srv.log,
 	}
 	d.Imports = srv.imports

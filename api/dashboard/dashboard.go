@@ -21,7 +21,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/webhooks"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/campaigns/dnc"
-	"github.com/parley-voice/parley/campaigns/importfiles"
+	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/uploads"
 	definitions "github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
@@ -74,7 +74,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving, Providers: d.Providers}).Module,
 		(&campaigns.Campaigns{
 			API: d.Campaigns, Imports: d.Imports,
-			Uploads: &uploads.Uploads{Sources: &importfiles.Store{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
 		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Module,

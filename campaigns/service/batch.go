@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/dnc/screening"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -265,7 +264,7 @@ func (b *batch) save(ctx context.Context, action string) error {
 		return err
 	}
 	b.i.Screen = &b.screen
-	if err = importfiles.Claim(ctx, b.tx, b.i.SourceKey); err != nil {
+	if err = store.ClaimImportFile(ctx, b.tx, b.i.SourceKey); err != nil {
 		return err
 	}
 	if err = b.Store.Imports.Save(ctx, b.tx, b.i, b.list.Rows, b.contacts, nil); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/contactfile"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
@@ -290,7 +289,7 @@ func (svc *Service) saveDraft(
 // saveImport writes the import, its rows and contacts.
 func (n *creation) saveImport(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, i campaigns.Import, list *contactfile.List) error {
 	i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected, i.Duplicates = len(list.Rows), list.Accepted, list.Warned, list.Rejected, list.Duplicates
-	if err := importfiles.Claim(ctx, tx, i.SourceKey); err != nil {
+	if err := store.ClaimImportFile(ctx, tx, i.SourceKey); err != nil {
 		return err
 	}
 	return n.Store.Imports.Save(ctx, tx, i, list.Rows, contacts(c, list, n.pkg, n.now), func(done int) {

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/dnc/screening"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -33,7 +32,7 @@ type RegistryLister func(ctx context.Context, q db.Querier, market string) ([]sc
 type Service struct {
 	Pool    *pgxpool.Pool
 	Store   *store.Store
-	Bucket  importfiles.Bucket // stores the original rows of imports
+	Bucket  store.Bucket // stores the original rows of imports
 	Markets Markets
 	// Registries returns the current registries; nil means none.
 	Registries   RegistryLister
@@ -123,8 +122,8 @@ func (k *DraftKeptError) Error() string { return k.Err.Error() }
 // Unwrap returns the refusal.
 func (k *DraftKeptError) Unwrap() error { return k.Err }
 
-func (svc *Service) importFiles() *importfiles.Store {
-	return &importfiles.Store{Pool: svc.Pool, Bucket: svc.Bucket}
+func (svc *Service) importFiles() *store.ImportFiles {
+	return &store.ImportFiles{Pool: svc.Pool, Bucket: svc.Bucket}
 }
 
 // now estimates the time of the database without a query.

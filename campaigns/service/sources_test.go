@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -78,7 +78,7 @@ func TestSourcesAreSwept(t *testing.T) {
 	o := newOffice(t)
 	c := &listingBucket{}
 	o.Bucket = c
-	keeper := &importfiles.Store{Pool: o.db.Pool, Bucket: c}
+	keeper := &store.ImportFiles{Pool: o.db.Pool, Bucket: c}
 	if err := o.open(); err != nil {
 		t.Fatal(err)
 	}

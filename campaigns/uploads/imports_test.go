@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/marketstore"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -45,7 +44,7 @@ func newRoom(t *testing.T) *env {
 	d := dbtest.New(t)
 	bucket := &recording.Folder{Dir: t.TempDir()}
 	return &env{t: t, Imports: &uploads.Imports{
-		Pool: d.Pool, Log: slog.New(slog.DiscardHandler), Uploads: &uploads.Uploads{Sources: &importfiles.Store{Pool: d.Pool, Bucket: bucket}, Bucket: bucket},
+		Pool: d.Pool, Log: slog.New(slog.DiscardHandler), Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: d.Pool, Bucket: bucket}, Bucket: bucket},
 		Desk: &service.Service{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}, Bucket: bucket, Markets: &marketstore.Store{}},
 	}}
 }

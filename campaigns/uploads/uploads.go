@@ -12,14 +12,14 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 )
 
 // A Bucket stores files. Open returns fs.ErrNotExist for a missing key.
 type Bucket interface {
-	importfiles.Bucket
+	store.Bucket
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 }
 
@@ -29,7 +29,7 @@ var ErrGone = errors.New("the uploaded file expired: upload it again")
 
 // Uploads stores files for at least an hour. It is safe for concurrent use.
 type Uploads struct {
-	Sources *importfiles.Store
+	Sources *store.ImportFiles
 	Bucket  Bucket
 }
 

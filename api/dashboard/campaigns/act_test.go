@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/campaigns/importfiles"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
@@ -63,7 +62,7 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 }
 
 // full is a bucket that takes nothing.
-type full struct{ importfiles.Bucket }
+type full struct{ store.Bucket }
 
 func (full) Put(context.Context, string, io.Reader) error { return errors.New("it is full") }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/campaigns/importfiles"
+	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
@@ -68,7 +68,7 @@ func TestALargeListIsImportedInTheBackground(t *testing.T) {
 		d := h.Dashboard
 		imports = &uploads.Imports{
 			Pool: h.DB.Pool, Desk: d.Campaigns.Desk, Log: d.Log,
-			Uploads: &uploads.Uploads{Sources: &importfiles.Store{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+			Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}
 		d.Imports = imports
 	})

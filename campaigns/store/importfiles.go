@@ -1,6 +1,4 @@
-// Package importfiles stores the original files and rows of imports in a bucket, and
-// deletes those that no import refers to.
-package importfiles
+package store
 
 import (
 	"context"
@@ -24,23 +22,24 @@ type Bucket interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// A Store keeps the original rows of imports. It is safe for concurrent use.
-type Store struct {
+// ImportFiles keeps the original files and rows of imports in a bucket, and deletes those that
+// no import refers to. It is safe for concurrent use.
+type ImportFiles struct {
 	Pool   *pgxpool.Pool
 	Bucket Bucket
 }
 
 const (
-	unclaimed = time.Hour // longest duration of a request
-	batch     = 100       // files per transaction
-	pace      = 10 * time.Minute
+	unclaimedFor  = time.Hour // longest duration of a request
+	sweepBatch    = 100       // files per transaction
+	sweepInterval = 10 * time.Minute
 )
 
-// ErrGone is returned if the rows of a request were deleted because it took too long.
-var ErrGone = errors.New("the stored rows were deleted because the request took too long: send it again")
+// ErrImportFileGone is returned if the rows of a request were deleted because it took too long.
+var ErrImportFileGone = errors.New("the stored rows were deleted because the request took too long: send it again")
 
-// Put stores a file. It is deleted after an hour unless Claim is called.
-func (s *Store) Put(ctx context.Context, key string, r io.Reader) error {
+// Put stores a file. It is deleted after an hour unless ClaimImportFile is called.
+func (s *ImportFiles) Put(ctx context.Context, key string, r io.Reader) error {
 	if _, err := s.Pool.Exec(ctx, "INSERT INTO source_files (key) VALUES ($1)", key); err != nil {
 		return fmt.Errorf("file of rows: %w", err)
 	}
@@ -48,27 +47,27 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader) error {
 }
 
 // PutRows stores the rows of a request as a JSON array; see Put.
-func (s *Store) PutRows(ctx context.Context, key string, rows []json.RawMessage) error {
+func (s *ImportFiles) PutRows(ctx context.Context, key string, rows []json.RawMessage) error {
 	pr, pw := io.Pipe()
 	go func() { pw.CloseWithError(json.NewEncoder(pw).Encode(rows)) }()
 	return errors.Join(s.Put(ctx, key, pr), pr.Close())
 }
 
-// Claim keeps a file permanently, for an import that refers to it.
-func Claim(ctx context.Context, tx pgx.Tx, key string) error {
+// ClaimImportFile keeps a file permanently, for an import that refers to it.
+func ClaimImportFile(ctx context.Context, tx pgx.Tx, key string) error {
 	tag, err := tx.Exec(ctx, "DELETE FROM source_files WHERE key = $1", key)
 	if err != nil {
 		return fmt.Errorf("file of rows: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return ErrGone
+		return ErrImportFileGone
 	}
 	return nil
 }
 
 // Sweep deletes the files of failed requests and of deleted imports.
-func (s *Store) Sweep(ctx context.Context) error {
-	for n := batch; n == batch; {
+func (s *ImportFiles) Sweep(ctx context.Context) error {
+	for n := sweepBatch; n == sweepBatch; {
 		err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) (err error) {
 			n, err = s.some(ctx, tx)
 			return err
@@ -81,9 +80,9 @@ func (s *Store) Sweep(ctx context.Context) error {
 }
 
 // some sweeps one batch, locked by the transaction.
-func (s *Store) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
+func (s *ImportFiles) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	found, err := tx.Query(ctx, `
-		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimed, batch)
+		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimedFor, sweepBatch)
 	if err != nil {
 		return 0, fmt.Errorf("files of rows: %w", err)
 	}
@@ -94,7 +93,7 @@ func (s *Store) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	for _, key := range keys {
 		err = s.Bucket.Delete(ctx, key)
 		if err == nil {
-			err = Claim(ctx, tx, key)
+			err = ClaimImportFile(ctx, tx, key)
 		}
 		if err != nil {
 			return 0, err
@@ -104,8 +103,8 @@ func (s *Store) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
 }
 
 // Run sweeps periodically until ctx ends.
-func (s *Store) Run(ctx context.Context, log *slog.Logger) {
-	tick := time.NewTicker(pace)
+func (s *ImportFiles) Run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
