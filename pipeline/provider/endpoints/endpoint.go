@@ -1,0 +1,99 @@
+package endpoints
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/media"
+)
+
+// An Endpoint is one address of a provider with its own key, limit and circuit breaker.
+type Endpoint struct {
+	Kind string // a name of Kinds
+	URL  string // empty means the kind's default
+	Key  media.Secret
+	// Header is sent with each request; values may be secret.
+	Header      http.Header
+	APIVersion  string // Azure OpenAI: of the classic API, such as "2024-10-21"; empty for v1
+	Region      string // Azure Speech: such as "westeurope"
+	Folder      string // Yandex: folder ID; not needed with the key of a service account
+	Concurrency int    // concurrent streams, replies or utterances; 0 for no limit
+}
+
+// validName matches names of endpoints.
+var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,38}$`)
+
+// CheckName returns an error for names that an endpoint cannot have.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("%q: accepted: a letter, then at most 38 lower-case letters, digits and dashes", name)
+	}
+	if name == "fake" || name == "espeak" {
+		return fmt.Errorf("%q: the name is taken by a built-in provider", name)
+	}
+	return nil
+}
+
+// Check returns what is wrong with an endpoint, as far as it can be known without
+// connecting.
+func (e Endpoint) Check() error {
+	k, ok := Kinds()[e.Kind]
+	if !ok {
+		return fmt.Errorf("kind %q: accepted: %s", e.Kind, strings.Join(slices.Sorted(maps.Keys(Kinds())), ", "))
+	}
+	errs := []error{k.checkURL(e.URL)}
+	if k.needsRegion && e.Region == "" && e.URL == "" {
+		errs = append(errs, errors.New("region is missing; the provider's console shows it"))
+	}
+	if e.URL == "" && !k.hasDefault && !k.needsRegion {
+		errs = append(errs, errors.New("url is missing"))
+	}
+	if k.needsKey && e.Key == "" && e.URL == "" {
+		errs = append(errs, errors.New("key is missing"))
+	}
+	if len(e.Header) > 0 && !slices.Contains(k.schemes, "https") {
+		errs = append(errs, errors.New("headers are not accepted for this kind"))
+	}
+	return errors.Join(errs...)
+}
+
+// checkURL returns what is wrong with the URL of an endpoint.
+func (k Kind) checkURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	accepted := "accepted: a URL with " + strings.Join(k.schemes, " or ") + " and a host"
+	if k.paths != nil {
+		accepted += ", without a path"
+		if all := strings.Join(k.paths, " or "); all != "" {
+			accepted += " or with " + all
+		}
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || !slices.Contains(k.schemes, u.Scheme):
+		return errors.New("url: " + accepted)
+	case u.User != nil:
+		return errors.New("url: a password in a URL is not accepted; set the key")
+	case k.paths != nil && strings.Trim(u.Path, "/") != "" && !slices.Contains(k.paths, u.Path):
+		return fmt.Errorf("url: path %q: %s", u.Path, accepted)
+	}
+	return nil
+}
+
+// at returns the endpoint's URL with path in place of its own, or "" for the kind's
+// default URL.
+func (e Endpoint) at(path string) string {
+	u, err := url.Parse(e.URL)
+	if e.URL == "" || err != nil { // Check has refused invalid ones
+		return ""
+	}
+	u.Path = path
+	return u.String()
+}

@@ -1,0 +1,111 @@
+package endpoints
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/tts"
+)
+
+// TestKindsServe checks that an endpoint of each kind creates the clients that the kind
+// lists, under the endpoint's name.
+func TestKindsServe(t *testing.T) {
+	for kind, k := range Kinds() {
+		e := Endpoint{Kind: kind, Key: "k", Region: "here"}
+		if !k.hasDefault {
+			e.URL = k.schemes[len(k.schemes)-1] + "://there"
+		}
+		s := Set{Named: map[string]Endpoint{"mine": e}}
+		if err := s.Check(); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		p := s.Open()
+		_, asr := p.Recognizers["mine"]
+		_, llm := p.Models["mine"]
+		_, tts := p.Voices["mine"]
+		for seam, have := range map[string]bool{"asr": asr, "llm": llm, "tts": tts} {
+			if have != slices.Contains(k.Serves, seam) {
+				t.Errorf("%s: %s: %v", kind, seam, have)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	p := Set{Fake: "127.0.0.1:1"}.Open()
+	if all := slices.Sorted(maps.Keys(p.Voices)); !slices.Equal(all, []string{"espeak", "fake"}) || p.Recognizers["fake"] == nil || p.Models["fake"] == nil {
+		t.Errorf("without endpoints: %q", all)
+	}
+	_ = p.Close()
+}
+
+func TestCheck(t *testing.T) {
+	for want, e := range map[string]Endpoint{
+		"":                                      {Kind: "deepgram", Key: "k"},
+		`kind "deepgrm": accepted: assemblyai,`: {Kind: "deepgrm"},
+		"key is missing":                        {Kind: "deepgram"},
+		"url is missing":                        {Kind: "chat"},
+		"accepted: a URL with ws or wss":        {Kind: "deepgram", URL: "https://here/v1/listen"},
+		"accepted: a URL with http or https":    {Kind: "chat", URL: "localhost:11434/v1"},
+		`path "/v1/speak": accepted`:            {Kind: "deepgram", URL: "wss://here/v1/speak"},
+		"a password in a URL is not accepted":   {Kind: "chat", URL: "https://canary:canary@here/v1"},
+		"headers are not accepted":              {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
+	} {
+		err := Set{Named: map[string]Endpoint{"mine": e}}.Check()
+		if (err == nil) != (want == "") || err != nil && (!strings.HasPrefix(err.Error(), "provider mine: ") || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", want, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: a secret is printed: %v", want, err)
+		}
+	}
+	for _, name := range []string{"", "Groq", "fake", "espeak", "a b", strings.Repeat("a", 40)} {
+		if CheckName(name) == nil {
+			t.Errorf("name %q is accepted", name)
+		}
+	}
+}
+
+// TestAddresses checks that a host alone and the full address give the same URLs.
+func TestAddresses(t *testing.T) {
+	for _, url := range []string{"ws://here:1", "ws://here:1/", "ws://here:1/v1/listen"} {
+		p := Set{Named: map[string]Endpoint{
+			"deepgram": {Kind: "deepgram", URL: url}, "openai": {Kind: "openai", URL: "https://there/v1/"},
+			"assemblyai": {Kind: "assemblyai", URL: "wss://eu.there"},
+		}}.Open()
+		got := []string{
+			p.Recognizers["deepgram"].(asr.Deepgram).URL, p.Recognizers["deepgram-flux"].(asr.Flux).URL,
+			p.Voices["deepgram"].(tts.Deepgram).URL, p.Recognizers["openai"].(asr.OpenAI).URL, p.Recognizers["assemblyai"].(asr.AssemblyAI).URL,
+		}
+		want := []string{
+			"ws://here:1/v1/listen", "ws://here:1/v2/listen", "ws://here:1/v1/speak", "wss://there/v1/realtime", "wss://eu.there/v3/ws",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestHeaders checks that an endpoint's headers are sent, and only to it.
+func TestHeaders(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("X-Title")) }))
+	defer srv.Close()
+	p := Set{}.Open()
+	defer func() { _ = p.Close() }()
+	for _, e := range []Endpoint{{Header: http.Header{"X-Title": {"parley"}}}, {}} {
+		resp, err := p.web(e).Get(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if !slices.Equal(got, []string{"parley", ""}) {
+		t.Errorf("%q", got)
+	}
+}
