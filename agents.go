@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/provider"
-	"github.com/parley-voice/parley/pipeline/provider/accounts"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
@@ -24,7 +24,7 @@ type agentHealth struct {
 	store     *store.Store
 	spool     *recording.Spool // set before the first call
 	agent     *conversation.Agent
-	providers *accounts.Providers
+	providers *endpoints.Providers
 	monitor   *providers.Monitor
 }
 

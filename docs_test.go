@@ -200,7 +200,7 @@ func TestConfig(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	c, err = config.Load("", []string{"PARLEY_PROVIDER_LIMITS=openai=5, deepgram=7", "PARLEY_CARTESIA_API_KEY=k"})
-	if err != nil || c.ProviderLimits["openai"] != 5 || c.ProviderLimits["deepgram"] != 7 || c.Accounts.Cartesia.Key != "k" {
+	if err != nil || c.ProviderLimits["openai"] != 5 || c.ProviderLimits["deepgram"] != 7 || c.Endpoints.Named["cartesia"].Key != "k" {
 		t.Errorf("%v, %v", c.ProviderLimits, err)
 	}
 }

@@ -81,7 +81,7 @@ func TestProvidersDown(t *testing.T) {
 	o := newOutage(t)
 	var r rung
 	c := carrier(t, &siptest.Carrier{Answer: r.answer(300 * time.Millisecond)})
-	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Accounts.Fake = o.addr })
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = o.addr })
 	srv.openAllDay(t)
 	const contacts = 12
 	o.stop()
@@ -194,7 +194,7 @@ func TestCallWaitsForProviders(t *testing.T) {
 	o := newOutage(t)
 	var r rung
 	c := carrier(t, &siptest.Carrier{Answer: r.answer(300 * time.Millisecond)})
-	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Accounts.Fake = o.addr })
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = o.addr })
 	srv.openAllDay(t)
 	o.stop()
 	place := func() (id string) {

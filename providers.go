@@ -14,20 +14,20 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/remote"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/provider"
-	"github.com/parley-voice/parley/pipeline/provider/accounts"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
 // configured returns the providers of c for commands, without connecting to them. The fakes
 // are always among them.
-func configured(c config.Config) *accounts.Providers {
-	a := c.Accounts
-	a.Fake = cmp.Or(a.Fake, "127.0.0.1:0")
-	return a.Open()
+func configured(c config.Config) *endpoints.Providers {
+	set := c.Endpoints
+	set.Fake = cmp.Or(set.Fake, "127.0.0.1:0")
+	return set.Open()
 }
 
 // checkProviders returns a function that fails if an agent names a provider that neither p nor
 // a server seen in the last 24 h has.
-func checkProviders(p *accounts.Providers) func(ctx context.Context, q db.Querier, d agents.Definition) error {
+func checkProviders(p *endpoints.Providers) func(ctx context.Context, q db.Querier, d agents.Definition) error {
 	return func(ctx context.Context, q db.Querier, d agents.Definition) error {
 		a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
 		if a.Check(d.Speech) == nil {
@@ -61,15 +61,15 @@ func withNames[T any](all map[string]T, names []string) map[string]T {
 // openProviders builds the providers that agents may name. A provider with an account exists
 // if the operator set its key or its URL.
 func (srv *server) openProviders(ctx context.Context) error {
-	accounts := srv.config.Accounts
-	if accounts.Fake == "" {
+	set := srv.config.Endpoints
+	if set.Fake == "" {
 		var err error
 		if srv.fakes, err = fakeprovider.Start(ctx, "127.0.0.1:0", demo.Script()); err != nil {
 			return err
 		}
-		accounts.Fake = srv.fakes.Addr()
+		set.Fake = srv.fakes.Addr()
 	}
-	srv.providers = accounts.Open()
+	srv.providers = set.Open()
 	srv.agent = &conversation.Agent{
 		Recognizers: srv.providers.Recognizers, Models: srv.providers.Models, Voices: srv.providers.Voices,
 		Guards: provider.Guards{Limits: srv.config.ProviderLimits}, Opinions: srv.config.AMDModel, Log: srv.log,

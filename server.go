@@ -43,7 +43,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
-	"github.com/parley-voice/parley/pipeline/provider/accounts"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/sip"
 )
@@ -65,7 +65,7 @@ type server struct {
 	ua        *sip.UA
 	signer    liveSigner
 	fakes     *fakeprovider.Server // nil if PARLEY_FAKE_URL names fakes of another process
-	providers *accounts.Providers
+	providers *endpoints.Providers
 	agent     *conversation.Agent
 	agents    *agentHealth
 

@@ -32,7 +32,7 @@ func TestSoakProvidersDown(t *testing.T) {
 	c := carrier(t, &siptest.Carrier{Answer: r.answer(4 * time.Second)})
 	url := dbtest.URL(t)
 	shared := func(c *config.Config) {
-		c.Accounts.Fake = o.addr
+		c.Endpoints.Fake = o.addr
 		if err := config.Settings()["PARLEY_DATABASE_URL"].Set(c, url); err != nil {
 			t.Fatal(err)
 		}

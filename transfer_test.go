@@ -48,7 +48,7 @@ func transfers(t testing.TB) {
 			listening(5*time.Second)(ctx, leg)
 		}}
 	}})
-	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Accounts.Fake = providers.Addr() })
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = providers.Addr() })
 	for _, row := range []struct{ number, reason, status string }{
 		{"+12025550111", "transferred", "answered"},
 		{"+12025550112", "", "failed"},

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/provider/accounts"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
 // A Config is the settings of a process. docs/configuration.md explains each.
@@ -70,7 +70,7 @@ type Config struct {
 	APIURL string
 	APIKey media.Secret
 
-	Accounts       accounts.Accounts
+	Endpoints      endpoints.Set
 	ProviderLimits map[string]int // concurrent uses, by provider
 }
 
@@ -175,16 +175,16 @@ func Settings() map[string]Setting {
 			func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour),
 		"PARLEY_LOG_LEVEL": {"debug, info, warn or error", setLevel},
 
-		"PARLEY_DEEPGRAM_URL":    {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Deepgram.URL })},
-		"PARLEY_OPENAI_URL":      {"an http or https URL", setURL(func(c *Config) *string { return &c.Accounts.OpenAI.URL })},
-		"PARLEY_ELEVENLABS_URL":  {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.ElevenLabs.URL })},
-		"PARLEY_CARTESIA_URL":    {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.Cartesia.URL })},
-		"PARLEY_ASSEMBLYAI_URL":  {"a ws or wss URL", setURL(func(c *Config) *string { return &c.Accounts.AssemblyAI.URL })},
+		"PARLEY_DEEPGRAM_URL":    endpointURL("deepgram", "a ws or wss URL"),
+		"PARLEY_OPENAI_URL":      endpointURL("openai", "an http or https URL"),
+		"PARLEY_ELEVENLABS_URL":  endpointURL("elevenlabs", "a ws or wss URL"),
+		"PARLEY_CARTESIA_URL":    endpointURL("cartesia", "a ws or wss URL"),
+		"PARLEY_ASSEMBLYAI_URL":  endpointURL("assemblyai", "a ws or wss URL"),
 		"PARLEY_CLASSIFIER_URL":  {"an http or https URL", setURL(func(c *Config) *string { return &c.ClassifierURL })},
 		"PARLEY_AMD_MODEL":       {"true or false", setBool(func(c *Config) *bool { return &c.AMDModel })},
 		"PARLEY_API_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.APIURL })},
 		"PARLEY_TURN_LOGS":       {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
-		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Accounts.Fake })},
+		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
 	})))
 }
@@ -207,6 +207,9 @@ func Load(file string, environ []string) (Config, error) {
 		}
 	}
 	errs = append(errs, assign(&c, known, values, "environment")...)
+	if errors.Join(errs...) == nil { // else an endpoint may be incomplete for that reason
+		errs = append(errs, c.finishEndpoints())
+	}
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
@@ -217,6 +220,9 @@ func assign(c *Config, known map[string]Setting, values map[string]string, where
 	errs := []error{checkExclusive(values, where)}
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		s, ok := known[k]
+		if !ok {
+			s, ok = endpointSetting(k)
+		}
 		if !ok {
 			errs = append(errs, fmt.Errorf("%s: unknown key %s; %s", where, k, suggestion(k, known)))
 			continue

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -21,11 +20,11 @@ func secretSettings() map[string]Setting {
 		"PARLEY_DATABASE_URL":       {"postgres://user:password@host:port/database", setDatabase},
 		"PARLEY_SEAL_KEY":           {"the base64 of 32 bytes, several with commas between", setSealKey},
 		"PARLEY_S3_SECRET":          {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
-		"PARLEY_DEEPGRAM_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.Deepgram.Key })},
-		"PARLEY_OPENAI_API_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.OpenAI.Key })},
-		"PARLEY_ELEVENLABS_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.ElevenLabs.Key })},
-		"PARLEY_CARTESIA_API_KEY":   {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.Cartesia.Key })},
-		"PARLEY_ASSEMBLYAI_API_KEY": {"a key", secret(func(c *Config) *media.Secret { return &c.Accounts.AssemblyAI.Key })},
+		"PARLEY_DEEPGRAM_API_KEY":   endpointKey("deepgram"),
+		"PARLEY_OPENAI_API_KEY":     endpointKey("openai"),
+		"PARLEY_ELEVENLABS_API_KEY": endpointKey("elevenlabs"),
+		"PARLEY_CARTESIA_API_KEY":   endpointKey("cartesia"),
+		"PARLEY_ASSEMBLYAI_API_KEY": endpointKey("assemblyai"),
 		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
 		"PARLEY_API_KEY":            {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},
 		"PARLEY_TURN_SECRET":        {"the TURN servers' shared secret", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
@@ -37,13 +36,9 @@ func withSecrets(all map[string]Setting) map[string]Setting {
 	for key, setting := range secretSettings() {
 		all[key] = setting
 		all[key+"_FILE"] = Setting{"a file that holds " + key, func(c *Config, v string) error {
-			text, err := os.ReadFile(v) //nolint:gosec // the operator names the file
+			secret, err := readSecret(v)
 			if err != nil {
 				return err
-			}
-			secret := strings.TrimSpace(string(text))
-			if secret == "" {
-				return fmt.Errorf("%s is empty", v)
 			}
 			return setting.Set(c, secret)
 		}}
@@ -54,9 +49,9 @@ func withSecrets(all map[string]Setting) map[string]Setting {
 // checkExclusive rejects a secret that is set both directly and by a file.
 func checkExclusive(values map[string]string, where string) error {
 	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(secretSettings())) {
-		if values[key] != "" && values[key+"_FILE"] != "" {
-			errs = append(errs, fmt.Errorf("%s: %s and %[2]s_FILE: only one of them", where, key))
+	for _, file := range slices.Sorted(maps.Keys(values)) {
+		if key, ok := strings.CutSuffix(file, "_FILE"); ok && values[key] != "" {
+			errs = append(errs, fmt.Errorf("%s: %s and %s: only one of them", where, key, file))
 		}
 	}
 	return errors.Join(errs...)

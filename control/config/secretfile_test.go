@@ -21,7 +21,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	key := file("openai", " canary\n")
 	c, err := Load("", []string{"PARLEY_OPENAI_API_KEY_FILE=" + key, "PARLEY_SEAL_KEY_FILE=" + file("seal", dbtest.SealKey)})
-	if err != nil || c.Accounts.OpenAI.Key != "canary" || c.SealKey != dbtest.SealKey {
+	if err != nil || c.Endpoints.Named["openai"].Key != "canary" || c.SealKey != dbtest.SealKey {
 		t.Errorf("%v", err)
 	}
 	for want, environ := range map[string][]string{
