@@ -19,9 +19,9 @@ import (
 // Defaults of Cartesia.
 const (
 	CartesiaURL     = "wss://api.cartesia.ai/tts/websocket"
-	CartesiaModel   = "sonic-2"
-	CartesiaVoice   = "a0e99841-438c-4a64-b679-ae501e7d6091"
-	CartesiaVersion = "2025-04-16"
+	CartesiaModel   = "sonic-3.5"
+	CartesiaVoice   = "f786b574-daa5-4673-aa0c-cbe3e8534c02" // Katie, which Cartesia recommends for agents
+	CartesiaVersion = "2026-03-01"                           // the first with structured errors
 )
 
 const (
@@ -45,8 +45,55 @@ type Cartesia struct {
 	closed  bool
 }
 
-// Open implements pipeline.Voice.
+// OptionRules implements pipeline.RuledProvider. Models before sonic-3 speak fewer languages
+// and have no speed.
+func (*Cartesia) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"speed", "options"},
+		Reserved: []string{
+			"model_id", "transcript", "context_id", "voice", "output_format", "continue", "add_timestamps",
+			"use_normalized_timestamps", "language", "speed", "generation_config",
+		},
+		Known:     []string{"emotion", "volume", "pronunciation_dict_id", "max_buffer_delay_ms"},
+		Languages: cartesiaLanguages(CartesiaModel),
+	}
+}
+
+// cartesiaLanguages returns the languages of a model, nil if they are unknown
+// (docs.cartesia.ai/build-with-cartesia/tts-models/api-changes and older-models).
+func cartesiaLanguages(model string) []string {
+	switch {
+	case strings.HasPrefix(model, "sonic-3"), model == "sonic-latest":
+		return strings.Fields(`en de es fr ja pt zh hi ko it nl pl ru sv tr tl bg ro ar cs el fi hr ms sk da ta uk hu no vi bn
+			th he ka id te gu kn ml mr pa`)
+	case strings.HasPrefix(model, "sonic-2"):
+		return strings.Fields("en de es fr ja ko pt zh")
+	case strings.HasPrefix(model, "sonic-turbo"):
+		return strings.Fields("en de es fr ja ko pt zh hi")
+	}
+	return nil
+}
+
+// cartesiaLanguage returns Cartesia's name of the language of a tag.
+func cartesiaLanguage(tag string) string {
+	switch base := baseLanguage(tag); base {
+	case "nb", "nn":
+		return "no"
+	case "fil":
+		return "tl"
+	default:
+		return base
+	}
+}
+
+// Open implements pipeline.Voice. Every voice speaks every language of its model.
 func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
+	model := cmp.Or(s.Model, CartesiaModel)
+	if spoken := cartesiaLanguages(model); spoken != nil {
+		if err := checkLanguage("cartesia", "model "+model, cartesiaLanguage(s.Language), spoken); err != nil {
+			return nil, err
+		}
+	}
 	u := c.join(s)
 	if u == nil {
 		header := http.Header{"X-Api-Key": {string(c.Key)}, "Cartesia-Version": {CartesiaVersion}}
@@ -125,6 +172,7 @@ type cartesiaMessage struct {
 	Done    bool   `json:"done"`
 	Error   string `json:"error"`
 	Status  int    `json:"status_code"` // an HTTP status
+	Code    string `json:"error_code"`
 	Title   string `json:"title"`
 	Message string `json:"message"`
 	Words   struct {
@@ -134,13 +182,14 @@ type cartesiaMessage struct {
 	} `json:"word_timestamps"`
 }
 
-// refusal returns the error in a message.
-func (m cartesiaMessage) refusal() error {
-	text := pipeline.Clean(strings.TrimSpace(cmp.Or(m.Error, m.Title+" "+m.Message)))
-	if m.Status >= 400 {
-		return fmt.Errorf("cartesia: %w", &pipeline.RefusedError{Status: m.Status, Text: text})
+// refusal returns the error in a message. Its status is status_code or follows from
+// error_code, such as "model_sunsetted" (docs.cartesia.ai/use-the-api/api-errors).
+func (m cartesiaMessage) refusal(p peer) error {
+	status := m.Status
+	if status < 400 || status >= 600 {
+		status = statusOf(m.Code)
 	}
-	return fmt.Errorf("cartesia: %s", text)
+	return p.refused(status, strings.TrimSpace(cmp.Or(m.Error, m.Title+" "+m.Message)))
 }
 
 func parseCartesia(b []byte) (cartesiaMessage, error) {

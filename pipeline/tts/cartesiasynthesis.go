@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ const cartesiaIdle = 700 * time.Millisecond
 // text arrives so slowly that a context expires.
 type cartesiaSynthesis struct {
 	socket *sharedSocket
+	peer   peer
 	name   string
 	style  pipeline.Style
 	unhook func() bool
@@ -63,21 +63,40 @@ func (u *cartesiaSynthesis) send(text string, more bool) error {
 	if err != nil || id == "" {
 		return err
 	}
+	return u.socket.send(cartesiaRequest(u.style, id, text, more))
+}
+
+// cartesiaRequest returns the message that speaks text in a context.
+func cartesiaRequest(s pipeline.Style, id, text string, more bool) map[string]any {
 	encoding := "pcm_mulaw"
-	if u.style.Rate != telephone {
+	if s.Rate != telephone {
 		encoding = "pcm_s16le"
 	}
 	type object = map[string]any
-	m := object{
-		"model_id": cmp.Or(u.style.Model, CartesiaModel), "transcript": text, "context_id": id,
-		"voice":         object{"mode": "id", "id": cmp.Or(u.style.Voice, CartesiaVoice)},
-		"output_format": object{"container": "raw", "encoding": encoding, "sample_rate": u.style.Rate},
-		"continue":      more, "add_timestamps": true, "max_buffer_delay_ms": 0,
+	config, extra := object{}, object{"max_buffer_delay_ms": 0}
+	for name, v := range s.Options.Extra {
+		if name == "emotion" || name == "volume" {
+			config[name] = v
+		} else {
+			extra[name] = v
+		}
 	}
-	if lang, _, _ := strings.Cut(u.style.Language, "-"); lang != "" {
-		m["language"] = lang
+	if speed := within(s.Options.Speed, 0.6, 1.5); speed != 0 {
+		config["speed"] = speed
 	}
-	return u.socket.send(m)
+	m := withExtra(pipeline.Options{Extra: extra}, object{
+		"model_id": cmp.Or(s.Model, CartesiaModel), "transcript": text, "context_id": id,
+		"voice":         object{"mode": "id", "id": cmp.Or(s.Voice, CartesiaVoice)},
+		"output_format": object{"container": "raw", "encoding": encoding, "sample_rate": s.Rate},
+		"continue":      more, "add_timestamps": true, "use_normalized_timestamps": false,
+	})
+	if language := cartesiaLanguage(s.Language); language != "" {
+		m["language"] = language
+	}
+	if len(config) > 0 {
+		m["generation_config"] = config
+	}
+	return m
 }
 
 // context returns the context for text, a new one if the current may have expired. It
@@ -133,7 +152,7 @@ func (u *cartesiaSynthesis) onMessage(m cartesiaMessage) {
 	u.received = time.Now()
 	switch m.Type {
 	case "error":
-		u.err = m.refusal()
+		u.err = m.refusal(u.peer)
 	case "done":
 		u.done, u.expired = u.last, !u.last
 	default:

@@ -127,3 +127,47 @@ func TestContextEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestErrorWithoutContext checks that an error that names no context ends the utterance,
+// and that one refused request does not end several.
+func TestErrorWithoutContext(t *testing.T) {
+	for _, tt := range []struct {
+		frame     string
+		alone, ok bool // whether there is one utterance; whether it goes on
+	}{
+		{`{"type":"error","status_code":500,"title":"Broken"}`, false, false},
+		{`{"type":"error","status_code":400,"title":"No such voice"}`, true, false},
+		{`{"type":"error","status_code":400,"title":"No such voice"}`, false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
+				if m["transcript"] == "One. " {
+					_ = conn.WriteMessage(websocket.TextMessage, []byte(tt.frame))
+				}
+			})
+			c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
+			sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tt.alone {
+				other, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close()
+			}
+			u := sp.(*cartesiaSynthesis)
+			if err := u.send("One. ", true); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if u.mu.Lock(); (u.err == nil) != tt.ok || len(*got) != 1 {
+				t.Errorf("%s, alone %v: %v", tt.frame, tt.alone, u.err)
+			}
+			u.mu.Unlock()
+			_ = sp.Close()
+			_ = c.Close()
+		})
+	}
+}

@@ -34,7 +34,7 @@ func (l *sharedSocket) add(id string, s pipeline.Style) *cartesiaSynthesis {
 	if l.dead || l.suspect || len(l.speaking) >= maxContexts {
 		return nil
 	}
-	u := &cartesiaSynthesis{socket: l, name: id, id: id, style: s, wake: make(chan struct{}, 1)}
+	u := &cartesiaSynthesis{socket: l, peer: l.peer, name: id, id: id, style: s, wake: make(chan struct{}, 1)}
 	l.speaking[id] = u
 	return u
 }
@@ -101,10 +101,28 @@ func (l *sharedSocket) run() {
 			l.lastMessage = time.Now()
 			u := l.speaking[m.Context]
 			l.mu.Unlock()
-			if u != nil {
+			switch {
+			case u != nil:
 				u.onMessage(m) // otherwise it was canceled
+			case m.Type == "error" && m.Context == "":
+				l.onConnectionError(m)
 			}
 		}
+	}
+}
+
+// onConnectionError handles an error that names no utterance. It ends all of them, but a
+// refused request only if it can be attributed.
+func (l *sharedSocket) onConnectionError(m cartesiaMessage) {
+	err := m.refusal(l.peer)
+	var refused *pipeline.RefusedError
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.speaking) > 1 && errors.As(err, &refused) && refused.IsRequestFault() {
+		return
+	}
+	for _, u := range l.speaking {
+		u.fail(err)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestRequestFaults(t *testing.T) {
 	}
 	cartesia := func(body string) error {
 		m, err := parseCartesia([]byte(body))
-		return errors.Join(err, m.refusal())
+		return errors.Join(err, m.refusal(peer{name: "cartesia"}))
 	}
 	for _, tt := range []struct {
 		err  error
@@ -123,6 +123,9 @@ func TestRequestFaults(t *testing.T) {
 		{eleven(`{"error":"invalid_api_key","message":"This"}`), 0},
 		{cartesia(`{"type":"error","status_code":404,"title":"Invalid model","error_code":"model_not_found"}`), 404},
 		{cartesia(`{"type":"error","status_code":429,"title":"Too many"}`), 429},
+		{cartesia(`{"type":"error","error_code":"model_sunsetted","title":"Model sunsetted"}`), 400},
+		{cartesia(`{"type":"error","error_code":"concurrency_limited","title":"Too many concurrent requests"}`), 429},
+		{cartesia(`{"type":"error","error_code":"quota_exceeded","title":"No credits"}`), 402},
 		{cartesia(`{"type":"error","error":"broken"}`), 0},
 	} {
 		var refused *pipeline.RefusedError
@@ -159,4 +162,12 @@ func FuzzMessages(f *testing.F) {
 		}
 		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))
 	})
+}
+
+// canceled returns a context in which nothing connects.
+func canceled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }
