@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -27,31 +30,108 @@ type AssemblyAI struct {
 	Dial wsdial.DialFunc
 }
 
+// OptionRules implements pipeline.RuledProvider.
+func (AssemblyAI) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"keyterms", "languages", "options"},
+		Reserved: []string{
+			"acknowledge_silence", "encoding", "inactivity_timeout", "keyterms_prompt", "language_code", "language_codes",
+			"max_turn_silence", "min_turn_silence", "sample_rate", "session_heartbeat", "speech_model",
+		},
+		Known: []string{
+			"agent_context", "continuous_partials", "domain", "end_of_turn_confidence_threshold", "filter_profanity", "format_turns",
+			"interruption_delay", "language_detection", "mode", "prompt", "redact_pii", "redact_pii_policies", "redact_pii_sub",
+			"turn_left_pad_ms", "vad_threshold", "voice_focus", "voice_focus_threshold",
+		},
+	}
+}
+
 // Recognize implements pipeline.Recognizer.
 func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	turns := assemblyTurns{last: -1}
+	model := assemblyModel(s)
+	turns, maxSilent := assemblyTurns{last: -1}, 0
+	if isUniversalPro(model) {
+		// Heartbeat and Silence messages come at least every second or so. Other models send
+		// nothing while nobody speaks.
+		maxSilent = 2
+	}
 	return asRecognition(open(ctx, protocol{
 		name: "assemblyai", finalize: `{"type":"ForceEndpoint"}`, bye: `{"type":"Terminate"}`,
 		chunk: 60 * time.Millisecond, fullChunks: true, // chunks below 50 ms are rejected
-		maxSilent: 2, // it sends nothing for silence
-		parse:     turns.parse,
-	}, s.Rate, cmp.Or(a.URL, AssemblyAIURL), assemblyQuery(s), http.Header{"Authorization": {string(a.Key)}}, a.Dial))
+		maxSilent: maxSilent, parse: turns.parse, closeStatus: assemblyStatus,
+	}, s.Rate, cmp.Or(a.URL, AssemblyAIURL), assemblyQuery(s, model), http.Header{"Authorization": {string(a.Key)}}, a.Dial))
 }
 
-func assemblyQuery(s pipeline.Stream) url.Values {
+// assemblyModel returns the model. Its default depends on the language: Universal-3.6 Pro,
+// the provider's default, for the languages that its documentation names, else Whisper,
+// which detects 99 (assemblyai.com/docs/streaming/select-the-speech-model,
+// assemblyai.com/docs/streaming/whisper-streaming). The older universal-streaming models
+// write words of their six languages for any other.
+func assemblyModel(s pipeline.Stream) string {
+	model := "universal-3-6-pro"
+	for _, language := range baseLanguages(languagesOf(s)) {
+		if !slices.Contains([]string{"en", "es", "fr", "de", "it", "pt", "hi", "zh"}, language) {
+			model = "whisper-rt"
+		}
+	}
+	return cmp.Or(s.Model, model)
+}
+
+// isUniversalPro reports whether the model belongs to the Universal-3 Pro family, which
+// alone has heartbeats and languages to choose.
+func isUniversalPro(model string) bool {
+	return strings.HasPrefix(model, "universal-3") || strings.HasPrefix(model, "u3-")
+}
+
+func assemblyQuery(s pipeline.Stream, model string) url.Values {
 	q := url.Values{
-		"sample_rate": {strconv.Itoa(s.Rate)}, "encoding": {"pcm_mulaw"},
+		"sample_rate": {strconv.Itoa(s.Rate)}, "encoding": {"pcm_mulaw"}, "speech_model": {model},
 		"min_turn_silence": {"100"}, "max_turn_silence": {"1000"},
 	}
 	if s.Rate != telephone {
 		q.Set("encoding", "pcm_s16le")
 	}
-	model := "universal-streaming-english"
-	if lang, _, _ := strings.Cut(s.Language, "-"); lang != "" && lang != "en" {
-		model = "universal-streaming-multilingual"
+	if isUniversalPro(model) {
+		q.Set("session_heartbeat", "true")
+		q.Set("acknowledge_silence", "true")
+		if all := baseLanguages(languagesOf(s)); len(all) > 0 {
+			q.Set("language_codes", jsonList(all))
+		}
 	}
-	q.Set("speech_model", cmp.Or(s.Model, model))
+	if terms := s.Options.KeyTerms; len(terms) > 0 && model != "whisper-rt" {
+		q.Set("keyterms_prompt", jsonList(terms))
+	}
+	addParameters(q, s.Options.Extra, AssemblyAI{}.OptionRules())
 	return q
+}
+
+// jsonList returns a JSON array, which AssemblyAI takes as the value of a parameter.
+func jsonList(all []string) string {
+	b, err := json.Marshal(all)
+	if err != nil { // impossible for strings
+		return "[]"
+	}
+	return string(b)
+}
+
+// assemblyStatus maps the code of an Error message, which is also the code of the close
+// that follows (assemblyai.com/docs/streaming/common-session-errors-and-closures and the
+// error codes of the provider's SDK for JavaScript).
+func assemblyStatus(code int) int {
+	switch code {
+	case 3006, 3007, 4000, 4032, 4033, 4034, 4101: // invalid input, audio chunk or rate
+		return http.StatusBadRequest
+	case websocket.ClosePolicyViolation, 4001:
+		return http.StatusUnauthorized
+	case 4002, 4003: // funds, paid feature
+		return http.StatusPaymentRequired
+	case 3009, 4029, 4102: // concurrency, rate
+		return http.StatusTooManyRequests
+	case 3005, 3008: // server error, session expired
+		return http.StatusServiceUnavailable
+	default:
+		return 0
+	}
 }
 
 // assemblyMessage holds the used fields of a message. Word times are in milliseconds.
@@ -62,6 +142,7 @@ type assemblyMessage struct {
 	EndOfTurn  bool    `json:"end_of_turn"`
 	Confidence float64 `json:"end_of_turn_confidence"`
 	Error      string  `json:"error"`
+	Code       int     `json:"error_code"`
 	Words      []struct {
 		Text  string  `json:"text"`
 		Start float64 `json:"start"`
@@ -81,7 +162,11 @@ func (t *assemblyTurns) parse(b []byte) (update, error) {
 	}
 	switch {
 	case m.Type == "Error" || m.Error != "":
-		return update{}, fmt.Errorf("%s", pipeline.Clean(m.Error))
+		return update{}, &pipeline.RefusedError{
+			Status: cmp.Or(assemblyStatus(m.Code), http.StatusInternalServerError), Text: m.Error,
+		}
+	case m.Type == "Heartbeat" || m.Type == "Silence":
+		return update{alive: true}, nil
 	case m.Type != "Turn" || m.Order <= t.last: // Begin, SpeechStarted, Termination and unknown types
 		return update{empty: true}, nil
 	}

@@ -16,26 +16,66 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// recognizers lists the recognizers of the fake providers.
-func recognizers(n *fakeprovider.Net) map[string]pipeline.Recognizer {
-	return map[string]pipeline.Recognizer{
-		"deepgram":   Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial},
-		"flux":       Flux{URL: "ws://fake/v2/listen", Key: "canary", Dial: n.Dial},
-		"assemblyai": AssemblyAI{URL: "ws://fake/v3/ws", Key: "canary", Dial: n.Dial},
-		"openai":     OpenAI{URL: "ws://fake/v1/realtime", Key: "canary", Dial: n.Dial},
+// A setup is a recognizer of the fake providers.
+type setup struct {
+	name string
+	open func(n *fakeprovider.Net) pipeline.Recognizer
+	// noWords means that its results have no word times.
+	noWords bool
+	// finalizeOnly means that its text comes only after Finalize.
+	finalizeOnly bool
+	// slow means that it shows at once that it works on a Finalize.
+	slow bool
+	// lateRefusal means that a refusal does not come before the first audio.
+	lateRefusal bool
+	// endOfTurn means that it reports the probability of the end of the turn.
+	endOfTurn bool
+}
+
+// setups lists the recognizers. Each passes the tests of this file.
+func setups() []setup {
+	return []setup{
+		{name: "deepgram", open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial}
+		}},
+		{name: "flux", endOfTurn: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return Flux{URL: "ws://fake/v2/listen", Key: "canary", Dial: n.Dial}
+		}},
+		{name: "assemblyai", endOfTurn: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return AssemblyAI{URL: "ws://fake/v3/ws", Key: "canary", Dial: n.Dial}
+		}},
+		{name: "openai", noWords: true, slow: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return OpenAI{URL: "ws://fake/v1/realtime", Key: "canary", Dial: n.Dial}
+		}},
+		{name: "openai older", noWords: true, slow: true, finalizeOnly: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return ofModel{OpenAI{URL: "ws://fake/v1/realtime", Key: "canary", Dial: n.Dial}, "gpt-4o-transcribe"}
+		}},
 	}
 }
 
+// ofModel is a recognizer with another default model.
+type ofModel struct {
+	pipeline.Recognizer
+	model string
+}
+
+func (m ofModel) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	if s.Model == "" {
+		s.Model = m.model
+	}
+	return m.Recognizer.Recognize(ctx, s)
+}
+
 // each runs a test in a bubble for each recognizer.
-func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, name string, r pipeline.Recognizer)) {
+func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, r pipeline.Recognizer, s setup)) {
 	t.Helper()
-	for _, name := range []string{"deepgram", "flux", "assemblyai", "openai"} {
-		t.Run(name, func(t *testing.T) {
+	for _, s := range setups() {
+		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := fakeprovider.NewNet()
 				fakes := fakeprovider.Serve(n, script)
 				defer func() { _ = fakes.Close() }()
-				test(t, name, recognizers(n)[name])
+				test(t, s.open(n), s)
 			})
 		})
 	}
@@ -52,6 +92,7 @@ func always(f fakeprovider.Fault) fakeprovider.Script {
 type talk struct {
 	results []pipeline.Result
 	asked   time.Duration // time of the first Finalize since the start
+	first   time.Duration // time of the first text
 	answers []time.Duration
 	err     error
 }
@@ -82,6 +123,9 @@ func converse(t *testing.T, r pipeline.Recognizer, rate int, say ...string) talk
 	})
 	for res := range rec.Results() {
 		out.results = append(out.results, res)
+		if out.first == 0 && res.Text != "" {
+			out.first = time.Since(began)
+		}
 		if res.Finalized {
 			out.answers = append(out.answers, time.Since(began))
 		}
@@ -120,7 +164,7 @@ func (o talk) finals() []string {
 
 func TestRecognizers(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
-		each(t, fakeprovider.Typical(), func(t *testing.T, name string, r pipeline.Recognizer) {
+		each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, s setup) {
 			t.Helper()
 			o := converse(t, r, rate, "hello there", "good day")
 			if !slices.Equal(o.finals(), []string{"hello there", "good day"}) || len(o.answers) != 2 || o.err != nil {
@@ -130,6 +174,9 @@ func TestRecognizers(t *testing.T) {
 			if d := o.answers[0] - o.asked; d < 150*time.Millisecond || d > 250*time.Millisecond {
 				t.Errorf("at %d Hz: answered after %v", rate, d)
 			}
+			if o.first < o.asked == s.finalizeOnly {
+				t.Errorf("at %d Hz: first text after %v, Finalize after %v", rate, o.first, o.asked)
+			}
 			at := time.Duration(0)
 			for _, res := range o.results {
 				if res.Final {
@@ -138,11 +185,11 @@ func TestRecognizers(t *testing.T) {
 					}
 					at = res.End
 				}
-				if name != "openai" && res.Final && len(res.Words) != 2 {
+				if !s.noWords && res.Final && len(res.Words) != 2 {
 					t.Errorf("at %d Hz: words %v", rate, res.Words)
 				}
 			}
-			if p := o.results[len(o.results)-1].EndOfTurn; (p > 0.5) != (name == "flux" || name == "assemblyai") {
+			if p := o.results[len(o.results)-1].EndOfTurn; (p > 0.5) != s.endOfTurn {
 				t.Errorf("end of turn %v", p)
 			}
 		})
@@ -151,7 +198,7 @@ func TestRecognizers(t *testing.T) {
 
 // TestNothingWasSaid checks that a cough also gets an answer and the stream continues.
 func TestNothingWasSaid(t *testing.T) {
-	each(t, fakeprovider.Typical(), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
 		o := converse(t, r, 8000, "", "hello there", "")
 		if !slices.Equal(o.finals(), []string{"hello there"}) || len(o.answers) != 3 || o.err != nil {
@@ -167,14 +214,14 @@ func TestNothingWasSaid(t *testing.T) {
 // text is delivered without repetition. A provider that sends anything gets more time.
 func TestLate(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{fakeprovider.Late, fakeprovider.Mute} {
-		each(t, always(fault), func(t *testing.T, name string, r pipeline.Recognizer) {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {
 			t.Helper()
 			o := converse(t, r, 8000, "hello there")
 			want, limit := []string{"hello there"}, answerTimeout
-			if name == "openai" {
+			if s.slow {
 				limit = slowTimeout
 			}
-			if name == "openai" && fault == fakeprovider.Mute {
+			if s.finalizeOnly && fault == fakeprovider.Mute {
 				want = nil
 			}
 			if !slices.Equal(o.finals(), want) || o.err != nil {
@@ -189,7 +236,7 @@ func TestLate(t *testing.T) {
 
 // TestHalfOpen checks that a silent stream ends with an error.
 func TestHalfOpen(t *testing.T) {
-	each(t, always(fakeprovider.Stall), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, always(fakeprovider.Stall), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
 		if o := converse(t, r, 8000, "hello there", "good day"); !errors.Is(o.err, errSilent) {
 			t.Errorf("%q, %v", o.finals(), o.err)
@@ -199,7 +246,7 @@ func TestHalfOpen(t *testing.T) {
 
 func TestFreeze(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{fakeprovider.Freeze, fakeprovider.HalfOpen} {
-		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 			t.Helper()
 			o := converse(t, r, 8000, "hello there", "good day", "is anybody there", "hello")
 			if o.err == nil || fault == fakeprovider.Freeze && !errors.Is(o.err, errSilent) {
@@ -211,7 +258,7 @@ func TestFreeze(t *testing.T) {
 
 func TestBreaks(t *testing.T) {
 	for fault, want := range map[fakeprovider.Fault]string{fakeprovider.Drop: "receive", fakeprovider.Reset: "receive", fakeprovider.Garble: "not JSON"} {
-		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 			t.Helper()
 			o := converse(t, r, 8000, "one two three")
 			if o.err == nil || !strings.Contains(o.err.Error(), want) || strings.Contains(o.err.Error(), "canary") {
@@ -221,14 +268,44 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
+// refusalOf returns the error of a recognizer that refuses a stream, at once or later.
+func refusalOf(t *testing.T, r pipeline.Recognizer, stream pipeline.Stream) error {
+	t.Helper()
+	rec, err := r.Recognize(t.Context(), stream)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		speak(rec, "hello there")
+		_ = rec.Finalize()
+		silence(rec, time.Second)
+		_ = rec.Close()
+	})
+	for range rec.Results() { //nolint:revive // until it ends
+	}
+	return rec.Close()
+}
+
 func TestRefusals(t *testing.T) {
-	for fault, status := range map[fakeprovider.Fault]int{fakeprovider.Refuse: http.StatusServiceUnavailable, fakeprovider.Absent: http.StatusNotFound, fakeprovider.Busy: http.StatusTooManyRequests} {
-		each(t, always(fault), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	for fault, status := range map[fakeprovider.Fault]int{
+		fakeprovider.Refuse: http.StatusServiceUnavailable, fakeprovider.Absent: http.StatusNotFound, fakeprovider.Busy: http.StatusTooManyRequests,
+	} {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {
 			t.Helper()
-			rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+			if rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000}); (err == nil) != s.lateRefusal {
+				t.Errorf("%s at the opening: %v", fault, err)
+			} else if rec != nil {
+				_ = rec.Close()
+			}
+			err := refusalOf(t, r, pipeline.Stream{Rate: 8000})
 			var refused *pipeline.RefusedError
-			if rec != nil || !errors.As(err, &refused) || refused.Status != status || (refused.RetryAfter == 2*time.Second) != (fault == fakeprovider.Busy) || refused.IsRequestFault() != (fault == fakeprovider.Absent) {
-				t.Errorf("%v", err)
+			if !errors.As(err, &refused) || refused.Status != status || refused.IsRequestFault() != (fault == fakeprovider.Absent) {
+				t.Fatalf("%s: %v", fault, err)
+			}
+			if (refused.RetryAfter == 2*time.Second) != (fault == fakeprovider.Busy) {
+				t.Errorf("%s: retry after %v", fault, refused.RetryAfter)
 			}
 			if strings.Contains(err.Error(), "canary") {
 				t.Errorf("error contains a secret: %v", err)
@@ -237,10 +314,59 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestUnknownModel checks that each way to refuse a model is a fault of the request, so
+// that one agent's mistake does not pause the provider for all, and tells why.
+func TestUnknownModel(t *testing.T) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
+		t.Helper()
+		err := refusalOf(t, r, pipeline.Stream{Rate: 8000, Model: fakeprovider.UnknownModel})
+		var refused *pipeline.RefusedError
+		if !errors.As(err, &refused) || !refused.IsRequestFault() || !strings.Contains(strings.ToLower(refused.Text), "model") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestQuietCaller checks that a caller who coughs but says nothing does not end the stream.
+func TestQuietCaller(t *testing.T) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
+		t.Helper()
+		rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed error
+		go func() {
+			for range 6 {
+				silence(rec, 3*time.Second)
+				_ = rec.Finalize()
+			}
+			silence(rec, 2*time.Second)
+			failed = rec.Close()
+		}()
+		answers := 0
+		for res := range rec.Results() {
+			if res.Finalized {
+				answers++
+			}
+			if res.Text != "" {
+				t.Errorf("text %q of silence", res.Text)
+			}
+		}
+		synctest.Wait()
+		if answers != 6 || failed != nil {
+			t.Errorf("%d answers, %v", answers, failed)
+		}
+	})
+}
+
 // TestNoHandshake checks that the context ends a handshake without response.
 func TestNoHandshake(t *testing.T) {
-	each(t, always(fakeprovider.Hang), func(t *testing.T, _ string, r pipeline.Recognizer) {
+	each(t, always(fakeprovider.Hang), func(t *testing.T, r pipeline.Recognizer, s setup) {
 		t.Helper()
+		if s.lateRefusal {
+			return // it opens without a response
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()

@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -18,6 +21,9 @@ import (
 // DeepgramURL is the default endpoint.
 const DeepgramURL = "wss://api.deepgram.com/v1/listen"
 
+// DeepgramModel is the default model.
+const DeepgramModel = "nova-3"
+
 // Deepgram transcribes with the streaming API, version 1
 // (developers.deepgram.com/reference/speech-to-text/listen-streaming).
 type Deepgram struct {
@@ -26,11 +32,26 @@ type Deepgram struct {
 	Dial wsdial.DialFunc
 }
 
+// OptionRules implements pipeline.RuledProvider.
+func (Deepgram) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"keyterms", "languages", "options"},
+		Reserved: []string{
+			"callback", "callback_method", "channels", "detect_language", "encoding", "endpointing", "interim_results", "keyterm",
+			"keywords", "language", "model", "multichannel", "no_delay", "punctuate", "sample_rate", "utterance_end_ms", "vad_events",
+		},
+		Known: []string{
+			"detect_entities", "diarize", "dictation", "filler_words", "mip_opt_out", "numerals", "profanity_filter", "redact",
+			"replace", "search", "smart_format", "tag", "version",
+		},
+	}
+}
+
 // Recognize implements pipeline.Recognizer.
 func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	return asRecognition(open(ctx, protocol{
 		name: "deepgram", alive: `{"type":"KeepAlive"}`, finalize: `{"type":"Finalize"}`, bye: `{"type":"CloseStream"}`,
-		chunk: media.FrameTime, maxSilent: 1, parse: parseDeepgram,
+		chunk: media.FrameTime, maxSilent: 1, parse: parseDeepgram, closeStatus: deepgramCloseStatus,
 	}, s.Rate, cmp.Or(d.URL, DeepgramURL), deepgramQuery(s), http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial))
 }
 
@@ -43,17 +64,26 @@ func asRecognition(s *stream, err error) (pipeline.Recognition, error) {
 }
 
 func deepgramQuery(s pipeline.Stream) url.Values {
+	model := cmp.Or(s.Model, DeepgramModel)
 	q := url.Values{
 		"encoding": {"mulaw"}, "sample_rate": {strconv.Itoa(s.Rate)}, "channels": {"1"},
 		"interim_results": {"true"}, "endpointing": {"false"}, "punctuate": {"true"},
-		"no_delay": {"true"}, "model": {cmp.Or(s.Model, "nova-3")},
+		"no_delay": {"true"}, "model": {model},
 	}
 	if s.Rate != telephone {
 		q.Set("encoding", "linear16")
 	}
-	if s.Language != "" {
-		q.Set("language", s.Language)
+	if language := deepgramLanguage(model, languagesOf(s)); language != "" {
+		q.Set("language", language)
 	}
+	terms := "keywords" // developers.deepgram.com/docs/keywords
+	if strings.HasPrefix(model, "nova-3") {
+		terms = "keyterm" // developers.deepgram.com/docs/keyterm
+	}
+	if len(s.Options.KeyTerms) > 0 {
+		q[terms] = s.Options.KeyTerms
+	}
+	addParameters(q, s.Options.Extra, Deepgram{}.OptionRules())
 	return q
 }
 
@@ -73,6 +103,8 @@ type deepgramMessage struct {
 	Start        float64 `json:"start"`
 	Duration     float64 `json:"duration"`
 	Description  string  `json:"description"`
+	Code         string  `json:"code"`
+	Variant      string  `json:"variant"`
 	Channel      struct {
 		Alternatives []struct {
 			Transcript string      `json:"transcript"`
@@ -98,7 +130,7 @@ func parseDeepgram(b []byte) (update, error) {
 		return update{}, fmt.Errorf("%s: %w", m.Type, err)
 	}
 	if d.Type == "Error" {
-		return update{}, fmt.Errorf("%s", pipeline.Clean(d.Description))
+		return update{}, deepgramError(cmp.Or(d.Code, d.Variant), d.Description)
 	}
 	h := update{answer: d.FromFinalize, Result: pipeline.Result{
 		Final: d.IsFinal, Start: seconds(d.Start), End: seconds(d.Start + d.Duration),
@@ -111,6 +143,28 @@ func parseDeepgram(b []byte) (update, error) {
 		h.upTo = h.End
 	}
 	return h, nil
+}
+
+// deepgramError returns the error of an Error message of Deepgram or Flux. Timeouts
+// (NET-0001) and internal errors are the provider's, others the request's
+// (developers.deepgram.com/docs/errors).
+func deepgramError(code, description string) error {
+	status, all := http.StatusBadRequest, strings.ToUpper(code+" "+description)
+	for _, sign := range []string{"NET-", "INTERNAL", "TIMEOUT", "UNAVAILABLE"} {
+		if strings.Contains(all, sign) {
+			status = http.StatusInternalServerError
+		}
+	}
+	return &pipeline.RefusedError{Status: status, Text: strings.TrimPrefix(code+": "+description, ": ")}
+}
+
+// deepgramCloseStatus maps the codes with which Deepgram closes: 1008 (DATA-0000) for
+// audio that cannot be decoded (developers.deepgram.com/docs/errors).
+func deepgramCloseStatus(code int) int {
+	if code == websocket.ClosePolicyViolation {
+		return http.StatusBadRequest
+	}
+	return 0
 }
 
 func words(all []timedWord) []pipeline.Word {

@@ -27,15 +27,29 @@ type Flux struct {
 	Dial wsdial.DialFunc
 }
 
+// OptionRules implements pipeline.RuledProvider.
+func (Flux) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"keyterms", "languages", "options"},
+		Reserved: []string{
+			"eager_eot_threshold", "encoding", "eot_threshold", "keyterm", "language_hint", "model", "sample_rate",
+		},
+		Known:     []string{"eot_timeout_ms", "mip_opt_out", "numerals", "profanity_filter", "redact", "tag"},
+		Languages: []string{"en", "es", "fr", "de", "hi", "ru", "pt", "ja", "it", "nl"},
+	}
+}
+
 // Recognize implements pipeline.Recognizer.
 func (f Flux) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	return asRecognition(open(ctx, protocol{
 		name: "flux", finalize: `{"type":"ForceEndTurn"}`, bye: `{"type":"CloseStream"}`,
 		chunk:     80 * time.Millisecond, // recommended by the provider
-		maxSilent: 1, parse: parseFlux,
+		maxSilent: 1, parse: parseFlux, closeStatus: deepgramCloseStatus,
 	}, s.Rate, cmp.Or(f.URL, FluxURL), fluxQuery(s), http.Header{"Authorization": {"Token " + string(f.Key)}}, f.Dial))
 }
 
+// fluxQuery returns the parameters. Hints without region are those of
+// developers.deepgram.com/docs/flux/language-prompting; the English model takes none.
 func fluxQuery(s pipeline.Stream) url.Values {
 	q := url.Values{
 		"encoding": {"mulaw"}, "sample_rate": {strconv.Itoa(s.Rate)},
@@ -44,12 +58,20 @@ func fluxQuery(s pipeline.Stream) url.Values {
 	if s.Rate != telephone {
 		q.Set("encoding", "linear16")
 	}
-	model := "flux-general-en"
-	if lang, _, _ := strings.Cut(s.Language, "-"); lang != "" && lang != "en" {
-		model = "flux-general-multi"
-		q.Set("language_hint", lang)
+	hints := baseLanguages(languagesOf(s))
+	model := "flux-general-multi"
+	if len(hints) == 0 || len(hints) == 1 && hints[0] == "en" {
+		model = "flux-general-en"
 	}
-	q.Set("model", cmp.Or(s.Model, model))
+	model = cmp.Or(s.Model, model)
+	q.Set("model", model)
+	if strings.Contains(model, "multi") && len(hints) > 0 {
+		q["language_hint"] = hints
+	}
+	if len(s.Options.KeyTerms) > 0 {
+		q["keyterm"] = s.Options.KeyTerms
+	}
+	addParameters(q, s.Options.Extra, Flux{}.OptionRules())
 	return q
 }
 
@@ -74,7 +96,7 @@ func parseFlux(b []byte) (update, error) {
 	}
 	switch m.Type {
 	case "Error":
-		return update{}, fmt.Errorf("%s: %s", pipeline.Clean(m.Code), pipeline.Clean(m.Description))
+		return update{}, deepgramError(m.Code, m.Description)
 	case "TurnInfo":
 	default: // Connected, ConfigureSuccess and unknown types
 		return update{empty: true}, nil

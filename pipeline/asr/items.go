@@ -35,7 +35,7 @@ func (l *tracker) untimed(h update) []pipeline.Result {
 		a = l.findByName("") // the provider sends no names in time
 	}
 	if a == nil {
-		a = &request{from: l.lastRequest, at: l.lastRequest, item: h.item}
+		a = &request{from: l.lastRequest, at: max(l.lastRequest, l.heard), item: h.item} // before its Finalize
 	}
 	r.Start, r.End, r.Finalized = a.from, a.at, false
 	first := len(l.requests) > 0 && a == &l.requests[0]

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,22 +22,33 @@ import (
 // Defaults of OpenAI.
 const (
 	OpenAIURL   = "wss://api.openai.com/v1/realtime"
-	OpenAIModel = "gpt-4o-mini-transcribe"
+	OpenAIModel = "gpt-live-transcribe"
 )
 
 const openAIRate = 24000 // Hz of audio/pcm
 
-// OpenAI transcribes with a transcription session of the realtime API, which gateways and
-// speaches also serve (platform.openai.com/docs/guides/realtime-transcription). It reports
-// no word times, and text only after Finalize.
+// OpenAI transcribes with a transcription session of the realtime API
+// (developers.openai.com/api/docs/guides/realtime-transcription). It reports no word times.
+// Models other than gpt-live-transcribe and gpt-realtime-whisper send text only after
+// Finalize. Local servers rarely have this API; Transcriptions serves them.
 type OpenAI struct {
 	URL  string // empty means OpenAIURL
 	Key  media.Secret
 	Dial wsdial.DialFunc
 }
 
+// OptionRules implements pipeline.RuledProvider.
+func (OpenAI) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes:    []string{"keyterms", "languages", "options"},
+		Reserved: []string{"keywords", "language", "languages", "model"},
+		Known:    []string{"delay", "prompt"},
+	}
+}
+
 // Recognize implements pipeline.Recognizer.
 func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	s.Model = cmp.Or(s.Model, OpenAIModel)
 	hello, err := openAISession(s)
 	if err != nil {
 		return nil, fmt.Errorf("openai transcription: %w", err)
@@ -47,9 +57,20 @@ func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	return asRecognition(open(ctx, protocol{
 		name: "openai transcription", hello: hello, finalize: `{"type":"input_audio_buffer.commit"}`,
 		bye:   `{"type":"input_audio_buffer.clear"}`,
-		chunk: 60 * time.Millisecond, maxSilent: 1, finalizeOnly: true, pack: openAIPack(s.Rate), parse: items.parse,
+		chunk: 60 * time.Millisecond, maxSilent: 1, finalizeOnly: !streamsDeltas(s.Model), pack: openAIPack(s.Rate), parse: items.parse,
 	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}},
 		http.Header{"Authorization": {"Bearer " + string(o.Key)}}, o.Dial))
+}
+
+// streamsDeltas reports whether the model sends text while it listens.
+func streamsDeltas(model string) bool {
+	return strings.HasPrefix(model, "gpt-live-transcribe") || strings.HasPrefix(model, "gpt-realtime-whisper")
+}
+
+// hasKeywords reports whether the model takes lists of languages and keywords
+// (developers.openai.com/api/reference/resources/realtime, AudioTranscription).
+func hasKeywords(model string) bool {
+	return strings.HasPrefix(model, "gpt-live-transcribe") || strings.HasPrefix(model, "gpt-transcribe")
 }
 
 // openAISession returns the configuration message. Turn detection of the server is
@@ -60,10 +81,25 @@ func openAISession(s pipeline.Stream) (string, error) {
 	if s.Rate != telephone {
 		format = object{"type": "audio/pcm", "rate": openAIRate}
 	}
-	transcription := object{"model": cmp.Or(s.Model, OpenAIModel)}
-	if lang, _, _ := strings.Cut(s.Language, "-"); lang != "" {
-		transcription["language"] = lang
+	transcription := object{"model": s.Model}
+	languages, terms := baseLanguages(languagesOf(s)), s.Options.KeyTerms
+	switch {
+	case hasKeywords(s.Model):
+		if len(languages) > 0 {
+			transcription["languages"] = languages
+		}
+		if len(terms) > 0 {
+			transcription["keywords"] = terms
+		}
+	default:
+		if len(languages) == 1 { // of several, the model detects the one that is spoken
+			transcription["language"] = languages[0]
+		}
+		if len(terms) > 0 && !strings.HasPrefix(s.Model, "gpt-realtime-whisper") { // which has no prompt
+			transcription["prompt"] = strings.Join(terms, ", ")
+		}
 	}
+	addFields(transcription, s.Options.Extra, OpenAI{}.OptionRules())
 	b, err := json.Marshal(object{"type": "session.update", "session": object{
 		"type": "transcription",
 		"audio": object{"input": object{
@@ -133,14 +169,31 @@ func (o openAIItems) parse(b []byte) (update, error) {
 		if m.Error.Code == "input_audio_buffer_commit_empty" {
 			return update{Result: pipeline.Result{Final: true}, answer: true}, nil // there was no audio
 		}
-		text := pipeline.Clean(m.Error.Code + ": " + m.Error.Message)
-		if m.Error.Type == "invalid_request_error" && m.Error.Code != "invalid_api_key" { // unknown model or language
-			return update{}, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
+		return update{}, &pipeline.RefusedError{
+			Status: openAIStatus(m.Error.Type, m.Error.Code), Text: strings.TrimPrefix(m.Error.Code+": "+m.Error.Message, ": "),
 		}
-		return update{}, errors.New(text)
 	case "input_audio_buffer.committed":
 		return update{empty: true, named: true, item: m.Item}, nil
 	default: // session.created, session.updated and unknown types
 		return update{empty: true}, nil
+	}
+}
+
+// openAIStatus maps the type and the code of an error event to the status with which the
+// HTTP API reports the same (developers.openai.com/api/docs/guides/error-codes).
+func openAIStatus(kind, code string) int {
+	switch {
+	case code == "invalid_api_key" || kind == "authentication_error":
+		return http.StatusUnauthorized
+	case kind == "permission_error" || code == "unsupported_country_region_territory":
+		return http.StatusForbidden
+	case code == "insufficient_quota" || strings.HasPrefix(code, "rate_limit") || strings.HasPrefix(kind, "rate_limit"):
+		return http.StatusTooManyRequests
+	case code == "session_expired": // after 60 minutes; another session works
+		return http.StatusServiceUnavailable
+	case kind == "invalid_request_error": // unknown model or language
+		return http.StatusBadRequest
+	default:
+		return http.StatusInternalServerError
 	}
 }

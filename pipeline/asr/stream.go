@@ -4,6 +4,7 @@ package asr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -46,8 +47,11 @@ type protocol struct {
 	// pack wraps audio, which is µ-law at 8 kHz, else 16-bit little-endian PCM, in a
 	// message; nil sends it as binary.
 	pack func(sound []byte) (message, error)
-	// parse reads a message of the provider.
+	// parse reads a message of the provider. In-band refusals are *pipeline.RefusedError.
 	parse func(b []byte) (update, error)
+	// closeStatus returns the HTTP status of the same meaning for the code with which the
+	// provider closes a WebSocket, 0 for none; nil means none.
+	closeStatus func(code int) int
 }
 
 // A message is outgoing audio or control text.
@@ -63,8 +67,10 @@ func text(s string) message { return message{kind: websocket.TextMessage, body: 
 // delivering results; Close waits for all.
 type stream struct {
 	protocol
-	conn      *websocket.Conn
+	conn      transport
+	sent      http.Header // headers of the request, which may hold keys
 	rate      int
+	position  atomic.Int64 // duration of the audio sent
 	queue     chan message // in order
 	free      chan []byte  // audio buffers for reuse
 	received  chan []byte  // messages from the provider
@@ -90,8 +96,14 @@ func open(
 	if err != nil {
 		return nil, err
 	}
+	return start(p, rate, socket{conn}, head), nil
+}
+
+// start runs a stream over an open connection, which it closes. head are the headers of
+// the request.
+func start(p protocol, rate int, conn transport, head http.Header) *stream {
 	s := &stream{
-		protocol: p, conn: conn, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
+		protocol: p, conn: conn, sent: head, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
 		results: make(chan pipeline.Result, 16), received: make(chan []byte, 16), finalizes: make(chan time.Duration, 8),
 		queue: make(chan message, queueFrames+8), free: make(chan []byte, spareFrames),
 	}
@@ -101,7 +113,7 @@ func open(
 	s.wg.Go(s.write)
 	s.wg.Go(s.read)
 	s.wg.Go(s.deliver)
-	return s, nil
+	return s
 }
 
 // Rate implements media.Sink.
@@ -169,7 +181,7 @@ func (s *stream) Results() <-chan pipeline.Result { return s.results }
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(closeLimit)) // a stuck network must not delay the end of the call
+		s.conn.hurry(time.Now().Add(closeLimit)) // a stuck network must not delay the end of the call
 	})
 	s.wg.Wait()
 	s.mu.Lock()
@@ -185,7 +197,19 @@ func (s *stream) fail(err error) {
 		s.err = err
 		close(s.broken)
 	}
-	_ = s.conn.Close() // wakes the reader
+	s.conn.close() // wakes the reader
+}
+
+// refusal returns err with the name of the provider, and without secrets if it is a
+// refusal.
+func (s *stream) refusal(err error) error {
+	var refused *pipeline.RefusedError
+	if errors.As(err, &refused) {
+		safe := *refused
+		safe.Text = pipeline.Redact(refused.Text, s.sent, nil)
+		err = &safe
+	}
+	return fmt.Errorf("%s: %w", s.name, err)
 }
 
 func (s *stream) stopped() bool {
@@ -199,7 +223,7 @@ func (s *stream) stopped() bool {
 
 // write sends the queue and groups audio into chunks.
 func (s *stream) write() {
-	defer func() { _ = s.conn.Close() }() // wakes the reader
+	defer s.conn.close() // wakes the reader
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	var sound []byte
@@ -210,6 +234,7 @@ func (s *stream) write() {
 		case m := <-s.queue:
 			if m.kind == websocket.BinaryMessage {
 				at += media.FrameTime
+				s.position.Store(int64(at))
 				sound = append(sound, m.body...)
 				select {
 				case s.free <- m.body[:cap(m.body)]:
@@ -290,10 +315,7 @@ func (s *stream) send(m message) bool {
 	if s.stopped() {
 		limit = closeLimit
 	}
-	err := s.conn.SetWriteDeadline(time.Now().Add(limit))
-	if err == nil {
-		err = s.conn.WriteMessage(m.kind, m.body)
-	}
+	err := s.conn.send(m, time.Now().Add(limit))
 	if err != nil && !s.stopped() {
 		unsent := fmt.Errorf("%s: send: %w", s.name, err)
 		s.sendErr.CompareAndSwap(nil, &unsent)
@@ -305,9 +327,9 @@ func (s *stream) send(m message) bool {
 func (s *stream) read() {
 	defer close(s.received)
 	for {
-		_, b, err := s.conn.ReadMessage()
+		b, err := s.conn.receive()
 		if err != nil {
-			s.readErr = fmt.Errorf("%s: receive: %w", s.name, err)
+			s.readErr = s.endReason(err)
 			return
 		}
 		select {
@@ -318,6 +340,21 @@ func (s *stream) read() {
 			return
 		}
 	}
+}
+
+// endReason returns why the provider ended the connection.
+func (s *stream) endReason(err error) error {
+	var closed *websocket.CloseError
+	var refused *pipeline.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return s.refusal(err)
+	case s.closeStatus != nil && errors.As(err, &closed):
+		if status := s.closeStatus(closed.Code); status != 0 {
+			return s.refusal(&pipeline.RefusedError{Status: status, Text: closed.Text})
+		}
+	}
+	return fmt.Errorf("%s: receive: %w", s.name, err)
 }
 
 const errSilent = pipeline.TimeoutError("provider does not respond")
@@ -345,6 +382,7 @@ func (s *stream) deliver() {
 			}
 			var h update
 			if h, err = s.parse(b); err == nil {
+				l.heard = time.Duration(s.position.Load())
 				out = l.onUpdate(h)
 			}
 		case <-due.C:
@@ -353,7 +391,7 @@ func (s *stream) deliver() {
 			return
 		}
 		if err != nil {
-			s.fail(fmt.Errorf("%s: %w", s.name, err))
+			s.fail(s.refusal(err))
 			return
 		}
 		if !s.yield(out) {

@@ -23,7 +23,10 @@ const (
 // An update is the content of a provider's message.
 type update struct {
 	pipeline.Result
-	empty  bool // it has no result
+	empty bool // it has no result
+	// alive means that it says nothing about the audio: the provider works, but the answer
+	// to an open Finalize is not due later because of it.
+	alive  bool
 	answer bool // it answers an open Finalize, if any
 	// upTo, if not 0, declares that all earlier audio is covered by results.
 	upTo time.Duration
@@ -46,6 +49,7 @@ type tracker struct {
 	settledUpTo time.Duration   // audio position up to which results were delivered
 	wordsUpTo   time.Duration   // audio position of the last delivered word's end
 	lastRequest time.Duration   // audio position of the newest request
+	heard       time.Duration   // audio position of the provider; set by the caller
 	seq         int             // event counter
 	lastSign    int             // event number of the provider's last message
 	answeredAt  int             // event number of the request answered last
@@ -82,6 +86,9 @@ func (l *tracker) nextTimeout() (time.Duration, bool) {
 func (l *tracker) onUpdate(h update) []pipeline.Result {
 	l.seq++
 	l.lastSign, l.silentCount = l.seq, 0
+	if h.alive {
+		return nil
+	}
 	for i, a := range l.requests { // any message means that the provider is slow, not dead
 		l.requests[i].until = max(a.until, a.sent+slowTimeout)
 	}

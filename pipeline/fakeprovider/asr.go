@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,11 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A recognizer implements the wire protocol of a provider.
+// UnknownModel is a model that each fake recognizer refuses as its original does.
+const UnknownModel = "unknown"
+
+// A recognizer implements the wire protocol of a provider. Messages are a string (text),
+// bytes (binary) or anything else (JSON).
 type recognizer interface {
 	// hello returns the first message, or nil.
 	hello() any
@@ -23,7 +28,26 @@ type recognizer interface {
 	partial(u transcript) any
 	// final returns the responses to a finalize request: at once, and after the lag.
 	final(u transcript) (now, due []any)
+	// endpoint returns the messages at the end of a turn that the provider detects itself.
+	endpoint(u transcript) []any
+	// extra returns further messages that are due, such as signs of life. It is called for
+	// each message with audio.
+	extra(u transcript) []any
+	// bye returns the messages before the connection is closed at the client's request.
+	bye(u transcript) []any
+	// refusal returns the messages and the close code that refuse the request so far; the
+	// code 0 means that it is accepted.
+	refusal() (messages []any, code int)
 }
+
+// A plain recognizer has nothing optional.
+type plain struct{}
+
+func (plain) hello() any                { return nil }
+func (plain) endpoint(transcript) []any { return nil }
+func (plain) extra(transcript) []any    { return nil }
+func (plain) bye(transcript) []any      { return nil }
+func (plain) refusal() ([]any, int)     { return nil, 0 }
 
 // A request is the kind of a client's message.
 type request int
@@ -41,6 +65,7 @@ type transcript struct {
 	texts      string
 	start, end time.Duration
 	upTo       time.Duration // audio position
+	last       time.Duration // end of the last word, also of earlier results
 	turn       int           // number of earlier final results
 }
 
@@ -52,9 +77,11 @@ type asrSession struct {
 	fault       Fault
 	mulaw       bool
 	rate        int
+	silence     time.Duration // after which the provider ends the turn; 0 means never
 	decoder     *tone.Decoder
 	words       []tone.Word // since the last final result
 	from        time.Duration
+	last        time.Duration // end of the last word
 	samples     int           // samples
 	lastPartial time.Duration // audio position of the last interim result
 	turn        int
@@ -67,19 +94,33 @@ type result struct {
 	m  any
 }
 
-// listenASR serves a recognizer whose audio format is in the query.
-func (s *Server) listenASR(r recognizer) http.HandlerFunc {
+// A closing result ends the connection with a code.
+type closing struct{ code int }
+
+// A writer sends the messages of a session.
+type writer struct {
+	write func(m any) error
+	close func(code int)
+}
+
+// listenASR serves a recognizer whose audio format is in the query. build returns the
+// recognizer and the silence after which it ends a turn.
+func (s *Server) listenASR(build func(q url.Values) (recognizer, time.Duration)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
 		rate, err := strconv.Atoi(q.Get("sample_rate"))
 		if err != nil || rate < 8000 || rate > 48000 {
-			http.Error(w, "sample_rate: want 8000 to 48000", http.StatusBadRequest)
+			http.Error(w, `{"err_msg":"sample_rate: want 8000 to 48000"}`, http.StatusBadRequest)
 			return
 		}
-		s.recognize(w, req, &asrSession{recognizer: r, rate: rate, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw")})
+		r, silence := build(q)
+		s.recognize(w, req, &asrSession{
+			recognizer: r, rate: rate, silence: silence, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw"),
+		})
 	}
 }
 
+// recognize serves a WebSocket.
 func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession) {
 	l.script, l.fault = s.script, s.fault(ASR)
 	if l.fault.refuses() && refuse(w, r, l.fault) {
@@ -92,27 +133,81 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 		return // Upgrade has responded
 	}
 	defer done()
-	l.decoder, l.due = tone.NewDecoder(l.rate), make(chan result, 256)
+	out := writer{
+		write: func(m any) error {
+			switch m := m.(type) {
+			case string:
+				return conn.WriteMessage(websocket.TextMessage, []byte(m))
+			case []byte:
+				return conn.WriteMessage(websocket.BinaryMessage, m)
+			default:
+				return conn.WriteJSON(m)
+			}
+		},
+		close: func(code int) {
+			_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second))
+		},
+	}
+	s.run(ctx, cancel, l, out, func() (int, []byte, error) { return conn.ReadMessage() })
+	if l.fault.cuts() {
+		l.fault.end(conn.NetConn())
+	}
+}
+
+// run serves a session until the client leaves, read fails or a fault ends it.
+func (s *Server) run(
+	ctx context.Context, cancel context.CancelFunc, l *asrSession, out writer, read func() (int, []byte, error),
+) {
+	l.due = make(chan result, 256)
+	if l.rate > 0 {
+		l.decoder = tone.NewDecoder(l.rate)
+	}
 	if m := l.hello(); m != nil {
 		l.queue(0, m)
 	}
+	written := make(chan struct{})
 	s.wg.Go(func() {
 		defer cancel()
-		l.send(ctx, conn)
+		defer close(written)
+		l.send(ctx, out)
 	})
-	for {
-		kind, b, err := conn.ReadMessage()
-		if err != nil || !l.onMessage(kind, b) {
+	for l.accepts() {
+		kind, b, err := read()
+		if err != nil {
 			return
+		}
+		if !l.onMessage(kind, b) {
+			break
 		}
 		if len(l.words) > 1 && (l.fault.cuts() || l.fault == HalfOpen) {
 			if l.fault == HalfOpen {
 				<-ctx.Done() // until the server closes
 			}
-			l.fault.end(conn.NetConn())
 			return
 		}
 	}
+	select {
+	case <-written:
+	case <-ctx.Done():
+	}
+}
+
+// accepts reports whether the request is not refused so far.
+func (l *asrSession) accepts() bool {
+	messages, code := l.refusal()
+	if code == 0 {
+		return true
+	}
+	l.leave(messages, code)
+	return false
+}
+
+// leave queues the last messages and the end of the connection.
+func (l *asrSession) leave(messages []any, code int) {
+	for _, m := range messages {
+		l.queue(0, m)
+	}
+	l.queue(0, closing{code})
 }
 
 // onMessage handles one message of the client. It returns false at the end.
@@ -123,13 +218,20 @@ func (l *asrSession) onMessage(kind int, b []byte) bool {
 		l.onAudio(sound)
 	case finish:
 		l.finish()
-	case leave, nonsense:
+	case leave:
+		l.leave(l.bye(l.understood()), websocket.CloseNormalClosure)
+		return false
+	case nonsense:
+		l.leave(nil, websocket.CloseUnsupportedData)
 		return false
 	}
 	return true
 }
 
 func (l *asrSession) onAudio(b []byte) {
+	if l.decoder == nil || len(b) == 0 {
+		return
+	}
 	pcm := make([]int16, len(b))
 	if l.mulaw {
 		codec.PCMU{}.Decode(pcm, b)
@@ -144,10 +246,15 @@ func (l *asrSession) onAudio(b []byte) {
 	at := l.upTo()
 	switch {
 	case len(words) > 0:
-		l.words = append(l.words, words...)
-		l.sendPartial(l.script.PartialLag - (at - words[len(words)-1].End)) // relative to the end of the word
+		l.words, l.last = append(l.words, words...), words[len(words)-1].End
+		l.sendPartial(l.script.PartialLag - (at - l.last)) // relative to the end of the word
 	case len(l.words) == 0 && at-l.lastPartial >= 240*time.Millisecond:
 		l.sendPartial(l.script.PartialLag)
+	case l.silence > 0 && len(l.words) > 0 && at-l.last >= l.silence && l.fault != Mute:
+		l.endTurn(l.endpoint(l.understood()))
+	}
+	for _, m := range l.extra(l.understood()) {
+		l.queue(0, m)
 	}
 }
 
@@ -159,7 +266,19 @@ func (l *asrSession) sendPartial(lag time.Duration) {
 }
 
 func (l *asrSession) upTo() time.Duration {
+	if l.rate == 0 { // the format is not known yet
+		return 0
+	}
 	return time.Duration(l.samples) * time.Second / time.Duration(l.rate)
+}
+
+// endTurn sends the final result of a turn that the provider ended.
+func (l *asrSession) endTurn(messages []any) {
+	for _, m := range messages {
+		l.queue(l.script.PartialLag, m)
+	}
+	l.turn++
+	l.words, l.from = nil, l.last
 }
 
 // finish schedules the final result.
@@ -190,7 +309,7 @@ func (l *asrSession) finish() {
 }
 
 func (l *asrSession) understood() transcript {
-	u := transcript{words: l.words, start: l.from, end: l.from, upTo: l.upTo(), turn: l.turn}
+	u := transcript{words: l.words, start: l.from, end: l.from, upTo: l.upTo(), last: l.last, turn: l.turn}
 	var texts []string
 	for i, w := range l.words {
 		if i == 0 {
@@ -211,18 +330,22 @@ func (l *asrSession) queue(lag time.Duration, m any) {
 }
 
 // send writes results in order when they are due.
-func (l *asrSession) send(ctx context.Context, conn *websocket.Conn) {
+func (l *asrSession) send(ctx context.Context, out writer) {
 	for n := 0; ; {
 		select {
 		case r := <-l.due:
+			if end, ok := r.m.(closing); ok {
+				out.close(end.code)
+				return
+			}
 			if l.fault == Stall || l.fault.stops() && n > 1 || !wait(ctx, time.Until(r.at)) {
 				continue
 			}
 			if l.fault == Garble {
-				_ = conn.WriteMessage(websocket.TextMessage, []byte("{garbled"))
+				_ = out.write("{garbled")
 				return
 			}
-			if conn.WriteJSON(r.m) != nil {
+			if out.write(r.m) != nil {
 				return
 			}
 			n++

@@ -124,9 +124,9 @@ func Serve(l net.Listener, script Script) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{script: script, listen: l, count: map[Provider]int{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/listen", s.listenASR(deepgram{}))
-	mux.HandleFunc("GET /v2/listen", s.listenASR(flux{}))
-	mux.HandleFunc("GET /v3/ws", s.listenASR(assembly{}))
+	mux.HandleFunc("GET /v1/listen", refusesModel(s.listenASR(newDeepgram)))
+	mux.HandleFunc("GET /v2/listen", refusesModel(s.listenASR(newFlux)))
+	mux.HandleFunc("GET /v3/ws", s.listenASR(newAssembly))
 	mux.HandleFunc("GET /v1/realtime", s.transcribe)
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -35,26 +39,94 @@ func parseControl(kind int, b []byte, finishes, leaves string) ([]byte, request)
 }
 
 // deepgram is the protocol of Deepgram, version 1.
-type deepgram struct{}
+type deepgram struct {
+	plain
+	model        string
+	utteranceEnd time.Duration // silence that ends an utterance; 0 means no message
+	vadEvents    bool
+	ended        time.Duration // end of the word whose utterance end was reported
+	started      time.Duration // the same for its start
+}
 
-func (deepgram) hello() any { return nil }
+// newDeepgram returns a recognizer of the parameters. Like Deepgram, it ends a turn after
+// 10 ms of silence unless endpointing says otherwise.
+func newDeepgram(q url.Values) (recognizer, time.Duration) {
+	silence := 10 * time.Millisecond
+	if ms, err := strconv.Atoi(q.Get("endpointing")); err == nil {
+		silence = time.Duration(ms) * time.Millisecond
+	} else if q.Get("endpointing") == "false" {
+		silence = 0
+	}
+	ms, _ := strconv.Atoi(q.Get("utterance_end_ms")) // 0 without one
+	return &deepgram{
+		model: q.Get("model"), utteranceEnd: time.Duration(ms) * time.Millisecond, vadEvents: q.Get("vad_events") == "true",
+	}, silence
+}
 
-func (deepgram) read(kind int, b []byte) ([]byte, request) {
+// refusesModel answers a request for UnknownModel as Deepgram does before the handshake.
+func refusesModel(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("model") == UnknownModel {
+			const text = "No such model/language/tier combination found."
+			w.Header().Set("Dg-Error", text)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(object{"err_code": "INVALID_QUERY_PARAMETER", "err_msg": text, "request_id": "fake"})
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (*deepgram) read(kind int, b []byte) ([]byte, request) {
 	return parseControl(kind, b, "Finalize", "CloseStream")
 }
 
-func (d deepgram) partial(u transcript) any {
+func (d *deepgram) partial(u transcript) any {
 	if len(u.words) == 0 {
 		u.end = u.upTo // reports silence
 	}
 	return d.results(u, false)
 }
 
-func (d deepgram) final(u transcript) (now, due []any) { return nil, []any{d.results(u, true)} }
+func (d *deepgram) final(u transcript) (now, due []any) {
+	m := d.results(u, true)
+	m["from_finalize"] = true
+	return nil, []any{m}
+}
 
-func (deepgram) results(u transcript, final bool) object {
+func (d *deepgram) endpoint(u transcript) []any {
+	m := d.results(u, true)
+	m["speech_final"] = true
+	return []any{m}
+}
+
+func (d *deepgram) extra(u transcript) []any {
+	var all []any
+	if d.vadEvents && len(u.words) > 0 && u.start > d.started {
+		d.started = u.start
+		all = append(all, object{"type": "SpeechStarted", "channel": []int{0}, "timestamp": u.start.Seconds()})
+	}
+	if d.utteranceEnd > 0 && u.last > d.ended && u.upTo-u.last >= d.utteranceEnd {
+		d.ended = u.last
+		all = append(all, object{"type": "UtteranceEnd", "channel": []int{0}, "last_word_end": u.last.Seconds()})
+	}
+	return all
+}
+
+func (d *deepgram) bye(u transcript) []any {
+	return []any{d.results(u, true), object{
+		"type": "Metadata", "transaction_key": "deprecated", "request_id": "fake", "sha256": "", "created": "2026-01-01T00:00:00Z",
+		"duration": u.upTo.Seconds(), "channels": 1,
+	}}
+}
+
+func (d *deepgram) results(u transcript, final bool) object {
 	return object{
-		"type": "Results", "is_final": final, "speech_final": false, "from_finalize": final,
+		"type": "Results", "is_final": final, "speech_final": false, "from_finalize": false,
+		"metadata": object{
+			"request_id": "fake", "model_uuid": "fake", "model_info": object{"name": d.model, "version": "fake", "arch": "fake"},
+		},
 		"start": u.start.Seconds(), "duration": (u.end - u.start).Seconds(), "channel_index": []int{0, 1},
 		"channel": object{"alternatives": []any{object{
 			"transcript": u.texts, "confidence": 0.99, "words": secondsWords(u),
@@ -70,18 +142,38 @@ func secondsWords(u transcript) []object {
 	return words
 }
 
-// flux is the protocol of Deepgram's Flux. It does not end turns by itself.
-type flux struct{}
+// flux is the protocol of Deepgram's Flux. It ends a turn after a silence of eot_timeout_ms,
+// but not by the words.
+type flux struct {
+	plain
+	started  int // number of the turns that began
+	sequence int
+}
 
-func (flux) hello() any { return object{"type": "Connected", "sequence_id": 0} }
+// newFlux returns a recognizer of the parameters.
+func newFlux(q url.Values) (recognizer, time.Duration) {
+	ms, err := strconv.Atoi(q.Get("eot_timeout_ms"))
+	if err != nil {
+		ms = 5000 // the default
+	}
+	return &flux{}, time.Duration(ms) * time.Millisecond
+}
 
-func (flux) read(kind int, b []byte) ([]byte, request) {
+func (*flux) hello() any { return object{"type": "Connected", "request_id": "fake", "sequence_id": 0} }
+
+func (f *flux) read(kind int, b []byte) ([]byte, request) {
 	return parseControl(kind, b, "ForceEndTurn", "CloseStream")
 }
 
-func (f flux) partial(u transcript) any { return f.info(u, "Update", 0.1) }
+func (f *flux) partial(u transcript) any {
+	if len(u.words) > 0 && f.started <= u.turn {
+		f.started = u.turn + 1
+		return f.info(u, "StartOfTurn", 0.1)
+	}
+	return f.info(u, "Update", 0.1)
+}
 
-func (f flux) final(u transcript) (now, due []any) {
+func (f *flux) final(u transcript) (now, due []any) {
 	if len(u.words) == 0 {
 		return nil, nil // no turn is in progress
 	}
@@ -90,41 +182,84 @@ func (f flux) final(u transcript) (now, due []any) {
 	return nil, []any{m}
 }
 
-func (flux) info(u transcript, event string, p float64) object {
+func (f *flux) endpoint(u transcript) []any { return []any{f.info(u, "EndOfTurn", 0.8)} }
+
+func (f *flux) info(u transcript, event string, p float64) object {
+	f.sequence++
 	return object{
-		"type": "TurnInfo", "event": event, "turn_index": u.turn, "transcript": u.texts,
-		"words": secondsWords(u), "end_of_turn_confidence": p,
+		"type": "TurnInfo", "event": event, "request_id": "fake", "sequence_id": f.sequence, "turn_index": u.turn,
+		"transcript": u.texts, "words": secondsWords(u), "end_of_turn_confidence": p,
 		"audio_window_start": u.start.Seconds(), "audio_window_end": u.upTo.Seconds(),
 	}
 }
 
 // assembly is the protocol of AssemblyAI, version 3.
-type assembly struct{}
+type assembly struct {
+	plain
+	model     string
+	heartbeat bool
+	beaten    time.Duration // audio position of the last heartbeat
+}
 
-func (assembly) hello() any { return object{"type": "Begin", "id": "x", "expires_at": 0} }
+// newAssembly returns a recognizer of the parameters. It ends a turn after max_turn_silence.
+func newAssembly(q url.Values) (recognizer, time.Duration) {
+	ms, err := strconv.Atoi(q.Get("max_turn_silence"))
+	if err != nil {
+		ms = 1000 // the default
+	}
+	return &assembly{model: q.Get("speech_model"), heartbeat: q.Get("session_heartbeat") == "true"}, time.Duration(ms) * time.Millisecond
+}
 
-func (assembly) read(kind int, b []byte) ([]byte, request) {
+func (*assembly) hello() any { return object{"type": "Begin", "id": "x", "expires_at": 0} }
+
+func (a *assembly) refusal() ([]any, int) {
+	if a.model != UnknownModel {
+		return nil, 0
+	}
+	return []any{object{"type": "Error", "error_code": 3006, "error": "Invalid speech_model"}}, 3006
+}
+
+func (*assembly) read(kind int, b []byte) ([]byte, request) {
 	if kind == websocket.BinaryMessage && len(b) < 8000/20 { // 50 ms of µ-law at 8 kHz
 		return nil, nonsense
 	}
 	return parseControl(kind, b, "ForceEndpoint", "Terminate")
 }
 
-func (a assembly) partial(u transcript) any {
+func (a *assembly) partial(u transcript) any {
 	if len(u.words) == 0 {
 		return nil
 	}
 	return a.message(u, false)
 }
 
-func (a assembly) final(u transcript) (now, due []any) {
+func (a *assembly) final(u transcript) (now, due []any) {
 	if len(u.words) == 0 {
 		return nil, nil
 	}
 	return nil, []any{a.message(u, true)}
 }
 
-func (assembly) message(u transcript, end bool) object {
+func (a *assembly) endpoint(u transcript) []any { return []any{a.message(u, true)} }
+
+func (a *assembly) extra(u transcript) []any {
+	if !a.heartbeat || u.upTo-a.beaten < time.Second {
+		return nil
+	}
+	a.beaten = u.upTo
+	ms := u.upTo.Milliseconds()
+	return []any{object{
+		"type": "Heartbeat", "total_audio_received_ms": ms, "total_duration_ms": ms, "realtime_factor": 1, "max_speech_probability": 0,
+	}}
+}
+
+func (*assembly) bye(u transcript) []any {
+	return []any{object{
+		"type": "Termination", "audio_duration_seconds": u.upTo.Seconds(), "session_duration_seconds": u.upTo.Seconds(),
+	}}
+}
+
+func (*assembly) message(u transcript, end bool) object {
 	words := []object{}
 	for i, w := range u.words {
 		words = append(words, object{
@@ -144,9 +279,15 @@ func (assembly) message(u transcript, end bool) object {
 
 // transcription is the protocol of OpenAI's realtime transcription.
 type transcription struct {
+	plain
 	sound int    // bytes since the last commit
+	model string // empty until the client names it
+	item  int    // number of the current item
+	told  int    // words of it that were sent as deltas
 	mulaw func() // called if the client announces µ-law instead of PCM
 }
+
+const transcriptionEvent = "conversation.item.input_audio_transcription."
 
 func (*transcription) hello() any { return object{"type": "session.created", "session": object{}} }
 
@@ -160,6 +301,9 @@ func (t *transcription) read(_ int, b []byte) ([]byte, request) {
 					Format struct {
 						Type string `json:"type"`
 					} `json:"format"`
+					Transcription struct {
+						Model string `json:"model"`
+					} `json:"transcription"`
 				} `json:"input"`
 			} `json:"audio"`
 		} `json:"session"`
@@ -178,6 +322,7 @@ func (t *transcription) read(_ int, b []byte) ([]byte, request) {
 	case "input_audio_buffer.commit":
 		return nil, finish
 	case "session.update":
+		t.model = m.Session.Audio.Input.Transcription.Model
 		if m.Session.Audio.Input.Format.Type == "audio/pcmu" {
 			t.mulaw()
 		}
@@ -185,7 +330,45 @@ func (t *transcription) read(_ int, b []byte) ([]byte, request) {
 	return nil, listen
 }
 
-func (*transcription) partial(transcript) any { return nil }
+func (t *transcription) refusal() ([]any, int) {
+	if t.model != UnknownModel {
+		return nil, 0
+	}
+	return []any{object{"type": "error", "error": object{
+		"type": "invalid_request_error", "code": "invalid_model", "message": "Unknown model.",
+	}}}, websocket.CloseNormalClosure
+}
+
+// partial returns the new words of the current item, which only some models send.
+func (t *transcription) partial(u transcript) any {
+	if !strings.Contains(t.model, "live") {
+		return nil
+	}
+	if m := t.delta(u); m != nil {
+		return m
+	}
+	return nil
+}
+
+// delta returns the words of the current item that were not sent, or nil.
+func (t *transcription) delta(u transcript) object {
+	if u.turn != t.item {
+		t.item, t.told = u.turn, 0
+	}
+	if t.told >= len(u.words) {
+		return nil
+	}
+	var text strings.Builder
+	for i, w := range u.words {
+		if i >= t.told {
+			text.WriteString(" " + w.Text)
+		}
+	}
+	t.told = len(u.words)
+	return object{
+		"type": transcriptionEvent + "delta", "item_id": fmt.Sprintf("item_%d", u.turn), "content_index": 0, "delta": text.String(),
+	}
+}
 
 func (t *transcription) final(u transcript) (now, due []any) {
 	if t.sound < 800 { // 100 ms of µ-law at 8 kHz
@@ -194,11 +377,11 @@ func (t *transcription) final(u transcript) (now, due []any) {
 		}}}, nil
 	}
 	t.sound = 0
-	item, head := fmt.Sprintf("item_%d", u.turn), "conversation.item.input_audio_transcription."
-	due = []any{object{"type": head + "completed", "item_id": item, "content_index": 0, "transcript": u.texts}}
-	if u.texts != "" {
-		due = append([]any{object{"type": head + "delta", "item_id": item, "content_index": 0, "delta": u.texts}}, due...)
+	item := fmt.Sprintf("item_%d", u.turn)
+	if m := t.delta(u); m != nil {
+		due = append(due, m)
 	}
+	due = append(due, object{"type": transcriptionEvent + "completed", "item_id": item, "content_index": 0, "transcript": u.texts})
 	return []any{object{"type": "input_audio_buffer.committed", "item_id": item}}, due
 }
 
