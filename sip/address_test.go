@@ -6,41 +6,27 @@ import (
 	"io"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/mediaclock"
-	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/rtp/rtptest"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
 func TestIPv6(t *testing.T) {
-	clock := &mediaclock.Clock{}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { clock.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
-	ports, err := rtp.ParsePorts("0-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rtp.NewTransport(clock, ports, netip.IPv6Loopback(), netip.Addr{})
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(transport.Close)
+	transport, _ := rtptest.New(t, "::1")
 	carrier := &siptest.Carrier{Listen: "[::1]:0", Media: transport, Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&toneFeed{hz: 440})
+			leg.Play(mediatest.Tone(440))
 			<-ctx.Done()
 		}}
 	}}
-	if err = carrier.Start(); err != nil {
+	if err := carrier.Start(); err != nil {
 		t.Skip(err) // a machine without IPv6
 	}
 	ua := &UA{Listen: "[::1]:0", Media: transport}
-	if err = ua.Start(); err != nil {
+	if err := ua.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -56,9 +42,7 @@ func TestIPv6(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
-			t.Errorf("over %s: tone level %.2f: %v", via, got, err)
-		}
+		checkTone(t, up, 10, 440)
 		_ = up.Hangup(media.LocalHangup)
 		if err := drain(up); !errors.Is(err, io.EOF) {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/bridge"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -16,7 +17,7 @@ func TestBridge(t *testing.T) {
 	phones := make(chan media.Leg, 2)
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&toneFeed{hz: map[string]float64{"1": 440, "2": 700}[in.To], rate: leg.Rate()})
+			leg.Play(mediatest.Tone(map[string]float64{"1": 440, "2": 700}[in.To]))
 			phones <- leg
 			<-ctx.Done()
 		}}
@@ -41,9 +42,7 @@ func TestBridge(t *testing.T) {
 		joined <- end{out, err}
 	}()
 	for i, hz := range []float64{700, 440} {
-		if got, err := toneLevel(theirs[i], 50, hz); err != nil || got < 0.9 {
-			t.Errorf("leg %d: level of the other tone %.2f: %v", i, got, err)
-		}
+		checkTone(t, theirs[i], 50, hz)
 	}
 	if err := theirs[0].(media.Keypad).Press("7"); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 		t.Fatal(err)

@@ -1,19 +1,17 @@
 package sip
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/rtp/rtptest"
 )
 
 type simEnv struct {
@@ -33,18 +31,7 @@ const (
 func simulate(t *testing.T, ua *UA, test func(t *testing.T, b *simEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var work sync.WaitGroup
-		clock := &mediaclock.Clock{}
-		work.Go(func() { clock.Run(ctx) })
-		ports, err := rtp.ParsePorts("0-0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport, _ := rtptest.New(t, "127.0.0.1")
 		air := &simNet{conns: map[string]*simConn{}}
 		peer, _, err := air.open(peerAddr)
 		if err != nil {
@@ -55,15 +42,9 @@ func simulate(t *testing.T, ua *UA, test func(t *testing.T, b *simEnv)) {
 			t.Fatal(err)
 		}
 		test(t, &simEnv{ua, transport, peer, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(uaAddr))})
-		if err := ua.Close(ctx); err != nil {
+		if err := ua.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := transport.SessionCount(); n != 0 {
-			t.Errorf("%d media sessions left", n)
-		}
-		transport.Close()
-		cancel()
-		work.Wait()
 		_ = peer.Close()
 	})
 }
@@ -145,18 +126,10 @@ func sdpWithPort(port int) string {
 // placeCall dials, answers, and returns the leg and the INVITE.
 func (b *simEnv) placeCall(t *testing.T, id string) (up media.Leg, invite string) {
 	t.Helper()
-	got := make(chan media.Leg)
-	go func() {
-		leg, err := b.ua.Dial(t.Context(), target(id), nil)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- leg
-	}()
-	invite = b.read(t, "INVITE ")
+	invite, result := b.dial(t, target(id))
 	b.send(t, reply(invite, "200 OK", byHand, "", sdpWithPort(9)))
 	b.read(t, "ACK ")
-	return <-got, invite
+	return answered(t, result), invite
 }
 
 // TestHalfOpen retransmits a 2xx without an ACK, then hangs up (RFC 3261 section
@@ -231,21 +204,13 @@ func TestForks(t *testing.T) {
 			sinks[name] = c
 			return c.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // a UDP socket
 		}
-		got := make(chan media.Leg)
-		go func() {
-			leg, err := b.ua.Dial(t.Context(), target("forks"), nil)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- leg
-		}()
-		invite := b.read(t, "INVITE ")
+		invite, result := b.dial(t, target("forks"))
 		b.send(t, reply(invite, "180 Ringing", "other", "", ""))
 		b.send(t, reply(invite, "183 Session Progress", "a", "", sdpWithPort(port("a"))))
 		<-time.After(200 * time.Millisecond)
 		b.send(t, reply(invite, "200 OK", "b", "", sdpWithPort(port("b"))))
 		b.read(t, "ACK ")
-		up := <-got
+		up := answered(t, result)
 		<-time.After(200 * time.Millisecond)
 		early := packets(sinks["a"])
 		b.send(t, reply(invite, "200 OK", "c", "", sdpWithPort(port("c"))))
@@ -265,11 +230,7 @@ func TestForks(t *testing.T) {
 		if b, c := packets(sinks["b"]), packets(sinks["c"]); b < 40 || c != 0 {
 			t.Errorf("%d packets to the phone that answered, %d to the one too late", b, c)
 		}
-		if up.Cause() != "" {
-			t.Errorf("the call ended: %s", up.Cause())
-		}
-		_ = up.Hangup(media.LocalHangup)
-		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		b.hangUp(t, up)
 	})
 }
 
@@ -309,8 +270,7 @@ func TestRefreshKeepsDescription(t *testing.T) {
 		if held := version(9, sdpWithPort(9)+"a=sendonly\r\n"); held == first {
 			t.Errorf("hold repeats version %s", held)
 		}
-		_ = up.Hangup(media.LocalHangup)
-		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		b.hangUp(t, up)
 	})
 }
 
@@ -339,11 +299,7 @@ func TestHoldAfterGlare(t *testing.T) {
 		if err := <-held; err == nil || !strings.Contains(err.Error(), "488") {
 			t.Errorf("a refused offer: %v", err)
 		}
-		if up.Cause() != "" {
-			t.Errorf("the call ended: %s", up.Cause())
-		}
-		_ = up.Hangup(media.LocalHangup)
-		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		b.hangUp(t, up)
 	})
 }
 
@@ -351,20 +307,12 @@ func TestHoldAfterGlare(t *testing.T) {
 // 4).
 func TestPrackOrder(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		got := make(chan media.Leg)
 		rang := 0
-		go func() {
-			leg, err := b.ua.Dial(t.Context(), target("prack"), func(p media.Progress) {
-				if p == media.Ringing {
-					rang++
-				}
-			})
-			if err != nil {
-				t.Error(err)
+		invite, result := b.dialWith(t, target("prack"), func(p media.Progress) {
+			if p == media.Ringing {
+				rang++
 			}
-			got <- leg
-		}()
-		invite := b.read(t, "INVITE ")
+		})
 		reliable := func(n int, sdp string) string {
 			return reply(invite, "183 Session Progress", "r", fmt.Sprintf("Require: 100rel\r\nRSeq: %d\r\n", n), sdp)
 		}
@@ -386,7 +334,7 @@ func TestPrackOrder(t *testing.T) {
 		prack("11 1 INVITE")
 		b.send(t, reply(invite, "200 OK", "r", "", "")) // the description of the 183 applies
 		b.read(t, "ACK ")
-		up := <-got
+		up := answered(t, result)
 		if rang != 1 {
 			t.Errorf("rang %d times", rang)
 		}
@@ -430,7 +378,6 @@ func TestKeysByInfo(t *testing.T) {
 				}
 			}
 		}
-		_ = up.Hangup(media.LocalHangup)
-		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		b.hangUp(t, up)
 	})
 }

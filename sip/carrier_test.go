@@ -20,18 +20,13 @@ func TestAnyProgressForbidsFailover(t *testing.T) {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 			to := target("moved")
 			to.Trunk.Backups = []string{"sip:" + peerAddr + ";transport=udp;x=2"}
-			failed := make(chan error)
-			go func() {
-				_, err := b.ua.Dial(t.Context(), to, nil)
-				failed <- err
-			}()
-			invite := b.read(t, "INVITE ")
+			invite, result := b.dial(t, to)
 			b.send(t, reply(invite, progress, byHand, "", ""))
 			synctest.Wait()
 			b.send(t, reply(invite, "503 Gone", byHand, "", ""))
 			b.read(t, "ACK ")
-			if err := <-failed; causeOf(err) != media.RouteError {
-				t.Errorf("%s: %v", progress, err)
+			if got := <-result; causeOf(got.err) != media.RouteError {
+				t.Errorf("%s: %v", progress, got.err)
 			}
 		})
 	}
@@ -109,6 +104,19 @@ func (p *peer) send(message, contact string) {
 	}
 }
 
+func (l *env) callInBackground(t *testing.T, to media.Target) <-chan media.Leg {
+	t.Helper()
+	got := make(chan media.Leg)
+	go func() {
+		up, err := l.ua.Dial(shortContext(t), to, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- up
+	}()
+	return got
+}
+
 // TestUnreachableContact sends ACK and BYE to the address of the INVITE if the
 // Contact is unreachable.
 func TestUnreachableContact(t *testing.T) {
@@ -124,14 +132,7 @@ func TestUnreachableContact(t *testing.T) {
 			l, p := newEnv(t, nil), newPeer(t, "127.0.0.1:0")
 			to := l.target()
 			to.Trunk.Proxy = "sip:" + p.at() + ";transport=udp"
-			got := make(chan media.Leg)
-			go func() {
-				up, err := l.ua.Dial(shortContext(t), to, nil)
-				if err != nil {
-					t.Error(err)
-				}
-				got <- up
-			}()
+			got := l.callInBackground(t, to)
 			contact = strings.Replace(contact, "PEER", p.at(), 1)
 			p.send(reply(p.read("INVITE "), "200 OK", byHand, "", sdpWithPort(9)), contact)
 			p.read("ACK ")
@@ -150,14 +151,7 @@ func TestCredentialsStayWithTheTrunk(t *testing.T) {
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + proxy.at() + ";transport=udp"
 	to.Trunk.Username, to.Trunk.Password = "user", "canary-secret"
-	got := make(chan media.Leg)
-	go func() {
-		up, err := l.ua.Dial(shortContext(t), to, nil)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- up
-	}()
+	got := l.callInBackground(t, to)
 	proxy.send(reply(proxy.read("INVITE "), "407 Who", byHand, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
 	invite := proxy.read("INVITE sip:12025550123")
 	for header(invite, "Proxy-Authorization") == "" { // a retransmission of the first
@@ -199,11 +193,7 @@ func TestLongOverUDP(t *testing.T) {
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + p.at()
 	to.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500)}
-	failed := make(chan error)
-	go func() {
-		_, err := l.ua.Dial(shortContext(t), to, nil)
-		failed <- err
-	}()
+	failed, _ := l.dialInBackground(shortContext(t), to)
 	invite := p.read("INVITE ")
 	if len(invite) < 1300 || !strings.Contains(header(invite, "Via"), "SIP/2.0/UDP") {
 		t.Errorf("%d bytes by %s", len(invite), header(invite, "Via"))
@@ -222,22 +212,12 @@ func TestLongOverUDP(t *testing.T) {
 // TestAnswerOfManyParts finds the description in a multipart body, as with ISUP.
 func TestAnswerOfManyParts(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		got := make(chan media.Leg)
-		go func() {
-			up, err := b.ua.Dial(t.Context(), target("parts"), nil)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- up
-		}()
+		invite, result := b.dial(t, target("parts"))
 		body := "--b\r\nContent-Type: application/isup;version=itu-t92+\r\n\r\n\x01\x02\r\n--b\r\nContent-Type: Application/SDP\r\n\r\n" + sdpWithPort(9) + "\r\n--b--\r\n"
-		answer := reply(b.read(t, "INVITE "), "200 OK", byHand, "", body)
+		answer := reply(invite, "200 OK", byHand, "", body)
 		b.send(t, strings.Replace(answer, "application/sdp", `multipart/mixed;boundary="b"`, 1))
 		b.read(t, "ACK ")
-		if up := <-got; up != nil {
-			_ = up.Hangup(media.LocalHangup)
-			b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
-		}
+		b.hangUp(t, answered(t, result))
 	})
 }
 
@@ -245,18 +225,11 @@ func TestAnswerOfManyParts(t *testing.T) {
 // peer refuses UPDATE.
 func TestRefreshIsRefused(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		got := make(chan media.Leg)
-		go func() {
-			up, err := b.ua.Dial(t.Context(), target("refused"), nil)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- up
-		}()
+		invite, result := b.dial(t, target("refused"))
 		timers := "Allow: INVITE, UPDATE\r\nSession-Expires: 200;refresher=uac\r\n"
-		b.send(t, reply(b.read(t, "INVITE "), "200 OK", byHand, timers, sdpWithPort(9)))
+		b.send(t, reply(invite, "200 OK", byHand, timers, sdpWithPort(9)))
 		b.read(t, "ACK ")
-		up := <-got
+		up := answered(t, result)
 		first := b.read(t, "UPDATE ")
 		b.send(t, reply(first, "422 Too Small", "", "Min-SE: 600\r\n", ""))
 		second := b.read(t, "UPDATE ")
@@ -271,10 +244,6 @@ func TestRefreshIsRefused(t *testing.T) {
 		b.send(t, reply(third, "200 OK", "", "Session-Expires: 600;refresher=uac\r\n", sdpWithPort(9)))
 		b.read(t, "ACK ")
 		synctest.Wait()
-		if up.Cause() != "" {
-			t.Errorf("the call ended: %s", up.Cause())
-		}
-		_ = up.Hangup(media.LocalHangup)
-		b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
+		b.hangUp(t, up)
 	})
 }

@@ -227,10 +227,7 @@ func TestConnected(t *testing.T) {
 	for range 2 { // the second reuses the connection
 		target := l.target()
 		target.Trunk.Proxy = overTCP(l.carrier.Addr().String())
-		leg, err := l.ua.Dial(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leg := l.call(t, target)
 		if _, err := toneLevel(leg, 5, 440); err != nil {
 			t.Error(err)
 		}

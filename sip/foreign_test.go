@@ -34,14 +34,30 @@ type dialResult struct {
 	err error
 }
 
+// dial dials in the background and returns the INVITE.
 func (b *simEnv) dial(t *testing.T, to media.Target) (invite string, result <-chan dialResult) {
+	t.Helper()
+	return b.dialWith(t, to, nil)
+}
+
+func (b *simEnv) dialWith(t *testing.T, to media.Target, progress func(media.Progress)) (invite string, result <-chan dialResult) {
 	t.Helper()
 	got := make(chan dialResult, 1)
 	go func() {
-		leg, err := b.ua.Dial(t.Context(), to, nil)
+		leg, err := b.ua.Dial(t.Context(), to, progress)
 		got <- dialResult{leg, err}
 	}()
 	return b.read(t, "INVITE "), got
+}
+
+// answered returns the leg of a call that was answered.
+func answered(t *testing.T, result <-chan dialResult) media.Leg {
+	t.Helper()
+	got := <-result
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got.leg
 }
 
 // TestForeignRequests drops requests within a call from an address outside the

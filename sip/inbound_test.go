@@ -27,12 +27,7 @@ type outsidePeer struct {
 
 func newOutsidePeer(t *testing.T, l *env) *outsidePeer {
 	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &outsidePeer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
+	return newOutsidePeerAt(t, l, "127.0.0.1:0")
 }
 
 // request returns a complete request; replace sets headers by name, or omits them
@@ -143,10 +138,7 @@ func TestStrangers(t *testing.T) {
 func TestInDialog(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
-	leg, err := l.ua.dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	s := newOutsidePeer(t, l)
 	key := leg.DialogKey()
 	dialog := func(cseq string) map[string]string {
@@ -208,10 +200,7 @@ func TestMediaTimeout(t *testing.T) {
 		return siptest.Script{Status: 200, NoMedia: true}
 	})
 	start := time.Now()
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	if err := drain(leg); !errors.Is(err, io.EOF) {
 		t.Errorf("the reader got %v", err)
 	}
@@ -225,10 +214,7 @@ func TestMediaTimeout(t *testing.T) {
 // Close waits.
 func TestByeIsIgnored(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, IgnoreBye: true} })
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	start := time.Now()
 	_ = leg.Hangup(media.LocalHangup)
 	if d := time.Since(start); d > 500*time.Millisecond || leg.Cause() != media.LocalHangup {

@@ -17,8 +17,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
-	"github.com/parley-voice/parley/media/mediaclock"
-	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/rtp/rtptest"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/sip/timer"
 )
@@ -141,18 +140,9 @@ func TestHalfAnHour(t *testing.T) {
 func longCall(t *testing.T, ppm float64) {
 	t.Helper()
 	const lasts = 30 * time.Minute
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx := t.Context()
 	var work sync.WaitGroup
-	clock := &mediaclock.Clock{}
-	work.Go(func() { clock.Run(ctx) })
-	ports, err := rtp.ParsePorts("0-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport, _ := rtptest.New(t, "127.0.0.1")
 	source, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +153,7 @@ func longCall(t *testing.T, ppm float64) {
 		hears <- in.Audio
 		return siptest.Script{
 			Status: 200, NoMedia: true, Session: timer.Interval{Length: 10 * time.Minute, Refresher: timer.UAC},
-			SDP: fmt.Appendf(nil, "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP 0\r\n", source.LocalAddr().(*net.UDPAddr).Port), //nolint:forcetypeassert // a UDP socket
+			SDP: []byte(sdpWithPort(source.LocalAddr().(*net.UDPAddr).Port)), //nolint:forcetypeassert // a UDP socket
 		}
 	}}
 	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, OpenSockets: air.open}
@@ -208,14 +198,9 @@ func longCall(t *testing.T, ppm float64) {
 	}
 	stop()
 	_ = up.Hangup(media.LocalHangup)
-	if err := ua.Close(ctx); err != nil {
+	if err := errors.Join(ua.Close(ctx), carrier.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := carrier.Close(); err != nil {
-		t.Error(err)
-	}
-	transport.Close()
-	cancel()
 	work.Wait()
 	_ = source.Close()
 	t.Logf("%d frames, %d packets lost, %d refreshes", frames, lost, refreshes)

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/siptest"
 )
@@ -106,10 +108,7 @@ module_app ctrl_tcp.so
 ctrl_tcp_listen 127.0.0.1:%d
 `
 
-func writeWAV(feed *toneFeed, rate int, d time.Duration) string {
-	pcm := make(media.Frame, int(d.Seconds()*float64(rate)))
-	feed.rate = rate
-	feed.FillFrame(pcm, time.Time{})
+func writeWAV(rate int, pcm []int16) string {
 	b := []byte("RIFF????WAVEfmt ")
 	b = binary.LittleEndian.AppendUint32(b, 16)
 	for _, n := range []uint16{1, 1, uint16(rate), 0, uint16(2 * rate), 0, 2, 16} {
@@ -143,7 +142,7 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 	for name, text := range map[string]string{
 		"cert.pem": string(both),
 		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "heard.wav"), filepath.Join(dir, "said.wav"), rtp, rtp+40, control),
-		"said.wav": writeWAV(&toneFeed{hz: 440}, rate, time.Minute),
+		"said.wav": writeWAV(rate, tone.Sine(rate, 60*rate, 440, 0.25)),
 		"accounts": fmt.Sprintf("<sip:parley@127.0.0.1:%d>;regint=0;answermode=auto%s\n", b.port, account),
 	} {
 		if err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -244,18 +243,13 @@ func TestBaresip(t *testing.T) {
 			l := newEnvWith(t, &UA{TLS: endpoint.TLS{Roots: roots}}, nil)
 			target := b.target(l, row.transport)
 			target.Trunk.Encryption, target.Trunk.Codecs = row.encryption, row.codecs
-			up, err := l.ua.Dial(shortContext(t), target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			up := l.call(t, target)
 			if up.Rate() != row.rate {
 				t.Errorf("rate %d", up.Rate())
 			}
-			up.Play(&toneFeed{hz: 700})
-			if got, err := toneLevel(up, 25, 440); err != nil || got < 0.9 {
-				t.Errorf("tone level %.2f: %v", got, err)
-			}
-			q := up.(media.QualityReporter).Quality() //nolint:forcetypeassert // the leg of package sip/leg
+			up.Play(mediatest.Tone(700))
+			checkTone(t, up, 25, 440)
+			q := up.Quality()
 			if q.Received.Packets < 20 || q.Received.Lost > 2 || q.Received.MOS < 3.5 {
 				t.Errorf("quality %+v", q)
 			}
@@ -270,13 +264,8 @@ func TestBaresipHolds(t *testing.T) {
 	t.Parallel()
 	b, _ := newBaresip(t, "", 8000)
 	l := newEnvWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
-	up, err := l.ua.Dial(shortContext(t), b.target(l, "udp"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
-		t.Errorf("tone level %.2f: %v", got, err)
-	}
+	up := l.call(t, b.target(l, "udp"))
+	checkTone(t, up, 10, 440)
 	reading := make(chan error, 1)
 	stop := make(chan struct{})
 	go func() { // a call must always be read
@@ -294,7 +283,7 @@ func TestBaresipHolds(t *testing.T) {
 			}
 		}
 	}()
-	holder := up.(media.Holder) //nolint:forcetypeassert // the leg of package sip/leg
+	holder := up
 	if err := holder.Hold(shortContext(t), true); err != nil {
 		t.Fatal(err)
 	}
@@ -335,11 +324,8 @@ func TestBaresipTransfers(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
 	b, _ := newBaresip(t, fmt.Sprintf(";outbound=\"sip:%s\"", l.carrier.Addr()), 8000)
-	up, err := l.ua.Dial(shortContext(t), b.target(l, "udp"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := up.(media.Referrer).Refer(shortContext(t), "12025550177"); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
+	up := l.call(t, b.target(l, "udp"))
+	if err := up.Refer(shortContext(t), "12025550177"); err != nil {
 		t.Fatal(err)
 	}
 	if up.Cause() != media.Transferred {

@@ -206,10 +206,7 @@ func TestCancelRace(t *testing.T) {
 
 func TestSecondAnswer(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, SecondAnswer: true} })
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Forked != "" })
 	if e.Forked != media.RemoteHangup || e.Cause != "" || leg.Cause() != "" {
 		t.Errorf("the second phone ended with %q, the first with %q, our leg with %q", e.Forked, e.Cause, leg.Cause())
@@ -260,10 +257,7 @@ func TestLongInvite(t *testing.T) {
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + l.carrier.Addr().String()
 	target.Headers = map[string]string{"X-A": strings.Repeat("a", 500), "X-B": strings.Repeat("b", 500), "X-C": strings.Repeat("c", 500)}
-	leg, err := l.ua.Dial(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, target)
 	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
 	if e.Transport != "TCP" || len(e.Headers["X-B"]) != 500 {
 		t.Errorf("the carrier saw %s and %d headers", e.Transport, len(e.Headers))

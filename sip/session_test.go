@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/sip/timer"
 )
@@ -46,11 +47,7 @@ func TestSessionTimer(t *testing.T) {
 			}})
 			target := l.target()
 			target.Trunk.Proxy = b.Proxy()
-			up, err := l.ua.Dial(shortContext(t), target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			traced := up.(media.SignalingTracer) //nolint:forcetypeassert // the leg of package sip/leg
+			up := l.call(t, target)
 			if row.stops {
 				if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.Expired {
 					t.Errorf("ended with %q, %v", up.Cause(), err)
@@ -58,7 +55,7 @@ func TestSessionTimer(t *testing.T) {
 				return
 			}
 			updates := func() (n int) {
-				for _, line := range lines(traced.Ladder(t.Context())) {
+				for _, line := range lines(up.Ladder(t.Context())) {
 					if line == ">UPDATE" || line == "<UPDATE" {
 						n++
 					}
@@ -68,7 +65,7 @@ func TestSessionTimer(t *testing.T) {
 			for limit := shortContext(t); updates() < 3; {
 				select {
 				case <-limit.Done():
-					t.Fatalf("%d refreshes: %v", updates(), lines(traced.Ladder(t.Context())))
+					t.Fatalf("%d refreshes: %v", updates(), lines(up.Ladder(t.Context())))
 				case <-time.After(20 * time.Millisecond):
 				}
 			}
@@ -83,10 +80,7 @@ func TestSessionTimer(t *testing.T) {
 // TestIntervalTooSmall requests the carrier's interval after a 422.
 func TestIntervalTooSmall(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, MinSession: time.Hour} })
-	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, l.target())
 	_ = up.Hangup(media.LocalHangup)
 	got := l.carrier.Journal()
 	if len(got) != 2 || got[0].Status != 422 || got[1].Headers["Session-Expires"] != "3600" || got[1].CSeq != 2 {
@@ -118,15 +112,12 @@ func TestHold(t *testing.T) {
 	phone := make(chan media.Leg, 1)
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			leg.Play(&toneFeed{hz: 440})
+			leg.Play(mediatest.Tone(440))
 			phone <- leg
 			<-ctx.Done()
 		}}
 	})
-	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, l.target())
 	defer func() { _ = up.Hangup(media.LocalHangup) }()
 	theirs := <-phone
 	for _, side := range []media.Leg{up, theirs} {
@@ -136,9 +127,7 @@ func TestHold(t *testing.T) {
 			}
 		}
 	}
-	if got, err := toneLevel(up, 10, 440); err != nil || got < 0.9 {
-		t.Errorf("after the hold: tone level %.2f: %v", got, err)
-	}
+	checkTone(t, up, 10, 440)
 }
 
 // TestGlare: crossing offers of both sides succeed.
@@ -151,10 +140,7 @@ func TestGlare(t *testing.T) {
 			<-ctx.Done()
 		}}
 	})
-	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, l.target())
 	defer func() { _ = up.Hangup(media.LocalHangup) }()
 	theirs := <-phone
 	crossed := false
@@ -168,7 +154,7 @@ func TestGlare(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, m := range up.(media.SignalingTracer).Ladder(t.Context()) { //nolint:forcetypeassert // the leg of package sip/leg
+		for _, m := range up.Ladder(t.Context()) {
 			crossed = crossed || strings.HasPrefix(m.Line, "491")
 		}
 		if crossed {
@@ -197,13 +183,10 @@ func TestRefer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
-			up, err := l.ua.Dial(shortContext(t), l.target(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			up := l.call(t, l.target())
 			defer func() { _ = up.Hangup(media.LocalHangup) }()
 			l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
-			err = up.(media.Referrer).Refer(shortContext(t), "12025550177") //nolint:forcetypeassert // the leg of package sip/leg
+			err := up.Refer(shortContext(t), "12025550177")
 			switch {
 			case row.want == "" && err != nil, row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
 				t.Fatalf("transfer: %v", err)
@@ -220,12 +203,9 @@ func TestRefer(t *testing.T) {
 		})
 	}
 	l := newEnv(t, nil)
-	up, err := l.ua.Dial(shortContext(t), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, l.target())
 	defer func() { _ = up.Hangup(media.LocalHangup) }()
-	if err := up.(media.Referrer).Refer(shortContext(t), "1>\r\nX: y"); err == nil { //nolint:forcetypeassert // the leg of package sip/leg
+	if err := up.Refer(shortContext(t), "1>\r\nX: y"); err == nil {
 		t.Error("a number with a line break was accepted")
 	}
 }
@@ -236,10 +216,7 @@ func TestIdentity(t *testing.T) {
 	target := l.target()
 	target.Trunk.Asserted, target.Trunk.Private, target.Trunk.Diversion = true, true, "+12025550188"
 	target.Trunk.Headers, target.Headers = map[string]string{"X-Route": "a", "X-Both": "trunk"}, map[string]string{"X-Both": "call"}
-	up, err := l.ua.Dial(shortContext(t), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, target)
 	_ = up.Hangup(media.LocalHangup)
 	e := l.carrier.Journal()[0]
 	for name, want := range map[string]string{
@@ -266,17 +243,14 @@ func TestLadder(t *testing.T) {
 	})
 	target := l.target()
 	target.Trunk.Username, target.Trunk.Password = "u", "canary-secret"
-	up, err := l.ua.Dial(shortContext(t), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := l.call(t, target)
 	_ = up.Hangup(media.LocalHangup)
-	ladder := up.(media.SignalingTracer).Ladder(shortContext(t)) //nolint:forcetypeassert // the leg of package sip/leg
+	ladder := up.Ladder(shortContext(t))
 	if got := strings.Join(lines(ladder), " "); got != ">INVITE <401 >INVITE <180 <200 >ACK >BYE <200" {
 		t.Error(got)
 	}
 	target.ID, target.To = l.target().ID, "404"
-	_, err = l.ua.Dial(shortContext(t), target, nil)
+	_, err := l.ua.Dial(shortContext(t), target, nil)
 	failure, ok := errors.AsType[*media.DialError](err)
 	if !ok || strings.Join(lines(failure.Ladder), " ") != ">INVITE <401 >INVITE <404" {
 		t.Errorf("%v: %v", err, lines(failure.Ladder))

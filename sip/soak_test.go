@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/sip/siptest"
 	"github.com/parley-voice/parley/sip/timer"
 )
@@ -32,7 +33,7 @@ func TestSoak(t *testing.T) {
 		return siptest.Script{
 			Status: 200, Session: timer.Interval{Length: 90 * time.Second, Refresher: timer.UAC},
 			Talk: func(ctx context.Context, leg media.Leg) {
-				leg.Play(&toneFeed{hz: 440})
+				leg.Play(mediatest.Tone(440))
 				go func() { _ = drain(leg) }() // ends with the leg
 				<-ctx.Done()
 			},
@@ -108,7 +109,7 @@ func soak(t *testing.T, l *env, until time.Time) (frames int64, cause media.Caus
 		t.Error(err)
 		return 0, media.Failure
 	}
-	up.Play(&toneFeed{hz: 700})
+	up.Play(mediatest.Tone(700))
 	f := make(media.Frame, media.FrameLen(up.Rate()))
 	for time.Now().Before(until) {
 		if err := up.ReadFrame(f); err != nil {

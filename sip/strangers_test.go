@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -34,18 +35,15 @@ func TestStrangersMedia(t *testing.T) {
 				return netip.MustParseAddrPort("127.0.0.9:4000"), theirs, nil
 			},
 			Talk: func(ctx context.Context, leg media.Leg) {
-				leg.Play(newTone(leg.Rate(), 1000))
+				leg.Play(mediatest.Tone(1000))
 				received <- waitTone(ctx, leg, 600)
 				<-ctx.Done()
 			},
 		}
 	})
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	defer func() { _ = leg.Hangup(media.LocalHangup) }()
-	leg.Play(newTone(leg.Rate(), 600))
+	leg.Play(mediatest.Tone(600))
 	if !waitTone(shortContext(t), leg, 1000) || !<-received {
 		t.Error("the two sides do not hear each other")
 	}
@@ -56,7 +54,7 @@ func TestStrangersMedia(t *testing.T) {
 			break
 		}
 	}
-	if q := leg.(media.QualityReporter).Quality(); n > 5 || q.Ignored == 0 {
+	if q := leg.Quality(); n > 5 || q.Ignored == 0 {
 		t.Errorf("%d packets went to the stranger; %d of its packets are counted", n, q.Ignored)
 	}
 }
@@ -104,12 +102,9 @@ func TestMediaSettingsOfATrunk(t *testing.T) {
 		to := l.target()
 		to.Trunk.MediaSources = []netip.Prefix{netip.MustParsePrefix(row.network)}
 		to.Trunk.FirstMedia, to.Trunk.MediaGap = 500*time.Millisecond, time.Minute
-		leg, err := l.ua.Dial(t.Context(), to, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leg := l.call(t, to)
 		if row.accepted {
-			for leg.(media.QualityReporter).Quality().Received.Packets < 20 && leg.Cause() == "" {
+			for leg.Quality().Received.Packets < 20 && leg.Cause() == "" {
 				<-time.After(media.FrameTime)
 			}
 		} else {

@@ -89,10 +89,7 @@ func TestRetryAfter(t *testing.T) {
 	target.Trunk.Backups = []string{b.Proxy()}
 	for range 3 {
 		target.ID = l.target().ID
-		leg, err := l.ua.Dial(shortContext(t), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leg := l.call(t, target)
 		_ = leg.Hangup(media.LocalHangup)
 	}
 	if n, m := len(l.carrier.Journal()), len(b.Journal()); n != 1 || m != 3 {
@@ -132,10 +129,7 @@ func TestBlackhole(t *testing.T) {
 	}
 	second := l.target()
 	second.Trunk = first.Trunk
-	leg, err := l.ua.Dial(shortContext(t), second, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, second)
 	_ = leg.Hangup(media.LocalHangup)
 	if got := b.Journal(); len(got) != 1 || got[0].ID != second.ID {
 		t.Errorf("the second carrier saw %+v", got)
@@ -174,10 +168,7 @@ func TestNoConnection(t *testing.T) {
 	target := l.target()
 	target.Trunk.Backups = []string{target.Trunk.Proxy}
 	target.Trunk.Proxy = overTCP(closed.Addr().String())
-	leg, err := l.ua.Dial(shortContext(t), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, target)
 	_ = leg.Hangup(media.LocalHangup)
 }
 

@@ -1,14 +1,11 @@
 package sip
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -18,8 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/rtp/rtptest"
+	"github.com/parley-voice/parley/media/tone"
+	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -47,18 +47,7 @@ func newEnv(t *testing.T, answer func(siptest.Invite) siptest.Script) *env {
 
 func newEnvWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script) *env {
 	t.Helper()
-	clock := &mediaclock.Clock{}
-	ports, err := rtp.ParsePorts("0-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background()) // the cleanup ends it after the calls
-	var wg sync.WaitGroup
-	wg.Go(func() { clock.Run(ctx) })
+	transport, ports := rtptest.New(t, "127.0.0.1")
 	l := &env{ua, &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: answer}, transport, ports}
 	if err := l.carrier.Start(); err != nil {
 		t.Fatal(err)
@@ -78,15 +67,6 @@ func newEnvWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script
 		}
 		if err := l.carrier.Close(); err != nil {
 			t.Errorf("close the carrier: %v", err)
-		}
-		if n := transport.SessionCount(); n != 0 {
-			t.Errorf("%d media sessions left", n)
-		}
-		transport.Close()
-		cancel()
-		wg.Wait()
-		if n := ports.InUse(); n != 0 {
-			t.Errorf("%d ports left", n)
 		}
 	})
 	return l
@@ -114,6 +94,16 @@ func shortContext(t *testing.T) context.Context {
 	return ctx
 }
 
+// call dials a target that answers.
+func (l *env) call(t *testing.T, target media.Target) *leg.Leg {
+	t.Helper()
+	up, failure := l.ua.dial(shortContext(t), target, nil)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	return up
+}
+
 func (l *env) waitEntry(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry {
 	t.Helper()
 	var e siptest.Entry
@@ -130,17 +120,11 @@ func (l *env) waitEntry(t *testing.T, wanted func(siptest.Entry) bool) siptest.E
 	return e
 }
 
-type toneFeed struct {
-	hz   float64
-	rate int // 0 means 8000 Hz
-	n    int
-}
-
-func (s *toneFeed) FillFrame(f media.Frame, _ time.Time) {
-	rate := float64(cmp.Or(s.rate, 8000))
-	for i := range f {
-		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/rate))
-		s.n++
+// checkTone checks that hz dominates windows of n frames.
+func checkTone(t *testing.T, leg media.Leg, n int, hz float64) {
+	t.Helper()
+	if got, err := toneLevel(leg, n, hz); err != nil || got < 0.9 {
+		t.Errorf("level of %v Hz is %.2f, %v", hz, got, err)
 	}
 }
 
@@ -166,17 +150,7 @@ func toneLevelOnce(leg media.Leg, n int, hz float64) (float64, error) {
 			all = append(all, f...)
 		}
 	}
-	var re, im, sum float64
-	for i, v := range all {
-		w := 2 * math.Pi * hz * float64(i) / float64(leg.Rate())
-		re += float64(v) * math.Cos(w)
-		im += float64(v) * math.Sin(w)
-		sum += float64(v) * float64(v)
-	}
-	if sum == 0 {
-		return 0, nil
-	}
-	return 2 * (re*re + im*im) / (sum * float64(len(all))), nil
+	return tone.Share(all, leg.Rate(), hz), nil
 }
 
 func drain(leg media.Leg) error {
@@ -192,7 +166,7 @@ func TestDial(t *testing.T) {
 	levels := make(chan float64, 1)
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: 20 * time.Millisecond, After: 20 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
-			leg.Play(&toneFeed{hz: 440})
+			leg.Play(mediatest.Tone(440))
 			p, err := toneLevel(leg, 40, 1000)
 			if err != nil {
 				t.Error(err)
@@ -214,10 +188,8 @@ func TestDial(t *testing.T) {
 	if c := leg.Cause(); c != "" {
 		t.Errorf("a live leg has the cause %q", c)
 	}
-	leg.Play(&toneFeed{hz: 1000})
-	if p, err := toneLevel(leg, 40, 440); err != nil || p < 0.95 {
-		t.Errorf("level of 440 Hz is %.2f, %v", p, err)
-	}
+	leg.Play(mediatest.Tone(1000))
+	checkTone(t, leg, 40, 440)
 	if _, ok := leg.(media.Arrival).Arrived(); !ok {
 		t.Error("the frame did not arrive")
 	}
@@ -255,17 +227,14 @@ func checkContract(t *testing.T, leg media.Leg) {
 	if _, open := <-leg.Digits(); open {
 		t.Error("digits are open after the end")
 	}
-	leg.Play(&toneFeed{hz: 1})
+	leg.Play(mediatest.Tone(1))
 }
 
 func TestRemoteHangup(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(context.Context, media.Leg) {}}
 	})
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	if err := drain(leg); !errors.Is(err, io.EOF) {
 		t.Errorf("the reader got %v", err)
 	}
@@ -279,21 +248,16 @@ func TestRemoteHangup(t *testing.T) {
 func TestEarlyMedia(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
-			leg.Play(&toneFeed{hz: 440})
+			leg.Play(mediatest.Tone(440))
 			_ = drain(leg)
 		}}
 	})
 	start := time.Now()
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	if d := time.Since(start); d < 100*time.Millisecond {
 		t.Errorf("dial returned after %v", d)
 	}
-	if p, err := toneLevel(leg, 40, 440); err != nil || p < 0.95 {
-		t.Errorf("level of 440 Hz is %.2f, %v", p, err)
-	}
+	checkTone(t, leg, 40, 440)
 	_ = leg.Hangup(media.LocalHangup)
 }
 
@@ -306,10 +270,7 @@ func TestClose(t *testing.T) {
 		}
 		return siptest.Script{Status: 200}
 	})
-	leg, err := l.ua.Dial(t.Context(), l.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, l.target())
 	dialed := make(chan error, 1)
 	go func() {
 		target := l.target()
@@ -375,10 +336,7 @@ func TestAnswerRepeated(t *testing.T) {
 			}
 		}
 	}()
-	leg, err := l.ua.dial(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leg := l.call(t, target)
 	if n := <-acks; n != 3 {
 		t.Errorf("%d ACKs for 3 answers", n)
 	}

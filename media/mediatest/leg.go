@@ -4,6 +4,7 @@ package mediatest
 
 import (
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -139,4 +140,16 @@ func (l *Leg) Cause() media.Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause
+}
+
+// Tone returns a feed of a sine of hz (Hz) at a quarter of full scale.
+func Tone(hz float64) media.Feed {
+	n := 0
+	return media.FeedFunc(func(f media.Frame, _ time.Time) {
+		rate := float64(len(f)) * float64(time.Second/media.FrameTime)
+		for i := range f {
+			f[i] = int16(8000 * math.Sin(2*math.Pi*hz*float64(n)/rate))
+			n++
+		}
+	})
 }

@@ -20,6 +20,11 @@ func Power(pcm []int16, rate int, freq float64) float64 {
 	return (s1*s1 + s2*s2 - coeff*s1*s2) / (n * n)
 }
 
+// Share returns the share of pcm's power at freq (Hz): 1 for a pure tone.
+func Share(pcm []int16, rate int, freq float64) float64 {
+	return Power(pcm, rate, freq) / (2 * math.Pow(10, Level(pcm)/10)) // a sine has half its amplitude squared
+}
+
 // Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120
 // for digital silence.
 func Level(pcm []int16) float64 {

@@ -6,36 +6,20 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/media/mediaclock"
-	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/media/rtp/rtptest"
 	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
 func newUA(t *testing.T) (*sip.UA, *siptest.Carrier) {
 	t.Helper()
-	clock := &mediaclock.Clock{}
-	ports, err := rtp.ParsePorts("0-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rtp.NewTransport(clock, ports, netip.MustParseAddr("127.0.0.1"), netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ticking := make(chan struct{})
-	go func() {
-		defer close(ticking)
-		clock.Run(ctx)
-	}()
+	transport, _ := rtptest.New(t, "127.0.0.1")
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200}
 	}}
@@ -52,9 +36,6 @@ func newUA(t *testing.T) (*sip.UA, *siptest.Carrier) {
 		if err := errors.Join(ua.Close(end), carrier.Close()); err != nil {
 			t.Error(err)
 		}
-		transport.Close()
-		cancel()
-		<-ticking
 	})
 	return ua, carrier
 }
