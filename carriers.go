@@ -10,8 +10,8 @@ import (
 // A meter passes measurements of SIP calls to the metrics.
 type meter struct{ *metrics.Metrics }
 
-// Ended implements sip.Meter.
-func (m meter) Ended(end leg.Ending) {
+// ObserveEnd implements sip.Meter.
+func (m meter) ObserveEnd(end leg.Ending) {
 	m.LegEnded(metrics.Leg{Cause: end.Cause, Lasted: end.Duration, Bye: end.ByeDelay, Unanswered: end.IsByeUnanswered, Quality: end.Quality})
 }
 

@@ -213,8 +213,7 @@ func (a *attempt) onResponse(ctx context.Context, res *sip.Response) (*leg.Leg, 
 	case a.abandonCause == "" && a.ladder.HasRung(): // the 180 may be still on its way
 		a.onRinging()
 	}
-	switch {
-	case res.IsSuccess():
+	if res.IsSuccess() {
 		a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
 		a.record(res)
 		leg, err := a.onAnswer(res) //nolint:contextcheck // the BYE outlives the caller
@@ -258,12 +257,13 @@ func (a *attempt) onRefusal(res *sip.Response) {
 // record reports the final response to the meter, and the request delay unless
 // ringing reported it.
 func (a *attempt) record(res *sip.Response) {
-	if a.ua.Meter != nil && !a.hasRung {
-		a.ua.Meter.Requested(time.Since(a.sentAt))
+	if a.ua.Meter == nil {
+		return
 	}
-	if a.ua.Meter != nil {
-		a.ua.Meter.Invited(res.StatusCode)
+	if !a.hasRung {
+		a.ua.Meter.ObserveRequestDelay(time.Since(a.sentAt))
 	}
+	a.ua.Meter.CountInvite(res.StatusCode)
 }
 
 func (a *attempt) onProvisional(res *sip.Response) {
@@ -288,7 +288,7 @@ func (a *attempt) onRinging() {
 	a.hasRung = true
 	a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
 	if a.ua.Meter != nil {
-		a.ua.Meter.Requested(time.Since(a.sentAt))
+		a.ua.Meter.ObserveRequestDelay(time.Since(a.sentAt))
 	}
 	a.progress(media.Ringing)
 }
@@ -305,7 +305,7 @@ func (a *attempt) fail(ctx context.Context, err error) *media.DialError {
 		return dialError(media.RouteError, errors.New("the trunk accepts no connection"))
 	case errors.Is(err, sip.ErrTransactionTimeout):
 		if a.ua.Meter != nil {
-			a.ua.Meter.Invited(0)
+			a.ua.Meter.CountInvite(0)
 		}
 		return dialError(media.RouteError, errors.New("the trunk does not answer"))
 	default:

@@ -30,16 +30,16 @@ type Signer interface {
 
 // A Meter receives the measurements of RFC 6076. Its methods must not block.
 type Meter interface {
-	// Requested receives the session request delay of an INVITE that got a
-	// response above 100 (section 4.3).
-	Requested(delay time.Duration)
-	// Invited receives the final status of each INVITE, or 0 without a response.
-	Invited(status int)
-	// Ended receives the result of each leg.
-	Ended(end leg.Ending)
-	// Registered receives the result and delay of each registration (section
-	// 4.1).
-	Registered(ok bool, delay time.Duration)
+	// ObserveRequestDelay receives the session request delay of an INVITE that
+	// got a response above 100 (section 4.3).
+	ObserveRequestDelay(delay time.Duration)
+	// CountInvite receives the final status of each INVITE, or 0 without a response.
+	CountInvite(status int)
+	// ObserveEnd receives the result of each leg.
+	ObserveEnd(end leg.Ending)
+	// ObserveRegistration receives the result and delay of each registration
+	// (section 4.1).
+	ObserveRegistration(ok bool, delay time.Duration)
 }
 
 // A UA places calls over all trunks. Its exported fields must not change after
@@ -103,7 +103,7 @@ func (u *UA) Start() error {
 		ReportGap: orDefault(u.ReportGap, 2*time.Minute),
 	}
 	if u.Meter != nil {
-		u.legSettings.OnEnded, u.proxies.OnRegistered = u.Meter.Ended, u.Meter.Registered
+		u.legSettings.OnEnded, u.proxies.OnRegistered = u.Meter.ObserveEnd, u.Meter.ObserveRegistration
 	}
 	if err := e.Start(); err != nil {
 		return err

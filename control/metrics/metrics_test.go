@@ -72,12 +72,12 @@ func record(t *testing.T, m *Metrics) {
 		t.Error(err)
 	}
 	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.SessionConfig{Observer: watcher{}})
-	m.Requested(1200 * time.Millisecond)
-	m.Invited(200)
-	m.Invited(486)
-	m.Invited(0)
-	m.Registered(true, 30*time.Millisecond)
-	m.Registered(false, time.Second)
+	m.ObserveRequestDelay(1200 * time.Millisecond)
+	m.CountInvite(200)
+	m.CountInvite(486)
+	m.CountInvite(0)
+	m.ObserveRegistration(true, 30*time.Millisecond)
+	m.ObserveRegistration(false, time.Second)
 	way := media.DirectionQuality{Packets: 100, Jitter: 4 * time.Millisecond, MOS: 4.2}
 	m.LegEnded(Leg{
 		Cause: media.LocalHangup, Lasted: time.Minute, Bye: 40 * time.Millisecond,

@@ -61,14 +61,14 @@ func (s *signaling) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.srd, s.sdd, s.sdt, s.rrd, s.invites, s.registers, s.legs, s.unanswered, s.jitter, s.mos, s.trip}
 }
 
-// Requested records the session request delay of an INVITE.
-func (s *signaling) Requested(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
+// ObserveRequestDelay records the session request delay of an INVITE.
+func (s *signaling) ObserveRequestDelay(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
 
-// Invited counts the final status of an INVITE; 0 means no response.
-func (s *signaling) Invited(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
+// CountInvite counts the final status of an INVITE; 0 means no response.
+func (s *signaling) CountInvite(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
 
-// Registered counts a registration and records its duration.
-func (s *signaling) Registered(ok bool, delay time.Duration) {
+// ObserveRegistration counts a registration and records its duration.
+func (s *signaling) ObserveRegistration(ok bool, delay time.Duration) {
 	if !ok {
 		s.registers.WithLabelValues("failed").Inc()
 		return
